@@ -47,6 +47,7 @@ test-full: $(VENV)/stamp-test
 
 lint: $(VENV)/stamp-test
 	$(PY) -m ruff check .
+	$(PY) -m ruff format --check --quiet .
 
 types: $(VENV)/stamp-test
 	$(PY) -m mypy

@@ -1,4 +1,5 @@
 """What the doctests of the package need; the tests' own fixtures are in tests/conftest.py."""
+
 import sys
 
 import pytest
@@ -12,7 +13,11 @@ def pytest_runtest_call(item):
     """Doctests run as in a process without the reference implementation, which another test may have imported."""
     peer = {}
     if isinstance(item, pytest.DoctestItem):
-        peer = {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] == "jax"}
+        peer = {
+            name: sys.modules.pop(name)
+            for name in list(sys.modules)
+            if name.partition(".")[0] == "jax"
+        }
     try:
         return (yield)
     finally:

@@ -27,25 +27,49 @@ GROUPS = tuple(dict.fromkeys(case.group for case in CASES.values()))
 
 def main() -> int:
     """Run the rounds, print the table, keep the samples if asked to."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Ratios of time, Gradix to JAX.")
-    parser.add_argument("--group", choices=GROUPS, action="append", help="only this group; may be repeated")
-    parser.add_argument("--only", default="", metavar="TEXT", help="only cases whose name holds this text")
-    parser.add_argument("--rounds", type=int, default=5, help="processes per library and group (default 5)")
-    parser.add_argument("--budget", type=float, default=0.25, help="seconds per case and process (default 0.25)")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description="Ratios of time, Gradix to JAX."
+    )
+    parser.add_argument(
+        "--group", choices=GROUPS, action="append", help="only this group; may be repeated"
+    )
+    parser.add_argument(
+        "--only", default="", metavar="TEXT", help="only cases whose name holds this text"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=5, help="processes per library and group (default 5)"
+    )
+    parser.add_argument(
+        "--budget", type=float, default=0.25, help="seconds per case and process (default 0.25)"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every sample here")
-    parser.add_argument("--markdown", action="store_true", help="print a table for the documentation")
-    parser.add_argument("--rewrites", action="store_true", help="each rewrite of the CPU's table on and off, instead")
+    parser.add_argument(
+        "--markdown", action="store_true", help="print a table for the documentation"
+    )
+    parser.add_argument(
+        "--rewrites",
+        action="store_true",
+        help="each rewrite of the CPU's table on and off, instead",
+    )
     options = parser.parse_args()
     if options.rewrites:
         rewrites.main(options.only)
         return 0
 
-    chosen = [case for case in CASES.values() if case.group in (options.group or GROUPS) and options.only in case.name]
+    chosen = [
+        case
+        for case in CASES.values()
+        if case.group in (options.group or GROUPS) and options.only in case.name
+    ]
     comparison = Comparison(chosen)
     targets = [name for name in LIBRARIES if importlib.util.find_spec(name)]
     groups = dict.fromkeys(case.group for case in chosen)
     for group in groups:
-        useful = [name for name in targets if any(case.form(name) for case in chosen if case.group == group)]
+        useful = [
+            name
+            for name in targets
+            if any(case.form(name) for case in chosen if case.group == group)
+        ]
         for turn in range(options.rounds):
             # Every other round runs the other way, so that a slow drift of the machine favours nobody.
             for name in useful if turn % 2 == 0 else useful[::-1]:
@@ -53,7 +77,11 @@ def main() -> int:
                 comparison.add(name, run_worker(name, group, options))
     progress("")
 
-    print((markdown if options.markdown else plain)(comparison, describe_machine(targets, options.rounds)))
+    print(
+        (markdown if options.markdown else plain)(
+            comparison, describe_machine(targets, options.rounds)
+        )
+    )
     if options.json:
         options.json.write_text(json.dumps(comparison.samples, indent=1) + "\n", encoding="utf-8")
     return 0
@@ -63,8 +91,13 @@ def run_worker(name: str, group: str, options: argparse.Namespace) -> dict[str, 
     """Seconds per case from one process; a process that dies gives its last words for every case."""
     command = [sys.executable, "-m", "benchmarks.worker", "--target", name, "--group", group]
     command += ["--only", options.only, "--budget", str(options.budget)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True,
-                          env=environment() if group == "devices" else None)
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        env=environment() if group == "devices" else None,
+    )
     if done.returncode == 0:
         return json.loads(done.stdout)
     words = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]

@@ -25,8 +25,21 @@ from gradix.sharding import Mesh, NamedSharding, PartitionSpec as P
 
 SIZES = (1 << 10, 1 << 16, 1 << 20)
 ROOT = Path(__file__).resolve().parent.parent
-_ITEMS = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "f32": 4, "s32": 4, "u32": 4, "f64": 8, "s64": 8}
-_LINE = re.compile(r"= (.*?) (all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)(?:-start)?\(")
+_ITEMS = {
+    "pred": 1,
+    "s8": 1,
+    "u8": 1,
+    "bf16": 2,
+    "f16": 2,
+    "f32": 4,
+    "s32": 4,
+    "u32": 4,
+    "f64": 8,
+    "s64": 8,
+}
+_LINE = re.compile(
+    r"= (.*?) (all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)(?:-start)?\("
+)
 _TRIPS = re.compile(r'body=%?([\w.\-]+).*?known_trip_count":\{"n":"(\d+)"')
 
 
@@ -37,7 +50,10 @@ def collectives(p: int) -> dict:
         "psum": (lambda x: lax.psum(x, "d"), lambda n: 2 * n * (p - 1) / p),
         "all_gather": (lambda x: lax.all_gather(x, "d", tiled=True), lambda n: n * (p - 1)),
         "psum_scatter": (lambda x: lax.psum_scatter(x, "d", tiled=True), lambda n: n * (p - 1) / p),
-        "all_to_all": (lambda x: lax.all_to_all(x, "d", 0, 0, tiled=True), lambda n: n * (p - 1) / p),
+        "all_to_all": (
+            lambda x: lax.all_to_all(x, "d", 0, 0, tiled=True),
+            lambda n: n * (p - 1) / p,
+        ),
         "ppermute": (lambda x: lax.ppermute(x, "d", ring), lambda n: n),
     }
 
@@ -58,16 +74,24 @@ def measured(mesh: Mesh, speaks: bool) -> None:
     p = mesh.size
     if speaks:
         print(f"{p} devices in {gradix.process_count()} process(es)\n")
-        print("| collective | bytes of a part | bytes sent by a device | µs | MB/s of a device "
-              "|\n|---|---|---|---|---|")
+        print(
+            "| collective | bytes of a part | bytes sent by a device | µs | MB/s of a device "
+            "|\n|---|---|---|---|---|"
+        )
     for name, (body, sent) in collectives(p).items():
-        f = gradix.jit(gradix.shard_map(body, mesh=mesh, in_specs=P("d"), out_specs=P("d"), check_vma=False))
+        f = gradix.jit(
+            gradix.shard_map(body, mesh=mesh, in_specs=P("d"), out_specs=P("d"), check_vma=False)
+        )
         for size in SIZES:
-            x = gradix.device_put(np.ones((p * p, size // 4 // p), np.float32), NamedSharding(mesh, P("d")))
+            x = gradix.device_put(
+                np.ones((p * p, size // 4 // p), np.float32), NamedSharding(mesh, P("d"))
+            )
             spent = seconds(f, x)
             if speaks:
-                print(f"| `{name}` | {size:,} | {sent(size):,.0f} | {1e6 * spent:,.0f} | "
-                      f"{sent(size) / spent / 1e6:,.0f} |")
+                print(
+                    f"| `{name}` | {size:,} | {sent(size):,.0f} | {1e6 * spent:,.0f} | "
+                    f"{sent(size) / spent / 1e6:,.0f} |"
+                )
 
 
 def communicated(text: str) -> dict[str, tuple[int, int]]:
@@ -81,8 +105,10 @@ def communicated(text: str) -> dict[str, tuple[int, int]]:
             times = 1 if head[1] else trips.get(head[2], 1)
         hit = _LINE.search(line)
         if hit:
-            size = sum(int(np.prod([int(d) for d in dims.split(",") if d])) * _ITEMS.get(kind, 4)
-                       for kind, dims in re.findall(r"(\w+)\[([\d,]*)\]", hit[1]))
+            size = sum(
+                int(np.prod([int(d) for d in dims.split(",") if d])) * _ITEMS.get(kind, 4)
+                for kind, dims in re.findall(r"(\w+)\[([\d,]*)\]", hit[1])
+            )
             count, total = found.get(hit[2], (0, 0))
             found[hit[2]] = count + times, total + times * size
     return found
@@ -94,12 +120,21 @@ def steps_table(mesh: Mesh) -> None:
     import parallel_digits as example
 
     params = example.start(gradix.random.key(0))
-    images, labels = np.zeros((example.BATCH, example.WIDTH), np.float32), np.zeros(example.BATCH, np.int32)
+    images, labels = (
+        np.zeros((example.BATCH, example.WIDTH), np.float32),
+        np.zeros(example.BATCH, np.int32),
+    )
     print("| way | collectives of a step | bytes of their results, per device |\n|---|---|---|")
     for name, (net, w, b, x) in example.ways(mesh).items():
-        places, batch = {"w": NamedSharding(mesh, w), "b": NamedSharding(mesh, b)}, NamedSharding(mesh, x)
-        step = gradix.jit(partial(example.step, net), in_shardings=(places, batch, batch),
-                          out_shardings=(places, NamedSharding(mesh, P())))
+        places, batch = (
+            {"w": NamedSharding(mesh, w), "b": NamedSharding(mesh, b)},
+            NamedSharding(mesh, x),
+        )
+        step = gradix.jit(
+            partial(example.step, net),
+            in_shardings=(places, batch, batch),
+            out_shardings=(places, NamedSharding(mesh, P())),
+        )
         found = communicated(step.lower(params, images, labels).compile().as_text())
         rows = ", ".join([f"{count} × {kind}" for kind, (count, _) in sorted(found.items())])
         print(f"| {name} | {rows} | {sum([n for _, n in found.values()]):,} |")
@@ -108,7 +143,9 @@ def steps_table(mesh: Mesh) -> None:
 def main() -> None:
     """Measure on the devices of this process, or of all."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", action="store_true", help="the collectives of a training step instead")
+    parser.add_argument(
+        "--steps", action="store_true", help="the collectives of a training step instead"
+    )
     options = parser.parse_args()
     if "GRADIX_NUM_PROCESSES" in os.environ:
         gradix.distributed.initialize()

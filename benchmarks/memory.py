@@ -58,7 +58,8 @@ def traces(x: Target) -> Callable[[int], object]:
 def signatures(x: Target) -> Callable[[int], object]:
     """One jitted function that meets a new static argument each time."""
     if x.name == "gradix":
-        x.api.config.update("gradix_retrace_warning", 0)    # to do what it warns of is the point here
+        # to do what it warns of is the point here
+        x.api.config.update("gradix_retrace_warning", 0)
     a, f = x.array(8), x.api.jit(lambda v, k: x.np.sin(v) * k, static_argnums=1)
     return lambda i: f.trace(a, float(i))
 
@@ -91,12 +92,16 @@ def watch(name: str, step: Callable[[int], object], count: int, allowance: float
 
 def main() -> int:
     """Run the phases."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description="Is resident memory flat?")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.memory", description="Is resident memory flat?"
+    )
     parser.add_argument("--target", default="gradix", help="gradix or jax")
     parser.add_argument("--calls", type=int, default=1_000_000)
     parser.add_argument("--traces", type=int, default=10_000)
     parser.add_argument("--compiles", type=int, default=1_000)
-    parser.add_argument("--allowance", type=float, default=3.0, help="MiB a phase may grow by in its second half")
+    parser.add_argument(
+        "--allowance", type=float, default=3.0, help="MiB a phase may grow by in its second half"
+    )
     options = parser.parse_args()
     x = Target(options.target)
     phases = [

@@ -1,8 +1,8 @@
 """How exact the elementary and special functions are: the greatest error in units in the last place.
 
-    python -m benchmarks.numerics                # as plain text
-    python -m benchmarks.numerics --markdown     # as the page docs/numerics.md
-    python -m benchmarks.numerics --only igamma  # lines whose function's name begins so
+python -m benchmarks.numerics                # as plain text
+python -m benchmarks.numerics --markdown     # as the page docs/numerics.md
+python -m benchmarks.numerics --only igamma  # lines whose function's name begins so
 """
 
 import argparse
@@ -39,7 +39,9 @@ class Engine:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             try:
-                return np.asarray(function(*arrays) if self.eager else self.api.jit(function)(*arrays))[:count]
+                return np.asarray(
+                    function(*arrays) if self.eager else self.api.jit(function)(*arrays)
+                )[:count]
             except NotImplementedError:
                 return None
 
@@ -50,8 +52,11 @@ class Engine:
 
 
 def engines() -> list[Engine]:
-    found = [Engine("compiled", "gradix", None), Engine("large", "gradix", None, 4096),
-             Engine("host", "gradix", "host")]
+    found = [
+        Engine("compiled", "gradix", None),
+        Engine("large", "gradix", None, 4096),
+        Engine("host", "gradix", "host"),
+    ]
     try:
         found.append(Engine("JAX", "jax", None))
     except ImportError:
@@ -60,6 +65,7 @@ def engines() -> list[Engine]:
 
 
 # -- real functions ------------------------------------------------------------------------------------------------
+
 
 def ulp(x, dtype) -> mpf:
     """The unit in the last place of a number in a dtype."""
@@ -84,13 +90,18 @@ def errors(case, dtype, ways) -> list:
             if not float(info.tiny) <= abs(want) <= float(info.max):
                 # denormal and overflowing results are in tables of their own
                 continue
-            error = abs(mpf(float(value)) - want) / ulp(want, dtype) if np.isfinite(value) else mpmath.inf
+            error = (
+                abs(mpf(float(value)) - want) / ulp(want, dtype)
+                if np.isfinite(value)
+                else mpmath.inf
+            )
             worst = max(worst, error)
         out.append(float(worst))
     return out
 
 
 # -- complex functions ---------------------------------------------------------------------------------------------
+
 
 def complex_errors(name, dtype, ways) -> list:
     """As `errors`, of the complex number as a whole, away from the cuts."""
@@ -102,8 +113,14 @@ def complex_errors(name, dtype, ways) -> list:
     out = []
     for way in ways:
         got = way(getattr(way.lax, name), z)
-        out.append(None if got is None else max(
-            float(abs(mpmath.mpc(g.real, g.imag) - e) / ulp(abs(e), dtype)) for g, e in zip(got.tolist(), exact)))
+        out.append(
+            None
+            if got is None
+            else max(
+                float(abs(mpmath.mpc(g.real, g.imag) - e) / ulp(abs(e), dtype))
+                for g, e in zip(got.tolist(), exact)
+            )
+        )
     return out
 
 
@@ -121,7 +138,7 @@ def misses(name, kind, ways) -> list:
         try:
             want.append(getattr(cmath, name)(v))
             known.append(True)
-        except (ValueError, OverflowError, ZeroDivisionError):       # a pole, for which cmath raises
+        except (ValueError, OverflowError, ZeroDivisionError):  # a pole, for which cmath raises
             want.append(0j)
             known.append(False)
     want, known, eps = np.array(want), np.array(known), np.finfo(kind).eps
@@ -130,13 +147,15 @@ def misses(name, kind, ways) -> list:
         got = way(getattr(way.lax, name), z).astype(complex)
         wrong = np.zeros(len(z), bool)
         for g, w in ((got.real, want.real), (got.imag, want.imag)):
-            wrong |= (np.signbit(g) != np.signbit(w)) | ~(np.abs(g - w) <= 8 * eps * np.maximum(np.abs(w),
-                                                                                                np.abs(want)))
+            wrong |= (np.signbit(g) != np.signbit(w)) | ~(
+                np.abs(g - w) <= 8 * eps * np.maximum(np.abs(w), np.abs(want))
+            )
         out.append(f"{int((wrong & known).sum())} of {int(known.sum())}")
     return out
 
 
 # -- denormal numbers ----------------------------------------------------------------------------------------------
+
 
 def denormals(label, function, dtype, ways) -> list:
     """Whether denormal operands count as themselves ("kept") or as zero ("flushed")."""
@@ -151,6 +170,7 @@ def denormals(label, function, dtype, ways) -> list:
 
 # -- the page ------------------------------------------------------------------------------------------------------
 
+
 def shown(value) -> str:
     if value is None or isinstance(value, str):
         return value or "–"
@@ -159,9 +179,15 @@ def shown(value) -> str:
 
 def table(head: list[str], rows: list, ways, markdown: bool) -> None:
     columns = [*head, *[f"{d} {w.name}" for d in DTYPES for w in ways]]
-    lines = [[*row[:len(head)], *map(shown, row[len(head):])] for row in rows]
+    lines = [[*row[: len(head)], *map(shown, row[len(head) :])] for row in rows]
     if markdown:
-        print("| " + " | ".join(columns) + " |\n|" + "---|" * len(head) + "---:|" * (len(columns) - len(head)))
+        print(
+            "| "
+            + " | ".join(columns)
+            + " |\n|"
+            + "---|" * len(head)
+            + "---:|" * (len(columns) - len(head))
+        )
         for line in lines:
             print("| " + " | ".join(line) + " |")
     else:
@@ -172,28 +198,61 @@ def table(head: list[str], rows: list, ways, markdown: bool) -> None:
 
 
 def main(arguments=None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--markdown", action="store_true", help="print the page of the documentation")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--markdown", action="store_true", help="print the page of the documentation"
+    )
     parser.add_argument("--only", default="", help="only functions whose name begins so")
     options = parser.parse_args(arguments)
     ways, markdown = engines(), options.markdown
     wanted = [c for c in REAL if c.name.startswith(options.only)]
     print(f"{'## ' * markdown}Real functions: the greatest error, in ulp\n")
-    table(["function", "operands"], [
-        [c.name, c.where, *errors(c, "float32", ways), *errors(c, "float64", ways)] for c in wanted], ways, markdown)
+    table(
+        ["function", "operands"],
+        [
+            [c.name, c.where, *errors(c, "float32", ways), *errors(c, "float64", ways)]
+            for c in wanted
+        ],
+        ways,
+        markdown,
+    )
     if options.only:
         return 0
-    ways = [w for w in ways if w.name != "large"]           # formulas of vectors are of real numbers
-    print(f"{'## ' * markdown}Complex functions: the greatest error of the number, in ulp of its size\n")
-    table(["function"], [[n, *complex_errors(n, "float32", ways), *complex_errors(n, "float64", ways)]
-                         for n in COMPLEX],
-          ways, markdown)
-    print(f"{'## ' * markdown}Branch cuts: points on the axes where a part has the wrong sign, or is off\n")
-    table(["function"], [[n, *misses(n, "complex64", ways), *misses(n, "complex128", ways)] for n in CUTS], ways,
-          markdown)
+    # formulas of vectors are of real numbers
+    ways = [w for w in ways if w.name != "large"]
+    print(
+        f"{'## ' * markdown}Complex functions: the greatest error of the number, in ulp of its size\n"
+    )
+    table(
+        ["function"],
+        [
+            [n, *complex_errors(n, "float32", ways), *complex_errors(n, "float64", ways)]
+            for n in COMPLEX
+        ],
+        ways,
+        markdown,
+    )
+    print(
+        f"{'## ' * markdown}Branch cuts: points on the axes where a part has the wrong sign, or is off\n"
+    )
+    table(
+        ["function"],
+        [[n, *misses(n, "complex64", ways), *misses(n, "complex128", ways)] for n in CUTS],
+        ways,
+        markdown,
+    )
     print(f"{'## ' * markdown}Denormal operands\n")
-    table(["expression"], [[label, *denormals(label, f, "float32", ways), *denormals(label, f, "float64", ways)]
-                           for label, f in DENORMAL.items()], ways, markdown)
+    table(
+        ["expression"],
+        [
+            [label, *denormals(label, f, "float32", ways), *denormals(label, f, "float64", ways)]
+            for label, f in DENORMAL.items()
+        ],
+        ways,
+        markdown,
+    )
     return 0
 
 

@@ -1,8 +1,8 @@
 """How exact `scipy.special` and `scipy.stats` are, and the derivatives of special functions, against mpmath.
 
-    python -m benchmarks.numerics_scipy                # as plain text
-    python -m benchmarks.numerics_scipy --markdown     # as sections of the page docs/numerics.md
-    python -m benchmarks.numerics_scipy --only hyp     # lines whose function's name begins so
+python -m benchmarks.numerics_scipy                # as plain text
+python -m benchmarks.numerics_scipy --markdown     # as sections of the page docs/numerics.md
+python -m benchmarks.numerics_scipy --only hyp     # lines whose function's name begins so
 """
 
 import argparse
@@ -50,7 +50,11 @@ def worst(got, exact, dtype):
     info, out, place = np.finfo(dtype), 0.0, 0
     for i, (value, want) in enumerate(zip(got, exact, strict=True)):
         if float(info.tiny) <= abs(want) <= float(info.max):
-            away = float(abs(mpf(float(value)) - want) / ulp(want, dtype)) if np.isfinite(value) else float("inf")
+            away = (
+                float(abs(mpf(float(value)) - want) / ulp(want, dtype))
+                if np.isfinite(value)
+                else float("inf")
+            )
             out, place = max((out, place), (away, i))
     return out, place
 
@@ -58,7 +62,9 @@ def worst(got, exact, dtype):
 def errors(case, dtype, verbose: bool) -> list:
     """The greatest error of each library over the points of a case, in ulp."""
     points = [p.astype(dtype) for p in case.points(np.random.default_rng(0), case.count)]
-    exact = [mpmath.re(case.exact(*[mpf(float(v)) for v in row])) for row in zip(*points, strict=True)]
+    exact = [
+        mpmath.re(case.exact(*[mpf(float(v)) for v in row])) for row in zip(*points, strict=True)
+    ]
     out: list = []
     for library in LIBRARIES:
         module = prepared(library)
@@ -83,7 +89,9 @@ def derivatives(case, dtype, order: int) -> float | None:
     with mpmath.workdps(60):
         for row in zip(*points, strict=True):
             *fixed, x = [mpf(float(v)) for v in row]
-            exact.append(mpmath.re(mpmath.diff(lambda y, fixed=fixed: case.exact(*fixed, y), x, order)))
+            exact.append(
+                mpmath.re(mpmath.diff(lambda y, fixed=fixed: case.exact(*fixed, y), x, order))
+            )
     return None if got is None else worst(got, exact, dtype)[0]
 
 
@@ -93,10 +101,15 @@ def edges(name: str, rows) -> list:
     want = np.asarray(called("scipy", getattr(scipy.special, name), points))
     out = []
     for dtype in DTYPES:
-        got = called("gradix", getattr(prepared("gradix").special, name), [p.astype(dtype) for p in points])
+        got = called(
+            "gradix", getattr(prepared("gradix").special, name), [p.astype(dtype) for p in points]
+        )
         equal = np.isclose(got, want, rtol=1e-4, atol=0, equal_nan=True)
-        off = [f"{name}({', '.join(f'{v:g}' for v in row)}) = {g:g}, not {w:g}"
-               for row, g, w, same in zip(rows, got.flat, want.flat, equal.flat, strict=True) if not same]
+        off = [
+            f"{name}({', '.join(f'{v:g}' for v in row)}) = {g:g}, not {w:g}"
+            for row, g, w, same in zip(rows, got.flat, want.flat, equal.flat, strict=True)
+            if not same
+        ]
         out.append(f"all {len(rows)} as SciPy" if not off else "; ".join(off))
     return out
 
@@ -116,26 +129,49 @@ def table(head: list[str], rows: list, markdown: bool) -> None:
 
 
 def main(arguments=None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--markdown", action="store_true", help="print sections of the page of the documentation")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--markdown", action="store_true", help="print sections of the page of the documentation"
+    )
     parser.add_argument("--only", default="", help="only functions whose name begins so")
-    parser.add_argument("--where", action="store_true", help="also tell the operands of the greatest error")
+    parser.add_argument(
+        "--where", action="store_true", help="also tell the operands of the greatest error"
+    )
     options = parser.parse_args(arguments)
     mark = "## " * options.markdown
     names = [f"{d} {n}" for d in DTYPES for n in ("Gradix", "SciPy")]
-    for title, cases in (("`scipy.special`: the greatest error, in ulp", VALUES),
-                         ("`scipy.stats`: the greatest error, in ulp", DENSITIES)):
+    for title, cases in (
+        ("`scipy.special`: the greatest error, in ulp", VALUES),
+        ("`scipy.stats`: the greatest error, in ulp", DENSITIES),
+    ):
         print(f"{mark}{title}\n")
-        table(["function", "operands", *names],
-              [[c.label, c.where, *[e for d in DTYPES for e in errors(c, d, options.where)]]
-               for c in cases if c.label.startswith(options.only)], options.markdown)
+        table(
+            ["function", "operands", *names],
+            [
+                [c.label, c.where, *[e for d in DTYPES for e in errors(c, d, options.where)]]
+                for c in cases
+                if c.label.startswith(options.only)
+            ],
+            options.markdown,
+        )
     print(f"{mark}Derivatives in the last argument: the greatest error, in ulp\n")
-    table(["function", "operands", *[f"{d}, order {k}" for d in DTYPES for k in (1, 2)]],
-          [[c.label, c.where, *[derivatives(c, d, k) for d in DTYPES for k in (1, 2)]]
-           for c in DERIVATIVES if c.label.startswith(options.only)], options.markdown)
+    table(
+        ["function", "operands", *[f"{d}, order {k}" for d in DTYPES for k in (1, 2)]],
+        [
+            [c.label, c.where, *[derivatives(c, d, k) for d in DTYPES for k in (1, 2)]]
+            for c in DERIVATIVES
+            if c.label.startswith(options.only)
+        ],
+        options.markdown,
+    )
     print(f"{mark}Zeros, infinities, NaN and poles\n")
-    table(["function", "float32", "float64"],
-          [[n, *edges(n, rows)] for n, rows in EDGES.items() if n.startswith(options.only)], options.markdown)
+    table(
+        ["function", "float32", "float64"],
+        [[n, *edges(n, rows)] for n, rows in EDGES.items() if n.startswith(options.only)],
+        options.markdown,
+    )
     return 0
 
 

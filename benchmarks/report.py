@@ -50,7 +50,10 @@ class Comparison:
             for library, seconds in libraries.items():
                 for message in dict.fromkeys(s for s in seconds if isinstance(s, str)):
                     cases.setdefault((library, message), []).append(name)
-        return [f"{library}: {message} ({'; '.join(names)})" for (library, message), names in cases.items()]
+        return [
+            f"{library}: {message} ({'; '.join(names)})"
+            for (library, message), names in cases.items()
+        ]
 
 
 def describe_machine(targets: list[str], rounds: int) -> str:
@@ -73,14 +76,28 @@ def rows(comparison: Comparison) -> list[tuple[str, ...]]:
     result = []
     for case in comparison.cases:
         ratio = comparison.ratio(case)
-        verdict = "" if ratio is None else "yes" if ratio <= case.limit else f"NO, {ratio / case.limit:.2f}x"
+        verdict = (
+            ""
+            if ratio is None
+            else "yes"
+            if ratio <= case.limit
+            else f"NO, {ratio / case.limit:.2f}x"
+        )
         times = [microseconds(comparison.median(case, library)) for library in LIBRARIES]
         ratios = ratio_text(ratio), ratio_text(comparison.best_ratio(case))
         result.append((case.group, case.name, *times, *ratios, f"≤ {case.limit:g}", verdict))
     return result
 
 
-HEADER = ("group", "case", *(f"{name} µs" for name in LIBRARIES), "to jax", "to best", "target", "met?")
+HEADER = (
+    "group",
+    "case",
+    *(f"{name} µs" for name in LIBRARIES),
+    "to jax",
+    "to best",
+    "target",
+    "met?",
+)
 LEFT = {HEADER.index(name) for name in ("group", "case", "met?")}
 
 
@@ -113,15 +130,19 @@ def plain(comparison: Comparison, machine: str) -> str:
         if row[0] != group:
             lines += [""] if group else []
             group = row[0]
-        cells = [c.ljust(w) if i in LEFT else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths))]
+        cells = [
+            c.ljust(w) if i in LEFT else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths))
+        ]
         lines.append("  ".join(cells).rstrip())
     return "\n".join([machine, "", *lines, "", *comparison.failures(), summary(comparison)])
 
 
 def markdown(comparison: Comparison, machine: str) -> str:
     """The table for the documentation."""
-    lines = ["| " + " | ".join(HEADER) + " |",
-             "|" + "".join("---|" if i in LEFT else "--:|" for i in range(len(HEADER)))]
+    lines = [
+        "| " + " | ".join(HEADER) + " |",
+        "|" + "".join("---|" if i in LEFT else "--:|" for i in range(len(HEADER))),
+    ]
     lines += ["| " + " | ".join(row) + " |" for row in rows(comparison)]
     failures = [f"- {line}" for line in comparison.failures()]
     return "\n".join([*lines, "", *failures, f"{summary(comparison)}. {machine}."])

@@ -80,32 +80,46 @@ def chain(x):
 
 _LAYERS = (layers, (floats(8, 32), *[floats(32, 32) for _ in range(24)]))
 
+
 def augmented(images):
     """Pictures flipped by chance, brightened by a random number and blurred."""
+
     def one(key, x):
         flip, bright = gradix.random.split(key)
         x = jnp.where(gradix.random.bernoulli(flip), x[:, ::-1], x) + gradix.random.uniform(bright)
         rows = x[2:] + x[1:-1] + x[:-2]
         return rows[:, 2:] + rows[:, 1:-1] + rows[:, :-2]
+
     return gradix.vmap(one)(gradix.random.split(gradix.random.key(0), len(images)), images)
 
 
 PROGRAMS: dict[str, Program] = {
-    "products_by_wider_dtypes": (jnp.matmul, (whole(256, 256, dtype="int8"), whole(256, 256, dtype="int8"))),
+    "products_by_wider_dtypes": (
+        jnp.matmul,
+        (whole(256, 256, dtype="int8"), whole(256, 256, dtype="int8")),
+    ),
     "small_products_as_sums": (jnp.matmul, (floats(10_000, 3, 3), floats(10_000, 3, 3))),
-    "complex_products_by_parts": (jnp.matmul, (floats(600, 600).astype("complex64"),
-                                               floats(600, 600).astype("complex64"))),
+    "complex_products_by_parts": (
+        jnp.matmul,
+        (floats(600, 600).astype("complex64"), floats(600, 600).astype("complex64")),
+    ),
     "products_without_transposes": (lambda x, y: x.T @ y, (floats(512, 512), floats(512, 512))),
-    "convolutions_by_wider_dtypes": (lambda a, b: lax.conv(a, b, (1, 1), "SAME", preferred_element_type=jnp.int32),
-                                     (whole(4, 8, 32, 32, dtype="int8"), whole(8, 8, 3, 3, dtype="int8"))),
+    "convolutions_by_wider_dtypes": (
+        lambda a, b: lax.conv(a, b, (1, 1), "SAME", preferred_element_type=jnp.int32),
+        (whole(4, 8, 32, 32, dtype="int8"), whole(8, 8, 3, 3, dtype="int8")),
+    ),
     "convolutions_as_products": conv((16, 64, 32, 32), (64, 64, 1, 1)),
     "short_convolutions_as_sums": conv((16, 2, 5000), (3, 2, 3)),
     "correlations_by_numpy": (jnp.convolve, (floats(20_000), floats(500))),
     "convolutions_to_few_features": conv((8, 16, 64, 64), (2, 16, 3, 3)),
     "featurewise_convolutions": conv((8, 32, 32, 32), (32, 1, 3, 3), feature_group_count=32),
-    "featurewise_kernel_gradients": kernel_gradient((8, 32, 16, 16), (32, 1, 3, 3), feature_group_count=32),
+    "featurewise_kernel_gradients": kernel_gradient(
+        (8, 32, 16, 16), (32, 1, 3, 3), feature_group_count=32
+    ),
     "thin_convolutions_to_more_features": conv((16, 6, 64, 64), (16, 6, 5, 5)),
-    "convolutions_group_by_group": kernel_gradient((8, 8, 32, 32), (16, 4, 3, 3), feature_group_count=2),
+    "convolutions_group_by_group": kernel_gradient(
+        (8, 8, 32, 32), (16, 4, 3, 3), feature_group_count=2
+    ),
     "sums_by_blocks": (lambda x: x.sum(), (whole(1 << 20),)),
     "column_sums": (lambda x: x.sum(0), (floats(100, 5000),)),
     "log1p_in_sums": (lambda x: jnp.log1p(x).sum(), (floats(1 << 18),)),
@@ -117,34 +131,49 @@ PROGRAMS: dict[str, Program] = {
     "truths_by_blocks": (lambda x: x.all(), (np.ones(1 << 20, bool),)),
     "running_reductions_by_loops": (jnp.cumsum, (floats(1 << 16),)),
     "recurrences_by_loops": (gradix.grad(lambda x: jnp.cumprod(x).sum()), (floats(4096),)),
-    "small_windows_by_slices": (lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 2, 2), (1, 2, 2), "VALID"),
-                                (floats(32, 64, 64),)),
-    "winners_of_small_windows": (gradix.grad(lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 2, 2), (1, 2, 2),
-                                                                         "VALID").sum()),
-                                 (floats(32, 64, 64),)),
+    "small_windows_by_slices": (
+        lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 2, 2), (1, 2, 2), "VALID"),
+        (floats(32, 64, 64),),
+    ),
+    "winners_of_small_windows": (
+        gradix.grad(
+            lambda x: lax.reduce_window(x, -np.inf, lax.max, (1, 2, 2), (1, 2, 2), "VALID").sum()
+        ),
+        (floats(32, 64, 64),),
+    ),
     "sorts_by_numpy": (jnp.sort, (floats(100_000),)),
     "top_k_by_numpy": (lambda x: lax.top_k(x, 100), (floats(1 << 20),)),
     "ranks_by_numpy": (jnp.median, (floats(100_001),)),
     "counts_by_elements": (lambda x: jnp.bincount(x, length=100), (whole(1 << 18),)),
     "lu_of_stacks": (lambda x: lax.linalg.lu(x), (floats(2048, 4, 4),)),
     "cholesky_of_stacks": (jnp.linalg.cholesky, (spd(2048, 4),)),
-    "triangular_solves_of_stacks": (lambda a, b: lax.linalg.triangular_solve(a, b, left_side=True, lower=True),
-                                    (spd(2048, 4), floats(2048, 4, 2))),
-    "sparse_products_by_rows": (sparse_product, (floats(40_000), whole(40_000, 2, high=2000), floats(2000, 128))),
+    "triangular_solves_of_stacks": (
+        lambda a, b: lax.linalg.triangular_solve(a, b, left_side=True, lower=True),
+        (spd(2048, 4), floats(2048, 4, 2)),
+    ),
+    "sparse_products_by_rows": (
+        sparse_product,
+        (floats(40_000), whole(40_000, 2, high=2000), floats(2000, 128)),
+    ),
     "few_draws_apart": (augmented, (floats(8, 64, 64),)),
-    "bits_in_one_row": (lambda x: gradix.random.normal(gradix.random.key(0), (100_000, 3)) + x, (floats(3),)),
+    "bits_in_one_row": (
+        lambda x: gradix.random.normal(gradix.random.key(0), (100_000, 3)) + x,
+        (floats(3),),
+    ),
     "sines_by_vectors": (jnp.sin, (floats(1 << 16),)),
     "functions_by_vectors": (jnp.arctan, (floats(1 << 16),)),
     "halves_in_single": (jnp.exp, (floats(1 << 16, dtype="float16"),)),
     "remainders_by_vectors": (jnp.remainder, (floats(1 << 16), floats(1 << 16))),
-    "powers_as_products": (lambda x: x ** 3.0, (floats(1 << 16),)),
+    "powers_as_products": (lambda x: x**3.0, (floats(1 << 16),)),
     "powers_by_vectors": (jnp.power, (floats(1 << 16), floats(1 << 16))),
     "small_loops": (small_loop, (floats(2000, 64),)),
     "older_generator": (chain, (floats(64),)),
     "no_unrolling": (chain, (floats(1000),)),
     "narrow_vectors": (chain, (floats(8),)),
-    "small_products_in_loops": (lambda a, x: lax.fori_loop(0, 5000, lambda i, x: a @ x, x),
-                                (floats(4, 4) / 10, floats(4))),
+    "small_products_in_loops": (
+        lambda a, x: lax.fori_loop(0, 5000, lambda i, x: a @ x, x),
+        (floats(4, 4) / 10, floats(4)),
+    ),
     "divided_convolutions": conv((16, 32, 64, 64), (32, 32, 3, 3)),
 }
 
@@ -177,7 +206,10 @@ def measure(name: str, rounds: int = 9, budget: float = 0.4) -> tuple[float, flo
     compilations: list[list[float]] = [[], []]
     for turn in range(4):
         selections = ["all", f"all,-{name}"]
-        made = {text: Variant(program, text) for text in (selections if turn % 2 else reversed(selections))}
+        made = {
+            text: Variant(program, text)
+            for text in (selections if turn % 2 else reversed(selections))
+        }
         pair = [made[text] for text in selections]
         for kind, variant in zip(compilations, pair):
             kind.append(variant.compilation)
@@ -187,7 +219,11 @@ def measure(name: str, rounds: int = 9, budget: float = 0.4) -> tuple[float, flo
     for _ in range(rounds):
         ratios.append(pair[0].seconds(number) / pair[1].seconds(number))
     gc.enable()
-    return median(ratios), min(compilations[0]) / min(compilations[1]), is_taken(name, pair[0].facts)
+    return (
+        median(ratios),
+        min(compilations[0]) / min(compilations[1]),
+        is_taken(name, pair[0].facts),
+    )
 
 
 def is_taken(name: str, facts) -> bool:
@@ -197,7 +233,11 @@ def is_taken(name: str, facts) -> bool:
 
 def names(only: str = "") -> list[str]:
     """The rewrites and choices for speed, in the table's order."""
-    return [r.name for r in (*TABLE.rewrites, *TABLE.choices) if r.kind != CORRECTNESS and only in r.name]
+    return [
+        r.name
+        for r in (*TABLE.rewrites, *TABLE.choices)
+        if r.kind != CORRECTNESS and only in r.name
+    ]
 
 
 def main(only: str = "") -> None:
@@ -207,12 +247,18 @@ def main(only: str = "") -> None:
     print(f"{'rewrite':36s}{'call':>8s}{'compile':>9s}   (times on, to times off)")
     for name in names(only):
         call, compilation, taken = measure(name)
-        print(f"{name:36s}{call:8.2f}{compilation:9.2f}{'' if taken else '   not taken by its program'}", flush=True)
+        print(
+            f"{name:36s}{call:8.2f}{compilation:9.2f}{'' if taken else '   not taken by its program'}",
+            flush=True,
+        )
         if not taken:
             idle.append(name)
         elif min(call, compilation) > _PAYS:
             lost.append(name)
-    for title, found in (("Not taken", idle), ("Without a reason on this machine and jaxlib", lost)):
+    for title, found in (
+        ("Not taken", idle),
+        ("Without a reason on this machine and jaxlib", lost),
+    ):
         if found:
             print(f"\n{title}: {', '.join(found)}")
 

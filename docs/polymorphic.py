@@ -4,6 +4,7 @@ A function is called with the first of `CALLS` (or its own in `OWN`) that it tak
 same call is traced and lowered with a size that is a variable. Run it as `python -m docs.polymorphic`; `--check` tells
 whether the page is as it was.
 """
+
 import argparse
 import importlib
 import sys
@@ -15,23 +16,108 @@ import gradix.numpy as jnp
 from gradix import export, lax, random
 
 PAGE = Path(__file__).with_name("polymorphic.md")
-MODULES = ("numpy", "numpy.linalg", "numpy.fft", "lax", "lax.linalg", "nn", "random", "scipy.special", "scipy.linalg",
-           "scipy.stats",
-           "scipy.signal", "scipy.ndimage", "scipy.integrate", "scipy.interpolate", "scipy.fft", "scipy.cluster.vq")
+MODULES = (
+    "numpy",
+    "numpy.linalg",
+    "numpy.fft",
+    "lax",
+    "lax.linalg",
+    "nn",
+    "random",
+    "scipy.special",
+    "scipy.linalg",
+    "scipy.stats",
+    "scipy.signal",
+    "scipy.ndimage",
+    "scipy.integrate",
+    "scipy.interpolate",
+    "scipy.fft",
+    "scipy.cluster.vq",
+)
 
 # x: float32[n, 3], v: float32[n], i: int32[n], j: int32[n, 3], b: bool[n], z: complex64[n, 3], m: float32[n, n], c:
 # float32[n, 4, 4], k: a random key, n: the size.
-CALLS = ("f(x)", "f(x, x)", "f(v)", "f(v, v)", "f(m)", "f(m, x)", "f(i)", "f(i, i)", "f(j)", "f(b)", "f(b, b)",
-         "f(z)", "f(z, z)", "f(x, 2)", "f(x, 0)", "f(v, 2)", "f(x, i)", "f(v, i)", "f(i, v)", "f(i, x)", "f(x, j)",
-         "f(j, x)", "f(x, v)", "f(v, x)", "f(x, x, x)", "f(v, v, v)", "f(m, m, m)", "f(c)", "f(c, c)", "f([x, x])",
-         "f([v, v])", "f([m, m])", "f((n,))", "f(n)", "f((n, 3))", "f(x, (n, 3))", "f(x, axis=0)", "f(x, 0, 1)",
-         "f(x, 2, 0)", "f(x, 1, 0)", "f(x, x, 0)", "f(k, (n,))", "f(k, shape=(n,))", "f(k, n)", "f(k, x)", "f(k, v)",
-         "f(k, x, x)", "f(k, x, x, x)", "f(k, v, v)", "f(k, m)", "f(k, v, m)", "f(k, v, m, (n,))", "f(k, 0.5, (n,))",
-         "f(k, 2., shape=(n,))", "f(k, 2., 2., shape=(n,))", "f(k, 1., 2., (n,))", "f(k, 0, 5, (n,))",
-         "f(k, 5, 2, 3, (n,))", "f(k, 5, 0.5, (n,))", "f(k, 2., 3., 4., (n,))", "f(k, 2., (n,), 'float32')",
-         "f(0., 1., n)", "f(x, lambda t: t, 0)", "f(lambda t: t, x)", "f(v, v, i)", "f(v, v, v, v)",
-         "f(b, x[:, 0], x[:, 0])", "f(x, jnp.float32)", "f(x, x.shape)", "f(x, 3, 1)", "f(i, 4)", "f(x, [0])",
-         "f(x, (0, 1))", "f(x, (1, 0))", "f(n, n)", "f(n, 4)", "f(3, n)", "f(x, n)", "f(v, n)")
+CALLS = (
+    "f(x)",
+    "f(x, x)",
+    "f(v)",
+    "f(v, v)",
+    "f(m)",
+    "f(m, x)",
+    "f(i)",
+    "f(i, i)",
+    "f(j)",
+    "f(b)",
+    "f(b, b)",
+    "f(z)",
+    "f(z, z)",
+    "f(x, 2)",
+    "f(x, 0)",
+    "f(v, 2)",
+    "f(x, i)",
+    "f(v, i)",
+    "f(i, v)",
+    "f(i, x)",
+    "f(x, j)",
+    "f(j, x)",
+    "f(x, v)",
+    "f(v, x)",
+    "f(x, x, x)",
+    "f(v, v, v)",
+    "f(m, m, m)",
+    "f(c)",
+    "f(c, c)",
+    "f([x, x])",
+    "f([v, v])",
+    "f([m, m])",
+    "f((n,))",
+    "f(n)",
+    "f((n, 3))",
+    "f(x, (n, 3))",
+    "f(x, axis=0)",
+    "f(x, 0, 1)",
+    "f(x, 2, 0)",
+    "f(x, 1, 0)",
+    "f(x, x, 0)",
+    "f(k, (n,))",
+    "f(k, shape=(n,))",
+    "f(k, n)",
+    "f(k, x)",
+    "f(k, v)",
+    "f(k, x, x)",
+    "f(k, x, x, x)",
+    "f(k, v, v)",
+    "f(k, m)",
+    "f(k, v, m)",
+    "f(k, v, m, (n,))",
+    "f(k, 0.5, (n,))",
+    "f(k, 2., shape=(n,))",
+    "f(k, 2., 2., shape=(n,))",
+    "f(k, 1., 2., (n,))",
+    "f(k, 0, 5, (n,))",
+    "f(k, 5, 2, 3, (n,))",
+    "f(k, 5, 0.5, (n,))",
+    "f(k, 2., 3., 4., (n,))",
+    "f(k, 2., (n,), 'float32')",
+    "f(0., 1., n)",
+    "f(x, lambda t: t, 0)",
+    "f(lambda t: t, x)",
+    "f(v, v, i)",
+    "f(v, v, v, v)",
+    "f(b, x[:, 0], x[:, 0])",
+    "f(x, jnp.float32)",
+    "f(x, x.shape)",
+    "f(x, 3, 1)",
+    "f(i, 4)",
+    "f(x, [0])",
+    "f(x, (0, 1))",
+    "f(x, (1, 0))",
+    "f(n, n)",
+    "f(n, 4)",
+    "f(3, n)",
+    "f(x, n)",
+    "f(v, n)",
+)
 
 # A call of a function that none of CALLS is one of.
 OWN = {
@@ -55,7 +141,7 @@ OWN = {
     "lax.conv_general_dilated_local": "f(x[None, None], jnp.ones((1, 4, 2, 2)), (1, 1), 'SAME', (2, 2))",
     "lax.conv_general_dilated_patches": "f(x[None, None], (2, 2), (1, 1), 'SAME')",
     "lax.conv_transpose": "f(x[None, :, :], jnp.ones((2, 3, 1)), (1,), 'SAME', dimension_numbers=('NWC', 'WIO', "
-                          "'NWC'))",
+    "'NWC'))",
     "lax.conv_with_general_padding": "f(x[None, None], jnp.ones((1, 1, 2, 2)), (1, 1), 'SAME', None, None)",
     "lax.convert_element_type": "f(x, jnp.int32)",
     "lax.custom_linear_solve": "f(lambda t: t, x, lambda g, y: y, symmetric=True)",
@@ -279,9 +365,16 @@ OUTSIDE = "takes or gives no arrays of a program"
 def arrays(n):
     """The operands for a size."""
     scope = getattr(n, "scope", None)
-    kinds = {"x": ((n, 3), "float32"), "v": ((n,), "float32"), "i": ((n,), "int32"), "j": ((n, 3), "int32"),
-             "b": ((n,), "bool"),
-             "z": ((n, 3), "complex64"), "m": ((n, n), "float32"), "c": ((n, 4, 4), "float32")}
+    kinds = {
+        "x": ((n, 3), "float32"),
+        "v": ((n,), "float32"),
+        "i": ((n,), "int32"),
+        "j": ((n, 3), "int32"),
+        "b": ((n,), "bool"),
+        "z": ((n, 3), "complex64"),
+        "m": ((n, n), "float32"),
+        "c": ((n, 4, 4), "float32"),
+    }
     assert scope is None or scope is n.scope
     return {name: gradix.ShapeDtypeStruct(shape, kind) for name, (shape, kind) in kinds.items()}
 
@@ -291,7 +384,11 @@ def called(function, text, n):
     code = compile(text, text, "eval")
 
     def program(operands, k):
-        return eval(code, {"f": function, "k": k, "n": n, "jnp": jnp, "lax": lax, "random": random, **operands})
+        return eval(
+            code,
+            {"f": function, "k": k, "n": n, "jnp": jnp, "lax": lax, "random": random, **operands},
+        )
+
     return program
 
 
@@ -311,9 +408,11 @@ def row(name, function):
     text = own or next((t for t in CALLS if is_taken(function, t)), None)
     if text is None:
         return None, OUTSIDE
-    n, = export.symbolic_shape("n", constraints=["n >= 4"])
+    (n,) = export.symbolic_shape("n", constraints=["n >= 4"])
     try:
-        export.export(gradix.jit(called(function, text, n), keep_unused=True))(arrays(n), random.key(0))
+        export.export(gradix.jit(called(function, text, n), keep_unused=True))(
+            arrays(n), random.key(0)
+        )
     except Exception as e:
         return text, f"{type(e).__name__}: {str(e).splitlines()[0]}"
     return text, None
@@ -334,22 +433,52 @@ def rows():
 def page(found) -> str:
     yes = [n for n, (text, why) in found.items() if text and not why]
     no = {n: row for n, row in found.items() if row[0] and row[1]}
-    lines = ["# Functions of arrays of open sizes", "",
-             "Each public function is called with the arrays below, and the call traced and lowered for a size `n` "
-             "that is a variable,",
-             "as `export` and `jit(f, symbolic=...)` do. The page is made by `python -m docs.polymorphic`.", "",
-             "Arrays: x float32[n, 3], v float32[n], i int32[n], j int32[n, 3], b bool[n], z complex64[n, 3], m "
-             "float32[n, n],",
-             "c float32[n, 4, 4]; k is a random key.", "", f"{len(yes)} functions take them; {len(no)} do not.", "",
-             "## Not for open sizes, and why", "", "| function | call | why |", "|---|---|---|"]
-    lines += [f"| `{n}` | `{text}` | {why[:150].replace('|', chr(92) + '|')} |" for n, (text, why) in no.items()]
+    lines = [
+        "# Functions of arrays of open sizes",
+        "",
+        "Each public function is called with the arrays below, and the call traced and lowered for a size `n` "
+        "that is a variable,",
+        "as `export` and `jit(f, symbolic=...)` do. The page is made by `python -m docs.polymorphic`.",
+        "",
+        "Arrays: x float32[n, 3], v float32[n], i int32[n], j int32[n, 3], b bool[n], z complex64[n, 3], m "
+        "float32[n, n],",
+        "c float32[n, 4, 4]; k is a random key.",
+        "",
+        f"{len(yes)} functions take them; {len(no)} do not.",
+        "",
+        "## Not for open sizes, and why",
+        "",
+        "| function | call | why |",
+        "|---|---|---|",
+    ]
+    lines += [
+        f"| `{n}` | `{text}` | {why[:150].replace('|', chr(92) + '|')} |"
+        for n, (text, why) in no.items()
+    ]
     for module in MODULES:
         names = [n for n in yes if n.rpartition(".")[0] == module]
         if names:
-            lines += ["", f"## gradix.{module}", "", ", ".join([f"`{n.rpartition('.')[2]}`" for n in names]) + "."]
+            lines += [
+                "",
+                f"## gradix.{module}",
+                "",
+                ", ".join([f"`{n.rpartition('.')[2]}`" for n in names]) + ".",
+            ]
     outside = [n for n, (text, _) in found.items() if text is None]
-    return "\n".join([*lines, "", "## Not asked", "", f"What {OUTSIDE}, or takes functions and objects: "
-                      + ", ".join([f"`{n}`" for n in outside]) + "."]) + "\n"
+    return (
+        "\n".join(
+            [
+                *lines,
+                "",
+                "## Not asked",
+                "",
+                f"What {OUTSIDE}, or takes functions and objects: "
+                + ", ".join([f"`{n}`" for n in outside])
+                + ".",
+            ]
+        )
+        + "\n"
+    )
 
 
 def main(arguments=None):
@@ -357,7 +486,7 @@ def main(arguments=None):
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args(arguments)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")         # of short arrays
+        warnings.simplefilter("ignore")  # of short arrays
         text = page(rows())
     if not options.check:
         PAGE.write_text(text, encoding="utf-8")

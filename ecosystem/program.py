@@ -1,4 +1,5 @@
 """Runs one program of `ecosystem/programs`, on what `import jax` gives, and prints as JSON how long it took and what it gave."""
+
 import importlib
 import json
 import resource
@@ -23,8 +24,14 @@ def run(name: str) -> dict:
         values.append(float(value))
         times.append(time.perf_counter() - before)
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"import_s": imported - START, "first_s": first - imported, "step_s": sorted(times)[len(times) // 2], "memory_mb": memory,
-            "values": [*values[:3], values[-1]], "tolerance": getattr(module, "TOLERANCE", 2e-3)}
+    return {
+        "import_s": imported - START,
+        "first_s": first - imported,
+        "step_s": sorted(times)[len(times) // 2],
+        "memory_mb": memory,
+        "values": [*values[:3], values[-1]],
+        "tolerance": getattr(module, "TOLERANCE", 2e-3),
+    }
 
 
 if __name__ == "__main__":

@@ -63,6 +63,7 @@ class Chain(NamedTuple):
 
 def leapfrog(energy, place, momentum, step, spread):
     """A path of constant energy, but for an error of the second order in the step."""
+
     def leap(state, _):
         place, momentum = state
         momentum = momentum - step / 2 * grad(energy)(place)
@@ -103,8 +104,12 @@ def sample(key, x, y, *, warm_up, draws):
     def walk(key):
         first, steps = random.split(key)
         place = random.normal(first, flat.shape)
-        chain = Chain(place, jnp.log(0.1), jnp.zeros_like(flat), jnp.zeros_like(flat), jnp.zeros(()))
-        turn = lambda chain, at: (lambda c, a: (c, (c.place, a)))(*transition(energy, chain, at[0], at[1]))
+        chain = Chain(
+            place, jnp.log(0.1), jnp.zeros_like(flat), jnp.zeros_like(flat), jnp.zeros(())
+        )
+        turn = lambda chain, at: (lambda c, a: (c, (c.place, a)))(
+            *transition(energy, chain, at[0], at[1])
+        )
         keys = random.split(steps, warm_up + draws)
         _, (places, accepted) = lax.scan(turn, chain, (keys, jnp.arange(warm_up + draws) < warm_up))
         return places[warm_up:], accepted[warm_up:].mean()
@@ -135,8 +140,12 @@ def draw_figure(path, names, draws, least_squares):
     order = np.argsort(every.mean(0))
     low, high = np.quantile(every[:, order], [0.025, 0.975], axis=0)
     forest.hlines(range(len(names)), low, high, color=COLOURS[0], lw=5, alpha=0.4)
-    forest.plot(every.mean(0)[order], range(len(names)), "o", color=COLOURS[0], label="posterior, 95 %")
-    forest.plot(least_squares[order], range(len(names)), "x", color=COLOURS[2], label="least squares")
+    forest.plot(
+        every.mean(0)[order], range(len(names)), "o", color=COLOURS[0], label="posterior, 95 %"
+    )
+    forest.plot(
+        least_squares[order], range(len(names)), "x", color=COLOURS[2], label="least squares"
+    )
     forest.axvline(0, color="#8a97a3", lw=1, ls=":")
     forest.set_yticks(range(len(names)), [names[i] for i in order])
     forest.set(title="What each measurement says", xlabel="weight, in standard deviations")
@@ -172,22 +181,30 @@ def main():
     again = time.perf_counter() - start
 
     gradients = CHAINS * sum(sizes.values()) * 2 * LEAPS
-    print(f"{CHAINS} chains of {sizes['draws']} draws: {first:.2f} s with the compilation, {again:.2f} s again "
-          f"({gradients / again:,.0f} gradients a second)")
+    print(
+        f"{CHAINS} chains of {sizes['draws']} draws: {first:.2f} s with the compilation, {again:.2f} s again "
+        f"({gradients / again:,.0f} gradients a second)"
+    )
     worst = max(float(r_hat(d).max()) for d in draws)
-    print(f"accepted {accepted.mean():.2f}, worst R-hat {worst:.3f} (below 1.01 the chains agree)\n")
+    print(
+        f"accepted {accepted.mean():.2f}, worst R-hat {worst:.3f} (below 1.01 the chains agree)\n"
+    )
 
     least_squares, *_ = np.linalg.lstsq(np.asarray(x), np.asarray(y), rcond=None)
     every = np.asarray(draws.weights).reshape(-1, len(names))
     print("weight   posterior        least squares   positive")
     for i in np.argsort(-abs(every.mean(0))):
-        print(f"{names[i]:6} {every[:, i].mean():+7.3f} ± {every[:, i].std():.3f} {least_squares[i]:+15.3f} "
-              f"{(every[:, i] > 0).mean():9.1%}")
+        print(
+            f"{names[i]:6} {every[:, i].mean():+7.3f} ± {every[:, i].std():.3f} {least_squares[i]:+15.3f} "
+            f"{(every[:, i] > 0).mean():9.1%}"
+        )
     print(f"noise  {np.exp(draws.log_noise).mean():7.3f} of the standard deviation of the progress")
 
     draw_figure(options.out, names, draws, least_squares)
     print(f"\nThe picture: {options.out}")
-    print("Try next: norm.logpdf(u.weights, ...) with scipy.stats.laplace instead, and weights are drawn to zero;")
+    print(
+        "Try next: norm.logpdf(u.weights, ...) with scipy.stats.laplace instead, and weights are drawn to zero;"
+    )
     print("          LEAPS = 2, and the walk becomes a random one: R-hat tells")
 
 

@@ -55,10 +55,12 @@ def pair_energy(squared, atom):
 
 def energy(x, atom, box):
     """Of all pairs, each with the nearest of its periodic images."""
+
     def with_all(i, here):
         away = here - x
         away -= box * jnp.round(away / box)
-        squared = jnp.where(jnp.arange(len(x)) == i, CUTOFF**2, (away**2).sum(-1))  # an atom is no pair with itself
+        # an atom is no pair with itself
+        squared = jnp.where(jnp.arange(len(x)) == i, CUTOFF**2, (away**2).sum(-1))
         return pair_energy(squared, atom).sum()
 
     return vmap(with_all)(jnp.arange(len(x)), x).sum() / 2
@@ -72,6 +74,7 @@ def forces(x, atom, box):
 @jit(static_argnames="steps")
 def simulate(fluid, atom, box, steps):
     """Velocity Verlet: the fluid after `steps` steps, and the kinetic and potential energies on the way."""
+
     def step(state, _):
         fluid, force = state
         v = fluid.v + STEP / 2 * force
@@ -110,9 +113,12 @@ def neighbours(x, box):
 
 def fit(snapshots, measured, box):
     """The atom whose forces are nearest to the measured ones, by SciPy's L-BFGS with our gradients."""
+
     def misfit(logs):
         atom = Atom(*jnp.exp(logs))
-        return ((vmap(lambda x: forces(x, atom, box))(snapshots) - measured) ** 2).sum() / (measured**2).sum()
+        return ((vmap(lambda x: forces(x, atom, box))(snapshots) - measured) ** 2).sum() / (
+            measured**2
+        ).sum()
 
     slope = jit(value_and_grad(misfit))
     path = []
@@ -139,7 +145,9 @@ def draw_figure(path, energies, distances, tried):
 
     middle.plot(*map(np.asarray, distances), color="#00798c")
     middle.axhline(1, color="#8a97a3", lw=1, ls=":")
-    middle.set(title="Shells of neighbours: a liquid", xlabel="distance, in diameters", ylabel="g(r)")
+    middle.set(
+        title="Shells of neighbours: a liquid", xlabel="distance, in diameters", ylabel="g(r)"
+    )
 
     right.plot(tried[:, 0], tried[:, 1], "o-", color="#6a4c93", ms=4, lw=1)
     right.plot(1, 1, "*", color="#d1495b", ms=16, label="the truth")
@@ -167,9 +175,13 @@ def main():
     took = time.perf_counter() - start
     kinetic, potential = energies
     total = kinetic + potential
-    print(f"{len(fluid.x)} atoms, {steps} steps in {took:.2f} s: {steps / took:,.0f} steps a second")
-    print(f"temperature {2 / 3 * kinetic.mean() / len(fluid.x):.3f}; the total energy stays within "
-          f"{float(jnp.ptp(total) / jnp.ptp(kinetic)):.2%} of what the kinetic one moves by")
+    print(
+        f"{len(fluid.x)} atoms, {steps} steps in {took:.2f} s: {steps / took:,.0f} steps a second"
+    )
+    print(
+        f"temperature {2 / 3 * kinetic.mean() / len(fluid.x):.3f}; the total energy stays within "
+        f"{float(jnp.ptp(total) / jnp.ptp(kinetic)):.2%} of what the kinetic one moves by"
+    )
 
     snapshots = []
     for _ in range(4):
@@ -179,12 +191,16 @@ def main():
     exact = vmap(lambda x: forces(x, truth, box))(snapshots)
     measured = exact + NOISE * exact.std() * random.normal(random.key(1), exact.shape)
     atom, tried = fit(snapshots, measured, box)
-    print(f"from forces with {NOISE:.0%} noise: depth {atom.depth:.4f}, size {atom.size:.4f} (both are 1), "
-          f"{len(tried)} evaluations")
+    print(
+        f"from forces with {NOISE:.0%} noise: depth {atom.depth:.4f}, size {atom.size:.4f} (both are 1), "
+        f"{len(tried)} evaluations"
+    )
 
     draw_figure(options.out, energies, neighbours(fluid.x, box), tried)
     print(f"\nThe picture: {options.out}")
-    print("Try next: STEP = 0.02, and the energy drifts away; TEMPERATURE = 0.3, and the shells stay those of a crystal")
+    print(
+        "Try next: STEP = 0.02, and the energy drifts away; TEMPERATURE = 0.3, and the shells stay those of a crystal"
+    )
 
 
 if __name__ == "__main__":

@@ -94,10 +94,15 @@ def handle(book, message):
     """One message: the book after it, and what was traded."""
     sign = jnp.where(message.side == BUY, 1, -1)  # what a buyer pays more for costs him more
     buyers, sellers = book
-    own, other = either(message.side == BUY, buyers, sellers), either(message.side == BUY, sellers, buyers)
+    own, other = (
+        either(message.side == BUY, buyers, sellers),
+        either(message.side == BUY, sellers, buyers),
+    )
 
     wanted = jnp.where(message.kind == CANCEL, 0, message.size)
-    other, taken = take(other, jnp.where(message.kind == MARKET, NOWHERE, sign * message.price), wanted)
+    other, taken = take(
+        other, jnp.where(message.kind == MARKET, NOWHERE, sign * message.price), wanted
+    )
     left = jnp.where(message.kind == LIMIT, wanted - taken.sum(), 0)
     is_named = (own.number == message.number) & (message.kind == CANCEL)
     own = own._replace(size=jnp.where(is_named, 0, own.size))
@@ -128,7 +133,8 @@ def traders(key, count, hurry):
     side = random.bernoulli(sides, shape=(count,)).astype("int32")
     depth = random.geometric(depths, 0.12, (count,))
     number = jnp.arange(1, count + 1)
-    target = number - 1 - random.randint(names, (count,), 0, 60)  # a recent order of either side, if it still stands
+    # a recent order of either side, if it still stands
+    target = number - 1 - random.randint(names, (count,), 0, 60)
     return Message(kind, side, MIDDLE + jnp.where(side == BUY, -depth, depth) + 1, random.randint(sizes, (count,), 1, 10),
                    jnp.where(kind == CANCEL, target, number))  # fmt: skip
 
@@ -139,12 +145,18 @@ def traders(key, count, hurry):
 def python_trades(messages):
     """Traded sizes and values of one book's messages, by two heaps."""
     heaps, sizes, trades = ([], []), ({}, {}), []
-    for kind, side, price, size, number in zip(*(np.asarray(m).tolist() for m in messages), strict=True):
+    for kind, side, price, size, number in zip(
+        *(np.asarray(m).tolist() for m in messages), strict=True
+    ):
         sign, value, traded = (1 if side == BUY else -1), 0, 0
         if kind == CANCEL:
             sizes[side].pop(number, None)
         else:
-            limit, theirs, standing = (NOWHERE if kind == MARKET else sign * price), heaps[1 - side], sizes[1 - side]
+            limit, theirs, standing = (
+                (NOWHERE if kind == MARKET else sign * price),
+                heaps[1 - side],
+                sizes[1 - side],
+            )
             while traded < size and theirs and theirs[0][0] <= limit:
                 cost, name = theirs[0]
                 amount = min(size - traded, standing.get(name, 0))
@@ -172,13 +184,22 @@ def spreads(trades):
 
 def draw_figure(path, trades, hurries, by_hurry):
     """One book's quotes, the prices of some books, and the spread by how many traders are in a hurry."""
-    bid, ask = [np.where(abs(np.asarray(q)) < NOWHERE // 2, q, np.nan) for q in (trades.bid, trades.ask)]
+    bid, ask = [
+        np.where(abs(np.asarray(q)) < NOWHERE // 2, q, np.nan) for q in (trades.bid, trades.ask)
+    ]
     figure, (quotes, sizes, answer) = plt.subplots(1, 3, figsize=(14, 4.4), layout="constrained")
     shown = slice(100, 400)
     quotes.fill_between(range(100, 100 + len(bid[0][shown])), bid[0][shown], ask[0][shown], step="post",
                         color="#00798c", alpha=0.25)  # fmt: skip
     for line, name, colour in ((ask, "ask", "#d1495b"), (bid, "bid", "#00798c")):
-        quotes.step(range(100, 100 + len(line[0][shown])), line[0][shown], where="post", color=colour, lw=1, label=name)
+        quotes.step(
+            range(100, 100 + len(line[0][shown])),
+            line[0][shown],
+            where="post",
+            color=colour,
+            lw=1,
+            label=name,
+        )
     quotes.set(title="The quotes of one book", xlabel="message", ylabel="price, in ticks")
     quotes.legend(frameon=False)
 
@@ -189,7 +210,11 @@ def draw_figure(path, trades, hurries, by_hurry):
     low, middle, high = np.nanquantile(by_hurry, [0.1, 0.5, 0.9], axis=1)
     answer.fill_between(hurries, low, high, color="#e0a030", alpha=0.3)
     answer.plot(hurries, middle, "o-", color="#e0a030")
-    answer.set(title="Who cannot wait widens the spread", xlabel="part of market orders", ylabel="mean spread, in ticks")
+    answer.set(
+        title="Who cannot wait widens the spread",
+        xlabel="part of market orders",
+        ylabel="mean spread, in ticks",
+    )
     for ax in (quotes, sizes, answer):
         ax.spines[["top", "right"]].set_visible(False)
     figure.savefig(path, dpi=110)
@@ -211,20 +236,30 @@ def main():
     start = time.perf_counter()
     _, trades = gradix.block_until_ready(run_all(messages))
     took = time.perf_counter() - start
-    print(f"{books:,} books of {count:,} messages: {first:.2f} s with the compilation, {took:.2f} s again "
-          f"({books * count / took:,.0f} messages a second)")
+    print(
+        f"{books:,} books of {count:,} messages: {first:.2f} s with the compilation, {took:.2f} s again "
+        f"({books * count / took:,.0f} messages a second)"
+    )
 
     start = time.perf_counter()
     for i in range(10):
         expected = python_trades(gradix.tree.map(lambda m, i=i: m[i], messages))
-        assert (expected == np.stack([trades.size[i], trades.value[i]], -1)).all(), f"book {i} trades otherwise"
+        assert (expected == np.stack([trades.size[i], trades.value[i]], -1)).all(), (
+            f"book {i} trades otherwise"
+        )
     python = (time.perf_counter() - start) / 10 * books
-    print(f"ten of them trade as the engine in plain Python does, which would take {python:.1f} s for all")
-    print(f"traded in a book: {trades.size.sum(1).mean():,.0f}; spread {jnp.nanmean(spreads(trades)):.2f} ticks")
+    print(
+        f"ten of them trade as the engine in plain Python does, which would take {python:.1f} s for all"
+    )
+    print(
+        f"traded in a book: {trades.size.sum(1).mean():,.0f}; spread {jnp.nanmean(spreads(trades)):.2f} ticks"
+    )
 
     hurries = np.linspace(0.05, 0.45, 5)
     some = random.split(random.key(1), max(books // 10, 10))
-    crowd = vmap(lambda hurry: vmap(lambda key: traders(key, count, hurry))(some))(jnp.asarray(hurries))
+    crowd = vmap(lambda hurry: vmap(lambda key: traders(key, count, hurry))(some))(
+        jnp.asarray(hurries)
+    )
     _, answers = jit(vmap(vmap(run)))(crowd)
     by_hurry = np.asarray(jnp.nanmean(spreads(answers), -1))
     for hurry, row in zip(hurries, by_hurry, strict=True):

@@ -5,6 +5,7 @@ Example:
     >>> gradix.grad(lambda x: jnp.sin(x) ** 2)(0.5)
     Array(0.841471, dtype=float32, weak_type=True)
 """
+
 # fmt: off
 from gradix._base.lazy import on_demand
 from gradix._version import __version__ as __version__
@@ -54,7 +55,8 @@ from gradix._core.refs import (
     freeze as freeze,
     new_ref as new_ref,
 )
-from gradix._ops import dimension_values as _dimension_values      # installs what makes arrays of open sizes
+# installs what makes arrays of open sizes
+from gradix._ops import dimension_values as _dimension_values
 from gradix._api import (
     devices as _devices,    # follows changes of an option
     placing as _placing,    # installs members of arrays

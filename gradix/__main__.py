@@ -1,4 +1,5 @@
 """`python -m gradix program.py [arguments]`: run a program written for JAX on gradix."""
+
 from __future__ import annotations
 
 import os
@@ -40,7 +41,10 @@ def main(argv: list[str]) -> int:
         exec(compile(rest[0], "<string>", "exec"), {"__name__": "__main__"})
     else:
         if not os.path.exists(first):
-            print(f"python -m gradix: can't open file {first!r}: no such file\n{_USAGE}", file=sys.stderr)
+            print(
+                f"python -m gradix: can't open file {first!r}: no such file\n{_USAGE}",
+                file=sys.stderr,
+            )
             return 2
         sys.argv = argv
         sys.path[0] = os.path.dirname(os.path.abspath(first))
@@ -60,7 +64,9 @@ def _check(paths: list[str]) -> int:
     for use in found:
         print(use)
     certain = sum(not use.guarded for use in found)
-    print(f"{certain} uses of names that gradix lacks, and {len(found) - certain} where the program is prepared for it")
+    print(
+        f"{certain} uses of names that gradix lacks, and {len(found) - certain} where the program is prepared for it"
+    )
     return 1 if certain else 0
 
 
@@ -76,13 +82,19 @@ def _enable(_) -> int:
     except RuntimeError as e:
         print(f"python -m gradix: {e}", file=sys.stderr)
         return 1
-    print(f"import jax gives gradix in every program of {sys.prefix}, by {switch}\n"
-          f"python -m gradix disable undoes it; {answering.OFF}=0 leaves one program out")
+    print(
+        f"import jax gives gradix in every program of {sys.prefix}, by {switch}\n"
+        f"python -m gradix disable undoes it; {answering.OFF}=0 leaves one program out"
+    )
     return 0
 
 
 def _disable(_) -> int:
-    print("undone: import jax gives what is installed" if answering.disable() else f"nothing to undo in {sys.prefix}")
+    print(
+        "undone: import jax gives what is installed"
+        if answering.disable()
+        else f"nothing to undo in {sys.prefix}"
+    )
     return 0
 
 

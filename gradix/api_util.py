@@ -1,4 +1,5 @@
 """What libraries with transformations of their own do with arguments: flatten functions, tell leaves apart."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
@@ -6,16 +7,38 @@ from typing import Any
 
 from gradix._api.arguments import debug_info as _debug_info
 from gradix._api.structs import aval_of as _aval_of
-from gradix._base.tree import flatten_axes as _flatten_axes, tree_flatten, tree_leaves, tree_unflatten
+from gradix._base.tree import (
+    flatten_axes as _flatten_axes,
+    tree_flatten,
+    tree_leaves,
+    tree_unflatten,
+)
 from gradix._core.jaxpr import DebugInfo
 from gradix.extend.linear_util import WrappedFun, transformation_with_aux2
 
-__all__ = ["argnums_partial", "debug_info", "donation_vector", "flatten_axes", "flatten_fun", "flatten_fun_nokwargs",
-           "rebase_donate_argnums", "safe_map", "shaped_abstractify"]
+__all__ = [
+    "argnums_partial",
+    "debug_info",
+    "donation_vector",
+    "flatten_axes",
+    "flatten_fun",
+    "flatten_fun_nokwargs",
+    "rebase_donate_argnums",
+    "safe_map",
+    "shaped_abstractify",
+]
 
 
-def debug_info(traced_for: str, fun: Callable, args: Sequence[Any], kwargs: dict[str, Any], *,
-               static_argnums: Sequence[int] = (), static_argnames: Sequence[str] = (), **_) -> DebugInfo:
+def debug_info(
+    traced_for: str,
+    fun: Callable,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    *,
+    static_argnums: Sequence[int] = (),
+    static_argnames: Sequence[str] = (),
+    **_,
+) -> DebugInfo:
     """What a function and its arguments are called, for messages.
 
     Args:
@@ -60,8 +83,12 @@ def flatten_fun_nokwargs(function: Callable, store, in_tree, *leaves) -> list:
     return out
 
 
-def argnums_partial(f: WrappedFun, dyn_argnums: int | Sequence[int], args: Sequence,
-                    require_static_args_hashable: bool = True):
+def argnums_partial(
+    f: WrappedFun,
+    dyn_argnums: int | Sequence[int],
+    args: Sequence,
+    require_static_args_hashable: bool = True,
+):
     """A wrapped function with all arguments but some held, and those others.
 
     Raises:
@@ -79,18 +106,24 @@ def argnums_partial(f: WrappedFun, dyn_argnums: int | Sequence[int], args: Seque
     if require_static_args_hashable:
         for i, a in enumerate(args):
             if i not in open_ and type(a).__hash__ is None:
-                raise ValueError(f"Non-hashable static arguments are used: argument {i} is a {type(a).__name__}, "
-                                 f"{a!r}. "
-                                 "Give a tuple in place of a list, or make the argument dynamic.")
+                raise ValueError(
+                    f"Non-hashable static arguments are used: argument {i} is a {type(a).__name__}, "
+                    f"{a!r}. "
+                    "Give a tuple in place of a list, or make the argument dynamic."
+                )
 
     def call(*given, **kwargs):
         rest = iter(given)
-        return f.call_wrapped(*[next(rest) if i in open_ else a for i, a in enumerate(args)], **kwargs)
+        return f.call_wrapped(
+            *[next(rest) if i in open_ else a for i, a in enumerate(args)], **kwargs
+        )
 
     return f.wrap(call), tuple([args[i] for i in sorted(open_)])
 
 
-def flatten_axes(name: str, treedef, axis_tree, *, kws: bool = False, tupled_args: bool = False) -> list:
+def flatten_axes(
+    name: str, treedef, axis_tree, *, kws: bool = False, tupled_args: bool = False
+) -> list:
     """The entry of a prefix of a tree for each of its leaves; None is an entry.
 
     Args:
@@ -114,8 +147,9 @@ class _Leaf:
     __slots__ = ()
 
 
-def donation_vector(donate_argnums: Iterable[int], donate_argnames: Iterable[str], in_tree,
-                    kws: bool = True) -> tuple[bool, ...]:
+def donation_vector(
+    donate_argnums: Iterable[int], donate_argnames: Iterable[str], in_tree, kws: bool = True
+) -> tuple[bool, ...]:
     """Whether each leaf of the arguments is given up.
 
     Args:
@@ -134,7 +168,9 @@ def donation_vector(donate_argnums: Iterable[int], donate_argnames: Iterable[str
     return tuple(flags + [k in names for k in sorted(kwargs) for _ in tree_leaves(kwargs[k])])
 
 
-def rebase_donate_argnums(donate_argnums: Iterable[int], static_argnums: Iterable[int]) -> tuple[int, ...]:
+def rebase_donate_argnums(
+    donate_argnums: Iterable[int], static_argnums: Iterable[int]
+) -> tuple[int, ...]:
     """Positions to give up among all arguments, of positions among those that are not static.
 
     Raises:
@@ -142,7 +178,9 @@ def rebase_donate_argnums(donate_argnums: Iterable[int], static_argnums: Iterabl
     """
     static = sorted(static_argnums)
     if set(static) & set(donate_argnums):
-        raise ValueError(f"static_argnums {tuple(static)} and donate_argnums {tuple(donate_argnums)} cannot intersect.")
+        raise ValueError(
+            f"static_argnums {tuple(static)} and donate_argnums {tuple(donate_argnums)} cannot intersect."
+        )
     return tuple(sorted({n - sum(s < n for s in static) for n in donate_argnums}))
 
 
@@ -159,5 +197,7 @@ def safe_map(f: Callable, *sequences) -> list:
     """
     columns = [list(s) for s in sequences]
     if len({len(c) for c in columns}) > 1:
-        raise ValueError(f"safe_map() takes sequences of one length, got lengths {[len(c) for c in columns]}.")
+        raise ValueError(
+            f"safe_map() takes sequences of one length, got lengths {[len(c) for c in columns]}."
+        )
     return list(map(f, *columns))

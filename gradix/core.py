@@ -64,8 +64,11 @@ Effects = frozenset[Effect]
 ParamDict = dict[str, Any]
 Value = Any
 
-# A library makes its class array-like by `pytype_aval_mappings[Class] = pytype_aval_mappings[numpy.ndarray]`.
-pytype_aval_mappings = _ClassRules(_types, _typeof, lambda cls: _converters.setdefault(cls, _np.asarray))
+# A library makes its class array-like by `pytype_aval_mappings[Class] =
+# pytype_aval_mappings[numpy.ndarray]`.
+pytype_aval_mappings = _ClassRules(
+    _types, _typeof, lambda cls: _converters.setdefault(cls, _np.asarray)
+)
 
 __all__ = [
     "AbstractValue",

@@ -21,4 +21,12 @@ from gradix._core.effects import (
     OrderedDebugEffect as OrderedDebugEffect,
 )
 
-__all__ = ["DebugEffect", "Event", "Explanation", "OrderedDebugEffect", "callback", "explain", "print"]
+__all__ = [
+    "DebugEffect",
+    "Event",
+    "Explanation",
+    "OrderedDebugEffect",
+    "callback",
+    "explain",
+    "print",
+]

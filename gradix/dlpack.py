@@ -1,4 +1,5 @@
 """Exchange of arrays with other libraries through the DLPack protocol."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -12,9 +13,15 @@ from gradix.numpy.conversion import array, from_dlpack as _from_numpy
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 
-_SUPPORTED = frozenset([np.dtype(d) for d in (
-    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128").split()]
-    + [np.dtype(dtypes.bfloat16)])
+_SUPPORTED = frozenset(
+    [
+        np.dtype(d)
+        for d in (
+            "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128"
+        ).split()
+    ]
+    + [np.dtype(dtypes.bfloat16)]
+)
 
 
 def is_supported_dtype(dtype) -> bool:
@@ -25,7 +32,9 @@ def is_supported_dtype(dtype) -> bool:
         >>> dlpack.is_supported_dtype("bfloat16"), dlpack.is_supported_dtype("int4")
         (True, False)
     """
-    return np.dtype(getattr(dtypes, dtype, dtype) if isinstance(dtype, str) else dtype) in _SUPPORTED
+    return (
+        np.dtype(getattr(dtypes, dtype, dtype) if isinstance(dtype, str) else dtype) in _SUPPORTED
+    )
 
 
 def from_dlpack(external_array, device=None, copy: bool | None = None):
@@ -34,8 +43,8 @@ def from_dlpack(external_array, device=None, copy: bool | None = None):
     Args:
         external_array: an object with `__dlpack__` and `__dlpack_device__`, in memory of the CPU.
         device: the device or sharding the array goes to.
-        copy: None and True copy the values; False is refused, since arrays are immutable and the owner's values are
-            not.
+        copy: None and True copy the values; False is refused, since arrays are immutable and the
+            owner's values are not.
 
     Raises:
         TypeError: the object does not speak the protocol.
@@ -48,18 +57,23 @@ def from_dlpack(external_array, device=None, copy: bool | None = None):
         Array([0., 1., 2.], dtype=float32)
     """
     if not (hasattr(external_array, "__dlpack__") and hasattr(external_array, "__dlpack_device__")):
-        raise TypeError("The array passed to from_dlpack must have __dlpack__ and __dlpack_device__ methods, got "
-                        f"{type(external_array)}. Pass the array itself instead of its capsule.")
+        raise TypeError(
+            "The array passed to from_dlpack must have __dlpack__ and __dlpack_device__ methods, got "
+            f"{type(external_array)}. Pass the array itself instead of its capsule."
+        )
     try:
         return _from_numpy(external_array, device=device, copy=copy)
-    except (BufferError, RuntimeError):                     # the one supported dtype that NumPy does not exchange
+    except (BufferError, RuntimeError):  # the one supported dtype that NumPy does not exchange
         if not str(external_array.dtype).endswith("bfloat16"):
-            raise TypeError(f"from_dlpack takes arrays of the dtypes {sorted(map(str, _SUPPORTED))}, got "
-                            f"{external_array.dtype}. "
-                            "Convert it first, or view its bytes as an unsigned integer.") from None
+            raise TypeError(
+                f"from_dlpack takes arrays of the dtypes {sorted(map(str, _SUPPORTED))}, got "
+                f"{external_array.dtype}. "
+                "Convert it first, or view its bytes as an unsigned integer."
+            ) from None
         buffer = xla.from_dlpack(external_array.__dlpack__(), None, copy)
         buffer.aval = make_aval(tuple(external_array.shape), np.dtype(dtypes.bfloat16))
         shared = ArrayImpl(None, buffer.aval, buffer)
         return array(np.array(shared.host), device=device)
+
 
 __dir__ = listing(__name__)

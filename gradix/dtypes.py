@@ -5,6 +5,7 @@ Example:
     >>> dtypes.result_type("int8", "uint8"), dtypes.itemsize_bits("int4")
     (dtype('int16'), 4)
 """
+
 from gradix._core.dtypes import (
     TypePromotionError as TypePromotionError,
     bfloat16 as bfloat16,

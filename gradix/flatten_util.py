@@ -1,4 +1,5 @@
 """Pytrees of arrays as one vector."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -25,8 +26,11 @@ class _Unravel:
         self.tree, self.avals, self.dtype = tree, avals, dtype
 
     def __eq__(self, other) -> bool:
-        return isinstance(other, _Unravel) and (self.tree, self.avals, self.dtype) == (other.tree, other.avals,
-                                                                                       other.dtype)
+        return isinstance(other, _Unravel) and (self.tree, self.avals, self.dtype) == (
+            other.tree,
+            other.avals,
+            other.dtype,
+        )
 
     def __hash__(self) -> int:
         return hash((self.tree, self.avals, self.dtype))
@@ -35,12 +39,16 @@ class _Unravel:
         flat, size = as_array(flat), sum(a.size for a in self.avals)
         mixed = any(a.dtype != self.dtype for a in self.avals)
         if mixed and flat.aval.dtype != self.dtype:
-            raise TypeError(f"unravel function given array of dtype {flat.aval.dtype}, but expected dtype "
-                            f"{self.dtype}: the "
-                            f"leaves have several dtypes. Convert it with .astype({str(self.dtype)!r}).")
+            raise TypeError(
+                f"unravel function given array of dtype {flat.aval.dtype}, but expected dtype "
+                f"{self.dtype}: the "
+                f"leaves have several dtypes. Convert it with .astype({str(self.dtype)!r})."
+            )
         if flat.aval.size != size:
-            raise ValueError(f"unravel function given array of shape {flat.aval.shape}, but the leaves have {size} "
-                             "elements.")
+            raise ValueError(
+                f"unravel function given array of shape {flat.aval.shape}, but the leaves have {size} "
+                "elements."
+            )
         flat, leaves, start = lax.reshape(flat, (size,)), [], 0
         for aval in self.avals:
             part = lax.reshape(lax.slice_in_dim(flat, start, start + aval.size), aval.shape)
@@ -60,8 +68,8 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable]:
         pytree: arrays and numbers.
 
     Returns:
-        The vector, of the dtype that those of the leaves promote to, float32 for no leaves; and the function. It takes
-        vectors of another dtype only where all leaves have one dtype.
+        The vector, of the dtype that those of the leaves promote to, float32 for no leaves; and the
+        function. It takes vectors of another dtype only where all leaves have one dtype.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -76,8 +84,12 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable]:
     if not leaves:
         return lax.full((0,), 0, np.float32), _Unravel(tree, (), np.dtype("float32"))
     leaves = arrays("ravel_pytree", leaves, tree, "leaf ")
-    dtype = dtypes.result_type(*[x.aval.dtype for x in leaves])         # numbers count as arrays of theirs
+    # numbers count as arrays of theirs
+    dtype = dtypes.result_type(*[x.aval.dtype for x in leaves])
     flat = [lax.reshape(lax.convert_element_type(x, dtype), (x.aval.size,)) for x in leaves]
-    return lax.concatenate(flat, 0), _Unravel(tree, tuple([typeof(x).strip_weak_type() for x in leaves]), dtype)
+    return lax.concatenate(flat, 0), _Unravel(
+        tree, tuple([typeof(x).strip_weak_type() for x in leaves]), dtype
+    )
+
 
 __dir__ = listing(__name__)

@@ -1,4 +1,5 @@
 """Images resampled: `resize`, and `scale_and_translate`."""
+
 from __future__ import annotations
 
 import enum
@@ -45,14 +46,16 @@ class ResizeMethod(enum.Enum):
 _NAMES = {
     "nearest": ResizeMethod.NEAREST,
     **dict.fromkeys(("linear", "bilinear", "trilinear", "triangle"), ResizeMethod.LINEAR),
-    "lanczos3": ResizeMethod.LANCZOS3, "lanczos5": ResizeMethod.LANCZOS5,
+    "lanczos3": ResizeMethod.LANCZOS3,
+    "lanczos5": ResizeMethod.LANCZOS5,
     **dict.fromkeys(("cubic", "bicubic", "tricubic"), ResizeMethod.CUBIC),
     **dict.fromkeys(("cubic-pytorch", "bicubic-pytorch"), ResizeMethod.CUBIC_PYTORCH),
     "area": ResizeMethod.AREA,
 }
 
 
-# -- kernels: the weight of a pixel at distance x ----------------------------------------------------------------------
+# -- kernels: the weight of a pixel at distance x --------------------------------------------------
+
 
 def _triangle(x):
     return jnp.maximum(0, 1 - x)
@@ -62,7 +65,7 @@ def _lanczos(radius: float, x):
     """sinc(x) sinc(x / radius)."""
     near = x > 1e-3
     safe = jnp.where(near, x, 1)
-    y = radius * jnp.sin(np.pi * safe) * jnp.sin(np.pi * safe / radius) / (np.pi ** 2 * safe ** 2)
+    y = radius * jnp.sin(np.pi * safe) * jnp.sin(np.pi * safe / radius) / (np.pi**2 * safe**2)
     return jnp.where(x > radius, 0, jnp.where(near, y, 1))
 
 
@@ -82,18 +85,23 @@ _KERNELS = {
 }
 
 
-# -- weights -----------------------------------------------------------------------------------------------------------
+# -- weights ---------------------------------------------------------------------------------------
 
-def _weights(size: int, out: int, scale, translation, method: ResizeMethod, antialias: bool, *, dtype):
+
+def _weights(
+    size: int, out: int, scale, translation, method: ResizeMethod, antialias: bool, *, dtype
+):
     """The part of each input pixel, in rows, in each output pixel, in columns."""
     inverse = 1 / scale
-    at = (jnp.arange(out, dtype=dtype) + 0.5) * inverse - translation * inverse - 0.5      # where it lies in the input
+    # where it lies in the input
+    at = (jnp.arange(out, dtype=dtype) + 0.5) * inverse - translation * inverse - 0.5
     inside = (at >= -0.5) & (at <= size - 0.5)
     if method is ResizeMethod.AREA:
         return jnp.where(inside, _overlaps(size, at, inverse, dtype), 0)
     if method is ResizeMethod.CUBIC_PYTORCH and not antialias:
         return _clamped_cubic(size, at, dtype)
-    stretch = jnp.maximum(inverse, 1) if antialias else 1            # wider when many pixels become one
+    # wider when many pixels become one
+    stretch = jnp.maximum(inverse, 1) if antialias else 1
     x = abs(at[None, :] - jnp.arange(size, dtype=dtype)[:, None]) / stretch
     weights = _KERNELS[method](x)
     total = weights.sum(0, keepdims=True)
@@ -122,21 +130,26 @@ def _clamped_cubic(size: int, at, dtype):
     return weights
 
 
-# -- functions ---------------------------------------------------------------------------------------------------------
+# -- functions -------------------------------------------------------------------------------------
+
 
 def _method(method) -> ResizeMethod:
     if isinstance(method, ResizeMethod):
         return method
     if not isinstance(method, str):
-        raise TypeError(f"method must be a ResizeMethod or its name, got {method!r} of type {type(method).__name__}.")
+        raise TypeError(
+            f"method must be a ResizeMethod or its name, got {method!r} of type {type(method).__name__}."
+        )
     return ResizeMethod.from_string(method)
 
 
 def _image(name: str, image, shape) -> tuple:
     image, shape = as_operand(name, image), canonical_shape(shape)
     if len(shape) != image.ndim:
-        raise ValueError("shape must have length equal to the number of dimensions of the image; got "
-                         f"{shape} for an image of shape {image.shape}. Axes that stay are in it too.")
+        raise ValueError(
+            "shape must have length equal to the number of dimensions of the image; got "
+            f"{shape} for an image of shape {image.shape}. Axes that stay are in it too."
+        )
     return image, shape
 
 
@@ -149,7 +162,9 @@ def _resampled(image, shape, axes, scale, translation, method, *, antialias, pre
     dtype = image.dtype if image.dtype in dtypes.INEXACT else jnp.float32
     image, exact = image.astype(dtype), _exact(dtype)
     for i, axis in enumerate(axes):
-        weights = _weights(image.shape[axis], shape[axis], scale[i], translation[i], method, antialias, dtype=exact)
+        weights = _weights(
+            image.shape[axis], shape[axis], scale[i], translation[i], method, antialias, dtype=exact
+        )
         image = _weighted(image, weights.astype(dtype), axis, precision)
     return image
 
@@ -161,21 +176,31 @@ def _weighted(image, weights, axis: int, precision):
         stack = math.prod(shape[:axis])
         if stack * old * new <= image.size:
             copies = jnp.broadcast_to(weights.T, (stack, new, old))
-            matrices = image.reshape(stack, old, math.prod(shape[axis + 1:]))
-            out = lax.dot_general(copies, matrices, (((2,), (1,)), ((0,), (0,))), precision=precision)
-            return out.reshape(*shape[:axis], new, *shape[axis + 1:])
-    return jnp.moveaxis(jnp.tensordot(image, weights, ((axis,), (0,)), precision=precision), -1, axis)
+            matrices = image.reshape(stack, old, math.prod(shape[axis + 1 :]))
+            out = lax.dot_general(
+                copies, matrices, (((2,), (1,)), ((0,), (0,))), precision=precision
+            )
+            return out.reshape(*shape[:axis], new, *shape[axis + 1 :])
+    return jnp.moveaxis(
+        jnp.tensordot(image, weights, ((axis,), (0,)), precision=precision), -1, axis
+    )
 
 
-def resize(image, shape: int | Sequence[int], method: str | ResizeMethod, antialias: bool = True,
-           precision=lax.Precision.HIGHEST) -> Array:
+def resize(
+    image,
+    shape: int | Sequence[int],
+    method: str | ResizeMethod,
+    antialias: bool = True,
+    precision=lax.Precision.HIGHEST,
+) -> Array:
     """An image of another size.
 
     Args:
         image: an array; every axis is resized whose size differs.
         shape: the new size of each axis; one int for an image of one axis.
-        method: a `ResizeMethod`, or "nearest", "linear", "cubic", "cubic-pytorch", "lanczos3", "lanczos5", "area".
-            "cubic-pytorch" differs from "cubic" without `antialias`: it repeats the pixels at the edges.
+        method: a `ResizeMethod`, or "nearest", "linear", "cubic", "cubic-pytorch", "lanczos3",
+            "lanczos5", "area". "cubic-pytorch" differs from "cubic" without `antialias`: it repeats
+            the pixels at the edges.
         antialias: use wider kernels where the image becomes smaller.
         precision: of the products, as for `lax.dot_general`.
 
@@ -197,18 +222,40 @@ def resize(image, shape: int | Sequence[int], method: str | ResizeMethod, antial
     if method is ResizeMethod.NEAREST:
         for axis in axes:
             n = image.shape[axis]
-            places = np.floor((np.arange(shape[axis], dtype="f4") + np.float32(0.5)) * np.float32(n) /
-                              np.float32(shape[axis]))
+            places = np.floor(
+                (np.arange(shape[axis], dtype="f4") + np.float32(0.5))
+                * np.float32(n)
+                / np.float32(shape[axis])
+            )
             image = jnp.take(image, places.astype("i4"), axis, mode="clip")
         return image
     if not all(image.shape[a] for a in axes):
-        raise ValueError(f"resize cannot make an image of shape {shape} of one without pixels, of shape {image.shape}.")
+        raise ValueError(
+            f"resize cannot make an image of shape {shape} of one without pixels, of shape {image.shape}."
+        )
     scale = [jnp.asarray(shape[a] / image.shape[a], _exact(image.dtype)) for a in axes]
-    return _resampled(image, shape, axes, scale, [0.0] * len(axes), method, antialias=antialias, precision=precision)
+    return _resampled(
+        image,
+        shape,
+        axes,
+        scale,
+        [0.0] * len(axes),
+        method,
+        antialias=antialias,
+        precision=precision,
+    )
 
 
-def scale_and_translate(image, shape: int | Sequence[int], spatial_dims: Sequence[int], scale, translation,
-                        method: str | ResizeMethod, antialias: bool = True, precision=lax.Precision.HIGHEST):
+def scale_and_translate(
+    image,
+    shape: int | Sequence[int],
+    spatial_dims: Sequence[int],
+    scale,
+    translation,
+    method: str | ResizeMethod,
+    antialias: bool = True,
+    precision=lax.Precision.HIGHEST,
+):
     """An image scaled and moved: what was at `x` comes to stand at `x scale + translation`.
 
     Pixel i covers i to i + 1. Where the result lies outside of the image it is zero.
@@ -224,7 +271,8 @@ def scale_and_translate(image, shape: int | Sequence[int], spatial_dims: Sequenc
         precision: of the products, as for `lax.dot_general`.
 
     Raises:
-        ValueError: the method is unknown or "nearest", an axis is out of range, or numbers of axes differ.
+        ValueError: the method is unknown or "nearest", an axis is out of range, or numbers of axes
+            differ.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -235,17 +283,33 @@ def scale_and_translate(image, shape: int | Sequence[int], spatial_dims: Sequenc
     image, shape = _image("scale_and_translate", image, shape)
     method = _method(method)
     if method is ResizeMethod.NEAREST:
-        raise ValueError("Nearest neighbor resampling is not currently supported for scale_and_translate: it has no "
-                         "derivative. Use 'linear', or resize.")
+        raise ValueError(
+            "Nearest neighbor resampling is not currently supported for scale_and_translate: it has no "
+            "derivative. Use 'linear', or resize."
+        )
     axes = [index(a) for a in spatial_dims]
     for a in axes:
         if not -image.ndim <= a < image.ndim:
             raise ValueError(f"axis {a} is out of bounds for array of dimension {image.ndim}.")
-    scale, translation = as_operand("scale_and_translate", scale), as_operand("scale_and_translate", translation)
+    scale, translation = (
+        as_operand("scale_and_translate", scale),
+        as_operand("scale_and_translate", translation),
+    )
     if scale.shape != (len(axes),) or translation.shape != (len(axes),):
-        raise ValueError(f"scale_and_translate needs a scale and a translation for each of the {len(axes)} "
-                         f"spatial_dims, got shapes {scale.shape} and {translation.shape}.")
-    return _resampled(image, shape, [a % image.ndim for a in axes], scale, translation, method, antialias=antialias,
-                      precision=precision)
+        raise ValueError(
+            f"scale_and_translate needs a scale and a translation for each of the {len(axes)} "
+            f"spatial_dims, got shapes {scale.shape} and {translation.shape}."
+        )
+    return _resampled(
+        image,
+        shape,
+        [a % image.ndim for a in axes],
+        scale,
+        translation,
+        method,
+        antialias=antialias,
+        precision=precision,
+    )
+
 
 __dir__ = listing(__name__)

@@ -1,9 +1,10 @@
 """`python -m gradix.launch -n 4 program.py [arguments]`: a program in several processes of this machine.
 
-Each process finds the others with `gradix.distributed.initialize()`. Their output comes out line by line, with the
-number of the process in front; when one fails, the others are ended, and the exit status is that of the first that
-failed.
+Each process finds the others with `gradix.distributed.initialize()`. Their output comes out line by
+line, with the number of the process in front; when one fails, the others are ended, and the exit
+status is that of the first that failed.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -17,11 +18,17 @@ import time
 from collections.abc import Sequence
 
 __all__ = ["launch", "main"]
-_GRACE = 5.0                # seconds between asking a process to end and ending it
+_GRACE = 5.0  # seconds between asking a process to end and ending it
 
 
-def launch(command: Sequence[str], num_processes: int, *, devices: int | None = None, port: int | None = None,
-           grace: float = _GRACE) -> int:
+def launch(
+    command: Sequence[str],
+    num_processes: int,
+    *,
+    devices: int | None = None,
+    port: int | None = None,
+    grace: float = _GRACE,
+) -> int:
     """Run a command in several processes at once.
 
     Args:
@@ -40,11 +47,21 @@ def launch(command: Sequence[str], num_processes: int, *, devices: int | None = 
     if num_processes < 1:
         raise ValueError(f"launch needs at least one process, got num_processes={num_processes}.")
     port = port or _free_port()
-    running = [subprocess.Popen(list(command), env=_environment(i, num_processes, port, devices),
-                                stdout=subprocess.PIPE,
-                                stderr=subprocess.STDOUT, text=True, errors="replace", bufsize=1)
-               for i in range(num_processes)]
-    readers = [threading.Thread(target=_forward, args=(i, p), daemon=True) for i, p in enumerate(running)]
+    running = [
+        subprocess.Popen(
+            list(command),
+            env=_environment(i, num_processes, port, devices),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            bufsize=1,
+        )
+        for i in range(num_processes)
+    ]
+    readers = [
+        threading.Thread(target=_forward, args=(i, p), daemon=True) for i, p in enumerate(running)
+    ]
     for r in readers:
         r.start()
     try:
@@ -58,10 +75,16 @@ def launch(command: Sequence[str], num_processes: int, *, devices: int | None = 
 
 
 def _environment(rank: int, count: int, port: int, devices: int | None) -> dict[str, str]:
-    env = {**os.environ, "GRADIX_COORDINATOR_ADDRESS": f"127.0.0.1:{port}", "GRADIX_NUM_PROCESSES": str(count),
-           "GRADIX_PROCESS_ID": str(rank), "JAX_COORDINATOR_ADDRESS": f"127.0.0.1:{port}",
-           "JAX_NUM_PROCESSES": str(count),
-           "JAX_PROCESS_ID": str(rank), "PYTHONUNBUFFERED": "1"}
+    env = {
+        **os.environ,
+        "GRADIX_COORDINATOR_ADDRESS": f"127.0.0.1:{port}",
+        "GRADIX_NUM_PROCESSES": str(count),
+        "GRADIX_PROCESS_ID": str(rank),
+        "JAX_COORDINATOR_ADDRESS": f"127.0.0.1:{port}",
+        "JAX_NUM_PROCESSES": str(count),
+        "JAX_PROCESS_ID": str(rank),
+        "PYTHONUNBUFFERED": "1",
+    }
     return {**env, "JAX_NUM_CPU_DEVICES": str(devices)} if devices is not None else env
 
 
@@ -105,20 +128,34 @@ def _end(running, grace: float) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run what the command line names; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m gradix.launch",
-                                     description="Run a Python program in several processes of this "
-                                     "machine, which gradix.distributed.initialize() joins.")
+    parser = argparse.ArgumentParser(
+        prog="python -m gradix.launch",
+        description="Run a Python program in several processes of this "
+        "machine, which gradix.distributed.initialize() joins.",
+    )
     parser.add_argument("-n", "--num-processes", type=int, required=True, help="how many processes")
-    parser.add_argument("-d", "--devices", type=int, default=None, help="CPU devices of each process")
-    parser.add_argument("--port", type=int, default=None, help="the port they meet at; a free one by default")
-    parser.add_argument("--jax", action="store_true",
-                        help="the program is written for JAX: run it as python -m gradix does")
+    parser.add_argument(
+        "-d", "--devices", type=int, default=None, help="CPU devices of each process"
+    )
+    parser.add_argument(
+        "--port", type=int, default=None, help="the port they meet at; a free one by default"
+    )
+    parser.add_argument(
+        "--jax",
+        action="store_true",
+        help="the program is written for JAX: run it as python -m gradix does",
+    )
     parser.add_argument("-m", dest="module", action="store_true", help="the program is a module")
     parser.add_argument("program")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     given = parser.parse_args(argv)
-    command = [sys.executable, *(["-m", "gradix"] if given.jax else []), *(["-m"] if given.module else []),
-               given.program, *given.arguments]
+    command = [
+        sys.executable,
+        *(["-m", "gradix"] if given.jax else []),
+        *(["-m"] if given.module else []),
+        given.program,
+        *given.arguments,
+    ]
     return launch(command, given.num_processes, devices=given.devices, port=given.port)
 
 

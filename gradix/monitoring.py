@@ -1,8 +1,9 @@
 """What a program tells of itself while it runs: events, durations and numbers, for whoever registered a listener.
 
-Gradix itself records the times of tracing and compiling, and what was found on disk, under the names that tools for JAX
-listen for.
+Gradix itself records the times of tracing and compiling, and what was found on disk, under the
+names that tools for JAX listen for.
 """
+
 from __future__ import annotations
 
 import time
@@ -15,10 +16,15 @@ _on_event: list[Callable[..., None]] = []
 _on_duration: list[Callable[..., None]] = []
 _on_time_span: list[Callable[..., None]] = []
 _on_scalar: list[Callable[..., None]] = []
-_DURATIONS = {"trace": "/jax/core/compile/jaxpr_trace_duration",
-              "compile": "/jax/core/compile/backend_compile_duration",
-              "load": "/jax/compilation_cache/cache_retrieval_time_sec"}
-_EVENTS = {"compile": "/jax/compilation_cache/cache_misses", "load": "/jax/compilation_cache/cache_hits"}
+_DURATIONS = {
+    "trace": "/jax/core/compile/jaxpr_trace_duration",
+    "compile": "/jax/core/compile/backend_compile_duration",
+    "load": "/jax/compilation_cache/cache_retrieval_time_sec",
+}
+_EVENTS = {
+    "compile": "/jax/compilation_cache/cache_misses",
+    "load": "/jax/compilation_cache/cache_hits",
+}
 
 
 def record_event(event: str, **kwargs: str | int) -> None:
@@ -44,7 +50,9 @@ def record_event_duration_secs(event: str, duration: float, **kwargs: str | int)
         listener(event, duration, **kwargs)
 
 
-def record_event_time_span(event: str, start_time: float, end_time: float, **kwargs: str | int) -> None:
+def record_event_time_span(
+    event: str, start_time: float, end_time: float, **kwargs: str | int
+) -> None:
     """Tell the listeners of time spans that `event` lasted from `start_time` to `end_time`, by `time.time`."""
     for listener in list(_on_time_span):
         listener(event, start_time, end_time, **kwargs)
@@ -162,8 +170,17 @@ def _pass_on(event: Any) -> None:
 
 
 __all__ = [
-    "clear_event_listeners", "record_event", "record_event_duration_secs", "record_event_time_span", "record_scalar",
-    "register_event_duration_secs_listener", "register_event_listener", "register_event_time_span_listener",
-    "register_scalar_listener", "unregister_event_duration_listener", "unregister_event_listener",
-    "unregister_event_time_span_listener", "unregister_scalar_listener",
+    "clear_event_listeners",
+    "record_event",
+    "record_event_duration_secs",
+    "record_event_time_span",
+    "record_scalar",
+    "register_event_duration_secs_listener",
+    "register_event_listener",
+    "register_event_time_span_listener",
+    "register_scalar_listener",
+    "unregister_event_duration_listener",
+    "unregister_event_listener",
+    "unregister_event_time_span_listener",
+    "unregister_scalar_listener",
 ]

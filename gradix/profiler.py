@@ -1,4 +1,5 @@
 """Recording what a program does when: profiles for TensorBoard and XProf, names in them, and what lies in memory."""
+
 from __future__ import annotations
 
 import contextlib
@@ -16,12 +17,24 @@ from gradix._runtime.xla_profiler import (
 )
 from gradix.extend.backend import get_backend as _get_backend
 
-__all__ = ["ProfileOptions", "StepTraceAnnotation", "TraceAnnotation", "annotate_function", "device_memory_profile",
-           "register_subprocess", "save_device_memory_profile", "start_server", "start_trace", "stop_server",
-           "stop_trace", "trace"]
+__all__ = [
+    "ProfileOptions",
+    "StepTraceAnnotation",
+    "TraceAnnotation",
+    "annotate_function",
+    "device_memory_profile",
+    "register_subprocess",
+    "save_device_memory_profile",
+    "start_server",
+    "start_trace",
+    "stop_server",
+    "stop_trace",
+    "trace",
+]
 
 _lock = threading.Lock()
-_running: list[tuple[Any, str]] = []            # the session that records, and where it is to be written
+# the session that records, and where it is to be written
+_running: list[tuple[Any, str]] = []
 _servers: list[Any] = []
 
 
@@ -69,11 +82,16 @@ def annotate_function(func: Callable, name: str | None = None, **decorator_kwarg
     def called(*args, **kwargs):
         with TraceAnnotation(shown, **decorator_kwargs):
             return func(*args, **kwargs)
+
     return called
 
 
-def start_trace(log_dir: os.PathLike | str, create_perfetto_link: bool = False, create_perfetto_trace: bool = False,
-                profiler_options: ProfileOptions | None = None) -> None:
+def start_trace(
+    log_dir: os.PathLike | str,
+    create_perfetto_link: bool = False,
+    create_perfetto_trace: bool = False,
+    profiler_options: ProfileOptions | None = None,
+) -> None:
     """Record from now on; `stop_trace` writes the profile below `log_dir`.
 
     Args:
@@ -82,15 +100,20 @@ def start_trace(log_dir: os.PathLike | str, create_perfetto_link: bool = False, 
 
     Raises:
         RuntimeError: one is being recorded already.
-        NotImplementedError: a file or link for Perfetto is asked for; XProf shows the profile there.
+        NotImplementedError: a file or link for Perfetto is asked for; XProf shows the profile
+            there.
     """
     if create_perfetto_link or create_perfetto_trace:
-        raise NotImplementedError("start_trace writes profiles for TensorBoard and XProf, none for Perfetto: leave out "
-                                  "create_perfetto_link and create_perfetto_trace, and open the trace from XProf.")
+        raise NotImplementedError(
+            "start_trace writes profiles for TensorBoard and XProf, none for Perfetto: leave out "
+            "create_perfetto_link and create_perfetto_trace, and open the trace from XProf."
+        )
     with _lock:
         if _running:
-            raise RuntimeError(f"Only one profile may be run at a time; one is recorded for {_running[0][1]}. Call "
-                               "stop_trace() first.")
+            raise RuntimeError(
+                f"Only one profile may be run at a time; one is recorded for {_running[0][1]}. Call "
+                "stop_trace() first."
+            )
         _running.append((xla_profiler.new_session(profiler_options), os.fspath(log_dir)))
 
 
@@ -108,8 +131,12 @@ def stop_trace() -> None:
 
 
 @contextlib.contextmanager
-def trace(log_dir: os.PathLike | str, create_perfetto_link: bool = False, create_perfetto_trace: bool = False,
-          profiler_options: ProfileOptions | None = None) -> Iterator[None]:
+def trace(
+    log_dir: os.PathLike | str,
+    create_perfetto_link: bool = False,
+    create_perfetto_trace: bool = False,
+    profiler_options: ProfileOptions | None = None,
+) -> Iterator[None]:
     """Record what a `with` block does; see `start_trace`."""
     start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
     try:
@@ -135,7 +162,9 @@ def start_server(port: int, requires_backend: bool = True):
         ValueError: a server runs already.
     """
     if _servers:
-        raise ValueError("Only one profiler server can be active at a time: call stop_server() first.")
+        raise ValueError(
+            "Only one profiler server can be active at a time: call stop_server() first."
+        )
     if requires_backend:
         _get_backend()
     _servers.append(xla_profiler.start_server(port))

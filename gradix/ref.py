@@ -1,4 +1,5 @@
 """Mutable arrays: `new_ref` makes one, `ref[...]` reads and writes it."""
+
 from gradix._core.refs import (
     AbstractRef as AbstractRef,
     Ref as Ref,

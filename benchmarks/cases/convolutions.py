@@ -21,8 +21,9 @@ def convolution(what, images, kernel, stride=1):
     out = (images[0], *[-(-n // stride) for n in images[1:-1]], kernel[-1])
 
     def run(x):
-        return lambda a, w: x.lax.conv_general_dilated(a, w, (stride,) * space, "SAME",
-                                                       dimension_numbers=LAYOUTS[space])
+        return lambda a, w: x.lax.conv_general_dilated(
+            a, w, (stride,) * space, "SAME", dimension_numbers=LAYOUTS[space]
+        )
 
     def operands(x):
         return normal(x, *images), normal(x, *kernel), normal(x, *out)
@@ -31,24 +32,35 @@ def convolution(what, images, kernel, stride=1):
         a, w, c = operands(x)
         if part is None:
             return compiled(x, run(x), a, w)
-        return compiled(x, lambda a, w, c: x.api.vjp(lambda v: run(x)(*(v if i == part else u
-                                                                        for i, u in enumerate((a, w)))),
-                                                     (a, w)[part])[1](c), a, w, c)
+        return compiled(
+            x,
+            lambda a, w, c: x.api.vjp(
+                lambda v: run(x)(*(v if i == part else u for i, u in enumerate((a, w)))),
+                (a, w)[part],
+            )[1](c),
+            a,
+            w,
+            c,
+        )
 
     def make_torch(x, part):
         a, w, c = operands(x)
         a, w, c = (features_first(v, i).contiguous() for v, i in ((a, 1), (w, 0), (c, 1)))
         halves = [(k - 1) // 2 for k in kernel[:-2]]
         if part is None:
-            return lambda: x.api.convolution(a, w, None, [stride] * space, halves, [1] * space, False, [0] * space, 1)
+            return lambda: x.api.convolution(
+                a, w, None, [stride] * space, halves, [1] * space, False, [0] * space, 1
+            )
         wanted = [part == 0, part == 1, False]
-        return lambda: x.api.ops.aten.convolution_backward(c, a, w, None, [stride] * space, halves, [1] * space, False,
-                                                           [0] * space, 1, wanted)
+        return lambda: x.api.ops.aten.convolution_backward(
+            c, a, w, None, [stride] * space, halves, [1] * space, False, [0] * space, 1, wanted
+        )
 
     for part, title in ((None, "conv"), (0, "to input"), (1, "to kernel")):
         if title in what:
-            case(f"{title} {name}", "convolutions", LIMIT,
-                 torch=lambda x, p=part: make_torch(x, p))(lambda x, p=part: make(x, p))
+            case(
+                f"{title} {name}", "convolutions", LIMIT, torch=lambda x, p=part: make_torch(x, p)
+            )(lambda x, p=part: make(x, p))
 
 
 BOTH, ALL = ("conv", "to kernel"), ("conv", "to input", "to kernel")
@@ -57,7 +69,8 @@ convolution(BOTH, (32, 28, 28, 1), (5, 5, 1, 6))
 convolution(BOTH, (32, 28, 28, 1), (3, 3, 1, 16))
 convolution(BOTH, (32, 28, 28, 1), (3, 3, 1, 32))
 convolution(ALL, (32, 14, 14, 6), (5, 5, 6, 16))
-convolution(("to input", "to kernel"), (8, 32, 32, 16), (3, 3, 16, 32))           # itself among the kernels
+# itself among the kernels
+convolution(("to input", "to kernel"), (8, 32, 32, 16), (3, 3, 16, 32))
 convolution(ALL, (32, 32, 32, 16), (3, 3, 16, 16))
 convolution(ALL, (8, 33, 33, 16), (3, 3, 16, 32), 2)
 convolution(ALL, (8, 28, 28, 64), (3, 3, 64, 64))
@@ -71,6 +84,7 @@ convolution(("conv",), (32, 1000, 4), (5, 4, 16))
 convolution(("conv",), (32, 1000, 16), (3, 16, 16))
 
 for _count, _by in ((1000, 10), (10_000, 100), (100_000, 10), (100_000, 100), (100_000, 1000)):
+
     def _convolve(x, count=_count, by=_by):
         return compiled(x, x.np.convolve, normal(x, count), normal(x, by))
 
@@ -86,10 +100,15 @@ def pool(kind, shape, size, stride, gradient):
 
     def run(x):
         if kind == "max":
-            return lambda a: x.lax.reduce_window(a, -x.np.inf, x.lax.max, (1, size, size, 1), (1, stride, stride, 1),
-                                                 "VALID")
-        return lambda a: x.lax.reduce_window(a, 0.0, x.lax.add, (1, size, size, 1), (1, stride, stride, 1),
-                                             "VALID") / size**2
+            return lambda a: x.lax.reduce_window(
+                a, -x.np.inf, x.lax.max, (1, size, size, 1), (1, stride, stride, 1), "VALID"
+            )
+        return lambda a: (
+            x.lax.reduce_window(
+                a, 0.0, x.lax.add, (1, size, size, 1), (1, stride, stride, 1), "VALID"
+            )
+            / size**2
+        )
 
     def make(x):
         a = normal(x, *shape)
@@ -124,8 +143,14 @@ def lenet_params(x):
 
 def lenet_torch(x, batch):
     """PyTorch's loss of the same net and its gradients."""
-    params = [(features_first(p, 0) if p.ndim == 4 else p).contiguous().requires_grad_() for p in lenet_params(x)]
-    images, targets = features_first(normal(x, batch, 28, 28, 1), 1).contiguous(), normal(x, batch, 10)
+    params = [
+        (features_first(p, 0) if p.ndim == 4 else p).contiguous().requires_grad_()
+        for p in lenet_params(x)
+    ]
+    images, targets = (
+        features_first(normal(x, batch, 28, 28, 1), 1).contiguous(),
+        normal(x, batch, 10),
+    )
 
     def step():
         h = images
@@ -146,7 +171,9 @@ def lenet(x, batch):
     def loss(params):
         h = images
         for w in params[:2]:
-            h = x.nn.relu(x.lax.conv_general_dilated(h, w, (1, 1), "SAME", dimension_numbers=LAYOUTS[2]))
+            h = x.nn.relu(
+                x.lax.conv_general_dilated(h, w, (1, 1), "SAME", dimension_numbers=LAYOUTS[2])
+            )
             h = x.lax.reduce_window(h, -x.np.inf, x.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
         h = h.reshape(batch, -1)
         for w in params[2:4]:
@@ -157,5 +184,9 @@ def lenet(x, batch):
 
 
 for _batch in (32, 128):
-    case(f"LeNet's step, batch {_batch}", "convolutions", LIMIT, torch=lambda x, b=_batch: lenet_torch(x, b))(
-        lambda x, b=_batch: lenet(x, b))
+    case(
+        f"LeNet's step, batch {_batch}",
+        "convolutions",
+        LIMIT,
+        torch=lambda x, b=_batch: lenet_torch(x, b),
+    )(lambda x, b=_batch: lenet(x, b))

@@ -82,8 +82,14 @@ def _mapped(x):
     def part(w, a):
         y = x.np.tanh(a @ w)
         return x.lax.psum(y.sum(0), "x"), x.lax.all_gather(y, "y")
-    return x.api.shard_map(part, mesh=mesh, in_specs=(s.PartitionSpec(), s.PartitionSpec("x", None)),
-                           out_specs=(s.PartitionSpec(), s.PartitionSpec(None, "x")), check_vma=False)
+
+    return x.api.shard_map(
+        part,
+        mesh=mesh,
+        in_specs=(s.PartitionSpec(), s.PartitionSpec("x", None)),
+        out_specs=(s.PartitionSpec(), s.PartitionSpec(None, "x")),
+        check_vma=False,
+    )
 
 
 @case("tracing of shard_map", "devices", limit=0.9)
@@ -92,6 +98,7 @@ def trace_shard_map(x):
 
     def run():
         return x.api.make_jaxpr(_mapped(x))(w, a)
+
     return run
 
 
@@ -102,10 +109,16 @@ def lower_shard_map(x):
     def run():
         f = _mapped(x)
         return x.api.jit(x.api.grad(lambda w, a: f(w, a)[0].sum())).lower(w, a).as_text()
+
     return run
 
 
 def environment() -> dict[str, str]:
     """The environment of a process with eight CPU devices."""
-    rest = re.sub(r"--xla_force_host_platform_device_count=\d+", "", os.environ.get("XLA_FLAGS", ""))
-    return {**os.environ, "XLA_FLAGS": f"{rest} --xla_force_host_platform_device_count={COUNT}".strip()}
+    rest = re.sub(
+        r"--xla_force_host_platform_device_count=\d+", "", os.environ.get("XLA_FLAGS", "")
+    )
+    return {
+        **os.environ,
+        "XLA_FLAGS": f"{rest} --xla_force_host_platform_device_count={COUNT}".strip(),
+    }

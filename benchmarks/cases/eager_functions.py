@@ -49,10 +49,24 @@ def _register(text: str) -> None:
         v, w = x.array(8), x.array(8, seed=1)
         np = x.np
         i, m = np.asarray([3, 1, 0, 5, 2, 7, 7, 4]), x.array(16, 16)
-        return eval(code, {"x": x, "np": np, "v": v, "w": w, "m": m, "s": x.array(8, 8),
-                           "k": x.array(16, 16, seed=1), "i": i,
-                           "b": v > 1.0, "z": v + 1j * w, "p": m @ m.T + np.eye(16), "e": np.arange(8.0),
-                           "key": x.random.key(0)})
+        return eval(
+            code,
+            {
+                "x": x,
+                "np": np,
+                "v": v,
+                "w": w,
+                "m": m,
+                "s": x.array(8, 8),
+                "k": x.array(16, 16, seed=1),
+                "i": i,
+                "b": v > 1.0,
+                "z": v + 1j * w,
+                "p": m @ m.T + np.eye(16),
+                "e": np.arange(8.0),
+                "key": x.random.key(0),
+            },
+        )
 
 
 for _line in EXPRESSIONS.strip().splitlines():

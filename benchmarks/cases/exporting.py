@@ -18,15 +18,18 @@ def _model(x):
         for _ in range(6):
             images = np.tanh(images @ w) / images.shape[0] + np.mean(images, axis=0)
         return images.sum(axis=1)
+
     return model
 
 
 def _traced(x, size="n"):
     """The model exported for 16 features and rows of a number, or of any number."""
     export = importlib.import_module(f"{x.name}.export")
-    rows, = export.symbolic_shape(size)
+    (rows,) = export.symbolic_shape(size)
     spec = x.api.ShapeDtypeStruct
-    return export.export(x.api.jit(_model(x)))(spec((16, 16), numpy.float32), spec((rows, 16), numpy.float32))
+    return export.export(x.api.jit(_model(x)))(
+        spec((16, 16), numpy.float32), spec((rows, 16), numpy.float32)
+    )
 
 
 @case("read the file of an exported function", "export", LIMIT)
@@ -40,7 +43,9 @@ def _read(x):
 def _first(x):
     export = importlib.import_module(f"{x.name}.export")
     blob, w, sizes = _traced(x).serialize(), uniform(16, 16), itertools.count(3)
-    return lambda: x.api.jit(export.deserialize(blob).call)(w, numpy.ones((next(sizes), 16), numpy.float32))
+    return lambda: x.api.jit(export.deserialize(blob).call)(
+        w, numpy.ones((next(sizes), 16), numpy.float32)
+    )
 
 
 @case("call an exported function, untraced", "export", LIMIT)
@@ -65,8 +70,11 @@ def _fixed(x):
     return lambda: _traced(x, "8")
 
 
-@case("40 lengths of rows, one trace where the library has it, compiled programs on the disk where it keeps them",
-      "export", 0.5)
+@case(
+    "40 lengths of rows, one trace where the library has it, compiled programs on the disk where it keeps them",
+    "export",
+    0.5,
+)
 def _lengths(x):
     w = x.array(16, 16)
     options = {"symbolic": (None, "n, _")} if x.name == "gradix" else {}
@@ -75,4 +83,5 @@ def _lengths(x):
     def all_lengths():
         f = x.api.jit(_model(x), **options)
         return [f(w, a) for a in arrays]
+
     return all_lengths

@@ -12,4 +12,6 @@ def whole_process(x):
     statement = "import numpy" if x.name == "numpy" else f"import {x.name}, {x.name}.numpy"
     # an installed package has its bytecode: let a source tree keep its own too
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
-    return lambda: subprocess.run([sys.executable, "-c", statement], check=True, env=environment) and None
+    return lambda: (
+        subprocess.run([sys.executable, "-c", statement], check=True, env=environment) and None
+    )

@@ -28,14 +28,25 @@ def _odeint(x, grad: bool, examples: int = 0):
     f = x.api.grad(lambda *args: x.np.sum(solve(*args) ** 2), (0, 1)) if grad else solve
     y = x.np.asarray(numpy.array([10.0, 5.0], numpy.float32))
     if examples:
-        f, y = x.api.vmap(f, (0, None, None, None, None)), x.np.stack([y + 0.01 * i for i in range(examples)])
+        f, y = (
+            x.api.vmap(f, (0, None, None, None, None)),
+            x.np.stack([y + 0.01 * i for i in range(examples)]),
+        )
     compiled = x.api.jit(f)
     return lambda: compiled(y, 1.5, 0.1, 3.0, 0.1)
 
 
 def _by_scipy(x):
-    return lambda: solve_ivp(lambda t, y: _lotka_volterra(y, t, 1.5, 0.1, 3.0, 0.1), (0.0, 10.0), [10.0, 5.0],
-                             t_eval=_TIMES, rtol=_TOLERANCE, atol=_TOLERANCE).y
+    return lambda: (
+        solve_ivp(
+            lambda t, y: _lotka_volterra(y, t, 1.5, 0.1, 3.0, 0.1),
+            (0.0, 10.0),
+            [10.0, 5.0],
+            t_eval=_TIMES,
+            rtol=_TOLERANCE,
+            atol=_TOLERANCE,
+        ).y
+    )
 
 
 case("odeint, two species", "odes", LIMIT, numpy=_by_scipy)(lambda x: _odeint(x, False))

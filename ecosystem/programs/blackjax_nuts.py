@@ -1,4 +1,5 @@
 """blackjax: window adaptation and NUTS on a correlated density, under scan."""
+
 import blackjax
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,5 @@
 """chex: a dataclass as state, assertions on shapes and on traces, and a value check in compiled code."""
+
 import chex
 import jax
 import jax.numpy as jnp
@@ -22,7 +23,9 @@ def advance(state: State) -> State:
 
 def setup():
     chex.clear_trace_counter()
-    checked = chex.chexify(jax.jit(lambda s: (chex.assert_tree_all_finite(s.x), advance(s))[1]), async_check=False)
+    checked = chex.chexify(
+        jax.jit(lambda s: (chex.assert_tree_all_finite(s.x), advance(s))[1]), async_check=False
+    )
 
     def step(state):
         state = checked(state)

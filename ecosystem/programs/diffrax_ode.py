@@ -1,4 +1,5 @@
 """diffrax: a stiff and a chaotic system integrated adaptively, an SDE, and gradients through the solver."""
+
 import diffrax
 import jax
 import jax.numpy as jnp
@@ -14,8 +15,17 @@ def setup():
     rates = jnp.array([1.1, 0.4, 0.4, 0.1])
 
     def path(k):
-        return diffrax.diffeqsolve(diffrax.ODETerm(lotka), diffrax.Tsit5(), 0.0, 4.0, 0.05, jnp.array([10.0, 5.0]), args=k,
-                                   saveat=diffrax.SaveAt(ts=ts), stepsize_controller=diffrax.PIDController(1e-5, 1e-5)).ys
+        return diffrax.diffeqsolve(
+            diffrax.ODETerm(lotka),
+            diffrax.Tsit5(),
+            0.0,
+            4.0,
+            0.05,
+            jnp.array([10.0, 5.0]),
+            args=k,
+            saveat=diffrax.SaveAt(ts=ts),
+            stepsize_controller=diffrax.PIDController(1e-5, 1e-5),
+        ).ys
 
     goal = path(rates)
 
@@ -23,7 +33,9 @@ def setup():
     def step(k):
         value, g = jax.value_and_grad(lambda k: jnp.mean((path(k) - goal) ** 2))(k)
         brownian = diffrax.VirtualBrownianTree(0.0, 1.0, tol=1e-2, shape=(), key=jax.random.key(1))
-        terms = diffrax.MultiTerm(diffrax.ODETerm(lambda t, y, a: -y), diffrax.ControlTerm(lambda t, y, a: 0.3, brownian))
+        terms = diffrax.MultiTerm(
+            diffrax.ODETerm(lambda t, y, a: -y), diffrax.ControlTerm(lambda t, y, a: 0.3, brownian)
+        )
         noisy = diffrax.diffeqsolve(terms, diffrax.Heun(), 0.0, 1.0, 0.05, jnp.float32(1.0)).ys[0]
         return k - 1e-3 * g, value + noisy
 

@@ -1,4 +1,5 @@
 """e3nn-jax: tensor products and spherical harmonics in a function that turns as its argument turns."""
+
 import e3nn_jax as e3nn
 import jax
 
@@ -14,7 +15,9 @@ def setup():
         y = e3nn.spherical_harmonics("0e + 1o + 2e", x, normalize=True)
         z = e3nn.tensor_product(y, e3nn.IrrepsArray("1o", x)).filter("0e + 1o + 2e").regroup()
         norms = e3nn.norm(z).array
-        return (norms[..., :4] @ w).sum() + e3nn.gate(e3nn.concatenate([y.filter("0e"), y.filter("0e"), y.filter("1o")])).array.sum()
+        return (norms[..., :4] @ w).sum() + e3nn.gate(
+            e3nn.concatenate([y.filter("0e"), y.filter("0e"), y.filter("1o")])
+        ).array.sum()
 
     turned = e3nn.rand_matrix(key, ())
 

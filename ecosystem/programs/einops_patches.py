@@ -1,4 +1,5 @@
 """einops: a vision transformer's patches, and reductions, under jit and grad."""
+
 import einops
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,9 @@ def setup():
     def patches(x, w):
         x = einops.rearrange(x, "b (h p) (w q) c -> b (h w) (p q c)", p=4, q=4)
         x = einops.einsum(x, w, "b n i, i o -> b n o")
-        return einops.reduce(x, "b n (o k) -> b o", "mean", k=2) + einops.repeat(x.mean((0, 1, 2)), "-> b o", b=x.shape[0], o=4)
+        return einops.reduce(x, "b n (o k) -> b o", "mean", k=2) + einops.repeat(
+            x.mean((0, 1, 2)), "-> b o", b=x.shape[0], o=4
+        )
 
     @jax.jit
     def step(x):

@@ -1,4 +1,5 @@
 """equinox: a model that is a tree, trained with filtered transformations; a batch norm with its state."""
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -30,7 +31,9 @@ def setup():
     @eqx.filter_jit
     def step(state):
         model, opt = state
-        value, grads = eqx.filter_value_and_grad(lambda m: jnp.mean((jax.vmap(m)(x) - y) ** 2))(model)
+        value, grads = eqx.filter_value_and_grad(lambda m: jnp.mean((jax.vmap(m)(x) - y) ** 2))(
+            model
+        )
         updates, opt = optimizer.update(grads, opt, eqx.filter(model, eqx.is_array))
         return (eqx.apply_updates(model, updates), opt), value
 

@@ -1,10 +1,22 @@
 """flax.linen: a transformer block with layer norm, attention and dropout, in a TrainState."""
+
 import flax.linen as nn
 import jax
 import optax
 from flax.training.train_state import TrainState
 
-PACKAGES = ("flax", "optax", "chex", "toolz", "msgpack", "rich", "pyyaml", "treescope", "orbax-checkpoint", "tensorstore")
+PACKAGES = (
+    "flax",
+    "optax",
+    "chex",
+    "toolz",
+    "msgpack",
+    "rich",
+    "pyyaml",
+    "treescope",
+    "orbax-checkpoint",
+    "tensorstore",
+)
 
 
 class Block(nn.Module):
@@ -31,7 +43,9 @@ class Model(nn.Module):
 def setup():
     model, key = Model(), jax.random.key(0)
     tokens = jax.random.randint(key, (8, 12), 0, 32)
-    state = TrainState.create(apply_fn=model.apply, params=model.init(key, tokens)["params"], tx=optax.adam(1e-2))
+    state = TrainState.create(
+        apply_fn=model.apply, params=model.init(key, tokens)["params"], tx=optax.adam(1e-2)
+    )
 
     @jax.jit
     def step(carried):
@@ -39,7 +53,9 @@ def setup():
         key, now = jax.random.split(key)
 
         def loss(params):
-            logits = state.apply_fn({"params": params}, tokens[:, :-1], train=True, rngs={"dropout": now})
+            logits = state.apply_fn(
+                {"params": params}, tokens[:, :-1], train=True, rngs={"dropout": now}
+            )
             return optax.softmax_cross_entropy_with_integer_labels(logits, tokens[:, 1:]).mean()
 
         value, grads = jax.value_and_grad(loss)(state.params)

@@ -1,10 +1,22 @@
 """flax.nnx: a convolutional network as an object, with batch norm, dropout and an optimizer that changes it."""
+
 import jax
 import jax.numpy as jnp
 import optax
 from flax import nnx
 
-PACKAGES = ("flax", "optax", "chex", "toolz", "msgpack", "rich", "pyyaml", "treescope", "orbax-checkpoint", "tensorstore")
+PACKAGES = (
+    "flax",
+    "optax",
+    "chex",
+    "toolz",
+    "msgpack",
+    "rich",
+    "pyyaml",
+    "treescope",
+    "orbax-checkpoint",
+    "tensorstore",
+)
 
 
 class Net(nnx.Module):
@@ -30,6 +42,7 @@ def setup():
     def train(model, optimizer):
         def loss(model):
             return optax.softmax_cross_entropy_with_integer_labels(model(images), labels).mean()
+
         value, grads = nnx.value_and_grad(loss)(model)
         optimizer.update(model, grads)
         return value

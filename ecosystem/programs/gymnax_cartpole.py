@@ -1,10 +1,28 @@
 """gymnax: cart poles, played by a linear policy, a thousand steps under scan and vmap."""
+
 import gymnax
 import jax
 import jax.numpy as jnp
 
-PACKAGES = ("gymnax", "flax", "chex", "optax", "toolz", "gymnasium", "farama-notifications", "matplotlib", "seaborn", "pandas", "pyyaml",
-            "msgpack", "rich", "treescope", "orbax-checkpoint", "tensorstore", "cloudpickle")
+PACKAGES = (
+    "gymnax",
+    "flax",
+    "chex",
+    "optax",
+    "toolz",
+    "gymnasium",
+    "farama-notifications",
+    "matplotlib",
+    "seaborn",
+    "pandas",
+    "pyyaml",
+    "msgpack",
+    "rich",
+    "treescope",
+    "orbax-checkpoint",
+    "tensorstore",
+    "cloudpickle",
+)
 STEPS = 20
 
 
@@ -18,7 +36,9 @@ def setup():
 
         def move(carry, key):
             obs, state = carry
-            obs, state, reward, done, *_ = env.step(key, state, (obs @ weights > 0).astype(jnp.int32), params)
+            obs, state, reward, done, *_ = env.step(
+                key, state, (obs @ weights > 0).astype(jnp.int32), params
+            )
             return (obs, state), (reward, done)
 
         _, (rewards, done) = jax.lax.scan(move, (obs, state), jax.random.split(key, 100))

@@ -1,4 +1,5 @@
 """haiku: a residual network with batch norm, its state, and dropout."""
+
 import haiku as hk
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,5 @@
 """jaxtyping: shapes checked when functions are called and traced, by beartype."""
+
 import jax
 import jax.numpy as jnp
 from beartype import beartype
@@ -8,7 +9,9 @@ PACKAGES = ("jaxtyping", "beartype", "wadler-lindig")
 
 
 @jaxtyped(typechecker=beartype)
-def attend(q: Float[Array, "n d"], k: Float[Array, "m d"], v: Float[Array, "m e"]) -> Float[Array, "n e"]:
+def attend(
+    q: Float[Array, "n d"], k: Float[Array, "m d"], v: Float[Array, "m e"]
+) -> Float[Array, "n e"]:
     return jax.nn.softmax(q @ k.T / q.shape[-1] ** 0.5) @ v
 
 

@@ -1,4 +1,5 @@
 """keras on its jax backend: a convolutional model compiled, fitted, and evaluated."""
+
 import os
 
 os.environ["KERAS_BACKEND"] = "jax"
@@ -13,10 +14,22 @@ def setup():
     keras.utils.set_random_seed(0)
     rng = np.random.default_rng(0)
     images, labels = rng.normal(size=(64, 10, 10, 1)).astype("float32"), rng.integers(0, 4, 64)
-    model = keras.Sequential([keras.layers.Input((10, 10, 1)), keras.layers.Conv2D(8, 3, activation="relu"), keras.layers.BatchNormalization(),
-                              keras.layers.Flatten(), keras.layers.Dense(16, activation="gelu"), keras.layers.Dropout(0.1),
-                              keras.layers.Dense(4)])
-    model.compile(keras.optimizers.Adam(3e-3), keras.losses.SparseCategoricalCrossentropy(from_logits=True), metrics=["accuracy"])
+    model = keras.Sequential(
+        [
+            keras.layers.Input((10, 10, 1)),
+            keras.layers.Conv2D(8, 3, activation="relu"),
+            keras.layers.BatchNormalization(),
+            keras.layers.Flatten(),
+            keras.layers.Dense(16, activation="gelu"),
+            keras.layers.Dropout(0.1),
+            keras.layers.Dense(4),
+        ]
+    )
+    model.compile(
+        keras.optimizers.Adam(3e-3),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=["accuracy"],
+    )
 
     def step(state):
         fitted = model.fit(images, labels, batch_size=16, epochs=1, shuffle=False, verbose=0)

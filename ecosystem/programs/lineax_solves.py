@@ -1,4 +1,5 @@
 """lineax: systems solved by factorisations and by conjugate gradients, and differentiated."""
+
 import jax
 import jax.numpy as jnp
 import lineax as lx
@@ -13,7 +14,11 @@ def setup():
     def solve(matrix, b):
         dense = lx.linear_solve(lx.MatrixLinearOperator(matrix), b, lx.LU()).value
         tagged = lx.MatrixLinearOperator(matrix, lx.positive_semidefinite_tag)
-        return dense + lx.linear_solve(tagged, b, lx.CG(1e-5, 1e-5)).value + lx.linear_solve(tagged, b, lx.Cholesky()).value
+        return (
+            dense
+            + lx.linear_solve(tagged, b, lx.CG(1e-5, 1e-5)).value
+            + lx.linear_solve(tagged, b, lx.Cholesky()).value
+        )
 
     @jax.jit
     def step(b):

@@ -1,4 +1,5 @@
 """numpyro: a hierarchical model sampled by NUTS, and another fitted by stochastic variational inference."""
+
 import jax
 import jax.numpy as jnp
 import numpyro
@@ -8,7 +9,8 @@ from numpyro.infer.autoguide import AutoNormal
 
 PACKAGES = ("numpyro", "multipledispatch", "tqdm")
 STEPS = 3
-TOLERANCE = 0.05                # of means over draws: after some dozen steps of NUTS, rounding decides which way a trajectory goes
+# of means over draws: after some dozen steps of NUTS, rounding decides which way a trajectory goes
+TOLERANCE = 0.05
 EFFECTS = jnp.array([28.0, 8, -3, 7, -1, 1, 18, 12])
 ERRORS = jnp.array([15.0, 10, 16, 11, 9, 11, 10, 18])
 

@@ -1,9 +1,23 @@
 """rlax: double Q-learning and V-trace targets over batches of trajectories."""
+
 import jax
 import jax.numpy as jnp
 import rlax
 
-PACKAGES = ("rlax", "chex", "distrax", "dm-env", "tfp-nightly", "toolz", "dm-tree", "decorator", "cloudpickle", "gast", "six", "wrapt")
+PACKAGES = (
+    "rlax",
+    "chex",
+    "distrax",
+    "dm-env",
+    "tfp-nightly",
+    "toolz",
+    "dm-tree",
+    "decorator",
+    "cloudpickle",
+    "gast",
+    "six",
+    "wrapt",
+)
 
 
 def setup():
@@ -16,11 +30,21 @@ def setup():
 
     def loss(w):
         q = states @ w
-        td = jax.vmap(jax.vmap(rlax.double_q_learning))(q[:, :-1], actions, rewards, discounts, jax.lax.stop_gradient(q[:, 1:]), q[:, 1:])
+        td = jax.vmap(jax.vmap(rlax.double_q_learning))(
+            q[:, :-1], actions, rewards, discounts, jax.lax.stop_gradient(q[:, 1:]), q[:, 1:]
+        )
         v = q.max(-1)
-        trace = jax.vmap(rlax.vtrace_td_error_and_advantage)(v[:, :-1], v[:, 1:], rewards, discounts, jnp.ones_like(rewards))
-        returns = jax.vmap(rlax.lambda_returns, in_axes=(0, 0, 0, None))(rewards, discounts, v[:, 1:], 0.8)
-        return rlax.l2_loss(td).mean() + rlax.huber_loss(trace.errors).mean() + 0.01 * jnp.mean((returns - v[:, :-1]) ** 2)
+        trace = jax.vmap(rlax.vtrace_td_error_and_advantage)(
+            v[:, :-1], v[:, 1:], rewards, discounts, jnp.ones_like(rewards)
+        )
+        returns = jax.vmap(rlax.lambda_returns, in_axes=(0, 0, 0, None))(
+            rewards, discounts, v[:, 1:], 0.8
+        )
+        return (
+            rlax.l2_loss(td).mean()
+            + rlax.huber_loss(trace.errors).mean()
+            + 0.01 * jnp.mean((returns - v[:, :-1]) ** 2)
+        )
 
     @jax.jit
     def step(w):

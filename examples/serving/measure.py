@@ -1,6 +1,6 @@
 """Ask a server of digits on this machine: how many images it reads in a second, and whether it keeps what it accepted when killed.
 
-    python examples/serving/measure.py digits.gdx [--seconds 3]
+python examples/serving/measure.py digits.gdx [--seconds 3]
 """
 
 import argparse
@@ -22,8 +22,16 @@ class Server:
     """The server in a process of its own."""
 
     def __init__(self, model, journal, port, *options):
-        command = [sys.executable, str(HERE / "server.py"), str(model), "--journal", str(journal), "--port", str(port),
-                   *options]
+        command = [
+            sys.executable,
+            str(HERE / "server.py"),
+            str(model),
+            "--journal",
+            str(journal),
+            "--port",
+            str(port),
+            *options,
+        ]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         self.told = self.process.stdout.readline().strip()
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
@@ -58,7 +66,9 @@ def throughput(server, images, seconds):
         while time.perf_counter() - start < seconds:
             server.ask("POST", "/digits", body)
             count += 1
-        print(f"batch {batch:3}: {count * batch / (time.perf_counter() - start):9.0f} images per second")
+        print(
+            f"batch {batch:3}: {count * batch / (time.perf_counter() - start):9.0f} images per second"
+        )
 
 
 def kill_and_restart(model, journal, images, port, jobs=40):
@@ -75,7 +85,9 @@ def kill_and_restart(model, journal, images, port, jobs=40):
             if status == 200:
                 found[job] = answer["digits"][0]
     server.stop()
-    print(f"killed: {len(accepted)} jobs accepted, {answered} answered before, {len(found)} after the restart")
+    print(
+        f"killed: {len(accepted)} jobs accepted, {answered} answered before, {len(found)} after the restart"
+    )
     return [found.get(job) for job in accepted]
 
 
@@ -92,11 +104,15 @@ def main():
         print(server.told)
         status, answer = server.ask("POST", "/digits", {"images": images[:200]})
         right = sum(d == want for d, want in zip(answer["digits"], labels[:200], strict=True))
-        print(f"answers: {status}, {right} of 200 digits right; refused: "
-              f"{server.ask('POST', '/digits', {'images': [[1]]})}")
+        print(
+            f"answers: {status}, {right} of 200 digits right; refused: "
+            f"{server.ask('POST', '/digits', {'images': [[1]]})}"
+        )
         throughput(server, images, options.seconds)
         server.stop()
-        digits = kill_and_restart(options.model, Path(folder) / "killed.sqlite", images, options.port + 1)
+        digits = kill_and_restart(
+            options.model, Path(folder) / "killed.sqlite", images, options.port + 1
+        )
         right = sum(d == want for d, want in zip(digits, labels, strict=False))
         print(f"of those {right} of {len(digits)} are right")
 

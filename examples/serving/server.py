@@ -25,7 +25,8 @@ LOADED_NUMPY = time.perf_counter()
 from gradix import export, jit  # noqa: E402
 
 LOADED = time.perf_counter()
-LARGEST = 64            # images that are read at once; programs are compiled for powers of two up to it
+# images that are read at once; programs are compiled for powers of two up to it
+LARGEST = 64
 
 
 class Reader:
@@ -33,7 +34,7 @@ class Reader:
 
     def __init__(self, path):
         self.call = jit(export.deserialize(Path(path).read_bytes()).call)
-        self.sizes = [2 ** k for k in range(LARGEST.bit_length())]
+        self.sizes = [2**k for k in range(LARGEST.bit_length())]
         for n in self.sizes:
             self.read(np.zeros((n, 64), np.float32))
 
@@ -43,8 +44,8 @@ class Reader:
         for part in np.split(images, range(LARGEST, len(images), LARGEST)):
             size = next(n for n in self.sizes if n >= len(part))
             out = self.call(np.concatenate([part, np.zeros((size - len(part), 64), np.float32)]))
-            digits += np.asarray(out["digit"])[:len(part)].tolist()
-            chances += np.asarray(out["chance"])[:len(part)].round(4).tolist()
+            digits += np.asarray(out["digit"])[: len(part)].tolist()
+            chances += np.asarray(out["chance"])[: len(part)].round(4).tolist()
         return {"digits": digits, "chances": chances}
 
 
@@ -55,14 +56,19 @@ class Journal:
         self.base = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self.base.execute("pragma journal_mode = wal")
         self.base.execute("pragma synchronous = full")
-        self.base.execute("create table if not exists jobs (id integer primary key, images blob not null, answer text)")
+        self.base.execute(
+            "create table if not exists jobs (id integer primary key, images blob not null, answer text)"
+        )
 
     def add(self, images):
-        return self.base.execute("insert into jobs (images) values (?)", (images.tobytes(),)).lastrowid
+        return self.base.execute(
+            "insert into jobs (images) values (?)", (images.tobytes(),)
+        ).lastrowid
 
     def waiting(self):
-        return self.base.execute("select id, images from jobs where answer is null order by id limit ?",
-                                 (LARGEST,)).fetchall()
+        return self.base.execute(
+            "select id, images from jobs where answer is null order by id limit ?", (LARGEST,)
+        ).fetchall()
 
     def answer(self, job, text):
         self.base.execute("update jobs set answer = ? where id = ?", (text, job))
@@ -87,7 +93,10 @@ class App:
         except ValueError as e:
             status, body = 400, {"error": str(e)}
         text = body.encode() if isinstance(body, str) else json.dumps(body).encode()
-        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(text)).encode())]
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", str(len(text)).encode()),
+        ]
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": text})
 
@@ -100,7 +109,13 @@ class App:
             return 202, {"job": job}
         if method == "GET" and path.startswith("/jobs/") and path[6:].isdecimal():
             found = self.journal.find(int(path[6:]))
-            return (404, {"error": "there is no such job"}) if found is None else (202, {}) if found[0] is None else (200, found[0])
+            return (
+                (404, {"error": "there is no such job"})
+                if found is None
+                else (202, {})
+                if found[0] is None
+                else (200, found[0])
+            )
         return 404, {"error": f"there is nothing at {method} {path}"}
 
     async def live(self, receive, send):
@@ -118,9 +133,11 @@ class App:
         while not self.hold:
             self.wake.clear()
             for job, images in self.journal.waiting():
-                self.journal.answer(job, json.dumps(self.reader.read(np.frombuffer(images,
-                                                                                   np.float32).reshape(-1, 64))))
-                await asyncio.sleep(0)              # requests come between jobs
+                self.journal.answer(
+                    job,
+                    json.dumps(self.reader.read(np.frombuffer(images, np.float32).reshape(-1, 64))),
+                )
+                await asyncio.sleep(0)  # requests come between jobs
             if not self.journal.waiting():
                 await self.wake.wait()
 
@@ -153,16 +170,24 @@ def images_of(body):
 
 def main():
     import uvicorn
+
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("model")
     parser.add_argument("--journal", default="jobs.sqlite")
     parser.add_argument("--port", type=int, default=8000)
-    parser.add_argument("--hold", action="store_true", help="accept jobs, and leave them to the next start without it")
+    parser.add_argument(
+        "--hold",
+        action="store_true",
+        help="accept jobs, and leave them to the next start without it",
+    )
     options = parser.parse_args()
     start = time.perf_counter()
     app = App(Reader(options.model), Journal(options.journal), options.hold)
-    print(f"NumPy loaded in {LOADED_NUMPY - STARTED:.2f} s, Gradix in {LOADED - LOADED_NUMPY:.2f} s, the model in "
-          f"{time.perf_counter() - start:.2f} s", flush=True)
+    print(
+        f"NumPy loaded in {LOADED_NUMPY - STARTED:.2f} s, Gradix in {LOADED - LOADED_NUMPY:.2f} s, the model in "
+        f"{time.perf_counter() - start:.2f} s",
+        flush=True,
+    )
     uvicorn.run(app, host="127.0.0.1", port=options.port, log_level="warning")
 
 

@@ -1,4 +1,5 @@
 """The arguments of a transformed function: their names, static ones, and argument numbers."""
+
 from __future__ import annotations
 
 import functools
@@ -22,7 +23,7 @@ def signature(function) -> inspect.Signature | None:
     """The function's signature, or None when Python cannot tell."""
     try:
         return signature_of(function)
-    except TypeError:                    # not hashable
+    except TypeError:  # not hashable
         try:
             return inspect.signature(function)
         except (TypeError, ValueError):
@@ -38,7 +39,9 @@ def stand_in(wrapper, function) -> None:
     """Give an object that is called in place of a function its name, documentation and attributes but for its own."""
     functools.update_wrapper(wrapper, function, updated=())
     own = type(wrapper)
-    wrapper.__dict__.update({k: v for k, v in getattr(function, "__dict__", {}).items() if not hasattr(own, k)})
+    wrapper.__dict__.update(
+        {k: v for k, v in getattr(function, "__dict__", {}).items() if not hasattr(own, k)}
+    )
 
 
 def place_of(function) -> str:
@@ -97,11 +100,15 @@ def as_names(name: str, argnames) -> tuple[str, ...]:
 
 def check_callable(name: str, function) -> None:
     if not callable(function):
-        raise TypeError(f"{name} expects a function as its first argument, got {function!r} of type "
-                        f"{type(function).__name__}. Write {name}(f), not {name}(f(x)).")
+        raise TypeError(
+            f"{name} expects a function as its first argument, got {function!r} of type "
+            f"{type(function).__name__}. Write {name}(f), not {name}(f(x))."
+        )
     if inspect.isgeneratorfunction(function):
-        raise TypeError(f"{name} expects a function that returns arrays, got the generator function "
-                        f"{name_of(function)}. Return a tuple or list instead of yielding.")
+        raise TypeError(
+            f"{name} expects a function that returns arrays, got the generator function "
+            f"{name_of(function)}. Return a tuple or list instead of yielding."
+        )
 
 
 def here() -> str:
@@ -125,12 +132,16 @@ def complete(fun, kind: str, nums, names) -> tuple[tuple, tuple]:
     has_kwargs = any(k is k.VAR_KEYWORD for k in kinds)
     for n in nums:
         if not -len(positional) <= n < len(positional) and not has_varargs:
-            raise ValueError(f"jitted function has {kind}_argnums={nums} but only accepts {len(positional)} positional "
-                             f"arguments: {', '.join(positional) or 'none'}.")
+            raise ValueError(
+                f"jitted function has {kind}_argnums={nums} but only accepts {len(positional)} positional "
+                f"arguments: {', '.join(positional) or 'none'}."
+            )
     for name in names:
         if name not in sig.parameters and not has_kwargs:
-            raise ValueError(f"jitted function has invalid argname {name!r} in {kind}_argnames. Function signature: "
-                             f"{sig}")
+            raise ValueError(
+                f"jitted function has invalid argname {name!r} in {kind}_argnames. Function signature: "
+                f"{sig}"
+            )
     if not has_varargs:
         nums = tuple([n % len(positional) for n in nums])
     by_number = [positional[n] for n in nums if -len(positional) <= n < len(positional)]

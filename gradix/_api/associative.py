@@ -1,4 +1,5 @@
 """`associative_scan`: all prefixes of an associative operation, in logarithmic depth."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -23,14 +24,15 @@ from gradix._ops.select import select
 from gradix._ops.shape import broadcast_in_dim, rev
 
 _BOOL = np.dtype(bool)
-_DOUBLINGS = 31         # sizes are of 32 bits
+_DOUBLINGS = 31  # sizes are of 32 bits
 
 
 def associative_scan(fn: Callable, elems, reverse: bool = False, axis: int = 0):
     """The prefixes of `fn` over an axis: result i combines elements 0 to i; O(n) work in O(log n) steps.
 
     Args:
-        fn: an associative function of two pytrees like `elems`, which it gets in slices along the axis, of any length.
+        fn: an associative function of two pytrees like `elems`, which it gets in slices along the
+            axis, of any length.
         elems: arrays in any pytree, of one size along the axis.
         reverse: combine from the end: result i combines elements n-1 down to i.
 
@@ -52,15 +54,19 @@ def associative_scan(fn: Callable, elems, reverse: bool = False, axis: int = 0):
     axis = _axis(axis, leaves)
     sizes = [x.aval.shape[axis] for x in leaves]
     if len(set(sizes)) > 1:
-        raise ValueError("Array inputs to associative_scan must have the same first dimension. "
-                         f"(saw: {[x.aval.shape for x in leaves]}, along axis {axis})")
+        raise ValueError(
+            "Array inputs to associative_scan must have the same first dimension. "
+            f"(saw: {[x.aval.shape for x in leaves]}, along axis {axis})"
+        )
     if reverse:
         leaves = [rev(x, (axis,)) for x in leaves]
 
     def combine(a, b):
         outs, out_tree = flatten(fn(tree.unflatten(a), tree.unflatten(b)))
         if out_tree != tree:
-            raise ValueError(f"associative_scan: fn must return the tree of its arguments, {tree}, got {out_tree}.")
+            raise ValueError(
+                f"associative_scan: fn must return the tree of its arguments, {tree}, got {out_tree}."
+            )
         return arrays("associative_scan", outs, tree, "the output of fn ")
 
     open_size = is_symbolic_shape(sizes[:1])
@@ -81,7 +87,9 @@ def _prefixes(combine, xs, axis: int) -> list:
     n = xs[0].aval.shape[axis]
     if n < 2:
         return xs
-    odd = _prefixes(combine, combine(_every(xs, axis, 0, n - 1, 2), _every(xs, axis, 1, n, 2)), axis)
+    odd = _prefixes(
+        combine, combine(_every(xs, axis, 0, n - 1, 2), _every(xs, axis, 1, n, 2)), axis
+    )
     before = _every(odd, axis, 0, odd[0].aval.shape[axis] - 1, 1) if n % 2 == 0 else odd
     even = combine(before, _every(xs, axis, 2, n, 2))
     even = [concatenate([first, e], axis) for first, e in zip(_every(xs, axis, 0, 1, 1), even)]
@@ -101,10 +109,14 @@ def _doubled(combine, xs, axis: int) -> list:
     def step(d, *xs):
         places = ge(broadcasted_iota(np.int32, (n,), 0), d)
         joined = combine([before(x, d) for x in xs], list(xs))
-        return [select(broadcast_in_dim(places, x.aval.shape, (axis,)), y, x) for x, y in zip(xs, joined)]
+        return [
+            select(broadcast_in_dim(places, x.aval.shape, (axis,)), y, x)
+            for x, y in zip(xs, joined)
+        ]
 
     def body(xs, d):
         return cond(lt(d, size), step, lambda d, *xs: list(xs), d, *xs), None
+
     return scan(body, xs, np.asarray([1 << k for k in range(_DOUBLINGS)], np.int32))[0]
 
 
@@ -122,6 +134,8 @@ def _interleaved(a, b, axis: int):
     """Elements of `a` and `b` by turns, `a` first; it has as many as `b`, or one more."""
     same = a.aval.shape[axis] == b.aval.shape[axis]
     spread_a, spread_b = (0, int(same), 1), (1, int(not same), 1)
-    first, second = (pad(x, scalar_like(x, 0), [spread if i == axis else (0, 0, 0) for i in range(x.aval.ndim)])
-                     for x, spread in ((a, spread_a), (b, spread_b)))
+    first, second = (
+        pad(x, scalar_like(x, 0), [spread if i == axis else (0, 0, 0) for i in range(x.aval.ndim)])
+        for x, spread in ((a, spread_a), (b, spread_b))
+    )
     return bitwise_or(first, second) if a.dtype == _BOOL else add(first, second)

@@ -1,4 +1,5 @@
 """Calling Python from traced code: pure_callback, io_callback, debug.callback, debug.print."""
+
 from __future__ import annotations
 
 import string
@@ -17,7 +18,14 @@ from gradix._core.aval import make_aval
 from gradix._core.operators import Array
 from gradix._core.trace import bind
 
-_METHODS = (None, "sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
+_METHODS = (
+    None,
+    "sequential",
+    "sequential_unrolled",
+    "expand_dims",
+    "broadcast_all",
+    "legacy_vectorized",
+)
 
 
 def _same_but_for_lists(one, other) -> bool:
@@ -26,7 +34,9 @@ def _same_but_for_lists(one, other) -> bool:
     if plain or type(one) is type(other) is dict:
         if len(one) != len(other) or (not plain and one.keys() != other.keys()):
             return False
-        return all(_same_but_for_lists(one[k], other[k]) for k in (range(len(one)) if plain else one))
+        return all(
+            _same_but_for_lists(one[k], other[k]) for k in (range(len(one)) if plain else one)
+        )
     return flatten(one)[1] == flatten(other)[1]
 
 
@@ -41,10 +51,18 @@ def _flat_callback(callback, tree, out_tree, result_avals):
             return []
         leaves, got = flatten(outs)
         if got != out_tree and not _same_but_for_lists(outs, result):
-            told = "\n".join([f"  at result{keystr(path)}: declared {want}, returned {have}" for path, want, have, _ in
-                              equality_errors(out_tree.unflatten(result_avals), outs)])
-            raise TypeError(f"The callback {name_of(callback)} returned the structure {got}, but result_shape_dtypes "
-                            f"has {out_tree}.\n{told}")
+            told = "\n".join(
+                [
+                    f"  at result{keystr(path)}: declared {want}, returned {have}"
+                    for path, want, have, _ in equality_errors(
+                        out_tree.unflatten(result_avals), outs
+                    )
+                ]
+            )
+            raise TypeError(
+                f"The callback {name_of(callback)} returned the structure {got}, but result_shape_dtypes "
+                f"has {out_tree}.\n{told}"
+            )
         return leaves
 
     call.__name__ = name_of(callback)
@@ -72,19 +90,27 @@ def _call(prim, callback, result_shape_dtypes, args, kwargs, **params):
     return out_tree.unflatten(outs)
 
 
-def pure_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding=None,
-                  vmap_method: str | None = None, **kwargs: Any) -> Array:
+def pure_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding=None,
+    vmap_method: str | None = None,
+    **kwargs: Any,
+) -> Array:
     """Call a Python function without side effects from traced or compiled code.
 
     The call may be dropped if its result is not used, or repeated.
 
     Args:
-        callback: takes `args` and `kwargs`, and returns arrays in the structure of `result_shape_dtypes`.
+        callback: takes `args` and `kwargs`, and returns arrays in the structure of
+            `result_shape_dtypes`.
         result_shape_dtypes: `ShapeDtypeStruct`s in a pytree.
         args, kwargs: pytrees of arrays.
         sharding: the device on which the callback is called; None leaves it to the compiler.
-        vmap_method: how `vmap` calls it: "sequential", once per example; "expand_dims" or "broadcast_all", once, with
-            a leading axis of size 1 or of full size on what is not mapped.
+        vmap_method: how `vmap` calls it: "sequential", once per example; "expand_dims" or
+            "broadcast_all", once, with a leading axis of size 1 or of full size on what is not
+            mapped.
 
     Raises:
         ValueError: it is differentiated, or a result has another shape than declared.
@@ -98,11 +124,25 @@ def pure_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args:
     if vmap_method not in _METHODS:
         raise ValueError(f"vmap_method must be one of {_METHODS}, got {vmap_method!r}.")
     method = "sequential" if vmap_method == "sequential_unrolled" else vmap_method
-    return _call(pure_callback_p, callback, result_shape_dtypes, args, kwargs, sharding=sharding, vmap_method=method)
+    return _call(
+        pure_callback_p,
+        callback,
+        result_shape_dtypes,
+        args,
+        kwargs,
+        sharding=sharding,
+        vmap_method=method,
+    )
 
 
-def io_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, sharding=None,
-                ordered: bool = False, **kwargs: Any):
+def io_callback(
+    callback: Callable[..., Any],
+    result_shape_dtypes: Any,
+    *args: Any,
+    sharding=None,
+    ordered: bool = False,
+    **kwargs: Any,
+):
     """Call a Python function that may have side effects; it is called exactly as often as the program says.
 
     Args:
@@ -117,15 +157,29 @@ def io_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: A
         >>> seen
         [1.5]
     """
-    return _call(io_callback_p, callback, result_shape_dtypes, args, kwargs, sharding=sharding, ordered=ordered)
+    return _call(
+        io_callback_p,
+        callback,
+        result_shape_dtypes,
+        args,
+        kwargs,
+        sharding=sharding,
+        ordered=ordered,
+    )
 
 
-def debug_callback(callback: Callable[..., Any] | None = None, *args: Any, ordered: bool = False,
-                   partitioned: bool = False, **kwargs: Any) -> Callable[..., None] | None:
+def debug_callback(
+    callback: Callable[..., Any] | None = None,
+    *args: Any,
+    ordered: bool = False,
+    partitioned: bool = False,
+    **kwargs: Any,
+) -> Callable[..., None] | None:
     """Call a Python function for its side effects, with the run-time values of `args`; what it returns is dropped.
 
     Args:
-        callback: the function; without it, options alone are given, and the function returned takes the rest.
+        callback: the function; without it, options alone are given, and the function returned takes
+            the rest.
         ordered: keep the order of all ordered callbacks of the program.
         partitioned: accepted for compatibility: on one device there are no parts.
 
@@ -147,13 +201,17 @@ def debug_callback(callback: Callable[..., Any] | None = None, *args: Any, order
 
 def _check_alone(name: str, args, kwargs) -> None:
     if args or kwargs:
-        raise TypeError(f"{name} received unexpected arguments in the two-call form: args={args} kwargs={kwargs}. Its "
-                        f"first call takes options alone, {name}(ordered=True)(...).")
+        raise TypeError(
+            f"{name} received unexpected arguments in the two-call form: args={args} kwargs={kwargs}. Its "
+            f"first call takes options alone, {name}(ordered=True)(...)."
+        )
 
 
 def _debug_callback(callback, args: tuple, kwargs: dict, ordered: bool) -> None:
     if not callable(callback):
-        raise TypeError(f"debug.callback expects a function as its first argument, got {callback!r}.")
+        raise TypeError(
+            f"debug.callback expects a function as its first argument, got {callback!r}."
+        )
     leaves, tree = flatten((args, kwargs))
     is_array = [_is_array(x) for x in leaves]
     values = [as_array(x) for x, a in zip(leaves, is_array) if a]
@@ -181,22 +239,32 @@ class _Formatter(string.Formatter):
     """Notes which arguments a format string does not use."""
 
     def check_unused_args(self, used_args, args, kwargs):
-        unused = [i for i in range(len(args)) if i not in used_args] + [k for k in kwargs if k not in used_args]
+        unused = [i for i in range(len(args)) if i not in used_args] + [
+            k for k in kwargs if k not in used_args
+        ]
         if unused:
-            raise ValueError(f"Unused arguments to debug.print: {unused}. Name each in the format string, as {{}} or "
-                             "{name}; to use an f-string, pass the value as an argument instead.")
+            raise ValueError(
+                f"Unused arguments to debug.print: {unused}. Name each in the format string, as {{}} or "
+                "{name}; to use an f-string, pass the value as an argument instead."
+            )
 
 
 _formatter = _Formatter()
 
 
-def debug_print(fmt: str | None = None, *args, ordered: bool = False, partitioned: bool = False,
-                skip_format_check: bool = False, **kwargs) -> Callable[..., None] | None:
+def debug_print(
+    fmt: str | None = None,
+    *args,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    **kwargs,
+) -> Callable[..., None] | None:
     """Print run-time values from traced or compiled code.
 
     Args:
-        fmt: a format string for `str.format`, not an f-string, which would print tracers; without it, options alone are
-            given, and the function returned takes the rest.
+        fmt: a format string for `str.format`, not an f-string, which would print tracers; without
+            it, options alone are given, and the function returned takes the rest.
         ordered: keep the order of all ordered prints of the program.
         partitioned: accepted for compatibility: on one device there are no parts.
         skip_format_check: let arguments be unused in `fmt`.
@@ -212,13 +280,17 @@ def debug_print(fmt: str | None = None, *args, ordered: bool = False, partitione
     """
     if fmt is None:
         _check_alone("debug.print", args, kwargs)
-        return lambda fmt, *args, **kwargs: _debug_print(fmt, args, kwargs, ordered, skip_format_check)
+        return lambda fmt, *args, **kwargs: _debug_print(
+            fmt, args, kwargs, ordered, skip_format_check
+        )
     return _debug_print(fmt, args, kwargs, ordered, skip_format_check)
 
 
 def _debug_print(fmt, args: tuple, kwargs: dict, ordered: bool, skip_format_check: bool) -> None:
     if not isinstance(fmt, str):
-        raise TypeError(f"debug.print expects a format string, got {fmt!r} of type {type(fmt).__name__}.")
+        raise TypeError(
+            f"debug.print expects a format string, got {fmt!r} of type {type(fmt).__name__}."
+        )
     if not skip_format_check:
         _check_format(fmt, args, kwargs)
 
@@ -234,11 +306,15 @@ def _check_format(fmt: str, args: tuple, kwargs: dict) -> None:
     try:
         _formatter.vformat(fmt, [_Any()] * len(args), {k: _Any() for k in kwargs})
     except IndexError:
-        raise IndexError(f"debug.print: {fmt!r} has more {{}} than there are positional arguments: {given}. Pass the "
-                         "values as arguments, and write {{ and }} for braces.") from None
+        raise IndexError(
+            f"debug.print: {fmt!r} has more {{}} than there are positional arguments: {given}. Pass the "
+            "values as arguments, and write {{ and }} for braces."
+        ) from None
     except KeyError as e:
-        raise KeyError(f"debug.print: {fmt!r} names {e.args[0]!r}, but {given}. Pass {e.args[0]}=value, and write "
-                       "{{ and }} for braces.") from None
+        raise KeyError(
+            f"debug.print: {fmt!r} names {e.args[0]!r}, but {given}. Pass {e.args[0]}=value, and write "
+            "{{ and }} for braces."
+        ) from None
 
 
 class _Any:

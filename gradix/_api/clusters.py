@@ -1,4 +1,5 @@
 """Which processes there are, by what launchers put in the environment."""
+
 from __future__ import annotations
 
 import os
@@ -35,19 +36,35 @@ def variables() -> Found:
     port = _first("JAX_COORDINATOR_PORT")
     if address is not None and ":" not in address and port is not None:
         address = f"{address}:{port}"
-    count, rank = _first("GRADIX_NUM_PROCESSES", "JAX_NUM_PROCESSES"), _first("GRADIX_PROCESS_ID", "JAX_PROCESS_ID")
+    count, rank = (
+        _first("GRADIX_NUM_PROCESSES", "JAX_NUM_PROCESSES"),
+        _first("GRADIX_PROCESS_ID", "JAX_PROCESS_ID"),
+    )
     ids = _first("GRADIX_LOCAL_DEVICE_IDS", "JAX_LOCAL_DEVICE_IDS")
-    return Found("environment", address, int(count) if count else None, int(rank) if rank else None,
-                 tuple([int(i) for i in ids.split(",")]) if ids else None)
+    return Found(
+        "environment",
+        address,
+        int(count) if count else None,
+        int(rank) if rank else None,
+        tuple([int(i) for i in ids.split(",")]) if ids else None,
+    )
 
 
 def slurm() -> Found:
     """A job step of SLURM; the port is made from the job's number, so that jobs of one host differ."""
-    job, nodes = _number("SLURM_JOB_ID"), _first("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST")
+    job, nodes = (
+        _number("SLURM_JOB_ID"),
+        _first("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"),
+    )
     address = f"{first_host(nodes)}:{job % 4096 + 61440}" if nodes and job is not None else None
     local = _number("SLURM_LOCALID")
-    return Found("slurm", address, _number("SLURM_NTASKS"), _number("SLURM_PROCID"),
-                 None if local is None else (local,))
+    return Found(
+        "slurm",
+        address,
+        _number("SLURM_NTASKS"),
+        _number("SLURM_PROCID"),
+        None if local is None else (local,),
+    )
 
 
 def first_host(nodes: str) -> str:
@@ -68,26 +85,43 @@ def open_mpi() -> Found:
     hosts = re.findall(r"tcp[46]?://(?:\[)?([0-9a-fA-F:.]+?)[\],;:]", uri + ";") if uri else []
     port = None if uri is None else sum(map(ord, uri.split(";")[0])) % 4096 + 61440
     local = _number("OMPI_COMM_WORLD_LOCAL_RANK")
-    return Found("ompi", f"{hosts[0].split(',')[0]}:{port}" if hosts else None, _number("OMPI_COMM_WORLD_SIZE"),
-                 _number("OMPI_COMM_WORLD_RANK"), None if local is None else (local,))
+    return Found(
+        "ompi",
+        f"{hosts[0].split(',')[0]}:{port}" if hosts else None,
+        _number("OMPI_COMM_WORLD_SIZE"),
+        _number("OMPI_COMM_WORLD_RANK"),
+        None if local is None else (local,),
+    )
 
 
 def kubernetes() -> Found:
     """A pod of an indexed job of a JobSet; its first pod is found by name."""
     name, job = _first("JOBSET_NAME"), _first("REPLICATED_JOB_NAME")
     address = f"{name}-{job}-0-0.{name}:8476" if name and job else None
-    return Found("k8s", address, _number("JOBSET_NUM_PROCESSES") or _number("NUM_PROCESSES"),
-                 _number("JOB_COMPLETION_INDEX"))
+    return Found(
+        "k8s",
+        address,
+        _number("JOBSET_NUM_PROCESSES") or _number("NUM_PROCESSES"),
+        _number("JOB_COMPLETION_INDEX"),
+    )
 
 
 def gke() -> Found:
     """A worker of a Google node pool, whose environment holds the names of all workers."""
     hosts = _first("TPU_WORKER_HOSTNAMES")
     names = hosts.split(",") if hosts else []
-    return Found("gke", f"{names[0]}:8476" if names else None, len(names) or None, _number("TPU_WORKER_ID"))
+    return Found(
+        "gke", f"{names[0]}:8476" if names else None, len(names) or None, _number("TPU_WORKER_ID")
+    )
 
 
-SOURCES = {"environment": variables, "slurm": slurm, "ompi": open_mpi, "k8s": kubernetes, "gke": gke}
+SOURCES = {
+    "environment": variables,
+    "slurm": slurm,
+    "ompi": open_mpi,
+    "k8s": kubernetes,
+    "gke": gke,
+}
 
 
 def detected(method: str | None) -> tuple[Found | None, list[Found]]:
@@ -97,8 +131,10 @@ def detected(method: str | None) -> tuple[Found | None, list[Found]]:
         ValueError: there is no such method.
     """
     if method is not None and method not in SOURCES and method != "deactivate":
-        raise ValueError(f"cluster_detection_method={method!r} is not known; there are {', '.join(SOURCES)} and "
-                         "'deactivate'.")
+        raise ValueError(
+            f"cluster_detection_method={method!r} is not known; there are {', '.join(SOURCES)} and "
+            "'deactivate'."
+        )
     names = [] if method == "deactivate" else [method] if method is not None else list(SOURCES)
     found = [SOURCES[n]() for n in names]
     return next((f for f in found if f.is_whole), None), found
@@ -109,4 +145,6 @@ def table(found: list[Found]) -> str:
     rows: list[tuple[Any, ...]] = [("source", "coordinator_address", "num_processes", "process_id")]
     rows += [tuple(["-" if v is None else v for v in f[:4]]) for f in found]
     widths = [max(len(str(r[i])) for r in rows) for i in range(4)]
-    return "\n".join(["  " + "  ".join([str(v).ljust(w) for v, w in zip(r, widths)]).rstrip() for r in rows])
+    return "\n".join(
+        ["  " + "  ".join([str(v).ljust(w) for v, w in zip(r, widths)]).rstrip() for r in rows]
+    )

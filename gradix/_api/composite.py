@@ -1,4 +1,5 @@
 """composite: a function that compilers may know by a name."""
+
 from __future__ import annotations
 
 import functools
@@ -23,12 +24,13 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
 
     Args:
         decomposition: takes arrays in pytrees by position, and attributes by keyword.
-        name: the name of the operation, with a prefix: "mylib.softmax". Without a dot it is a plain call.
+        name: the name of the operation, with a prefix: "mylib.softmax". Without a dot it is a plain
+            call.
         version: of its meaning.
 
     Returns:
-        A function of the same arguments. Attributes are numbers, strings, booleans, arrays, and lists and dicts of
-        them; those that are None are passed to `decomposition` alone.
+        A function of the same arguments. Attributes are numbers, strings, booleans, arrays, and
+        lists and dicts of them; those that are None are passed to `decomposition` alone.
 
     Raises:
         TypeError: `name` is no string; in a call, an attribute is of another type.
@@ -43,10 +45,14 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
         Array(0., dtype=float32, weak_type=True)
     """
     if not callable(decomposition):
-        raise TypeError(f"composite expects a function as its first argument, got {decomposition!r}.")
+        raise TypeError(
+            f"composite expects a function as its first argument, got {decomposition!r}."
+        )
     if not isinstance(name, str):
-        raise TypeError(f"composite expects a name such as 'mylib.softmax', got {name!r} of type "
-                        f"{type(name).__name__}.")
+        raise TypeError(
+            f"composite expects a name such as 'mylib.softmax', got {name!r} of type "
+            f"{type(name).__name__}."
+        )
     version = index(version)
 
     @functools.wraps(decomposition)
@@ -54,13 +60,18 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
         text = _attributes(name, attributes)
         leaves, tree = flatten(args)
         leaves = arrays(f"composite {name!r}", leaves, tree, "argument ")
-        flat = Flattened(functools.partial(decomposition, **attributes), tree.children(), "composite")
-        if state.stage is None:                     # nothing is written that a compiler could read
+        flat = Flattened(
+            functools.partial(decomposition, **attributes), tree.children(), "composite"
+        )
+        if state.stage is None:  # nothing is written that a compiler could read
             outs = flat(*leaves)
             return flat.out_tree.unflatten(outs)
         jaxpr, consts = flat.stage_open([x.aval for x in leaves])
-        outs = bind(composite_p, [*consts, *leaves], {
-            "jaxpr": jaxpr, "name": name, "version": version, "attributes": text})
+        outs = bind(
+            composite_p,
+            [*consts, *leaves],
+            {"jaxpr": jaxpr, "name": name, "version": version, "attributes": text},
+        )
         return flat.out_tree.unflatten(outs)
 
     return composed
@@ -70,8 +81,10 @@ def _attributes(name: str, attributes: dict) -> str:
     given = {}
     for key, value in attributes.items():
         if isinstance(value, Tracer):
-            raise TypeError(f"The attribute {key!r} of composite {name!r} is traced: {value}. Pass arrays by "
-                            "position, and attributes that are known while tracing by keyword.")
+            raise TypeError(
+                f"The attribute {key!r} of composite {name!r} is traced: {value}. Pass arrays by "
+                "position, and attributes that are known while tracing by keyword."
+            )
         if value is not None:
             given[key] = np.asarray(value) if isinstance(value, ArrayImpl) else value
     return dictionary(given)

@@ -1,4 +1,5 @@
 """What programs say of where values lie: with_sharding_constraint, reshard, shard_alike, with_layout_constraint."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -14,7 +15,13 @@ from gradix._core.mesh import AbstractMesh
 from gradix._core.named_sharding import NamedSharding
 from gradix._core.sharding import PartitionSpec, Sharding
 from gradix._core.trace import bind, state
-from gradix._ops.sharding import asked as asked, divided as divided, reshard_p, shard_alike_p, sharding_constraint_p
+from gradix._ops.sharding import (
+    asked as asked,
+    divided as divided,
+    reshard_p,
+    shard_alike_p,
+    sharding_constraint_p,
+)
 
 _options = _config.state
 
@@ -24,8 +31,8 @@ def with_sharding_constraint(x, shardings):
 
     Args:
         x: arrays in a pytree.
-        shardings: `Sharding`s, or `PartitionSpec`s on the mesh in force, in a pytree whose structure is a prefix of
-            that of `x`.
+        shardings: `Sharding`s, or `PartitionSpec`s on the mesh in force, in a pytree whose
+            structure is a prefix of that of `x`.
 
     Raises:
         TypeError: a leaf is no sharding.
@@ -45,10 +52,13 @@ def with_sharding_constraint(x, shardings):
 def _constrained(name: str, prim, x, shardings):
     leaves, tree = flatten(x)
     try:
-        spread = broadcast_prefix(shardings, x, lambda s: s is None or isinstance(s, (Sharding, PartitionSpec)))
+        spread = broadcast_prefix(
+            shardings, x, lambda s: s is None or isinstance(s, (Sharding, PartitionSpec))
+        )
     except ValueError as e:
-        raise ValueError(f"{name} shardings specification must be a tree prefix of the corresponding value. "
-                         f"{e}") from None
+        raise ValueError(
+            f"{name} shardings specification must be a tree prefix of the corresponding value. {e}"
+        ) from None
     given = arrays(name, leaves, tree, "x")
     return tree.unflatten([_apply(name, prim, a, s) for a, s in zip(given, spread, strict=True)])
 
@@ -56,35 +66,56 @@ def _constrained(name: str, prim, x, shardings):
 def _apply(name: str, prim, x, given):
     sharding = _checked(name, x, given)
     mesh = getattr(sharding, "mesh", None)
-    if prim is sharding_constraint_p and mesh is not None and mesh.axis_names and mesh.are_all_axes_explicit:
+    if (
+        prim is sharding_constraint_p
+        and mesh is not None
+        and mesh.axis_names
+        and mesh.are_all_axes_explicit
+    ):
         have, want = entries(x.aval), explicit_entries(sharding, x.aval.ndim)
         if have != want:
-            raise AssertionError("`with_sharding_constraint` acts as an assert when all axes of mesh are of type "
-                                 f"`Explicit`. The array sharding: {PartitionSpec(*have)} did not match the sharding "
-                                 f"provided: {PartitionSpec(*want)}. Please "
-                                 "use `gradix.sharding.reshard` to divide the array otherwise.")
-    if type(x) is ArrayImpl and state.stage is None and not isinstance(getattr(sharding, "mesh", None), AbstractMesh):
+            raise AssertionError(
+                "`with_sharding_constraint` acts as an assert when all axes of mesh are of type "
+                f"`Explicit`. The array sharding: {PartitionSpec(*have)} did not match the sharding "
+                f"provided: {PartitionSpec(*want)}. Please "
+                "use `gradix.sharding.reshard` to divide the array otherwise."
+            )
+    if (
+        type(x) is ArrayImpl
+        and state.stage is None
+        and not isinstance(getattr(sharding, "mesh", None), AbstractMesh)
+    ):
         return placed(x, sharding)
     return bind(prim, (x,), {"sharding": sharding}) if isinstance(sharding, NamedSharding) else x
 
 
 def _checked(name: str, x, sharding) -> Sharding:
     if sharding is None:
-        raise ValueError(f"One of {name} arguments got sharding None which is not allowed. Pass "
-                         "gradix.sharding.Sharding instances; leave the call out where nothing is asked for.")
-    if isinstance(sharding, PartitionSpec) and (_options.gradix_mesh is None or not _options.gradix_mesh.axis_names):
-        raise RuntimeError(f"{name} requires a non-empty mesh in context if you are passing `PartitionSpec`s to "
-                           f"shardings, got {sharding}. You can define a context mesh via `jax.set_mesh(mesh)`. "
-                           "Alternatively, provide `Sharding`s, which name their devices.")
+        raise ValueError(
+            f"One of {name} arguments got sharding None which is not allowed. Pass "
+            "gradix.sharding.Sharding instances; leave the call out where nothing is asked for."
+        )
+    if isinstance(sharding, PartitionSpec) and (
+        _options.gradix_mesh is None or not _options.gradix_mesh.axis_names
+    ):
+        raise RuntimeError(
+            f"{name} requires a non-empty mesh in context if you are passing `PartitionSpec`s to "
+            f"shardings, got {sharding}. You can define a context mesh via `jax.set_mesh(mesh)`. "
+            "Alternatively, provide `Sharding`s, which name their devices."
+        )
     if not isinstance(sharding, (Sharding, PartitionSpec)):
-        raise TypeError("shardings leaf specifications are expected to be Sharding or PartitionSpec instances, got "
-                        f"{sharding!r} of type {type(sharding).__name__}. For a device write "
-                        "gradix.sharding.SingleDeviceSharding(device).")
+        raise TypeError(
+            "shardings leaf specifications are expected to be Sharding or PartitionSpec instances, got "
+            f"{sharding!r} of type {type(sharding).__name__}. For a device write "
+            "gradix.sharding.SingleDeviceSharding(device)."
+        )
     found = as_sharding(sharding, name)
     try:
         found.check_compatible_aval(x.aval.shape)
     except ValueError as e:
-        raise ValueError(f"One of {name} arguments is incompatible with its sharding annotation {found}: {e}") from None
+        raise ValueError(
+            f"One of {name} arguments is incompatible with its sharding annotation {found}: {e}"
+        ) from None
     found.shard_shape(x.aval.shape)
     return found
 
@@ -94,7 +125,8 @@ def reshard(xs, out_shardings) -> Any:
 
     Args:
         xs: arrays.
-        out_shardings: a NamedSharding, or a PartitionSpec on the mesh in force, or a tree prefix of these.
+        out_shardings: a NamedSharding, or a PartitionSpec on the mesh in force, or a tree prefix of
+            these.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -119,8 +151,10 @@ def shard_alike(x, y):
     """
     x, y = as_array(x), as_array(y)
     if x.aval.shape != y.aval.shape:
-        raise ValueError(f"Leaves should have the same shape: shard_alike got shapes {x.aval.shape} and "
-                         f"{y.aval.shape}.")
+        raise ValueError(
+            f"Leaves should have the same shape: shard_alike got shapes {x.aval.shape} and "
+            f"{y.aval.shape}."
+        )
     return tuple(bind(shard_alike_p, (x, y), {}))
 
 
@@ -129,8 +163,8 @@ def with_layout_constraint(x, layouts):
 
     Args:
         x: arrays in a pytree.
-        layouts: a `Layout` for all, or a tree prefix of `x`. XLA on the CPU lays all arrays out in C order between
-            operations; another order is checked, and has no effect on values.
+        layouts: a `Layout` for all, or a tree prefix of `x`. XLA on the CPU lays all arrays out in
+            C order between operations; another order is checked, and has no effect on values.
 
     Raises:
         ValueError: a layout does not name each axis of its array once.
@@ -146,6 +180,8 @@ def with_layout_constraint(x, layouts):
     for a, layout in zip(arrays("with_layout_constraint", leaves, tree, "x"), given, strict=True):
         wanted = layout.layout if isinstance(layout, Format) else layout
         if wanted is not None and sorted(wanted.major_to_minor) != list(range(a.aval.ndim)):
-            raise ValueError(f"with_layout_constraint: {wanted} does not fit an array of shape {a.aval.shape}; "
-                             f"major_to_minor names each of its {a.aval.ndim} axes once.")
+            raise ValueError(
+                f"with_layout_constraint: {wanted} does not fit an array of shape {a.aval.shape}; "
+                f"major_to_minor names each of its {a.aval.ndim} axes once."
+            )
     return tree.unflatten(leaves)

@@ -1,4 +1,5 @@
 """Branches on pytrees: cond and switch."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -36,7 +37,8 @@ def cond(pred, true_fun: Callable, false_fun: Callable, *operands, operand=_NOT_
 
     Args:
         pred: a scalar; a number counts as true unless it is 0.
-        true_fun, false_fun: functions of the operands whose results agree in tree, shapes and dtypes.
+        true_fun, false_fun: functions of the operands whose results agree in tree, shapes and
+            dtypes.
         *operands: any pytrees.
         operand: one operand, given by keyword.
 
@@ -48,21 +50,35 @@ def cond(pred, true_fun: Callable, false_fun: Callable, *operands, operand=_NOT_
         >>> lax.cond(True, lambda x: x + 1, lambda x: x - 1, 10)
         Array(11, dtype=int32, weak_type=True)
     """
-    if len(operands) == 2 and callable(false_fun) and callable(operands[1]) and not callable(true_fun):
+    if (
+        len(operands) == 2
+        and callable(false_fun)
+        and callable(operands[1])
+        and not callable(true_fun)
+    ):
         return _paired(pred, true_fun, false_fun, *operands)
     if not (callable(true_fun) and callable(false_fun)):
-        raise TypeError("lax.cond: true_fun and false_fun arguments should be callable, got "
-                        f"{type(true_fun).__name__} and {type(false_fun).__name__}.")
+        raise TypeError(
+            "lax.cond: true_fun and false_fun arguments should be callable, got "
+            f"{type(true_fun).__name__} and {type(false_fun).__name__}."
+        )
     operands = _operands(operands, operand)
     index = _truth(pred)
     if _options.jax_disable_jit and not isinstance(index, Tracer):
         return (true_fun if bool(np.asarray(index)) else false_fun)(*operands)
-    return branches_on(index, (false_fun, true_fun), operands, "cond", ("false_fun", "true_fun"), order=(1, 0))
+    return branches_on(
+        index, (false_fun, true_fun), operands, "cond", ("false_fun", "true_fun"), order=(1, 0)
+    )
 
 
 def _paired(pred, true_operand, true_fun, false_operand, false_fun):
     """The old form, in which each branch has an operand of its own."""
-    return cond(pred, lambda ops: true_fun(ops[0]), lambda ops: false_fun(ops[1]), (true_operand, false_operand))
+    return cond(
+        pred,
+        lambda ops: true_fun(ops[0]),
+        lambda ops: false_fun(ops[1]),
+        (true_operand, false_operand),
+    )
 
 
 def switch(index, branches: Sequence[Callable], *operands: Any, operand: Any = _NOT_GIVEN):
@@ -84,8 +100,10 @@ def switch(index, branches: Sequence[Callable], *operands: Any, operand: Any = _
         Array(9., dtype=float32, weak_type=True)
     """
     if not all(callable(b) for b in branches):
-        raise TypeError("lax.switch: branches argument should be a sequence of callables, got "
-                        f"[{', '.join(type(b).__name__ for b in branches)}].")
+        raise TypeError(
+            "lax.switch: branches argument should be a sequence of callables, got "
+            f"[{', '.join(type(b).__name__ for b in branches)}]."
+        )
     operands = _operands(operands, operand)
     which = _index(index)
     branches = tuple(branches)
@@ -104,16 +122,20 @@ def _operands(operands, operand) -> tuple:
     if operand is _NOT_GIVEN:
         return operands
     if operands:
-        raise TypeError(f"if 'operand' keyword is passed then no positional operands can be passed, got "
-                        f"operand={operand!r} "
-                        f"and positional operands {operands}.")
+        raise TypeError(
+            f"if 'operand' keyword is passed then no positional operands can be passed, got "
+            f"operand={operand!r} "
+            f"and positional operands {operands}."
+        )
     return (operand,)
 
 
 def _truth(pred) -> Array:
     """A predicate as 0 or 1 of dtype int32."""
     if pred is None:
-        raise TypeError("cond predicate is None. Pass a boolean scalar; to test for None use Python's `if`.")
+        raise TypeError(
+            "cond predicate is None. Pass a boolean scalar; to test for None use Python's `if`."
+        )
     scalar = _scalar("Pred must be a scalar", pred)
     if scalar.dtype == _BOOL and type(pred) is not ArrayImpl and not isinstance(scalar, Tracer):
         return as_array(np.int32(bool(pred)))
@@ -131,7 +153,8 @@ def _as_index(scalar):
 
 
 def _is_number(dtype) -> bool:
-    return isinstance(dtype, np.dtype) and dtype.kind == "V" and not dtype.names       # bfloat16 and its like
+    # bfloat16 and its like
+    return isinstance(dtype, np.dtype) and dtype.kind == "V" and not dtype.names
 
 
 def _scalar(what: str, x) -> Array:
@@ -140,8 +163,10 @@ def _scalar(what: str, x) -> Array:
     except (TypeError, OverflowError):
         raise TypeError(f"{what}, got {x!r} of type {type(x)}.") from None
     if array.aval.shape:
-        raise TypeError(f"{what}, got {x} of shape {array.aval.shape}. "
-                        "Reduce it with .any() or .all(), or choose per element with jnp.where.")
+        raise TypeError(
+            f"{what}, got {x} of shape {array.aval.shape}. "
+            "Reduce it with .any() or .all(), or choose per element with jnp.where."
+        )
     return array
 
 
@@ -150,8 +175,10 @@ def _index(index) -> Array:
         raise TypeError(f"Index type must be an integer, got {index}.")
     scalar = _scalar("Branch index must be scalar", index)
     if not isinstance(scalar.dtype, np.dtype) or scalar.dtype.kind not in "iu":
-        raise TypeError(f"Index type must be an integer, got {index} as {scalar.dtype}. "
-                        "For a boolean use lax.cond; convert floats with .astype(int).")
+        raise TypeError(
+            f"Index type must be an integer, got {index} as {scalar.dtype}. "
+            "For a boolean use lax.cond; convert floats with .astype(int)."
+        )
     return scalar
 
 
@@ -162,22 +189,33 @@ def branches_on(index, functions, operands, what: str, names, order):
         functions, operands = [bound_refs(f, leaves, tree) for f in functions], without_refs(leaves)
         leaves, tree = flatten(operands)
     leaves = arrays(what, leaves, tree, "operand ")
-    distinct = {id(functions[k]): functions[k] for k in order}          # A function given twice is traced once.
+    # A function given twice is traced once.
+    distinct = {id(functions[k]): functions[k] for k in order}
     flat_of = {i: Flattened(f, tree.children(), what) for i, f in distinct.items()}
     traced = {i: flat.stage_with_refs([x.aval for x in leaves]) for i, flat in flat_of.items()}
     flats = [flat_of[id(f)] for f in functions]
     staged: dict[int, Any] = {k: traced[id(functions[k])] for k in order}
-    check_branches(what, [names[k] for k in order], [functions[k] for k in order], [flats[k].out_tree for k in order],
-                   [staged[k][0].out_avals[:flats[k].out_tree.num_leaves] for k in order])
+    check_branches(
+        what,
+        [names[k] for k in order],
+        [functions[k] for k in order],
+        [flats[k].out_tree for k in order],
+        [staged[k][0].out_avals[: flats[k].out_tree.num_leaves] for k in order],
+    )
     refs = written(*[staged[k][2] for k in order])
-    branches, consts = _joined([
-        with_refs(jaxpr, consts, inside, refs) if inside or refs else (jaxpr, consts)
-        for jaxpr, consts, inside in staged.values()])
+    branches, consts = _joined(
+        [
+            with_refs(jaxpr, consts, inside, refs) if inside or refs else (jaxpr, consts)
+            for jaxpr, consts, inside in staged.values()
+        ]
+    )
     by_place = dict(zip(order, branches))
     ordered = [by_place[k] for k in range(len(functions))]
     outs = bind_cond(index, ordered, [*consts, *[r.read() for r in refs], *leaves])
     outs = give_back(refs, outs)
-    return flats[0].out_tree.unflatten([_as_weak(o, a) for o, a in zip(outs, ordered[0].out_avals[len(refs):])])
+    return flats[0].out_tree.unflatten(
+        [_as_weak(o, a) for o, a in zip(outs, ordered[0].out_avals[len(refs) :])]
+    )
 
 
 def _as_weak(x, aval):
@@ -194,7 +232,9 @@ def _joined(staged) -> tuple[list[ClosedJaxpr], list]:
     for jaxpr, consts in staged:
         own = {id(c): v for c, v in zip(consts, jaxpr.constvars)}
         invars = [own.get(i) or Var(c.aval) for i, c in union.items()]
-        whole = Jaxpr([], [*invars, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
+        whole = Jaxpr(
+            [], [*invars, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info
+        )
         branches.append(interned(ClosedJaxpr(whole, ())))
     return branches, list(union.values())
 

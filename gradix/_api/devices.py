@@ -1,4 +1,5 @@
 """Devices and where arrays lie: devices, device_put, device_get, block_until_ready and their kin."""
+
 from __future__ import annotations
 
 import gc
@@ -15,7 +16,7 @@ from gradix._core.aval import make_aval
 from gradix._runtime import xla
 from gradix._version import __version__
 
-# -- devices -----------------------------------------------------------------------------------------------------------
+# -- devices ---------------------------------------------------------------------------------------
 
 
 Device = xla.Device
@@ -43,11 +44,15 @@ def devices(backend: str | None = None) -> list:
         return found
     if name == "cpu":
         return xla.cpu_devices()
-    raise RuntimeError(f"Unknown backend: {name!r} requested, but no platforms that are instances of {name} are "
-                       f"present. Platforms present are: {found[0].platform}")
+    raise RuntimeError(
+        f"Unknown backend: {name!r} requested, but no platforms that are instances of {name} are "
+        f"present. Platforms present are: {found[0].platform}"
+    )
 
 
-def local_devices(process_index: int | None = None, backend: str | None = None, host_id: int | None = None) -> list:
+def local_devices(
+    process_index: int | None = None, backend: str | None = None, host_id: int | None = None
+) -> list:
     """The devices of one process, by default this one.
 
     Args:
@@ -67,7 +72,9 @@ def local_devices(process_index: int | None = None, backend: str | None = None, 
     if wanted is None:
         wanted = xla.client().process_index()
     elif wanted not in process_indices(backend):
-        raise ValueError(f"Unknown process_index {wanted}; the processes are {process_indices(backend)}.")
+        raise ValueError(
+            f"Unknown process_index {wanted}; the processes are {process_indices(backend)}."
+        )
     return [d for d in devices(backend) if d.process_index == wanted]
 
 
@@ -180,8 +187,10 @@ def _change_cpu_devices(count: int | None) -> None:
     if not xla.is_started() or count is None or count < 1 or count == len(xla.local_devices()):
         return
     if process_count() > 1:
-        raise RuntimeError("jax_num_cpu_devices cannot change once processes have joined; set it before "
-                           "distributed.initialize().")
+        raise RuntimeError(
+            "jax_num_cpu_devices cannot change once processes have joined; set it before "
+            "distributed.initialize()."
+        )
     give_up_devices(f"jax_num_cpu_devices cannot change to {count} under")
 
 
@@ -197,13 +206,21 @@ def give_up_devices(what: str) -> None:
     if not xla.is_started():
         return
     gc.collect()
-    arrays = [x for x in gc.get_objects() if type(x) is ArrayImpl and getattr(x, "_buffer", None) is not None]
+    arrays = [
+        x
+        for x in gc.get_objects()
+        if type(x) is ArrayImpl and getattr(x, "_buffer", None) is not None
+    ]
     held = [x for x in arrays if x.aval.place is not None and not x.is_deleted()]
     if held:
-        shown = "; ".join([f"{x.aval.str_short()} on {sorted([d.id for d in x.devices()])}" for x in held[:5]])
-        raise RuntimeError(f"{what} arrays that lie on the {len(xla.local_devices())} devices there are: {shown}"
-                           f"{f' and {len(held) - 5} more' if len(held) > 5 else ''}. Delete them, x.delete(), or "
-                           "take their values, np.asarray(x), and let go of them.")
+        shown = "; ".join(
+            [f"{x.aval.str_short()} on {sorted([d.id for d in x.devices()])}" for x in held[:5]]
+        )
+        raise RuntimeError(
+            f"{what} arrays that lie on the {len(xla.local_devices())} devices there are: {shown}"
+            f"{f' and {len(held) - 5} more' if len(held) > 5 else ''}. Delete them, x.delete(), or "
+            "take their values, np.asarray(x), and let go of them."
+        )
     # on the first device because no other was asked for: kept in main memory
     for x in arrays:
         if not x.is_deleted():
@@ -228,8 +245,11 @@ def live_arrays(platform: str | None = None) -> list:
     if not xla.is_started():
         return []
     devices(platform)
-    return [ArrayImpl(None, make_aval(tuple(b.aval.shape), np.dtype(b.aval.dtype), False), b)
-            for b in xla.client().live_arrays() if not b.is_deleted()]
+    return [
+        ArrayImpl(None, make_aval(tuple(b.aval.shape), np.dtype(b.aval.dtype), False), b)
+        for b in xla.client().live_arrays()
+        if not b.is_deleted()
+    ]
 
 
 def effects_barrier() -> None:
@@ -255,10 +275,15 @@ def print_environment_info(return_string: bool = False) -> str | None:
         True
     """
     here = xla.devices()
-    versions = {"gradix": __version__, "jaxlib": xla.jaxlib_version, "numpy": np.__version__,
-                "python": sys.version.replace("\n", " "),
-                "device info": f"{here[0].device_kind}-{len(here)}, {local_device_count()} local devices",
-                "process_count": process_count(), "platform": _platform.uname()}
+    versions = {
+        "gradix": __version__,
+        "jaxlib": xla.jaxlib_version,
+        "numpy": np.__version__,
+        "python": sys.version.replace("\n", " "),
+        "device info": f"{here[0].device_kind}-{len(here)}, {local_device_count()} local devices",
+        "process_count": process_count(),
+        "platform": _platform.uname(),
+    }
     lines = [f"{k + ':':<8}{' ' if len(k) > 6 else ''}{v}" for k, v in versions.items()]
     names = ("XLA_FLAGS", "JAX_PLATFORMS", "LIBTPU_INIT_ARGS", "XLA_PYTHON_CLIENT_PREALLOCATE")
     lines += [f"{n}={os.environ[n]}" for n in names if n in os.environ]

@@ -1,4 +1,5 @@
 """Joining other processes: initialize, shutdown, is_initialized."""
+
 from __future__ import annotations
 
 import atexit
@@ -28,33 +29,45 @@ class GlobalState:
 global_state = GlobalState()
 
 
-def initialize(coordinator_address: str | None = None, num_processes: int | None = None, process_id: int | None = None,
-               local_device_ids: int | Sequence[int] | None = None, cluster_detection_method: str | None = None,
-               initialization_timeout: int = 300, heartbeat_timeout_seconds: int = 100,
-               shutdown_timeout_seconds: int = 300,
-               coordinator_bind_address: str | None = None, slice_index: int | None = None,
-               partition_index: int | None = None) -> None:
+def initialize(
+    coordinator_address: str | None = None,
+    num_processes: int | None = None,
+    process_id: int | None = None,
+    local_device_ids: int | Sequence[int] | None = None,
+    cluster_detection_method: str | None = None,
+    initialization_timeout: int = 300,
+    heartbeat_timeout_seconds: int = 100,
+    shutdown_timeout_seconds: int = 300,
+    coordinator_bind_address: str | None = None,
+    slice_index: int | None = None,
+    partition_index: int | None = None,
+) -> None:
     """Join other processes, so that programs run on the devices of all of them.
 
-    What is not given is looked for in the environment: variables such as JAX_COORDINATOR_ADDRESS, SLURM, Open MPI,
-    Kubernetes. Where that does not tell all, this process stays alone, and a table of what was found is printed.
+    What is not given is looked for in the environment: variables such as JAX_COORDINATOR_ADDRESS,
+        SLURM, Open MPI,
+    Kubernetes. Where that does not tell all, this process stays alone, and a table of what was
+    found is printed.
 
     Args:
         coordinator_address: host and port that process 0 listens at.
         num_processes: how many there are.
         process_id: which one this is, from 0.
         local_device_ids: accepted; CPUs have no devices to choose from.
-        cluster_detection_method: the only source to look at: "environment", "slurm", "ompi", "k8s", "gke"; or
-            "deactivate".
+        cluster_detection_method: the only source to look at: "environment", "slurm", "ompi", "k8s",
+            "gke"; or "deactivate".
         initialization_timeout: seconds to wait for the others.
-        heartbeat_timeout_seconds: after how many seconds without a sign of a process the others end, with an error.
+        heartbeat_timeout_seconds: after how many seconds without a sign of a process the others
+            end, with an error.
         shutdown_timeout_seconds: seconds to wait for the others at the end.
         coordinator_bind_address: what process 0 binds to, by default all its addresses.
         slice_index, partition_index: accepted.
 
     Raises:
-        ValueError: some of address, number and id are given and others neither given nor found, or they do not fit.
-        RuntimeError: it was called before; an array lies on a device already; or the others do not come.
+        ValueError: some of address, number and id are given and others neither given nor found, or
+            they do not fit.
+        RuntimeError: it was called before; an array lies on a device already; or the others do not
+            come.
     """
     state = global_state
     if state.num_processes is not None:
@@ -66,28 +79,52 @@ def initialize(coordinator_address: str | None = None, num_processes: int | None
     address, count, rank = given
     if address is None and count is None and rank is None:
         if any(f[1:4] != (None,) * 3 for f in found):
-            print("gradix.distributed: no source tells address, number and id of the processes; this one stays "
-                  "alone.\n" + table(found), file=sys.stderr)
+            print(
+                "gradix.distributed: no source tells address, number and id of the processes; this one stays "
+                "alone.\n" + table(found),
+                file=sys.stderr,
+            )
         state.num_processes, state.process_id = 1, 0
         return
-    for name, value in (("coordinator_address", address), ("num_processes", count), ("process_id", rank)):
+    for name, value in (
+        ("coordinator_address", address),
+        ("num_processes", count),
+        ("process_id", rank),
+    ):
         if value is None:
-            raise ValueError(f"{name} should be defined: it was neither given nor found.\n{table(found)}")
+            raise ValueError(
+                f"{name} should be defined: it was neither given nor found.\n{table(found)}"
+            )
     assert address is not None and count is not None and rank is not None
     if not 0 <= rank < count:
-        raise ValueError(f"process_id={rank} must be at least 0 and less than num_processes={count}.")
+        raise ValueError(
+            f"process_id={rank} must be at least 0 and less than num_processes={count}."
+        )
     if ":" not in address:
         raise ValueError(f"coordinator_address needs a port, as {address}:1234; got {address!r}.")
     give_up_devices("distributed.initialize() must come before")
     try:
-        joined = xla.join_processes(address, count, rank, bind_address=coordinator_bind_address,
-                                    init_timeout=initialization_timeout,
-                                    heartbeat=heartbeat_timeout_seconds, shutdown_timeout=shutdown_timeout_seconds)
+        joined = xla.join_processes(
+            address,
+            count,
+            rank,
+            bind_address=coordinator_bind_address,
+            init_timeout=initialization_timeout,
+            heartbeat=heartbeat_timeout_seconds,
+            shutdown_timeout=shutdown_timeout_seconds,
+        )
     except xla.RuntimeFailure as e:
-        raise RuntimeError(f"distributed.initialize: process {rank} of {count} waited {initialization_timeout} s for "
-                           f"the others at {address}. Are all of them started, with this address and number? "
-                           f"{str(e).splitlines()[0]}") from None
-    state.joined, state.num_processes, state.process_id, state.coordinator_address = joined, count, rank, address
+        raise RuntimeError(
+            f"distributed.initialize: process {rank} of {count} waited {initialization_timeout} s for "
+            f"the others at {address}. Are all of them started, with this address and number? "
+            f"{str(e).splitlines()[0]}"
+        ) from None
+    state.joined, state.num_processes, state.process_id, state.coordinator_address = (
+        joined,
+        count,
+        rank,
+        address,
+    )
     _watch_for_failure()
     atexit.register(_leave)
 
@@ -99,19 +136,21 @@ def _watch_for_failure() -> None:
     def hook(kind, value, trace):
         global_state.has_failed = True
         before(kind, value, trace)
+
     sys.excepthook = hook
 
 
 def _leave() -> None:
     if global_state.joined is None:
         return
-    if global_state.has_failed:                     # nobody waits for the others, nor for threads that talk to them
+    # nobody waits for the others, nor for threads that talk to them
+    if global_state.has_failed:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(1)
     try:
         shutdown()
-    except RuntimeError as e:                       # the exit status has to tell, and at exit exceptions do not
+    except RuntimeError as e:  # the exit status has to tell, and at exit exceptions do not
         print(e, file=sys.stderr, flush=True)
         os._exit(1)
 

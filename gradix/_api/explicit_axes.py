@@ -1,4 +1,5 @@
 """Parts of programs where mesh axes are of another type: auto_axes, explicit_axes."""
+
 from __future__ import annotations
 
 import functools
@@ -43,9 +44,11 @@ def _mesh_for(what: str, leaves) -> BaseMesh:
     if mesh is None or not mesh.axis_names:
         mesh = mesh_of([x.aval for x in leaves if isinstance(x, Array)])
     if mesh is None:
-        raise ValueError("Context mesh cannot be empty. Please use `jax.set_mesh` API to enter into a mesh context, "
-                         f"or call {what} with "
-                         "arrays that are divided over explicit axes of a mesh.")
+        raise ValueError(
+            "Context mesh cannot be empty. Please use `jax.set_mesh` API to enter into a mesh context, "
+            f"or call {what} with "
+            "arrays that are divided over explicit axes of a mesh."
+        )
     return mesh
 
 
@@ -59,8 +62,11 @@ def _named(what: str, axes, mesh: BaseMesh) -> tuple:
 
 def _on_mesh(specs, mesh: BaseMesh):
     """A tree of PartitionSpecs as one of NamedShardings."""
-    return tree_map(lambda s: NamedSharding(mesh, s) if isinstance(s, PartitionSpec) else s, specs,
-                    is_leaf=lambda s: isinstance(s, PartitionSpec))
+    return tree_map(
+        lambda s: NamedSharding(mesh, s) if isinstance(s, PartitionSpec) else s,
+        specs,
+        is_leaf=lambda s: isinstance(s, PartitionSpec),
+    )
 
 
 def _free(x, names):
@@ -86,8 +92,8 @@ def auto_axes(f: Callable | None = None, /, *, axes=None, out_sharding: Any = No
     Args:
         f: a function of arrays. Without it, a decorator is returned.
         axes: the mesh axes; all by default.
-        out_sharding: how the results are divided, as PartitionSpecs or NamedShardings in a tree prefix of them; it may
-            be given in the call instead.
+        out_sharding: how the results are divided, as PartitionSpecs or NamedShardings in a tree
+            prefix of them; it may be given in the call instead.
 
     Returns:
         The function; its results have `out_sharding` in their types.
@@ -113,18 +119,24 @@ def auto_axes(f: Callable | None = None, /, *, axes=None, out_sharding: Any = No
     def automatic(*args, **kwargs):
         wanted = kwargs.pop("out_sharding", out_sharding)
         if wanted is None:
-            raise TypeError("Missing required keyword argument: 'out_sharding'. auto_axes cannot tell from types how "
-                            "its results are divided: give auto_axes(f, out_sharding=PartitionSpec(...)).")
+            raise TypeError(
+                "Missing required keyword argument: 'out_sharding'. auto_axes cannot tell from types how "
+                "its results are divided: give auto_axes(f, out_sharding=PartitionSpec(...))."
+            )
         mesh = _mesh_for("auto_axes", flatten((args, kwargs))[0])
         names = _named("auto_axes", axes, mesh)
 
         def inside(args, kwargs):
-            args, kwargs = tree_map(lambda x: _free(as_array(x), names) if isinstance(x, Array) else x, (args, kwargs))
+            args, kwargs = tree_map(
+                lambda x: _free(as_array(x), names) if isinstance(x, Array) else x, (args, kwargs)
+            )
             with _axis_types(mesh, names, AxisType.Auto):
                 out = f(*args, **kwargs)
             return reshard(out, _on_mesh(wanted, mesh))
+
         leaves, tree = flatten(wanted, lambda s: isinstance(s, PartitionSpec))
         return _run(compiled, (mesh, tuple(leaves), tree), inside, (args, kwargs))
+
     return automatic
 
 
@@ -134,8 +146,8 @@ def explicit_axes(f: Callable | None = None, /, *, axes=None, in_sharding: Any =
     Args:
         f: a function of arrays. Without it, a decorator is returned.
         axes: the mesh axes; all by default.
-        in_sharding: how the arguments are divided, as PartitionSpecs or NamedShardings in a tree prefix of their tuple;
-            it may be given in the call instead.
+        in_sharding: how the arguments are divided, as PartitionSpecs or NamedShardings in a tree
+            prefix of their tuple; it may be given in the call instead.
 
     Returns:
         The function; how its results are divided is the compiler's matter again.
@@ -164,17 +176,22 @@ def explicit_axes(f: Callable | None = None, /, *, axes=None, in_sharding: Any =
     def explicit(*args, **kwargs):
         wanted = kwargs.pop("in_sharding", in_sharding)
         if wanted is None:
-            raise TypeError("Missing required keyword argument: 'in_sharding'. explicit_axes has to be told how its "
-                            "arguments are divided: give explicit_axes(f, in_sharding=PartitionSpec(...)).")
+            raise TypeError(
+                "Missing required keyword argument: 'in_sharding'. explicit_axes has to be told how its "
+                "arguments are divided: give explicit_axes(f, in_sharding=PartitionSpec(...))."
+            )
         mesh = _mesh_for("explicit_axes", flatten((args, kwargs))[0])
         names = _named("explicit_axes", axes, mesh)
 
         def inside(args, kwargs):
             with _axis_types(mesh, names, AxisType.Explicit) as inner:
-                specs = wanted if isinstance(wanted, (PartitionSpec, NamedSharding)) else tuple(wanted)
+                specs = (
+                    wanted if isinstance(wanted, (PartitionSpec, NamedSharding)) else tuple(wanted)
+                )
                 out = f(*reshard(args, _on_mesh(specs, inner)), **kwargs)
                 return tree_map(lambda x: _free(as_array(x), names), out)
+
         leaves, tree = flatten(wanted, lambda s: isinstance(s, PartitionSpec))
         return _run(compiled, (mesh, tuple(leaves), tree), inside, (args, kwargs))
-    return explicit
 
+    return explicit

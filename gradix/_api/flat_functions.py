@@ -1,11 +1,17 @@
 """Functions on pytrees as functions on lists of arrays: what each transformation does first and last."""
+
 from __future__ import annotations
 
 import contextlib
 import functools
 from collections.abc import Callable
 
-from gradix._base.tree import keystr, tree_flatten as flatten, tree_flatten_with_path, tree_unflatten
+from gradix._base.tree import (
+    keystr,
+    tree_flatten as flatten,
+    tree_flatten_with_path,
+    tree_unflatten,
+)
 from gradix._core.array import as_array
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer
@@ -49,8 +55,10 @@ class Flat:
         out = self.function(*self.rebuild(leaves))
         if self.has_aux:
             if not isinstance(out, (tuple, list)) or len(out) != 2:
-                raise TypeError(f"{self.name}: with has_aux=True the function must return a pair (output, auxiliary "
-                                f"data), got {_kind(out)}.")
+                raise TypeError(
+                    f"{self.name}: with has_aux=True the function must return a pair (output, auxiliary "
+                    f"data), got {_kind(out)}."
+                )
             out, aux = out
             aux_leaves, aux_tree = flatten(aux)
             self.aux = aux_tree, aux_leaves, [isinstance(x, Tracer) for x in aux_leaves]
@@ -73,11 +81,16 @@ class Flat:
 
 
 def _kind(x) -> str:
-    return f"a {type(x).__name__} of length {len(x)}" if isinstance(x, (tuple, list)) else f"{type(x).__name__}"
+    return (
+        f"a {type(x).__name__} of length {len(x)}"
+        if isinstance(x, (tuple, list))
+        else f"{type(x).__name__}"
+    )
 
 
 def named_as(function) -> Callable[[Callable], Callable]:
     """A decorator that gives a wrapper the name and documentation of the function it wraps."""
+
     def wrap(wrapper):
         for attribute in functools.WRAPPER_ASSIGNMENTS:
             # A callable object may have something else there
@@ -86,4 +99,5 @@ def named_as(function) -> Callable[[Callable], Callable]:
         wrapper.__dict__.update(getattr(function, "__dict__", ()))
         wrapper.__wrapped__ = function
         return wrapper
+
     return wrap

@@ -1,4 +1,5 @@
 """Looking at functions without running them: make_jaxpr, eval_shape, closure_convert; names and constants in traces."""
+
 from __future__ import annotations
 
 import contextlib
@@ -33,16 +34,16 @@ class _Names(DebugInfo):
     """What a function and the leaves of its arguments are called, worked out when a message needs it."""
 
     __slots__ = ("function", "tree", "statics")
-    result_paths = ()                          # type: ignore[assignment]
+    result_paths = ()  # type: ignore[assignment]
 
     def __init__(self, function, tree, statics):
         self.function, self.tree, self.statics = function, tree, frozenset(statics or ())
 
-    name = property(lambda self: name_of(self.function))        # type: ignore[assignment]
-    place = property(lambda self: place_of(self.function))      # type: ignore[assignment]
+    name = property(lambda self: name_of(self.function))  # type: ignore[assignment]
+    place = property(lambda self: place_of(self.function))  # type: ignore[assignment]
 
     @property
-    def arg_names(self) -> tuple[str, ...]:                     # type: ignore[override]
+    def arg_names(self) -> tuple[str, ...]:  # type: ignore[override]
         args, kwargs = self.tree.unflatten(range(self.tree.num_leaves))
         every = argument_names(self.function, len(args) + len(self.statics))
         given = [n for i, n in enumerate(every) if i not in self.statics]
@@ -63,14 +64,20 @@ def _trace(fun, args: tuple, kwargs: dict, statics: dict | None = None) -> _Trac
     """Trace `fun`; `statics` are values of positional arguments by number, left out of `args`."""
     leaves, tree = flatten((args, kwargs))
     inside = stand_ins(leaves)
-    avals = [_leaf_aval(fun, x, i, args, kwargs, statics) for i, x in enumerate(leaves) if i not in inside]
+    avals = [
+        _leaf_aval(fun, x, i, args, kwargs, statics)
+        for i, x in enumerate(leaves)
+        if i not in inside
+    ]
     out: dict[str, Any] = {}
 
     def flat(*tracers):
         given, named = tree.unflatten(all_of(len(leaves), tracers, inside) if inside else tracers)
         result = fun(*(_merged(given, statics) if statics else given), **named)
         outs, out["tree"] = flatten(result)
-        return [x if isinstance(x, Array) else _result(fun, x, i, result) for i, x in enumerate(outs)]
+        return [
+            x if isinstance(x, Array) else _result(fun, x, i, result) for i, x in enumerate(outs)
+        ]
 
     jaxpr, consts, refs = stage_with_refs(flat, avals, _Names(fun, tree, statics))
     if refs or inside:
@@ -82,11 +89,14 @@ def _with_ref_arguments(jaxpr, consts, refs, inside: dict):
     """The program with the refs among the arguments in their places, and the values of captured ones as constants."""
     n = len(jaxpr.invars) - len(refs)
     own: dict[Any, Any] = {r.ref: r.var for r in refs}
-    invars = all_of(n + len(inside), jaxpr.invars[:n], {
-        i: own.get(r) or Var(r.aval.inner_aval) for i, r in inside.items()})               # type: ignore[misc]
+    taken: Any = {i: own.get(r) or Var(r.aval.inner_aval) for i, r in inside.items()}
+    invars = all_of(n + len(inside), jaxpr.invars[:n], taken)
     captured = [r for r in refs if r.ref not in inside.values()]
-    whole = jaxpr.replace(constvars=[*jaxpr.constvars, *[r.var for r in captured]], invars=invars,
-                          effects=jaxpr.effects)
+    whole = jaxpr.replace(
+        constvars=[*jaxpr.constvars, *[r.var for r in captured]],
+        invars=invars,
+        effects=jaxpr.effects,
+    )
     return whole, [*consts, *[r.ref.read() for r in captured]]
 
 
@@ -102,8 +112,10 @@ def _leaf_aval(fun, x, index, args, kwargs, statics):
         return aval_of(x)
     except (TypeError, OverflowError) as e:
         names = _Names(fun, flatten((args, kwargs))[1], statics).arg_names
-        raise type(e)(f"Cannot interpret the argument {names[index]} of {name_of(fun)} as an abstract array: it is "
-                      f"of type {type(x)}. {e} What the function only branches on goes in static_argnums.") from None
+        raise type(e)(
+            f"Cannot interpret the argument {names[index]} of {name_of(fun)} as an abstract array: it is "
+            f"of type {type(x)}. {e} What the function only branches on goes in static_argnums."
+        ) from None
 
 
 def _result(fun, x, index, result) -> Array:
@@ -114,11 +126,15 @@ def _result(fun, x, index, result) -> Array:
         return as_array(x)
     except (TypeError, OverflowError) as e:
         path = keystr(tree_flatten_with_path(result)[0][index][0])
-        raise type(e)(f"function {name_of(fun)} at {place_of(fun)} must return arrays, but at output path "
-                      f"result{path} it returned {x!r} of type {type(x)}, not a valid JAX type. {e}") from None
+        raise type(e)(
+            f"function {name_of(fun)} at {place_of(fun)} must return arrays, but at output path "
+            f"result{path} it returned {x!r} of type {type(x)}, not a valid JAX type. {e}"
+        ) from None
 
 
-def make_jaxpr(fun: Callable, static_argnums=(), axis_env=None, return_shape: bool = False) -> Callable:
+def make_jaxpr(
+    fun: Callable, static_argnums=(), axis_env=None, return_shape: bool = False
+) -> Callable:
     """A function that returns the jaxpr of `fun` for the types of its arguments.
 
     Args:
@@ -136,7 +152,9 @@ def make_jaxpr(fun: Callable, static_argnums=(), axis_env=None, return_shape: bo
         { lambda ; a:f32[]. let b:f32[] = sin a; c:f32[] = mul 2.0:f32[] b in (c,) }
     """
     if not callable(fun):
-        raise TypeError(f"the first argument must be callable: make_jaxpr(f)(*args); got {fun!r} of type {type(fun)}.")
+        raise TypeError(
+            f"the first argument must be callable: make_jaxpr(f)(*args); got {fun!r} of type {type(fun)}."
+        )
     numbers = as_numbers("static_argnums", static_argnums)
     if numbers:
         _check_numbers(fun, numbers)
@@ -150,7 +168,9 @@ def make_jaxpr(fun: Callable, static_argnums=(), axis_env=None, return_shape: bo
         closed = ClosedJaxpr(_with_dropped(traced.jaxpr), traced.consts)
         if not return_shape:
             return closed
-        return closed, traced.out_tree.unflatten([struct_of(a) for a in closed.out_avals[:traced.out_tree.num_leaves]])
+        return closed, traced.out_tree.unflatten(
+            [struct_of(a) for a in closed.out_avals[: traced.out_tree.num_leaves]]
+        )
 
     make_jaxpr_f.__name__ = make_jaxpr_f.__qualname__ = f"make_jaxpr({name_of(fun)})"
     make_jaxpr_f.__module__ = "gradix"
@@ -161,9 +181,13 @@ def _check_numbers(fun, numbers) -> None:
     sig = signature(fun)
     if sig is None or any(p.kind is p.VAR_POSITIONAL for p in sig.parameters.values()):
         return
-    count = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in sig.parameters.values())
+    count = sum(
+        p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in sig.parameters.values()
+    )
     if any(not -count <= n < count for n in numbers):
-        raise ValueError(f"static_argnums={numbers}, but {name_of(fun)} only accepts {count} positional arguments.")
+        raise ValueError(
+            f"static_argnums={numbers}, but {name_of(fun)} only accepts {count} positional arguments."
+        )
 
 
 def _separate(args, numbers) -> tuple[tuple, dict]:
@@ -219,7 +243,9 @@ def eval_shape(fun: Callable, *args, **kwargs):
     """
     check_callable("eval_shape", fun)
     traced = _trace(fun, args, kwargs)
-    return traced.out_tree.unflatten([struct_of(v.aval) for v in traced.jaxpr.outvars[:traced.out_tree.num_leaves]])
+    return traced.out_tree.unflatten(
+        [struct_of(v.aval) for v in traced.jaxpr.outvars[: traced.out_tree.num_leaves]]
+    )
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts, *args, propagate_source_info: bool = True) -> list:
@@ -276,8 +302,10 @@ def closure_convert(fun: Callable, *example_args) -> tuple[Callable, list]:
     check_callable("closure_convert", fun)
     traced = _trace(fun, example_args, {})
     if len(traced.jaxpr.outvars) > traced.out_tree.num_leaves:
-        raise NotImplementedError(f"closure_convert: {name_of(fun)} writes to a mutable array from outside of it. "
-                                  "Return the value, and write it where the converted function is called.")
+        raise NotImplementedError(
+            f"closure_convert: {name_of(fun)} writes to a mutable array from outside of it. "
+            "Return the value, and write it where the converted function is called."
+        )
     in_tree = flatten(example_args)[1]
     moved = [isinstance(c, Tracer) and is_differentiable(c.aval) for c in traced.consts]
 
@@ -285,8 +313,10 @@ def closure_convert(fun: Callable, *example_args) -> tuple[Callable, list]:
         count = len(args) - sum(moved)
         leaves, tree = flatten(tuple(args[:count]))
         if tree != in_tree:
-            raise TypeError(f"the function converted by closure_convert takes arguments of structure {in_tree} "
-                            f"followed by {sum(moved)} captured arrays; got {tree}.")
+            raise TypeError(
+                f"the function converted by closure_convert takes arguments of structure {in_tree} "
+                f"followed by {sum(moved)} captured arrays; got {tree}."
+            )
         given = iter(args[count:])
         consts = [next(given) if m else c for c, m in zip(traced.consts, moved)]
         return traced.out_tree.unflatten(_eval_jaxpr(traced.jaxpr, consts, *map(as_array, leaves)))
@@ -317,8 +347,8 @@ def named_call(fun: Callable, *, name: str | None = None) -> Callable:
 class named_scope(contextlib.ContextDecorator):
     """Context manager and decorator: a name for the operations inside, for readers of programs and profiles.
 
-    Compiled programs hold the names of nested scopes and of the operation, joined by `/`, as each operation's
-    `op_name`.
+    Compiled programs hold the names of nested scopes and of the operation, joined by `/`, as each
+    operation's `op_name`.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -331,7 +361,9 @@ class named_scope(contextlib.ContextDecorator):
 
     def __init__(self, name: str):
         if not isinstance(name, str):
-            raise TypeError(f"named_scope name must be a string, got {name!r} of type {type(name).__name__}.")
+            raise TypeError(
+                f"named_scope name must be a string, got {name!r} of type {type(name).__name__}."
+            )
         self.name, self._before = name, []
 
     def _recreate_cm(self):

@@ -1,4 +1,5 @@
 """The leaves of what a jitted function takes and gives, as arrays, or named in an error."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -25,8 +26,11 @@ class Typed:
 
 def typed(x) -> Typed:
     if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (np.ndarray, np.generic)):
-        aval = make_aval(tuple(x.shape), canonicalize_dtype(x.dtype, allow_extended_dtype=True),
-                         bool(getattr(x, "weak_type", False)))
+        aval = make_aval(
+            tuple(x.shape),
+            canonicalize_dtype(x.dtype, allow_extended_dtype=True),
+            bool(getattr(x, "weak_type", False)),
+        )
         sharding = getattr(x, "sharding", None)
         return Typed(located(aval, committed(sharding)) if isinstance(sharding, Sharding) else aval)
     return Typed(as_array(x).aval)
@@ -52,5 +56,7 @@ def as_result(x, index: int, result, name: str) -> Array:
         return as_array(x)
     except (TypeError, OverflowError) as e:
         path = keystr(tree_flatten_with_path(result)[0][index][0])
-        raise type(e)(f"function {name} to be transformed must return arrays, but at output path result{path} it "
-                      f"returned {x!r} of type {type(x)}. {e}") from None
+        raise type(e)(
+            f"function {name} to be transformed must return arrays, but at output path result{path} it "
+            f"returned {x!r} of type {type(x)}. {e}"
+        ) from None

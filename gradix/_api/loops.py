@@ -1,4 +1,5 @@
 """Loops on pytrees: scan, while_loop, fori_loop and map."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -37,23 +38,33 @@ _progress = lazy_module("gradix._api.progress")
 _options = _config.state
 
 
-def scan(f: Callable, init, xs=None, length: int | None = None, reverse: bool = False, unroll: int | bool = 1,
-         _split_transpose: bool = False):
+def scan(
+    f: Callable,
+    init,
+    xs=None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
+    _split_transpose: bool = False,
+):
     """Fold `f(carry, x) -> (carry, y)` over the leading axis of `xs`; the body is traced and compiled once.
 
     Args:
-        f: the carry it returns has the tree, shapes and dtypes of the one it takes. A weakly typed carry, such as
-            `0.0`, takes the dtype the body gives it.
+        f: the carry it returns has the tree, shapes and dtypes of the one it takes. A weakly typed
+            carry, such as `0.0`, takes the dtype the body gives it.
         init: the first carry, any pytree.
-        xs: arrays in any pytree, of one leading size; None for a loop of `length` steps without inputs.
-        reverse: go from the last row to the first; row i of the results still belongs to row i of `xs`.
+        xs: arrays in any pytree, of one leading size; None for a loop of `length` steps without
+            inputs.
+        reverse: go from the last row to the first; row i of the results still belongs to row i of
+            `xs`.
         unroll: how many steps to write out per turn of the compiled loop; True for all of them.
 
     Returns:
         The last carry, and the `y`s stacked along a new leading axis.
 
     Raises:
-        TypeError: `f` returns no pair, or a carry of another type; every component that differs is named.
+        TypeError: `f` returns no pair, or a carry of another type; every component that differs is
+            named.
         ValueError: leading sizes differ, or nothing tells how many steps there are.
 
     Example:
@@ -68,7 +79,9 @@ def scan(f: Callable, init, xs=None, length: int | None = None, reverse: bool = 
     init_leaves = arrays("scan", init_leaves, init_tree, "init")
     rows, xs_tree = flatten(xs)
     if any(isinstance(x, Ref) for x in rows):
-        return scan_rows_of_refs(scan, f, init, rows, xs_tree, length=length, reverse=reverse, unroll=unroll)
+        return scan_rows_of_refs(
+            scan, f, init, rows, xs_tree, length=length, reverse=reverse, unroll=unroll
+        )
     rows = arrays("scan", rows, xs_tree, "xs")
     steps = _length(rows, length, xs_tree)
     if _options.gradix_progress:
@@ -82,7 +95,7 @@ def scan(f: Callable, init, xs=None, length: int | None = None, reverse: bool = 
         avals = [x.aval for x in init_leaves]
         traced = flat.stage_with_refs([*avals, *row_avals])
         carry_tree, y_tree = flat.out_tree.children()
-        outs = traced[0].out_avals[:carry_tree.num_leaves]
+        outs = traced[0].out_avals[: carry_tree.num_leaves]
         changed = promoted(init_leaves, avals, outs) if carry_tree == init_tree else None
         if changed is None:
             break
@@ -90,8 +103,15 @@ def scan(f: Callable, init, xs=None, length: int | None = None, reverse: bool = 
     _check_carry("scan", f, init_tree, avals, carry_tree, outs)
     refs = written(traced[2])
     body, consts = opened_with_refs(traced, refs)
-    results = bind_scan(body, consts, [*[r.read() for r in refs], *init_leaves], rows, steps, bool(reverse),
-                        unroll=unroll)
+    results = bind_scan(
+        body,
+        consts,
+        [*[r.read() for r in refs], *init_leaves],
+        rows,
+        steps,
+        bool(reverse),
+        unroll=unroll,
+    )
     results = give_back(refs, results)
     n = len(init_leaves)
     return init_tree.unflatten(results[:n]), y_tree.unflatten(results[n:])
@@ -103,38 +123,55 @@ def _check_carry(what: str, body, in_tree, avals, out_tree, outs) -> None:
     if inner is None:
         return check_carry(what, argument_names(body, 1)[0], in_tree, avals, out_tree, outs)
     own, returned = in_tree.children()[-1], out_tree.children()[-1]
-    check_carry("fori_loop", argument_names(inner, 2)[1], own, avals[len(avals) - own.num_leaves:], returned,
-                outs[len(outs) - returned.num_leaves:])
+    check_carry(
+        "fori_loop",
+        argument_names(inner, 2)[1],
+        own,
+        avals[len(avals) - own.num_leaves :],
+        returned,
+        outs[len(outs) - returned.num_leaves :],
+    )
 
 
 def _pair(out):
     if not isinstance(out, (tuple, list)) or len(out) != 2:
         shown = tree_map(lambda x: typeof(x) if hasattr(x, "aval") else x, out)
-        raise TypeError(f"scan body output must be a pair, got {shown}. Return (carry, y), with None for y "
-                        f"where there is "
-                        "nothing to stack.")
+        raise TypeError(
+            f"scan body output must be a pair, got {shown}. Return (carry, y), with None for y "
+            f"where there is "
+            "nothing to stack."
+        )
     return tuple(out)
 
 
 def _length(rows, length, tree) -> int:
     if any(not x.aval.ndim for x in rows):
         scalars = [f"{x} (at {name})" for name, x in zip(_names(tree), rows) if not x.aval.ndim]
-        raise ValueError(f"scan got value with no leading axis to scan over: {', '.join(scalars)}. What every step "
-                         "shares, let the function close over.")
+        raise ValueError(
+            f"scan got value with no leading axis to scan over: {', '.join(scalars)}. What every step "
+            "shares, let the function close over."
+        )
     sizes = {x.aval.shape[0]: None for x in rows}
     if length is not None:
         if is_unknown(length):
-            raise ConcretizationTypeError(length, "The `length` argument to `scan` expects a concrete `int` value. For "
-                                                  "scan-like iteration with a dynamic length, use `while_loop` "
-                                                  "or `fori_loop`.")
+            raise ConcretizationTypeError(
+                length,
+                "The `length` argument to `scan` expects a concrete `int` value. For "
+                "scan-like iteration with a dynamic length, use `while_loop` "
+                "or `fori_loop`.",
+            )
         given = int(length)
         if any(n != given for n in sizes):
-            raise ValueError(f"scan got `length` argument of {length} which disagrees with leading axis sizes "
-                             f"{list(sizes)}:\n{_table(rows, tree)}\nLeave length out where there are xs.")
+            raise ValueError(
+                f"scan got `length` argument of {length} which disagrees with leading axis sizes "
+                f"{list(sizes)}:\n{_table(rows, tree)}\nLeave length out where there are xs."
+            )
         return max(given, 0)
     if len(sizes) > 1:
-        raise ValueError(f"scan got values with different leading axis sizes: {', '.join([str(n) for n in sizes])}.\n"
-                         f"{_table(rows, tree)}\nAll need one size, the number of steps.")
+        raise ValueError(
+            f"scan got values with different leading axis sizes: {', '.join([str(n) for n in sizes])}.\n"
+            f"{_table(rows, tree)}\nAll need one size, the number of steps."
+        )
     if not sizes:
         raise ValueError("scan got no values to scan over and `length` not provided.")
     return next(iter(sizes))
@@ -147,7 +184,9 @@ def _names(tree) -> list[str]:
 def _table(rows, tree) -> str:
     names = _names(tree)
     width = max([len(n) for n in names])
-    return "\n".join([f"  {n:<{width}}  {x.aval}: leading size {x.aval.shape[0]}" for n, x in zip(names, rows)])
+    return "\n".join(
+        [f"  {n:<{width}}  {x.aval}: leading size {x.aval.shape[0]}" for n, x in zip(names, rows)]
+    )
 
 
 def _unroll(unroll, steps: int) -> int:
@@ -161,9 +200,11 @@ def _unroll(unroll, steps: int) -> int:
 def _scan_in_python(f, carry, rows, xs_tree, steps: int, reverse: bool):
     """What `disable_jit` asks for: the body called for each step on real values."""
     if not steps:
-        raise ValueError("zero-length scan is not supported in disable_jit() mode because the output type is unknown.")
+        raise ValueError(
+            "zero-length scan is not supported in disable_jit() mode because the output type is unknown."
+        )
     ys = []
-    for i in (range(steps - 1, -1, -1) if reverse else range(steps)):
+    for i in range(steps - 1, -1, -1) if reverse else range(steps):
         carry, y = f(carry, xs_tree.unflatten([index_in_dim(x, i, keepdims=False) for x in rows]))
         ys.append(y)
     if reverse:
@@ -180,8 +221,9 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val):
         init_val: the first carry, any pytree.
 
     Returns:
-        The first carry for which `cond_fun` is false. Both modes differentiate it; reverse mode keeps checkpoints of
-        the carry, not more of them for more turns, and runs turns between them again.
+        The first carry for which `cond_fun` is false. Both modes differentiate it; reverse mode
+        keeps checkpoints of the carry, not more of them for more turns, and runs turns between them
+        again.
 
     Raises:
         TypeError: `cond_fun` gives no boolean scalar, or `body_fun` another type of carry.
@@ -195,19 +237,23 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val):
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
     if _options.gradix_progress:
         bounds = init_val[:2] if hasattr(body_fun, "body_fun") else None
-        return _progress.watched_while(while_loop, cond_fun, body_fun, init_val,
-                                       -1 if bounds is None else sub(*bounds[::-1]))
+        return _progress.watched_while(
+            while_loop, cond_fun, body_fun, init_val, -1 if bounds is None else sub(*bounds[::-1])
+        )
     init, tree = flatten(init_val)
     init = arrays("while_loop", init, tree, "init_val")
     if _options.jax_disable_jit and not any(isinstance(x, Tracer) for x in init):
         return _while_in_python(cond_fun, body_fun, init_val)
-    going, turn = Flattened(cond_fun, (tree,), "while_loop"), Flattened(body_fun, (tree,), "while_loop")
+    going, turn = (
+        Flattened(cond_fun, (tree,), "while_loop"),
+        Flattened(body_fun, (tree,), "while_loop"),
+    )
     while True:
         avals = [x.aval for x in init]
         asked, traced = going.stage_with_refs(avals), turn.stage_with_refs(avals)
         check_only_read(asked[2], "cond_fun of while_loop")
         _check_condition(going.out_tree, asked[0].out_avals)
-        outs = traced[0].out_avals[:turn.out_tree.num_leaves]
+        outs = traced[0].out_avals[: turn.out_tree.num_leaves]
         changed = promoted(init, avals, outs) if turn.out_tree == tree else None
         if changed is None:
             break
@@ -216,7 +262,9 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val):
     refs = written(traced[2])
     condition, cond_consts = opened_with_refs(asked, refs, give_back=False)
     body, body_consts = opened_with_refs(traced, refs)
-    results = bind_while(condition, cond_consts, body, body_consts, [*[r.read() for r in refs], *init])
+    results = bind_while(
+        condition, cond_consts, body, body_consts, [*[r.read() for r in refs], *init]
+    )
     return tree.unflatten(give_back(refs, results))
 
 
@@ -224,8 +272,10 @@ def _check_condition(tree, avals) -> None:
     if tree.num_leaves != 1 or tree.num_nodes != 1:
         raise TypeError(f"cond_fun must return a boolean scalar, but got pytree {tree}.")
     if avals[0].shape or avals[0].dtype != np.bool_:
-        raise TypeError(f"cond_fun must return a boolean scalar, but got output type(s) {avals}. "
-                        "Compare the carry with something, or reduce with .any() or .all().")
+        raise TypeError(
+            f"cond_fun must return a boolean scalar, but got output type(s) {avals}. "
+            "Compare the carry with something, or reduce with .any() or .all()."
+        )
 
 
 def _while_in_python(cond_fun, body_fun, carry):
@@ -237,12 +287,14 @@ def _while_in_python(cond_fun, body_fun, carry):
 def fori_loop(lower, upper, body_fun: Callable, init_val, *, unroll: int | bool | None = None):
     """`val = body_fun(i, val)` for i from `lower` up to, not including, `upper`.
 
-    With bounds known while tracing the loop is a `scan`, and reverse mode works; otherwise it is a `while_loop`.
+    With bounds known while tracing the loop is a `scan`, and reverse mode works; otherwise it is a
+    `while_loop`.
 
     Args:
         lower, upper: integer scalars, which may be traced.
         body_fun: from (i, val) to a val of the same tree, shapes and dtypes.
-        init_val: the first val, a pytree of arrays; returned as it is where `upper` is not above `lower`.
+        init_val: the first val, a pytree of arrays; returned as it is where `upper` is not above
+            `lower`.
         unroll: steps to write out per iteration of the compiled loop; only with known bounds.
 
     Raises:
@@ -261,17 +313,25 @@ def fori_loop(lower, upper, body_fun: Callable, init_val, *, unroll: int | bool 
         for i in range(int(start), int(end)):
             init_val = body_fun(i, init_val)
         return init_val
-    if isinstance(start, ArrayImpl) and isinstance(end, ArrayImpl) and not (start.aval.shape or end.aval.shape):
+    if (
+        isinstance(start, ArrayImpl)
+        and isinstance(end, ArrayImpl)
+        and not (start.aval.shape or end.aval.shape)
+    ):
         return _counted(start, max(int(end.host) - int(start.host), 0), body_fun, init_val, unroll)
     if unroll is not None and unroll is not False and unroll != 1:
-        raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically known.")
+        raise ValueError(
+            "Can only use `unroll` in `fori_loop` if the loop bounds are statically known."
+        )
 
     def turn(loop_carry):
         i, last, val = loop_carry
         return add(i, scalar_like(i, 1)), last, called("fori_loop", body_fun, i, val)
 
-    turn.body_fun = body_fun            # type: ignore[attr-defined]
-    return while_loop(lambda loop_carry: lt(loop_carry[0], loop_carry[1]), turn, (start, end, init_val))[2]
+    turn.body_fun = body_fun  # type: ignore[attr-defined]
+    return while_loop(
+        lambda loop_carry: lt(loop_carry[0], loop_carry[1]), turn, (start, end, init_val)
+    )[2]
 
 
 def _counted(start, steps: int, body_fun, init_val, unroll):
@@ -279,20 +339,24 @@ def _counted(start, steps: int, body_fun, init_val, unroll):
         i, val = loop_carry
         return (add(i, scalar_like(i, 1)), called("fori_loop", body_fun, i, val)), None
 
-    turn.body_fun = body_fun            # type: ignore[attr-defined]
+    turn.body_fun = body_fun  # type: ignore[attr-defined]
     return scan(turn, (start, init_val), length=steps, unroll=1 if unroll is None else unroll)[0][1]
 
 
 def _bounds(lower, upper) -> tuple[Array, Array]:
     """Both bounds as arrays of one integer dtype."""
     known = not (isinstance(lower, Array) or isinstance(upper, Array))
-    if known and all(isinstance(b, (int, float, np.generic)) and int(b) == b for b in (lower, upper)):
+    if known and all(
+        isinstance(b, (int, float, np.generic)) and int(b) == b for b in (lower, upper)
+    ):
         return as_array(int(lower)), as_array(int(upper))
     start, end = as_array(lower), as_array(upper)
     if start.dtype != end.dtype:
-        raise TypeError(f"lower and upper arguments to fori_loop must have equal types, got {start.dtype} and "
-                        f"{end.dtype}. "
-                        "Convert one of them with .astype(...).")
+        raise TypeError(
+            f"lower and upper arguments to fori_loop must have equal types, got {start.dtype} and "
+            f"{end.dtype}. "
+            "Convert one of them with .astype(...)."
+        )
     return start, end
 
 

@@ -1,4 +1,5 @@
 """The mesh in force, and meshes made for the devices there are."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -7,7 +8,14 @@ from math import prod
 import numpy as np
 
 from gradix._base import config as _config
-from gradix._core.mesh import AbstractMesh, AxisType, BaseMesh, Mesh, empty_abstract_mesh, empty_mesh
+from gradix._core.mesh import (
+    AbstractMesh,
+    AxisType,
+    BaseMesh,
+    Mesh,
+    empty_abstract_mesh,
+    empty_mesh,
+)
 from gradix._core.sharding import SingleDeviceSharding
 from gradix._core.trace import state
 from gradix._runtime import xla
@@ -15,8 +23,13 @@ from gradix._runtime import xla
 _options = _config.state
 
 
-def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[str], axis_types=None, *,
-              devices: Sequence | None = None) -> Mesh:
+def make_mesh(
+    axis_shapes: Sequence[int],
+    axis_names: Sequence[str],
+    axis_types=None,
+    *,
+    devices: Sequence | None = None,
+) -> Mesh:
     """A mesh of the devices there are.
 
     Args:
@@ -33,14 +46,19 @@ def make_mesh(axis_shapes: Sequence[int], axis_names: Sequence[str], axis_types=
         >>> gradix.make_mesh((1,), ("data",)).axis_types
         (Explicit,)
     """
-    sizes, names = tuple(axis_shapes), tuple([axis_names] if isinstance(axis_names, str) else axis_names)
+    sizes, names = (
+        tuple(axis_shapes),
+        tuple([axis_names] if isinstance(axis_names, str) else axis_names),
+    )
     found = list(xla.devices() if devices is None else devices)
     if len(found) < prod(sizes):
-        raise ValueError(f"Number of devices {len(found)} must be >= the product of mesh_shape {sizes}. For tests on "
-                         "the CPU there can be more: gradix.config.update('jax_num_cpu_devices', n).")
+        raise ValueError(
+            f"Number of devices {len(found)} must be >= the product of mesh_shape {sizes}. For tests on "
+            "the CPU there can be more: gradix.config.update('jax_num_cpu_devices', n)."
+        )
     types = (AxisType.Explicit,) * len(names) if axis_types is None else axis_types
     chosen = np.empty(prod(sizes), dtype=object)
-    chosen[:] = found[:prod(sizes)]
+    chosen[:] = found[: prod(sizes)]
     return Mesh(chosen.reshape(sizes), names, types)
 
 
@@ -68,8 +86,10 @@ class set_mesh:
         if mesh is not None and not isinstance(mesh, Mesh):
             raise ValueError(f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}")
         if state.stage is not None:
-            raise ValueError("`set_mesh` can only be used outside of `jax.jit`. Maybe you want "
-                             "`jax.sharding.use_abstract_mesh`?")
+            raise ValueError(
+                "`set_mesh` can only be used outside of `jax.jit`. Maybe you want "
+                "`jax.sharding.use_abstract_mesh`?"
+            )
         self.mesh = mesh
         self.before = _config._set_local("gradix_mesh", mesh)
 
@@ -110,8 +130,10 @@ def get_mesh() -> Mesh:
         True
     """
     if state.stage is not None:
-        raise ValueError("`get_mesh` can only be used outside of `jax.jit`. Maybe you want "
-                         "`jax.sharding.get_abstract_mesh()`?")
+        raise ValueError(
+            "`get_mesh` can only be used outside of `jax.jit`. Maybe you want "
+            "`jax.sharding.get_abstract_mesh()`?"
+        )
     mesh = _options.gradix_mesh
     return mesh if isinstance(mesh, Mesh) else empty_mesh
 

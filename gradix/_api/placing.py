@@ -1,4 +1,5 @@
 """Putting arrays on devices, and telling where they lie: device_put, make_array_from_..., and the members of arrays."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -32,14 +33,16 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
 
     Args:
         x: arrays, or anything convertible to one, in a tree.
-        device: a device, a sharding, a PartitionSpec on the mesh in force, or a tree prefix of these; None leaves the
-            choice open.
+        device: a device, a sharding, a PartitionSpec on the mesh in force, or a tree prefix of
+            these; None leaves the choice open.
         src: where the arrays come from; accepted, not needed.
         donate: whether the old arrays are given up, True or False or a tree prefix of these.
-        may_alias: whether the new arrays may share the memory of the old; they do where they can, unless it is False.
+        may_alias: whether the new arrays may share the memory of the old; they do where they can,
+            unless it is False.
 
     Raises:
-        ValueError: `device` is none of these, or no tree prefix of `x`; or an array cannot be divided so.
+        ValueError: `device` is none of these, or no tree prefix of `x`; or an array cannot be
+            divided so.
 
     Example:
         >>> import gradix
@@ -47,11 +50,22 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
         {'w': Array(1.5, dtype=float32, weak_type=True)}
     """
     leaves, tree = flatten(x)
-    places = [device] * len(leaves) if _is_place(device) else flatten_axes("device_put device", tree, device)
-    given_up = [donate] * len(leaves) if isinstance(donate, bool) else flatten_axes("device_put donate", tree, donate)
+    places = (
+        [device] * len(leaves)
+        if _is_place(device)
+        else flatten_axes("device_put device", tree, device)
+    )
+    given_up = (
+        [donate] * len(leaves)
+        if isinstance(donate, bool)
+        else flatten_axes("device_put donate", tree, donate)
+    )
     out = [_put(leaf, place) for leaf, place in zip(leaves, places)]
     if may_alias is False:
-        out = [copied(new) if type(new) is ArrayImpl and _shares(old, new) else new for old, new in zip(leaves, out)]
+        out = [
+            copied(new) if type(new) is ArrayImpl and _shares(old, new) else new
+            for old, new in zip(leaves, out)
+        ]
     for old, new, gone in zip(leaves, out, given_up):
         if gone and type(old) is ArrayImpl and new is not old and new._host is not old._host:
             old.delete()
@@ -59,11 +73,15 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
 
 
 def _shares(old, new: ArrayImpl) -> bool:
-    return new is old or (type(old) is ArrayImpl and new._buffer is not None and new._buffer is old._buffer)
+    return new is old or (
+        type(old) is ArrayImpl and new._buffer is not None and new._buffer is old._buffer
+    )
 
 
 def _is_place(x) -> bool:
-    return x is None or isinstance(x, (Sharding, PartitionSpec, Format)) or hasattr(x, "device_kind")
+    return (
+        x is None or isinstance(x, (Sharding, PartitionSpec, Format)) or hasattr(x, "device_kind")
+    )
 
 
 def as_sharding(place, what: str = "device_put") -> Sharding:
@@ -77,21 +95,30 @@ def as_sharding(place, what: str = "device_put") -> Sharding:
     if isinstance(place, PartitionSpec):
         mesh = _options.gradix_mesh
         if mesh is None or not mesh.axis_names:
-            raise ValueError(f"Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to {what}: got "
-                             f"{place}. Or pass NamedSharding(mesh, spec).")
+            raise ValueError(
+                f"Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to {what}: got "
+                f"{place}. Or pass NamedSharding(mesh, spec)."
+            )
         return NamedSharding(mesh, place)
     if isinstance(place, Format):
         return as_sharding(place.sharding, what)
     if hasattr(place, "device_kind"):
         return SingleDeviceSharding(place)
-    raise ValueError(f"{what} only accepts None, a Device, a Sharding or a tree of these values as `device`; "
-                     f"got {place!r} of type {type(place).__name__}.")
+    raise ValueError(
+        f"{what} only accepts None, a Device, a Sharding or a tree of these values as `device`; "
+        f"got {place!r} of type {type(place).__name__}."
+    )
 
 
 def _put(x, place):
     if not _is_place(place):
         as_sharding(place)
-    if type(x) is np.ndarray and type(place) is NamedSharding and x.nbytes > _LARGE and state.stage is None:
+    if (
+        type(x) is np.ndarray
+        and type(place) is NamedSharding
+        and x.nbytes > _LARGE
+        and state.stage is None
+    ):
         found = _divided_at_once(x, place)
         if found is not None:
             return found
@@ -103,7 +130,9 @@ def _put(x, place):
         return array
     sharding = as_sharding(place)
     _check_fits(array.aval, sharding)
-    _guard("host_to_device" if not isinstance(x, Array) else "device_to_device", array.aval, sharding)
+    _guard(
+        "host_to_device" if not isinstance(x, Array) else "device_to_device", array.aval, sharding
+    )
     if isinstance(array, Tracer):
         if not isinstance(sharding, NamedSharding):
             return array
@@ -120,16 +149,20 @@ def _divided_at_once(x: np.ndarray, sharding: NamedSharding) -> ArrayImpl | None
     aval = make_aval(x.shape, x.dtype, False)
     _check_fits(aval, sharding)
     _guard("host_to_device", aval, sharding)
-    return ArrayImpl(None, located(aval, place, division=explicit_part(sharding, aval.ndim)),
-                     xla.put_copied(x, aval, sharding))
+    return ArrayImpl(
+        None,
+        located(aval, place, division=explicit_part(sharding, aval.ndim)),
+        xla.put_copied(x, aval, sharding),
+    )
 
 
 def _check_fits(aval, sharding: Sharding) -> None:
     try:
         sharding.check_compatible_aval(aval.shape)
     except ValueError as e:
-        raise ValueError(f"One of device_put args is incompatible with its sharding annotation {sharding}: "
-                         f"{e}") from None
+        raise ValueError(
+            f"One of device_put args is incompatible with its sharding annotation {sharding}: {e}"
+        ) from None
     sharding.shard_shape(aval.shape)
 
 
@@ -141,14 +174,18 @@ def placed(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
         return x
     before = x.aval.place
     first = SingleDeviceSharding(xla.local_devices()[0])
-    same = (sharding == first if before is None
-            else parts_of(before.sharding, aval.ndim) == parts_of(sharding, aval.ndim))
+    same = (
+        sharding == first
+        if before is None
+        else parts_of(before.sharding, aval.ndim) == parts_of(sharding, aval.ndim)
+    )
     if same and (before is None or assignment_of(before.sharding) == assignment_of(sharding)):
         return ArrayImpl(x._host, aval, to_device(x))
     if before is not None and not before.is_whole and not before.sharding.is_fully_addressable:
         return bind(sharding_constraint_p, (x,), {"sharding": sharding})
     if place.is_whole and place.device is None:
-        return ArrayImpl(x.host, aval)                      # copied there when it is first needed there
+        # copied there when it is first needed there
+        return ArrayImpl(x.host, aval)
     return ArrayImpl(x._host if place.is_whole else None, aval, put_on(x, sharding))
 
 
@@ -156,12 +193,19 @@ def _guard(direction: str, aval, sharding) -> None:
     """What the options `transfer_guard...` ask for of an explicit transfer."""
     level = getattr(_options, "jax_transfer_guard_" + direction)
     if level == "disallow_explicit":
-        raise RuntimeError(f"Disallowed {direction.replace('_', '-')} transfer: aval={aval.str_short()}, "
-                           f"dst_sharding={sharding}. The option jax_transfer_guard_{direction} is {level!r}; allow "
-                           f"it with gradix.transfer_guard_{direction}('allow').")
+        raise RuntimeError(
+            f"Disallowed {direction.replace('_', '-')} transfer: aval={aval.str_short()}, "
+            f"dst_sharding={sharding}. The option jax_transfer_guard_{direction} is {level!r}; allow "
+            f"it with gradix.transfer_guard_{direction}('allow')."
+        )
     if level == "log_explicit":
-        events.warn("transfer", "%s transfer: aval=%s, dst_sharding=%s", direction.replace("_", "-"), aval.str_short(),
-                    sharding)
+        events.warn(
+            "transfer",
+            "%s transfer: aval=%s, dst_sharding=%s",
+            direction.replace("_", "-"),
+            aval.str_short(),
+            sharding,
+        )
 
 
 def device_get(x):
@@ -176,14 +220,21 @@ def device_get(x):
 
 
 def _fetched(leaf):
-    if not isinstance(leaf, Array) or isinstance(leaf, Tracer) or isinstance(leaf.aval.dtype, dtypes.ExtendedDType):
+    if (
+        not isinstance(leaf, Array)
+        or isinstance(leaf, Tracer)
+        or isinstance(leaf.aval.dtype, dtypes.ExtendedDType)
+    ):
         return leaf
     return np.asarray(leaf)
 
 
-# -- arrays from parts -------------------------------------------------------------------------------------------------
+# -- arrays from parts -----------------------------------------------------------------------------
 
-def make_array_from_single_device_arrays(shape, sharding: Sharding, arrays: Sequence, *, dtype=None) -> Array:
+
+def make_array_from_single_device_arrays(
+    shape, sharding: Sharding, arrays: Sequence, *, dtype=None
+) -> Array:
     """An array over several devices, of arrays that each hold the part of one of them.
 
     Args:
@@ -206,30 +257,45 @@ def make_array_from_single_device_arrays(shape, sharding: Sharding, arrays: Sequ
     """
     shape = tuple(shape)
     if not isinstance(arrays, Sequence):
-        raise TypeError("jax.make_array_from_single_device_arrays `arrays` argument must be a list or tuple, but got "
-                        f"{type(arrays)}.")
+        raise TypeError(
+            "jax.make_array_from_single_device_arrays `arrays` argument must be a list or tuple, but got "
+            f"{type(arrays)}."
+        )
     if any(isinstance(a, Tracer) for a in arrays):
-        raise ValueError("jax.make_array_from_single_device_arrays requires a list of concrete arrays as input. Got a "
-                         "traced one: call it outside of jit.")
+        raise ValueError(
+            "jax.make_array_from_single_device_arrays requires a list of concrete arrays as input. Got a "
+            "traced one: call it outside of jit."
+        )
     if any(type(a) is not ArrayImpl for a in arrays):
-        raise TypeError("make_array_from_single_device_arrays takes arrays on devices, got "
-                        f"{[type(a).__name__ for a in arrays]}. Put them there with device_put.")
+        raise TypeError(
+            "make_array_from_single_device_arrays takes arrays on devices, got "
+            f"{[type(a).__name__ for a in arrays]}. Put them there with device_put."
+        )
     if not arrays and dtype is None:
-        raise ValueError("make_array_from_single_device_arrays needs dtype= where this process has no part of "
-                         "the array.")
+        raise ValueError(
+            "make_array_from_single_device_arrays needs dtype= where this process has no part of "
+            "the array."
+        )
     kind = arrays[0].aval.dtype if arrays else np.dtype(dtype)
     part, places = sharding.shard_shape(shape), [sharding_of(a) for a in arrays]
-    by_device = {place._device: a for place, a in zip(places, arrays)       # type: ignore[attr-defined]
-                 if place.num_devices == 1}
+    by_device = {
+        place._device: a  # type: ignore[attr-defined]
+        for place, a in zip(places, arrays)
+        if place.num_devices == 1
+    }
     mine = [d for d in assignment_of(sharding) if d in sharding.addressable_devices]
     if len(arrays) != len(mine) or set(by_device) != set(mine):
-        raise ValueError(f"Expected {len(mine)} per-device arrays (this is how many devices are addressable by the "
-                         f"sharding), but got {len(arrays)}, on the devices {sorted([d.id for d in by_device])}; the "
-                         f"sharding's are {sorted([d.id for d in mine])}.")
+        raise ValueError(
+            f"Expected {len(mine)} per-device arrays (this is how many devices are addressable by the "
+            f"sharding), but got {len(arrays)}, on the devices {sorted([d.id for d in by_device])}; the "
+            f"sharding's are {sorted([d.id for d in mine])}."
+        )
     for a in arrays:
         if a.aval.shape != part or a.aval.dtype != kind:
-            raise ValueError(f"Expected shard shape {part} and dtype {kind} for all per-device arrays of a {shape} "
-                             f"array under {sharding}, got shape {a.aval.shape} and dtype {a.aval.dtype}.")
+            raise ValueError(
+                f"Expected shard shape {part} and dtype {kind} for all per-device arrays of a {shape} "
+                f"array under {sharding}, got shape {a.aval.shape} and dtype {a.aval.dtype}."
+            )
     aval = make_aval(shape, kind, bool(arrays) and all(a.aval.weak_type for a in arrays))
     whole = located(aval, committed(sharding), division=explicit_part(sharding, len(shape)))
     if len(assignment_of(sharding)) == 1:
@@ -267,8 +333,10 @@ def make_array_from_callback(shape, sharding, data_callback: Callable, dtype=Non
             if dtype is not None and value.aval.dtype != np.dtype(dtype):
                 value = as_array(np.asarray(value).astype(dtype))
             if value.aval.shape != part:
-                raise ValueError(f"The part that data_callback returned for {index} has shape {value.aval.shape}; of "
-                                 f"an array of shape {shape} under {sharding} it is {part}.")
+                raise ValueError(
+                    f"The part that data_callback returned for {index} has shape {value.aval.shape}; of "
+                    f"an array of shape {shape} under {sharding} it is {part}."
+                )
             made[key] = value
         parts.append(placed(made[key], SingleDeviceSharding(device)))
     return make_array_from_single_device_arrays(shape, sharding, parts, dtype=dtype)
@@ -294,9 +362,17 @@ def make_array_from_process_local_data(sharding, local_data, global_shape=None) 
     if not isinstance(sharding, (Sharding, PartitionSpec)):
         leaves, tree = flatten(local_data)
         shardings = flatten_axes("make_array_from_process_local_data sharding", tree, sharding)
-        shapes = [None] * len(leaves) if global_shape is None else [tuple(s) for s in tree.flatten_up_to(global_shape)]
-        return tree.unflatten([make_array_from_process_local_data(s, x, g)
-                               for s, x, g in zip(shardings, leaves, shapes)])
+        shapes = (
+            [None] * len(leaves)
+            if global_shape is None
+            else [tuple(s) for s in tree.flatten_up_to(global_shape)]
+        )
+        return tree.unflatten(
+            [
+                make_array_from_process_local_data(s, x, g)
+                for s, x, g in zip(shardings, leaves, shapes)
+            ]
+        )
     sharding, local = as_sharding(sharding), np.asarray(local_data)
     shape = _global_shape(sharding, local.shape, global_shape)
     if local.shape == shape:
@@ -305,12 +381,22 @@ def make_array_from_process_local_data(sharding, local_data, global_shape=None) 
     starts = [min([i[k].indices(n)[0] for i in indices]) for k, n in enumerate(shape)]
     stops = [max([i[k].indices(n)[1] for i in indices]) for k, n in enumerate(shape)]
     if tuple([b - a for a, b in zip(starts, stops)]) != local.shape:
-        raise ValueError(f"make_array_from_process_local_data: the devices of this process hold the block "
-                         f"{list(zip(starts, stops))} of an array of shape {shape}, but local_data has shape "
-                         f"{local.shape}.")
+        raise ValueError(
+            f"make_array_from_process_local_data: the devices of this process hold the block "
+            f"{list(zip(starts, stops))} of an array of shape {shape}, but local_data has shape "
+            f"{local.shape}."
+        )
 
     def part(index):
-        return local[tuple([slice(i.indices(n)[0] - a, i.indices(n)[1] - a) for i, n, a in zip(index, shape, starts)])]
+        return local[
+            tuple(
+                [
+                    slice(i.indices(n)[0] - a, i.indices(n)[1] - a)
+                    for i, n, a in zip(index, shape, starts)
+                ]
+            )
+        ]
+
     return make_array_from_callback(shape, sharding, part)
 
 
@@ -324,9 +410,16 @@ def _global_shape(sharding, local: tuple, given) -> tuple:
     if coordinates is None:
         return local
     here = sharding.addressable_devices
-    own = [c for d, c in zip(assignment_of(sharding), coordinates(len(local)).tolist()) if d in here]
+    own = [
+        c for d, c in zip(assignment_of(sharding), coordinates(len(local)).tolist()) if d in here
+    ]
     mine = [len({c[k] for c in own}) for k in range(len(local))]
-    return tuple([n * count // have if g is None else g for n, count, have, g in zip(local, counts, mine, given)])
+    return tuple(
+        [
+            n * count // have if g is None else g
+            for n, count, have, g in zip(local, counts, mine, given)
+        ]
+    )
 
 
 def device_put_sharded(shards: Sequence, devices: Sequence) -> Array:
@@ -350,10 +443,13 @@ def device_put_sharded(shards: Sequence, devices: Sequence) -> Array:
     def join(*xs):
         xs = [as_array(x) for x in xs]
         if any(x.aval.shape != xs[0].aval.shape or x.aval.dtype != xs[0].aval.dtype for x in xs):
-            raise ValueError("the shards passed to device_put_sharded must have consistent shape and dtype; got "
-                             f"{', '.join([x.aval.str_short() for x in xs])}.")
+            raise ValueError(
+                "the shards passed to device_put_sharded must have consistent shape and dtype; got "
+                f"{', '.join([x.aval.str_short() for x in xs])}."
+            )
         whole = as_array(np.stack([np.asarray(x) for x in xs]))
         return placed(whole, NamedSharding(mesh, PartitionSpec("_device_put_sharded")))
+
     return tree_map(join, *shards)
 
 
@@ -369,19 +465,26 @@ def device_put_replicated(x, devices: Sequence) -> Array:
         Array([[1., 1.]], dtype=float32)
     """
     if not isinstance(devices, Sequence) or not devices:
-        raise ValueError(f"`devices` argument to `device_put_replicated` must be a non-empty sequence; got "
-                         f"{devices!r}.")
+        raise ValueError(
+            f"`devices` argument to `device_put_replicated` must be a non-empty sequence; got "
+            f"{devices!r}."
+        )
     return device_put_sharded([x] * len(devices), devices)
 
 
-# -- members of arrays -------------------------------------------------------------------------------------------------
+# -- members of arrays -----------------------------------------------------------------------------
+
 
 def _place(x):
     """Where a concrete array lies."""
     if isinstance(x, Tracer):
-        if x.aval.division is not None or (_options.gradix_mesh is not None and _options.gradix_mesh.explicit_axes):
+        if x.aval.division is not None or (
+            _options.gradix_mesh is not None and _options.gradix_mesh.explicit_axes
+        ):
             return x.aval.sharding
-        raise AttributeError("A traced array is on no device yet: placement is known of concrete arrays, outside jit.")
+        raise AttributeError(
+            "A traced array is on no device yet: placement is known of concrete arrays, outside jit."
+        )
     return sharding_of(x)
 
 
@@ -429,9 +532,13 @@ def _addressable_data(self, index: int):
 def _unsafe_buffer_pointer(self) -> int:
     """The address of the values on their device, good only while the array lives."""
     if isinstance(self, Tracer):
-        raise AttributeError("A traced array has no memory: unsafe_buffer_pointer is of concrete arrays, outside jit.")
+        raise AttributeError(
+            "A traced array has no memory: unsafe_buffer_pointer is of concrete arrays, outside jit."
+        )
     if _place(self).num_devices > 1:
-        raise ValueError("unsafe_buffer_pointer() is supported only for unsharded arrays; take addressable_data(i).")
+        raise ValueError(
+            "unsafe_buffer_pointer() is supported only for unsharded arrays; take addressable_data(i)."
+        )
     return xla.unsafe_buffer_pointer(to_device(self))
 
 

@@ -1,4 +1,5 @@
 """platform_dependent: other code on other platforms."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -16,8 +17,8 @@ from gradix._runtime import xla
 def platform_dependent(*args: Any, default: Callable | None = None, **per_platform: Callable):
     """The result of the function given for the platform that the program is compiled for.
 
-    Traced code holds all alternatives, which must agree in tree, shapes and dtypes; when a platform is known the
-    compiler sees its alternative alone. Untraced code runs that one.
+    Traced code holds all alternatives, which must agree in tree, shapes and dtypes; when a platform
+    is known the compiler sees its alternative alone. Untraced code runs that one.
 
     Args:
         *args: pytrees of arrays, passed to the alternatives.
@@ -35,7 +36,9 @@ def platform_dependent(*args: Any, default: Callable | None = None, **per_platfo
         Array(4, dtype=int32, weak_type=True)
     """
     if "gpu" in per_platform:
-        raise ValueError("Use 'cuda' or 'rocm' for lax.platform_dependent, not 'gpu': they are platforms of their own.")
+        raise ValueError(
+            "Use 'cuda' or 'rocm' for lax.platform_dependent, not 'gpu': they are platforms of their own."
+        )
     functions, platforms = list(per_platform.values()), tuple([(name,) for name in per_platform])
     if default is not None:
         functions, platforms = [*functions, default], (*platforms, None)
@@ -44,8 +47,19 @@ def platform_dependent(*args: Any, default: Callable | None = None, **per_platfo
             raise TypeError(f"lax.platform_dependent takes functions for platforms, got {f!r}.")
     if state.stage is None or not functions:
         leaves, tree = flatten(args)
-        flat = Flattened(functions[chosen(platforms, xla.devices()[0].platform)], tree.children(), "platform_dependent")
+        flat = Flattened(
+            functions[chosen(platforms, xla.devices()[0].platform)],
+            tree.children(),
+            "platform_dependent",
+        )
         outs = flat(*arrays("platform_dependent", leaves, tree, "argument "))
         return flat.out_tree.unflatten(outs)
-    names = tuple([*per_platform, "default"][:len(functions)])
-    return branches_on(platform_index(platforms), functions, args, "platform_dependent", names, range(len(functions)))
+    names = tuple([*per_platform, "default"][: len(functions)])
+    return branches_on(
+        platform_index(platforms),
+        functions,
+        args,
+        "platform_dependent",
+        names,
+        range(len(functions)),
+    )

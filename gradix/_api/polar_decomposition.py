@@ -1,4 +1,5 @@
 """The polar decomposition by dynamically weighted Halley iterations."""
+
 from __future__ import annotations
 
 import math
@@ -27,26 +28,29 @@ from gradix._ops.select import choose
 from gradix._ops.transcendental import sqrt
 
 _STEPS = 10
-_QR_WEIGHT = 100.0          # above, the equations that the step by Cholesky solves are ill-conditioned
+# above, the equations that the step by Cholesky solves are ill-conditioned
+_QR_WEIGHT = 100.0
 
 
 def _schedule(eps: float) -> list[tuple[float, ...]]:
     """The weights of each step, and whether all singular values are 1 after it, from `eps` or more before the first.
 
-    Y. Nakatsukasa, Z. Bai, F. Gygi, "Optimizing Halley's iteration for computing the matrix polar decomposition"
-    (2010), eq. 3.15 to 3.17.
+    Y. Nakatsukasa, Z. Bai, F. Gygi, "Optimizing Halley's iteration for computing the matrix polar
+    decomposition" (2010), eq. 3.15 to 3.17.
     """
     steps: list[tuple[float, ...]] = []
-    low, near = eps, 10 * max(eps, 2.0 ** -52)
+    low, near = eps, 10 * max(eps, 2.0**-52)
     while abs(1 - low) > near and len(steps) < _STEPS:
         square = low * low
         d = (4 * (1 - square) / (square * square)) ** (1 / 3)
-        a = math.sqrt(1 + d) + 0.5 * math.sqrt(8 - 4 * d + 8 * (2 - square) / (square * math.sqrt(1 + d)))
+        a = math.sqrt(1 + d) + 0.5 * math.sqrt(
+            8 - 4 * d + 8 * (2 - square) / (square * math.sqrt(1 + d))
+        )
         b = (a - 1) ** 2 / 4
         c = a + b - 1
         low = min(1.0, low * (a + b * square) / (1 + c * square))
         steps.append((a, b, c, float(abs(1 - low) <= near)))
-    return [*steps, (3.0, 1.0, 3.0, 1.0)]        # Halley's own weights, which keep 1
+    return [*steps, (3.0, 1.0, 3.0, 1.0)]  # Halley's own weights, which keep 1
 
 
 def _by_qr(x, a, b, c):
@@ -83,21 +87,30 @@ def _within(x, dynamic_shape):
     """`x` with zeros beyond the rows and columns that are meant."""
     rows, columns = (as_operand("qdwh", d) for d in dynamic_shape)
     shape, kind = x.aval.shape, np.dtype("int32")
-    inside = bitwise_and(lt(broadcasted_iota(kind, shape, 0), convert_element_type(rows, kind)),
-                         lt(broadcasted_iota(kind, shape, 1), convert_element_type(columns, kind)))
+    inside = bitwise_and(
+        lt(broadcasted_iota(kind, shape, 0), convert_element_type(rows, kind)),
+        lt(broadcasted_iota(kind, shape, 1), convert_element_type(columns, kind)),
+    )
     return choose(inside, mul(x, scalar_like(x, 0)), x)
 
 
-def qdwh(x, *, is_hermitian: bool = False, max_iterations: int | None = None, eps: float | None = None,
-         dynamic_shape: tuple | None = None):
+def qdwh(
+    x,
+    *,
+    is_hermitian: bool = False,
+    max_iterations: int | None = None,
+    eps: float | None = None,
+    dynamic_shape: tuple | None = None,
+):
     """The polar decomposition `x = U H`, U with orthonormal columns and H Hermitian and not negative.
 
     Args:
-        x: one matrix of full rank, with at least as many rows as columns; float32, float64, complex64 or complex128.
+        x: one matrix of full rank, with at least as many rows as columns; float32, float64,
+            complex64 or complex128.
         is_hermitian: has no effect.
         max_iterations: steps after which to stop; None for as many as the precision needs.
-        eps: the precision wanted, and a bound of the smallest singular value over the largest: the steps end where one
-            changes U by less than `(4 eps)^(1/3)` of it; None for the dtype's.
+        eps: the precision wanted, and a bound of the smallest singular value over the largest: the
+            steps end where one changes U by less than `(4 eps)^(1/3)` of it; None for the dtype's.
         dynamic_shape: the rows and columns that count, where `x` is padded; they may be traced.
 
     Returns:
@@ -117,12 +130,16 @@ def qdwh(x, *, is_hermitian: bool = False, max_iterations: int | None = None, ep
     """
     x = as_operand("qdwh", x)
     if x.aval.ndim != 2:
-        raise ValueError(f"qdwh takes one matrix, got shape {x.aval.shape}. Use vmap for stacks of matrices.")
+        raise ValueError(
+            f"qdwh takes one matrix, got shape {x.aval.shape}. Use vmap for stacks of matrices."
+        )
     check_matrices("qdwh", x.aval)
     m, n = x.aval.shape
     if m < n:
-        raise ValueError(f"The input matrix of shape M x N must have M >= N, got {(m, n)}. Decompose the adjoint: "
-                         "x.conj().T = U H gives x = H U.conj().T.")
+        raise ValueError(
+            f"The input matrix of shape M x N must have M >= N, got {(m, n)}. Decompose the adjoint: "
+            "x.conj().T = U H gives x = H U.conj().T."
+        )
     real = dtypes.real_dtype(x.aval.dtype) if x.aval.dtype in dtypes.COMPLEX else x.aval.dtype
     eps = float(np.finfo(real).eps) if eps is None else float(eps)
     limit = _STEPS if max_iterations is None else index(max_iterations)
@@ -138,8 +155,12 @@ def qdwh(x, *, is_hermitian: bool = False, max_iterations: int | None = None, ep
 def _iterate(x, steps, limit, tolerance, real):
     size = abs(x)
     # An upper bound of the largest singular value.
-    alpha = sqrt(mul(reduce_max(reduce_sum(size, (0,)), (0,)), reduce_max(reduce_sum(size, (1,)), (0,))))
-    start = div(x, convert_element_type(larger(alpha, np.array(np.finfo(real).tiny, real)), x.aval.dtype))
+    alpha = sqrt(
+        mul(reduce_max(reduce_sum(size, (0,)), (0,)), reduce_max(reduce_sum(size, (1,)), (0,)))
+    )
+    start = div(
+        x, convert_element_type(larger(alpha, np.array(np.finfo(real).tiny, real)), x.aval.dtype)
+    )
     weights = as_operand("qdwh", np.array(steps, real))
 
     def going(state):
@@ -148,7 +169,8 @@ def _iterate(x, steps, limit, tolerance, real):
 
     def step(state):
         u, count, _ = state
-        row = dynamic_index_in_dim(weights, count, 0, keepdims=False)          # the last from its place on
+        # the last from its place on
+        row = dynamic_index_in_dim(weights, count, 0, keepdims=False)
         a, b, c, settled = (row[i] for i in range(4))
         new = cond(lt(np.array(_QR_WEIGHT, real), c), _by_qr, _by_cholesky, u, a, b, c)
         still = lt(_norm(sub(new, u)), mul(_norm(new), np.array(tolerance, real)))

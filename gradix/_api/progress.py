@@ -1,8 +1,11 @@
 """`progress`: how far loops are, in Python and inside of compiled programs.
 
-A loop that is watched carries two numbers more: the steps done, and at which step to report next. The report is a
-callback, and says when it wants to be called again: so it comes some ten times a second, however long a step takes.
+A loop that is watched carries two numbers more: the steps done, and at which step to report next.
+The report is a
+callback, and says when it wants to be called again: so it comes some ten times a second, however
+long a step takes.
 """
+
 from __future__ import annotations
 
 import threading
@@ -59,17 +62,18 @@ class _Loop:
 class progress:
     """Show how far loops are: steps, rate, time left, and a number of one's choice.
 
-    As a context manager it watches every `scan`, `fori_loop` and `while_loop` that runs within, also those inside of
-    functions compiled before; loops inside of a watched loop count as its steps. As an iterator it watches a Python
-    loop.
+    As a context manager it watches every `scan`, `fori_loop` and `while_loop` that runs within,
+    also those inside of functions compiled before; loops inside of a watched loop count as its
+    steps. As an iterator it watches a Python loop.
 
-    Terminals and notebooks get a bar, where tqdm is installed; files and logs a line every few seconds, and one at the
-    end.
+    Terminals and notebooks get a bar, where tqdm is installed; files and logs a line every few
+    seconds, and one at the end.
 
     Args:
         what: an iterable, to loop over in Python; or a name, for the loops within a `with` block.
         name: the name, beside an iterable.
-        show: from the carry of a watched loop to a scalar that is shown; not for loops whose carry it does not fit.
+        show: from the carry of a watched loop to a scalar that is shown; not for loops whose carry
+            it does not fit.
         total: the number of steps of an iterable that has no length.
         file: where to write; standard error by default.
 
@@ -84,23 +88,36 @@ class progress:
         rows: 3/3 steps, ... steps/s, done in ... s
     """
 
-    def __init__(self, what: Iterable | str = "progress", name: str | None = None, *,
-                 show: Callable[[Any], Any] | None = None, total: int | None = None, file: Any = None):
+    def __init__(
+        self,
+        what: Iterable | str = "progress",
+        name: str | None = None,
+        *,
+        show: Callable[[Any], Any] | None = None,
+        total: int | None = None,
+        file: Any = None,
+    ):
         self.iterable = None if isinstance(what, str) else what
         self.name = name or (what if isinstance(what, str) else "progress")
         self.total, self.file = total, file
-        self.value: Any = None              # what a Python loop wants shown beside its steps
+        self.value: Any = None  # what a Python loop wants shown beside its steps
         self._show = show
         self._loops: dict[int, _Loop] = {}
         self._before: list = []
 
-    # -- loops in Python ----------------------------------------------------------------------------------------------
+    # -- loops in Python ---------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator:
         if self.iterable is None:
-            raise TypeError(f"progress({self.name!r}) watches the loops inside of a `with` block; to loop in Python "
-                            f"give what to loop over: for x in gradix.progress(rows, {self.name!r}).")
-        total = self.total if self.total is not None else getattr(self.iterable, "__len__", lambda: None)()
+            raise TypeError(
+                f"progress({self.name!r}) watches the loops inside of a `with` block; to loop in Python "
+                f"give what to loop over: for x in gradix.progress(rows, {self.name!r})."
+            )
+        total = (
+            self.total
+            if self.total is not None
+            else getattr(self.iterable, "__len__", lambda: None)()
+        )
         loop = _Loop(display(self.name, total, self.file), total)
         due, steps = 1, 0
         try:
@@ -113,9 +130,9 @@ class progress:
             loop.display.close(steps, _text(self.value))
 
     def __len__(self) -> int:
-        return len(self.iterable) if self.total is None else self.total      # type: ignore[arg-type]
+        return len(self.iterable) if self.total is None else self.total  # type: ignore[arg-type]
 
-    # -- loops in programs --------------------------------------------------------------------------------------------
+    # -- loops in programs -------------------------------------------------------------------------
 
     def __enter__(self) -> progress:
         override = config._Override(_OPTION, self._show or True)
@@ -147,12 +164,13 @@ def _text(value: Any) -> str:
 
 
 _lock = threading.Lock()
-_active: list[progress] = []        # a global: callbacks of programs run in threads of their own
+_active: list[progress] = []  # a global: callbacks of programs run in threads of their own
 _numbers = iter(range(1, 1 << 31))
 _owners: dict[int, progress] = {}
 
 
-# -- what the callbacks of a watched loop do ---------------------------------------------------------------------------
+# -- what the callbacks of a watched loop do -------------------------------------------------------
+
 
 def _on_start(total: np.ndarray) -> list:
     if not _active:
@@ -165,7 +183,11 @@ def _on_start(total: np.ndarray) -> list:
 
 def _on_step(number: np.ndarray, steps: np.ndarray, *value: np.ndarray) -> list:
     owner = _owners.get(int(number))
-    due = owner._report(int(number), int(steps), _text(*value or [None])) if owner is not None else _NEVER
+    due = (
+        owner._report(int(number), int(steps), _text(*value or [None]))
+        if owner is not None
+        else _NEVER
+    )
     return [np.asarray(min(due, _NEVER), _INT)]
 
 
@@ -180,11 +202,20 @@ _SCALAR = make_aval((), _INT)
 
 
 def _call(callback: Callable, args: list, results: int) -> list:
-    return bind(io_callback_p, args,
-                {"callback": callback, "result_avals": (_SCALAR,) * results, "sharding": None, "ordered": False})
+    return bind(
+        io_callback_p,
+        args,
+        {
+            "callback": callback,
+            "result_avals": (_SCALAR,) * results,
+            "sharding": None,
+            "ordered": False,
+        },
+    )
 
 
-# -- watching ----------------------------------------------------------------------------------------------------------
+# -- watching --------------------------------------------------------------------------------------
+
 
 class unwatched(config._Override):
     """Loops within are not watched."""
@@ -219,7 +250,9 @@ class Watch:
         steps = add(steps, as_array(np.asarray(1, _INT)))
         now, then = _of_all(steps), _of_all(due)
         values = self.values(carry)
-        due = cond(ge(now, then), lambda: _call(_on_step, [self.number, now, *values], 1)[0], lambda: then)
+        due = cond(
+            ge(now, then), lambda: _call(_on_step, [self.number, now, *values], 1)[0], lambda: then
+        )
         return steps, due
 
     def finish(self, state: tuple, carry: Any) -> None:
@@ -233,7 +266,11 @@ class Watch:
             chosen = as_array(self.show(carry))
         except (AttributeError, IndexError, KeyError, TypeError):
             return []
-        return [_of_all(reshape(convert(stop_gradient(chosen), _FLOAT), ()))] if chosen.size == 1 else []
+        return (
+            [_of_all(reshape(convert(stop_gradient(chosen), _FLOAT), ()))]
+            if chosen.size == 1
+            else []
+        )
 
 
 def watched_scan(scan: Callable, f: Callable, init: Any, xs: Any, steps: int, **options: Any):
@@ -251,7 +288,9 @@ def watched_scan(scan: Callable, f: Callable, init: Any, xs: Any, steps: int, **
     return carry, ys
 
 
-def watched_while(while_loop: Callable, cond_fun: Callable, body_fun: Callable, init: Any, total: Any = -1):
+def watched_while(
+    while_loop: Callable, cond_fun: Callable, body_fun: Callable, init: Any, total: Any = -1
+):
     """A while loop that reports."""
     watch = Watch(total)
 

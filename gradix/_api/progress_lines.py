@@ -1,4 +1,5 @@
 """How progress is shown: a bar drawn by tqdm in terminals and notebooks, lines of plain text elsewhere."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -9,8 +10,8 @@ from gradix._base.lazy import lazy_module
 
 _tqdm = lazy_module("tqdm")
 _notebook = lazy_module("tqdm.notebook")
-LINE_EVERY = 5.0        # seconds between lines of a log
-BAR_EVERY = 0.1         # seconds between two drawings of a bar
+LINE_EVERY = 5.0  # seconds between lines of a log
+BAR_EVERY = 0.1  # seconds between two drawings of a bar
 
 
 class Lines:
@@ -38,7 +39,10 @@ class Lines:
     def _text(self, steps: int, value: str, is_last: bool) -> str:
         seconds = time.perf_counter() - self.began
         rate = steps / seconds if seconds > 0 else 0.0
-        parts = [f"{steps}/{self.total} steps" if self.total is not None else f"{steps} steps", f"{rate:.3g} steps/s"]
+        parts = [
+            f"{steps}/{self.total} steps" if self.total is not None else f"{steps} steps",
+            f"{rate:.3g} steps/s",
+        ]
         if is_last:
             parts.append(f"done in {_duration(seconds)}")
         elif self.total is not None and rate:

@@ -1,4 +1,5 @@
 """`reduce`: arrays folded along axes by a function."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -19,21 +20,30 @@ from gradix._ops import reductions as _reductions
 from gradix._ops.reduction_identities import all_bits, highest, lowest
 
 _KNOWN: dict[str, tuple[Callable, Callable]] = {
-    "add": (_reductions.reduce_sum, lambda dtype: 0), "mul": (_reductions.reduce_prod, lambda dtype: 1),
-    "max": (_reductions.reduce_max, lowest), "min": (_reductions.reduce_min, highest),
-    "and": (_reductions.reduce_and, all_bits), "or": (_reductions.reduce_or, lambda dtype: 0),
+    "add": (_reductions.reduce_sum, lambda dtype: 0),
+    "mul": (_reductions.reduce_prod, lambda dtype: 1),
+    "max": (_reductions.reduce_max, lowest),
+    "min": (_reductions.reduce_min, highest),
+    "and": (_reductions.reduce_and, all_bits),
+    "or": (_reductions.reduce_or, lambda dtype: 0),
     "xor": (_reductions.reduce_xor, lambda dtype: 0),
 }
 
 
-def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], Any], dimensions: Sequence[int],
-           out_sharding=None) -> Any:
+def reduce(
+    operands: Any,
+    init_values: Any,
+    computation: Callable[[Any, Any], Any],
+    dimensions: Sequence[int],
+    out_sharding=None,
+) -> Any:
     """Fold `dimensions` of the operands by `computation`, from `init_values`.
 
     Args:
         operands: arrays of one shape, in any pytree.
         init_values: a scalar for each, in the same tree; `computation`'s identity.
-        computation: joins two trees of scalars; associative, for elements are joined in no certain order.
+        computation: joins two trees of scalars; associative, for elements are joined in no certain
+            order.
         dimensions: the axes to fold.
 
     Raises:
@@ -49,7 +59,9 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
     xs = arrays("reduce", leaves, tree, "operands")
     given, init_tree = flatten(init_values)
     if init_tree != tree:
-        raise ValueError(f"Operands must have the same tree structure as init_values: {tree} vs. {init_tree}")
+        raise ValueError(
+            f"Operands must have the same tree structure as init_values: {tree} vs. {init_tree}"
+        )
     inits = [_start(i, x) for i, x in zip(arrays("reduce", given, tree, "init_values"), xs)]
     if any(i.aval.shape for i in inits):
         raise ValueError(f"reduce found non-scalar initial value: {[i.aval.shape for i in inits]}")
@@ -58,14 +70,18 @@ def reduce(operands: Any, init_values: Any, computation: Callable[[Any, Any], An
     scalars = [make_aval((), x.dtype) for x in xs]
     body, consts = flat.stage_open([*scalars, *scalars])
     if consts:
-        raise ValueError(f"reduce: the computation captures {len(consts)} array value(s) from outside, which a "
-                         f"reduction "
-                         "cannot take. Use lax.scan, or write the values as Python numbers.")
+        raise ValueError(
+            f"reduce: the computation captures {len(consts)} array value(s) from outside, which a "
+            f"reduction "
+            "cannot take. Use lax.scan, or write the values as Python numbers."
+        )
     _check_results(flat.out_tree, body.out_avals, tree, scalars)
     known = _known(body, inits, dims)
     if known is not None:
         return tree.unflatten([known(xs[0], dims)])
-    outs = bind(reduce_p, [*xs, *inits], {"computation": computation, "dimensions": dims, "jaxpr": body})
+    outs = bind(
+        reduce_p, [*xs, *inits], {"computation": computation, "dimensions": dims, "jaxpr": body}
+    )
     return tree.unflatten(outs)
 
 
@@ -78,19 +94,25 @@ def _start(init: Array, x: Array) -> Array:
 def _dimensions(dimensions, x) -> tuple[int, ...]:
     dims = tuple([index(d) for d in dimensions])
     if any(not 0 <= d < x.aval.ndim for d in dims):
-        raise ValueError(f"reduction axes {dims} contains out-of-bounds indices for {x.aval.str_short()}.")
+        raise ValueError(
+            f"reduction axes {dims} contains out-of-bounds indices for {x.aval.str_short()}."
+        )
     if len(set(dims)) != len(dims):
         raise ValueError(f"duplicate value in reduction axes: {dims}.")
     return dims
 
 
 def _check_results(tree, avals, want_tree, want) -> None:
-    bad = tree != want_tree or [(a.shape, a.dtype) for a in avals] != [(w.shape, w.dtype) for w in want]
+    bad = tree != want_tree or [(a.shape, a.dtype) for a in avals] != [
+        (w.shape, w.dtype) for w in want
+    ]
     if bad:
         wanted, got = (", ".join([a.str_short() for a in types]) for types in (want, avals))
-        raise ValueError(f"reduce: the computation must return scalars in the tree of the operands, {want_tree} "
-                         f"of {wanted}, "
-                         f"got {tree} of {got}.")
+        raise ValueError(
+            f"reduce: the computation must return scalars in the tree of the operands, {want_tree} "
+            f"of {wanted}, "
+            f"got {tree} of {got}."
+        )
 
 
 def _known(body, inits, dims):
@@ -98,7 +120,7 @@ def _known(body, inits, dims):
     jaxpr = body.jaxpr
     if len(jaxpr.eqns) != 1 or len(inits) != 1 or type(inits[0]) is not ArrayImpl:
         return None
-    eqn, = jaxpr.eqns
+    (eqn,) = jaxpr.eqns
     found = _KNOWN.get(eqn.primitive.name)
     if found is None or set(eqn.invars) != set(jaxpr.invars) or jaxpr.outvars != eqn.outvars:
         return None

@@ -1,4 +1,5 @@
 """`reduce_window`: windows of arrays reduced by a function."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -24,16 +25,23 @@ from gradix._ops.windows.reduce_windows import (
 _KNOWN = {"add": reduce_window_sum_p, "max": reduce_window_max_p, "min": reduce_window_min_p}
 
 
-def reduce_window(operand: Any, init_value: Any, computation: Callable, window_dimensions: Sequence[int],
-                  window_strides: Sequence[int] | None = None, padding: str | Sequence[tuple[int, int]] = "VALID",
-                  base_dilation: Sequence[int] | None = None, window_dilation: Sequence[int] | None = None) -> Any:
+def reduce_window(
+    operand: Any,
+    init_value: Any,
+    computation: Callable,
+    window_dimensions: Sequence[int],
+    window_strides: Sequence[int] | None = None,
+    padding: str | Sequence[tuple[int, int]] = "VALID",
+    base_dilation: Sequence[int] | None = None,
+    window_dilation: Sequence[int] | None = None,
+) -> Any:
     """Reduce each window that slides over an array: pooling.
 
     Args:
         operand: an array, or a pytree of arrays of one shape, reduced together.
         init_value: a scalar for each, `computation`'s identity; it also fills the padding.
-        computation: joins two trees of scalars, associatively. Derivatives of others than sums, maxima and minima take
-            as many steps as a window has elements.
+        computation: joins two trees of scalars, associatively. Derivatives of others than sums,
+            maxima and minima take as many steps as a window has elements.
         window_dimensions: the window's size along each axis.
         window_strides: steps of the window; None is 1 along each axis.
         padding: "VALID", "SAME", "SAME_LOWER" or one (low, high) pair per axis.
@@ -54,17 +62,30 @@ def reduce_window(operand: Any, init_value: Any, computation: Callable, window_d
     xs = arrays("reduce_window", leaves, tree, "operand")
     given, init_tree = flatten(init_value)
     if init_tree != tree or not xs:
-        raise ValueError("reduce_window needs operands and one initial value for each, in one tree structure: got "
-                         f"{tree} and {init_tree}.")
+        raise ValueError(
+            "reduce_window needs operands and one initial value for each, in one tree structure: got "
+            f"{tree} and {init_tree}."
+        )
     inits = [_start(i, x) for i, x in zip(arrays("reduce_window", given, tree, "init_value"), xs)]
     if any(i.aval.shape for i in inits):
-        raise TypeError("reduce_window expected init_values to be scalars but init_values have shapes "
-                        f"{[i.aval.shape for i in inits]}.")
+        raise TypeError(
+            "reduce_window expected init_values to be scalars but init_values have shapes "
+            f"{[i.aval.shape for i in inits]}."
+        )
     shape = xs[0].aval.shape
     if any(x.aval.shape != shape for x in xs):
-        raise ValueError(f"reduce_window operands must have one shape, got {[x.aval.shape for x in xs]}.")
-    window = window_of("reduce_window", shape, window_dimensions, window_strides, padding,
-                       base_dilation=base_dilation, window_dilation=window_dilation)
+        raise ValueError(
+            f"reduce_window operands must have one shape, got {[x.aval.shape for x in xs]}."
+        )
+    window = window_of(
+        "reduce_window",
+        shape,
+        window_dimensions,
+        window_strides,
+        padding,
+        base_dilation=base_dilation,
+        window_dilation=window_dilation,
+    )
     body = _staged(computation, tree, xs)
     known = _known(body, inits)
     if known is not None:
@@ -79,8 +100,10 @@ def _staged(computation, tree, xs):
     scalars = [make_aval((), x.dtype) for x in xs]
     body, consts = flat.stage_open([*scalars, *scalars])
     if consts:
-        raise ValueError(f"reduce_window: the computation captures {len(consts)} array value(s) from outside, which a "
-                         "reduction cannot take. Write the values as Python numbers.")
+        raise ValueError(
+            f"reduce_window: the computation captures {len(consts)} array value(s) from outside, which a "
+            "reduction cannot take. Write the values as Python numbers."
+        )
     _check_results(flat.out_tree, body.out_avals, tree, scalars)
     return body
 
@@ -90,9 +113,13 @@ def _known(body, inits):
     jaxpr = body.jaxpr
     if len(jaxpr.eqns) != 1 or len(inits) != 1 or type(inits[0]) is not ArrayImpl:
         return None
-    eqn, = jaxpr.eqns
+    (eqn,) = jaxpr.eqns
     found = _KNOWN.get(eqn.primitive.name)
     if found is None or set(eqn.invars) != set(jaxpr.invars) or jaxpr.outvars != eqn.outvars:
         return None
     dtype = inits[0].dtype
-    return found if dtype.kind != "b" and np.asarray(found.identity(dtype), dtype) == inits[0].host else None
+    return (
+        found
+        if dtype.kind != "b" and np.asarray(found.identity(dtype), dtype) == inits[0].host
+        else None
+    )

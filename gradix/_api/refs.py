@@ -1,4 +1,5 @@
 """Mutable arrays among the arguments of loops, branches and jitted functions, and written to inside of them."""
+
 from __future__ import annotations
 
 import functools
@@ -15,17 +16,20 @@ def give_back(refs: list[Ref], results: list) -> list:
     """Write the first results to the refs they are the last values of; the other results."""
     for ref, value in zip(refs, results):
         ref.write(value)
-    return results[len(refs):]
+    return results[len(refs) :]
 
 
 def check_only_read(refs: list[LocalRef], where: str) -> None:
     """Raise where a function that only decides writes to a mutable array."""
     for local in refs:
         if local.is_written:
-            raise ValueError(f"{where} writes to {local.ref._name()}. It may read it; write in the body.")
+            raise ValueError(
+                f"{where} writes to {local.ref._name()}. It may read it; write in the body."
+            )
 
 
-# -- refs among arguments ---------------------------------------------------------------------------------------------
+# -- refs among arguments --------------------------------------------------------------------------
+
 
 def without_refs(leaves) -> tuple:
     """The leaves that are arrays."""
@@ -34,18 +38,24 @@ def without_refs(leaves) -> tuple:
 
 def bound_refs(function: Callable, leaves, tree) -> Callable:
     """A function of the leaves that are arrays, for one of arguments some leaves of which are refs."""
+
     @functools.wraps(function)
     def bound(*given):
         arrays = iter(given)
-        return function(*tree.unflatten([x if isinstance(x, Ref) else next(arrays) for x in leaves]))
-    bound.__signature__ = None                   # type: ignore[attr-defined]
+        return function(
+            *tree.unflatten([x if isinstance(x, Ref) else next(arrays) for x in leaves])
+        )
+
+    bound.__signature__ = None  # type: ignore[attr-defined]
     return bound
 
 
 def inner_refs(leaves, given) -> tuple[list, list[Ref]]:
     """Arguments with a ref of its own for each that is a ref outside, and these refs."""
-    pairs = [(Ref(AbstractRef(g.aval, kind=_forked(x)), g), True) if isinstance(x, Ref) else (g, False)
-             for x, g in zip(leaves, given)]
+    pairs = [
+        (Ref(AbstractRef(g.aval, kind=_forked(x)), g), True) if isinstance(x, Ref) else (g, False)
+        for x, g in zip(leaves, given)
+    ]
     return [x for x, _ in pairs], [x for x, is_new in pairs if is_new]
 
 
@@ -63,18 +73,21 @@ def scan_rows_of_refs(scan: Callable, f: Callable, init, rows, tree, **options):
         carry, y = f(carry, tree.unflatten(full))
         return carry, (y, [r.read() for r in inner])
 
-    carry, (ys, last) = scan(body, init, [x.read() if isinstance(x, Ref) else x for x in rows], **options)
+    carry, (ys, last) = scan(
+        body, init, [x.read() if isinstance(x, Ref) else x for x in rows], **options
+    )
     give_back(refs, last)
     return carry, ys
 
 
-# -- jit --------------------------------------------------------------------------------------------------------------
+# -- jit -------------------------------------------------------------------------------------------
+
 
 class TracedWithRefs(Traced):
     """One signature of a jitted function that uses mutable arrays: their values go in, the written ones come out.
 
-    `refs` tells of each whether it is an argument, by the number of the leaf, or which ref the function captured; and
-    whether it is written.
+    `refs` tells of each whether it is an argument, by the number of the leaf, or which ref the
+    function captured; and whether it is written.
     """
 
     __slots__ = ("refs",)
@@ -99,20 +112,32 @@ class TracedWithRefs(Traced):
     def _check_distinct(self, refs) -> None:
         if len(refs) < 2 or len({id(r) for r in refs}) == len(refs):
             return
-        first, second = next((i, j) for j in range(len(refs)) for i in range(j) if refs[i] is refs[j])
-        places = sorted([self.refs[i][0] for i in (first, second)], key=lambda s: s if isinstance(s, int) else 1 << 30)
-        names = [f"argument {self.debug.arg_names[s]}" if isinstance(s, int) else "captured by it" for s in places]
-        raise ValueError(f"only one reference to a mutable array may be passed to a function, but {self.name} got "
-                         f"{refs[first]._name()} twice: {names[0]}, and {names[1]}. Writes to one would not be seen "
-                         "through the other. Pass it once.")
+        first, second = next(
+            (i, j) for j in range(len(refs)) for i in range(j) if refs[i] is refs[j]
+        )
+        places = sorted(
+            [self.refs[i][0] for i in (first, second)],
+            key=lambda s: s if isinstance(s, int) else 1 << 30,
+        )
+        names = [
+            f"argument {self.debug.arg_names[s]}" if isinstance(s, int) else "captured by it"
+            for s in places
+        ]
+        raise ValueError(
+            f"only one reference to a mutable array may be passed to a function, but {self.name} got "
+            f"{refs[first]._name()} twice: {names[0]}, and {names[1]}. Writes to one would not be seen "
+            "through the other. Pass it once."
+        )
 
 
 def check_no_refs(leaves, name: str) -> None:
     """Raise for refs among the arguments of a function that may run in pieces."""
     ref = next((x for x in leaves if isinstance(x, Ref)), None)
     if ref is not None:
-        raise NotImplementedError(f"{ref._name()} is an argument of {name}, jitted with specialize=True, which may "
-                                  "run in pieces: take the value as an argument and return the new one.")
+        raise NotImplementedError(
+            f"{ref._name()} is an argument of {name}, jitted with specialize=True, which may "
+            "run in pieces: take the value as an argument and return the new one."
+        )
 
 
 def stand_ins(leaves) -> dict[int, Ref]:

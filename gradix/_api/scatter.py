@@ -1,4 +1,5 @@
 """`scatter_apply`: windows of an array replaced by a function of themselves."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -13,14 +14,24 @@ from gradix._ops.operands import arrays
 from gradix._transforms.staging import stage
 
 
-def scatter_apply(operand, scatter_indices, func: Callable, dimension_numbers, *, update_shape=(),
-                  indices_are_sorted: bool = False, unique_indices: bool = False, mode=None) -> Array:
+def scatter_apply(
+    operand,
+    scatter_indices,
+    func: Callable,
+    dimension_numbers,
+    *,
+    update_shape=(),
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode=None,
+) -> Array:
     """`operand` with `func` applied to the elements of windows; once per window where several meet.
 
     Args:
         operand: an array.
         scatter_indices: integers, index vectors along the last axis.
-        func: a function of one scalar array that returns one of the same dtype; it may not use traced values.
+        func: a function of one scalar array that returns one of the same dtype; it may not use
+            traced values.
         dimension_numbers: a `ScatterDimensionNumbers`: which axes belong together.
         update_shape: the shape that updates would have, which gives the windows' sizes.
         indices_are_sorted: a promise that the index vectors are sorted.
@@ -37,17 +48,32 @@ def scatter_apply(operand, scatter_indices, func: Callable, dimension_numbers, *
     dtype = operand.aval.dtype
     program = _combiner(func, make_aval((), dtype))
     updates = zeros(make_aval(tuple(update_shape), dtype))
-    return bind_scatter(scatter_p, operand, indices, updates, dimension_numbers, sorted_=indices_are_sorted,
-                        unique=unique_indices, mode=mode, jaxpr=program)
+    return bind_scatter(
+        scatter_p,
+        operand,
+        indices,
+        updates,
+        dimension_numbers,
+        sorted_=indices_are_sorted,
+        unique=unique_indices,
+        mode=mode,
+        jaxpr=program,
+    )
 
 
 def _combiner(func, scalar):
     """The program `(old, update) -> func(old)`; a closed one where the function uses arrays of its own."""
-    jaxpr, consts = stage(lambda old, update: list(arrays("scatter_apply", func(old))), [scalar, scalar])
+    jaxpr, consts = stage(
+        lambda old, update: list(arrays("scatter_apply", func(old))), [scalar, scalar]
+    )
     if any(isinstance(c, Tracer) for c in consts):
-        raise TypeError("scatter_apply: func uses a traced value from outside. Pass functions of the element alone, or "
-                        "compute with x[indices] and write the result with x.at[indices].set(...).")
+        raise TypeError(
+            "scatter_apply: func uses a traced value from outside. Pass functions of the element alone, or "
+            "compute with x[indices] and write the result with x.at[indices].set(...)."
+        )
     out = jaxpr.outvars[0].aval
     if out.shape or out.dtype != scalar.dtype:
-        raise TypeError(f"scatter_apply: func must return a scalar of the operand's dtype {scalar.dtype}, got {out}.")
+        raise TypeError(
+            f"scatter_apply: func must return a scalar of the operand's dtype {scalar.dtype}, got {out}."
+        )
     return ClosedJaxpr(jaxpr, consts) if consts else jaxpr

@@ -1,4 +1,5 @@
 """`ShapeDtypeStruct`: the type of an array, as users write and read it."""
+
 from __future__ import annotations
 
 from math import prod
@@ -23,8 +24,16 @@ class ShapeDtypeStruct:
 
     __slots__ = ("shape", "dtype", "sharding", "weak_type", "manual_axis_type", "is_ref")
 
-    def __init__(self, shape, dtype, *, sharding=None, weak_type: bool = False, manual_axis_type=None,
-                 is_ref: bool = False):
+    def __init__(
+        self,
+        shape,
+        dtype,
+        *,
+        sharding=None,
+        weak_type: bool = False,
+        manual_axis_type=None,
+        is_ref: bool = False,
+    ):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
         self.shape = tuple(shape)
@@ -40,26 +49,43 @@ class ShapeDtypeStruct:
     @classmethod
     def like(cls, x) -> ShapeDtypeStruct:
         """The type of `x`, an array or anything with a shape and a dtype."""
-        return cls(x.shape, x.dtype, sharding=getattr(x, "sharding", None), weak_type=getattr(x, "weak_type", False))
+        return cls(
+            x.shape,
+            x.dtype,
+            sharding=getattr(x, "sharding", None),
+            weak_type=getattr(x, "weak_type", False),
+        )
 
     def update(self, **changes) -> ShapeDtypeStruct:
         """A copy with some fields changed."""
         fields = {k: getattr(self, k) for k in self.__slots__}
         unknown = changes.keys() - fields.keys()
         if unknown:
-            raise ValueError(f"ShapeDtypeStruct has no fields {sorted(unknown)}; it has {', '.join(fields)}.")
+            raise ValueError(
+                f"ShapeDtypeStruct has no fields {sorted(unknown)}; it has {', '.join(fields)}."
+            )
         fields.update(changes)
         return ShapeDtypeStruct(fields.pop("shape"), fields.pop("dtype"), **fields)
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("len() of unsized object: a ShapeDtypeStruct of shape () has no first axis.")
+            raise TypeError(
+                "len() of unsized object: a ShapeDtypeStruct of shape () has no first axis."
+            )
         return self.shape[0]
 
     def __repr__(self) -> str:
-        rest = "".join([f", {k}={v}" for k, v, given in (
-            ("sharding", self.sharding, self.sharding is not None), ("weak_type", True, self.weak_type),
-            ("is_ref", True, self.is_ref)) if given])
+        rest = "".join(
+            [
+                f", {k}={v}"
+                for k, v, given in (
+                    ("sharding", self.sharding, self.sharding is not None),
+                    ("weak_type", True, self.weak_type),
+                    ("is_ref", True, self.is_ref),
+                )
+                if given
+            ]
+        )
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtype_name(self.dtype)}{rest})"
 
     def _key(self) -> tuple:
@@ -78,8 +104,11 @@ def aval_of(x) -> Any:
         return x.aval
     if isinstance(x, (np.ndarray, np.generic)) or not (hasattr(x, "shape") and hasattr(x, "dtype")):
         return as_array(x).aval
-    return make_aval(tuple(x.shape), canonicalize_dtype(x.dtype, allow_extended_dtype=True),
-                     bool(getattr(x, "weak_type", False)))
+    return make_aval(
+        tuple(x.shape),
+        canonicalize_dtype(x.dtype, allow_extended_dtype=True),
+        bool(getattr(x, "weak_type", False)),
+    )
 
 
 def struct_of(aval) -> ShapeDtypeStruct:

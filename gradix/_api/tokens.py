@@ -1,4 +1,5 @@
 """Tokens: values that only say that something has happened, and messages sent along with them."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -15,7 +16,8 @@ from gradix._core.operators import Array
 class Token:
     """What an operation gives and another takes to come after it; `message` is what a `psend` has sent.
 
-    A pytree of the message, so that it passes through transformations, loops and compiled functions.
+    A pytree of the message, so that it passes through transformations, loops and compiled
+    functions.
     """
 
     __slots__ = ("message",)
@@ -27,7 +29,9 @@ class Token:
         return "Token()" if self.message is None else f"Token({self.message!r})"
 
 
-register_pytree_node(Token, lambda token: ((token.message,), None), lambda _, children: Token(*children))
+register_pytree_node(
+    Token, lambda token: ((token.message,), None), lambda _, children: Token(*children)
+)
 
 
 def create_token(_=None) -> Token:
@@ -54,8 +58,10 @@ def after_all(*operands) -> Token:
     """
     for x in operands:
         if not isinstance(x, Token):
-            raise TypeError(f"Arguments to after_all must be tokens, got {x!r} of type {type(x).__name__}. Tokens "
-                            "come from after_all() and psend; to order arrays use lax.optimization_barrier.")
+            raise TypeError(
+                f"Arguments to after_all must be tokens, got {x!r} of type {type(x).__name__}. Tokens "
+                "come from after_all() and psend; to order arrays use lax.optimization_barrier."
+            )
     messages = [x.message for x in operands if x.message is not None]
     return Token(messages or None)
 
@@ -90,8 +96,8 @@ def precv(token, out_shape, axis_name, perm) -> Array:
 
     Raises:
         TypeError: `token` is no token, or what was sent has other shapes or dtypes.
-        NotImplementedError: the token is of no `psend` along the axis with this `perm`: a message is received in the
-            program that sends it.
+        NotImplementedError: the token is of no `psend` along the axis with this `perm`: a message
+            is received in the program that sends it.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -102,16 +108,20 @@ def precv(token, out_shape, axis_name, perm) -> Array:
         Array([2., 0., 1.], dtype=float32)
     """
     if not isinstance(token, Token):
-        raise TypeError(f"precv takes a token as its first argument, got {token!r} of type {type(token).__name__}. "
-                        "psend returns one.")
+        raise TypeError(
+            f"precv takes a token as its first argument, got {token!r} of type {type(token).__name__}. "
+            "psend returns one."
+        )
     route = _route(axis_name, perm)
     for sent in _messages(token.message):
         if sent.route == route:
             _check_received(sent.values, out_shape)
             return sent.values
-    raise NotImplementedError(f"precv along axis {axis_name!r} with perm {list(route[1])} needs the token of a psend "
-                              "with the same axis and perm: a message cannot come from another program. Pass that "
-                              "token, or use lax.ppermute, which sends and receives.")
+    raise NotImplementedError(
+        f"precv along axis {axis_name!r} with perm {list(route[1])} needs the token of a psend "
+        "with the same axis and perm: a message cannot come from another program. Pass that "
+        "token, or use lax.ppermute, which sends and receives."
+    )
 
 
 class _Sent:
@@ -121,8 +131,11 @@ class _Sent:
         self.values, self.route = values, route
 
 
-register_pytree_node(_Sent, lambda sent: ((sent.values,), sent.route),
-                     lambda route, children: _Sent(children[0], route))
+register_pytree_node(
+    _Sent,
+    lambda sent: ((sent.values,), sent.route),
+    lambda route, children: _Sent(children[0], route),
+)
 
 
 def _route(axis_name, perm) -> tuple:

@@ -1,4 +1,5 @@
 """Tracing the functions given to control flow, and saying how their results fail to fit."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -7,7 +8,12 @@ from typing import Any
 from gradix._api.arguments import argument_names, leaf_names, name_of, place_of, signature
 from gradix._api.flat_functions import arrays
 from gradix._base import config as _config
-from gradix._base.tree import equality_errors, keystr, tree_flatten as flatten, tree_flatten_with_path
+from gradix._base.tree import (
+    equality_errors,
+    keystr,
+    tree_flatten as flatten,
+    tree_flatten_with_path,
+)
 from gradix._control.program_interning import interned
 from gradix._core.array import ArrayImpl
 from gradix._core.jaxpr import ClosedJaxpr, DebugInfo
@@ -29,21 +35,21 @@ class FunctionDebug(DebugInfo):
         self._function, self._trees = function, trees
 
     @property
-    def name(self) -> str:                     # type: ignore[override]
+    def name(self) -> str:  # type: ignore[override]
         return name_of(self._function)
 
     @property
-    def place(self) -> str:                    # type: ignore[override]
+    def place(self) -> str:  # type: ignore[override]
         return place_of(self._function)
 
     @property
-    def arg_names(self) -> tuple:              # type: ignore[override]
+    def arg_names(self) -> tuple:  # type: ignore[override]
         out: list[str] = []
         for name, tree in zip(argument_names(self._function, len(self._trees)), self._trees):
             out += leaf_names(name, tree.unflatten(range(tree.num_leaves)))
         return tuple(out)
 
-    result_paths = ()                          # type: ignore[assignment]
+    result_paths = ()  # type: ignore[assignment]
 
 
 _ROLES = {"scan": ("carry", "x"), "while_loop": ("carry",), "fori_loop": ("i", "val")}
@@ -62,9 +68,11 @@ def called(what: str, function: Callable, *args):
         except TypeError as e:
             roles = _ROLES.get(what, tuple(f"operand {i}" for i in range(len(args))))
             given = f"({', '.join(roles)})" if args else "no arguments"
-            raise TypeError(f"{what} calls {described(function)} with {given}, but its arguments are {sig}: {e}. Give "
-                            f"it {len(args)} positional argument{'s' * (len(args) != 1)}; what else it needs it can "
-                            "close over.") from None
+            raise TypeError(
+                f"{what} calls {described(function)} with {given}, but its arguments are {sig}: {e}. Give "
+                f"it {len(args)} positional argument{'s' * (len(args) != 1)}; what else it needs it can "
+                "close over."
+            ) from None
         raise
 
 
@@ -81,7 +89,7 @@ class Flattened:
         args, at = [], 0
         for tree in self.trees:
             n = tree.num_leaves
-            args.append(tree.unflatten(leaves[at:at + n]))
+            args.append(tree.unflatten(leaves[at : at + n]))
             at += n
         out = called(self.what, self.function, *args)
         if self.finish is not None:
@@ -117,7 +125,9 @@ def promoted(values, avals, outs) -> list | None:
             out[i], changed = vary(x, o.vma - a.vma), True
         if a.weak_type and a.dtype != o.dtype and a.shape == o.shape:
             try:
-                dtype, _ = promote_pair(a.dtype, True, o.dtype, o.weak_type, _options.jax_enable_x64)
+                dtype, _ = promote_pair(
+                    a.dtype, True, o.dtype, o.weak_type, _options.jax_enable_x64
+                )
             except (ValueError, TypeError):
                 continue
             if dtype != a.dtype:
@@ -138,7 +148,8 @@ def described(function) -> str:
     return f"{name_of(function)} at {place}" if place else name_of(function)
 
 
-# -- carries ------------------------------------------------------------------------------------------------------
+# -- carries ---------------------------------------------------------------------------------------
+
 
 def check_carry(what: str, name: str, in_tree, in_avals, out_tree, out_avals) -> None:
     """Raise TypeError, naming every component, where a loop's body does not return the carry it takes.
@@ -156,18 +167,28 @@ def check_carry(what: str, name: str, in_tree, in_avals, out_tree, out_avals) ->
 
 def _carry_trees(what, name, in_tree, in_avals, out_tree, out_avals) -> str:
     lines = []
-    for path, one, two, why in equality_errors(in_tree.unflatten(in_avals), out_tree.unflatten(out_avals)):
-        lines.append(f"the input carry {_component(name, path)} is {_node(one)} but the corresponding component of the "
-                     f"carry output is {_node(two)}, so {_WHY[why]}")
-    return (f"{what} body function carry input and carry output must have the same pytree structure, but they "
-            f"differ:\n\n"
-            f"{_listed(lines)}\n\nRevise the function so that the carry output has the same pytree structure as "
-            f"the carry "
-            f"input: it takes {in_tree} and returns {out_tree}.")
+    for path, one, two, why in equality_errors(
+        in_tree.unflatten(in_avals), out_tree.unflatten(out_avals)
+    ):
+        lines.append(
+            f"the input carry {_component(name, path)} is {_node(one)} but the corresponding component of the "
+            f"carry output is {_node(two)}, so {_WHY[why]}"
+        )
+    return (
+        f"{what} body function carry input and carry output must have the same pytree structure, but they "
+        f"differ:\n\n"
+        f"{_listed(lines)}\n\nRevise the function so that the carry output has the same pytree structure as "
+        f"the carry "
+        f"input: it takes {in_tree} and returns {out_tree}."
+    )
 
 
-_WHY = {"type": "their Python types differ", "keys": "their keys differ", "length": "the lengths do not match",
-        "data": "their metadata differs"}
+_WHY = {
+    "type": "their Python types differ",
+    "keys": "their keys differ",
+    "length": "the lengths do not match",
+    "data": "their metadata differs",
+}
 
 
 def _node(description: str) -> str:
@@ -184,13 +205,17 @@ def _carry_types(what, name, tree, in_avals, out_avals, wrong) -> str:
     paths, lines, advice = _paths(tree), [], []
     for i in wrong:
         a, b, place = in_avals[i], out_avals[i], _component(name, paths[i])
-        lines.append(f"the input carry {place} has type {a.str_short()} but the corresponding output carry "
-                     f"component has "
-                     f"type {b.str_short()}, so {differs(a, b)}")
+        lines.append(
+            f"the input carry {place} has type {a.str_short()} but the corresponding output carry "
+            f"component has "
+            f"type {b.str_short()}, so {differs(a, b)}"
+        )
         advice.append(_advice(a, b, f"{name}{keystr(paths[i])}"))
-    return (f"{what} body function carry input and carry output must have equal types, but they differ:\n\n"
-            f"{_listed(lines)}\n\nRevise the function so that all output types match the corresponding input types: "
-            f"{'; '.join(advice)}.")
+    return (
+        f"{what} body function carry input and carry output must have equal types, but they differ:\n\n"
+        f"{_listed(lines)}\n\nRevise the function so that all output types match the corresponding input types: "
+        f"{'; '.join(advice)}."
+    )
 
 
 def _differ(a, b) -> bool:
@@ -199,7 +224,9 @@ def _differ(a, b) -> bool:
 
 def _advice(a, b, place: str) -> str:
     if a.vma != b.vma and a.shape == b.shape and a.dtype == b.dtype:
-        which, more = ("the output", a.vma - b.vma) if a.vma - b.vma else ("the initial", b.vma - a.vma)
+        which, more = (
+            ("the output", a.vma - b.vma) if a.vma - b.vma else ("the initial", b.vma - a.vma)
+        )
         return f"apply jax.lax.pcast(..., {tuple(sorted(map(str, more)))}, to='varying') to {which} value of {place}"
     if a.shape != b.shape:
         return f"keep {place} of shape {a.shape} (for example with an array of fixed size and `.at[i].set`)"
@@ -224,7 +251,8 @@ def _listed(lines) -> str:
     return ";\n".join(f"  * {line}" for line in lines) + "."
 
 
-# -- branches -----------------------------------------------------------------------------------------------------
+# -- branches --------------------------------------------------------------------------------------
+
 
 def check_branches(what: str, names, functions, trees, avals) -> None:
     """Raise TypeError, naming every result, where branches return different trees or types."""
@@ -232,25 +260,40 @@ def check_branches(what: str, names, functions, trees, avals) -> None:
         pair = f"{names[0]} is {described(functions[0])}\n{names[k]} is {described(functions[k])}"
         revise = f"Revise {names[0]} and/or {names[k]} so that"
         if trees[k] != trees[0]:
-            differences = equality_errors(trees[0].unflatten(avals[0]), trees[k].unflatten(avals[k]))
-            lines = [f"{names[0]} output{_at(path)} is {_node(one)} but {names[k]} output{_at(path)} is {_node(two)}, "
-                     f"so {_WHY[why]}"
-                     for path, one, two, why in differences]
-            raise TypeError(f"{what} branch outputs must have the same pytree structure, but they differ:\n\n{pair}\n\n"
-                            f"{_plain(lines)}\n\n{revise} they have the same pytree structure.")
+            differences = equality_errors(
+                trees[0].unflatten(avals[0]), trees[k].unflatten(avals[k])
+            )
+            lines = [
+                f"{names[0]} output{_at(path)} is {_node(one)} but {names[k]} output{_at(path)} is {_node(two)}, "
+                f"so {_WHY[why]}"
+                for path, one, two, why in differences
+            ]
+            raise TypeError(
+                f"{what} branch outputs must have the same pytree structure, but they differ:\n\n{pair}\n\n"
+                f"{_plain(lines)}\n\n{revise} they have the same pytree structure."
+            )
         wrong = [i for i, (a, b) in enumerate(zip(avals[0], avals[k])) if _differ(a, b)]
         if wrong:
             paths = _paths(trees[0])
-            lines = [f"the output of {names[0]}{_at(paths[i])} has type {avals[0][i].str_short()} but the "
-                     f"corresponding "
-                     f"output of {names[k]} has type {avals[k][i].str_short()}, so {differs(avals[0][i], avals[k][i])}"
-                     for i in wrong]
+            lines = [
+                f"the output of {names[0]}{_at(paths[i])} has type {avals[0][i].str_short()} but the "
+                f"corresponding "
+                f"output of {names[k]} has type {avals[k][i].str_short()}, so {differs(avals[0][i], avals[k][i])}"
+                for i in wrong
+            ]
             varying = any(a.vma != b.vma for a, b in zip(avals[0], avals[k]))
-            hint = " A value becomes varying by jax.lax.pcast(value, axes, to='varying')." if varying else (
-                " Python numbers take a dtype with jnp.asarray(value, dtype), arrays with .astype(dtype).")
-            raise TypeError(f"{what} branches must have equal output types but they "
-                            f"differ.\n\n{pair}\n\n{_listed(lines)}\n\n"
-                            f"{revise} all output types match.{hint}")
+            hint = (
+                " A value becomes varying by jax.lax.pcast(value, axes, to='varying')."
+                if varying
+                else (
+                    " Python numbers take a dtype with jnp.asarray(value, dtype), arrays with .astype(dtype)."
+                )
+            )
+            raise TypeError(
+                f"{what} branches must have equal output types but they "
+                f"differ.\n\n{pair}\n\n{_listed(lines)}\n\n"
+                f"{revise} all output types match.{hint}"
+            )
 
 
 def _at(path) -> str:

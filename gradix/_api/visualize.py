@@ -1,4 +1,5 @@
 """Pictures, in text, of how arrays are divided over devices."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -27,12 +28,16 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) 
         >>> inspect_array_sharding(jnp.ones(2), callback=lambda s: print(s.is_fully_replicated))
         True
     """
+
     def inspect(x):
         if isinstance(x, Tracer):
-            raise NotImplementedError("inspect_array_sharding of a traced array: the compiler has not chosen its "
-                                      "sharding yet. Return the array, or look at "
-                                      "jit(f).lower(x).compile().output_shardings.")
-        callback(as_array(x).sharding)          # type: ignore[attr-defined]
+            raise NotImplementedError(
+                "inspect_array_sharding of a traced array: the compiler has not chosen its "
+                "sharding yet. Return the array, or look at "
+                "jit(f).lower(x).compile().output_shardings."
+            )
+        callback(as_array(x).sharding)  # type: ignore[attr-defined]
+
     tree_map(inspect, value)
 
 
@@ -49,8 +54,15 @@ def visualize_array_sharding(arr, **kwargs) -> None:
     inspect_array_sharding(arr, callback=lambda s: visualize_sharding(arr.shape, s, **kwargs))
 
 
-def visualize_sharding(shape, sharding: Sharding, *, use_color: bool = True, scale: float = 1.0, min_width: int = 9,
-                       max_width: int = 80) -> None:
+def visualize_sharding(
+    shape,
+    sharding: Sharding,
+    *,
+    use_color: bool = True,
+    scale: float = 1.0,
+    min_width: int = 9,
+    max_width: int = 80,
+) -> None:
     """Print how arrays of a shape are divided: a box for each part, with the numbers of the devices that hold it.
 
     Args:
@@ -76,10 +88,14 @@ def visualize_sharding(shape, sharding: Sharding, *, use_color: bool = True, sca
     print(drawn(tuple(shape), sharding, scale, min_width, max_width))
 
 
-def drawn(shape: tuple, sharding: Sharding, scale: float = 1.0, min_width: int = 9, max_width: int = 80) -> str:
+def drawn(
+    shape: tuple, sharding: Sharding, scale: float = 1.0, min_width: int = 9, max_width: int = 80
+) -> str:
     """The picture as text."""
     if len(shape) not in (1, 2):
-        raise ValueError(f"`visualize_sharding` only works for shapes with 1 and 2 dimensions, got {shape}.")
+        raise ValueError(
+            f"`visualize_sharding` only works for shapes with 1 and 2 dimensions, got {shape}."
+        )
     holders: dict[tuple, list[int]] = {}
     kind = ""
     for device, index in sharding.devices_indices_map(shape).items():
@@ -91,10 +107,15 @@ def drawn(shape: tuple, sharding: Sharding, scale: float = 1.0, min_width: int =
     rows, columns = sorted({r for r, _ in holders}), sorted({c for _, c in holders})
     names = {k: f"{kind} {','.join(map(str, sorted(v)))}" for k, v in holders.items()}
     widest = max(map(len, names.values())) + 4
-    width = max(widest, min(max(int(_WIDTH * scale) // len(columns), min_width),
-                            max(widest, (max_width - 1) // len(columns) - 1)))
+    width = max(
+        widest,
+        min(
+            max(int(_WIDTH * scale) // len(columns), min_width),
+            max(widest, (max_width - 1) // len(columns) - 1),
+        ),
+    )
     height = 1 if len(shape) == 1 else max(1, min(3, int(_HEIGHT * scale) // len(rows)))
-    line = lambda left, mid, right: left + mid.join(["─" * width] * len(columns)) + right          # noqa: E731
+    line = lambda left, mid, right: left + mid.join(["─" * width] * len(columns)) + right  # noqa: E731
     out = [line("┌", "┬", "┐")]
     for i, r in enumerate(rows):
         blank = "│" + "│".join([" " * width] * len(columns)) + "│"

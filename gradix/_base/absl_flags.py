@@ -1,4 +1,5 @@
 """The options as flags of absl, for programs that define their command line with it."""
+
 from __future__ import annotations
 
 import sys
@@ -13,7 +14,12 @@ flags: Any = lazy_module("absl.flags")
 
 def define(options: dict[str, Any]) -> list[str]:
     """A flag for each option that is a boolean, a number or a text, where there is none yet; their names."""
-    makers = {bool: flags.DEFINE_bool, int: flags.DEFINE_integer, float: flags.DEFINE_float, str: flags.DEFINE_string}
+    makers = {
+        bool: flags.DEFINE_bool,
+        int: flags.DEFINE_integer,
+        float: flags.DEFINE_float,
+        str: flags.DEFINE_string,
+    }
     made = []
     for name, value in options.items():
         maker = flags.DEFINE_string if value is None else makers.get(type(value))

@@ -1,4 +1,5 @@
 """Advice that JAX would not give: warnings in our own name, lines of the log where gradix stands in for JAX."""
+
 from __future__ import annotations
 
 import atexit
@@ -8,8 +9,8 @@ import warnings
 from gradix._base import events
 from gradix._base.source import SourcePlace
 
-FULL = 3                        # how many functions get the full text; the others get a line each
-_NAMED = 8                      # how many the summary at exit names
+FULL = 3  # how many functions get the full text; the others get a line each
+_NAMED = 8  # how many the summary at exit names
 _told: list[str] = []
 _to_log: list[bool] = []
 
@@ -27,7 +28,9 @@ def tell(text: str, category: type[Warning], at: SourcePlace) -> None:
         warnings.warn_explicit(text, category, at.file, at.line)
 
 
-def tell_of_function(name: str, text: str, brief: str, category: type[Warning], at: SourcePlace) -> None:
+def tell_of_function(
+    name: str, text: str, brief: str, category: type[Warning], at: SourcePlace
+) -> None:
     """As `tell`, of one of many functions: after the first few `brief` alone, and their number at exit."""
     _told.append(name)
     if len(_told) == FULL + 1 and not _to_log:
@@ -45,8 +48,13 @@ def _summarize(category: type[Warning]) -> None:
     if not _told or _to_log:
         return
     names = list(dict.fromkeys(_told))
-    listed = ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+    listed = ", ".join(names[:_NAMED]) + (
+        f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    )
     warnings.warn_explicit(
         f"{len(_told)} functions were traced again and again, each trace compiled anew: {listed}. f.stats().reasons "
         "tells why.",
-        category, sys.argv[0] or "gradix", 0)
+        category,
+        sys.argv[0] or "gradix",
+        0,
+    )

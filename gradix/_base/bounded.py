@@ -1,4 +1,5 @@
 """What can be made again, kept by key, a limited number of it."""
+
 from __future__ import annotations
 
 from typing import TypeVar
@@ -12,8 +13,8 @@ class BoundedCache(dict[K, V]):
 
     Args:
         limit: the number of entries.
-        drop: how many of the oldest go when it is full, half of them by default; 0 keeps those that are there, and adds
-            no more, for values whose identity matters.
+        drop: how many of the oldest go when it is full, half of them by default; 0 keeps those that
+            are there, and adds no more, for values whose identity matters.
 
     Example:
         >>> squares = BoundedCache(2, drop=1)
@@ -34,7 +35,7 @@ class BoundedCache(dict[K, V]):
         if len(self) >= self.limit and key not in self:
             if not self.drop:
                 return value
-            for old in list(self)[:self.drop]:
-                self.pop(old, None)             # another thread may have dropped it
+            for old in list(self)[: self.drop]:
+                self.pop(old, None)  # another thread may have dropped it
         self[key] = value
         return value

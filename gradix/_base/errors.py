@@ -144,9 +144,12 @@ def check_leaks() -> None:
     """Raise for traced values that outlive functions traced under the option jax_check_tracer_leaks."""
     left = leaks.survivors()
     if left:
-        raise UnexpectedTracerError(left[0], "after the function had returned it was still there, as were "
-                                             f"{len(left) - 1} others"
-                                             if len(left) > 1 else "it was still there after the function had returned")
+        raise UnexpectedTracerError(
+            left[0],
+            f"after the function had returned it was still there, as were {len(left) - 1} others"
+            if len(left) > 1
+            else "it was still there after the function had returned",
+        )
 
 
 def _leak_message(tracer, use: str) -> str:

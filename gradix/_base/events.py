@@ -1,4 +1,5 @@
 """Events of the compiler, for listeners: traces, compilations, programs loaded from disk."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -8,7 +9,7 @@ from collections.abc import Callable
 from gradix._base import config, source
 from gradix._base.lazy import lazy_module
 
-logging = lazy_module("logging")       # slow to import, and needed only where something is logged
+logging = lazy_module("logging")  # slow to import, and needed only where something is logged
 listeners: list[Callable[[Event], None]] = []
 _options = config.state
 
@@ -21,7 +22,8 @@ class Event:
         kind: "trace", "compile" (by XLA) or "load" (a compiled program, from disk).
         function: the name of the function.
         seconds: how long it took.
-        why: of a trace, what differs from the traces before; of a compilation, why no compiled program was at hand.
+        why: of a trace, what differs from the traces before; of a compilation, why no compiled
+            program was at hand.
         place: the user's file and line.
     """
 
@@ -33,7 +35,9 @@ class Event:
 
     def __str__(self) -> str:
         reason = f": {self.why}" if self.why else ""
-        return f"{self.kind:<7} {self.function} ({1e3 * self.seconds:.1f} ms) at {self.place}{reason}"
+        return (
+            f"{self.kind:<7} {self.function} ({1e3 * self.seconds:.1f} ms) at {self.place}{reason}"
+        )
 
 
 def is_wanted() -> bool:

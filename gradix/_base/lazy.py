@@ -20,7 +20,8 @@ class LazyModule:
         self._lazy_name = name
 
     def __getattr__(self, attribute: str):
-        if attribute == "__wrapped__":          # asked of everything by tools that look for documentation
+        # asked of everything by tools that look for documentation
+        if attribute == "__wrapped__":
             raise AttributeError(attribute)
         module = _import(self._lazy_name)
         value = getattr(module, attribute)
@@ -47,7 +48,8 @@ def _import(name: str):
         top = error.name.partition(".")[0]
         missing = f"Module {name!r} is needed for this and is not installed"
         raise ModuleNotFoundError(
-            f"{missing} ({error}). Install it: pip install {_DISTRIBUTIONS.get(top, top)}", name=error.name
+            f"{missing} ({error}). Install it: pip install {_DISTRIBUTIONS.get(top, top)}",
+            name=error.name,
         ) from None
 
 
@@ -81,7 +83,7 @@ class _Place:
 
     def value(self, face: str) -> Any:
         module = importlib.import_module(self.module)
-        if self.module == face:                                 # a module within the package itself
+        if self.module == face:  # a module within the package itself
             return importlib.import_module(f"{face}.{self.name}")
         return getattr(module, self.name)
 
@@ -101,9 +103,9 @@ class _Source:
 class on_demand:  # noqa: N801  (read as a statement)
     """`with on_demand(globals()):` loads what its imports name when a user of the module first asks for it.
 
-    The imports stand in the module as ever, for readers and type checkers; all are of the form `from module import
-    name`. The module gets a `__getattr__` that loads, a `__dir__` of its public names, and `__all__` for those who
-    import `*`.
+    The imports stand in the module as ever, for readers and type checkers; all are of the form
+    `from module import name`. The module gets a `__getattr__` that loads, a `__dir__` of its public
+    names, and `__all__` for those who import `*`.
 
     Args:
         face: the module's namespace.
@@ -125,11 +127,15 @@ class on_demand:  # noqa: N801  (read as a statement)
         self._import = builtins.__import__
 
         def place(name, globals=None, locals=None, fromlist=(), level=0):
-            if globals is not self._face:                       # another thread's, or of a module that is loaded now
+            # another thread's, or of a module that is loaded now
+            if globals is not self._face:
                 return self._import(name, globals, locals, fromlist, level)
             if not fromlist or level:
-                raise SyntaxError(f"write 'from {name} import ...' with the full name of the module under on_demand")
+                raise SyntaxError(
+                    f"write 'from {name} import ...' with the full name of the module under on_demand"
+                )
             return _Source(name)
+
         builtins.__import__ = place
 
     def __exit__(self, *exc) -> None:
@@ -149,13 +155,17 @@ def _loader(face: dict[str, Any], places: dict[str, _Place]) -> Callable[[str], 
             raise AttributeError(f"module {face['__name__']!r} has no attribute {name!r}")
         value = face[name] = place.value(face["__name__"])
         return value
+
     return load
 
 
 def _names(face: dict[str, Any], places: dict[str, _Place]) -> list[str]:
     """The public names of a module and its names between underscores; of its modules, the ones imported by name."""
-    own = [name for name, value in face.items()
-           if (name.startswith("__") or not name.startswith("_") and not isinstance(value, ModuleType))]
+    own = [
+        name
+        for name, value in face.items()
+        if (name.startswith("__") or not name.startswith("_") and not isinstance(value, ModuleType))
+    ]
     return sorted({*own, *[name for name in places if not name.startswith("_")]} - {"on_demand"})
 
 

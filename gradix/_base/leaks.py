@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 _PACKAGE = __name__.partition(".")[0]
-_SCANS = 24                    # walks over the heap, each of which takes a while
-_DEEP = 6                      # containers within containers
+_SCANS = 24  # walks over the heap, each of which takes a while
+_DEEP = 6  # containers within containers
 
-pending: list[weakref.ref] = []          # finished traces to look at, where the option jax_check_tracer_leaks is set
+# finished traces to look at, where the option jax_check_tracer_leaks is set
+pending: list[weakref.ref] = []
 
 
 def holders(value: Any, limit: int = 3) -> list[str]:
@@ -24,7 +25,11 @@ def holders(value: Any, limit: int = 3) -> list[str]:
         held, path = queue.pop(0)
         scans += 1
         for holder in gc.get_referrers(held):
-            if id(holder) in seen or isinstance(holder, (types.FrameType, weakref.ref)) or holder is queue:
+            if (
+                id(holder) in seen
+                or isinstance(holder, (types.FrameType, weakref.ref))
+                or holder is queue
+            ):
                 continue
             seen.add(id(holder))
             for text, suffix in _steps(holder, held, path):
@@ -42,7 +47,9 @@ def _steps(holder, held, path: str) -> Iterator[tuple[str, str]]:
         if "__name__" in holder and "__builtins__" in holder:
             module = str(holder["__name__"])
             if module.partition(".")[0] != _PACKAGE:
-                yield from ((f"the global variable `{k}{path}` of module {module}", "") for k in keys[:1])
+                yield from (
+                    (f"the global variable `{k}{path}` of module {module}", "") for k in keys[:1]
+                )
             return
         owner = _owner(holder)
         if owner is not None:
@@ -62,18 +69,25 @@ def _steps(holder, held, path: str) -> Iterator[tuple[str, str]]:
     elif isinstance(holder, types.FunctionType):
         yield f"a default argument of the function {holder.__qualname__}", ""
     elif not isinstance(holder, (types.ModuleType, types.GeneratorType, types.BuiltinFunctionType)):
-        names = [n for n in _names(holder) if inspect.getattr_static(holder, n, None) is not None
-                 and getattr(holder, n, None) is held]
+        names = [
+            n
+            for n in _names(holder)
+            if inspect.getattr_static(holder, n, None) is not None
+            and getattr(holder, n, None) is held
+        ]
         yield from _attribute(holder, names[0] if names else "?", path)
 
 
 def _attribute(owner, name: str, path: str) -> Iterator[tuple[str, str]]:
     kind = owner if isinstance(owner, type) else type(owner)
     if name == "?" or kind.__module__.partition(".")[0] == _PACKAGE:
-        return                                          # an iterator, a bound method; or ours
+        return  # an iterator, a bound method; or ours
     named = _global_name(owner)
     if named:
-        yield f"`{named[0]}.{name}{path}`, where `{named[0]}` is a global variable of module {named[1]}", ""
+        yield (
+            f"`{named[0]}.{name}{path}`, where `{named[0]}` is a global variable of module {named[1]}",
+            "",
+        )
     else:
         what = "of the class" if isinstance(owner, type) else "of an object of class"
         yield f"the attribute `{name}{path}` {what} {kind.__module__}.{kind.__qualname__}", ""
@@ -99,7 +113,11 @@ def _as_tuple(x) -> tuple:
 
 
 def _is_closure(holder) -> bool:
-    return isinstance(holder, tuple) and bool(holder) and all(isinstance(v, types.CellType) for v in holder)
+    return (
+        isinstance(holder, tuple)
+        and bool(holder)
+        and all(isinstance(v, types.CellType) for v in holder)
+    )
 
 
 def _captured_by(cell) -> tuple[str, str] | None:
@@ -109,7 +127,10 @@ def _captured_by(cell) -> tuple[str, str] | None:
             continue
         for function in gc.get_referrers(closure):
             if isinstance(function, types.FunctionType) and function.__closure__ is closure:
-                if function.__module__ is not None and function.__module__.partition(".")[0] == _PACKAGE:
+                if (
+                    function.__module__ is not None
+                    and function.__module__.partition(".")[0] == _PACKAGE
+                ):
                     continue
                 at = next(i for i, c in enumerate(function.__closure__ or ()) if c is cell)
                 return function.__code__.co_freevars[at], function.__qualname__
@@ -127,11 +148,16 @@ def _global_name(o) -> tuple[str, str] | None:
 
 
 def _key(k) -> str:
-    text = repr(k) if isinstance(k, (str, int, float, bool, bytes, tuple)) else f"a key of type {type(k).__name__}"
+    text = (
+        repr(k)
+        if isinstance(k, (str, int, float, bool, bytes, tuple))
+        else f"a key of type {type(k).__name__}"
+    )
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-# -- the option jax_check_tracer_leaks --------------------------------------------------------------------------------
+# -- the option jax_check_tracer_leaks -------------------------------------------------------------
+
 
 def note(trace) -> None:
     """Remember a finished trace, to see later whether values of it are still there."""
@@ -148,5 +174,8 @@ def survivors() -> list:
         return []
     gc.collect()
     ids = {id(t) for t in traces}
-    return [o for o in gc.get_referrers(*traces)
-            if hasattr(type(o), "_trace") and id(getattr(o, "_trace", None)) in ids and holders(o, 1)]
+    return [
+        o
+        for o in gc.get_referrers(*traces)
+        if hasattr(type(o), "_trace") and id(getattr(o, "_trace", None)) in ids and holders(o, 1)
+    ]

@@ -1,4 +1,5 @@
 """What `dir` shows of a face: the names users call, not the modules and helpers it is made of."""
+
 from __future__ import annotations
 
 import sys
@@ -12,8 +13,16 @@ def listing(face: str, *modules: str) -> Callable[[], list[str]]:
     def names() -> list[str]:
         namespace = vars(sys.modules[face])
         public = namespace.get("__all__") or [
-            name for name, value in namespace.items()
-            if not name.startswith("_") and (name in modules or not isinstance(value, ModuleType))]
-        return sorted({*public, *modules, *(name for name in namespace if name.startswith("__") and name != "__dir__")})
+            name
+            for name, value in namespace.items()
+            if not name.startswith("_") and (name in modules or not isinstance(value, ModuleType))
+        ]
+        return sorted(
+            {
+                *public,
+                *modules,
+                *(name for name in namespace if name.startswith("__") and name != "__dir__"),
+            }
+        )
 
     return names

@@ -1,4 +1,5 @@
 """Names of what surrounds an operation in the user's program: scopes and transformations."""
+
 from __future__ import annotations
 
 import threading
@@ -74,12 +75,23 @@ class NameStack:
         """With the innermost derivative among the transformations transposed."""
         found = self._transposed
         if found is None:
-            at = max((i for i, s in enumerate(self.stack) if s == Transform("jvp")), default=len(self.stack))
-            found = self._transposed = NameStack((*self.stack[:at], Transform("transpose"), *self.stack[at:]))
+            at = max(
+                (i for i, s in enumerate(self.stack) if s == Transform("jvp")),
+                default=len(self.stack),
+            )
+            found = self._transposed = NameStack(
+                (*self.stack[:at], Transform("transpose"), *self.stack[at:])
+            )
         return found
 
     def __add__(self, other: NameStack) -> NameStack:
-        return NameStack((*self.stack, *other.stack)) if self.stack and other.stack else other if other.stack else self
+        return (
+            NameStack((*self.stack, *other.stack))
+            if self.stack and other.stack
+            else other
+            if other.stack
+            else self
+        )
 
     def __radd__(self, other):
         return self if other == "" else NotImplemented
@@ -111,11 +123,12 @@ EMPTY = NameStack()
 
 class _Names(threading.local):
     stack = EMPTY
-    base = EMPTY                # what programs that are recorded begin with: tags, but no names
+    base = EMPTY  # what programs that are recorded begin with: tags, but no names
 
 
 _names = _Names()
-used: list[bool] = []         # holds something from the first name of the process on: until then nobody looks for any
+# holds something from the first name of the process on: until then nobody looks for any
+used: list[bool] = []
 
 
 def current_names() -> NameStack:

@@ -1,4 +1,5 @@
 """Frames of this library that do not count against the user's recursion limit."""
+
 from __future__ import annotations
 
 import sys
@@ -6,15 +7,16 @@ import threading
 from contextlib import contextmanager, suppress
 
 _lock = threading.Lock()
-_TRACE = 24              # frames that tracing a function inside of another one takes, at most
-_MAX_DEPTH = 500         # of functions traced inside of each other: the C stack has its end
+_TRACE = 24  # frames that tracing a function inside of another one takes, at most
+_MAX_DEPTH = 500  # of functions traced inside of each other: the C stack has its end
 _tracing = threading.local()
 
 
 class Room:
     """While entered, the recursion limit is higher by a number of frames.
 
-    A call from Python to Python takes no memory of the C stack, so a higher limit endangers nothing.
+    A call from Python to Python takes no memory of the C stack, so a higher limit endangers
+    nothing.
 
     Example:
         >>> import sys
@@ -55,7 +57,8 @@ def room_to_trace(name: str):
         raise RecursionError(
             f"{name or 'A function'} is traced inside of {depth} other traces. A traced function that calls itself "
             "never reaches the case in which it stops if that is decided by a traced value: decide by shapes or "
-            "static arguments, or use lax.while_loop, lax.cond or lax.scan.")
+            "static arguments, or use lax.while_loop, lax.cond or lax.scan."
+        )
     _tracing.depth = depth + 1
     try:
         with Room(_TRACE):

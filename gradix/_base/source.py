@@ -1,4 +1,5 @@
 """Where in the user's program something happened: cheap to record, written out only when asked."""
+
 from __future__ import annotations
 
 import contextlib
@@ -14,14 +15,19 @@ MAIN = _PACKAGE + "__main__.py"
 # Their frames stand between a decorated user function and us, and explain nothing to the user.
 _PLUMBING = frozenset(os.path.abspath(str(module.__file__)) for module in (contextlib, functools))
 
-# Cached by file name, not by code object: a str keeps its hash, a code object computes it each time.
+# Cached by file name, not by code object: a str keeps its hash, a code object computes it each
+# time.
 _inside: dict[str, bool] = {}
 _excluded: list[str] = []
 
 
 def _is_inside(filename: str) -> bool:
     path = os.path.abspath(filename)
-    inside = (path.startswith(_PACKAGE) and path != MAIN) or path in _PLUMBING or any(map(path.startswith, _excluded))
+    inside = (
+        (path.startswith(_PACKAGE) and path != MAIN)
+        or path in _PLUMBING
+        or any(map(path.startswith, _excluded))
+    )
     _inside[filename] = inside
     return inside
 
@@ -48,7 +54,7 @@ class SourcePlace:
     """One instruction of the user's program; file, line and function are looked up when read."""
 
     __slots__ = ("code", "lasti")
-    name_stack = EMPTY        # the names around it, in `NamedPlace`
+    name_stack = EMPTY  # the names around it, in `NamedPlace`
 
     def __init__(self, code: CodeType, lasti: int):
         self.code = code
@@ -68,7 +74,9 @@ class SourcePlace:
         """The same place, with names around those it has."""
         return NamedPlace(self.code, self.lasti, names + self.name_stack) if names else self
 
-    def replace(self, *, name_stack: NameStack | None = None, traceback: SourcePlace | None = None) -> SourcePlace:
+    def replace(
+        self, *, name_stack: NameStack | None = None, traceback: SourcePlace | None = None
+    ) -> SourcePlace:
         """The place with other names, or another place with these names."""
         at, names = traceback or self, self.name_stack if name_stack is None else name_stack
         return NamedPlace(at.code, at.lasti, names) if names else SourcePlace(at.code, at.lasti)
@@ -94,7 +102,9 @@ class SourcePlace:
         return (None, None, None, None)
 
     def __eq__(self, other):
-        return isinstance(other, SourcePlace) and self.code is other.code and self.lasti == other.lasti
+        return (
+            isinstance(other, SourcePlace) and self.code is other.code and self.lasti == other.lasti
+        )
 
     def __hash__(self):
         return hash((id(self.code), self.lasti))

@@ -1,9 +1,10 @@
 """Tracebacks of uncaught exceptions show the user's frames, not ours: of a hundred lines, the ten to look at.
 
-Importing this module installs it in front of `sys.excepthook`, which costs nothing until a program dies of an
-exception. The exception itself keeps all its frames, for debuggers and handlers. The option `jax_traceback_filtering`
-turns it off.
+Importing this module installs it in front of `sys.excepthook`, which costs nothing until a program
+dies of an exception. The exception itself keeps all its frames, for debuggers and handlers. The
+option `jax_traceback_filtering` turns it off.
 """
+
 import sys
 from collections.abc import Iterator
 from types import TracebackType
@@ -21,7 +22,8 @@ def users_part(traceback: TracebackType | None) -> TracebackType | None:
     while traceback is not None:
         frames.append(traceback)
         traceback = traceback.tb_next
-    launched = any(t.tb_frame.f_code.co_filename == source.MAIN for t in frames)       # python -m gradix program.py
+    # python -m gradix program.py
+    launched = any(t.tb_frame.f_code.co_filename == source.MAIN for t in frames)
     shown = None
     for t in reversed(frames):
         name = t.tb_frame.f_code.co_filename
@@ -41,7 +43,8 @@ def _chain(error: BaseException | None, seen: set[int]) -> Iterator[BaseExceptio
 
 def _length(traceback: TracebackType | None) -> int:
     n = 0
-    while traceback is not None:                     # no recursion: a RecursionError has a thousand frames
+    # no recursion: a RecursionError has a thousand frames
+    while traceback is not None:
         n, traceback = n + 1, traceback.tb_next
     return n
 
@@ -58,7 +61,11 @@ def _show(kind: type[BaseException], error: BaseException, traceback: TracebackT
         shortened = any(_length(e.__traceback__) < _length(frames) for e, frames in whole)
         for e, frames in whole:
             e.__traceback__ = frames
-    if shortened and state.jax_traceback_filtering != "quiet_remove_frames" and sys.stderr is not None:
+    if (
+        shortened
+        and state.jax_traceback_filtering != "quiet_remove_frames"
+        and sys.stderr is not None
+    ):
         print(_NOTE, file=sys.stderr)
 
 

@@ -1,4 +1,5 @@
 """`jit_p`: a call of a program, compiled as one."""
+
 from __future__ import annotations
 
 from gradix._control.inner_programs import dependent
@@ -23,7 +24,8 @@ class Call(Primitive):
     is_call = True
     mesh = MeshTraits(mixes=True, types_inside=True)
     live: str | None = "call"
-    inlining = Inlining(in_high_orders=True)     # tangents that are equal outside are not, as operands of a program
+    # tangents that are equal outside are not, as operands of a program
+    inlining = Inlining(in_high_orders=True)
 
     def abstract(self, *avals, jaxpr, name, **_):
         return jaxpr.out_avals
@@ -41,7 +43,9 @@ class Call(Primitive):
     def jvp(self, primals, tangents, *, jaxpr, **params):
         nonzero = tuple([t is not None for t in tangents])
         both, out_nonzero = jvp_jaxpr(jaxpr, nonzero)
-        outs = bind(self, [*primals, *(t for t in tangents if t is not None)], {"jaxpr": both, **params})
+        outs = bind(
+            self, [*primals, *(t for t in tangents if t is not None)], {"jaxpr": both, **params}
+        )
         n = len(jaxpr.out_avals)
         given = iter(outs[n:])
         return outs[:n], [next(given) if nz else None for nz in out_nonzero]
@@ -52,10 +56,14 @@ class Call(Primitive):
         outs = bind(self, primals, {"jaxpr": split.known, **params})
         residuals = split.residuals(primals, outs)
         if not any(split.out_nonzero):
-            return outs[:split.n_out], [None] * split.n_out
-        ts = bind(self, [*residuals, *(t for t in tangents if t is not None)], {"jaxpr": split.linear, **params})
+            return outs[: split.n_out], [None] * split.n_out
+        ts = bind(
+            self,
+            [*residuals, *(t for t in tangents if t is not None)],
+            {"jaxpr": split.linear, **params},
+        )
         given = iter(ts)
-        return outs[:split.n_out], [next(given) if nz else None for nz in split.out_nonzero]
+        return outs[: split.n_out], [next(given) if nz else None for nz in split.out_nonzero]
 
     def transpose(self, cts, *args, jaxpr, **params):
         linear = tuple([type(a) is Linear for a in args])
@@ -76,9 +84,16 @@ class Call(Primitive):
         shapes = tuple([None if m is None else m.shape for m in lives])
         back, (flags, after) = transpose_jaxpr(jaxpr, linear, nonzero, shapes)
         known = [a for a, is_lin in zip(args, linear) if not is_lin]
-        outs = bind(self, [*known, *[c for c in cts if c is not None], *[m.mask() for m in lives if m is not None]],
-                    {"jaxpr": back, **params})
-        masks = iter(outs[len(flags):])
+        outs = bind(
+            self,
+            [
+                *known,
+                *[c for c in cts if c is not None],
+                *[m.mask() for m in lives if m is not None],
+            ],
+            {"jaxpr": back, **params},
+        )
+        masks = iter(outs[len(flags) :])
         masks = [None if shape is None else Live.of(next(masks)) for shape in after]
         pairs = iter([(o, m) if alive else (None, None) for o, m, alive in zip(outs, masks, flags)])
         pairs = [next(pairs) if is_lin else (None, None) for is_lin in linear]
@@ -91,12 +106,16 @@ class Call(Primitive):
     def dce(self, used, eqn):
         """The call without the results nobody reads and the operands only they needed."""
         jaxpr, used_inputs = dce_closed(eqn.params["jaxpr"], tuple(used))
-        return eqn.replace(invars=[v for v, u in zip(eqn.invars, used_inputs) if u],
-                           outvars=[v for v, u in zip(eqn.outvars, used) if u],
-                           params={**eqn.params, "jaxpr": jaxpr})
+        return eqn.replace(
+            invars=[v for v, u in zip(eqn.invars, used_inputs) if u],
+            outvars=[v for v, u in zip(eqn.outvars, used) if u],
+            params={**eqn.params, "jaxpr": jaxpr},
+        )
 
     def lower(self, em, outs, *args, jaxpr: ClosedJaxpr, name, **_):
-        return em.call_jaxpr(name, jaxpr.jaxpr, jaxpr.consts, args, ordered=any(map(is_ordered, jaxpr.effects)))
+        return em.call_jaxpr(
+            name, jaxpr.jaxpr, jaxpr.consts, args, ordered=any(map(is_ordered, jaxpr.effects))
+        )
 
     def show(self, params):
         return {k: params[k] for k in ("name", "jaxpr")}

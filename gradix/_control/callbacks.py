@@ -1,11 +1,18 @@
 """Primitives that call Python functions on the host: pure_callback, io_callback, debug_callback."""
+
 from __future__ import annotations
 
 import numpy as np
 
 from gradix._core.array import wrap_host
 from gradix._core.dtypes import canonicalize_dtype
-from gradix._core.effects import debug_effect, io_effect, no_effects, ordered_debug_effect, ordered_io_effect
+from gradix._core.effects import (
+    debug_effect,
+    io_effect,
+    no_effects,
+    ordered_debug_effect,
+    ordered_io_effect,
+)
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import expand_axis, to_front
@@ -42,36 +49,54 @@ class Callback(Primitive):
             outs = bind(self, primals, params)
             return outs, [None] * len(outs)
         what = "Pure" if self.effect is None else "IO"
-        raise ValueError(f"{what} callbacks do not support JVP: the derivative of a Python function is not known. "
-                         "Wrap the call in custom_jvp or custom_vjp, or stop the gradient with lax.stop_gradient.")
+        raise ValueError(
+            f"{what} callbacks do not support JVP: the derivative of a Python function is not known. "
+            "Wrap the call in custom_jvp or custom_vjp, or stop the gradient with lax.stop_gradient."
+        )
 
     def batch(self, size, args, axes, *, callback, result_avals, vmap_method=None, **params):
         if self.effect is not None:
             vmap_method = "sequential"
             if params.get("ordered") and self is io_callback_p:
-                raise ValueError("Cannot vmap an ordered io_callback: the examples have no order. Use ordered=False, "
-                                 "or lax.map over the examples.")
+                raise ValueError(
+                    "Cannot vmap an ordered io_callback: the examples have no order. Use ordered=False, "
+                    "or lax.map over the examples."
+                )
         if vmap_method is None:
             raise NotImplementedError(
                 "vmap of a pure_callback needs to know how the callback handles many examples. Pass vmap_method: "
-                '"sequential" calls it once per example, "expand_dims" or "broadcast_all" once with a leading axis.')
+                '"sequential" calls it once per example, "expand_dims" or "broadcast_all" once with a leading axis.'
+            )
         if vmap_method == "sequential":
             xs = [to_front(size, x, a) if a is not None else x for x, a in zip(args, axes)]
             mapped = _one_by_one(callback, size, [a is not None for a in axes], result_avals)
         else:
             wide = vmap_method == "broadcast_all"
-            xs = [to_front(size, x, a) if wide or a is not None else expand_axis(x, 0) if vmap_method == "expand_dims"
-                  else x for x, a in zip(args, axes)]
+            xs = [
+                to_front(size, x, a)
+                if wide or a is not None
+                else expand_axis(x, 0)
+                if vmap_method == "expand_dims"
+                else x
+                for x, a in zip(args, axes)
+            ]
             mapped = callback
         avals = tuple([insert_axis(a, size, 0) for a in result_avals])
-        outs = bind(self, xs, {"callback": mapped, "result_avals": avals, "vmap_method": vmap_method, **params})
+        outs = bind(
+            self,
+            xs,
+            {"callback": mapped, "result_avals": avals, "vmap_method": vmap_method, **params},
+        )
         return outs, [0] * len(outs)
 
     def lower(self, em, outs, *args, callback, result_avals, **params):
         def call(*arrays):
             return [_checked(np.asarray(o), a) for o, a in zip(callback(*arrays), result_avals)]
+
         kept = self.effect is not None
-        return em.callback(call, outs, *args, has_side_effect=kept, ordered=bool(params.get("ordered")) and kept)
+        return em.callback(
+            call, outs, *args, has_side_effect=kept, ordered=bool(params.get("ordered")) and kept
+        )
 
     def show(self, params):
         hidden = {"ordered"} if self.effect is None else set()
@@ -86,18 +111,23 @@ def _one_by_one(callback, size, mapped, avals):
             for out, value, aval in zip(outs, row, avals):
                 out[i] = _checked(np.asarray(value), aval)
         return outs
+
     return call
 
 
 def _checked(array, aval):
     if array.shape != aval.shape:
-        raise ValueError(f"The callback returned an array of shape {array.shape} where its result_shape_dtypes say "
-                         f"{aval.shape}. Return that shape, or declare the one returned.")
+        raise ValueError(
+            f"The callback returned an array of shape {array.shape} where its result_shape_dtypes say "
+            f"{aval.shape}. Return that shape, or declare the one returned."
+        )
     if array.dtype == aval.dtype:
         return array
     if array.dtype.kind not in "OSU" and canonicalize_dtype(array.dtype) != aval.dtype:
-        raise ValueError(f"The callback returned an array of dtype {array.dtype} where its result_shape_dtypes say "
-                         f"{aval.dtype}. Return that dtype, for example with .astype, or declare the one returned.")
+        raise ValueError(
+            f"The callback returned an array of dtype {array.dtype} where its result_shape_dtypes say "
+            f"{aval.dtype}. Return that dtype, for example with .astype, or declare the one returned."
+        )
     return array.astype(aval.dtype)
 
 

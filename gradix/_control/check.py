@@ -1,4 +1,5 @@
 """`check_p`: an error that compiled code has found, kept in the program until something takes it out as a result."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -31,8 +32,8 @@ class Site(NamedTuple):
 class Check(Primitive):
     """Fails where `code`, an int32 scalar, is not 0: then check `sites[code - 1]` did, with what `words` hold.
 
-    Of kind "debug" it does nothing where nobody takes the error out; "raise" comes of a jitted function with checks of
-    its own.
+    Of kind "debug" it does nothing where nobody takes the error out; "raise" comes of a jitted
+    function with checks of its own.
     """
 
     multiple_results = True
@@ -59,14 +60,17 @@ class Check(Primitive):
 
     def lower(self, em, outs, *args, sites, kind):
         if kind == "raise":
-            raise ValueError("a function of jit(f, check=...) is called in a loop or branch that is compiled without "
-                             "jit: compiled code cannot raise. Put the loop into a jitted function. The check is at "
-                             f"{sites[0].place}.")
+            raise ValueError(
+                "a function of jit(f, check=...) is called in a loop or branch that is compiled without "
+                "jit: compiled code cannot raise. Put the loop into a jitted function. The check is at "
+                f"{sites[0].place}."
+            )
         if kind != "debug":
             raise ValueError(
                 "Cannot abstractly evaluate a checkify.check which was not functionalized: compiled code cannot "
-                "raise. Make the error a result with checkify.checkify(f), or compile with jit(f, check=\"user\"). "
-                f"It is at {sites[0].place}.")
+                'raise. Make the error a result with checkify.checkify(f), or compile with jit(f, check="user"). '
+                f"It is at {sites[0].place}."
+            )
         return []
 
     def show(self, params):
@@ -86,8 +90,10 @@ def first_failed(code, words) -> list:
     if not n:
         return [as_array(np.int32(0)), as_array(np.zeros(k, np.uint32))]
     at = argmax(ne(code, np.int32(0)), 0, np.dtype("int32"))
-    return [reshape(dynamic_slice(code, (at,), (1,)), ()),
-            reshape(dynamic_slice(words, (at, np.int32(0)), (1, k)), (k,))]
+    return [
+        reshape(dynamic_slice(code, (at,), (1,)), ()),
+        reshape(dynamic_slice(words, (at, np.int32(0)), (1, k)), (k,)),
+    ]
 
 
 def raise_failed(code: ArrayImpl, words: ArrayImpl, sites) -> None:
@@ -99,5 +105,13 @@ def raise_failed(code: ArrayImpl, words: ArrayImpl, sites) -> None:
 
 def errors_in(codes: np.ndarray, words: np.ndarray, sites) -> list:
     """(index, exception) of each error among codes of any shape."""
-    return [(index, sites[int(codes[index]) - 1].exception(words[index])) for index in zip(*np.nonzero(codes))] \
-        if codes.ndim else [((), sites[int(codes) - 1].exception(words))] if codes else []
+    return (
+        [
+            (index, sites[int(codes[index]) - 1].exception(words[index]))
+            for index in zip(*np.nonzero(codes))
+        ]
+        if codes.ndim
+        else [((), sites[int(codes) - 1].exception(words))]
+        if codes
+        else []
+    )

@@ -1,4 +1,5 @@
 """`composite_p`: a call of a program that compilers may know by a name, and replace."""
+
 from __future__ import annotations
 
 import re
@@ -11,7 +12,8 @@ _NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*([.][a-zA-Z0-9_$]+)+")
 class Composite(Call):
     """A call of `jaxpr` under a public `name` and `version`, with `attributes` as text.
 
-    Its transformations are those of the program: what they give is no longer the operation of that name.
+    Its transformations are those of the program: what they give is no longer the operation of that
+        name.
     """
 
     def jvp(self, primals, tangents, *, jaxpr, name, **_):
@@ -34,14 +36,21 @@ class Composite(Call):
         return eqn
 
     def lower(self, em, outs, *args, jaxpr, name, version, attributes):
-        if not _NAME.fullmatch(name):               # XLA knows operations by names with a dot alone
+        if not _NAME.fullmatch(name):  # XLA knows operations by names with a dot alone
             return em.call_jaxpr(name, jaxpr.jaxpr, jaxpr.consts, args)
         consts = [em.constant(c, v.aval) for v, c in zip(jaxpr.jaxpr.constvars, jaxpr.consts)]
         symbol = em.function(name, jaxpr.jaxpr)
-        return em.ops("composite", outs, *consts, *args, attrs=(
-            f'name = "{name}", '
-            f"composite_attributes = {attributes}, decomposition = @{symbol}, "
-            f"version = {version} : i32"))
+        return em.ops(
+            "composite",
+            outs,
+            *consts,
+            *args,
+            attrs=(
+                f'name = "{name}", '
+                f"composite_attributes = {attributes}, decomposition = @{symbol}, "
+                f"version = {version} : i32"
+            ),
+        )
 
     def show(self, params):
         return {k: params[k] for k in ("name", "version", "attributes", "jaxpr")}

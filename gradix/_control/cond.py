@@ -1,9 +1,17 @@
 """`cond_p`: one of several programs, chosen by an index."""
+
 from __future__ import annotations
 
 import numpy as np
 
-from gradix._control.inner_programs import dependent, evaluated, is_any_ordered, may_run, rearranged, work
+from gradix._control.inner_programs import (
+    dependent,
+    evaluated,
+    is_any_ordered,
+    may_run,
+    rearranged,
+    work,
+)
 from gradix._control.masked_branches import is_costly, run_where_taken
 from gradix._core.effects import IOEffect, OrderedIOEffect
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Var, axis_names, join_effects
@@ -55,13 +63,15 @@ class Cond(Primitive):
             return NotImplemented
         return evaluated(chosen, args[1:])
 
-    # -- transformations -------------------------------------------------------------------------------------------
+    # -- transformations ---------------------------------------------------------------------------
 
     def jvp(self, primals, tangents, *, branches):
         nz = tuple([t is not None for t in tangents[1:]])
         out_nz = tuple(_any_of([jvp_jaxpr(b, nz)[1] for b in branches]))
         both = tuple([jvp_jaxpr(b, nz, out_nz)[0] for b in branches])
-        outs = bind(self, [*primals, *[t for t in tangents[1:] if t is not None]], {"branches": both})
+        outs = bind(
+            self, [*primals, *[t for t in tangents[1:] if t is not None]], {"branches": both}
+        )
         n = len(out_nz)
         given = iter(outs[n:])
         return outs[:n], [next(given) if f else None for f in out_nz]
@@ -75,7 +85,11 @@ class Cond(Primitive):
         known, linear, sources = _joined(cuts, nz)
         outs = bind(self, primals, {"branches": known})
         residuals = [primals[1 + i] if kind == "in" else outs[i] for kind, i in sources]
-        ts = bind(self, [primals[0], *residuals, *[t for t in tangents if t is not None]], {"branches": linear})
+        ts = bind(
+            self,
+            [primals[0], *residuals, *[t for t in tangents if t is not None]],
+            {"branches": linear},
+        )
         given = iter(ts)
         return outs[:n], [next(given) if f else None for f in out_nz]
 
@@ -104,29 +118,47 @@ class Cond(Primitive):
     def _selected(self, axis, args, axes, branches):
         """Every branch run for every example, and each result selected.
 
-        What a branch is given for examples that do not take it has no derivative there: nothing undefined comes back.
+        What a branch is given for examples that do not take it has no derivative there: nothing
+            undefined comes back.
         """
-        bad = [e for e in self.effects({"branches": branches}) if isinstance(e, (IOEffect, OrderedIOEffect))]
+        bad = [
+            e
+            for e in self.effects({"branches": branches})
+            if isinstance(e, (IOEffect, OrderedIOEffect))
+        ]
         if bad:
-            raise NotImplementedError(f"vmap of cond with a batched predicate runs every branch, so its effect "
-                                      f"{bad[0]} is "
-                                      "not supported. Use lax.map instead of vmap, or take the callback out of "
-                                      "the branch.")
+            raise NotImplementedError(
+                f"vmap of cond with a batched predicate runs every branch, so its effect "
+                f"{bad[0]} is "
+                "not supported. Use lax.map instead of vmap, or take the callback out of "
+                "the branch."
+            )
         index, operands, in_axes = to_axis(axis.size, args[0], axes[0], 0), args[1:], axes[1:]
-        apart = [k for k, b in enumerate(branches) if axis.size and is_costly(b) and not b.jaxpr.effects]
-        results = {k: run_where_taken(self, axis, branches[k], eq(index, np.int32(k)), operands, in_axes)
-                   for k in apart}
+        apart = [
+            k for k, b in enumerate(branches) if axis.size and is_costly(b) and not b.jaxpr.effects
+        ]
+        results = {
+            k: run_where_taken(self, axis, branches[k], eq(index, np.int32(k)), operands, in_axes)
+            for k in apart
+        }
         ready = [r for k in apart for r in results[k]]
 
         def every(i, *xs):
-            given, xs = iter(xs[:len(ready)]), xs[len(ready):]
-            cases = [[next(given) for _ in b.out_avals] if k in results else
-                     eval_closed(b, *[_guarded(eq(i, np.int32(k)), x) for x in xs]) for k, b in enumerate(branches)]
+            given, xs = iter(xs[: len(ready)]), xs[len(ready) :]
+            cases = [
+                [next(given) for _ in b.out_avals]
+                if k in results
+                else eval_closed(b, *[_guarded(eq(i, np.int32(k)), x) for x in xs])
+                for k, b in enumerate(branches)
+            ]
             return [bind(select_n_p, [i, *column], {}) for column in zip(*cases)]
 
-        outs, out_axes = map(list, batch(every, axis, [index, *ready, *operands], [0, *[0] * len(ready), *in_axes]))
+        outs, out_axes = map(
+            list, batch(every, axis, [index, *ready, *operands], [0, *[0] * len(ready), *in_axes])
+        )
         for place, operand in _handed_on(branches):
-            if in_axes[operand] is None:                     # one value for all examples, whatever they choose
+            # one value for all examples, whatever they choose
+            if in_axes[operand] is None:
                 outs[place], out_axes[place] = operands[operand], None
         return outs, out_axes
 
@@ -140,14 +172,18 @@ class Cond(Primitive):
             own = [next(left) if u else None for u in inputs]
             invars = [v or Var(old.aval) for v, old, k in zip(own, whole.jaxpr.invars, kept) if k]
             branches.append(_with_invars(part, invars))
-        return eqn.replace(invars=[eqn.invars[0], *[v for v, k in zip(eqn.invars[1:], kept) if k]],
-                           outvars=[v for v, u in zip(eqn.outvars, used) if u], params={"branches": tuple(branches)})
+        return eqn.replace(
+            invars=[eqn.invars[0], *[v for v, k in zip(eqn.invars[1:], kept) if k]],
+            outvars=[v for v, u in zip(eqn.outvars, used) if u],
+            params={"branches": tuple(branches)},
+        )
 
     def lower(self, em, outs, index, *args, branches):
         def written(branch):
             return lambda: em.inline(branch.jaxpr, branch.consts, args)
 
-        if index.known is not None:             # the platform decides: its compiler must not see the others
+        # the platform decides: its compiler must not see the others
+        if index.known is not None:
             return written(branches[index.known])()
         ordered = is_any_ordered(self.effects({"branches": branches}))
         return em.case(index, [written(b) for b in branches], outs, ordered=ordered)
@@ -160,7 +196,10 @@ def _handed_on(branches) -> list[tuple[int, int]]:
     """The results that every branch takes unchanged from one operand: their places, and the operand's."""
     found = []
     for place, column in enumerate(zip(*[b.jaxpr.outvars for b in branches])):
-        places = {next((i for i, v in enumerate(b.jaxpr.invars) if v is out), -1) for b, out in zip(branches, column)}
+        places = {
+            next((i for i, v in enumerate(b.jaxpr.invars) if v is out), -1)
+            for b, out in zip(branches, column)
+        }
         if len(places) == 1 and -1 not in places:
             found.append((place, places.pop()))
     return found
@@ -172,8 +211,17 @@ def _any_of(rows) -> list[bool]:
 
 def _with_invars(closed: ClosedJaxpr, invars, outvars=None) -> ClosedJaxpr:
     jaxpr = closed.jaxpr
-    return ClosedJaxpr(Jaxpr(jaxpr.constvars, invars, jaxpr.outvars if outvars is None else outvars, jaxpr.eqns,
-                             jaxpr.effects, jaxpr.debug_info), closed.consts)
+    return ClosedJaxpr(
+        Jaxpr(
+            jaxpr.constvars,
+            invars,
+            jaxpr.outvars if outvars is None else outvars,
+            jaxpr.eqns,
+            jaxpr.effects,
+            jaxpr.debug_info,
+        ),
+        closed.consts,
+    )
 
 
 def _guarded(taken, x):
@@ -192,12 +240,14 @@ def bind_cond(index, branches, operands) -> list:
     return bind(cond_p, [index, *operands], {"branches": tuple(branches)})
 
 
-# -- linearized branches -------------------------------------------------------------------------------------------
+# -- linearized branches ---------------------------------------------------------------------------
+
 
 def _joined(cuts, nz):
     """The known branches returning one list of residuals, the linear ones taking one, and where each comes from.
 
-    A residual that only one branch makes shares its place with those of the same type that others make.
+    A residual that only one branch makes shares its place with those of the same type that others
+    make.
     """
     key = ("cond_linear", *[id(c) for c in cuts[1:]])
     found = cuts[0].known.memo.get(key)
@@ -208,8 +258,8 @@ def _joined(cuts, nz):
 
 def _join(cuts):
     n = cuts[0].n_out
-    slots: list = []                                    # types of the places for fresh residuals
-    places = [_slots_of(c, slots) for c in cuts]        # per branch: own output -> slot
+    slots: list = []  # types of the places for fresh residuals
+    places = [_slots_of(c, slots) for c in cuts]  # per branch: own output -> slot
     sources: list = []
     for cut, own in zip(cuts, places):
         for kind, i in cut.sources:
@@ -217,7 +267,9 @@ def _join(cuts):
             if source not in sources:
                 sources.append(source)
     known = tuple([_filled(c, own, slots) for c, own in zip(cuts, places)])
-    avals = [cuts[0].known.in_avals[i] if kind == "in" else known[0].out_avals[i] for kind, i in sources]
+    avals = [
+        cuts[0].known.in_avals[i] if kind == "in" else known[0].out_avals[i] for kind, i in sources
+    ]
     linear = tuple([_taking(c, own, sources, avals) for c, own in zip(cuts, places)])
     return known, linear, sources
 
@@ -243,10 +295,18 @@ def _filled(cut, own: dict, slots) -> ClosedJaxpr:
     missing = [k for k in range(len(slots)) if k not in by_slot]
     fill = stage_closed(lambda: [zeros(slots[k]) for k in missing], [])
     filling = dict(zip(missing, fill.jaxpr.outvars))
-    outvars = [*jaxpr.outvars[:cut.n_out],
-               *[jaxpr.outvars[by_slot[k]] if k in by_slot else filling[k] for k in range(len(slots))]]
-    whole = Jaxpr([*jaxpr.constvars, *fill.jaxpr.constvars], jaxpr.invars, outvars, [*jaxpr.eqns, *fill.jaxpr.eqns],
-                  jaxpr.effects, jaxpr.debug_info)
+    outvars = [
+        *jaxpr.outvars[: cut.n_out],
+        *[jaxpr.outvars[by_slot[k]] if k in by_slot else filling[k] for k in range(len(slots))],
+    ]
+    whole = Jaxpr(
+        [*jaxpr.constvars, *fill.jaxpr.constvars],
+        jaxpr.invars,
+        outvars,
+        [*jaxpr.eqns, *fill.jaxpr.eqns],
+        jaxpr.effects,
+        jaxpr.debug_info,
+    )
     return ClosedJaxpr(whole, [*cut.known.consts, *fill.consts])
 
 

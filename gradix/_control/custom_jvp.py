@@ -1,4 +1,5 @@
 """`custom_jvp_call_p`: a function with a derivative of its own."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -35,7 +36,8 @@ class RuledCall(Primitive):
         return axis_names(params["call_jaxpr"].effects)
 
     def dependent(self, marks, params, smooth):
-        return dependent(params["call_jaxpr"], tuple(marks), False)      # whatever the rule says of its derivative
+        # whatever the rule says of its derivative
+        return dependent(params["call_jaxpr"], tuple(marks), False)
 
     def run(self, args, params):
         return eval_closed(params["call_jaxpr"], *args)
@@ -47,15 +49,32 @@ class RuledCall(Primitive):
 class CustomJVPCall(RuledCall):
     """A call of `call_jaxpr`, differentiated by `jvp(primals, tangents) -> (outs, tangents)` on lists.
 
-    The first `num_consts` operands are values the function captured; its rule does not know them. The next
-    `num_static` are values the rule receives, but which must not be differentiated in.
+    The first `num_consts` operands are values the function captured; its rule does not know them.
+    The next `num_static` are values the rule receives, but which must not be differentiated in.
     """
 
-    def jvp(self, primals, tangents, *, call_jaxpr, jvp, num_consts, name, num_static=0, symbolic_zeros=False, **_):
-        if any(t is not None for t in tangents[:num_consts + num_static]):
-            raise closed_over(name, "custom_jvp", next(p for p, t in zip(primals, tangents) if t is not None))
+    def jvp(
+        self,
+        primals,
+        tangents,
+        *,
+        call_jaxpr,
+        jvp,
+        num_consts,
+        name,
+        num_static=0,
+        symbolic_zeros=False,
+        **_,
+    ):
+        if any(t is not None for t in tangents[: num_consts + num_static]):
+            raise closed_over(
+                name, "custom_jvp", next(p for p, t in zip(primals, tangents) if t is not None)
+            )
         given = tangents[num_consts:]
-        outs, ts = jvp(primals[num_consts:], given if symbolic_zeros else instantiated(primals[num_consts:], given))
+        outs, ts = jvp(
+            primals[num_consts:],
+            given if symbolic_zeros else instantiated(primals[num_consts:], given),
+        )
         check_types(name, "JVP rule", outs, call_jaxpr.out_avals)
         return outs, ts
 
@@ -67,20 +86,33 @@ class CustomJVPCall(RuledCall):
 
         def mapped_jvp(primals, tangents):
             present = [t is not None for t in tangents]
-            t_axes = [a if is_differentiable(p.aval) else None
-                      for p, a, there in zip(primals, in_axes, present) if there]
-            outs, out_axes = batch(lambda *xs: _flat_rule(jvp, present, xs), axis,
-                                   [*primals, *[t for t in tangents if t is not None]], [*in_axes, *t_axes])
-            outs = [to_axis(axis.size, o, None, 0) if a is None else move_axis(o, a, 0) for o, a in zip(outs, out_axes)]
+            t_axes = [
+                a if is_differentiable(p.aval) else None
+                for p, a, there in zip(primals, in_axes, present)
+                if there
+            ]
+            outs, out_axes = batch(
+                lambda *xs: _flat_rule(jvp, present, xs),
+                axis,
+                [*primals, *[t for t in tangents if t is not None]],
+                [*in_axes, *t_axes],
+            )
+            outs = [
+                to_axis(axis.size, o, None, 0) if a is None else move_axis(o, a, 0)
+                for o, a in zip(outs, out_axes)
+            ]
             return outs[:n_out], outs[n_out:]
 
         params.update(call_jaxpr=mapped, jvp=mapped_jvp, num_consts=num_consts)
         return bind(self, args, params), [0] * n_out
 
     def show(self, params):
-        return {"name": params["name"], "call_jaxpr": params["call_jaxpr"],
-                "jvp": getattr(params["jvp"], "__name__", "jvp"),
-                "symbolic_zeros": params.get("symbolic_zeros", False)}
+        return {
+            "name": params["name"],
+            "call_jaxpr": params["call_jaxpr"],
+            "jvp": getattr(params["jvp"], "__name__", "jvp"),
+            "symbolic_zeros": params.get("symbolic_zeros", False),
+        }
 
 
 custom_jvp_call_p = CustomJVPCall("custom_jvp_call")
@@ -90,7 +122,10 @@ def _flat_rule(jvp, present, xs):
     n = len(present)
     given = iter(xs[n:])
     outs, tangents = jvp(xs[:n], [next(given) if there else None for there in present])
-    return [*outs, *[zeros(tangent_aval(o.aval)) if t is None else t for o, t in zip(outs, tangents)]]
+    return [
+        *outs,
+        *[zeros(tangent_aval(o.aval)) if t is None else t for o, t in zip(outs, tangents)],
+    ]
 
 
 def axis_of(size):
@@ -108,15 +143,18 @@ def closed_over(name: str, kind: str, tracer) -> Exception:
     return UnexpectedTracerError(
         f"Detected differentiation of the {kind} function '{name}' with respect to a value it closes over or has in "
         f"nondiff_argnums, of type {tracer.aval}: its rule does not give that derivative. Pass the value as an "
-        "argument.")
+        "argument."
+    )
 
 
 def check_types(name: str, rule: str, outs, avals) -> None:
     """A rule must return what the function returns."""
     got = [o.aval for o in outs]
     if not same_types(got, avals):
-        raise TypeError(f"The {rule} of the function '{name}' must produce primal outputs of the shapes and dtypes "
-                        f"of the function's, {[str(a) for a in avals]}, but got {[str(a) for a in got]}.")
+        raise TypeError(
+            f"The {rule} of the function '{name}' must produce primal outputs of the shapes and dtypes "
+            f"of the function's, {[str(a) for a in avals]}, but got {[str(a) for a in got]}."
+        )
 
 
 def check_closed(name: str, kind: str, trace, values) -> None:
@@ -135,13 +173,14 @@ def top_trace(args):
     return top
 
 
-def call_custom_jvp(function, jvp, args, name: str, debug, num_static: int = 0, *,
-                    symbolic_zeros: bool = False) -> list:
+def call_custom_jvp(
+    function, jvp, args, name: str, debug, num_static: int = 0, *, symbolic_zeros: bool = False
+) -> list:
     """Call a flat function with a rule of its own, in the trace its arguments are in.
 
-    The first `num_static` arguments must not be differentiated in. With `symbolic_zeros` the rule gets None for a
-    tangent that is zero. Concrete arguments just run the function; in
-    forward or reverse mode the rule runs at once, untraced.
+    The first `num_static` arguments must not be differentiated in. With `symbolic_zeros` the rule
+    gets None for a tangent that is zero. Concrete arguments just run the function; in forward or
+    reverse mode the rule runs at once, untraced.
     """
     top = top_trace(args)
     if top is None:
@@ -150,10 +189,21 @@ def call_custom_jvp(function, jvp, args, name: str, debug, num_static: int = 0, 
         primals, tangents = zip(*map(top.split, args)) if args else ((), ())
         if any(t is not None for t in tangents[:num_static]):
             raise closed_over(name, "custom_jvp", args[0])
-        outs, ts = jvp(list(primals), list(tangents) if symbolic_zeros else instantiated(primals, tangents))
+        outs, ts = jvp(
+            list(primals), list(tangents) if symbolic_zeros else instantiated(primals, tangents)
+        )
         check_closed(name, "custom_jvp", top, [*outs, *ts])
         return [o if t is None else JVPTracer(top, o, t) for o, t in zip(outs, ts)]
     closed, consts = stage_open(function, [a.aval for a in args], debug)
-    return bind(custom_jvp_call_p, [*consts, *args],
-                {"call_jaxpr": closed, "jvp": jvp, "num_consts": len(consts), "name": name, "num_static": num_static,
-                 "symbolic_zeros": symbolic_zeros})
+    return bind(
+        custom_jvp_call_p,
+        [*consts, *args],
+        {
+            "call_jaxpr": closed,
+            "jvp": jvp,
+            "num_consts": len(consts),
+            "name": name,
+            "num_static": num_static,
+            "symbolic_zeros": symbolic_zeros,
+        },
+    )

@@ -1,10 +1,26 @@
 """`custom_vjp_call_p`: a function with a reverse rule of its own."""
+
 from __future__ import annotations
 
-from gradix._control.custom_jvp import RuledCall, axis_of, check_closed, check_types, closed_over, top_trace
+from gradix._control.custom_jvp import (
+    RuledCall,
+    axis_of,
+    check_closed,
+    check_types,
+    closed_over,
+    top_trace,
+)
 from gradix._core.primitive import Linear, MeshTraits, Primitive
 from gradix._core.trace import bind
-from gradix._ops.basis import instantiate, is_differentiable, move_axis, reduce_sum, tangent_aval, to_axis, zeros
+from gradix._ops.basis import (
+    instantiate,
+    is_differentiable,
+    move_axis,
+    reduce_sum,
+    tangent_aval,
+    to_axis,
+    zeros,
+)
 from gradix._transforms.batch import batch, batch_jaxpr
 from gradix._transforms.jvp import JVPTrace, JVPTracer, LinearizeTrace, jvp_jaxpr
 from gradix._transforms.staging import eval_closed, stage_open
@@ -13,9 +29,9 @@ from gradix._transforms.staging import eval_closed, stage_open
 class CustomVJPCall(RuledCall):
     """A call of `call_jaxpr` whose reverse mode is `fwd(*args) -> (outs, residuals)` and `bwd(residuals, cts)`.
 
-    The first `num_consts` operands are captured values, the next `num_static` must not be differentiated in. With
-    `symbolic_zeros`, `fwd` gets in the keyword `perturbed` in which arguments it is differentiated, and `bwd` gets
-    None for a cotangent that is zero.
+    The first `num_consts` operands are captured values, the next `num_static` must not be
+    differentiated in. With `symbolic_zeros`, `fwd` gets in the keyword `perturbed` in which
+    arguments it is differentiated, and `bwd` gets None for a cotangent that is zero.
     """
 
     def jvp(self, primals, tangents, *, call_jaxpr, **_):
@@ -26,12 +42,31 @@ class CustomVJPCall(RuledCall):
         given = iter(outs[n:])
         return outs[:n], [next(given) if nz else None for nz in out_nonzero]
 
-    def linearize(self, primals, tangents, *, call_jaxpr, fwd, bwd, num_consts, name, num_static=0,
-                  symbolic_zeros=False):
-        if any(t is not None for t in tangents[:num_consts + num_static]):
-            raise closed_over(name, "custom_vjp", next(p for p, t in zip(primals, tangents) if t is not None))
-        outs, ts = linear_by_rule(fwd, bwd, name, primals[num_consts:], tangents[num_consts:],
-                                  symbolic_zeros=symbolic_zeros)
+    def linearize(
+        self,
+        primals,
+        tangents,
+        *,
+        call_jaxpr,
+        fwd,
+        bwd,
+        num_consts,
+        name,
+        num_static=0,
+        symbolic_zeros=False,
+    ):
+        if any(t is not None for t in tangents[: num_consts + num_static]):
+            raise closed_over(
+                name, "custom_vjp", next(p for p, t in zip(primals, tangents) if t is not None)
+            )
+        outs, ts = linear_by_rule(
+            fwd,
+            bwd,
+            name,
+            primals[num_consts:],
+            tangents[num_consts:],
+            symbolic_zeros=symbolic_zeros,
+        )
         check_types(name, "fwd rule", outs, call_jaxpr.out_avals)
         return outs, ts
 
@@ -42,7 +77,9 @@ class CustomVJPCall(RuledCall):
         seen: dict = {}
 
         def mapped_fwd(*vals, **told):
-            outs, out_axes = batch(lambda *xs: [v for part in fwd(*xs, **told) for v in part], axis, vals, in_axes)
+            outs, out_axes = batch(
+                lambda *xs: [v for part in fwd(*xs, **told) for v in part], axis, vals, in_axes
+            )
             outs[:n_out] = [_front(axis, o, a) for o, a in zip(outs[:n_out], out_axes)]
             seen["res"] = out_axes[n_out:]
             return outs[:n_out], outs[n_out:]
@@ -61,15 +98,21 @@ class CustomVJPCall(RuledCall):
                 return [o for o in outs if o is not None]
 
             given = iter(zip(*batch(back, axis, vals, given_axes)))
-            return [_back(axis, *next(given), want) if p else None for p, want in zip(present, in_axes)]
+            return [
+                _back(axis, *next(given), want) if p else None for p, want in zip(present, in_axes)
+            ]
 
         params.update(call_jaxpr=mapped, fwd=mapped_fwd, bwd=mapped_bwd, num_consts=num_consts)
         return bind(self, args, params), [0] * n_out
 
     def show(self, params):
-        return {"name": params["name"], "bwd": getattr(params["bwd"], "__name__", "bwd"),
-                "call_jaxpr": params["call_jaxpr"], "fwd": getattr(params["fwd"], "__name__", "fwd"),
-                "symbolic_zeros": params.get("symbolic_zeros", False)}
+        return {
+            "name": params["name"],
+            "bwd": getattr(params["bwd"], "__name__", "bwd"),
+            "call_jaxpr": params["call_jaxpr"],
+            "fwd": getattr(params["fwd"], "__name__", "fwd"),
+            "symbolic_zeros": params.get("symbolic_zeros", False),
+        }
 
 
 def _front(axis, x, at):
@@ -95,7 +138,10 @@ class CustomLinear(Primitive):
 
     def transpose(self, cts, *args, bwd, num_res, out_avals, symbolic_zeros=False, **_):
         residuals = args[:num_res]
-        back = bwd(residuals, cts if symbolic_zeros else [instantiate(c, a) for c, a in zip(cts, out_avals)])
+        back = bwd(
+            residuals,
+            cts if symbolic_zeros else [instantiate(c, a) for c, a in zip(cts, out_avals)],
+        )
         wanted = iter(back)
         out = [None] * num_res
         for a in args[num_res:]:
@@ -107,10 +153,12 @@ class CustomLinear(Primitive):
         self.refuse(**params)
 
     def refuse(self, *args, name, **_):
-        raise TypeError(f"can't apply forward-mode autodiff (jvp) to a linearized custom_vjp function: of '{name}' "
-                        "only the transpose is known here. Use jvp of the function itself, or vjp, grad or jacrev.")
+        raise TypeError(
+            f"can't apply forward-mode autodiff (jvp) to a linearized custom_vjp function: of '{name}' "
+            "only the transpose is known here. Use jvp of the function itself, or vjp, grad or jacrev."
+        )
 
-    jvp = batch = lower = refuse                    # type: ignore[assignment]
+    jvp = batch = lower = refuse  # type: ignore[assignment]
 
 
 custom_vjp_call_p = CustomVJPCall("custom_vjp_call")
@@ -131,29 +179,50 @@ def linear_by_rule(fwd, bwd, name, primals, tangents, trace=None, *, symbolic_ze
     avals = tuple([tangent_aval(o.aval) for o in outs])
     if not any(t is not None for t in tangents):
         return outs, [None] * len(outs)
-    out_ts = bind(custom_lin_p, [*residuals, *[t for t, a in zip(ts, active) if a]],
-                  {"num_res": len(residuals), "bwd": bwd_active, "out_avals": avals, "name": name,
-                   "symbolic_zeros": symbolic_zeros})
+    out_ts = bind(
+        custom_lin_p,
+        [*residuals, *[t for t, a in zip(ts, active) if a]],
+        {
+            "num_res": len(residuals),
+            "bwd": bwd_active,
+            "out_avals": avals,
+            "name": name,
+            "symbolic_zeros": symbolic_zeros,
+        },
+    )
     return outs, [t if is_differentiable(o.aval) else None for t, o in zip(out_ts, outs)]
 
 
-def call_custom_vjp(function, fwd, bwd, args, name: str, debug, *, num_static: int = 0,
-                    symbolic_zeros: bool = False) -> list:
+def call_custom_vjp(
+    function, fwd, bwd, args, name: str, debug, *, num_static: int = 0, symbolic_zeros: bool = False
+) -> list:
     """Call a flat function with a reverse rule of its own, in the trace its arguments are in.
 
     The first `num_static` arguments must not be differentiated in.
     """
     top = top_trace(args)
-    if top is None or type(top) is JVPTrace:           # forward mode differentiates the function itself
+    # forward mode differentiates the function itself
+    if top is None or type(top) is JVPTrace:
         return function(*args)
     if isinstance(top, LinearizeTrace):
         primals, tangents = zip(*map(top.split, args)) if args else ((), ())
         if any(t is not None for t in tangents[:num_static]):
             raise closed_over(name, "custom_vjp", args[0])
-        outs, ts = linear_by_rule(fwd, bwd, name, list(primals), list(tangents), top,
-                                  symbolic_zeros=symbolic_zeros)
+        outs, ts = linear_by_rule(
+            fwd, bwd, name, list(primals), list(tangents), top, symbolic_zeros=symbolic_zeros
+        )
         return [o if t is None else JVPTracer(top, o, t) for o, t in zip(outs, ts)]
     closed, consts = stage_open(function, [a.aval for a in args], debug)
-    return bind(custom_vjp_call_p, [*consts, *args],
-                {"call_jaxpr": closed, "fwd": fwd, "bwd": bwd, "num_consts": len(consts), "name": name,
-                 "num_static": num_static, "symbolic_zeros": symbolic_zeros})
+    return bind(
+        custom_vjp_call_p,
+        [*consts, *args],
+        {
+            "call_jaxpr": closed,
+            "fwd": fwd,
+            "bwd": bwd,
+            "num_consts": len(consts),
+            "name": name,
+            "num_static": num_static,
+            "symbolic_zeros": symbolic_zeros,
+        },
+    )

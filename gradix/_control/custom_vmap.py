@@ -1,4 +1,5 @@
 """`custom_vmap_call_p`: a function with a vmap rule of its own, which derivatives keep."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -22,41 +23,64 @@ Rule = Callable[..., tuple[list, list]]
 class CustomVmapCall(RuledCall):
     """A call of `call_jaxpr`, mapped by `rule(size, batched, args) -> (outs, batched)` with mapped axes in front.
 
-    The first `num_consts` operands are values the function captured, which the rule does not know. `back`, if there
-    is one, is the program and rule of the transposed map, from all operands but the last and cotangents.
+    The first `num_consts` operands are values the function captured, which the rule does not know.
+    `back`, if there is one, is the program and rule of the transposed map, from all operands but
+    the last and cotangents.
     """
 
     def batch(self, axis, args, axes, *, call_jaxpr, rule, num_consts, name, back=None):
         batched = [a is not None for a in axes]
         if any(batched[:num_consts]):
-            raise ValueError(f"The custom_vmap function '{name}' closes over a value that vmap maps, of type "
-                             f"{args[batched.index(True)].aval}, which its rule cannot see. Pass it as an argument.")
+            raise ValueError(
+                f"The custom_vmap function '{name}' closes over a value that vmap maps, of type "
+                f"{args[batched.index(True)].aval}, which its rule cannot see. Pass it as an argument."
+            )
         vals = [x if a is None else to_axis(axis.size, x, a, 0) for x, a in zip(args, axes)]
         outs, out_batched = rule(axis.size, batched, vals)
-        wanted = [insert_axis(a, axis.size, 0 if b else None) for a, b in zip(call_jaxpr.out_avals, out_batched)]
+        wanted = [
+            insert_axis(a, axis.size, 0 if b else None)
+            for a, b in zip(call_jaxpr.out_avals, out_batched)
+        ]
         got = [o.aval for o in outs]
         if not same_types(got, wanted):
-            raise ValueError(f"The vmap rule of the custom_vmap function '{name}' must return, for an axis of size "
-                             f"{axis.size}, results of types {[str(a) for a in wanted]}, but returned "
-                             f"{[str(a) for a in got]}. Mapped results have the mapped axis first; mark those without "
-                             "one as not batched.")
+            raise ValueError(
+                f"The vmap rule of the custom_vmap function '{name}' must return, for an axis of size "
+                f"{axis.size}, results of types {[str(a) for a in wanted]}, but returned "
+                f"{[str(a) for a in got]}. Mapped results have the mapped axis first; mark those without "
+                "one as not batched."
+            )
         return outs, [0 if b else None for b in out_batched]
 
     def jvp(self, primals, tangents, *, call_jaxpr, rule, num_consts, name, back=None):
         nz = tuple([t is not None for t in tangents])
         both, out_nz = jvp_jaxpr(call_jaxpr, nz)
-        outs = bind(custom_vmap_call_p, [*primals, *[t for t in tangents if t is not None]],
-                    {"call_jaxpr": both, "rule": tangent_rule(rule, nz, out_nz, num_consts, name),
-                     "num_consts": num_consts,
-                     "name": name})
+        outs = bind(
+            custom_vmap_call_p,
+            [*primals, *[t for t in tangents if t is not None]],
+            {
+                "call_jaxpr": both,
+                "rule": tangent_rule(rule, nz, out_nz, num_consts, name),
+                "num_consts": num_consts,
+                "name": name,
+            },
+        )
         n = len(out_nz)
         given = iter(outs[n:])
         return outs[:n], [next(given) if f else None for f in out_nz]
 
     def linearize(self, primals, tangents, *, call_jaxpr, rule, num_consts, name, back=None):
         """The call itself, and a map of the tangents whose transpose is known with its rule of vmap."""
-        outs = bind(self, primals, {"call_jaxpr": call_jaxpr, "rule": rule, "num_consts": num_consts, "name": name,
-                                    "back": back})
+        outs = bind(
+            self,
+            primals,
+            {
+                "call_jaxpr": call_jaxpr,
+                "rule": rule,
+                "num_consts": num_consts,
+                "name": name,
+                "back": back,
+            },
+        )
         nz, n = tuple([t is not None for t in tangents]), len(call_jaxpr.out_avals)
         both, out_nz = jvp_jaxpr(call_jaxpr, nz)
         if not any(out_nz):
@@ -68,10 +92,19 @@ class CustomVmapCall(RuledCall):
             return results[n:], mapped[n:]
 
         known = ClosedJaxpr(call_jaxpr.jaxpr, call_jaxpr.consts)
-        ts = bind(custom_vmap_linear_p, [*primals, *[t for t in tangents if t is not None]], {
-            "call_jaxpr": rearranged(both, range(len(both.in_avals)), range(n, n + sum(out_nz))), "rule": only_tangents,
-            "num_consts": num_consts, "name": name,
-            "back": (back_program(known, nz, out_nz), back_rule(rule, nz, out_nz))})
+        ts = bind(
+            custom_vmap_linear_p,
+            [*primals, *[t for t in tangents if t is not None]],
+            {
+                "call_jaxpr": rearranged(
+                    both, range(len(both.in_avals)), range(n, n + sum(out_nz))
+                ),
+                "rule": only_tangents,
+                "num_consts": num_consts,
+                "name": name,
+                "back": (back_program(known, nz, out_nz), back_rule(rule, nz, out_nz)),
+            },
+        )
         given = iter(ts)
         return outs, [next(given) if f else None for f in out_nz]
 
@@ -79,8 +112,13 @@ class CustomVmapCall(RuledCall):
         known = [a for a in args if type(a) is not Linear]
         cts = [instantiate(c, a) for c, a in zip(cts, call_jaxpr.out_avals)]
         program, rule = back
-        outs = iter(bind(custom_vmap_call_p, [*known, *cts], {"call_jaxpr": program, "rule": rule,
-                                                              "num_consts": num_consts, "name": name}))
+        outs = iter(
+            bind(
+                custom_vmap_call_p,
+                [*known, *cts],
+                {"call_jaxpr": program, "rule": rule, "num_consts": num_consts, "name": name},
+            )
+        )
         return [next(outs) if type(a) is Linear else None for a in args]
 
     def show(self, params):
@@ -90,7 +128,7 @@ class CustomVmapCall(RuledCall):
 class CustomVmapLinear(CustomVmapCall):
     """The derivative of such a call: linear in its last operands."""
 
-    is_call = False                      # to be recorded, not looked into
+    is_call = False  # to be recorded, not looked into
     inlining = Inlining()
 
 
@@ -98,7 +136,8 @@ custom_vmap_call_p = CustomVmapCall("custom_vmap_call")
 custom_vmap_linear_p = CustomVmapLinear("custom_vmap_linear")
 
 
-# -- derivatives of rules ---------------------------------------------------------------------------------------------
+# -- derivatives of rules --------------------------------------------------------------------------
+
 
 def _spread(size: int, x, is_mapped: bool):
     return x if is_mapped else to_axis(size, x, None, 0)
@@ -119,7 +158,11 @@ def tangent_rule(rule: Rule, nz, out_nz, num_consts: int, name: str) -> Rule:
                 raise closed_over(name, "custom_vmap", primals[i])
             t, is_mapped = next(given)
             if is_mapped or mapped[i]:
-                primals[i], t, mapped[i] = _spread(size, primals[i], mapped[i]), _spread(size, t, is_mapped), True
+                primals[i], t, mapped[i] = (
+                    _spread(size, primals[i], mapped[i]),
+                    _spread(size, t, is_mapped),
+                    True,
+                )
             tangents.append(t)
         out_mapped: list = []
 
@@ -149,7 +192,9 @@ def back_rule(rule: Rule, nz, out_nz) -> Rule:
 
         _, program = linearize(mapped_function, primals, nz)
         cts = program.transpose([next(given) if f else None for f in out_nz])
-        return [zeros(a) if c is None else c for c, a in zip(cts, program.in_avals)], [True] * len(cts)
+        return [zeros(a) if c is None else c for c, a in zip(cts, program.in_avals)], [True] * len(
+            cts
+        )
 
     return back
 
@@ -167,7 +212,10 @@ def back_program(closed: ClosedJaxpr, nz: tuple, out_nz: tuple) -> ClosedJaxpr:
             cts = program.transpose([next(given) if f else None for f in out_nz])
             return [zeros(a) if c is None else c for c, a in zip(cts, program.in_avals)]
 
-        avals = [*closed.in_avals, *[tangent_aval(a) for a, f in zip(closed.out_avals, out_nz) if f]]
+        avals = [
+            *closed.in_avals,
+            *[tangent_aval(a) for a, f in zip(closed.out_avals, out_nz) if f],
+        ]
         found = closed.memo[key] = stage_closed(back, avals, closed.jaxpr.debug_info)
     return found
 
@@ -178,7 +226,13 @@ def call_custom_vmap(function, rule: Rule, args, name: str, debug) -> list:
         return function(*args)
     closed, consts = stage_open(function, [a.aval for a in args], debug)
     k = len(consts)
-    return bind(custom_vmap_call_p, [*consts, *args],
-                {"call_jaxpr": closed, "rule": lambda size, batched, xs: rule(size, batched[k:], xs[k:]),
-                 "num_consts": k,
-                 "name": name})
+    return bind(
+        custom_vmap_call_p,
+        [*consts, *args],
+        {
+            "call_jaxpr": closed,
+            "rule": lambda size, batched, xs: rule(size, batched[k:], xs[k:]),
+            "num_consts": k,
+            "name": name,
+        },
+    )

@@ -1,4 +1,5 @@
 """What loops and branches do with the programs they hold: dependence, reordering, and the price of a host run."""
+
 from __future__ import annotations
 
 from gradix._base import config as _config
@@ -16,7 +17,7 @@ def split(xs, *sizes) -> list[list]:
     """Consecutive parts of these sizes, then the rest."""
     out, at = [], 0
     for n in sizes:
-        out.append(list(xs[at:at + n]))
+        out.append(list(xs[at : at + n]))
         at += n
     return [*out, list(xs[at:])]
 
@@ -34,7 +35,8 @@ def is_any_ordered(effects) -> bool:
     return any(is_ordered(e) for e in effects)
 
 
-# -- dependence ---------------------------------------------------------------------------------------------------
+# -- dependence ------------------------------------------------------------------------------------
+
 
 def dependent(closed: ClosedJaxpr, marked: tuple, smooth: bool = False) -> list[bool]:
     """Which results may depend on the inputs marked; with `smooth`, through a derivative that may be nonzero."""
@@ -42,23 +44,37 @@ def dependent(closed: ClosedJaxpr, marked: tuple, smooth: bool = False) -> list[
     found = closed.memo.get(key)
     if found is None:
         live = _reached(closed.jaxpr, marked, smooth)
-        found = closed.memo[key] = [type(v) is not Literal and v in live for v in closed.jaxpr.outvars]
+        found = closed.memo[key] = [
+            type(v) is not Literal and v in live for v in closed.jaxpr.outvars
+        ]
     return list(found)
 
 
 def _reached(jaxpr: Jaxpr, marked, smooth: bool) -> set:
-    live = {v for v, m in zip(jaxpr.invars, marked) if m and not (smooth and v.aval.dtype not in INEXACT)}
+    live = {
+        v
+        for v, m in zip(jaxpr.invars, marked)
+        if m and not (smooth and v.aval.dtype not in INEXACT)
+    }
     for eqn in jaxpr.eqns:
         flags = tuple([type(v) is not Literal and v in live for v in eqn.invars])
         if not any(flags) or (smooth and eqn.primitive.name == "stop_gradient"):
             continue
         rule = eqn.primitive.dependent
         outs = [True] * len(eqn.outvars) if rule is None else rule(flags, eqn.params, smooth)
-        live.update([v for v, d in zip(eqn.outvars, outs) if d and not (smooth and v.aval.dtype not in INEXACT)])
+        live.update(
+            [
+                v
+                for v, d in zip(eqn.outvars, outs)
+                if d and not (smooth and v.aval.dtype not in INEXACT)
+            ]
+        )
     return live
 
 
-def carried(closed: ClosedJaxpr, marks, num_consts: int, num_carry: int, smooth: bool = False) -> list[bool]:
+def carried(
+    closed: ClosedJaxpr, marks, num_consts: int, num_carry: int, smooth: bool = False
+) -> list[bool]:
     """The marks of a loop's carry once marked results have come round; `marks` are of all inputs of the body."""
     consts, carry, rest = split(marks, num_consts, num_carry)
     while True:
@@ -69,7 +85,8 @@ def carried(closed: ClosedJaxpr, marks, num_consts: int, num_carry: int, smooth:
         carry = joined
 
 
-# -- reordering ---------------------------------------------------------------------------------------------------
+# -- reordering ------------------------------------------------------------------------------------
+
 
 def rearranged(closed: ClosedJaxpr, ins, outs=None) -> ClosedJaxpr:
     """The program with its inputs and results picked by position; a type among `ins` is an input it ignores."""
@@ -89,16 +106,18 @@ def with_inputs(closed: ClosedJaxpr, extra_outs) -> ClosedJaxpr:
     """The program that also returns some of its inputs, by position."""
     jaxpr = closed.jaxpr
     outvars = [*jaxpr.outvars, *(jaxpr.invars[i] for i in extra_outs)]
-    return ClosedJaxpr(Jaxpr(jaxpr.constvars, jaxpr.invars, outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info),
-                       closed.consts)
+    return ClosedJaxpr(
+        Jaxpr(jaxpr.constvars, jaxpr.invars, outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info),
+        closed.consts,
+    )
 
 
-# -- eager runs ---------------------------------------------------------------------------------------------------
+# -- eager runs ------------------------------------------------------------------------------------
 
 _NEVER = 1 << 40
-_ONE_RUN = 2000            # evaluations of equations: a small part of the time of a compilation
-_ALL_RUNS = 20000          # evaluations after which a program that recurs is worth compiling
-_SMALL = 1 << 12           # elements: a program of larger arrays runs faster compiled
+_ONE_RUN = 2000  # evaluations of equations: a small part of the time of a compilation
+_ALL_RUNS = 20000  # evaluations after which a program that recurs is worth compiling
+_SMALL = 1 << 12  # elements: a program of larger arrays runs faster compiled
 
 
 def work(closed: ClosedJaxpr) -> int:

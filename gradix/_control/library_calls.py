@@ -1,4 +1,5 @@
 """Calls of a program as libraries make them: `call` and `closed_call`, which keep no name."""
+
 from __future__ import annotations
 
 from gradix._control.call import jit_p
@@ -31,7 +32,7 @@ class LibraryCall(Primitive):
     def names(self, params):
         return axis_names(params["call_jaxpr"].effects)
 
-    def expand(self, *args, call_jaxpr, name="call", **_):       # type: ignore[override]
+    def expand(self, *args, call_jaxpr, name="call", **_):  # type: ignore[override]
         return bind(jit_p, list(args), _renamed(call_jaxpr, name))
 
     def jvp(self, primals, tangents, *, call_jaxpr, name="call", **_):

@@ -1,4 +1,5 @@
 """`linear_solve_p`: the solution of a linear system by a solver of the user's, differentiated implicitly."""
+
 from __future__ import annotations
 
 from gradix._control.custom_jvp import axis_of
@@ -16,8 +17,8 @@ from gradix._transforms.staging import eval_closed
 class LinearSolve(Primitive):
     """x with `matvec(x) = b`. Operands: the constants of matvec, solve and transpose_solve, then b.
 
-    Each program takes its constants, then vectors; `counts` tells how many constants each has. `negate` is passed in
-    because this layer has no arithmetic.
+    Each program takes its constants, then vectors; `counts` tells how many constants each has.
+    `negate` is passed in because this layer has no arithmetic.
     """
 
     costly = True
@@ -31,7 +32,7 @@ class LinearSolve(Primitive):
         return solve.out_avals
 
     def divide(self, mesh, avals, outs, params):
-        return [entries(o) for o in outs]               # as in the program that solves
+        return [entries(o) for o in outs]  # as in the program that solves
 
     def run(self, args, params):
         return self._solve(args, **params)
@@ -40,7 +41,7 @@ class LinearSolve(Primitive):
         """The constants of matvec, solve and transpose_solve, and the right-hand side."""
         parts, at = [], 0
         for n in counts:
-            parts.append(list(args[at:at + n]))
+            parts.append(list(args[at : at + n]))
             at += n
         return (*parts, list(args[at:]))
 
@@ -55,38 +56,64 @@ class LinearSolve(Primitive):
         consts, _, _, b = self.split(primals, counts)
         t_consts, _, _, t_b = self.split(tangents, counts)
         rhs = list(t_b)
-        if any(t is not None for t in t_consts):             # A·x' = b' - A'·x
-            both, nonzero = jvp_jaxpr(matvec, tuple([t is not None for t in t_consts] + [False] * n_x))
+        if any(t is not None for t in t_consts):  # A·x' = b' - A'·x
+            both, nonzero = jvp_jaxpr(
+                matvec, tuple([t is not None for t in t_consts] + [False] * n_x)
+            )
             got = eval_closed(both, *consts, *x, *[t for t in t_consts if t is not None])
             moved = iter(got[n_x:])
             change = [next(moved) if nz else None for nz in nonzero]
-            rhs = [t if c is None else negate(c) if t is None else add_any(t, negate(c)) for t, c in zip(rhs, change)]
+            rhs = [
+                t if c is None else negate(c) if t is None else add_any(t, negate(c))
+                for t, c in zip(rhs, change)
+            ]
         if all(t is None for t in rhs):
             return outs, [None] * len(outs)
         rhs = [instantiate(t, v.aval) for t, v in zip(rhs, b)]
-        ts = bind(self, [*primals[:sum(counts)], *rhs], params)
+        ts = bind(self, [*primals[: sum(counts)], *rhs], params)
         return outs, [*ts[:n_x], *[None] * (len(outs) - n_x)]
 
     def transpose(self, cts, *args, vecmat, transpose_solve, matvec, solve, counts, n_x, **params):
         if transpose_solve is None:
-            raise TypeError("transpose_solve required for backwards mode automatic differentiation of "
-                            "custom_linear_solve. Pass transpose_solve, or symmetric=True when the matrix is.")
+            raise TypeError(
+                "transpose_solve required for backwards mode automatic differentiation of "
+                "custom_linear_solve. Pass transpose_solve, or symmetric=True when the matrix is."
+            )
         consts, s_consts, t_consts, b = self.split(args, counts)
         ct = [instantiate(c, v.aval) for c, v in zip(cts[:n_x], b)]
-        outs = bind(self, [*consts, *t_consts, *s_consts, *ct],
-                    {"matvec": vecmat, "vecmat": matvec, "solve": transpose_solve, "transpose_solve": solve, "n_x": n_x,
-                     "counts": (counts[0], counts[2], counts[1]), **params})
+        outs = bind(
+            self,
+            [*consts, *t_consts, *s_consts, *ct],
+            {
+                "matvec": vecmat,
+                "vecmat": matvec,
+                "solve": transpose_solve,
+                "transpose_solve": solve,
+                "n_x": n_x,
+                "counts": (counts[0], counts[2], counts[1]),
+                **params,
+            },
+        )
         return [*[None] * sum(counts), *outs[:n_x]]
 
-    def batch(self, size, args, axes, *, matvec, vecmat, solve, transpose_solve, counts, n_x, **params):
+    def batch(
+        self, size, args, axes, *, matvec, vecmat, solve, transpose_solve, counts, n_x, **params
+    ):
         axis = axis_of(size)
         *c_axes, _ = self.split(axes, counts)
         b_axes = (0,) * n_x
         mapped = {}
-        for name, program, own in (("matvec", matvec, c_axes[0]), ("vecmat", vecmat, c_axes[0]),
-                                   ("solve", solve, c_axes[1]), ("transpose_solve", transpose_solve, c_axes[2])):
-            mapped[name] = None if program is None else batch_jaxpr(
-                program, axis, (*own, *b_axes), (0,) * len(program.out_avals))[0]
+        for name, program, own in (
+            ("matvec", matvec, c_axes[0]),
+            ("vecmat", vecmat, c_axes[0]),
+            ("solve", solve, c_axes[1]),
+            ("transpose_solve", transpose_solve, c_axes[2]),
+        ):
+            mapped[name] = (
+                None
+                if program is None
+                else batch_jaxpr(program, axis, (*own, *b_axes), (0,) * len(program.out_avals))[0]
+            )
         n = sum(counts)
         args = [*args[:n], *[to_axis(axis.size, x, a, 0) for x, a in zip(args[n:], axes[n:])]]
         outs = bind(self, args, {**mapped, "counts": counts, "n_x": n_x, **params})

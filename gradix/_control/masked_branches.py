@@ -1,8 +1,10 @@
 """Branches that each mapped example chooses: run where some example takes them, on inputs of such an example.
 
-Under vmap every branch runs for all examples at once and the results are selected. A loop in a branch need not end on
-the values of an example that did not take it, and a costly branch nobody takes is run in vain.
+Under vmap every branch runs for all examples at once and the results are selected. A loop in a
+branch need not end on the values of an example that did not take it, and a costly branch nobody
+takes is run in vain.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -43,16 +45,25 @@ def run_where_taken(choose, axis, branch: ClosedJaxpr, taken, args, in_axes) -> 
 
     Args:
         choose: the primitive that runs one of two programs.
-        taken: bool[size], which examples take the branch. The others are given the inputs of the first that does.
+        taken: bool[size], which examples take the branch. The others are given the inputs of the
+            first that does.
     """
-    mapped, _ = batch_jaxpr(branch, axis, tuple([None if a is None else 0 for a in in_axes]),
-                            (0,) * len(branch.out_avals))
+    mapped, _ = batch_jaxpr(
+        branch,
+        axis,
+        tuple([None if a is None else 0 for a in in_axes]),
+        (0,) * len(branch.out_avals),
+    )
     first = bind(argmax_p, [taken], {"axes": (0,), "index_dtype": INDEX})
-    inputs = [x if a is None else _own_or_first(move_axis(x, a, 0), taken, first) for x, a in zip(args, in_axes)]
+    inputs = [
+        x if a is None else _own_or_first(move_axis(x, a, 0), taken, first)
+        for x, a in zip(args, in_axes)
+    ]
     nothing = mapped.memo.get("nothing")
     if nothing is None:
-        nothing = mapped.memo["nothing"] = stage_closed(lambda *_: [zeros(a) for a in mapped.out_avals],
-                                                        mapped.in_avals)
+        nothing = mapped.memo["nothing"] = stage_closed(
+            lambda *_: [zeros(a) for a in mapped.out_avals], mapped.in_avals
+        )
     some = convert(bind(reduce_or_p, [taken], {"axes": (0,)}), INDEX)
     return bind(choose, [some, *inputs], {"branches": (nothing, mapped)})
 

@@ -1,4 +1,5 @@
 """Telling equal programs: a body traced again is replaced by the first, with all that was made of it."""
+
 from __future__ import annotations
 
 import weakref
@@ -19,8 +20,9 @@ _interned: BoundedCache[tuple, ClosedJaxpr] = BoundedCache(1024, drop=1)
 def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The first program traced that is equal to this one, and written at the same place.
 
-    Tracing anew keeps Python's meaning, whatever a body captured; this keeps it from compiling anew. Programs with
-    constants, or with parameters whose equality is unknown, are left as they are.
+    Tracing anew keeps Python's meaning, whatever a body captured; this keeps it from compiling
+    anew. Programs with constants, or with parameters whose equality is unknown, are left as they
+    are.
     """
     if closed.consts:
         return closed
@@ -49,7 +51,8 @@ class _Same:
     __slots__ = ("id", "ref")
 
     def __init__(self, value):
-        self.id, self.ref = id(value), weakref.ref(value)        # a TypeError where there is no weak reference
+        # a TypeError where there is no weak reference
+        self.id, self.ref = id(value), weakref.ref(value)
 
     def __hash__(self) -> int:
         return self.id
@@ -118,12 +121,21 @@ def _settled_function(function, depth: int):
         if isinstance(content, (Array, np.ndarray)):
             raise _Opaque
         cells.append(_captured(content, depth))
-    return function.__code__, id(function.__code__), tuple(cells), _settled(function.__defaults__, depth)
+    return (
+        function.__code__,
+        id(function.__code__),
+        tuple(cells),
+        _settled(function.__defaults__, depth),
+    )
 
 
 def _captured(value, depth: int):
     t = type(value)
     try:
-        return _Same(value) if t.__hash__ is object.__hash__ and t is not FunctionType else _settled(value, depth)
+        return (
+            _Same(value)
+            if t.__hash__ is object.__hash__ and t is not FunctionType
+            else _settled(value, depth)
+        )
     except (TypeError, ValueError):
         return _Same(value)

@@ -1,4 +1,5 @@
 """`reduce_p`: fold axes of arrays by a program on scalars."""
+
 from __future__ import annotations
 
 from gradix._control.inner_programs import split
@@ -21,7 +22,7 @@ class Reduce(Primitive):
     multiple_results = True
 
     def abstract(self, *avals, dimensions, **_):
-        xs = avals[:len(avals) // 2]
+        xs = avals[: len(avals) // 2]
         return [make_aval(drop_axes("reduce", x, dimensions), x.dtype) for x in xs]
 
     def jvp(self, primals, tangents, **params):
@@ -33,7 +34,12 @@ class Reduce(Primitive):
     def batch(self, size, args, axes, *, dimensions, **params):
         n = len(args) // 2
         if any(a is not None for a in axes[n:]):
-            return batch(lambda *xs: folded(xs, dimensions=dimensions, **params), AxisData(None, size), args, axes)
+            return batch(
+                lambda *xs: folded(xs, dimensions=dimensions, **params),
+                AxisData(None, size),
+                args,
+                axes,
+            )
         at = next(a for a in axes if a is not None)
         shape = (*args[axes.index(at)].aval.shape,)
         xs = [x if a == at else _aligned(x, a, at, shape) for x, a in zip(args[:n], axes)]
@@ -43,7 +49,13 @@ class Reduce(Primitive):
 
     def lower(self, em, outs, *args, jaxpr, dimensions, **_):
         xs, inits = split(args, len(outs))
-        return em.reduce(xs, inits, dimensions, outs, lambda *scalars: em.inline(jaxpr.jaxpr, jaxpr.consts, scalars))
+        return em.reduce(
+            xs,
+            inits,
+            dimensions,
+            outs,
+            lambda *scalars: em.inline(jaxpr.jaxpr, jaxpr.consts, scalars),
+        )
 
     def show(self, params):
         return {k: params[k] for k in ("computation", "dimensions", "jaxpr")}
@@ -68,7 +80,7 @@ def folded(args, *, jaxpr, dimensions, **_) -> list:
     rest = free_axes(ndim, dimensions)
     order = (*dimensions, *rest)
     xs = [x if order == tuple(range(ndim)) else transpose(x, order) for x in xs]
-    lengths, shape = xs[0].aval.shape[:len(dimensions)], xs[0].aval.shape[len(dimensions):]
+    lengths, shape = xs[0].aval.shape[: len(dimensions)], xs[0].aval.shape[len(dimensions) :]
     n = len(xs)
     for size in reversed(shape):
         jaxpr, _ = batch_jaxpr(jaxpr, AxisData(None, size), (0,) * (2 * n), (0,) * n)
@@ -81,6 +93,8 @@ def _fold(jaxpr, lengths, carry, xs) -> list:
         return eval_closed(jaxpr, *carry, *xs)
     n = len(carry)
     row_avals = [make_aval(x.aval.shape[1:], x.aval.dtype) for x in xs]
-    body = stage_closed(lambda *args: _fold(jaxpr, lengths[1:], list(args[:n]), list(args[n:])),
-                        [*[c.aval for c in carry], *row_avals])
+    body = stage_closed(
+        lambda *args: _fold(jaxpr, lengths[1:], list(args[:n]), list(args[n:])),
+        [*[c.aval for c in carry], *row_avals],
+    )
     return bind_scan(body, [], carry, xs, lengths[0], False, unroll=1)

@@ -1,4 +1,5 @@
 """`reduce_window_p`: reduce windows of arrays by a program on scalars."""
+
 from __future__ import annotations
 
 from itertools import product
@@ -31,7 +32,7 @@ class ReduceWindow(Primitive):
 
     def abstract(self, *avals, **params):
         w = _window(params)
-        return [make_aval(w.result_shape(x.shape), x.dtype) for x in avals[:len(avals) // 2]]
+        return [make_aval(w.result_shape(x.shape), x.dtype) for x in avals[: len(avals) // 2]]
 
     def jvp(self, primals, tangents, **params):
         return jvp(lambda *args: folded(args, **params), primals, tangents)
@@ -41,17 +42,27 @@ class ReduceWindow(Primitive):
 
     def batch(self, size, args, axes, *, jaxpr, **params):
         n = len(args) // 2
-        if any(a is not None for a in axes[n:]):        # XLA takes one scalar
-            return batch(lambda *xs: folded(xs, jaxpr=jaxpr, **params), AxisData(None, size), args, axes)
+        if any(a is not None for a in axes[n:]):  # XLA takes one scalar
+            return batch(
+                lambda *xs: folded(xs, jaxpr=jaxpr, **params), AxisData(None, size), args, axes
+            )
         axis = next(a for a in axes if a is not None)
         xs = [to_axis(size, x, a, axis) for x, a in zip(args[:n], axes)]
         w = _window(params).with_axis(axis)
-        return bind(self, (*xs, *args[n:]), {"jaxpr": jaxpr, "consts": (), **w.params()}), [axis] * n
+        return bind(self, (*xs, *args[n:]), {"jaxpr": jaxpr, "consts": (), **w.params()}), [
+            axis
+        ] * n
 
     def lower(self, em, outs, *args, jaxpr, **params):
         n = len(outs)
-        return emit_reduce_window(em, outs, args[:n], args[n:], _window(params),
-                                  lambda *scalars: em.inline(jaxpr.jaxpr, jaxpr.consts, scalars))
+        return emit_reduce_window(
+            em,
+            outs,
+            args[:n],
+            args[n:],
+            _window(params),
+            lambda *scalars: em.inline(jaxpr.jaxpr, jaxpr.consts, scalars),
+        )
 
 
 reduce_window_p = ReduceWindow("reduce_window")
@@ -82,8 +93,14 @@ def folded(args, *, jaxpr, **params) -> list:
             continue
         start = [k * d for k, d in zip(place, w.window_dilation)]
         limit = [a + (m - 1) * s + 1 for a, m, s in zip(start, shape, w.window_strides)]
-        joined = eval_closed(jaxpr, *carry, *[slice_(x, start, limit, w.window_strides) for x in xs])
-        carry = joined if inside.all() else [select_n(as_array(inside), c, j) for c, j in zip(carry, joined)]
+        joined = eval_closed(
+            jaxpr, *carry, *[slice_(x, start, limit, w.window_strides) for x in xs]
+        )
+        carry = (
+            joined
+            if inside.all()
+            else [select_n(as_array(inside), c, j) for c, j in zip(carry, joined)]
+        )
     return carry
 
 

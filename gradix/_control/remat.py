@@ -1,4 +1,5 @@
 """`remat_p`: a call whose intermediate values are computed again for the backward pass instead of being kept."""
+
 from __future__ import annotations
 
 from gradix._base.name_stack import EMPTY, current_names
@@ -16,8 +17,8 @@ from gradix._transforms.staging import eval_closed, stage
 class Remat(Call):
     """A call of `jaxpr`; `policy(primitive, *avals, **params)` says which results inside are worth keeping."""
 
-    live = None                # its equations stay together, to be computed again
-    selects = False            # type: ignore[assignment]
+    live = None  # its equations stay together, to be computed again
+    selects = False  # type: ignore[assignment]
     inlining = Inlining()
 
     def run(self, args, params):
@@ -25,23 +26,28 @@ class Remat(Call):
 
     def linearize(self, primals, tangents, *, jaxpr, policy, **params):
         if any(isinstance(e, (IOEffect, OrderedIOEffect)) for e in jaxpr.effects):
-            raise NotImplementedError("checkpoint of a function with an io_callback would run it again in the "
-                                      "backward pass. Take the callback out of the function, or use debug.callback, "
-                                      "which may repeat.")
+            raise NotImplementedError(
+                "checkpoint of a function with an io_callback would run it again in the "
+                "backward pass. Take the callback out of the function, or use debug.callback, "
+                "which may repeat."
+            )
         nonzero = tuple([t is not None for t in tangents])
         outs, saved = _run_saving(jaxpr, policy, primals)
         program, out_nonzero = tangent_program(jaxpr, nonzero, policy, [s.aval for s in saved])
         if not any(out_nonzero):
             return outs, [None] * len(outs)
         params = {**params, "jaxpr": program, "policy": policy, "differentiated": True}
-        given = iter(bind(self, [*primals, *saved, *(t for t in tangents if t is not None)], params))
+        given = iter(
+            bind(self, [*primals, *saved, *(t for t in tangents if t is not None)], params)
+        )
         return outs, [next(given) if nz else None for nz in out_nonzero]
 
     def transpose(self, cts, *args, **params):
         return super().transpose(cts, *args, **{**params, "differentiated": True})
 
     def lower(self, em, outs, *args, jaxpr, prevent_cse, differentiated, **_):
-        if differentiated and prevent_cse and args:        # keeps XLA from merging this with the forward pass
+        # keeps XLA from merging this with the forward pass
+        if differentiated and prevent_cse and args:
             args = em.ops("optimization_barrier", [a.aval for a in args], *args)
         return em.inline(jaxpr.jaxpr, jaxpr.consts, args, "checkpoint")
 
@@ -69,7 +75,9 @@ def _eval(closed: ClosedJaxpr, policy, args, keep) -> list:
     """Run a program, calls inlined; `keep(outs)` sees the results of equations the policy keeps, and replaces them."""
     before = state.place
     try:
-        return _interpret(closed, policy, args, keep, current_names() if before is None else before.name_stack)
+        return _interpret(
+            closed, policy, args, keep, current_names() if before is None else before.name_stack
+        )
     finally:
         state.place = before
 
@@ -86,13 +94,17 @@ def _interpret(closed: ClosedJaxpr, policy, args, keep, names) -> list:
             continue
         out = bind(eqn.primitive, ins, eqn.params)
         outs = out if eqn.primitive.multiple_results else [out]
-        if policy is not None and policy(eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params):
+        if policy is not None and policy(
+            eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params
+        ):
             outs = keep(outs)
         env.update(zip(eqn.outvars, outs))
     return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
 
 
-def tangent_program(closed: ClosedJaxpr, nonzero: tuple, policy, saved_avals) -> tuple[ClosedJaxpr, tuple]:
+def tangent_program(
+    closed: ClosedJaxpr, nonzero: tuple, policy, saved_avals
+) -> tuple[ClosedJaxpr, tuple]:
     """The program from primals, kept values and the tangents marked `nonzero` to tangents, and which those are.
 
     It computes again what was not kept.
@@ -104,9 +116,10 @@ def tangent_program(closed: ClosedJaxpr, nonzero: tuple, policy, saved_avals) ->
     n, n_saved, out_nonzero = len(nonzero), len(saved_avals), []
 
     def function(*args):
-        primals, kept, given = args[:n], iter(args[n:n + n_saved]), iter(args[n + n_saved:])
+        primals, kept, given = args[:n], iter(args[n : n + n_saved]), iter(args[n + n_saved :])
         tangents = [next(given) if nz else None for nz in nonzero]
-        trace = LinearizeTrace()             # splits loops inside into what can be transposed and what cannot
+        # splits loops inside into what can be transposed and what cannot
+        trace = LinearizeTrace()
 
         def keep(outs):
             return [_with_primal(trace, o, next(kept)) for o in outs]
@@ -116,8 +129,11 @@ def tangent_program(closed: ClosedJaxpr, nonzero: tuple, policy, saved_avals) ->
         return [instantiate(t, y.aval) for y, t in zip(ys, ts) if t is not None]
 
     avals = closed.in_avals
-    jaxpr, consts = stage(function, [*avals, *saved_avals, *(a for a, nz in zip(avals, nonzero) if nz)],
-                          closed.jaxpr.debug_info)
+    jaxpr, consts = stage(
+        function,
+        [*avals, *saved_avals, *(a for a, nz in zip(avals, nonzero) if nz)],
+        closed.jaxpr.debug_info,
+    )
     program = without_dead(ClosedJaxpr(_marked(jaxpr, n + n_saved), consts))
     found = closed.memo[key] = program, tuple(out_nonzero)
     return found

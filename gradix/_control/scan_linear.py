@@ -1,4 +1,5 @@
 """The bodies of a scan in reverse mode: the known part, the linear part, and its transpose."""
+
 from __future__ import annotations
 
 from gradix._control.inner_programs import dependent, rearranged
@@ -13,8 +14,8 @@ from gradix._transforms.staging import eval_closed
 class LinearPlan:
     """The linear scan's body, and where its residuals come from: ("in", i), ("out", i) or ("fixed", i).
 
-    `fixed` residuals are the same at each step and stand before the constants; `rows` before the stacked tangents.
-    `known_consts` are the constants of the known scan.
+    `fixed` residuals are the same at each step and stand before the constants; `rows` before the
+    stacked tangents. `known_consts` are the constants of the known scan.
     """
 
     __slots__ = ("body", "fixed", "rows", "known_consts")
@@ -36,7 +37,7 @@ def _linear_body(cut: Split, nc: int, nk: int):
     jaxpr, n_in, n_out = cut.known.jaxpr, len(cut.known.jaxpr.invars), cut.n_out
     varying = dependent(cut.known, (*[False] * nc, *[True] * (n_in - nc)))
     outvars, hoisted, places = list(jaxpr.outvars[:n_out]), [], {}
-    fixed, rows, slots = [], [], []              # slots: which list a residual is in, and where
+    fixed, rows, slots = [], [], []  # slots: which list a residual is in, and where
 
     def source(kind, i):
         """Where the scan has this residual: an operand, a row result, or a value the same at each step."""
@@ -68,7 +69,12 @@ def _linear_body(cut: Split, nc: int, nk: int):
     known, known_consts = _known_body(jaxpr, outvars, hoisted, nc)
     fixed_program = None
     if hoisted:
-        whole = Jaxpr(jaxpr.constvars, jaxpr.invars[:nc], hoisted, [e for e in jaxpr.eqns if not is_kept(e.effects)])
+        whole = Jaxpr(
+            jaxpr.constvars,
+            jaxpr.invars[:nc],
+            hoisted,
+            [e for e in jaxpr.eqns if not is_kept(e.effects)],
+        )
         fixed_program = ClosedJaxpr(dce_jaxpr(whole, keep_inputs=True)[0], cut.known.consts)
     plan = LinearPlan(_ordered(cut, slots, nc, nk), fixed, rows, known_consts)
     return ClosedJaxpr(known, cut.known.consts), fixed_program, plan
@@ -85,7 +91,8 @@ def _known_body(jaxpr: Jaxpr, outvars, hoisted, nc: int) -> tuple[Jaxpr, list]:
     needed, used = dce_jaxpr(Jaxpr(jaxpr.constvars, [*consts, *jaxpr.invars[nc:]], outvars, eqns))
     invars = [*[v for v, u in zip(consts, used) if u], *jaxpr.invars[nc:]]
     return Jaxpr(jaxpr.constvars, invars, outvars, needed.eqns, debug_info=jaxpr.debug_info), [
-        source for source, u in zip(sources, used) if u]
+        source for source, u in zip(sources, used) if u
+    ]
 
 
 def _ordered(cut: Split, slots, nc: int, nk: int) -> ClosedJaxpr:
@@ -93,9 +100,14 @@ def _ordered(cut: Split, slots, nc: int, nk: int) -> ClosedJaxpr:
     n_res = len(cut.sources)
     fixed = sorted([(at, i) for i, (is_row, at) in enumerate(slots) if not is_row])
     rows = sorted([(at, i) for i, (is_row, at) in enumerate(slots) if is_row])
-    c, k = sum(cut.nonzero[:nc]), sum(cut.nonzero[nc:nc + nk])
+    c, k = sum(cut.nonzero[:nc]), sum(cut.nonzero[nc : nc + nk])
     total = n_res + sum(cut.nonzero)
-    ins = [*[i for _, i in fixed], *range(n_res, n_res + c + k), *[i for _, i in rows], *range(n_res + c + k, total)]
+    ins = [
+        *[i for _, i in fixed],
+        *range(n_res, n_res + c + k),
+        *[i for _, i in rows],
+        *range(n_res + c + k, total),
+    ]
     return rearranged(cut.linear, ins)
 
 
@@ -107,8 +119,9 @@ def invariants(program: ClosedJaxpr | None, consts) -> list:
 def transposed_body(closed: ClosedJaxpr, linear: tuple, ct_nonzero: tuple, nc: int, nk: int):
     """The body of the backward scan, and which cotangents of the operands are not always zero.
 
-    It takes the known constants; the sums of constants' cotangents and the carry's cotangents; known rows, then the
-    results' cotangents. It returns the sums and the carry's cotangents, then the rows' cotangents.
+    It takes the known constants; the sums of constants' cotangents and the carry's cotangents;
+    known rows, then the results' cotangents. It returns the sums and the carry's cotangents, then
+    the rows' cotangents.
     """
     key = ("scan_transpose", linear, ct_nonzero, nc, nk)
     found = closed.memo.get(key)
@@ -122,11 +135,12 @@ def _transposed_body(closed, linear, ct_nonzero, nc, nk):
     jaxpr, n_known = back.jaxpr, len(linear) - sum(linear)
     alive = iter(live_cts)
     live = [next(alive) if is_lin else False for is_lin in linear]
-    live[nc:nc + nk] = linear[nc:nc + nk]                    # a carry's cotangent goes on even when zero
+    # a carry's cotangent goes on even when zero
+    live[nc : nc + nk] = linear[nc : nc + nk]
     cts = iter(jaxpr.outvars)
     ct_of = [next(cts) if is_lin else None for is_lin in linear]
     known_c = nc - sum(linear[:nc])
-    n_carry = sum(linear[nc:nc + nk])
+    n_carry = sum(linear[nc : nc + nk])
     known, given = jaxpr.invars[:n_known], jaxpr.invars[n_known:]
     eqns, sums_in, sums_out = list(jaxpr.eqns), [], []
     for ct, alive_ct in zip(ct_of[:nc], live[:nc]):
@@ -136,7 +150,10 @@ def _transposed_body(closed, linear, ct_nonzero, nc, nk):
             sums_in.append(before)
             sums_out.append(after)
     invars = [*known[:known_c], *sums_in, *given[:n_carry], *known[known_c:], *given[n_carry:]]
-    outvars = [*sums_out, *[c for c in ct_of[nc:nc + nk] if c is not None],
-               *[c for c, a in zip(ct_of[nc + nk:], live[nc + nk:]) if a]]
+    outvars = [
+        *sums_out,
+        *[c for c in ct_of[nc : nc + nk] if c is not None],
+        *[c for c, a in zip(ct_of[nc + nk :], live[nc + nk :]) if a],
+    ]
     body = Jaxpr(jaxpr.constvars, invars, outvars, eqns, jaxpr.effects, jaxpr.debug_info)
     return ClosedJaxpr(body, back.consts), live

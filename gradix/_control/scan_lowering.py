@@ -1,4 +1,5 @@
 """A scan as StableHLO: a while loop over slices, or its steps one after the other."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -15,7 +16,9 @@ class Loop:
     def __init__(self, em, jaxpr, consts, xs, length, reverse, *, num_carry):
         self.em, self.jaxpr, self.consts, self.xs = em, jaxpr, consts, xs
         self.length, self.reverse, self.num_carry = length, reverse, num_carry
-        self.index = make_aval((), np.dtype("int64" if type(length) is int and length >= 2 ** 31 else "int32"))
+        self.index = make_aval(
+            (), np.dtype("int64" if type(length) is int and length >= 2**31 else "int32")
+        )
 
     def straight(self, carry, ys_avals) -> list:
         """All steps one after the other."""
@@ -25,7 +28,10 @@ class Loop:
             columns.append(ys)
         if self.reverse:
             columns.reverse()
-        return [*carry, *[self._concatenated([c[j] for c in columns], a) for j, a in enumerate(ys_avals)]]
+        return [
+            *carry,
+            *[self._concatenated([c[j] for c in columns], a) for j, a in enumerate(ys_avals)],
+        ]
 
     def rolled(self, carry, ys_avals, unroll: int) -> list:
         """A loop of `unroll` steps a turn; the steps left over follow it."""
@@ -64,7 +70,7 @@ class Loop:
     def _step(self, carry, at):
         rows = [self._row(x, at) for x in self.xs]
         outs = self.em.inline(self.jaxpr.jaxpr, self.jaxpr.consts, [*self.consts, *carry, *rows])
-        return outs[:self.num_carry], outs[self.num_carry:]
+        return outs[: self.num_carry], outs[self.num_carry :]
 
     def _starts(self, at, ndim: int) -> list:
         return [at, *[self.em.constant(0, self.index)] * (ndim - 1)]

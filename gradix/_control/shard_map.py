@@ -1,4 +1,5 @@
 """`shard_map_p`: a program that each device of a mesh runs on its part of the arguments."""
+
 from __future__ import annotations
 
 from math import prod
@@ -34,7 +35,7 @@ class Frame:
     """Stands, for what asks the size of a named axis, for the trace that binds it."""
 
     __slots__ = ("size",)
-    level = -2                  # never in charge: programs of parts are always staged
+    level = -2  # never in charge: programs of parts are always staged
 
     def __init__(self, size: int):
         self.size = size
@@ -73,10 +74,16 @@ def local_aval(aval, spec, mesh: BaseMesh, axes: frozenset, check_vma: bool):
         shape[i] //= prod([sizes[a] for a in axes_of(p)])
     vma = frozenset([a for p in spec for a in axes_of(p)]) if check_vma else frozenset()
     left = None
-    if aval.division is not None:                   # over axes that are not manual
-        left = explicit_part(aval.division.update(mesh=aval.division.mesh.update_axis_types(
-            dict.fromkeys(axes, AxisType.Manual))), aval.ndim)
-    return located(make_aval(tuple(shape), aval.dtype, aval.weak_type), vma=aval.vma | vma, division=left)
+    if aval.division is not None:  # over axes that are not manual
+        left = explicit_part(
+            aval.division.update(
+                mesh=aval.division.mesh.update_axis_types(dict.fromkeys(axes, AxisType.Manual))
+            ),
+            aval.ndim,
+        )
+    return located(
+        make_aval(tuple(shape), aval.dtype, aval.weak_type), vma=aval.vma | vma, division=left
+    )
 
 
 def global_aval(aval, spec, mesh: BaseMesh, axes: frozenset):
@@ -85,17 +92,25 @@ def global_aval(aval, spec, mesh: BaseMesh, axes: frozenset):
     for i, p in enumerate(spec):
         shape[i] *= prod([sizes[a] for a in axes_of(p)])
     known = around(mesh)
-    row = [None if p is None else tuple(axes_of(p)) for p in spec] + [None] * (aval.ndim - len(spec))
+    row = [None if p is None else tuple(axes_of(p)) for p in spec] + [None] * (
+        aval.ndim - len(spec)
+    )
     for i, p in enumerate(entries(aval)):
         row[i] = (*(row[i] or ()), *axes_of(p)) or None
     whole = explicit_part(NamedSharding(known, P(*row)), aval.ndim)
-    return located(make_aval(tuple(shape), aval.dtype, aval.weak_type), vma=aval.vma - axes, division=whole)
+    return located(
+        make_aval(tuple(shape), aval.dtype, aval.weak_type), vma=aval.vma - axes, division=whole
+    )
 
 
 def around(mesh: BaseMesh) -> AbstractMesh:
     """The mesh without devices, with the types that its axes have where it is used."""
     found = _config.state.gradix_mesh
-    return found.abstract_mesh if found is not None and found.shape_tuple == mesh.shape_tuple else mesh.abstract_mesh
+    return (
+        found.abstract_mesh
+        if found is not None and found.shape_tuple == mesh.shape_tuple
+        else mesh.abstract_mesh
+    )
 
 
 def _unmapped(spec, mesh: BaseMesh, axes: frozenset) -> tuple:
@@ -120,18 +135,25 @@ class ShardMap(Primitive):
 
     def effects(self, params):
         mine = params["manual_axes"]
-        left = frozenset([e for e in params["jaxpr"].effects
-                          if not (isinstance(e, NamedAxisEffect) and e.name in mine)])
+        left = frozenset(
+            [
+                e
+                for e in params["jaxpr"].effects
+                if not (isinstance(e, NamedAxisEffect) and e.name in mine)
+            ]
+        )
         mesh = params["mesh"]
         return left | {MeshEffect(mesh)} if isinstance(mesh, Mesh) else left
 
     def names(self, params):
-        return tuple([n for n in axis_names(params["jaxpr"].effects) if n not in params["manual_axes"]])
+        return tuple(
+            [n for n in axis_names(params["jaxpr"].effects) if n not in params["manual_axes"]]
+        )
 
     def asked_of(self, params):
         mesh = params["mesh"]
         if not isinstance(mesh, Mesh) or len(params["manual_axes"]) < len(mesh.axis_names):
-            return ()                       # the compiler divides along the other axes
+            return ()  # the compiler divides along the other axes
         return tuple([NamedSharding(mesh, s) for s in params["out_specs"]])
 
     def dependent(self, marks, params, smooth):
@@ -141,7 +163,7 @@ class ShardMap(Primitive):
     def inside(params) -> part_of_mesh:
         return part_of_mesh(params["mesh"], params["manual_axes"], params["check_vma"])
 
-    # -- transformations ---------------------------------------------------------------------------------------------
+    # -- transformations ---------------------------------------------------------------------------
 
     def jvp(self, primals, tangents, *, jaxpr, in_specs, out_specs, **params):
         nonzero = tuple([t is not None for t in tangents])
@@ -149,8 +171,11 @@ class ShardMap(Primitive):
             both, out_nonzero = jvp_jaxpr(jaxpr, nonzero)
         ins = (*in_specs, *[s for s, nz in zip(in_specs, nonzero) if nz])
         outs_specs = (*out_specs, *[s for s, nz in zip(out_specs, out_nonzero) if nz])
-        outs = bind(self, [*primals, *[t for t in tangents if t is not None]],
-                    {"jaxpr": both, "in_specs": ins, "out_specs": outs_specs, **params})
+        outs = bind(
+            self,
+            [*primals, *[t for t in tangents if t is not None]],
+            {"jaxpr": both, "in_specs": ins, "out_specs": outs_specs, **params},
+        )
         n = len(out_specs)
         given = iter(outs[n:])
         return outs[:n], [next(given) if nz else None for nz in out_nonzero]
@@ -160,23 +185,39 @@ class ShardMap(Primitive):
         mesh, axes = params["mesh"], params["manual_axes"]
         with self.inside(params):
             split = linearize_jaxpr(jaxpr, nonzero)
-            fresh = split.known.out_avals[split.n_out:]
+            fresh = split.known.out_avals[split.n_out :]
             specs = [_residual_spec(a, mesh, axes, params["check_vma"]) for a in fresh]
             known = _with_ranked_results(split.known, split.n_out)
-            sources = [("in", i, in_specs[i]) if kind == "in" else ("out", i, (*out_specs, *specs)[i])
-                       for kind, i in split.sources]
-            ranked = [kind == "out" and i >= split.n_out and not fresh[i - split.n_out].shape for kind, i, _ in sources]
+            sources = [
+                ("in", i, in_specs[i]) if kind == "in" else ("out", i, (*out_specs, *specs)[i])
+                for kind, i in split.sources
+            ]
+            ranked = [
+                kind == "out" and i >= split.n_out and not fresh[i - split.n_out].shape
+                for kind, i, _ in sources
+            ]
             linear = _with_ranked_arguments(split.linear, ranked)
-        outs = bind(self, primals, {"jaxpr": known, "in_specs": in_specs, "out_specs": (*out_specs, *specs), **params})
+        outs = bind(
+            self,
+            primals,
+            {"jaxpr": known, "in_specs": in_specs, "out_specs": (*out_specs, *specs), **params},
+        )
         if not any(split.out_nonzero):
-            return outs[:split.n_out], [None] * split.n_out
+            return outs[: split.n_out], [None] * split.n_out
         residuals = [primals[i] if kind == "in" else outs[i] for kind, i, _ in sources]
         t_specs = [s for s, nz in zip(in_specs, nonzero) if nz]
-        ts = bind(self, [*residuals, *[t for t in tangents if t is not None]],
-                  {"jaxpr": linear, "in_specs": (*[s for _, _, s in sources], *t_specs),
-                   "out_specs": tuple([s for s, nz in zip(out_specs, split.out_nonzero) if nz]), **params})
+        ts = bind(
+            self,
+            [*residuals, *[t for t in tangents if t is not None]],
+            {
+                "jaxpr": linear,
+                "in_specs": (*[s for _, _, s in sources], *t_specs),
+                "out_specs": tuple([s for s, nz in zip(out_specs, split.out_nonzero) if nz]),
+                **params,
+            },
+        )
         given = iter(ts)
-        return outs[:split.n_out], [next(given) if nz else None for nz in split.out_nonzero]
+        return outs[: split.n_out], [next(given) if nz else None for nz in split.out_nonzero]
 
     def transpose(self, cts, *args, jaxpr, in_specs, out_specs, **params):
         linear = tuple([type(a) is Linear for a in args])
@@ -185,18 +226,32 @@ class ShardMap(Primitive):
         ct_specs = [s for s, nz in zip(out_specs, nonzero) if nz]
         x_specs = [s for s, is_lin in zip(in_specs, linear) if is_lin]
         given = [c for c in cts if c is not None]
-        if not checked:             # what all devices of an axis hold alike is counted once for each of them
+        # what all devices of an axis hold alike is counted once for each of them
+        if not checked:
             sizes = mesh.shape
             copies = [prod([sizes[a] for a in _unmapped(s, mesh, axes)]) for s in ct_specs]
             given = [c if n == 1 else div(c, scalar_like(c, n)) for c, n in zip(given, copies)]
         with self.inside(params):
             back, live = transpose_jaxpr(jaxpr, linear, nonzero)
-            back = _fitted(back, [() if checked else _unmapped(s, mesh, axes) for s in x_specs],
-                           [frozenset(a for p in s for a in axes_of(p)) if checked else frozenset() for s in x_specs])
+            back = _fitted(
+                back,
+                [() if checked else _unmapped(s, mesh, axes) for s in x_specs],
+                [
+                    frozenset(a for p in s for a in axes_of(p)) if checked else frozenset()
+                    for s in x_specs
+                ],
+            )
         known = [(a, s) for a, s, is_lin in zip(args, in_specs, linear) if not is_lin]
-        outs = bind(self, [*[a for a, _ in known], *given],
-                    {"jaxpr": back, "in_specs": (*[s for _, s in known], *ct_specs), "out_specs": tuple(x_specs),
-                     **params})
+        outs = bind(
+            self,
+            [*[a for a, _ in known], *given],
+            {
+                "jaxpr": back,
+                "in_specs": (*[s for _, s in known], *ct_specs),
+                "out_specs": tuple(x_specs),
+                **params,
+            },
+        )
         results = iter([o if alive else None for o, alive in zip(outs, live)])
         return [next(results) if is_lin else None for is_lin in linear]
 
@@ -211,29 +266,42 @@ class ShardMap(Primitive):
             mapped, out_axes = batch_jaxpr(jaxpr, inner, tuple(in_axes))
         ins = [s if a is None else _with_entry(s, a, entry) for s, a in zip(in_specs, in_axes)]
         outs = [s if a is None else _with_entry(s, a, entry) for s, a in zip(out_specs, out_axes)]
-        return bind(self, args, {"jaxpr": mapped, "in_specs": tuple(ins), "out_specs": tuple(outs),
-                                 **params}), list(out_axes)
+        return bind(
+            self,
+            args,
+            {"jaxpr": mapped, "in_specs": tuple(ins), "out_specs": tuple(outs), **params},
+        ), list(out_axes)
 
     def dce(self, used, eqn):
         params = eqn.params
         jaxpr, used_inputs = dce_closed(params["jaxpr"], tuple(used))
-        return eqn.replace(invars=[v for v, u in zip(eqn.invars, used_inputs) if u],
-                           outvars=[v for v, u in zip(eqn.outvars, used) if u],
-                           params={**params, "jaxpr": jaxpr,
-                                   "in_specs": tuple([s for s, u in zip(params["in_specs"], used_inputs) if u]),
-                                   "out_specs": tuple([s for s, u in zip(params["out_specs"], used) if u])})
+        return eqn.replace(
+            invars=[v for v, u in zip(eqn.invars, used_inputs) if u],
+            outvars=[v for v, u in zip(eqn.outvars, used) if u],
+            params={
+                **params,
+                "jaxpr": jaxpr,
+                "in_specs": tuple([s for s, u in zip(params["in_specs"], used_inputs) if u]),
+                "out_specs": tuple([s for s, u in zip(params["out_specs"], used) if u]),
+            },
+        )
 
-    # -- lowering ----------------------------------------------------------------------------------------------------
+    # -- lowering ----------------------------------------------------------------------------------
 
     def lower(self, em, outs, *args, jaxpr, mesh, manual_axes, in_specs, out_specs, **_):
         if em.meshes.devices is None:
-            raise ValueError("shard_map is for the devices of a mesh, and this program is lowered for none. Call it, "
-                             "or lower it with jit.")
+            raise ValueError(
+                "shard_map is for the devices of a mesh, and this program is lowered for none. Call it, "
+                "or lower it with jit."
+            )
         outer = em.manual
         whole = manual_axes | (outer.axes if outer is not None else frozenset())
         is_partial = len(whole) < len(mesh.axis_names)
-        index_avals = [make_aval((mesh.shape[a],), np.dtype("int32"))
-                       for a in mesh.axis_names if is_partial and a in manual_axes]
+        index_avals = [
+            make_aval((mesh.shape[a],), np.dtype("int32"))
+            for a in mesh.axis_names
+            if is_partial and a in manual_axes
+        ]
         names = [a for a in mesh.axis_names if is_partial and a in manual_axes]
         numbers = [em.op("iota", a, attrs="iota_dimension = 0 : i64") for a in index_avals]
         ins = [*args, *numbers]
@@ -242,11 +310,14 @@ class ShardMap(Primitive):
         def body(*xs):
             indices = dict(outer.indices) if outer is not None else {}
             scalar = make_aval((), np.dtype("int32"))
-            indices.update({n: em.op("reshape", scalar, x) for n, x in zip(names, xs[len(args):])})
+            indices.update({n: em.op("reshape", scalar, x) for n, x in zip(names, xs[len(args) :])})
             em.manual = em.manual_part(mesh, whole, indices)
-            return em.inline(jaxpr.jaxpr, jaxpr.consts, xs[:len(args)])
+            return em.inline(jaxpr.jaxpr, jaxpr.consts, xs[: len(args)])
 
-        local = [*[v.aval for v in jaxpr.jaxpr.invars], *[make_aval((1,), np.dtype("int32")) for _ in names]]
+        local = [
+            *[v.aval for v in jaxpr.jaxpr.invars],
+            *[make_aval((1,), np.dtype("int32")) for _ in names],
+        ]
         try:
             region = em.isolated_region(local, body, "sdy.return")
         finally:
@@ -254,15 +325,23 @@ class ShardMap(Primitive):
         text = em.meshes.text
         operands = ", ".join([text(mesh, s, v.aval.ndim) for s, v in zip(specs_in, ins)])
         manual = ", ".join([_quoted(a) for a in mesh.axis_names if a in manual_axes])
-        attrs = (f"in_shardings = #sdy.sharding_per_value<[{operands}]>, "
-                 "out_shardings = "
-                 f"#sdy.sharding_per_value<[{', '.join([text(mesh, s, a.ndim) for s, a in zip(out_specs, outs)])}]>, "
-                 f"manual_axes = #sdy<manual_axes{{{manual}}}>")
+        attrs = (
+            f"in_shardings = #sdy.sharding_per_value<[{operands}]>, "
+            "out_shardings = "
+            f"#sdy.sharding_per_value<[{', '.join([text(mesh, s, a.ndim) for s, a in zip(out_specs, outs)])}]>, "
+            f"manual_axes = #sdy<manual_axes{{{manual}}}>"
+        )
         return em.ops("sdy.manual_computation", outs, *ins, attrs=attrs, regions=(region,))
 
     def show(self, params):
-        return {"check_vma": params["check_vma"], "in_specs": params["in_specs"], "jaxpr": params["jaxpr"],
-                "mesh": params["mesh"], "newly_manual_axes": params["manual_axes"], "out_specs": params["out_specs"]}
+        return {
+            "check_vma": params["check_vma"],
+            "in_specs": params["in_specs"],
+            "jaxpr": params["jaxpr"],
+            "mesh": params["mesh"],
+            "newly_manual_axes": params["manual_axes"],
+            "out_specs": params["out_specs"],
+        }
 
 
 def _quoted(name) -> str:
@@ -277,23 +356,37 @@ def _with_entry(spec, axis: int, entry) -> PartitionSpec:
 
 def _residual_spec(aval, mesh: BaseMesh, axes: frozenset, check_vma: bool) -> PartitionSpec:
     """How a value that the backward pass needs is kept: the parts along all axes it varies over, one after another."""
-    varying = tuple([a for a in mesh.axis_names if (a in aval.vma if check_vma else True) and a in axes])
+    varying = tuple(
+        [a for a in mesh.axis_names if (a in aval.vma if check_vma else True) and a in axes]
+    )
     return P(varying) if varying else P()
 
 
 def _with_ranked_results(closed: ClosedJaxpr, n: int) -> ClosedJaxpr:
     """The program with results from number `n` on that have an axis at least."""
+
     def ranked(*args):
         outs = eval_closed(closed, *args)
-        return [*outs[:n], *[o if o.aval.shape else broadcast_in_dim(o, (1,), ()) for o in outs[n:]]]
+        return [
+            *outs[:n],
+            *[o if o.aval.shape else broadcast_in_dim(o, (1,), ()) for o in outs[n:]],
+        ]
+
     return _memo(closed, ("ranked", n), ranked, closed.in_avals)
 
 
 def _with_ranked_arguments(closed: ClosedJaxpr, flags: list) -> ClosedJaxpr:
     """The program for arguments some of which come with an axis of one element more."""
+
     def plain(*args):
-        return eval_closed(closed, *[_first(a) if i < len(flags) and flags[i] else a for i, a in enumerate(args)])
-    avals = [a.update(shape=(1,)) if i < len(flags) and flags[i] else a for i, a in enumerate(closed.in_avals)]
+        return eval_closed(
+            closed, *[_first(a) if i < len(flags) and flags[i] else a for i, a in enumerate(args)]
+        )
+
+    avals = [
+        a.update(shape=(1,)) if i < len(flags) and flags[i] else a
+        for i, a in enumerate(closed.in_avals)
+    ]
     return _memo(closed, ("plain", tuple(flags)), plain, avals)
 
 
@@ -304,9 +397,15 @@ def _fitted(closed: ClosedJaxpr, sums: list, varying: list) -> ClosedJaxpr:
 
     def fitted(*args):
         outs = eval_closed(closed, *args)
-        return [vary(o, v - o.aval.vma)
-                if v - o.aval.vma else bind(psum_p, (o,), {"axes": s, "axis_index_groups": None}) if s else o
-                for o, s, v in zip(outs, sums, varying)]
+        return [
+            vary(o, v - o.aval.vma)
+            if v - o.aval.vma
+            else bind(psum_p, (o,), {"axes": s, "axis_index_groups": None})
+            if s
+            else o
+            for o, s, v in zip(outs, sums, varying)
+        ]
+
     return _memo(closed, ("fitted", tuple(sums), tuple(varying)), fitted, closed.in_avals)
 
 

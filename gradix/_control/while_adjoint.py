@@ -1,8 +1,9 @@
 """The primitives of reverse mode through `while_p`: a run that keeps checkpoints, its derivative, and the adjoint.
 
-Each stands for programs made of `while_p`, and derivatives of any order are these primitives on larger loops: the
-k-th keeps 2ᵏ times the rows of the first.
+Each stands for programs made of `while_p`, and derivatives of any order are these primitives on
+larger loops: the k-th keeps 2ᵏ times the rows of the first.
 """
+
 from __future__ import annotations
 
 from gradix._control.inner_programs import carried, split
@@ -18,7 +19,8 @@ from gradix._transforms.batch import batch
 from gradix._transforms.jvp import LinearizeTrace, jvp
 from gradix._transforms.staging import eval_closed, stage_closed
 
-_COMPILED = 1 << 40        # as the price of a run on the host: these are compiled with the program around them
+# as the price of a run on the host: these are compiled with the program around them
+_COMPILED = 1 << 40
 
 
 def of_loop(params) -> dict:
@@ -96,34 +98,47 @@ class WhileSave(_Derived):
 
     def batch(self, axis, args, axes, **params):
         args, params, carry = self.loop.mapped(axis, args, axes, params)
-        return bind(self, args, params), [*carry, *[None] * SAVED, *[None if a is None else a + 1 for a in carry]]
+        return bind(self, args, params), [
+            *carry,
+            *[None] * SAVED,
+            *[None if a is None else a + 1 for a in carry],
+        ]
 
 
 class WhileLinear(_Derived):
     """The derivative of the loop; operands are those of the loop, what the run kept, and tangents marked `nonzero`."""
 
     def abstract(self, *avals, body_jaxpr, body_nconsts, nonzero, **_):
-        return [tangent_aval(a) for a, nz in zip(body_jaxpr.out_avals, nonzero[body_nconsts:]) if nz]
+        return [
+            tangent_aval(a) for a, nz in zip(body_jaxpr.out_avals, nonzero[body_nconsts:]) if nz
+        ]
 
     def composed(self, args, params):
         cc, bc, init, rest = self.parts(args, params)
-        given, nonzero = iter(rest[SAVED + len(init):]), params["nonzero"]
+        given, nonzero = iter(rest[SAVED + len(init) :]), params["nonzero"]
         tangents = [*[None] * len(cc), *[next(given) if nz else None for nz in nonzero]]
         outs, ts = self.loop.jvp([*cc, *bc, *init], tangents, **of_loop(params))
-        return [instantiate(t, o.aval) for o, t, nz in zip(outs, ts, nonzero[len(bc):]) if nz]
+        return [instantiate(t, o.aval) for o, t, nz in zip(outs, ts, nonzero[len(bc) :]) if nz]
 
     def transpose(self, cts, *args, **params):
         known = len(args) - sum(params["nonzero"])
         avals = self.abstract(**params)
-        back = bind(self.loop.back, [*args[:known], *[instantiate(c, a) for c, a in zip(cts, avals)]],
-                    {**params, "apart": not params["cond_jaxpr"].out_avals[0].shape})
-        return [*[None] * known, *[b if type(a) is Linear else None for a, b in zip(args[known:], back)]]
+        back = bind(
+            self.loop.back,
+            [*args[:known], *[instantiate(c, a) for c, a in zip(cts, avals)]],
+            {**params, "apart": not params["cond_jaxpr"].out_avals[0].shape},
+        )
+        return [
+            *[None] * known,
+            *[b if type(a) is Linear else None for a, b in zip(args[known:], back)],
+        ]
 
 
 class WhileBack(_Derived):
     """The adjoint of `WhileLinear`; operands are the same but for cotangents of the last carry at the end.
 
-    `apart` says that cotangents of constants have the leading axes of a condition that is not a scalar.
+    `apart` says that cotangents of constants have the leading axes of a condition that is not a
+    scalar.
     """
 
     def abstract(self, *avals, body_jaxpr, nonzero, **_):
@@ -132,7 +147,9 @@ class WhileBack(_Derived):
     def composed(self, args, params):
         cc, bc, init, rest = self.parts(args, params)
         saved, cts = split(rest, SAVED + len(init))
-        return returning(Turns(self.loop, cc, bc, params), init, saved, cts, params["nonzero"], params["apart"])
+        return returning(
+            Turns(self.loop, cc, bc, params), init, saved, cts, params["nonzero"], params["apart"]
+        )
 
     def jvp(self, primals, tangents, **params):
         outs = bind(self, primals, params)
@@ -143,37 +160,48 @@ class WhileBack(_Derived):
         present = tuple([t is not None for t in tangents])
         if all(t is None for t in tangents):
             return outs, [None] * len(outs)
-        ts = bind(self.loop.curved, [*primals, *[t for t in tangents if t is not None]], {**params, "present": present})
+        ts = bind(
+            self.loop.curved,
+            [*primals, *[t for t in tangents if t is not None]],
+            {**params, "present": present},
+        )
         return outs, ts
 
     def batch(self, axis, args, axes, **params):
         nonzero, n = params["nonzero"], params["cond_nconsts"]
         loop = n + len(nonzero)
-        if any(a is not None for a in axes[loop:loop + 3]):       # a choice between examples met the counters
+        # a choice between examples met the counters
+        if any(a is not None for a in axes[loop : loop + 3]):
             return batch(lambda *xs: self.guarded(xs, params), axis, args, axes)
         args, axes = list(args), list(axes)
-        for i, nz in enumerate(nonzero, n):                # an example's cotangents are its own
+        for i, nz in enumerate(nonzero, n):  # an example's cotangents are its own
             if nz:
                 args[i], axes[i] = to_axis(axis.size, args[i], axes[i], 0), 0
         operands, mapped, carry = self.loop.mapped(axis, args[:loop], axes[:loop], params)
         saved, cts = split(args[loop:], SAVED + len(carry))
         at_saved, at_cts = split(axes[loop:], SAVED + len(carry))
-        rows = [r if a is None else to_axis(axis.size, r, old, a + 1)
-                for r, old, a in zip(saved[SAVED:], at_saved[SAVED:], carry)]
+        rows = [
+            r if a is None else to_axis(axis.size, r, old, a + 1)
+            for r, old, a in zip(saved[SAVED:], at_saved[SAVED:], carry)
+        ]
         cts = [to_axis(axis.size, c, a, 0) for c, a in zip(cts, at_cts)]
         outs = bind(self, [*operands, *saved[:SAVED], *rows, *cts], {**params, **mapped})
         return outs, [0] * len(outs)
-
 
     def guarded(self, args, params) -> list:
         """The adjoint of a loop that has no turns where its counters say so, whatever its condition."""
         cc, bc, init, rest = self.parts(args, params)
         saved, cts = split(rest, SAVED + len(init))
-        active, cond = gt(saved[0], scalar_array(0, saved[0].aval.dtype, False)), params["cond_jaxpr"]
+        active, cond = (
+            gt(saved[0], scalar_array(0, saved[0].aval.dtype, False)),
+            params["cond_jaxpr"],
+        )
         no = scalar_array(False, active.aval.dtype, False)
-        guard = stage_closed(lambda on, *xs: [choose(on, no, *eval_closed(cond, *xs))], [active.aval, *cond.in_avals])
+        guard = stage_closed(
+            lambda on, *xs: [choose(on, no, *eval_closed(cond, *xs))], [active.aval, *cond.in_avals]
+        )
         params = {**params, "cond_jaxpr": guard, "cond_nconsts": len(cc) + 1}
-        saved = bind(self.loop.save, [active, *cc, *bc, *init], of_loop(params))[len(init):]
+        saved = bind(self.loop.save, [active, *cc, *bc, *init], of_loop(params))[len(init) :]
         return bind(self, [active, *cc, *bc, *init, *saved, *cts], params)
 
 
@@ -198,12 +226,20 @@ class WhileCurved(_Derived):
         given = iter(cts)
         directions = [next(given) if nz else None for nz in nonzero]
         nb = params["body_nconsts"]
-        ct_of = _by_carry(nonzero[nb:], primals[n - sum(nonzero[nb:]):])
-        operands = mixed(self.loop, primals[:loop], directions, ct_of, [None] * len(ct_of), present[nc:loop], params)
+        ct_of = _by_carry(nonzero[nb:], primals[n - sum(nonzero[nb:]) :])
+        operands = mixed(
+            self.loop,
+            primals[:loop],
+            directions,
+            ct_of,
+            [None] * len(ct_of),
+            present[nc:loop],
+            params,
+        )
         back = [*[None] * nc, *operands, *[None] * (n - loop)]
         if any(present[loop:]):
             _, ts = self.loop.jvp(primals[:loop], [*[None] * nc, *directions], **of_loop(params))
-            back[n - sum(nonzero[nb:]):] = [t for t, nz in zip(ts, nonzero[nb:]) if nz]
+            back[n - sum(nonzero[nb:]) :] = [t for t, nz in zip(ts, nonzero[nb:]) if nz]
         back = [b for b, p in zip(back, present) if p]
         return [*[None] * n, *[b if type(a) is Linear else None for a, b in zip(args[n:], back)]]
 
@@ -228,27 +264,34 @@ def _curved(loop, primals, tangents, params) -> list:
 def mixed(loop, primals, directions, cts, tangent_cts, wanted, params) -> list:
     """The gradient, in the operands marked `wanted`, of ⟨cts, J·directions⟩ + ⟨tangent_cts, loop⟩.
 
-    The loop of primals and tangents has results of both kinds; its adjoint for such cotangents is that gradient.
+    The loop of primals and tangents has results of both kinds; its adjoint for such cotangents is
+    that gradient.
     """
     nc, nb = params["cond_nconsts"], params["body_nconsts"]
     if all(d is None for d in directions):
-        directions = [zeros(tangent_aval(p.aval)) if w else None for p, w in zip(primals[nc:], wanted)]
-    operands, inner, places, moving = loop.tangent_loop(primals, [*[None] * nc, *directions], of_loop(params))
+        directions = [
+            zeros(tangent_aval(p.aval)) if w else None for p, w in zip(primals[nc:], wanted)
+        ]
+    operands, inner, places, moving = loop.tangent_loop(
+        primals, [*[None] * nc, *directions], of_loop(params)
+    )
     tb, nk = inner["body_nconsts"] - nb, len(inner["body_jaxpr"].out_avals)
     marks = [*wanted[:nb], *[False] * tb, *[False] * nk]
     for i, w in enumerate(wanted[nb:]):
         marks[nb + tb + places[i]] = w
-    marks[nb + tb:] = carried(inner["body_jaxpr"], tuple(marks), nb + tb, nk, smooth=True)
+    marks[nb + tb :] = carried(inner["body_jaxpr"], tuple(marks), nb + tb, nk, smooth=True)
     back: list = [None] * nk
     for i, at in enumerate(places):
         back[at] = tangent_cts[i]
         if moving[i]:
             back[at + 1] = cts[i]
     avals = inner["body_jaxpr"].out_avals
-    given = [instantiate(b, a) for b, a, m in zip(back, avals, marks[nb + tb:]) if m]
+    given = [instantiate(b, a) for b, a, m in zip(back, avals, marks[nb + tb :]) if m]
     saved = bind(loop.save, operands, inner)[nk:]
     inner = {**inner, "nonzero": tuple(marks), "apart": params["apart"]}
     found = iter(bind(loop.back, [*operands, *saved, *given], inner))
     every = [next(found) if m else None for m in marks]
-    return [c if w else None for c, w in
-            zip([*every[:nb], *[every[nb + tb + at] for at in places]], wanted)]
+    return [
+        c if w else None
+        for c, w in zip([*every[:nb], *[every[nb + tb + at] for at in places]], wanted)
+    ]

@@ -1,4 +1,5 @@
 """`while_p`: a program repeated while another gives true."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -25,15 +26,16 @@ from gradix._transforms.dce import dce_closed
 from gradix._transforms.jvp import jvp_jaxpr
 from gradix._transforms.staging import eval_closed
 
-_GUESSED_TURNS = 16            # what a loop of unknown length is taken to cost inside another program
+# what a loop of unknown length is taken to cost inside another program
+_GUESSED_TURNS = 16
 _BOOL = np.dtype(bool)
 
 
 class While(Primitive):
     """Operands are the condition's constants, the body's constants, then the carry; results the last carry.
 
-    A condition of shape (b, …), which `vmap` makes, stands for as many loops as it has elements: the leading axes of
-    every carry are its axes; a loop that is done keeps its carry until all are.
+    A condition of shape (b, …), which `vmap` makes, stands for as many loops as it has elements:
+    the leading axes of every carry are its axes; a loop that is done keeps its carry until all are.
     """
 
     costly = True
@@ -41,7 +43,7 @@ class While(Primitive):
     mesh = MeshTraits(mixes=True, types_inside=True)
     effectful = True
     named = True
-    save: Primitive            # the primitives reverse mode is made of
+    save: Primitive  # the primitives reverse mode is made of
     linear: Primitive
     back: Primitive
     curved: Primitive
@@ -64,7 +66,10 @@ class While(Primitive):
         while True:
             if not smooth and any(dependent(params["cond_jaxpr"], (*cc, *carry))):
                 return [True] * len(carry)
-            joined = [a or b for a, b in zip(carry, dependent(params["body_jaxpr"], (*bc, *carry), smooth))]
+            joined = [
+                a or b
+                for a, b in zip(carry, dependent(params["body_jaxpr"], (*bc, *carry), smooth))
+            ]
             if joined == carry:
                 return carry
             carry = joined
@@ -81,7 +86,7 @@ class While(Primitive):
         cost, spent = work(cond) + work(body), 0
         carry = [retyped(c, a) for c, a in zip(carry, body.out_avals)]
         while may_run(body, cost if not spent else 0) and spent <= 2000:
-            again, = eval_closed(cond, *cc, *carry)
+            (again,) = eval_closed(cond, *cc, *carry)
             if not again.host:
                 return carry
             carry = evaluated(body, [*bc, *carry])
@@ -91,16 +96,18 @@ class While(Primitive):
         body.memo["hot"] = True
         return bind(self, [*cc, *bc, *carry], params)
 
-    # -- transformations -------------------------------------------------------------------------------------------
+    # -- transformations ---------------------------------------------------------------------------
 
     def jvp(self, primals, tangents, **params):
         operands, params, places, carry = self.tangent_loop(primals, tangents, params)
         outs = bind(self, operands, params)
-        return [outs[p] for p in places], [outs[p + 1] if nz else None for p, nz in zip(places, carry)]
+        return [outs[p] for p in places], [
+            outs[p + 1] if nz else None for p, nz in zip(places, carry)
+        ]
 
     def linearize(self, primals, tangents, **params):
         outs, ts = self.linearized(self, primals, tangents, params)
-        return outs[:len(ts)], ts
+        return outs[: len(ts)], ts
 
     def linearized(self, plain, primals, tangents, params) -> tuple[list, list]:
         """The last carry, what the run backward starts from, and the last carry's tangents.
@@ -115,7 +122,9 @@ class While(Primitive):
             return bind(plain, primals, params), [None] * nk
         outs = bind(self.save, primals, params)
         ts = [instantiate(t, p.aval) for t, p, m in zip(tangents[nc:], primals[nc:], marks) if m]
-        found = iter(bind(self.linear, [*primals, *outs[nk:], *ts], {**params, "nonzero": tuple(marks)}))
+        found = iter(
+            bind(self.linear, [*primals, *outs[nk:], *ts], {**params, "nonzero": tuple(marks)})
+        )
         return outs, [next(found) if m else None for m in marks[nb:]]
 
     def tangent_loop(self, primals, tangents, params):
@@ -154,9 +163,17 @@ class While(Primitive):
                 ins.append(t_in[nb + i])
                 outs.append(t_out[i])
                 cond_ins.append(t.aval)
-        return [*cc, *bc, *[t for t in tb if t is not None], *state], {
-            **params, "body_jaxpr": rearranged(both, ins, outs), "body_nconsts": nb + sum(nb_nz),
-            "cond_jaxpr": rearranged(params["cond_jaxpr"], cond_ins)}, places, carry
+        return (
+            [*cc, *bc, *[t for t in tb if t is not None], *state],
+            {
+                **params,
+                "body_jaxpr": rearranged(both, ins, outs),
+                "body_nconsts": nb + sum(nb_nz),
+                "cond_jaxpr": rearranged(params["cond_jaxpr"], cond_ins),
+            },
+            places,
+            carry,
+        )
 
     def batch(self, axis, args, axes, **params):
         args, params, carry = self.mapped(axis, args, axes, params)
@@ -172,7 +189,10 @@ class While(Primitive):
         while True:
             forced = tuple(["any" if a is None else a for a in carry])
             body, out_axes = batch_jaxpr(body_jaxpr, axis, (*bc, *carry), forced)
-            joined = [b if a is None and b is None else 0 if a is None else a for a, b in zip(carry, out_axes)]
+            joined = [
+                b if a is None and b is None else 0 if a is None else a
+                for a, b in zip(carry, out_axes)
+            ]
             cond, (cond_axis,) = batch_jaxpr(cond_jaxpr, axis, (*cc, *joined), (("any",)))
             if cond_axis is not None or (nested and any(a is not None for a in joined)):
                 joined = [0] * len(joined)
@@ -184,7 +204,11 @@ class While(Primitive):
         for i, a in enumerate(carry, nc + nb):
             if a is not None and axes[i] != a:
                 args[i] = to_axis(size, args[i], axes[i], a)
-        return args, {"body_jaxpr": body, "body_nconsts": nb, "cond_jaxpr": cond, "cond_nconsts": nc}, carry
+        return (
+            args,
+            {"body_jaxpr": body, "body_nconsts": nb, "cond_jaxpr": cond, "cond_nconsts": nc},
+            carry,
+        )
 
     def dce(self, used, eqn):
         """The loop without carries that neither results, nor the condition, nor used carries need."""
@@ -202,16 +226,31 @@ class While(Primitive):
             return eqn
         consts = inputs[:nb]
         left = [i for i, k in enumerate([*consts, *carry]) if k]
-        pruned = ClosedJaxpr(Jaxpr(part.jaxpr.constvars, [body.jaxpr.invars[i] for i in left], part.jaxpr.outvars,
-                                   part.jaxpr.eqns, None, part.jaxpr.debug_info), part.consts)
+        pruned = ClosedJaxpr(
+            Jaxpr(
+                part.jaxpr.constvars,
+                [body.jaxpr.invars[i] for i in left],
+                part.jaxpr.outvars,
+                part.jaxpr.eqns,
+                None,
+                part.jaxpr.debug_info,
+            ),
+            part.consts,
+        )
         kept = [*[True] * nc, *consts, *carry]
         cond_ins = [*range(nc), *[nc + i for i, k in enumerate(carry) if k]]
-        return eqn.replace(invars=[v for v, k in zip(eqn.invars, kept) if k],
-                           outvars=[v for v, k in zip(eqn.outvars, carry) if k],
-                           params={"body_jaxpr": pruned, "body_nconsts": sum(consts),
-                                   "cond_jaxpr": rearranged(cond, cond_ins), "cond_nconsts": nc})
+        return eqn.replace(
+            invars=[v for v, k in zip(eqn.invars, kept) if k],
+            outvars=[v for v, k in zip(eqn.outvars, carry) if k],
+            params={
+                "body_jaxpr": pruned,
+                "body_nconsts": sum(consts),
+                "cond_jaxpr": rearranged(cond, cond_ins),
+                "cond_nconsts": nc,
+            },
+        )
 
-    # -- lowering --------------------------------------------------------------------------------------------------
+    # -- lowering ----------------------------------------------------------------------------------
 
     def lower(self, em, outs, *args, cond_jaxpr, body_jaxpr, cond_nconsts, body_nconsts):
         cc, bc, init = split(args, cond_nconsts, body_nconsts)
@@ -238,7 +277,9 @@ def _any(em, pred):
     if not shape:
         return pred
     scalar = make_aval((), _BOOL)
-    return em.reduce([pred], [em.constant(False, scalar)], tuple(range(len(shape))), [scalar], "or")[0]
+    return em.reduce(
+        [pred], [em.constant(False, scalar)], tuple(range(len(shape))), [scalar], "or"
+    )[0]
 
 
 def _spread(em, pred, shape):
@@ -253,7 +294,9 @@ while_back_p = while_p.back = WhileBack("while_back", while_p)
 while_curved_p = while_p.curved = WhileCurved("while_curved", while_p)
 
 
-def bind_while(cond_jaxpr: ClosedJaxpr, cond_consts, body_jaxpr: ClosedJaxpr, body_consts, init) -> list:
+def bind_while(
+    cond_jaxpr: ClosedJaxpr, cond_consts, body_jaxpr: ClosedJaxpr, body_consts, init
+) -> list:
     """`while_p` with carries that the body never changes, and the condition does not read, made constants."""
     nc, nb, nk = len(cond_consts), len(body_consts), len(init)
     invars, outvars = body_jaxpr.jaxpr.invars, body_jaxpr.jaxpr.outvars
@@ -263,15 +306,29 @@ def bind_while(cond_jaxpr: ClosedJaxpr, cond_consts, body_jaxpr: ClosedJaxpr, bo
         fixed = [k for k in fixed if not read[k]]
     if fixed:
         moving = [k for k in range(nk) if k not in fixed]
-        body_jaxpr = rearranged(body_jaxpr, [*[nb + k for k in fixed], *range(nb), *[nb + k for k in moving]], moving)
+        body_jaxpr = rearranged(
+            body_jaxpr, [*[nb + k for k in fixed], *range(nb), *[nb + k for k in moving]], moving
+        )
         cond_jaxpr = rearranged(cond_jaxpr, [*range(nc), *[nc + k for k in moving]])
         body_consts = [*[init[k] for k in fixed], *body_consts]
-        outs = dict(zip(moving, _bind(cond_jaxpr, cond_consts, body_jaxpr, body_consts, [init[k] for k in moving])))
+        outs = dict(
+            zip(
+                moving,
+                _bind(cond_jaxpr, cond_consts, body_jaxpr, body_consts, [init[k] for k in moving]),
+            )
+        )
         return [outs.get(k, init[k]) for k in range(nk)]
     return _bind(cond_jaxpr, cond_consts, body_jaxpr, body_consts, init)
 
 
 def _bind(cond_jaxpr, cond_consts, body_jaxpr, body_consts, init) -> list:
-    return bind(while_p, [*cond_consts, *body_consts, *init],
-                {"body_jaxpr": body_jaxpr, "body_nconsts": len(body_consts), "cond_jaxpr": cond_jaxpr,
-                 "cond_nconsts": len(cond_consts)})
+    return bind(
+        while_p,
+        [*cond_consts, *body_consts, *init],
+        {
+            "body_jaxpr": body_jaxpr,
+            "body_nconsts": len(body_consts),
+            "cond_jaxpr": cond_jaxpr,
+            "cond_nconsts": len(cond_consts),
+        },
+    )

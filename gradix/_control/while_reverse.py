@@ -1,8 +1,10 @@
 """Reverse mode through a loop of unknown length: a run that keeps checkpoints, and the run backward from them.
 
-Turns are grouped into units. The run forward keeps the carry before every `stride`-th unit, and doubles the stride
-when its rows are full; the run backward fills free rows by the binomial schedule. So memory does not grow with turns.
+Turns are grouped into units. The run forward keeps the carry before every `stride`-th unit, and
+doubles the stride when its rows are full; the run backward fills free rows by the binomial
+schedule. So memory does not grow with turns.
 """
+
 from __future__ import annotations
 
 import math
@@ -22,10 +24,13 @@ from gradix._ops.select import choose
 from gradix._transforms.linearize import linearize_jaxpr
 from gradix._transforms.staging import eval_closed, stage_open
 
-SLOTS = 32                 # rows for checkpoints
-FIRST = 24                 # of them, those the run forward fills; the rest is free for the run backward
-UNIT = 32                  # turns between the places checkpoints can be at, and rows of residuals kept at once
-SAVED = 4                  # what a run keeps before its rows: units, turns of the last one, rows used, their units
+SLOTS = 32  # rows for checkpoints
+# of them, those the run forward fills; the rest is free for the run backward
+FIRST = 24
+# turns between the places checkpoints can be at, and rows of residuals kept at once
+UNIT = 32
+# what a run keeps before its rows: units, turns of the last one, rows used, their units
+SAVED = 4
 _INT = np.dtype(np.int32)
 _LIMIT = int(np.iinfo(np.int32).max)
 
@@ -39,7 +44,8 @@ def _table(entry) -> ArrayImpl:
     return ArrayImpl(np.array(values, _INT), make_aval((SLOTS + 1, 16), _INT))
 
 
-# By free rows and runs: units that can be served if none is run more often; those left beyond the next checkpoint.
+# By free rows and runs: units that can be served if none is run more often; those left beyond the
+# next checkpoint.
 _REACH = _table(lambda free, runs: math.comb(free + runs, free))
 _BEYOND = _table(lambda free, runs: math.comb(free - 1 + runs, free - 1) if free else 1)
 
@@ -77,9 +83,16 @@ class Turns:
         avals = [s.aval for s in state]
         cond, cond_consts = stage_open(lambda *s: [going(*s)], avals)
         body, body_consts = stage_open(lambda *s: turn(*s), avals)
-        return bind(self.loop, [*cond_consts, *body_consts, *state],
-                    {"body_jaxpr": body, "body_nconsts": len(body_consts), "cond_jaxpr": cond,
-                     "cond_nconsts": len(cond_consts)})
+        return bind(
+            self.loop,
+            [*cond_consts, *body_consts, *state],
+            {
+                "body_jaxpr": body,
+                "body_nconsts": len(body_consts),
+                "cond_jaxpr": cond,
+                "cond_nconsts": len(cond_consts),
+            },
+        )
 
     def each(self, carry):
         """Whether each loop goes on."""
@@ -90,8 +103,10 @@ class Turns:
         on = self.each(carry)
         if not self.masked:
             return on
-        count = reduce_sum(choose(on, _int(0), broadcast_in_dim(_int(1), on.aval.shape, ())),
-                           tuple(range(on.aval.ndim)))
+        count = reduce_sum(
+            choose(on, _int(0), broadcast_in_dim(_int(1), on.aval.shape, ())),
+            tuple(range(on.aval.ndim)),
+        )
         return gt(count, _int(0))
 
     def kept(self, on, new, old) -> list:
@@ -108,8 +123,11 @@ class Turns:
     def unit(self, carry, count=None) -> list:
         """The turns of one unit: how many there were, and the carry after them."""
         count = _int(UNIT) if count is None else count
-        return self.repeat(lambda k, *c: _both(lt(k, count), self.going(c)),
-                           lambda k, *c: [_next(k), *self.turn(*c)], [_int(0), *carry])
+        return self.repeat(
+            lambda k, *c: _both(lt(k, count), self.going(c)),
+            lambda k, *c: [_next(k), *self.turn(*c)],
+            [_int(0), *carry],
+        )
 
 
 def saved_avals(carry) -> list:
@@ -118,7 +136,8 @@ def saved_avals(carry) -> list:
     return [scalar] * 3 + [make_aval((SLOTS, *a.shape), a.dtype) for a in (scalar, *carry)]
 
 
-# -- forward -------------------------------------------------------------------------------------------------------
+# -- forward ---------------------------------------------------------------------------------------
+
 
 def saving(turns: Turns, init) -> list:
     """The loop's last carry, then units run, turns of the last, rows used, the units they stand before, the rows."""
@@ -136,19 +155,25 @@ def saving(turns: Turns, init) -> list:
         return [_next(u), last, choose(store, used, _next(used)), wait, stride, *carry, *rows]
 
     rows = [_rows(SLOTS, x.aval) for x in (_int(0), *init)]
-    u, last, used, _, _, *state = turns.repeat(lambda *s: turns.going(s[5:5 + n]), unit,
-                                               [_int(0), _int(0), _int(0), _int(0), _int(1), *init, *rows])
+    u, last, used, _, _, *state = turns.repeat(
+        lambda *s: turns.going(s[5 : 5 + n]),
+        unit,
+        [_int(0), _int(0), _int(0), _int(0), _int(1), *init, *rows],
+    )
     return [*state[:n], u, last, used, *state[n:]]
 
 
 def _halved(turns: Turns, full, rows) -> list:
     """Every second row, moved to the front, where `full`."""
-    return turns.repeat(lambda k, *_: lt(k, _int(FIRST // 2)),
-                        lambda k, *rs: [_next(k), *[_write(r, _read(r, add_any(k, k)), k) for r in rs]],
-                        [choose(full, _int(FIRST // 2), _int(1)), *rows])[1:]
+    return turns.repeat(
+        lambda k, *_: lt(k, _int(FIRST // 2)),
+        lambda k, *rs: [_next(k), *[_write(r, _read(r, add_any(k, k)), k) for r in rs]],
+        [choose(full, _int(FIRST // 2), _int(1)), *rows],
+    )[1:]
 
 
-# -- backward ------------------------------------------------------------------------------------------------------
+# -- backward --------------------------------------------------------------------------------------
+
 
 def returning(turns: Turns, init, saved, cts, nonzero, apart: bool) -> list:
     """Cotangents of the constants and of the first carry marked `nonzero`, for those of the last carry."""
@@ -165,19 +190,21 @@ def returning(turns: Turns, init, saved, cts, nonzero, apart: bool) -> list:
 
     state = [units, used, *rows, *step.sums(), *cts]
     outs = turns.repeat(lambda left, *_: gt(left, _int(0)), unit, state)
-    return step.all_cotangents(outs[2 + n_rows:])
+    return step.all_cotangents(outs[2 + n_rows :])
 
 
 def _placed(turns: Turns, target, used, rows) -> list:
     """The rows filled until the last one stands before the unit `target`."""
+
     def behind(used, places, *_):
         return lt(_read(places, _next(used, -1)), target)
 
     def advance(used, *rows):
         place, *carry = [_read(r, _next(used, -1)) for r in rows]
         to = _next_place(place, target, used)
-        _, *carry = turns.repeat(lambda u, *_: lt(u, to), lambda u, *c: [_next(u), *turns.unit(c)[1:]],
-                                 [place, *carry])
+        _, *carry = turns.repeat(
+            lambda u, *_: lt(u, to), lambda u, *c: [_next(u), *turns.unit(c)[1:]], [place, *carry]
+        )
         return [_next(used), *[_write(r, x, used) for r, x in zip(rows, [to, *carry])]]
 
     return turns.repeat(behind, advance, [used, *rows])
@@ -189,8 +216,12 @@ def _next_place(place, target, used):
     left = add_any(_next(target), neg(place))
     free = add_any(_int(SLOTS), neg(used))
     reach = _read(_REACH, free)
-    runs = reduce_sum(choose(lt(reach, broadcast_in_dim(left, (16,), ())), _int(0),
-                             broadcast_in_dim(one, (16,), ())), (0,))
+    runs = reduce_sum(
+        choose(
+            lt(reach, broadcast_in_dim(left, (16,), ())), _int(0), broadcast_in_dim(one, (16,), ())
+        ),
+        (0,),
+    )
     to = add_any(_next(target), neg(_read(_read(_BEYOND, free), runs)))
     nearest = _next(place)
     return choose(lt(to, nearest), to, nearest)
@@ -213,7 +244,7 @@ class _Step:
         n_c, n_k, n_res = sum(nonzero[:nb]), sum(nonzero[nb:]), len(self.fixed)
         linear = (*[False] * n_res, *[True] * (n_c + n_k), *[False] * len(plan.rows))
         self.back, live = transposed_body(plan.body, linear, (True,) * n_k, n_res + n_c, n_k)
-        self.live = live[n_res:n_res + n_c]
+        self.live = live[n_res : n_res + n_c]
         self.avals = [tangent_aval(a) for a, nz in zip(body.in_avals[:nb], nonzero) if nz]
 
     def sums(self) -> list:
@@ -224,21 +255,25 @@ class _Step:
         turns, masked, n_sums = self.turns, self.turns.masked, sum(self.live)
 
         def keep(k, *state):
-            carry, rows = state[:self.nk], state[self.nk:]
+            carry, rows = state[: self.nk], state[self.nk :]
             on = turns.each(carry) if masked else None
-            # Loops that are done run their first iteration: past its end a loop may have no finite derivative.
+            # Loops that are done run their first iteration: past its end a loop may have no finite
+            # derivative.
             outs = eval_closed(self.known, *self.consts, *turns.kept(on, carry, self.init))
             kept = [outs[i] for i in self.places]
             if masked:
-                outs[:self.nk] = turns.kept(on, outs[:self.nk], carry)
+                outs[: self.nk] = turns.kept(on, outs[: self.nk], carry)
                 kept.append(on)
-            return [_next(k), *outs[:self.nk], *[_write(r, x, k) for r, x in zip(rows, kept)]]
+            return [_next(k), *outs[: self.nk], *[_write(r, x, k) for r, x in zip(rows, kept)]]
 
         avals = [self.known.out_avals[i] for i in self.places]
         rows = [_rows(UNIT, a) for a in ([*avals, turns.cond.out_avals[0]] if masked else avals)]
-        done, *after = turns.repeat(lambda k, *s: _both(lt(k, count), turns.going(s[:self.nk])), keep,
-                                    [_int(0), *carry, *rows])
-        rows = after[self.nk:]
+        done, *after = turns.repeat(
+            lambda k, *s: _both(lt(k, count), turns.going(s[: self.nk])),
+            keep,
+            [_int(0), *carry, *rows],
+        )
+        rows = after[self.nk :]
 
         def back(k, *state):
             k = _next(k, -1)
@@ -247,7 +282,11 @@ class _Step:
             sums, cts = split(state, n_sums)
             live = turns.kept(on, cts, [zeros(c.aval) for c in cts]) if masked else cts
             new_sums, new = split(eval_closed(self.back, *self.fixed, *sums, *live, *at), n_sums)
-            return [k, *(turns.kept(on, new_sums, sums) if self.apart else new_sums), *turns.kept(on, new, cts)]
+            return [
+                k,
+                *(turns.kept(on, new_sums, sums) if self.apart else new_sums),
+                *turns.kept(on, new, cts),
+            ]
 
         return turns.repeat(lambda k, *_: gt(k, _int(0)), back, [done, *state])[1:]
 

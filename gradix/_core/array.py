@@ -1,4 +1,5 @@
 """The concrete array: a read-only NumPy array, a device buffer, or both."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -14,8 +15,8 @@ from gradix._core.trace import state
 class ArrayImpl(Array):
     """A concrete array; each of its two forms is made from the other when first needed, and kept.
 
-    `_host` is a private NumPy array (of the physical dtype), `_buffer` the runtime's device array. `_extra` is unset
-    except on arrays with a rare property (a committed device, a consumed key).
+    `_host` is a private NumPy array (of the physical dtype), `_buffer` the runtime's device array.
+    `_extra` is unset except on arrays with a rare property (a committed device, a consumed key).
     """
 
     __slots__ = ("aval", "_host", "_buffer", "_extra")
@@ -37,8 +38,10 @@ class ArrayImpl(Array):
     def __array__(self, dtype=None, copy=None):
         """A read-only view as a NumPy array; a copy where `dtype` or `copy` asks for one."""
         if isinstance(self.aval.dtype, dtypes.KeyType):
-            raise TypeError("JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use "
-                            "gradix.random.key_data(keys) for the words of the keys.")
+            raise TypeError(
+                "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use "
+                "gradix.random.key_data(keys) for the words of the keys."
+            )
         view = np.asarray(self.host)[...]
         if copy or (dtype is not None and dtype != view.dtype):
             return view.astype(dtype or view.dtype)
@@ -50,10 +53,14 @@ class ArrayImpl(Array):
 
     def __hash__(self):
         if dtypes.is_extended(self.aval.dtype):
-            raise TypeError("unhashable type: an array of random keys. Hash its words, "
-                            "gradix.random.key_data(key).tobytes(), or the seed it was made from.")
-        raise TypeError(f"unhashable type: '{type(self).__name__}' (arrays compare elementwise). "
-                        "Hash x.tobytes() or use x.item() of a scalar as the key.")
+            raise TypeError(
+                "unhashable type: an array of random keys. Hash its words, "
+                "gradix.random.key_data(key).tobytes(), or the seed it was made from."
+            )
+        raise TypeError(
+            f"unhashable type: '{type(self).__name__}' (arrays compare elementwise). "
+            "Hash x.tobytes() or use x.item() of a scalar as the key."
+        )
 
 
 class OnlyType:
@@ -91,13 +98,13 @@ def _rebuild(host, dtype, weak):
 
 _SCALARS: dict[tuple, ArrayImpl] = {}
 _SCALARS_LIMIT = 4096
-_shared: set[int] = set()       # identities of arrays that live as long as the process
+_shared: set[int] = set()  # identities of arrays that live as long as the process
 
 
 def scalar_array(x, dtype, weak: bool) -> ArrayImpl:
     """A Python number as a 0-d array; the same number gives the same object."""
     key = x, dtype, weak
-    found = _SCALARS.get(key) if x else None         # 0.0 equals -0.0
+    found = _SCALARS.get(key) if x else None  # 0.0 equals -0.0
     if found is not None:
         return found
     a = ArrayImpl(np.asarray(x, dtype), make_aval((), dtype, weak))
@@ -144,11 +151,18 @@ def as_array(x) -> Array:
             dtypes.check_python_int(x, dtype)
         return scalar_array(x, dtype, weak)
     if isinstance(x, (np.ndarray, np.generic)):
-        if t is not np.ndarray and isinstance(x, np.ndarray) and isinstance(x, np.ma.MaskedArray):  # `ma` loads late
-            raise ValueError("numpy masked arrays are not supported, since their masks would be lost. Use "
-                             "x.filled(value), or pass x.data and x.mask.")
+        # `ma` loads late
+        if t is not np.ndarray and isinstance(x, np.ndarray) and isinstance(x, np.ma.MaskedArray):
+            raise ValueError(
+                "numpy masked arrays are not supported, since their masks would be lost. Use "
+                "x.filled(value), or pass x.data and x.mask."
+            )
         known = getattr(state.stage, "captured", None)
-        return wrap_host(canonical_host(x)) if known is None or x.nbytes <= _FEW else _captured(x, known)
+        return (
+            wrap_host(canonical_host(x))
+            if known is None or x.nbytes <= _FEW
+            else _captured(x, known)
+        )
     convert = getattr(x, "__jax_array__", None)
     if convert is not None:
         return as_array(convert())
@@ -156,11 +170,13 @@ def as_array(x) -> Array:
         return as_array(_plain_number(x))
     if t in _library_values.converters:
         return as_array(_library_values.converters[t](x))
-    raise TypeError(f"Value '{_short_repr(x)}' of type {t} is not a valid array type. "
-                    "Convert it with gradix.numpy.asarray(...), or pass numbers, NumPy arrays or gradix arrays.")
+    raise TypeError(
+        f"Value '{_short_repr(x)}' of type {t} is not a valid array type. "
+        "Convert it with gradix.numpy.asarray(...), or pass numbers, NumPy arrays or gradix arrays."
+    )
 
 
-_FEW = 64                       # bytes, which a program holds in its text
+_FEW = 64  # bytes, which a program holds in its text
 _CHUNK = 1 << 20
 
 
@@ -168,17 +184,25 @@ def _captured(x, known: dict) -> ArrayImpl:
     """The copy of a NumPy array that the program being traced has already, made anew if `x` was written to since."""
     found = known.get(id(x))
     if found is None or not _is_copy(found[1]._host, x):
-        found = known[id(x)] = x, wrap_host(canonical_host(x))       # `x` is kept, so that its identity stays its own
+        # `x` is kept, so that its identity stays its own
+        found = known[id(x)] = x, wrap_host(canonical_host(x))
     return found[1]
 
 
 def _is_copy(copy, x) -> bool:
     """Whether an array holds, bit for bit, what copying `x` would give; a part of it at a time."""
-    if copy is None or not x.ndim or copy.shape != x.shape or copy.dtype != dtypes.canonicalize_dtype(x.dtype):
+    if (
+        copy is None
+        or not x.ndim
+        or copy.shape != x.shape
+        or copy.dtype != dtypes.canonicalize_dtype(x.dtype)
+    ):
         return False
     rows = max(1, _CHUNK * len(x) // x.nbytes)
-    return all(np.ascontiguousarray(x[i:i + rows], copy.dtype).tobytes() == copy[i:i + rows].tobytes()
-               for i in range(0, len(x), rows))
+    return all(
+        np.ascontiguousarray(x[i : i + rows], copy.dtype).tobytes() == copy[i : i + rows].tobytes()
+        for i in range(0, len(x), rows)
+    )
 
 
 def canonical_host(x) -> np.ndarray:
@@ -191,8 +215,11 @@ def canonical_host(x) -> np.ndarray:
 
 
 def is_array_like(x) -> bool:
-    return (isinstance(x, (Array, np.ndarray, np.generic, bool, int, float, complex))
-            or hasattr(x, "__jax_array__") or type(x) in _library_values.converters)
+    return (
+        isinstance(x, (Array, np.ndarray, np.generic, bool, int, float, complex))
+        or hasattr(x, "__jax_array__")
+        or type(x) in _library_values.converters
+    )
 
 
 def _short_repr(x) -> str:
@@ -202,7 +229,7 @@ def _short_repr(x) -> str:
 
 def typeof(x):
     """The aval of an array, tracer or anything convertible to one."""
-    aval = getattr(x, "aval", None)             # of arrays, and of refs
+    aval = getattr(x, "aval", None)  # of arrays, and of refs
     return as_array(x).aval if aval is None else aval
 
 

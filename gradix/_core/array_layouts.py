@@ -1,4 +1,5 @@
 """How an array lies in a device's memory: the order of its axes, and where it is."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -41,11 +42,15 @@ class Format:
 
     def __post_init__(self):
         if self.layout is not None and not isinstance(self.layout, Layout):
-            raise TypeError(f"Invalid value received for the layout argument: expected None or a Layout, got "
-                            f"{self.layout!r} of type {type(self.layout).__name__}.")
+            raise TypeError(
+                f"Invalid value received for the layout argument: expected None or a Layout, got "
+                f"{self.layout!r} of type {type(self.layout).__name__}."
+            )
         if self.layout is not None and self.sharding is None:
-            raise ValueError(f"Sharding has to be concrete when a layout is given; got {self.layout} without one. "
-                             "Pass a SingleDeviceSharding.")
+            raise ValueError(
+                f"Sharding has to be concrete when a layout is given; got {self.layout} without one. "
+                "Pass a SingleDeviceSharding."
+            )
 
 
 def row_major(ndim: int) -> Layout:

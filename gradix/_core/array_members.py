@@ -1,4 +1,5 @@
 """Members of arrays that need the values or the device: conversions to Python, printing, exchange, placement."""
+
 from __future__ import annotations
 
 import operator
@@ -21,26 +22,33 @@ def _concrete(x, member: str) -> ArrayImpl:
 def _values(x, member: str) -> np.ndarray:
     """The numbers of a concrete array."""
     if dtypes.is_extended(_concrete(x, member).aval.dtype):
-        raise TypeError(f"key array cannot be converted to numbers: the problem arose with `{member}` of an array of "
-                        f"dtype {x.aval.dtype}. gradix.random.key_data(keys) gives the words of random keys.")
+        raise TypeError(
+            f"key array cannot be converted to numbers: the problem arose with `{member}` of an array of "
+            f"dtype {x.aval.dtype}. gradix.random.key_data(keys) gives the words of random keys."
+        )
     return x.host
 
 
-# -- Python scalars ------------------------------------------------------------------------------------------------
+# -- Python scalars --------------------------------------------------------------------------------
+
 
 def _scalar(x, member: str):
     """The value of an array without axes, as a NumPy scalar."""
     host = _values(x, member)
     if host.ndim:
-        raise TypeError(f"Only scalar arrays can be converted to Python scalars; got arr.ndim={host.ndim}. "
-                        "Use x.item() of an array with one element.")
+        raise TypeError(
+            f"Only scalar arrays can be converted to Python scalars; got arr.ndim={host.ndim}. "
+            "Use x.item() of an array with one element."
+        )
     return host[()]
 
 
 def _real_scalar(x, name: str):
     value = _scalar(x, f"__{name}__")
     if value.dtype.kind == "c":
-        raise TypeError(f"{name}() argument must be a real number, not a complex one; take x.real or abs(x) first.")
+        raise TypeError(
+            f"{name}() argument must be a real number, not a complex one; take x.real or abs(x) first."
+        )
     return value
 
 
@@ -50,10 +58,14 @@ def truth(self) -> bool:
     if host.size == 1:
         return bool(host.item() if host.ndim else host)
     if not host.size:
-        raise ValueError("The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array "
-                         "is not empty.")
-    raise ValueError("The truth value of an array with more than one element is ambiguous. Use a.any() or a.all(). "
-                     f"Got an array of shape {host.shape}.")
+        raise ValueError(
+            "The truth value of an empty array is ambiguous. Use `array.size > 0` to check that an array "
+            "is not empty."
+        )
+    raise ValueError(
+        "The truth value of an array with more than one element is ambiguous. Use a.any() or a.all(). "
+        f"Got an array of shape {host.shape}."
+    )
 
 
 def to_int(self) -> int:
@@ -75,8 +87,10 @@ def to_index(self) -> int:
     """The value of an integer array without axes, where Python wants an int."""
     host = _values(self, "__index__")
     if host.ndim or self.aval.dtype not in dtypes.INTEGER:
-        raise TypeError(f"Only integer scalar arrays can be converted to a scalar index, got shape {host.shape} and "
-                        f"dtype {self.aval.dtype}.")
+        raise TypeError(
+            f"Only integer scalar arrays can be converted to a scalar index, got shape {host.shape} and "
+            f"dtype {self.aval.dtype}."
+        )
     return int(host)
 
 
@@ -84,15 +98,18 @@ def item(self, *args):
     """An element as a Python number: the only one, or the one at the index given."""
     host = np.asarray(_values(self, "item"))
     if not args and host.size != 1:
-        raise ValueError(f"can only convert an array of size 1 to a Python scalar, got shape {host.shape}. "
-                         "Give the index of the element: x.item(i, j).")
+        raise ValueError(
+            f"can only convert an array of size 1 to a Python scalar, got shape {host.shape}. "
+            "Give the index of the element: x.item(i, j)."
+        )
     if len(args) == 1 and isinstance(args[0], tuple):
         args = args[0]
     return _python_value(host.item(*[operator.index(i) for i in args]))
 
 
 def _python_value(x):
-    if isinstance(x, np.generic):                       # the small floats know no Python form of their own
+    # the small floats know no Python form of their own
+    if isinstance(x, np.generic):
         return float(x)
     return x if isinstance(x, (bool, int, float, complex)) else float(x)
 
@@ -110,17 +127,22 @@ def tobytes(self, order: Literal["C", "F", "A", "K"] = "C") -> bytes:
     return np.asarray(_values(self, "tobytes")).tobytes(order)
 
 
-# -- iteration -----------------------------------------------------------------------------------------------------
+# -- iteration -------------------------------------------------------------------------------------
+
 
 def rows(self):
     """The parts of a concrete array along its first axis."""
     host = np.asarray(self.host)
     aval = self.aval
     inner = make_aval(aval.shape[1:], aval.dtype, aval.weak_type)
-    return [ArrayImpl(row if isinstance(row, np.ndarray) else np.asarray(row, host.dtype), inner) for row in host]
+    return [
+        ArrayImpl(row if isinstance(row, np.ndarray) else np.asarray(row, host.dtype), inner)
+        for row in host
+    ]
 
 
-# -- exchange with other libraries ---------------------------------------------------------------------------------
+# -- exchange with other libraries -----------------------------------------------------------------
+
 
 def dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     """A DLPack capsule of the values in main memory."""
@@ -130,7 +152,8 @@ def dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
         options["copy"] = copy
     view = host.view()
     if max_version is None or tuple(max_version) < (1, 0):
-        view = host.copy()                              # the older protocol cannot say that values are read-only
+        # the older protocol cannot say that values are read-only
+        view = host.copy()
     return view.__dlpack__(**options)
 
 
@@ -146,33 +169,40 @@ def formatted(self, spec: str) -> str:
     host = np.asarray(self.host)
     if not host.ndim:
         value = host[()]
-        if host.dtype.isbuiltin != 1:                           # of types that know no formats
+        if host.dtype.isbuiltin != 1:  # of types that know no formats
             value = float(value) if host.dtype in dtypes.FLOAT else int(value)
         return format(value, spec)
     if spec:
-        raise TypeError(f"unsupported format string {spec!r} passed to an array of shape {host.shape}: formats apply "
-                        "to arrays without axes. Print with gradix.numpy.printoptions, or format the elements.")
+        raise TypeError(
+            f"unsupported format string {spec!r} passed to an array of shape {host.shape}: formats apply "
+            "to arrays without axes. Print with gradix.numpy.printoptions, or format the elements."
+        )
     return str(host)
 
 
-# -- placement -----------------------------------------------------------------------------------------------------
+# -- placement -------------------------------------------------------------------------------------
+
 
 def _hook(name: str):
     """A member the runtime answers."""
+
     def member(self, *args, **kwargs):
         return getattr(_arrays._device, name)(_concrete(self, name), *args, **kwargs)
+
     member.__name__ = name
     return member
 
 
 def is_deleted(self) -> bool:
     """Whether the array's memory has been given up."""
-    return _concrete(self, "is_deleted")._host is None and (self._buffer is None or self._buffer.is_deleted())
+    return _concrete(self, "is_deleted")._host is None and (
+        self._buffer is None or self._buffer.is_deleted()
+    )
 
 
 def _buffer_of(self):
     if self._buffer is None:
-        _ = self.host                           # raises, and says that the array has been deleted
+        _ = self.host  # raises, and says that the array has been deleted
     return self._buffer
 
 
@@ -225,11 +255,26 @@ def unsafe_buffer_pointer(self) -> int:
 
 
 MEMBERS = {
-    "__bool__": truth, "__int__": to_int, "__float__": to_float, "__complex__": to_complex, "__index__": to_index,
-    "item": item, "tolist": tolist, "tobytes": tobytes, "__dlpack__": dlpack, "__dlpack_device__": dlpack_device,
-    "__format__": formatted, "is_deleted": is_deleted, "is_ready": is_ready, "delete": delete,
-    "block_until_ready": block_until_ready, "copy_to_host_async": copy_to_host_async,
-    "on_device_size_in_bytes": on_device_size_in_bytes, "clone": clone, "platform": platform,
+    "__bool__": truth,
+    "__int__": to_int,
+    "__float__": to_float,
+    "__complex__": to_complex,
+    "__index__": to_index,
+    "item": item,
+    "tolist": tolist,
+    "tobytes": tobytes,
+    "__dlpack__": dlpack,
+    "__dlpack_device__": dlpack_device,
+    "__format__": formatted,
+    "is_deleted": is_deleted,
+    "is_ready": is_ready,
+    "delete": delete,
+    "block_until_ready": block_until_ready,
+    "copy_to_host_async": copy_to_host_async,
+    "on_device_size_in_bytes": on_device_size_in_bytes,
+    "clone": clone,
+    "platform": platform,
     "unsafe_buffer_pointer": unsafe_buffer_pointer,
-    "__copy__": lambda self: self, "__deepcopy__": lambda self, memo: self,
+    "__copy__": lambda self: self,
+    "__deepcopy__": lambda self, memo: self,
 }

@@ -1,4 +1,5 @@
 """Abstract values: the type of an array, made once per (shape, dtype, weak_type)."""
+
 from __future__ import annotations
 
 from math import prod
@@ -23,8 +24,8 @@ _limit = 1 << 16
 class ShapedArray:
     """The type of an array: its shape, dtype and whether the dtype is weak.
 
-    Equal types are one object, so they compare and hash by identity. A shape may hold symbolic dimensions, hence
-    `size` is a product and never an `int()`.
+    Equal types are one object, so they compare and hash by identity. A shape may hold symbolic
+    dimensions, hence `size` is a product and never an `int()`.
 
     Example:
         >>> from gradix.core import ShapedArray
@@ -34,9 +35,10 @@ class ShapedArray:
     """
 
     __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "__weakref__")
-    division: Any = None                            # over explicit mesh axes, where there is any
+    division: Any = None  # over explicit mesh axes, where there is any
     vma: frozenset = frozenset()
-    place: Any = None                               # of concrete arrays that are committed to devices
+    # of concrete arrays that are committed to devices
+    place: Any = None
     plain = property(lambda self: self)
 
     shape: tuple
@@ -51,8 +53,11 @@ class ShapedArray:
         return make_aval(tuple(shape), dtype, bool(weak_type))
 
     def update(self, *, shape=None, dtype=None, weak_type=None) -> ShapedArray:
-        return make_aval(self.shape if shape is None else tuple(shape), self.dtype if dtype is None else dtype,
-                         self.weak_type if weak_type is None else weak_type)
+        return make_aval(
+            self.shape if shape is None else tuple(shape),
+            self.dtype if dtype is None else dtype,
+            self.weak_type if weak_type is None else weak_type,
+        )
 
     @property
     def sharding(self) -> NamedSharding:
@@ -60,8 +65,10 @@ class ShapedArray:
         if self.division is not None:
             return self.division
         mesh = _options.gradix_mesh
-        return NamedSharding(empty_abstract_mesh if mesh is None else mesh.abstract_mesh,
-                             PartitionSpec(*[None] * self.ndim))
+        return NamedSharding(
+            empty_abstract_mesh if mesh is None else mesh.abstract_mesh,
+            PartitionSpec(*[None] * self.ndim),
+        )
 
     def strip_weak_type(self) -> ShapedArray:
         return make_aval(self.shape, self.dtype, False) if self.weak_type else self
@@ -107,7 +114,7 @@ def _drop_unused() -> None:
     """Forget the types nothing else refers to; those in use stay, since each must be one object."""
     global _limit
     for key in list(_table):
-        if getrefcount(_table[key]) <= 2:          # the table's reference and the argument's
+        if getrefcount(_table[key]) <= 2:  # the table's reference and the argument's
             del _table[key]
     _limit = max(_limit, 2 * len(_table))
 
@@ -115,8 +122,9 @@ def _drop_unused() -> None:
 class LocatedArray(ShapedArray):
     """The type of an array that also says where it lies; as interned as the others.
 
-    `place` is the `Placement` of a concrete array, `vma` the mesh axes over which a value within `shard_map` varies,
-    and `division` how an array is divided over `Explicit` mesh axes. `plain` is the type without these.
+    `place` is the `Placement` of a concrete array, `vma` the mesh axes over which a value within
+    `shard_map` varies, and `division` how an array is divided over `Explicit` mesh axes. `plain` is
+    the type without these.
     """
 
     __slots__ = ("plain", "place", "vma", "division")
@@ -127,7 +135,9 @@ class LocatedArray(ShapedArray):
 
     def update(self, *, shape=None, dtype=None, weak_type=None) -> ShapedArray:
         plain = self.plain.update(shape=shape, dtype=dtype, weak_type=weak_type)
-        return located(plain, vma=self.vma, division=self.division if plain.shape == self.shape else None)
+        return located(
+            plain, vma=self.vma, division=self.division if plain.shape == self.shape else None
+        )
 
     def strip_weak_type(self) -> ShapedArray:
         return located(self.plain.strip_weak_type(), self.place, self.vma, self.division)
@@ -138,10 +148,16 @@ class LocatedArray(ShapedArray):
         if self.division is not None:
             for i, p in enumerate(self.division.spec):
                 if p is not None:
-                    sizes[i] += f"@{p}" if not isinstance(p, tuple) else f"@({','.join(map(str, p))})"
+                    sizes[i] += (
+                        f"@{p}" if not isinstance(p, tuple) else f"@({','.join(map(str, p))})"
+                    )
         text = f"{name}[{','.join(sizes)}]"
         names = sorted(map(str, self.vma))
-        return text if not names else f"{text}{{V:{names[0] if len(names) == 1 else '(' + ','.join(names) + ')'}}}"
+        return (
+            text
+            if not names
+            else f"{text}{{V:{names[0] if len(names) == 1 else '(' + ','.join(names) + ')'}}}"
+        )
 
     def __reduce__(self):
         return ShapedArray, (self.shape, self.dtype, self.weak_type)
@@ -162,7 +178,9 @@ class Seen:
 seen = Seen()
 
 
-def located(plain: ShapedArray, place=None, vma: frozenset = frozenset(), division=None) -> ShapedArray:
+def located(
+    plain: ShapedArray, place=None, vma: frozenset = frozenset(), division=None
+) -> ShapedArray:
     """The one type that is `plain`, and lies there; `plain` itself where nothing is said of that."""
     if place is None and not vma and division is None:
         return plain
@@ -201,4 +219,6 @@ class AbstractToken:
 
 def same_types(xs, ys) -> bool:
     """Whether two lists of avals agree in shape and dtype (weak types may differ)."""
-    return len(xs) == len(ys) and all(x is y or (x.shape == y.shape and x.dtype == y.dtype) for x, y in zip(xs, ys))
+    return len(xs) == len(ys) and all(
+        x is y or (x.shape == y.shape and x.dtype == y.dtype) for x, y in zip(xs, ys)
+    )

@@ -1,4 +1,5 @@
 """The trace that takes the operations, for libraries that bring an interpreter of their own."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -42,7 +43,8 @@ class set_current_trace:
     """Within a `with` block, let a trace take every operation.
 
     Args:
-        trace: an instance of a library's own subclass of `Trace`, or what `take_current_trace` gave.
+        trace: an instance of a library's own subclass of `Trace`, or what `take_current_trace`
+            gave.
         check_leaks: accepted; a trace of a library's own is not checked.
 
     Example:
@@ -70,7 +72,8 @@ class set_current_trace:
     def __enter__(self):
         s = state
         self.saved.append((s.depth, s.stage, s.place))
-        if self.trace is not None and "level" not in self.trace.__dict__:      # a library's, met for the first time
+        # a library's, met for the first time
+        if self.trace is not None and "level" not in self.trace.__dict__:
             self.trace.level = s.depth
             s.depth += 1
         s.stage, s.place = self.trace, None

@@ -1,4 +1,5 @@
 """How types say that arrays are divided over explicit mesh axes, and the rules most operations share."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -11,7 +12,8 @@ from gradix._core.mesh import AxisType, BaseMesh
 from gradix._core.named_sharding import NamedSharding, axes_of
 from gradix._core.sharding import PartitionSpec, Sharding
 
-Entries = tuple         # for each axis of an array None, the name of a mesh axis, or a tuple of names
+# for each axis of an array None, the name of a mesh axis, or a tuple of names
+Entries = tuple
 
 
 def entries(aval) -> Entries:
@@ -21,7 +23,11 @@ def entries(aval) -> Entries:
 
 def division(mesh: BaseMesh, row: Sequence) -> NamedSharding | None:
     """What a type holds of entries on a mesh: None where nothing is divided."""
-    return NamedSharding(mesh.abstract_mesh, PartitionSpec(*row)) if any(e is not None for e in row) else None
+    return (
+        NamedSharding(mesh.abstract_mesh, PartitionSpec(*row))
+        if any(e is not None for e in row)
+        else None
+    )
 
 
 def explicit_part(sharding: Sharding, ndim: int) -> NamedSharding | None:
@@ -30,7 +36,7 @@ def explicit_part(sharding: Sharding, ndim: int) -> NamedSharding | None:
     if mesh is None or AxisType.Explicit not in mesh.axis_types:
         return None
     named = set(mesh.explicit_axes)
-    row = [_entry([a for a in axes_of(p) if a in named]) for p in sharding.spec]            # type: ignore[attr-defined]
+    row = [_entry([a for a in axes_of(p) if a in named]) for p in sharding.spec]  # type: ignore[attr-defined]
     return division(mesh, [*row, *[None] * (ndim - len(row))])
 
 
@@ -51,11 +57,15 @@ def _entry(names):
 
 def without_axis(aval, axis: int):
     """The type of a part of an array along one axis, without that."""
-    found = aval.update(shape=aval.shape[:axis] + aval.shape[axis + 1:])
+    found = aval.update(shape=aval.shape[:axis] + aval.shape[axis + 1 :])
     if aval.division is None:
         return found
     row = entries(aval)
-    return located(found.plain, vma=found.vma, division=division(aval.division.mesh, row[:axis] + row[axis + 1:]))
+    return located(
+        found.plain,
+        vma=found.vma,
+        division=division(aval.division.mesh, row[:axis] + row[axis + 1 :]),
+    )
 
 
 def with_axis(aval, size, axis: int):
@@ -64,7 +74,11 @@ def with_axis(aval, size, axis: int):
     if aval.division is None:
         return found
     row = entries(aval)
-    return located(found.plain, vma=found.vma, division=division(aval.division.mesh, (*row[:axis], None, *row[axis:])))
+    return located(
+        found.plain,
+        vma=found.vma,
+        division=division(aval.division.mesh, (*row[:axis], None, *row[axis:])),
+    )
 
 
 def mesh_of(avals) -> BaseMesh | None:
@@ -78,8 +92,10 @@ def mesh_of(avals) -> BaseMesh | None:
         if a.division is not None:
             mesh = a.division.mesh
             if found is not None and mesh != found:
-                raise ValueError(f"Sharding mesh of one operand does not match that of another: {found} and {mesh}. "
-                                 "Bring them to one mesh, with reshard or device_put.")
+                raise ValueError(
+                    f"Sharding mesh of one operand does not match that of another: {found} and {mesh}. "
+                    "Bring them to one mesh, with reshard or device_put."
+                )
             found = mesh
     return found
 
@@ -113,8 +129,10 @@ def merged(name: str, avals, shape) -> Entries:
 
 def _disagreement(name: str, avals) -> ShardingTypeError:
     given = ", ".join([str(entries(a)) for a in avals if a.ndim])
-    return ShardingTypeError(f"{name} got incompatible shardings for broadcasting: {given}. Bring the operands to "
-                             "one, with gradix.sharding.reshard(x, PartitionSpec(...)).")
+    return ShardingTypeError(
+        f"{name} got incompatible shardings for broadcasting: {given}. Bring the operands to "
+        "one, with gradix.sharding.reshard(x, PartitionSpec(...))."
+    )
 
 
 def undivided(name: str, aval, axes, what: str) -> Entries:
@@ -125,10 +143,12 @@ def undivided(name: str, aval, axes, what: str) -> Entries:
     """
     row = entries(aval)
     if any(row[i] is not None for i in axes):
-        raise ShardingTypeError(f"{name} takes operands that are undivided over {what}; got one of type "
-                                f"{aval.str_short()}, axes "
-                                f"{tuple(axes)}. Reshard it with gradix.sharding.reshard(x, PartitionSpec(...)), or "
-                                "let the compiler divide inside of gradix.sharding.auto_axes.")
+        raise ShardingTypeError(
+            f"{name} takes operands that are undivided over {what}; got one of type "
+            f"{aval.str_short()}, axes "
+            f"{tuple(axes)}. Reshard it with gradix.sharding.reshard(x, PartitionSpec(...)), or "
+            "let the compiler divide inside of gradix.sharding.auto_axes."
+        )
     return row
 
 
@@ -141,10 +161,12 @@ def resized(name: str, aval, sizes, mesh: BaseMesh) -> Entries:
     row = entries(aval)
     for i, (e, before, after) in enumerate(zip(row, aval.shape, sizes)):
         if e is not None and before != after and after % size_of(mesh, e):
-            raise ShardingTypeError(f"{name} on sharded dims where out dim ({after}) is not divisible by mesh axes "
-                                    f"({size_of(mesh, e)}) with spec ({e}) is not implemented: axis {i} of "
-                                    f"{aval.str_short()}. Reshard "
-                                    "it first, with gradix.sharding.reshard(x, PartitionSpec(...)).")
+            raise ShardingTypeError(
+                f"{name} on sharded dims where out dim ({after}) is not divisible by mesh axes "
+                f"({size_of(mesh, e)}) with spec ({e}) is not implemented: axis {i} of "
+                f"{aval.str_short()}. Reshard "
+                "it first, with gradix.sharding.reshard(x, PartitionSpec(...))."
+            )
     return row
 
 
@@ -172,14 +194,21 @@ def reshaped(aval, sizes, mesh: BaseMesh) -> Entries:
             out[wide_new[0]] = row[held[0]]
         elif not wide_old and len(held) == 1 and len(new) >= 1:
             out[new[0]] = row[held[0]]
-        elif len(wide_old) == 1 and _split(row[held[0]], [sizes[i] for i in wide_new], wide_new, mesh, out):
+        elif len(wide_old) == 1 and _split(
+            row[held[0]], [sizes[i] for i in wide_new], wide_new, mesh, out
+        ):
             continue
-        elif len(wide_new) == 1 and (joined := _joined([(row[i], shape[i]) for i in wide_old])) is not None:
+        elif (
+            len(wide_new) == 1
+            and (joined := _joined([(row[i], shape[i]) for i in wide_old])) is not None
+        ):
             out[wide_new[0]] = joined
         else:
-            raise ShardingTypeError("This reshape is not supported: how its result is to be divided is ambiguous. "
-                                    "Please specify the sharding of the output via the `out_sharding` argument of "
-                                    f"reshape: type {aval.str_short()} to the shape {tuple(sizes)}.")
+            raise ShardingTypeError(
+                "This reshape is not supported: how its result is to be divided is ambiguous. "
+                "Please specify the sharding of the output via the `out_sharding` argument of "
+                f"reshape: type {aval.str_short()} to the shape {tuple(sizes)}."
+            )
     return tuple(out)
 
 
@@ -221,7 +250,8 @@ def _split(entry, sizes, places, mesh: BaseMesh, out: list) -> bool:
         if at == len(names):
             return True
         if size_of(mesh, tuple(mine)) != n:
-            break                       # the parts that are left would lie across what the next axes hold
+            # the parts that are left would lie across what the next axes hold
+            break
     for place in places:
         out[place] = None
     return False
@@ -232,4 +262,3 @@ def _joined(parts):
     if all(e is not None for e, _ in parts):
         return _entry([n for e, _ in parts for n in axes_of(e)])
     return parts[0][0] if all(e is None for e, _ in parts[1:]) else None
-

@@ -1,4 +1,5 @@
 """Dtypes as operations use them: canonical widths, weak types, promotion, limits and the type hierarchy."""
+
 from __future__ import annotations
 
 import warnings
@@ -57,8 +58,15 @@ from gradix._core.scalar_types import (
 bfloat16 = ml_dtypes.bfloat16
 
 # ---------------------------------------------------------------- canonical width
-_NARROWED = {np.dtype(a): np.dtype(b) for a, b in (("int64", "int32"), ("uint64", "uint32"), ("float64", "float32"),
-                                                   ("complex128", "complex64"))}
+_NARROWED = {
+    np.dtype(a): np.dtype(b)
+    for a, b in (
+        ("int64", "int32"),
+        ("uint64", "uint32"),
+        ("float64", "float32"),
+        ("complex128", "complex64"),
+    )
+}
 _PYTHON_SCALARS = (bool, int, float, complex)
 
 
@@ -66,7 +74,9 @@ def _canonical_table(x64: bool) -> dict:
     """Dtype, name, scalar type and Python type of every supported dtype -> that dtype at its canonical width."""
     table: dict = {}
     for dtype in SUPPORTED:
-        table[dtype] = table[dtype.name] = table[dtype.type] = dtype if x64 else _NARROWED.get(dtype, dtype)
+        table[dtype] = table[dtype.name] = table[dtype.type] = (
+            dtype if x64 else _NARROWED.get(dtype, dtype)
+        )
     return table | {t: table[np.dtype(t)] for t in _PYTHON_SCALARS}
 
 
@@ -91,20 +101,26 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False):
     if isinstance(d, ExtendedDType):
         if allow_extended_dtype:
             return d
-        raise ValueError(f"canonicalize_dtype met the extended dtype {d}, which has no NumPy form; "
-                         "pass allow_extended_dtype=True to keep it.")
+        raise ValueError(
+            f"canonicalize_dtype met the extended dtype {d}, which has no NumPy form; "
+            "pass allow_extended_dtype=True to keep it."
+        )
     return d if is_x64() else _NARROWED.get(d, d)
 
 
-_ENABLE_X64 = ("Enable 64-bit types with gradix.config.update('jax_enable_x64', True), JAX_ENABLE_X64=1 in the "
-               "environment or `with gradix.enable_x64():`; keep them only where they are asked for with "
-               "gradix.config.update('explicit_x64', 'honour')")
+_ENABLE_X64 = (
+    "Enable 64-bit types with gradix.config.update('jax_enable_x64', True), JAX_ENABLE_X64=1 in the "
+    "environment or `with gradix.enable_x64():`; keep them only where they are asked for with "
+    "gradix.config.update('explicit_x64', 'honour')"
+)
 
 
 def truncation_warning(requested, name: str | None = None) -> str:
     """What to tell a user who asked for a 64-bit dtype while x64 is off."""
-    return (f"{_unavailable(requested, name)}, and will be truncated to dtype {_NARROWED[requested]}. {_ENABLE_X64}, "
-            f"or ask for {_NARROWED[requested]}.")
+    return (
+        f"{_unavailable(requested, name)}, and will be truncated to dtype {_NARROWED[requested]}. {_ENABLE_X64}, "
+        f"or ask for {_NARROWED[requested]}."
+    )
 
 
 def _unavailable(requested, name: str | None) -> str:
@@ -131,13 +147,17 @@ def requested_dtype(dtype: Any, name: str | None = None, stacklevel: int = 3):
     if d not in SUPPORTED:
         if isinstance(d, ExtendedDType) or d == float0:
             return d
-        raise TypeError(f"Gradix arrays hold numbers and booleans, got dtype {dtype!r}{' in ' + name if name else ''}. "
-                        "Use one of " + ", ".join(sorted(t.name for t in SUPPORTED)) + ".")
+        raise TypeError(
+            f"Gradix arrays hold numbers and booleans, got dtype {dtype!r}{' in ' + name if name else ''}. "
+            "Use one of " + ", ".join(sorted(t.name for t in SUPPORTED)) + "."
+        )
     if d not in _NARROWED or state.jax_enable_x64 or keeps_explicit_x64():
         return d
     if state.jax_explicit_x64_dtypes == "error":
-        raise ValueError(f"{_unavailable(d, name)}. {_ENABLE_X64}, ask for {_NARROWED[d]}, or set "
-                         "jax_explicit_x64_dtypes to 'warn' or 'allow'.")
+        raise ValueError(
+            f"{_unavailable(d, name)}. {_ENABLE_X64}, ask for {_NARROWED[d]}, or set "
+            "jax_explicit_x64_dtypes to 'warn' or 'allow'."
+        )
     warnings.warn(truncation_warning(d, name), UserWarning, stacklevel=stacklevel)
     return _NARROWED[d]
 
@@ -160,8 +180,14 @@ def check_python_int(x: int, dtype) -> None:
     """Raise OverflowError when a Python int does not fit an integer dtype."""
     low, high = _int_range(dtype)
     if not low <= x <= high:
-        wider = "" if itemsize_bits(dtype) == 64 else " (or enable x64, or make it a float or a wider dtype)"
-        raise OverflowError(f"Python int {x} too large to convert to {dtype}, which holds {low} to {high}{wider}.")
+        wider = (
+            ""
+            if itemsize_bits(dtype) == 64
+            else " (or enable x64, or make it a float or a wider dtype)"
+        )
+        raise OverflowError(
+            f"Python int {x} too large to convert to {dtype}, which holds {low} to {high}{wider}."
+        )
 
 
 _ranges: dict[Any, tuple[int, int]] = {}
@@ -193,8 +219,10 @@ def dtype_of(x: Any):
                 return default_dtype(scalar, is_x64())
         if is_symbolic_dim(x):
             return default_dtype(int, is_x64())
-        raise TypeError(f"Cannot determine dtype of {x!r}: it is no array and no number. "
-                        "Convert it first, for example with gradix.numpy.asarray(x).")
+        raise TypeError(
+            f"Cannot determine dtype of {x!r}: it is no array and no number. "
+            "Convert it first, for example with gradix.numpy.asarray(x)."
+        )
     if isinstance(x, (np.ndarray, np.generic)):
         return canonicalize_dtype(dtype) if dtype != float0 else float0
     return dtype
@@ -235,8 +263,10 @@ def promote_types(a: Any, b: Any, weak: bool = False):
     na, nb = (x if type(x) is type and x in _WEAK_TYPES else as_dtype(x) for x in (a, b))
     for node in (na, nb):
         if isinstance(node, ExtendedDType):
-            raise TypeError(f"Cannot interpret {str(node)!r} as a data type: keys have no arithmetic, so nothing to "
-                            "promote to.")
+            raise TypeError(
+                f"Cannot interpret {str(node)!r} as a data type: keys have no arithmetic, so nothing to "
+                "promote to."
+            )
     dtype = promote_nodes(na, nb, promotion_mode())
     if not weak:
         return dtype
@@ -247,7 +277,9 @@ def _operand(x: Any) -> tuple[Any, bool]:
     """(dtype, weak) of a value, an aval, a dtype or something that names one."""
     if isinstance(x, type) or x is None or isinstance(x, (str, np.dtype, ExtendedDType)):
         keeps = keeps_explicit_x64() and x is not None and x not in _PYTHON_SCALARS
-        return as_dtype(x) if keeps else canonicalize_dtype(x, allow_extended_dtype=True), x in _WEAK_TYPES
+        return as_dtype(x) if keeps else canonicalize_dtype(
+            x, allow_extended_dtype=True
+        ), x in _WEAK_TYPES
     return dtype_of(x), is_weakly_typed(x)
 
 
@@ -287,13 +319,20 @@ def scalar_type_of(x: Any) -> type:
     for kind, members in ((bool, BOOL), (int, INTEGER), (float, FLOAT), (complex, COMPLEX)):
         if dtype in members:
             return kind
-    raise TypeError(f"Invalid scalar value {x!r}: its dtype {dtype} is neither boolean, integer, floating nor complex.")
+    raise TypeError(
+        f"Invalid scalar value {x!r}: its dtype {dtype} is neither boolean, integer, floating nor complex."
+    )
 
 
 # ---------------------------------------------------------------- the nearest dtype of a kind
 _REAL_TO_COMPLEX = {np.dtype("float64"): np.dtype("complex128")}
-_COMPLEX_TO_REAL = {np.dtype("complex64"): np.dtype("float32"), np.dtype("complex128"): np.dtype("float64")}
-_INT_TO_FLOAT = {d: np.dtype("float64") if d.itemsize == 8 else np.dtype("float32") for d in BITWISE}
+_COMPLEX_TO_REAL = {
+    np.dtype("complex64"): np.dtype("float32"),
+    np.dtype("complex128"): np.dtype("float64"),
+}
+_INT_TO_FLOAT = {
+    d: np.dtype("float64") if d.itemsize == 8 else np.dtype("float32") for d in BITWISE
+}
 
 
 def to_inexact_dtype(dtype):
@@ -323,7 +362,11 @@ def to_floating_dtype(dtype):
 
 def to_complex_dtype(dtype):
     """The complex dtype that holds a dtype's values: complex128 for 64-bit ones, else complex64."""
-    return dtype if dtype in COMPLEX else _REAL_TO_COMPLEX.get(to_inexact_dtype(dtype), np.dtype("complex64"))
+    return (
+        dtype
+        if dtype in COMPLEX
+        else _REAL_TO_COMPLEX.get(to_inexact_dtype(dtype), np.dtype("complex64"))
+    )
 
 
 def real_dtype(dtype):
@@ -332,13 +375,27 @@ def real_dtype(dtype):
 
 
 # ---------------------------------------------------------------- hierarchy and limits
-_ABSTRACT = {np.number: NUMERIC, np.integer: INTEGER, np.signedinteger: SIGNED, np.unsignedinteger: UNSIGNED,
-             np.inexact: INEXACT, np.floating: FLOAT, np.complexfloating: COMPLEX}
+_ABSTRACT = {
+    np.number: NUMERIC,
+    np.integer: INTEGER,
+    np.signedinteger: SIGNED,
+    np.unsignedinteger: UNSIGNED,
+    np.inexact: INEXACT,
+    np.floating: FLOAT,
+    np.complexfloating: COMPLEX,
+}
 
 
 def _is_abstract(t: Any) -> bool:
-    return isinstance(t, type) and issubclass(t, np.generic) and (
-        t in _ABSTRACT or t in (np.generic, np.flexible, np.character) or issubclass(t, extended))
+    return (
+        isinstance(t, type)
+        and issubclass(t, np.generic)
+        and (
+            t in _ABSTRACT
+            or t in (np.generic, np.flexible, np.character)
+            or issubclass(t, extended)
+        )
+    )
 
 
 def issubdtype(a: Any, b: Any) -> bool:

@@ -1,4 +1,5 @@
 """Effects an equation can have besides its results."""
+
 from __future__ import annotations
 
 

@@ -1,4 +1,5 @@
 """Jaxprs: typed, functional, first-order programs with higher-order primitives."""
+
 from __future__ import annotations
 
 import contextlib
@@ -89,7 +90,9 @@ class JaxprEqn:
     @property
     def ctx(self) -> JaxprEqnContext:
         """What was in force where it was recorded; its `manager` is a context manager to evaluate it in."""
-        return JaxprEqnContext((self.source.name_stack.tags or None) if self.source is not None else None)
+        return JaxprEqnContext(
+            (self.source.name_stack.tags or None) if self.source is not None else None
+        )
 
     def replace(self, **changes) -> JaxprEqn:
         new = {k: getattr(self, k) for k in self.__slots__}
@@ -100,7 +103,9 @@ class JaxprEqn:
         return _printer[0](self)
 
 
-def new_jaxpr_eqn(invars, outvars, primitive, params, effects, source_info=None, ctx=None) -> JaxprEqn:
+def new_jaxpr_eqn(
+    invars, outvars, primitive, params, effects, source_info=None, ctx=None
+) -> JaxprEqn:
     """An equation from its parts; `ctx` is not needed."""
     return JaxprEqn(primitive, list(invars), list(outvars), params, effects, source_info)
 
@@ -111,7 +116,12 @@ class DebugInfo:
     __slots__ = ("name", "arg_names", "place", "result_paths")
 
     def __init__(self, name: str = "", arg_names=(), place: str = "", result_paths=()):
-        self.name, self.arg_names, self.place, self.result_paths = name, tuple(arg_names), place, tuple(result_paths)
+        self.name, self.arg_names, self.place, self.result_paths = (
+            name,
+            tuple(arg_names),
+            place,
+            tuple(result_paths),
+        )
 
 
 no_debug = DebugInfo()
@@ -120,7 +130,16 @@ no_debug = DebugInfo()
 class Jaxpr:
     """A program: inputs are `constvars` then `invars`; equations run in order; `outvars` are the results."""
 
-    __slots__ = ("constvars", "invars", "outvars", "eqns", "effects", "debug_info", "memo", "__weakref__")
+    __slots__ = (
+        "constvars",
+        "invars",
+        "outvars",
+        "eqns",
+        "effects",
+        "debug_info",
+        "memo",
+        "__weakref__",
+    )
 
     def __init__(self, constvars, invars, outvars, eqns, effects=None, debug_info=no_debug):
         self.constvars, self.invars, self.outvars, self.eqns = constvars, invars, outvars, eqns
@@ -132,7 +151,9 @@ class Jaxpr:
     out_avals = property(lambda self: [v.aval for v in self.outvars])
 
     def replace(self, **changes) -> Jaxpr:
-        new = {k: getattr(self, k) for k in ("constvars", "invars", "outvars", "eqns", "debug_info")}
+        new = {
+            k: getattr(self, k) for k in ("constvars", "invars", "outvars", "eqns", "debug_info")
+        }
         new.update(changes)
         return Jaxpr(**new)
 
@@ -166,7 +187,9 @@ class ClosedJaxpr:
     memo = property(lambda self: self.jaxpr.memo)
 
     def replace(self, *, jaxpr=None, consts=None) -> ClosedJaxpr:
-        return ClosedJaxpr(self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts)
+        return ClosedJaxpr(
+            self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts
+        )
 
     def pretty_print(self, **options) -> str:
         return self.jaxpr.pretty_print(**options)

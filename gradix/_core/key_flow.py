@@ -1,4 +1,5 @@
 """What a program does with its random keys: found by following each key, element by element, through the jaxpr."""
+
 from __future__ import annotations
 
 import os
@@ -12,13 +13,15 @@ from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from gradix._core.key_use import Use, consume, mark, reused
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_PLACED = {"dynamic_slice": 1, "dynamic_update_slice": 2}       # primitives that take places -> operands before these
+# primitives that take places -> operands before these
+_PLACED = {"dynamic_slice": 1, "dynamic_update_slice": 2}
 
 
 class KeyFlow:
     """The keys a program consumes and hands on.
 
-    Both tell, for arrays by number, the flat positions of consumed keys and the first use: `consumed` of the inputs,
+    Both tell, for arrays by number, the flat positions of consumed keys and the first use:
+        `consumed` of the inputs,
     `spent` of the outputs, where a key is returned after its use.
     """
 
@@ -99,8 +102,10 @@ class _Walk:
         self.uses: dict[int, Use] = {}
         # a key that is one of some others, chosen as the program runs
         self.either: dict[int, tuple[int, ...]] = {}
-        self.caller: tuple | None = None        # the name and place of the library function being walked
-        self.repeated = False                   # inside a recomputation, which draws the same numbers on purpose
+        # the name and place of the library function being walked
+        self.caller: tuple | None = None
+        # inside a recomputation, which draws the same numbers on purpose
+        self.repeated = False
 
     def fresh(self, aval):
         if not _is_key(aval):
@@ -137,7 +142,7 @@ class _Walk:
             return list(out) if eqn.primitive.multiple_results else [np.asarray(out)]
         elif name == "select_n":
             return [self.chosen(ins[1:])]
-        elif name in _PLACED and all(type(v) is Literal for v in eqn.invars[_PLACED[name]:]):
+        elif name in _PLACED and all(type(v) is Literal for v in eqn.invars[_PLACED[name] :]):
             n = _PLACED[name]
             starts = [np.asarray(v.val) for v in eqn.invars[n:]]
             return [np.asarray(eqn.primitive.host(*ins[:n], *starts, **eqn.params))]
@@ -155,14 +160,18 @@ class _Walk:
         numbers = sorted({n for i in np.unique(ids).tolist() for n in self.either.get(i, (i,))})
         again = next((n for n in numbers if n in self.uses), None)
         if again is not None and not self.repeated:
-            raise reused(f"In {by}, argument 0 is a key that is already consumed.", self.uses[again], use)
+            raise reused(
+                f"In {by}, argument 0 is a key that is already consumed.", self.uses[again], use
+            )
         self.uses.update((n, use) for n in numbers if n not in self.uses)
 
     def chosen(self, cases) -> np.ndarray:
         """Keys each of which is one of its cases: using it counts as using all of them."""
         out = np.empty(cases[0].shape, np.int64)
         for place in np.ndindex(out.shape):
-            numbers = sorted({n for c in cases for n in self.either.get(int(c[place]), (int(c[place]),))})
+            numbers = sorted(
+                {n for c in cases for n in self.either.get(int(c[place]), (int(c[place]),))}
+            )
             out[place] = numbers[0]
             if len(numbers) > 1:
                 self.count += 1
@@ -172,8 +181,16 @@ class _Walk:
 
     def inner(self, eqn, ins) -> list:
         """The results of an equation that calls a program, or of any other, whose keys are new ones."""
-        closed = next((p for p in eqn.params.values() if isinstance(p, ClosedJaxpr)
-                       and len(p.jaxpr.invars) == len(ins) and len(p.jaxpr.outvars) == len(eqn.outvars)), None)
+        closed = next(
+            (
+                p
+                for p in eqn.params.values()
+                if isinstance(p, ClosedJaxpr)
+                and len(p.jaxpr.invars) == len(ins)
+                and len(p.jaxpr.outvars) == len(eqn.outvars)
+            ),
+            None,
+        )
         if closed is None:
             return [self.fresh(v.aval) for v in eqn.outvars]
         saved = self.caller, self.repeated
@@ -186,8 +203,10 @@ class _Walk:
 
     def scan(self, eqn, ins) -> list:
         """Two turns stand for all: they show a constant key used in each, and a carried key used and handed on."""
-        closed, length, nc, nk = (eqn.params[k] for k in ("jaxpr", "length", "num_consts", "num_carry"))
-        consts, carry, xs = ins[:nc], ins[nc:nc + nk], ins[nc + nk:]
+        closed, length, nc, nk = (
+            eqn.params[k] for k in ("jaxpr", "length", "num_consts", "num_carry")
+        )
+        consts, carry, xs = ins[:nc], ins[nc : nc + nk], ins[nc + nk :]
         body, before = closed.jaxpr, set(self.uses)
         for turn in range(min(length, 2)):
             rows = [None if x is None else x[turn] for x in xs]
@@ -206,7 +225,7 @@ class _Walk:
     def while_loop(self, eqn, ins) -> list:
         p = eqn.params
         nc, nb = p["cond_nconsts"], p["body_nconsts"]
-        cond_consts, consts, carry = ins[:nc], ins[nc:nc + nb], ins[nc + nb:]
+        cond_consts, consts, carry = ins[:nc], ins[nc : nc + nb], ins[nc + nb :]
         for _ in range(2):
             self.program(p["cond_jaxpr"].jaxpr, [*cond_consts, *carry])
             carry = self.program(p["body_jaxpr"].jaxpr, [*consts, *carry])

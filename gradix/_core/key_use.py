@@ -1,8 +1,10 @@
 """Which random keys have been consumed, for the option `jax_debug_key_reuse`.
 
-A key is known by the place of its word in the NumPy array that holds it. Indexing, reshaping and iterating give views
-of that array, so a key is recognised however it was picked out of an array of keys; copies are new keys.
+A key is known by the place of its word in the NumPy array that holds it. Indexing, reshaping and
+iterating give views of that array, so a key is recognised however it was picked out of an array of
+keys; copies are new keys.
 """
+
 from __future__ import annotations
 
 import threading
@@ -14,7 +16,8 @@ from gradix._base import source
 from gradix._base.errors import KeyReuseError
 
 _lock = threading.Lock()
-_used: dict[int, tuple] = {}        # id of the array that owns the words -> (its weak reference, {address: first use})
+# id of the array that owns the words -> (its weak reference, {address: first use})
+_used: dict[int, tuple] = {}
 
 
 class Use:
@@ -66,7 +69,8 @@ def reused(summary: str, first, second) -> KeyReuseError:
     return KeyReuseError(
         f"{summary}\n  first:   {first}\n  again:   {second}\n"
         "  instead: make a key for each use, key, subkey = random.split(key), or random.fold_in(key, i) in a loop;\n"
-        "           to repeat a draw on purpose use random.clone(key).")
+        "           to repeat a draw on purpose use random.clone(key)."
+    )
 
 
 def _words(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,5 @@
 """Values of libraries' own classes: how one becomes an array, and what its type is."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping
@@ -8,8 +9,9 @@ import numpy as np
 
 from gradix._core.operators import Array
 
-converters: dict[type, Callable[[Any], Any]] = {}       # class -> what makes something array-like of a value
-types: dict[type, Callable[[Any], Any]] = {}            # class -> what gives the type of a value
+# class -> what makes something array-like of a value
+converters: dict[type, Callable[[Any], Any]] = {}
+types: dict[type, Callable[[Any], Any]] = {}  # class -> what gives the type of a value
 
 ARRAY_LIKE = (np.ndarray, np.generic, bool, int, float, complex, Array)
 
@@ -23,7 +25,12 @@ class ClassRules(MutableMapping):
         others: called with a class that is given a rule.
     """
 
-    def __init__(self, table: dict[type, Callable], usual: Callable, others: Callable[[type], Any] = lambda cls: None):
+    def __init__(
+        self,
+        table: dict[type, Callable],
+        usual: Callable,
+        others: Callable[[type], Any] = lambda cls: None,
+    ):
         self.table, self.usual, self.others = table, usual, others
 
     def __getitem__(self, cls: type) -> Callable:
@@ -46,5 +53,6 @@ class ClassRules(MutableMapping):
     def __len__(self) -> int:
         return len({*ARRAY_LIKE, *self.table})
 
-containers: dict[type, Any] = {}            # class -> how vmap maps its instances
-axes_of_containers: set[type] = set()       # the classes of what says along which axis
+
+containers: dict[type, Any] = {}  # class -> how vmap maps its instances
+axes_of_containers: set[type] = set()  # the classes of what says along which axis

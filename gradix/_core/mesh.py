@@ -1,4 +1,5 @@
 """Meshes: devices arranged along named axes, and the mesh in force."""
+
 from __future__ import annotations
 
 import enum
@@ -15,7 +16,8 @@ from gradix._base import config as _config
 class AxisType(enum.Enum):
     """How sharding along a mesh axis is decided.
 
-    `Auto`: by the compiler. `Explicit`: it is part of the types of arrays. `Manual`: by the user, within `shard_map`.
+    `Auto`: by the compiler. `Explicit`: it is part of the types of arrays. `Manual`: by the user,
+        within `shard_map`.
     """
 
     Auto = enum.auto()
@@ -40,7 +42,11 @@ class ManualAxisType:
     __slots__ = ("varying", "unreduced", "reduced")
 
     def __init__(self, *, varying=frozenset(), unreduced=frozenset(), reduced=frozenset()):
-        self.varying, self.unreduced, self.reduced = frozenset(varying), frozenset(unreduced), frozenset(reduced)
+        self.varying, self.unreduced, self.reduced = (
+            frozenset(varying),
+            frozenset(unreduced),
+            frozenset(reduced),
+        )
 
     def _key(self) -> tuple:
         return self.varying, self.unreduced, self.reduced
@@ -63,8 +69,10 @@ def _axis_types(given, names) -> tuple[AxisType, ...]:
     if not all(isinstance(t, AxisType) for t in types):
         raise TypeError(f"axis_types must be members of AxisType, as AxisType.Auto; got {given!r}.")
     if len(types) != len(names):
-        raise ValueError(f"Number of axis names must match the number of axis_types. Got axis_names={names} and "
-                         f"axis_types={types}: give one AxisType for each name.")
+        raise ValueError(
+            f"Number of axis names must match the number of axis_types. Got axis_names={names} and "
+            f"axis_types={types}: give one AxisType for each name."
+        )
     return types
 
 
@@ -102,8 +110,13 @@ class BaseMesh:
 
     def _axes_text(self) -> str:
         sizes = [f"{n!r}: {s}" for n, s in self.shape_tuple]
-        return ", ".join([*sizes, f"axis_types=({', '.join(map(repr, self.axis_types))}"
-                                  f"{',' if len(self.axis_types) == 1 else ''})"])
+        return ", ".join(
+            [
+                *sizes,
+                f"axis_types=({', '.join(map(repr, self.axis_types))}"
+                f"{',' if len(self.axis_types) == 1 else ''})",
+            ]
+        )
 
 
 class AbstractMesh(BaseMesh):
@@ -126,11 +139,20 @@ class AbstractMesh(BaseMesh):
 
     __slots__ = ("abstract_device",)
 
-    def __init__(self, axis_sizes, axis_names, axis_types=None, *, abstract_device: AbstractDevice | None = None):
+    def __init__(
+        self,
+        axis_sizes,
+        axis_names,
+        axis_types=None,
+        *,
+        abstract_device: AbstractDevice | None = None,
+    ):
         self.axis_sizes, self.axis_names = tuple(axis_sizes), _names(axis_names)
         if len(self.axis_sizes) != len(self.axis_names):
-            raise ValueError(f"AbstractMesh needs a size for each name; got axis_sizes={self.axis_sizes} and "
-                             f"axis_names={self.axis_names}.")
+            raise ValueError(
+                f"AbstractMesh needs a size for each name; got axis_sizes={self.axis_sizes} and "
+                f"axis_names={self.axis_names}."
+            )
         self.axis_types = _axis_types(axis_types, self.axis_names)
         self.abstract_device = abstract_device
 
@@ -138,7 +160,9 @@ class AbstractMesh(BaseMesh):
     abstract_mesh = property(lambda self: self)
 
     def _without_devices(self, what: str):
-        raise ValueError(f"AbstractMesh does not implement {what}: it has no devices. Make a Mesh of some.")
+        raise ValueError(
+            f"AbstractMesh does not implement {what}: it has no devices. Make a Mesh of some."
+        )
 
     devices = property(lambda self: self._without_devices("devices"))
     device_ids = property(lambda self: self._without_devices("device_ids"))
@@ -148,13 +172,20 @@ class AbstractMesh(BaseMesh):
 
     def update(self, axis_sizes=None, axis_names=None, axis_types=None, **changes) -> AbstractMesh:
         """A copy with some fields changed."""
-        return AbstractMesh(axis_sizes or self.axis_sizes, axis_names or self.axis_names,
-                            self.axis_types if axis_types is None else axis_types,
-                            abstract_device=changes.get("abstract_device", self.abstract_device))
+        return AbstractMesh(
+            axis_sizes or self.axis_sizes,
+            axis_names or self.axis_names,
+            self.axis_types if axis_types is None else axis_types,
+            abstract_device=changes.get("abstract_device", self.abstract_device),
+        )
 
     def update_axis_types(self, name_to_type: dict) -> AbstractMesh:
         """A copy in which the axes named have other types."""
-        return self.update(axis_types=tuple([name_to_type.get(n, t) for n, t in zip(self.axis_names, self.axis_types)]))
+        return self.update(
+            axis_types=tuple(
+                [name_to_type.get(n, t) for n, t in zip(self.axis_names, self.axis_types)]
+            )
+        )
 
     def _key(self) -> tuple:
         return self.axis_sizes, self.axis_names, self.axis_types, self.abstract_device
@@ -171,8 +202,13 @@ class AbstractMesh(BaseMesh):
     def __repr__(self) -> str:
         if not self.axis_names:
             return "AbstractMesh((), axis_types=())"
-        kind = "" if self.abstract_device is None else "".join([
-            f", {n}={v}" for n, v in zip(AbstractDevice._fields, self.abstract_device)])
+        kind = (
+            ""
+            if self.abstract_device is None
+            else "".join(
+                [f", {n}={v}" for n, v in zip(AbstractDevice._fields, self.abstract_device)]
+            )
+        )
         return f"AbstractMesh({self._axes_text()}{kind})"
 
 
@@ -206,30 +242,42 @@ class Mesh(BaseMesh):
     devices: np.ndarray
 
     def __init__(self, devices, axis_names, axis_types=None):
-        array = np.array(devices, dtype=object) if not isinstance(devices, np.ndarray) else devices.copy()
+        array = (
+            np.array(devices, dtype=object)
+            if not isinstance(devices, np.ndarray)
+            else devices.copy()
+        )
         self.axis_names = _names(axis_names)
         if array.ndim != len(self.axis_names):
-            raise ValueError("Mesh requires the ndim of its first argument (`devices`) to equal the length of "
-                             f"its second argument (`axis_names`), but got devices.ndim == {array.ndim} and "
-                             f"len(axis_names) == {len(self.axis_names)}. Reshape the devices: "
-                             "np.array(devices).reshape(...).")
+            raise ValueError(
+                "Mesh requires the ndim of its first argument (`devices`) to equal the length of "
+                f"its second argument (`axis_names`), but got devices.ndim == {array.ndim} and "
+                f"len(axis_names) == {len(self.axis_names)}. Reshape the devices: "
+                "np.array(devices).reshape(...)."
+            )
         self.axis_types = _axis_types(axis_types, self.axis_names)
         array.setflags(write=False)
         self.devices, self._flat_devices_tuple = array, tuple(array.flat)
         self.axis_sizes = array.shape
         if len(set(self._flat_devices_tuple)) != array.size:
-            raise ValueError(f"Mesh got a device more than once among {[str(d) for d in array.flat]}; each can "
-                             "have one place.")
+            raise ValueError(
+                f"Mesh got a device more than once among {[str(d) for d in array.flat]}; each can "
+                "have one place."
+            )
 
     empty = property(lambda self: self.devices.size == 0 or not self.axis_names)
     size = property(lambda self: self.devices.size if self.axis_names else 0)
-    local_devices = property(lambda self: [d for d in self._flat_devices_tuple if d.process_index == _own_process(d)])
+    local_devices = property(
+        lambda self: [d for d in self._flat_devices_tuple if d.process_index == _own_process(d)]
+    )
     device_set = property(lambda self: set(self._flat_devices_tuple))
 
     @property
     def device_ids(self) -> np.ndarray:
         """The numbers of the devices, in the mesh's shape."""
-        return np.array([d.id for d in self._flat_devices_tuple], dtype=np.int64).reshape(self.axis_sizes)
+        return np.array([d.id for d in self._flat_devices_tuple], dtype=np.int64).reshape(
+            self.axis_sizes
+        )
 
     @property
     def is_multi_process(self) -> bool:
@@ -244,13 +292,17 @@ class Mesh(BaseMesh):
         """
         if not self.is_multi_process:
             return self
-        own = np.vectorize(lambda d: d.process_index == _own_process(d), otypes=[bool])(self.devices)
+        own = np.vectorize(lambda d: d.process_index == _own_process(d), otypes=[bool])(
+            self.devices
+        )
         where = np.argwhere(own)
         box = tuple([slice(a, b + 1) for a, b in zip(where.min(0), where.max(0))])
         part = self.devices[box]
         if not own[box].all():
-            raise ValueError("When passing host local inputs, the mesh must hold the devices of this process as "
-                             f"one block; of {self} they are not.")
+            raise ValueError(
+                "When passing host local inputs, the mesh must hold the devices of this process as "
+                f"one block; of {self} they are not."
+            )
         return Mesh(part, self.axis_names, self.axis_types)
 
     @functools.cached_property
@@ -259,13 +311,20 @@ class Mesh(BaseMesh):
         device = None
         if not self.empty:
             first = self._flat_devices_tuple[0]
-            device = AbstractDevice(first.device_kind, getattr(first, "num_cores", None), first.platform)
-        return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types, abstract_device=device)
+            device = AbstractDevice(
+                first.device_kind, getattr(first, "num_cores", None), first.platform
+            )
+        return AbstractMesh(
+            self.axis_sizes, self.axis_names, self.axis_types, abstract_device=device
+        )
 
     def update(self, devices=None, axis_names=None, axis_types=None) -> Mesh:
         """A copy with some fields changed."""
-        return Mesh(self.devices if devices is None else devices, axis_names or self.axis_names,
-                    self.axis_types if axis_types is None else axis_types)
+        return Mesh(
+            self.devices if devices is None else devices,
+            axis_names or self.axis_names,
+            self.axis_types if axis_types is None else axis_types,
+        )
 
     def _key(self) -> tuple:
         return self._flat_devices_tuple, self.axis_sizes, self.axis_names, self.axis_types

@@ -1,4 +1,5 @@
 """Shardings over many devices: `NamedSharding` on a mesh, and `GSPMDSharding` as the compiler tells it."""
+
 from __future__ import annotations
 
 import functools
@@ -33,11 +34,14 @@ def check_spec(spec: PartitionSpec, mesh: BaseMesh) -> None:
     seen: set = set()
     for name in [a for p in spec for a in axes_of(p)] + sorted(spec.unreduced, key=str):
         if name not in mesh.axis_names:
-            raise ValueError(f"Resource axis: {name} of {spec} is not found in mesh: {mesh.axis_names}.")
+            raise ValueError(
+                f"Resource axis: {name} of {spec} is not found in mesh: {mesh.axis_names}."
+            )
         if name in seen:
             raise DuplicateSpecError(
                 "A single NamedSharding spec specification can map every mesh axis to at most one positional "
-                f"dimension, but {spec} has duplicate entries for `{name}`")
+                f"dimension, but {spec} has duplicate entries for `{name}`"
+            )
         seen.add(name)
 
 
@@ -50,7 +54,8 @@ class NamedSharding(Sharding):
         memory_kind: which memory of the devices.
 
     Raises:
-        ValueError: `spec` names an axis that `mesh` has not, or one twice; or the devices have no such memory.
+        ValueError: `spec` names an axis that `mesh` has not, or one twice; or the devices have no
+            such memory.
 
     Example:
         >>> import gradix
@@ -63,29 +68,46 @@ class NamedSharding(Sharding):
     mesh: Any
     spec: PartitionSpec
 
-    def __init__(self, mesh: BaseMesh, spec: PartitionSpec, *, memory_kind: str | None = None,
-                 _logical_device_ids=None):
+    def __init__(
+        self,
+        mesh: BaseMesh,
+        spec: PartitionSpec,
+        *,
+        memory_kind: str | None = None,
+        _logical_device_ids=None,
+    ):
         if not isinstance(mesh, BaseMesh):
-            raise TypeError(f"NamedSharding needs a Mesh, got mesh={mesh!r} of type {type(mesh).__name__}.")
+            raise TypeError(
+                f"NamedSharding needs a Mesh, got mesh={mesh!r} of type {type(mesh).__name__}."
+            )
         if not isinstance(spec, PartitionSpec):
-            raise TypeError(f"Unexpected type {type(spec)} for `spec`: NamedSharding needs a PartitionSpec, as "
-                            f"P({spec!r}); got {spec!r}.")
+            raise TypeError(
+                f"Unexpected type {type(spec)} for `spec`: NamedSharding needs a PartitionSpec, as "
+                f"P({spec!r}); got {spec!r}."
+            )
         if memory_kind is not None and memory_kind not in MEMORY_KINDS:
-            raise ValueError("Could not find memory addressable by device cpu. Device cpu can address the following "
-                             f"memory kinds: {', '.join(MEMORY_KINDS)}. Got memory kind: {memory_kind}")
+            raise ValueError(
+                "Could not find memory addressable by device cpu. Device cpu can address the following "
+                f"memory kinds: {', '.join(MEMORY_KINDS)}. Got memory kind: {memory_kind}"
+            )
         check_spec(spec, mesh)
         self.mesh, self.spec, self._memory_kind = mesh, spec, memory_kind
         self._logical_device_ids = _logical_device_ids
 
-    memory_kind = property(lambda self: self._memory_kind
-                           or (None if isinstance(self.mesh, AbstractMesh) else "device"))
+    memory_kind = property(
+        lambda self: (
+            self._memory_kind or (None if isinstance(self.mesh, AbstractMesh) else "device")
+        )
+    )
     num_devices = property(lambda self: self.mesh.size)
 
     @property
     def _device_assignment(self) -> tuple:
         if isinstance(self.mesh, AbstractMesh):
-            raise ValueError(f"{self} is on an AbstractMesh, which has no devices: make the mesh of some, with Mesh or "
-                             "make_mesh.")
+            raise ValueError(
+                f"{self} is on an AbstractMesh, which has no devices: make the mesh of some, with Mesh or "
+                "make_mesh."
+            )
         return self.mesh._flat_devices_tuple
 
     @property
@@ -117,8 +139,11 @@ class NamedSharding(Sharding):
 
     def update(self, **changes) -> NamedSharding:
         """A copy with `mesh`, `spec` or `memory_kind` changed."""
-        return NamedSharding(changes.get("mesh", self.mesh), changes.get("spec", self.spec),
-                             memory_kind=changes.get("memory_kind", self._memory_kind))
+        return NamedSharding(
+            changes.get("mesh", self.mesh),
+            changes.get("spec", self.spec),
+            memory_kind=changes.get("memory_kind", self._memory_kind),
+        )
 
     def factors(self, ndim: int) -> list[int]:
         """Into how many parts each of `ndim` axes is divided."""
@@ -129,8 +154,10 @@ class NamedSharding(Sharding):
     def check_compatible_aval(self, aval_shape) -> None:
         if len(aval_shape) < len(self.spec):
             scalar = " For scalars the PartitionSpec should be P()" if not aval_shape else ""
-            raise ValueError(f"Sharding {self} is only valid for values of rank at least {len(self.spec)}, but was "
-                             f"applied to a value of rank {len(aval_shape)}.{scalar}")
+            raise ValueError(
+                f"Sharding {self} is only valid for values of rank at least {len(self.spec)}, but was "
+                f"applied to a value of rank {len(aval_shape)}.{scalar}"
+            )
 
     def shard_shape(self, global_shape) -> tuple:
         """The shape of the part one device holds.
@@ -146,12 +173,16 @@ class NamedSharding(Sharding):
                 raise IndivisibleError(
                     f"Sharding {self} implies that array axis {i} is partitioned {f} times, but the dimension size is "
                     f"{n} "
-                    f"(full shape: {shape}, per-dimension tiling factors: {factors} should evenly divide the shape)")
+                    f"(full shape: {shape}, per-dimension tiling factors: {factors} should evenly divide the shape)"
+                )
         return tuple([n // f for n, f in zip(shape, factors)])
 
     def coordinates(self, ndim: int) -> np.ndarray:
         """For each device, in the order of the mesh, which part along each of `ndim` axes it holds."""
-        sizes, position = self.mesh.shape, dict(zip(self.mesh.axis_names, np.indices(self.mesh.axis_sizes)))
+        sizes, position = (
+            self.mesh.shape,
+            dict(zip(self.mesh.axis_names, np.indices(self.mesh.axis_sizes))),
+        )
         out = np.zeros((ndim, *self.mesh.axis_sizes), np.int64)
         for i, p in enumerate(self.spec):
             for a in axes_of(p):
@@ -163,9 +194,15 @@ class NamedSharding(Sharding):
         shape = tuple(global_shape)
         part = self.shard_shape(shape)
         whole = [f == 1 for f in self.factors(len(shape))]
-        return {d: tuple([slice(None) if w else slice(int(c) * n, (int(c) + 1) * n)
-                          for c, n, w in zip(at, part, whole)])
-                for d, at in zip(self._device_assignment, self.coordinates(len(shape)))}
+        return {
+            d: tuple(
+                [
+                    slice(None) if w else slice(int(c) * n, (int(c) + 1) * n)
+                    for c, n, w in zip(at, part, whole)
+                ]
+            )
+            for d, at in zip(self._device_assignment, self.coordinates(len(shape)))
+        }
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
         """Whether both put the same part of every array of `ndim` axes on each device."""
@@ -208,7 +245,11 @@ class GSPMDSharding(Sharding):
 
     def __init__(self, devices, counts=(), parts=None, *, memory_kind: str | None = None):
         self._devices, self._counts = tuple(devices), tuple(counts)
-        self._parts = tuple([tuple(map(int, p)) for p in parts]) if parts is not None else ((),) * len(self._devices)
+        self._parts = (
+            tuple([tuple(map(int, p)) for p in parts])
+            if parts is not None
+            else ((),) * len(self._devices)
+        )
         self._memory_kind = memory_kind
 
     @classmethod
@@ -240,9 +281,15 @@ class GSPMDSharding(Sharding):
     def devices_indices_map(self, global_shape) -> dict:
         shape = tuple(global_shape)
         part, factors = self.shard_shape(shape), self.factors(len(shape))
-        return {d: tuple([slice(None) if f == 1 else slice(int(c) * n, min((int(c) + 1) * n, whole))
-                          for c, n, f, whole in zip(at, part, factors, shape)])
-                for d, at in zip(self._devices, self.coordinates(len(shape)))}
+        return {
+            d: tuple(
+                [
+                    slice(None) if f == 1 else slice(int(c) * n, min((int(c) + 1) * n, whole))
+                    for c, n, f, whole in zip(at, part, factors, shape)
+                ]
+            )
+            for d, at in zip(self._devices, self.coordinates(len(shape)))
+        }
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
         return self == other or parts_of(self, ndim) == parts_of(other, ndim)
@@ -257,7 +304,11 @@ class GSPMDSharding(Sharding):
         return hash(self._key())
 
     def __repr__(self) -> str:
-        how = "replicated" if self.is_fully_replicated else f"devices={list(self._counts)}, parts={self._parts}"
+        how = (
+            "replicated"
+            if self.is_fully_replicated
+            else f"devices={list(self._counts)}, parts={self._parts}"
+        )
         return f"GSPMDSharding({{{how}}}, memory_kind={self.memory_kind})"
 
 
@@ -267,7 +318,7 @@ def parts_of(sharding: Sharding, ndim: int):
     coordinates: Any = getattr(sharding, "coordinates", None)
     if coordinates is None:
         return frozenset((d, ()) for d in sharding.device_set), (1,) * ndim, sharding.memory_kind
-    factors = tuple(sharding.factors(ndim))                       # type: ignore[attr-defined]
+    factors = tuple(sharding.factors(ndim))  # type: ignore[attr-defined]
     if all(f == 1 for f in factors):
         return frozenset((d, ()) for d in sharding.device_set), factors, sharding.memory_kind
     rows = map(tuple, coordinates(ndim).tolist())
@@ -287,11 +338,19 @@ def named_like(mesh: Mesh, counts, parts, ndim: int) -> NamedSharding | None:
     origin = (0,) * len(sizes)
     if grid[origin].any():
         return None
-    steps = {name: grid[tuple([int(k == j) if sizes[j] > 1 else 0 for k in range(len(sizes))])] - grid[origin]
-             for j, name in enumerate(mesh.axis_names)}
+    steps = {
+        name: grid[tuple([int(k == j) if sizes[j] > 1 else 0 for k in range(len(sizes))])]
+        - grid[origin]
+        for j, name in enumerate(mesh.axis_names)
+    }
     for i in range(ndim):
-        mine = sorted([(-int(s[i]), mesh.axis_names.index(n), n)
-                       for n, s in steps.items() if s[i] and mesh.shape[n] > 1])
+        mine = sorted(
+            [
+                (-int(s[i]), mesh.axis_names.index(n), n)
+                for n, s in steps.items()
+                if s[i] and mesh.shape[n] > 1
+            ]
+        )
         names = tuple([n for _, _, n in mine])
         spec.append(None if not names else names[0] if len(names) == 1 else names)
     while spec and spec[-1] is None and not any(spec):

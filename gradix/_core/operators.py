@@ -1,4 +1,5 @@
 """`Array`: the base of concrete and traced arrays; its operators and methods are installed by `gradix.numpy`."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,8 @@ else:
 class Array(_Members):
     """An immutable n-dimensional array, concrete or traced: `isinstance(x, gradix.Array)` holds for both.
 
-    Operators, methods and properties such as `x + y`, `x.sum()`, `x.T` and `x.at[...]` come from `gradix.numpy`.
+    Operators, methods and properties such as `x + y`, `x.sum()`, `x.T` and `x.at[...]` come from
+    `gradix.numpy`.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -65,11 +67,14 @@ class Array(_Members):
         raise TypeError(
             f"{type(self).__name__} object is immutable and does not support item assignment (x[{_show(index)}] = "
             f"...). Write y = x.at[{_show(index)}].set(...) instead: it returns the updated array. "
-            "Also there: .add, .multiply, .min, .max, .apply.")
+            "Also there: .add, .multiply, .min, .max, .apply."
+        )
 
     def __delitem__(self, index):
-        raise TypeError("Arrays are immutable: elements cannot be deleted. gradix.numpy.delete(x, i) returns "
-                        "a new array without them.")
+        raise TypeError(
+            "Arrays are immutable: elements cannot be deleted. gradix.numpy.delete(x, i) returns "
+            "a new array without them."
+        )
 
 
 def _show(index) -> str:
@@ -90,7 +95,8 @@ def _index_text(index) -> str:
 def install(members: dict[str, Any]) -> None:
     """Set operators, methods and properties on `Array`; `gradix.numpy` does this once, at import.
 
-    A subclass's own definition wins, so what is special to concrete or traced arrays stays with them.
+    A subclass's own definition wins, so what is special to concrete or traced arrays stays with
+    them.
     """
     for name, member in members.items():
         setattr(Array, name, member)

@@ -1,14 +1,24 @@
 """Printing jaxprs: names a, b, ..., z, ba, shared programs as `let f = ... in`, lines broken at 80 columns."""
+
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from gradix._core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, install_printer, jaxprs_in_params
+from gradix._core.jaxpr import (
+    ClosedJaxpr,
+    DropVar,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    install_printer,
+    jaxprs_in_params,
+)
 from gradix._core.pretty_documents import brk, cat, group, nest, note, render, text as txt, wrapped
 
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}")
-_LONG = 10                  # a program of more equations than this is printed apart even if used once
+# a program of more equations than this is printed apart even if used once
+_LONG = 10
 
 
 class _Context:
@@ -36,7 +46,9 @@ class _Context:
                 return found
 
     def atom(self, a) -> str:
-        return f"{_value(a.val)}:{a.aval.str_short(True)}" if isinstance(a, Literal) else self.name(a)
+        return (
+            f"{_value(a.val)}:{a.aval.str_short(True)}" if isinstance(a, Literal) else self.name(a)
+        )
 
     def typed(self, var) -> str:
         return f"{self.name(var)}:{var.aval.str_short(True)}" if self.shapes else self.name(var)
@@ -61,9 +73,17 @@ def _value(val) -> str:
     return str(item if isinstance(item, (bool, int, float, complex)) else float(item))
 
 
-def pretty(program, *, source_info: bool = False, print_shapes: bool = True, custom_pp_eqn_rules: bool = True,
-           name_stack: bool = False, print_effects: bool = False, use_color: bool | None = None,
-           width: int = 80) -> str:
+def pretty(
+    program,
+    *,
+    source_info: bool = False,
+    print_shapes: bool = True,
+    custom_pp_eqn_rules: bool = True,
+    name_stack: bool = False,
+    print_effects: bool = False,
+    use_color: bool | None = None,
+    width: int = 80,
+) -> str:
     """The text of a jaxpr or equation.
 
     Args:
@@ -75,8 +95,10 @@ def pretty(program, *, source_info: bool = False, print_shapes: bool = True, cus
         return render(_equation(program, ctx), width)
     jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
     _find_shared(jaxpr, ctx)
-    parts = [render(cat([txt(f"let {name} = "), _jaxpr(inner, ctx), txt(" in")]), width)
-             for inner, name in ctx.shared.items()]
+    parts = [
+        render(cat([txt(f"let {name} = "), _jaxpr(inner, ctx), txt(" in")]), width)
+        for inner, name in ctx.shared.items()
+    ]
     return "\n".join([*parts, render(_jaxpr(jaxpr, ctx), width)])
 
 
@@ -120,7 +142,9 @@ def _shown(eqn, ctx) -> dict:
 def _jaxpr(jaxpr: Jaxpr, ctx: _Context):
     consts = [txt(ctx.typed(v)) for v in jaxpr.constvars]
     ins = [txt(ctx.typed(v)) for v in jaxpr.invars]
-    header = cat([txt("{ lambda "), nest(4, wrapped(consts)), txt("; "), nest(4, wrapped(ins)), txt(". let")])
+    header = cat(
+        [txt("{ lambda "), nest(4, wrapped(consts)), txt("; "), nest(4, wrapped(ins)), txt(". let")]
+    )
     body: list = []
     for i, eqn in enumerate(jaxpr.eqns):
         body += [brk("; ")] if i else []
@@ -190,7 +214,11 @@ def _param(value, ctx: _Context):
         jaxpr = value.jaxpr if isinstance(value, ClosedJaxpr) else value
         name = ctx.shared.get(jaxpr)
         return _jaxpr(jaxpr, ctx) if name is None else txt(name)
-    if isinstance(value, tuple) and value and all(isinstance(v, (Jaxpr, ClosedJaxpr)) for v in value):
+    if (
+        isinstance(value, tuple)
+        and value
+        and all(isinstance(v, (Jaxpr, ClosedJaxpr)) for v in value)
+    ):
         parts: list = [brk("")]
         for i, v in enumerate(value):
             parts += [brk()] if i else []

@@ -1,8 +1,9 @@
 """Laying out text in lines: documents made of text, breaks, indentation and groups.
 
-A group is printed on one line if it fits in what is left of the line, and otherwise with each of its own breaks a
-new line. Only the group itself is measured, not what follows it.
+A group is printed on one line if it fits in what is left of the line, and otherwise with each of
+its own breaks a new line. Only the group itself is measured, not what follows it.
 """
+
 from __future__ import annotations
 
 

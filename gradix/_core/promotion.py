@@ -1,8 +1,9 @@
 """Which dtype two operands meet in: JAX's promotion lattice over dtypes and weak Python scalars.
 
-A node is a dtype or, for weakly typed operands, `int`, `float` or `complex`. Promotion is the least upper bound.
-The lattice is the one documented in JAX's type promotion design note (JEP 9407).
+A node is a dtype or, for weakly typed operands, `int`, `float` or `complex`. Promotion is the least
+upper bound. The lattice is the one documented in JAX's type promotion design note (JEP 9407).
 """
+
 from __future__ import annotations
 
 from functools import cache
@@ -22,13 +23,17 @@ from gradix._core.scalar_types import (
     dtype_name,
 )
 
-# The mode of a promotion: is_x64() (False or True), plus STRICT under numpy_dtype_promotion="strict".
+# The mode of a promotion: is_x64() (False or True), plus STRICT under
+# numpy_dtype_promotion="strict".
 STRICT = 2
 
 # A set, not a tuple: NumPy says dtype("int64") == int, and only the hash distinguishes them.
 _WEAK = frozenset((int, float, complex))
-_DEFAULT = {int: (np.dtype("int32"), np.dtype("int64")), float: (np.dtype("float32"), np.dtype("float64")),
-            complex: (np.dtype("complex64"), np.dtype("complex128"))}
+_DEFAULT = {
+    int: (np.dtype("int32"), np.dtype("int64")),
+    float: (np.dtype("float32"), np.dtype("float64")),
+    complex: (np.dtype("complex64"), np.dtype("complex128")),
+}
 
 
 class TypePromotionError(ValueError):
@@ -40,10 +45,21 @@ def _edges(mode: int) -> dict[Any, tuple]:
     if mode >= STRICT:
         return {int: (*INTEGER, float), float: (*FLOAT, complex), complex: tuple(COMPLEX)}
     named = {
-        "uint8": "int16 uint16", "uint16": "int32 uint32", "uint32": "int64 uint64" if mode else "int32 uint64",
-        "int8": "int16", "int16": "int32", "int32": "int64", "bfloat16": "float32", "float16": "float32",
-        "float32": "float64 complex64", "float64": "complex128", "complex64": "complex128"}
-    edges: dict[Any, tuple] = {np.dtype(as_dtype(a)): tuple(map(as_dtype, b.split())) for a, b in named.items()}
+        "uint8": "int16 uint16",
+        "uint16": "int32 uint32",
+        "uint32": "int64 uint64" if mode else "int32 uint64",
+        "int8": "int16",
+        "int16": "int32",
+        "int32": "int64",
+        "bfloat16": "float32",
+        "float16": "float32",
+        "float32": "float64 complex64",
+        "float64": "complex128",
+        "complex64": "complex128",
+    }
+    edges: dict[Any, tuple] = {
+        np.dtype(as_dtype(a)): tuple(map(as_dtype, b.split())) for a, b in named.items()
+    }
     edges[np.dtype("uint64")] = edges[np.dtype("int64")] = (float,)
     edges[np.dtype("bool")] = (int,)
     edges[int] = (np.dtype("uint8"), np.dtype("int8"), *NARROW_INTEGER)
@@ -69,8 +85,10 @@ def _join(nodes: frozenset, mode: int) -> Any:
     uppers = _uppers(mode)
     bad = [n for n in nodes if n not in uppers]
     if bad:
-        raise ValueError(f"dtype={dtype_name(bad[0])} is not a valid dtype for type promotion, and it met "
-                         f"{_names(nodes - {bad[0]})}. Convert explicitly, or keep such arrays apart.")
+        raise ValueError(
+            f"dtype={dtype_name(bad[0])} is not a valid dtype for type promotion, and it met "
+            f"{_names(nodes - {bad[0]})}. Convert explicitly, or keep such arrays apart."
+        )
     common = frozenset.intersection(*(uppers[n] for n in nodes))
     for node in common:
         if len(uppers[node]) == len(common):
@@ -85,12 +103,19 @@ def _names(nodes) -> str:
 def _no_path(nodes: frozenset, mode: int) -> str:
     text = f"Input dtypes ({_names(nodes)}) have no available implicit dtype promotion path"
     if mode >= STRICT:
-        return text + (" under numpy_dtype_promotion='strict'. Cast the inputs to one dtype with x.astype(...), or "
-                       "set numpy_dtype_promotion='standard'.")
+        return text + (
+            " under numpy_dtype_promotion='strict'. Cast the inputs to one dtype with x.astype(...), or "
+            "set numpy_dtype_promotion='standard'."
+        )
     if nodes & NARROW_INTEGER:
-        return text + (": 2-bit and 4-bit integers are never promoted by themselves. Cast explicitly, "
-                       "for example x.astype('int32').")
-    return text + ": 8-bit floats are never promoted by themselves. Cast explicitly, for example x.astype('float32')."
+        return text + (
+            ": 2-bit and 4-bit integers are never promoted by themselves. Cast explicitly, "
+            "for example x.astype('int32')."
+        )
+    return (
+        text
+        + ": 8-bit floats are never promoted by themselves. Cast explicitly, for example x.astype('float32')."
+    )
 
 
 def _node(dtype, weak: bool) -> Any:

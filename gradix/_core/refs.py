@@ -1,9 +1,11 @@
 """Mutable arrays: a `Ref` holds an array and can be given another of the same type.
 
-A program that is traced sees them discharged: the first time a `StagingTrace` meets a `Ref` from outside, the value
-becomes an input of the program; the last value written becomes an output, and whoever bound the program writes it back.
-So no transformation, and nothing that compiles, needs to know of mutation.
+A program that is traced sees them discharged: the first time a `StagingTrace` meets a `Ref` from
+outside, the value becomes an input of the program; the last value written becomes an output, and
+whoever bound the program writes it back. So no transformation, and nothing that compiles, needs to
+know of mutation.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -35,7 +37,9 @@ class AbstractRef(AbstractValue):
 
     def update(self, *, inner_aval=None, memory_space=None, kind=None) -> AbstractRef:
         """The type with parts replaced."""
-        return AbstractRef(inner_aval or self.inner_aval, memory_space or self.memory_space, kind or self.kind)
+        return AbstractRef(
+            inner_aval or self.inner_aval, memory_space or self.memory_space, kind or self.kind
+        )
 
     def str_short(self, short_dtypes: bool = False) -> str:
         return f"Ref{{{self.inner_aval.str_short(short_dtypes)}}}"
@@ -44,7 +48,11 @@ class AbstractRef(AbstractValue):
         return self.str_short()
 
     def __eq__(self, other) -> bool:
-        return type(other) is AbstractRef and self.inner_aval is other.inner_aval and self.kind == other.kind
+        return (
+            type(other) is AbstractRef
+            and self.inner_aval is other.inner_aval
+            and self.kind == other.kind
+        )
 
     def __hash__(self) -> int:
         return hash((AbstractRef, self.inner_aval, self.kind))
@@ -75,8 +83,9 @@ class LocalRef:
 class Ref:
     """An array that can be changed in place; made by `new_ref`.
 
-    `ref[i]` reads, `ref[i] = x` writes, `ref[...]` is the whole array. What is read is an ordinary array and stays as
-    it is when the ref changes. Inside `jit`, loops, branches and derivatives a ref works as outside.
+    `ref[i]` reads, `ref[i] = x` writes, `ref[...]` is the whole array. What is read is an ordinary
+    array and stays as it is when the ref changes. Inside `jit`, loops, branches and derivatives a
+    ref works as outside.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -92,7 +101,8 @@ class Ref:
 
     def __init__(self, aval: AbstractRef, value, level: int | None = None):
         self.aval, self._value = aval, value
-        self._level = state.depth if level is None else level      # traces at this level or above are inside
+        # traces at this level or above are inside
+        self._level = state.depth if level is None else level
         self._place, self._dead = source.current(), ""
 
     shape = property(lambda self: self.aval.shape)
@@ -104,7 +114,7 @@ class Ref:
     committed = property(lambda self: getattr(self.read(), "committed", False))
     at = property(lambda self: _At(self))
 
-    # -- the value ----------------------------------------------------------------------------------------------------
+    # -- the value ---------------------------------------------------------------------------------
 
     def read(self):
         """The array it holds."""
@@ -131,26 +141,34 @@ class Ref:
     def _local(self) -> LocalRef | None:
         """The stand-in for the ref in the program being traced; None when it is none from outside."""
         if self._dead:
-            raise ValueError(f"{self._name()} was given up by {self._dead} and cannot be used any more.")
+            raise ValueError(
+                f"{self._name()} was given up by {self._dead} and cannot be used any more."
+            )
         s = state
-        if s.depth < self._level:                      # the function it was made in has returned
+        if s.depth < self._level:  # the function it was made in has returned
             self._level = s.depth
         stage: Any = s.stage
         mapped = s.mapped
-        if mapped is not None and mapped.level >= self._level and isinstance(self.aval.kind, ForkedKind) and (
-                stage is None or mapped.level > stage.level):
+        if (
+            mapped is not None
+            and mapped.level >= self._level
+            and isinstance(self.aval.kind, ForkedKind)
+            and (stage is None or mapped.level > stage.level)
+        ):
             return mapped.local(self)
         if stage is not None and stage.level >= self._level:
             return stage.local(self)
         if self._value is None:
-            raise ValueError(f"{self._name()} stands for an argument of a function that has returned. Keep the ref "
-                             "itself, not the one the traced function sees.")
+            raise ValueError(
+                f"{self._name()} stands for an argument of a function that has returned. Keep the ref "
+                "itself, not the one the traced function sees."
+            )
         return None
 
     def _name(self) -> str:
         return f"the mutable array {self.aval} made at {self._place}"
 
-    # -- what users do with it ----------------------------------------------------------------------------------------
+    # -- what users do with it ---------------------------------------------------------------------
 
     def __getitem__(self, index):
         return get(self, index)
@@ -171,7 +189,9 @@ class Ref:
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("len() of unsized object: a mutable array of shape () has no first axis.")
+            raise TypeError(
+                "len() of unsized object: a mutable array of shape () has no first axis."
+            )
         return self.shape[0]
 
     def __jax_array__(self):
@@ -184,8 +204,11 @@ class Ref:
         if self._dead:
             return f"Ref<{self.aval}, given up by {self._dead}>"
         value = self.read()
-        return f"Ref<{self.aval} of a traced program>" if isinstance(value,
-                                                                     Tracer) else "Ref" + repr(value)[len("Array"):]
+        return (
+            f"Ref<{self.aval} of a traced program>"
+            if isinstance(value, Tracer)
+            else "Ref" + repr(value)[len("Array") :]
+        )
 
     def __reduce__(self):
         return new_ref, (self.read(),)
@@ -216,7 +239,9 @@ class View(Ref):
 
     def __init__(self, base: Ref, index):
         part = get(base, index)
-        super().__init__(AbstractRef(part.aval, base.aval.memory_space, base.aval.kind), None, base._level)
+        super().__init__(
+            AbstractRef(part.aval, base.aval.memory_space, base.aval.kind), None, base._level
+        )
         self.base, self.index = base, index
 
     def read(self):
@@ -228,13 +253,18 @@ class View(Ref):
 
 def _inside_of(ref: Ref, value) -> ValueError:
     trace: Trace = value._trace
-    what = "a vmapped value" if type(trace).__name__.endswith("BatchTrace") else "a differentiated value"
+    what = (
+        "a vmapped value"
+        if type(trace).__name__.endswith("BatchTrace")
+        else "a differentiated value"
+    )
     return ValueError(
         f"performing a set/swap operation with {what} on a mutable array from outside of the transformation: "
         f"{ref._name()}.\n"
         f"  where:   {source.current()}\n"
         "  instead: write lax.stop_gradient(value), make the ref inside the function and return what it holds at the "
-        "end,\n           or, under vmap, pass the ref as an argument with an axis to map.")
+        "end,\n           or, under vmap, pass the ref as an argument with an axis to map."
+    )
 
 
 def _undifferentiated(value, level: int):
@@ -242,12 +272,15 @@ def _undifferentiated(value, level: int):
     while isinstance(value, Tracer) and level <= value._trace.level < LEAKED:
         primal = getattr(value, "primal", None)
         if primal is None:
-            raise ValueError("a mutable array from outside of vmap cannot hold a value that differs per example.")
+            raise ValueError(
+                "a mutable array from outside of vmap cannot hold a value that differs per example."
+            )
         value = primal
     return value
 
 
-# -- functions --------------------------------------------------------------------------------------------------------
+# -- functions -------------------------------------------------------------------------------------
+
 
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
     """A mutable array that holds `init_val` at first.
@@ -255,8 +288,8 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     Args:
         init_val: an array or number.
         memory_space: kept in the type; there is one memory.
-        kind: "no_grad_no_remat" lets differentiated values be written to it from inside of `grad`, without their
-            derivative.
+        kind: "no_grad_no_remat" lets differentiated values be written to it from inside of `grad`,
+            without their derivative.
 
     Raises:
         TypeError: the value is a mutable array itself.
@@ -272,8 +305,10 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
         (None, None, Ref(2, dtype=int32))
     """
     if isinstance(init_val, Ref):
-        raise TypeError(f"new_ref takes an array, got {init_val._name()}. Write new_ref(ref[...]) for a second one "
-                        "with the same value.")
+        raise TypeError(
+            f"new_ref takes an array, got {init_val._name()}. Write new_ref(ref[...]) for a second one "
+            "with the same value."
+        )
     if kind not in (None, "no_grad_no_remat"):
         raise ValueError(f"new_ref: kind must be None or 'no_grad_no_remat', got {kind!r}.")
     value: Any = as_array(init_val)
@@ -322,8 +357,10 @@ def free_ref(ref: Ref) -> None:
 def _end(ref: Ref, by: str):
     _check_ref(by, ref)
     if ref._local() is not None:
-        raise ValueError(f"{by}: {ref._name()} is from outside of the function being traced, and cannot be given up "
-                         f"in it. Read it with ref[...], or call {by} where it was made.")
+        raise ValueError(
+            f"{by}: {ref._name()} is from outside of the function being traced, and cannot be given up "
+            f"in it. Read it with ref[...], or call {by} where it was made."
+        )
     value = ref.read()
     ref._dead, ref._value = f"{by} at {source.current()}", None
     return value
@@ -331,8 +368,10 @@ def _end(ref: Ref, by: str):
 
 def _check_ref(name: str, ref) -> None:
     if not isinstance(ref, Ref):
-        raise TypeError(f"{name} expects a Ref as its first argument, got {ref!r} of type {type(ref).__name__}. Make "
-                        "one with gradix.new_ref(array).")
+        raise TypeError(
+            f"{name} expects a Ref as its first argument, got {ref!r} of type {type(ref).__name__}. Make "
+            "one with gradix.new_ref(array)."
+        )
 
 
 def get(ref: Ref, idx=None):
@@ -368,7 +407,8 @@ def swap(ref: Ref, idx, value, _function_name: str = "ref_swap", _wants_old: boo
     """Write to a ref at an index, and return what was there.
 
     Raises:
-        ValueError: `value` does not have the ref's dtype, or does not broadcast to the part written.
+        ValueError: `value` does not have the ref's dtype, or does not broadcast to the part
+            written.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -398,7 +438,11 @@ def addupdate(ref: Ref, idx, x) -> None:
     """
     _check_ref("ref_addupdate", ref)
     x, old = _fitting("ref_addupdate", ref, x), ref.read()
-    ref.write(old + _broadcast("ref_addupdate", ref, x) if _is_whole(idx) else old.at[_checked(idx, ref)].add(x))
+    ref.write(
+        old + _broadcast("ref_addupdate", ref, x)
+        if _is_whole(idx)
+        else old.at[_checked(idx, ref)].add(x)
+    )
 
 
 def _is_whole(idx) -> bool:
@@ -411,7 +455,9 @@ def _checked(idx, ref: Ref):
     if Ellipsis not in [p for p in parts if type(p) is type(Ellipsis)]:
         for n, (i, size) in enumerate(zip([p for p in parts if p is not None], ref.shape)):
             if type(i) is int and not -size <= i < size:
-                raise ValueError(f"Out of bound indexer: idx={i}, dim={size}, on axis {n} of {ref._name()}.")
+                raise ValueError(
+                    f"Out of bound indexer: idx={i}, dim={size}, on axis {n} of {ref._name()}."
+                )
     return idx
 
 
@@ -422,10 +468,16 @@ def _fitting(name: str, ref: Ref, given):
     if value.dtype == dtype:
         return value.astype(dtype) if value.aval.weak_type else value
     order = "biufc"
-    if value.aval.weak_type and isinstance(dtype, np.dtype) and _rank(value.dtype, order) <= _rank(dtype, order):
+    if (
+        value.aval.weak_type
+        and isinstance(dtype, np.dtype)
+        and _rank(value.dtype, order) <= _rank(dtype, order)
+    ):
         return value.astype(dtype)
-    raise ValueError(f"Invalid dtype for `{name}`. Ref dtype: {dtype}. Value dtype: {value.dtype}. A mutable array "
-                     f"keeps its dtype: write value.astype({dtype}), or make the ref with dtype {value.dtype}.")
+    raise ValueError(
+        f"Invalid dtype for `{name}`. Ref dtype: {dtype}. Value dtype: {value.dtype}. A mutable array "
+        f"keeps its dtype: write value.astype({dtype}), or make the ref with dtype {value.dtype}."
+    )
 
 
 def _rank(dtype, order: str) -> int:
@@ -436,7 +488,11 @@ def _broadcast(name: str, ref: Ref, value):
     ndim = len(ref.shape)
     if value.shape == ref.shape:
         return value
-    if value.ndim > ndim or any(m not in (1, n) for m, n in zip(value.shape[::-1], ref.shape[::-1])):
-        raise ValueError(f"Invalid shape for `{name}`. Ref shape: {ref.shape}. Value shape: {value.shape}. A mutable "
-                         "array keeps its shape, and the value is broadcast to it.")
+    if value.ndim > ndim or any(
+        m not in (1, n) for m, n in zip(value.shape[::-1], ref.shape[::-1])
+    ):
+        raise ValueError(
+            f"Invalid shape for `{name}`. Ref shape: {ref.shape}. Value shape: {value.shape}. A mutable "
+            "array keeps its shape, and the value is broadcast to it."
+        )
     return ref.read().at[...].set(value)

@@ -1,4 +1,5 @@
 """The element types arrays may have: NumPy's, the small floats and integers of ml_dtypes, and random keys."""
+
 from __future__ import annotations
 
 from math import prod
@@ -8,8 +9,17 @@ import ml_dtypes
 import numpy as np
 
 _INTEGERS = ("int2", "int4", "int8", "int16", "int32", "int64")
-_SMALL_FLOATS = ("float4_e2m1fn", "float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn",
-                 "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
+_SMALL_FLOATS = (
+    "float4_e2m1fn",
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+)
 _FLOATS = (*_SMALL_FLOATS, "bfloat16", "float16", "float32", "float64")
 _COMPLEXES = ("complex64", "complex128")
 
@@ -61,7 +71,8 @@ class ExtendedDType:
 class KeyType(ExtendedDType):
     """The dtype of random keys of one generator: `key<fry>` for Threefry 2x32, `key<rbg>` for XLA's; see `KEYS`.
 
-    A key of one word is stored as uint32, one of two as uint64, one of four as complex128, XLA's only type of 16 bytes.
+    A key of one word is stored as uint32, one of two as uint64, one of four as complex128, XLA's
+    only type of 16 bytes.
 
     Example:
         >>> KeyType("fry")
@@ -77,7 +88,11 @@ class KeyType(ExtendedDType):
         return cls._made.get(impl) or cls._made.setdefault(impl, super().__new__(cls))
 
     def __init__(self, impl: str):
-        tag, storage, key_shape = _MADE_BY_USERS.get(impl) or (impl, _KEY_STORAGE.get(impl, "uint64"), None)
+        tag, storage, key_shape = _MADE_BY_USERS.get(impl) or (
+            impl,
+            _KEY_STORAGE.get(impl, "uint64"),
+            None,
+        )
         super().__init__(f"key<{tag}>", prng_key, np.dtype(storage))
         self._impl = impl
         self.key_shape: tuple[int, ...] = key_shape or (self.itemsize // 4,)
@@ -97,14 +112,20 @@ class KeyType(ExtendedDType):
         words = prod(key_shape)
         storage = {1: "uint32", 2: "uint64", 3: "complex128", 4: "complex128"}.get(words)
         if storage is None:
-            raise ValueError(f"a key of shape {key_shape} has {words} words of 32 bits; keys have 1 to 4 of them. "
-                             "Keep what more the generator needs in functions of the key.")
+            raise ValueError(
+                f"a key of shape {key_shape} has {words} words of 32 bits; keys have 1 to 4 of them. "
+                "Keep what more the generator needs in functions of the key."
+            )
         _MADE_BY_USERS[impl] = tag, storage, key_shape
         return cls(impl)
 
     def filled(self, word: int) -> np.ndarray:
         """A key, in its stored form, whose words are all this one."""
-        return np.full(self.itemsize // 4, word & 0xFFFFFFFF, np.uint32).view(self.physical).reshape(())
+        return (
+            np.full(self.itemsize // 4, word & 0xFFFFFFFF, np.uint32)
+            .view(self.physical)
+            .reshape(())
+        )
 
     def __eq__(self, other: object) -> bool:
         return self is other or (type(other) is KeyType and self._impl == other._impl)
@@ -116,16 +137,31 @@ class KeyType(ExtendedDType):
         return KeyType, (self._impl,)
 
 
-_MADE_BY_USERS: dict[str, tuple] = {}           # generator -> tag, storage, shape of a key
+_MADE_BY_USERS: dict[str, tuple] = {}  # generator -> tag, storage, shape of a key
 _KEY_STORAGE = {"phx2": "uint32", "fry4": "complex128", "rbg": "complex128", "urbg": "complex128"}
-KEYS = {"threefry2x32": KeyType("fry"), "threefry4x32": KeyType("fry4"), "philox2x32": KeyType("phx2"),
-        "philox4x32": KeyType("phx4"), "rbg": KeyType("rbg"), "unsafe_rbg": KeyType("urbg")}       # by generator
+KEYS = {
+    "threefry2x32": KeyType("fry"),
+    "threefry4x32": KeyType("fry4"),
+    "philox2x32": KeyType("phx2"),
+    "philox4x32": KeyType("phx4"),
+    "rbg": KeyType("rbg"),
+    "unsafe_rbg": KeyType("urbg"),
+}  # by generator
 KEY = KEYS["threefry2x32"]
 
-# Everything as_dtype answers without asking NumPy: dtypes, their names and scalar types, Python's types.
-_TABLE: dict[Any, Any] = {None: np.dtype("float64"), bool: np.dtype("bool"), int: np.dtype("int64"),
-                          float: np.dtype("float64"), complex: np.dtype("complex128"), float0: float0,
-                          "float": np.dtype("float64"), "int": np.dtype("int64"), "complex": np.dtype("complex128")}
+# Everything as_dtype answers without asking NumPy: dtypes, their names and scalar types, Python's
+# types.
+_TABLE: dict[Any, Any] = {
+    None: np.dtype("float64"),
+    bool: np.dtype("bool"),
+    int: np.dtype("int64"),
+    float: np.dtype("float64"),
+    complex: np.dtype("complex128"),
+    float0: float0,
+    "float": np.dtype("float64"),
+    "int": np.dtype("int64"),
+    "complex": np.dtype("complex128"),
+}
 for _d in SUPPORTED:
     _TABLE[_d] = _TABLE[_d.name] = _TABLE[_d.type] = _d
 
@@ -152,8 +188,10 @@ def as_dtype(x: Any):
     try:
         dtype = np.dtype(x)
     except TypeError:
-        raise TypeError(f"data type {x!r} not understood. Name a dtype ('float32', 'int8', 'bfloat16', ...), a NumPy "
-                        "or Python scalar type, or pass array.dtype.") from None
+        raise TypeError(
+            f"data type {x!r} not understood. Name a dtype ('float32', 'int8', 'bfloat16', ...), a NumPy "
+            "or Python scalar type, or pass array.dtype."
+        ) from None
     if not dtype.isnative:
         dtype = dtype.newbyteorder("=")
     return _TABLE.get(dtype, dtype)
@@ -201,7 +239,8 @@ def is_numeric(dtype) -> bool:
 
 
 _BITS = {d: int(d.name.removeprefix("u").removeprefix("int")) for d in NARROW_INTEGER} | {
-    np.dtype(ml_dtypes.float4_e2m1fn): 4}
+    np.dtype(ml_dtypes.float4_e2m1fn): 4
+}
 
 
 def itemsize_bits(dtype) -> int:
@@ -215,8 +254,10 @@ def itemsize_bits(dtype) -> int:
         raise ValueError("dtype cannot be None: name one, for example itemsize_bits('float32').")
     d = as_dtype(dtype)
     if isinstance(d, ExtendedDType):
-        raise ValueError(f"unexpected input: dtype={d} has no size in bits of its own; its keys are stored as "
-                         f"{d.physical}, so use itemsize_bits({d.physical.name!r}).")
+        raise ValueError(
+            f"unexpected input: dtype={d} has no size in bits of its own; its keys are stored as "
+            f"{d.physical}, so use itemsize_bits({d.physical.name!r})."
+        )
     return _BITS.get(d) or d.itemsize * 8
 
 
@@ -241,7 +282,7 @@ def short_name(dtype) -> str:
         name = dtype.name
         for long, short in _SHORT.items():
             if name.startswith(long):
-                name = short + name[len(long):]
+                name = short + name[len(long) :]
                 break
         _short_names[dtype] = name
     return name

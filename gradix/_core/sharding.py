@@ -1,4 +1,5 @@
 """Where an array lies: `PartitionSpec`, `Sharding` and its simplest kind, one device."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -37,9 +38,11 @@ class PartitionSpec:
 
     def update(self, partitions=None, unreduced=None, reduced=None) -> PartitionSpec:
         """A copy with some fields changed."""
-        return PartitionSpec(*(self.partitions if partitions is None else partitions),
-                             unreduced=self.unreduced if unreduced is None else unreduced,
-                             reduced=self.reduced if reduced is None else reduced)
+        return PartitionSpec(
+            *(self.partitions if partitions is None else partitions),
+            unreduced=self.unreduced if unreduced is None else unreduced,
+            reduced=self.reduced if reduced is None else reduced,
+        )
 
     def index(self, value) -> int:
         return self.partitions.index(_partition(value))
@@ -58,8 +61,12 @@ class PartitionSpec:
 
     def __add__(self, other) -> PartitionSpec:
         if isinstance(other, PartitionSpec):
-            return PartitionSpec(*self.partitions, *other.partitions, unreduced=self.unreduced | other.unreduced,
-                                 reduced=self.reduced | other.reduced)
+            return PartitionSpec(
+                *self.partitions,
+                *other.partitions,
+                unreduced=self.unreduced | other.unreduced,
+                reduced=self.reduced | other.reduced,
+            )
         if isinstance(other, tuple):
             return self.update(self.partitions + other)
         return NotImplemented
@@ -97,17 +104,27 @@ def _partition(p):
 
 
 def _check_reductions(partitions, unreduced, reduced) -> None:
-    used = {a for p in partitions if p is not None and p is not UNCONSTRAINED
-            for a in (p if isinstance(p, tuple) else (p,))}
+    used = {
+        a
+        for p in partitions
+        if p is not None and p is not UNCONSTRAINED
+        for a in (p if isinstance(p, tuple) else (p,))
+    }
     for name, axes in (("unreduced", unreduced), ("reduced", reduced)):
         if not isinstance(axes, (set, frozenset)):
-            raise TypeError(f"`{name}` argument of PartitionSpec should be of type `frozenset` or `set`. Got type "
-                            f"{type(axes)}")
+            raise TypeError(
+                f"`{name}` argument of PartitionSpec should be of type `frozenset` or `set`. Got type "
+                f"{type(axes)}"
+            )
         if None in axes:
-            raise ValueError(f"{name} cannot contain None: it holds names of mesh axes; got {axes}.")
+            raise ValueError(
+                f"{name} cannot contain None: it holds names of mesh axes; got {axes}."
+            )
         if used & set(axes):
-            raise ValueError(f"partitions cannot overlap with {name} axes passed to PartitionSpec. Got partitions: "
-                             f"{partitions} and {name} axes: {axes}")
+            raise ValueError(
+                f"partitions cannot overlap with {name} axes passed to PartitionSpec. Got partitions: "
+                f"{partitions} and {name} axes: {axes}"
+            )
 
 
 def _rebuild(partitions, unreduced, reduced) -> PartitionSpec:
@@ -121,7 +138,9 @@ class Sharding:
 
     @property
     def device_set(self) -> set:
-        raise NotImplementedError(f"{type(self).__name__} must define device_set: the set of devices it uses.")
+        raise NotImplementedError(
+            f"{type(self).__name__} must define device_set: the set of devices it uses."
+        )
 
     def devices_indices_map(self, global_shape) -> dict:
         """For each device the slices of the array it holds."""
@@ -202,8 +221,11 @@ class SingleDeviceSharding(Sharding):
         return tuple(global_shape)
 
     def __eq__(self, other) -> bool:
-        return (type(other) is SingleDeviceSharding and self._device == other._device
-                and self.memory_kind == other.memory_kind)
+        return (
+            type(other) is SingleDeviceSharding
+            and self._device == other._device
+            and self.memory_kind == other.memory_kind
+        )
 
     def __hash__(self) -> int:
         return hash((self._device, self.memory_kind))
@@ -221,14 +243,17 @@ class Placement:
         self.sharding, self.is_committed = sharding, is_committed
         devices = sharding.device_set if sharding.num_devices == 1 else ()
         self.device = next(iter(devices)) if devices else None
-        # Whole on each device, all of which are of this process: its values can be had, and be worked with, on the
-        # host.
+        # Whole on each device, all of which are of this process: its values can be had, and be
+        # worked with, on the host.
         self.is_whole = sharding.is_fully_replicated and sharding.is_fully_addressable
         self._hash = hash((sharding, is_committed))
 
     def __eq__(self, other) -> bool:
-        return self is other or (isinstance(other, Placement) and self.is_committed == other.is_committed
-                                 and self.sharding == other.sharding)
+        return self is other or (
+            isinstance(other, Placement)
+            and self.is_committed == other.is_committed
+            and self.sharding == other.sharding
+        )
 
     def __hash__(self) -> int:
         return self._hash
@@ -246,8 +271,10 @@ class Shard:
         self.device, self.index, self.data, self.replica_id = device, index, data, replica_id
 
     def __repr__(self) -> str:
-        return (f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, "
-                f"data={self.data})")
+        return (
+            f"Shard(device={self.device!r}, index={self.index}, replica_id={self.replica_id}, "
+            f"data={self.data})"
+        )
 
 
 P = PartitionSpec

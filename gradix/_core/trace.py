@@ -1,4 +1,5 @@
 """Traces interpret primitives; `bind` finds the one in charge."""
+
 from __future__ import annotations
 
 import functools
@@ -14,14 +15,16 @@ from gradix._core.mesh import Mesh
 from gradix._core.operators import Array
 
 _options = _config.state
-LEAKED = 1 << 40            # the level of a finished trace: always in charge, so its use is always seen
+# the level of a finished trace: always in charge, so its use is always seen
+LEAKED = 1 << 40
 
 
 class Tracer(Array):
     """Stands for an array while a transformation runs the user's function."""
 
-    __slots__ = ("_trace", "aval")      # with underscores: arrays have methods trace and var
-    _decides = False                    # whether Python may ask for the value, as under jit(f, specialize=True)
+    __slots__ = ("_trace", "aval")  # with underscores: arrays have methods trace and var
+    # whether Python may ask for the value, as under jit(f, specialize=True)
+    _decides = False
     _trace: Trace
     aval: Any
 
@@ -49,20 +52,31 @@ class Tracer(Array):
         raise errors.TracerIntegerConversionError(self)
 
     def __int__(self):
-        raise errors.ConcretizationTypeError(self, "The problem arose with the `int` function. "
-                                                   "To convert an array's dtype use x.astype(int).")
+        raise errors.ConcretizationTypeError(
+            self,
+            "The problem arose with the `int` function. "
+            "To convert an array's dtype use x.astype(int).",
+        )
 
     def __float__(self):
-        raise errors.ConcretizationTypeError(self, "The problem arose with the `float` function. "
-                                                   "To convert an array's dtype use x.astype(float).")
+        raise errors.ConcretizationTypeError(
+            self,
+            "The problem arose with the `float` function. "
+            "To convert an array's dtype use x.astype(float).",
+        )
 
     def __complex__(self):
-        raise errors.ConcretizationTypeError(self, "The problem arose with the `complex` function. "
-                                                   "To convert an array's dtype use x.astype(complex).")
+        raise errors.ConcretizationTypeError(
+            self,
+            "The problem arose with the `complex` function. "
+            "To convert an array's dtype use x.astype(complex).",
+        )
 
     def __hash__(self):
-        raise TypeError(f"unhashable type: a traced array ({self.aval.str_short()}) cannot be a dict key or a set "
-                        "member. Use its position or name as the key instead.")
+        raise TypeError(
+            f"unhashable type: a traced array ({self.aval.str_short()}) cannot be a dict key or a set "
+            "member. Use its position or name as the key instead."
+        )
 
     def item(self, *args):
         raise errors.ConcretizationTypeError(self, "The problem arose with the `item` method.")
@@ -74,7 +88,9 @@ class Tracer(Array):
         raise errors.ConcretizationTypeError(self, "The problem arose with the `tobytes` method.")
 
     def __reduce__(self):
-        raise errors.ConcretizationTypeError(self, "A traced array cannot be pickled or copied to another process.")
+        raise errors.ConcretizationTypeError(
+            self, "A traced array cannot be pickled or copied to another process."
+        )
 
     def __copy__(self):
         return self
@@ -93,7 +109,8 @@ class Trace:
     """An interpreter of primitives at one level of nesting."""
 
     level: int
-    done: Any = None            # the record of what it has done, where it is to do equal things once
+    # the record of what it has done, where it is to do equal things once
+    done: Any = None
 
     def process(self, prim, args, params):
         """Apply a primitive: `bind` calls this on the trace in charge."""
@@ -109,8 +126,10 @@ class Trace:
         Args:
             tracers: the operands: arrays, and tracers of this trace and of those it lies within.
         """
-        raise NotImplementedError(f"{type(self).__name__} does not say what applying '{primitive.name}' means: write "
-                                  "its method process_primitive(primitive, tracers, params).")
+        raise NotImplementedError(
+            f"{type(self).__name__} does not say what applying '{primitive.name}' means: write "
+            "its method process_primitive(primitive, tracers, params)."
+        )
 
     @property
     def main(self) -> Trace:
@@ -119,7 +138,7 @@ class Trace:
 
     def remember(self, done) -> None:
         """From here on do equal things once, by `done.once(do, prim, args, params)`."""
-        self.done, self.interpret = done, functools.partial(done.once, self.interpret)     # type: ignore[method-assign]
+        self.done, self.interpret = done, functools.partial(done.once, self.interpret)  # type: ignore[method-assign]
 
     def describe(self, tracer) -> str:
         return ""
@@ -132,7 +151,7 @@ class Trace:
         """From here on every use of a tracer of this trace is a leak, and raises."""
         if _options.jax_check_tracer_leaks:
             leaks.note(self)
-        self.__dict__.pop("interpret", None)        # which holds the trace
+        self.__dict__.pop("interpret", None)  # which holds the trace
         self.level, self.was = LEAKED, type(self)
         self.__class__ = FinishedTrace
 
@@ -156,7 +175,7 @@ class FinishedTrace(Trace):
 class Interpreter(Trace):
     """A trace that applies rules, whose operations all come from the place in the user's program it was met at."""
 
-    function: Any = None            # what is being transformed, for messages
+    function: Any = None  # what is being transformed, for messages
     doing = "transforming"
 
     def describe(self, tracer) -> str:
@@ -183,11 +202,16 @@ def _user_function(function):
         code = getattr(function, "__code__", None)
         if code is not None and not source.is_inside(code.co_filename):
             return function
-        inner = (getattr(function, "function", None) or getattr(function, "fun", None)
-                 or getattr(function, "__wrapped__", None))
+        inner = (
+            getattr(function, "function", None)
+            or getattr(function, "fun", None)
+            or getattr(function, "__wrapped__", None)
+        )
         if inner is None and code is not None:
             cells = dict(zip(code.co_freevars, function.__closure__ or ()))
-            inner = next((cells[n].cell_contents for n in ("fun", "function", "f") if n in cells), None)
+            inner = next(
+                (cells[n].cell_contents for n in ("fun", "function", "f") if n in cells), None
+            )
         if inner is None:
             return None
         function = inner
@@ -200,12 +224,15 @@ def _named(function) -> str:
 
 
 class _State(threading.local):
-    stage: Trace | None = None      # the innermost trace that takes every operation, traced operands or not
+    # the innermost trace that takes every operation, traced operands or not
+    stage: Trace | None = None
     depth: int = 0
-    mapped: Any = None              # the innermost trace that maps over examples
-    axes: dict = {}                 # named axis -> its trace
-    manual: frozenset = frozenset()             # mesh axes over which types tell whether values vary
-    place: source.SourcePlace | None = None     # where what is staged now comes from; None: walk the stack
+    mapped: Any = None  # the innermost trace that maps over examples
+    axes: dict = {}  # named axis -> its trace
+    # mesh axes over which types tell whether values vary
+    manual: frozenset = frozenset()
+    # where what is staged now comes from; None: walk the stack
+    place: source.SourcePlace | None = None
 
 
 state = _State()
@@ -221,7 +248,8 @@ def install_evaluator(function) -> None:
 def bind(prim, args, params):
     """Apply `prim` in the trace in charge: the deepest among the operands' and the staging one."""
     top = state.stage
-    if top is None and not prim.named:              # the commonest case: nothing but arrays, in no trace
+    # the commonest case: nothing but arrays, in no trace
+    if top is None and not prim.named:
         for a in args:
             if isinstance(a, Tracer):
                 break
@@ -325,7 +353,7 @@ class new_level:
         if self.stage:
             s.stage = self.trace
             s.place = None
-            self.names = begin_program()           # an equation's names are relative to its program
+            self.names = begin_program()  # an equation's names are relative to its program
         if self.axis is not None:
             s.axes = {**s.axes, self.axis: self.trace}
         return self.trace
@@ -336,7 +364,8 @@ class new_level:
             set_names(self.names)
         self.trace.finish()
         if leaks.pending and not state.depth and exc[0] is None:
-            errors.check_leaks()                     # here, where the function that leaked is to blame
+            # here, where the function that leaked is to blame
+            errors.check_leaks()
 
 
 class outside:
@@ -366,6 +395,8 @@ def axis_size_of(name):
     t = state.axes.get(name)
     if t is None:
         known = ", ".join(map(repr, state.axes)) or "none"
-        raise NameError(f"unbound axis name: {name}. Named axes bound here: {known}. "
-                        f"Bind it with vmap(..., axis_name={name!r}) around the call.")
+        raise NameError(
+            f"unbound axis name: {name}. Named axes bound here: {known}. "
+            f"Bind it with vmap(..., axis_name={name!r}) around the call."
+        )
     return t.size

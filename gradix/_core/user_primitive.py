@@ -1,4 +1,5 @@
 """Primitives made by users and libraries: rules given as functions, in JAX's conventions."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -11,11 +12,13 @@ from gradix._core.primitive import Primitive as Base
 from gradix._core.trace import Tracer, state
 
 
-class _AnyPrimitive(type(Base)):                         # type: ignore[misc]
+class _AnyPrimitive(type(Base)):  # type: ignore[misc]
     """`isinstance(p, Primitive)` holds for the built-in ones as well."""
 
     def __instancecheck__(cls, x) -> bool:
-        return type.__instancecheck__(Base, x) if cls is Primitive else type.__instancecheck__(cls, x)
+        return (
+            type.__instancecheck__(Base, x) if cls is Primitive else type.__instancecheck__(cls, x)
+        )
 
 
 class Primitive(Base, metaclass=_AnyPrimitive):
@@ -35,35 +38,44 @@ class Primitive(Base, metaclass=_AnyPrimitive):
 
     def bind(self, *args, **params):
         """Apply the primitive; outside of transformations a user's `impl` gets Python values as they are."""
-        if state.stage is None and self._evaluates() and not any(isinstance(a, Tracer) for a in args):
+        if (
+            state.stage is None
+            and self._evaluates()
+            and not any(isinstance(a, Tracer) for a in args)
+        ):
             return self.impl(*args, **params)
         return super().bind(*args, **params)
 
     def def_impl(self, impl: Callable) -> Callable:
         """Set how to evaluate it: `impl(*arrays, **params)`. Assigning to `impl` does the same."""
-        self.impl = impl                                                     # type: ignore[method-assign]
+        self.impl = impl  # type: ignore[method-assign]
         return impl
 
     def def_abstract_eval(self, abstract_eval: Callable) -> Callable:
         """Set the types of its results: `abstract_eval(*avals, **params)`."""
+
         def without_effects(*avals, **params):
             return abstract_eval(*avals, **params), no_effects
 
-        self.abstract_eval = without_effects                                 # type: ignore[method-assign]
+        self.abstract_eval = without_effects  # type: ignore[method-assign]
         return abstract_eval
 
     def def_effectful_abstract_eval(self, abstract_eval: Callable) -> Callable:
         """As `def_abstract_eval` for a function that returns `(types, effects)`, as `abstract_eval` does."""
-        self.abstract_eval, self.effectful = abstract_eval, True             # type: ignore[method-assign]
+        self.abstract_eval, self.effectful = abstract_eval, True  # type: ignore[method-assign]
         return abstract_eval
 
     def impl(self, *args, **params):
-        raise NotImplementedError(f"Evaluation rule for '{self.name}' not implemented. Give it one with "
-                                  f"{self.name}_p.def_impl(f), or a lowering with mlir.register_lowering.")
+        raise NotImplementedError(
+            f"Evaluation rule for '{self.name}' not implemented. Give it one with "
+            f"{self.name}_p.def_impl(f), or a lowering with mlir.register_lowering."
+        )
 
     def abstract_eval(self, *avals, **params) -> tuple[Any, frozenset]:
-        raise NotImplementedError(f"Abstract evaluation for '{self.name}' not implemented. Give the types of its "
-                                  f"results with {self.name}_p.def_abstract_eval(f).")
+        raise NotImplementedError(
+            f"Abstract evaluation for '{self.name}' not implemented. Give the types of its "
+            f"results with {self.name}_p.def_abstract_eval(f)."
+        )
 
     def abstract(self, *avals, **params):
         out, effects = self.abstract_eval(*avals, **params)
@@ -76,11 +88,15 @@ class Primitive(Base, metaclass=_AnyPrimitive):
         return "impl" in vars(self) or type(self).impl is not Primitive.impl
 
     def missing(self, rule: str, transform: str, instead: str) -> NotImplementedError:
-        how = {"jvp": "ad.primitive_jvps[{}] = rule, ad.defjvp or ad.deflinear2",
-               "transpose": "ad.primitive_transposes[{}] = rule or ad.deflinear2",
-               "batch": "batching.primitive_batchers[{}] = rule or batching.defvectorized"}.get(rule, "a method {}")
-        return NotImplementedError(f"{transform} of primitive '{self.name}' is not possible: it has no `{rule}` rule. "
-                                   f"Give it one with {how.format(self.name + '_p')}, from gradix.interpreters.")
+        how = {
+            "jvp": "ad.primitive_jvps[{}] = rule, ad.defjvp or ad.deflinear2",
+            "transpose": "ad.primitive_transposes[{}] = rule or ad.deflinear2",
+            "batch": "batching.primitive_batchers[{}] = rule or batching.defvectorized",
+        }.get(rule, "a method {}")
+        return NotImplementedError(
+            f"{transform} of primitive '{self.name}' is not possible: it has no `{rule}` rule. "
+            f"Give it one with {how.format(self.name + '_p')}, from gradix.interpreters."
+        )
 
     def effects(self, params) -> frozenset:
         return self._effects

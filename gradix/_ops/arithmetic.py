@@ -1,4 +1,5 @@
 """Arithmetic: add, sub, mul, div, rem, abs, sign, max, min, integer_pow, square and rounding."""
+
 from __future__ import annotations
 
 import enum
@@ -29,7 +30,8 @@ from gradix._ops.families import ZERO, Elementwise, WhereFinite
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.select import choose as select_n
 
-# -- host rules that differ from NumPy's ufuncs --------------------------------------------------------------------
+# -- host rules that differ from NumPy's ufuncs ----------------------------------------------------
+
 
 def _divides_all(y) -> bool:
     """Whether `y` is one integer that every integer can be divided by without a special case."""
@@ -47,8 +49,11 @@ def _host_div(x, y):
         q = np.floor_divide(x, y)
         return q if x.dtype.kind == "u" else q + ((q < 0) & (q * y != x)).astype(x.dtype)
     wide_y = np.where(y == 0, 1, y)
-    q = np.where(wide_y == -1, np.negative(x), _host_div(x, np.where(wide_y == -1, 1, wide_y))) \
-        if x.dtype.kind == "i" else np.floor_divide(x, wide_y)
+    q = (
+        np.where(wide_y == -1, np.negative(x), _host_div(x, np.where(wide_y == -1, 1, wide_y)))
+        if x.dtype.kind == "i"
+        else np.floor_divide(x, wide_y)
+    )
     return np.where(y == 0, np.array(-1).astype(x.dtype), q).astype(x.dtype)
 
 
@@ -59,7 +64,11 @@ def _host_rem(x, y):
         return np.fmod(x, y)
     if _divides_all(y):
         return np.fmod(x, y)
-    return np.where(y == 0, x, np.fmod(x, np.where((y == 0) | (y == -1 if x.dtype.kind == "i" else False), 1, y)))
+    return np.where(
+        y == 0,
+        x,
+        np.fmod(x, np.where((y == 0) | (y == -1 if x.dtype.kind == "i" else False), 1, y)),
+    )
 
 
 def _float_sign(x):
@@ -100,10 +109,12 @@ def _host_round(x, *, rounding_method):
     if rounding_method == RoundingMethod.TO_NEAREST_EVEN:
         return np.rint(x)
     whole = np.trunc(x)
-    return np.where(np.abs(x - whole) >= 0.5, whole + np.sign(x), whole).astype(x.dtype)      # -0.0 stays
+    # -0.0 stays
+    return np.where(np.abs(x - whole) >= 0.5, whole + np.sign(x), whole).astype(x.dtype)
 
 
-# -- adjoints ------------------------------------------------------------------------------------------------------
+# -- adjoints --------------------------------------------------------------------------------------
+
 
 def _both(ct, x, y):
     return [ct if type(a) is Linear else None for a in (x, y)]
@@ -121,7 +132,8 @@ def _may_divide_by_zero(operands, params) -> bool:
     return operands[1] is None or not operands[1].host.all()
 
 
-# -- derivatives ---------------------------------------------------------------------------------------------------
+# -- derivatives -----------------------------------------------------------------------------------
+
 
 def _winner(t, x, y, ahead):
     """The tangent where its operand is ahead, half of it where both are equal."""
@@ -132,22 +144,26 @@ def _winner(t, x, y, ahead):
 
 def _rem_by(t, x, y):
     q = div(x, y)
-    return mul(neg(t), mul(sign(q), floor(abs(q))))             # -trunc(x / y)
+    return mul(neg(t), mul(sign(q), floor(abs(q))))  # -trunc(x / y)
 
 
 def _abs_tangent(t, y, x):
     if x.aval.dtype not in COMPLEX:
-        zero = scalar_like(x, 0)                                                        # at 0 that of x, at NaN NaN
-        return mul(t, select_n(ge(x, zero), select_n(lt(x, zero), x, scalar_like(x, -1)), scalar_like(x, 1)))
+        # at 0 that of x, at NaN NaN
+        zero = scalar_like(x, 0)
+        return mul(
+            t,
+            select_n(ge(x, zero), select_n(lt(x, zero), x, scalar_like(x, -1)), scalar_like(x, 1)),
+        )
     y = convert(y, y.aval.dtype)
     size = select_n(eq(y, scalar_like(y, 0)), y, scalar_like(y, 1))
-    return div(add(mul(real(t), real(x)), mul(imag(t), imag(x))), size)     # Re(x̄·t) / |x|
+    return div(add(mul(real(t), real(x)), mul(imag(t), imag(x))), size)  # Re(x̄·t) / |x|
 
 
 def _sign_tangent(t, y, x):
     if x.aval.dtype not in COMPLEX:
         return None
-    size = abs(x)                                               # i·Im(t·ȳ)·y / |x|
+    size = abs(x)  # i·Im(t·ȳ)·y / |x|
     turn = div(imag(mul(t, complex(real(y), neg(imag(y))))), size)
     return mul(complex(scalar_like(turn, 0.0), turn), y)
 
@@ -176,7 +192,7 @@ class _IntegerPow(Elementwise):
 
 
 def _lower_sign(em, out, x):
-    if out.dtype.kind == "c":                       # zeros keep their signs
+    if out.dtype.kind == "c":  # zeros keep their signs
         return em.select(em.compare(x, em.splat(0, out), "EQ"), x, em.op("sign", out, x))
     if out.dtype not in UNSIGNED:
         return em.op("sign", out, x)
@@ -193,7 +209,9 @@ def _lower_max(em, out, x, y, name="maximum", direction="GT"):
         return em.op(name, out, x, y)
     part = make_aval(out.shape, real_dtype(out.dtype))
     xr, yr, xi, yi = (em.op(p, part, v) for p in ("real", "imag") for v in (x, y))
-    first = em.select(em.compare(xr, yr, "EQ"), em.compare(xi, yi, direction), em.compare(xr, yr, direction))
+    first = em.select(
+        em.compare(xr, yr, "EQ"), em.compare(xi, yi, direction), em.compare(xr, yr, direction)
+    )
     return em.select(first, x, y)
 
 
@@ -201,32 +219,115 @@ def _lower_min(em, out, x, y):
     return _lower_max(em, out, x, y, "minimum", "LT")
 
 
-add_p = Elementwise("add", np.add, lambda t, x, y: t, lambda t, x, y: t, hlo="add", dtypes=NUMERIC, transpose=_both,
-                    formula="simple", keeps_nan=True)
-sub_p = Elementwise("sub", np.subtract, lambda t, x, y: t, lambda t, x, y: neg(t), hlo="subtract", dtypes=NUMERIC,
-                    transpose=_sub_back, formula="simple", keeps_nan=True)
-mul_p = Elementwise("mul", np.multiply, lambda t, x, y: mul(t, y), lambda t, x, y: mul(x, t), hlo="multiply",
-                    dtypes=NUMERIC, transpose=_mul_back, neutral=0, formula="simple", keeps_nan=True)
-div_p = Elementwise("div", WhereFinite(_host_div), lambda t, x, y: div(t, y),
-                    lambda t, x, y: mul(mul(neg(t), x), integer_pow(y, -2)), hlo="divide", dtypes=NUMERIC,
-                    transpose=lambda ct, x, y: (div(ct, y), None), neutral=1, singular=_may_divide_by_zero,
-                    float_host=np.divide, keeps_nan=True)
-rem_p = Elementwise("rem", _host_rem, lambda t, x, y: t, _rem_by, hlo="remainder", dtypes=NUMERIC - COMPLEX,
-                    singular=_may_divide_by_zero, float_host=np.fmod)
-max_p = Elementwise("max", WhereFinite(np.maximum), lambda t, x, y: _winner(t, x, y, gt(x, y)),
-                    lambda t, x, y: _winner(t, x, y, gt(y, x)), hlo=_lower_max, dtypes=NUMERIC | {np.dtype(bool)})
-min_p = Elementwise("min", WhereFinite(np.minimum), lambda t, x, y: _winner(t, x, y, lt(x, y)),
-                    lambda t, x, y: _winner(t, x, y, lt(y, x)), hlo=_lower_min, dtypes=NUMERIC | {np.dtype(bool)})
-sign_p = Elementwise("sign", WhereFinite(_host_sign), hlo=_lower_sign, dtypes=NUMERIC, from_result=_sign_tangent,
-                     float_host=_float_sign)
-abs_p = Elementwise("abs", np.abs, hlo="abs", dtypes=SIGNED | FLOAT | COMPLEX, from_result=_abs_tangent, out=real_dtype,
-                    formula="simple", keeps_nan=True)
-square_p = Elementwise("square", np.square, lambda t, x: mul(t, mul(scalar_like(x, 2), x)),
-                       hlo=lambda em, out, x: em.op("multiply", out, x, x), dtypes=NUMERIC, formula="simple",
-                       keeps_nan=True)
-integer_pow_p = _IntegerPow("integer_pow", WhereFinite(_host_integer_pow), hlo="", dtypes=NUMERIC,
-                            from_result=_integer_pow_tangent, singular=lambda xs, params: params["y"] < 0,
-                            formula="simple")
+add_p = Elementwise(
+    "add",
+    np.add,
+    lambda t, x, y: t,
+    lambda t, x, y: t,
+    hlo="add",
+    dtypes=NUMERIC,
+    transpose=_both,
+    formula="simple",
+    keeps_nan=True,
+)
+sub_p = Elementwise(
+    "sub",
+    np.subtract,
+    lambda t, x, y: t,
+    lambda t, x, y: neg(t),
+    hlo="subtract",
+    dtypes=NUMERIC,
+    transpose=_sub_back,
+    formula="simple",
+    keeps_nan=True,
+)
+mul_p = Elementwise(
+    "mul",
+    np.multiply,
+    lambda t, x, y: mul(t, y),
+    lambda t, x, y: mul(x, t),
+    hlo="multiply",
+    dtypes=NUMERIC,
+    transpose=_mul_back,
+    neutral=0,
+    formula="simple",
+    keeps_nan=True,
+)
+div_p = Elementwise(
+    "div",
+    WhereFinite(_host_div),
+    lambda t, x, y: div(t, y),
+    lambda t, x, y: mul(mul(neg(t), x), integer_pow(y, -2)),
+    hlo="divide",
+    dtypes=NUMERIC,
+    transpose=lambda ct, x, y: (div(ct, y), None),
+    neutral=1,
+    singular=_may_divide_by_zero,
+    float_host=np.divide,
+    keeps_nan=True,
+)
+rem_p = Elementwise(
+    "rem",
+    _host_rem,
+    lambda t, x, y: t,
+    _rem_by,
+    hlo="remainder",
+    dtypes=NUMERIC - COMPLEX,
+    singular=_may_divide_by_zero,
+    float_host=np.fmod,
+)
+max_p = Elementwise(
+    "max",
+    WhereFinite(np.maximum),
+    lambda t, x, y: _winner(t, x, y, gt(x, y)),
+    lambda t, x, y: _winner(t, x, y, gt(y, x)),
+    hlo=_lower_max,
+    dtypes=NUMERIC | {np.dtype(bool)},
+)
+min_p = Elementwise(
+    "min",
+    WhereFinite(np.minimum),
+    lambda t, x, y: _winner(t, x, y, lt(x, y)),
+    lambda t, x, y: _winner(t, x, y, lt(y, x)),
+    hlo=_lower_min,
+    dtypes=NUMERIC | {np.dtype(bool)},
+)
+sign_p = Elementwise(
+    "sign",
+    WhereFinite(_host_sign),
+    hlo=_lower_sign,
+    dtypes=NUMERIC,
+    from_result=_sign_tangent,
+    float_host=_float_sign,
+)
+abs_p = Elementwise(
+    "abs",
+    np.abs,
+    hlo="abs",
+    dtypes=SIGNED | FLOAT | COMPLEX,
+    from_result=_abs_tangent,
+    out=real_dtype,
+    formula="simple",
+    keeps_nan=True,
+)
+square_p = Elementwise(
+    "square",
+    np.square,
+    lambda t, x: mul(t, mul(scalar_like(x, 2), x)),
+    hlo=lambda em, out, x: em.op("multiply", out, x, x),
+    dtypes=NUMERIC,
+    formula="simple",
+    keeps_nan=True,
+)
+integer_pow_p = _IntegerPow(
+    "integer_pow",
+    WhereFinite(_host_integer_pow),
+    hlo="",
+    dtypes=NUMERIC,
+    from_result=_integer_pow_tangent,
+    singular=lambda xs, params: params["y"] < 0,
+    formula="simple",
+)
 floor_p = Elementwise("floor", np.floor, ZERO, hlo="floor", dtypes=FLOAT)
 ceil_p = Elementwise("ceil", np.ceil, ZERO, hlo="ceil", dtypes=FLOAT)
 round_p = Elementwise("round", _host_round, ZERO, hlo=_lower_round, dtypes=FLOAT)
@@ -262,7 +363,8 @@ def mul(x, y, *, out_dtype=None) -> Array:
 
     Args:
         x, y: arrays of numbers, of one shape; scalars broadcast.
-        out_dtype: the dtype of the product, to which the operands are converted first; None for theirs.
+        out_dtype: the dtype of the product, to which the operands are converted first; None for
+            theirs.
 
     Example:
         >>> from gradix import lax
@@ -272,7 +374,9 @@ def mul(x, y, *, out_dtype=None) -> Array:
     if out_dtype is None:
         return bind(mul_p, operands("mul", x, y), {})
     dtype = canonicalize_dtype(out_dtype)
-    return bind(mul_p, tuple([convert(v, dtype, v.aval.weak_type) for v in operands("mul", x, y)]), {})
+    return bind(
+        mul_p, tuple([convert(v, dtype, v.aval.weak_type) for v in operands("mul", x, y)]), {}
+    )
 
 
 def div(x, y) -> Array:
@@ -363,11 +467,13 @@ def integer_pow(x, y: int) -> Array:
         >>> lax.integer_pow(2.0, 3)
         Array(8., dtype=float32, weak_type=True)
     """
-    x, = operands("integer_pow", x)
+    (x,) = operands("integer_pow", x)
     y = index(y)
     if y < 0 and x.aval.dtype in INTEGER:
-        raise TypeError(f"Integers cannot be raised to negative powers, got integer_pow(x of dtype {x.aval.dtype}, "
-                        f"{y}). Convert x to a floating dtype first.")
+        raise TypeError(
+            f"Integers cannot be raised to negative powers, got integer_pow(x of dtype {x.aval.dtype}, "
+            f"{y}). Convert x to a floating dtype first."
+        )
     return bind(integer_pow_p, (x,), {"y": y})
 
 

@@ -1,4 +1,5 @@
 """The few operations the transforms themselves need: add, zeros, transpose, broadcast, reduce_sum."""
+
 from __future__ import annotations
 
 from functools import cache, partial
@@ -61,15 +62,21 @@ class BroadcastInDim(Primitive):
 
     def abstract(self, x, *, shape, broadcast_dimensions, sharding=None):
         if len(broadcast_dimensions) != x.ndim:
-            raise TypeError(f"broadcast_in_dim needs one broadcast dimension per operand axis, got operand shape "
-                            f"{x.shape} and broadcast_dimensions={broadcast_dimensions}.")
+            raise TypeError(
+                f"broadcast_in_dim needs one broadcast dimension per operand axis, got operand shape "
+                f"{x.shape} and broadcast_dimensions={broadcast_dimensions}."
+            )
         for n, d in zip(x.shape, broadcast_dimensions):
             if not 0 <= d < len(shape) or (n != shape[d] and n != 1):
-                raise TypeError(f"broadcast_in_dim cannot broadcast an operand of shape {x.shape} to shape {shape} "
-                                f"with broadcast_dimensions={broadcast_dimensions}: each axis must keep its size or "
-                                "be 1.")
+                raise TypeError(
+                    f"broadcast_in_dim cannot broadcast an operand of shape {x.shape} to shape {shape} "
+                    f"with broadcast_dimensions={broadcast_dimensions}: each axis must keep its size or "
+                    "be 1."
+                )
         if any(a >= b for a, b in zip(broadcast_dimensions, broadcast_dimensions[1:])):
-            raise TypeError(f"broadcast_dimensions must be strictly increasing, got {broadcast_dimensions}.")
+            raise TypeError(
+                f"broadcast_dimensions must be strictly increasing, got {broadcast_dimensions}."
+            )
         return make_aval(shape, x.dtype, x.weak_type)
 
     def specialise(self, x, *, shape, broadcast_dimensions, sharding=None):
@@ -82,6 +89,7 @@ class BroadcastInDim(Primitive):
             out = np.empty(shape, dtype)
             out[...] = x.reshape(full)
             return out
+
         return methodcaller("reshape", full) if full == shape else spread
 
     def host(self, x, *, shape, broadcast_dimensions, sharding=None):
@@ -95,7 +103,7 @@ class BroadcastInDim(Primitive):
         return out
 
     def jvp(self, primals, tangents, **params):
-        t, = tangents
+        (t,) = tangents
         return bind(self, primals, params), None if t is None else bind(self, (t,), params)
 
     def transpose(self, ct, x, *, shape, broadcast_dimensions, sharding=None):
@@ -104,11 +112,15 @@ class BroadcastInDim(Primitive):
 
     def batch(self, size, args, axes, *, shape, broadcast_dimensions, sharding=None):
         x = to_front(size, args[0], axes[0])
-        return broadcast_in_dim(x, (typeof(x).shape[0], *shape), (0, *(d + 1 for d in broadcast_dimensions))), 0
+        return broadcast_in_dim(
+            x, (typeof(x).shape[0], *shape), (0, *(d + 1 for d in broadcast_dimensions))
+        ), 0
 
     def divide(self, mesh, avals, outs, params):
         out = [None] * outs[0].ndim
-        for i, (e, n) in zip(params["broadcast_dimensions"], zip(entries(avals[0]), avals[0].shape)):
+        for i, (e, n) in zip(
+            params["broadcast_dimensions"], zip(entries(avals[0]), avals[0].shape)
+        ):
             out[i] = e if n == outs[0].shape[i] else None
         return [tuple(out)]
 
@@ -124,13 +136,20 @@ broadcast_in_dim_p = BroadcastInDim("broadcast_in_dim")
 
 
 def broadcast_in_dim(x, shape, broadcast_dimensions):
-    return bind(broadcast_in_dim_p, (x,), {"shape": shape, "broadcast_dimensions": broadcast_dimensions})
+    return bind(
+        broadcast_in_dim_p, (x,), {"shape": shape, "broadcast_dimensions": broadcast_dimensions}
+    )
 
 
-# NumPy sums pairwise along the last axis only, and half precisions in themselves; XLA is as exact as these.
-_ACCUMULATORS = {np.dtype(d).char: np.dtype(w) for d, w in (("float16", "float32"), ("float32", "float64"),
-                                                            ("complex64", "complex128"))}
-_ACCUMULATORS.update({np.dtype(d).char: np.dtype("float32") for d in dtypes.FLOAT if np.dtype(d).kind == "V"})
+# NumPy sums pairwise along the last axis only, and half precisions in themselves; XLA is as exact
+# as these.
+_ACCUMULATORS = {
+    np.dtype(d).char: np.dtype(w)
+    for d, w in (("float16", "float32"), ("float32", "float64"), ("complex64", "complex128"))
+}
+_ACCUMULATORS.update(
+    {np.dtype(d).char: np.dtype("float32") for d in dtypes.FLOAT if np.dtype(d).kind == "V"}
+)
 
 
 @cache
@@ -157,7 +176,8 @@ class ReduceSum(Primitive):
         if x.size > 4096 or len(axes) != 1 or x.ndim > 2:
             return None
         if dtype.char in "fd":
-            ones = _ones(dtype, x.shape[axes[0]])                   # BLAS starts twice as fast as NumPy's reduction
+            # BLAS starts twice as fast as NumPy's reduction
+            ones = _ones(dtype, x.shape[axes[0]])
             return (lambda x: np.dot(x, ones)) if axes[0] else partial(np.dot, ones)
         return (lambda x: np.add.reduce(x, axes[0], dtype)) if dtype.char in "ilqILQ" else None
 
@@ -172,7 +192,7 @@ class ReduceSum(Primitive):
         return np.add.reduce(x, axis=axes, dtype=wide).astype(dtype)
 
     def jvp(self, primals, tangents, **params):
-        t, = tangents
+        (t,) = tangents
         return bind(self, primals, params), None if t is None else bind(self, (t,), params)
 
     def transpose(self, ct, x, *, axes, out_sharding=None):
@@ -211,8 +231,10 @@ class Transpose(Primitive):
 
     def abstract(self, x, *, permutation):
         if sorted(permutation) != list(range(x.ndim)):
-            raise TypeError(f"transpose permutation isn't a permutation of operand dimensions, got permutation "
-                            f"{permutation} for operand shape {x.shape}. Name each of its {x.ndim} axes once.")
+            raise TypeError(
+                f"transpose permutation isn't a permutation of operand dimensions, got permutation "
+                f"{permutation} for operand shape {x.shape}. Name each of its {x.ndim} axes once."
+            )
         return make_aval(tuple([x.shape[i] for i in permutation]), x.dtype, x.weak_type)
 
     def specialise(self, x, *, permutation):
@@ -222,7 +244,7 @@ class Transpose(Primitive):
         return x.transpose(permutation)
 
     def jvp(self, primals, tangents, **params):
-        t, = tangents
+        (t,) = tangents
         return bind(self, primals, params), None if t is None else bind(self, (t,), params)
 
     def transpose(self, ct, x, *, permutation):
@@ -247,7 +269,8 @@ def transpose(x, permutation):
     return bind(transpose_p, (x,), {"permutation": permutation})
 
 
-# -- shapes -------------------------------------------------------------------------------------------------------
+# -- shapes ----------------------------------------------------------------------------------------
+
 
 def free_axes(ndim: int, *used) -> tuple:
     """The axes of an `ndim`-array in none of `used`."""
@@ -263,8 +286,10 @@ def inverse(permutation) -> tuple:
 
 def drop_axes(name: str, x: ShapedArray, axes) -> tuple:
     if not all(isinstance(a, int) and 0 <= a < x.ndim for a in axes) or len(set(axes)) != len(axes):
-        raise ValueError(f"{name} needs distinct axes within [0, {x.ndim}) for an operand of shape {x.shape}, "
-                         f"got axes={axes}.")
+        raise ValueError(
+            f"{name} needs distinct axes within [0, {x.ndim}) for an operand of shape {x.shape}, "
+            f"got axes={axes}."
+        )
     return tuple([n for i, n in enumerate(x.shape) if i not in axes])
 
 
@@ -292,13 +317,17 @@ def to_axis(size, x, axis, target: int):
     if axis is not None:
         return move_axis(x, axis, target)
     shape = typeof(x).shape
-    return broadcast_in_dim(x, (*shape[:target], size, *shape[target:]), free_axes(len(shape) + 1, (target,)))
+    return broadcast_in_dim(
+        x, (*shape[:target], size, *shape[target:]), free_axes(len(shape) + 1, (target,))
+    )
 
 
 def expand_axis(x, axis: int):
     """`x` with a new axis of size 1 at `axis`."""
     shape = typeof(x).shape
-    return broadcast_in_dim(x, (*shape[:axis], 1, *shape[axis:]), free_axes(len(shape) + 1, (axis,)))
+    return broadcast_in_dim(
+        x, (*shape[:axis], 1, *shape[axis:]), free_axes(len(shape) + 1, (axis,))
+    )
 
 
 def lead_axes(x, rank: int):
@@ -311,7 +340,9 @@ def lead_axes(x, rank: int):
 def broadcast_to(x, shape):
     """`x`, a scalar or of the same rank, stretched to `shape`."""
     aval = typeof(x)
-    return broadcast_in_dim(x, shape, () if not aval.ndim else tuple(range(len(shape) - aval.ndim, len(shape))))
+    return broadcast_in_dim(
+        x, shape, () if not aval.ndim else tuple(range(len(shape) - aval.ndim, len(shape)))
+    )
 
 
 def unbroadcast(ct, aval):
@@ -322,10 +353,14 @@ def unbroadcast(ct, aval):
     lead = len(full) - len(shape)
     kept = [i for i in range(lead, len(full)) if shape[i - lead] == full[i]]
     out = reduce_sum(ct, free_axes(len(full), kept))
-    return broadcast_in_dim(out, shape, tuple([i - lead for i in kept])) if len(kept) < len(shape) else out
+    return (
+        broadcast_in_dim(out, shape, tuple([i - lead for i in kept]))
+        if len(kept) < len(shape)
+        else out
+    )
 
 
-# -- values -------------------------------------------------------------------------------------------------------
+# -- values ----------------------------------------------------------------------------------------
 
 _zeros: BoundedCache[ShapedArray, ArrayImpl] = BoundedCache(512)
 
@@ -337,12 +372,17 @@ def zeros(aval):
     # While a program is staged they are an equation of it, whatever was made before.
     zero = _zeros.get(aval) if state.stage is None and aval.size <= 1024 else None
     if zero is None:
-        scalar = ArrayImpl(np.zeros((), dtypes.physical_dtype(aval.dtype)), make_aval((), aval.dtype, aval.weak_type))
+        scalar = ArrayImpl(
+            np.zeros((), dtypes.physical_dtype(aval.dtype)),
+            make_aval((), aval.dtype, aval.weak_type),
+        )
         if not aval.shape:
             return scalar
         if state.stage is not None or aval.size > 1024:
             return broadcast_in_dim(scalar, aval.shape, ())
-        zero = _zeros.keep(aval, ArrayImpl(np.zeros(aval.shape, dtypes.physical_dtype(aval.dtype)), aval))
+        zero = _zeros.keep(
+            aval, ArrayImpl(np.zeros(aval.shape, dtypes.physical_dtype(aval.dtype)), aval)
+        )
     return zero
 
 
@@ -362,5 +402,7 @@ def is_differentiable(aval) -> bool:
 
 def full_like_one(aval):
     """Ones of this type."""
-    one = ArrayImpl(np.ones((), dtypes.physical_dtype(aval.dtype)), make_aval((), aval.dtype, aval.weak_type))
+    one = ArrayImpl(
+        np.ones((), dtypes.physical_dtype(aval.dtype)), make_aval((), aval.dtype, aval.weak_type)
+    )
     return broadcast_in_dim(one, aval.shape, ()) if aval.shape else one

@@ -1,4 +1,5 @@
 """Bits: not, and, or, xor, shifts, population_count, clz, mulhi."""
+
 from __future__ import annotations
 
 import ml_dtypes
@@ -19,8 +20,8 @@ def _bits_of(x) -> int:
     return ml_dtypes.iinfo(x.dtype).bits
 
 
-# Shifts by more than the width, negative distances being such as unsigned ones, leave nothing or the sign, in NumPy as
-# in XLA.
+# Shifts by more than the width, negative distances being such as unsigned ones, leave nothing or
+# the sign, in NumPy as in XLA.
 _SIGNED_WORD = {n: np.dtype(f"i{n}") for n in (1, 2, 4, 8)}
 _PLAIN_WORD = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 
@@ -32,17 +33,22 @@ def _host_shift_left(x, by):
 def _host_shift_right_arithmetic(x, by):
     if x.dtype in NARROW_INTEGER:
         return _narrow_shift_right_arithmetic(x, by)
-    word = _SIGNED_WORD[x.dtype.itemsize]                    # XLA takes the top bit for a sign always
+    # XLA takes the top bit for a sign always
+    word = _SIGNED_WORD[x.dtype.itemsize]
     return np.right_shift(x.view(word), by.view(word)).view(x.dtype)
 
 
 def _narrow_shift_right_arithmetic(x, by):
     """Of numbers of fewer than 8 bits: with the sign in the bits above, for as far as a byte goes."""
     bits = itemsize_bits(x.dtype)
-    mask, spare = np.uint8(2 ** bits - 1), np.uint8(8 - bits)
+    mask, spare = np.uint8(2**bits - 1), np.uint8(8 - bits)
     signed = np.right_shift(np.left_shift(x.astype(np.uint8), spare).view(np.int8), np.int8(spare))
     moved = np.right_shift(signed, np.bitwise_and(by.astype(np.uint8), mask).view(np.int8))
-    return moved.astype(x.dtype) if x.dtype in SIGNED else np.bitwise_and(moved.view(np.uint8), mask).astype(x.dtype)
+    return (
+        moved.astype(x.dtype)
+        if x.dtype in SIGNED
+        else np.bitwise_and(moved.view(np.uint8), mask).astype(x.dtype)
+    )
 
 
 def _host_shift_right_logical(x, by):
@@ -62,14 +68,14 @@ def _host_population_count(x):
 
 def _host_clz(x):
     v = _own_bits(x).astype(np.uint64)
-    for shift in (1, 2, 4, 8, 16, 32):                  # smear the highest bit downward, then count
+    for shift in (1, 2, 4, 8, 16, 32):  # smear the highest bit downward, then count
         v = v | (v >> np.uint64(shift))
     return (_bits_of(x) - np.bitwise_count(v).astype(np.int64)).astype(x.dtype)
 
 
 def _host_mulhi(x, y):
     bits = _bits_of(x)
-    if bits == 64:                                      # NumPy has no wider integers than these
+    if bits == 64:  # NumPy has no wider integers than these
         product = x.astype(object) * y.astype(object)
     else:
         wide = np.uint64 if x.dtype.kind == "u" else np.int64
@@ -83,10 +89,15 @@ and_p = _Bits("and", np.bitwise_and, hlo="and", dtypes=_BITS)
 or_p = _Bits("or", np.bitwise_or, hlo="or", dtypes=_BITS)
 xor_p = _Bits("xor", np.bitwise_xor, hlo="xor", dtypes=_BITS)
 shift_left_p = _Bits("shift_left", _host_shift_left, hlo="shift_left", dtypes=INTEGER)
-shift_right_arithmetic_p = _Bits("shift_right_arithmetic", _host_shift_right_arithmetic,
-                                 hlo="shift_right_arithmetic", dtypes=INTEGER)
-shift_right_logical_p = _Bits("shift_right_logical", _host_shift_right_logical, hlo="shift_right_logical",
-                              dtypes=INTEGER)
+shift_right_arithmetic_p = _Bits(
+    "shift_right_arithmetic",
+    _host_shift_right_arithmetic,
+    hlo="shift_right_arithmetic",
+    dtypes=INTEGER,
+)
+shift_right_logical_p = _Bits(
+    "shift_right_logical", _host_shift_right_logical, hlo="shift_right_logical", dtypes=INTEGER
+)
 population_count_p = _Bits("population_count", _host_population_count, hlo="popcnt", dtypes=INTEGER)
 clz_p = _Bits("clz", _host_clz, hlo="count_leading_zeros", dtypes=INTEGER)
 

@@ -1,4 +1,5 @@
 """Shapes and axes as users give them, brought to tuples of dimensions."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -11,7 +12,7 @@ import numpy as np
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
 
-_PLANS = 4096           # how many results each memoised rule keeps
+_PLANS = 4096  # how many results each memoised rule keeps
 
 
 def memoised(rule: Callable) -> Any:
@@ -56,10 +57,16 @@ def _symbolic(d):
 
 def _not_concrete(name: str, shape) -> TypeError:
     hint = ""
-    if isinstance(shape, Tracer) or (isinstance(shape, (tuple, list)) and any(isinstance(d, Tracer) for d in shape)):
-        hint = (" A shape must be known while the program is traced: pass what it depends on as static "
-                "(static_argnums or static_argnames of jit), or take it from x.shape.")
-    return TypeError(f"Shapes must be 1D sequences of concrete values of integer type, got {name}={shape!r}.{hint}")
+    if isinstance(shape, Tracer) or (
+        isinstance(shape, (tuple, list)) and any(isinstance(d, Tracer) for d in shape)
+    ):
+        hint = (
+            " A shape must be known while the program is traced: pass what it depends on as static "
+            "(static_argnums or static_argnames of jit), or take it from x.shape."
+        )
+    return TypeError(
+        f"Shapes must be 1D sequences of concrete values of integer type, got {name}={shape!r}.{hint}"
+    )
 
 
 def check_sizes(name: str, shape, what: str = "shape") -> None:
@@ -77,6 +84,12 @@ def canonical_axis(axis, ndim: int, name: str = "axis") -> int:
     """
     a = index(axis)
     if not -ndim <= a < ndim:
-        raise ValueError(f"{name} {a} is out of bounds for array of dimension {ndim}. "
-                         + (f"Use one within [{-ndim}, {ndim})." if ndim else "An array of shape () has no axes."))
+        raise ValueError(
+            f"{name} {a} is out of bounds for array of dimension {ndim}. "
+            + (
+                f"Use one within [{-ndim}, {ndim})."
+                if ndim
+                else "An array of shape () has no axes."
+            )
+        )
     return a + ndim if a < 0 else a

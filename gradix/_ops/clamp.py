@@ -1,4 +1,5 @@
 """clamp: each element brought between two bounds."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -25,19 +26,24 @@ class Clamp(Primitive):
     @memoised
     def abstract(self, low, x, high):
         if not low.dtype == x.dtype == high.dtype:
-            raise TypeError("lax.clamp requires arguments to have the same dtypes, got "
-                            f"{', '.join([dtypes.dtype_name(a.dtype) for a in (low, x, high)])}. "
-                            "gradix.numpy.clip promotes them.")
+            raise TypeError(
+                "lax.clamp requires arguments to have the same dtypes, got "
+                f"{', '.join([dtypes.dtype_name(a.dtype) for a in (low, x, high)])}. "
+                "gradix.numpy.clip promotes them."
+            )
         if x.dtype not in BOOL and x.dtype not in NUMERIC:
             raise TypeError(f"clamp does not accept dtype {dtypes.dtype_name(x.dtype)}.")
         for name, a in (("min", low), ("max", high)):
             if a.shape and a.shape != x.shape:
-                raise TypeError(f"clamp requires {name}.shape == operand.shape or {name}.shape == (), got "
-                                f"{name}.shape={a.shape}, operand.shape={x.shape}. gradix.numpy.clip broadcasts.")
+                raise TypeError(
+                    f"clamp requires {name}.shape == operand.shape or {name}.shape == (), got "
+                    f"{name}.shape={a.shape}, operand.shape={x.shape}. gradix.numpy.clip broadcasts."
+                )
         return make_aval(x.shape, x.dtype, low.weak_type and x.weak_type and high.weak_type)
 
     def host(self, low, x, high):
-        if x.dtype.kind == "c":                     # by the real parts; the lower bound wins ties, the upper does not
+        # by the real parts; the lower bound wins ties, the upper does not
+        if x.dtype.kind == "c":
             x = np.where(low.real >= x.real, low, x)
             return np.where(x.real <= high.real, x, high)
         return np.minimum(np.maximum(x, low), high)
@@ -46,11 +52,17 @@ class Clamp(Primitive):
         low, x, high = primals
         out = bind(self, primals, {})
         if out.aval.dtype in COMPLEX:
-            raise self.missing("jvp", "differentiation of complex operands", "clamp their real and imaginary parts")
+            raise self.missing(
+                "jvp", "differentiation of complex operands", "clamp their real and imaginary parts"
+            )
         if out.aval.dtype not in INEXACT:
             return out, None
         # Each element's tangent is that of the operand it equals; nothing flows to x on a bound.
-        inside = (lambda: gt(low, x), lambda: bitwise_and(gt(x, low), lt(x, high)), lambda: lt(high, x))
+        inside = (
+            lambda: gt(low, x),
+            lambda: bitwise_and(gt(x, low), lt(x, high)),
+            lambda: lt(high, x),
+        )
         total = None
         for where, t in zip(inside, tangents):
             if t is None:
@@ -65,7 +77,9 @@ class Clamp(Primitive):
         low, x, high = args
         axis = axes[1] if axes[1] is not None else 0
         x = to_axis(size, x, axes[1], axis)
-        return bind(self, (_bound(size, low, axes[0], x, axis), x, _bound(size, high, axes[2], x, axis)), {}), axis
+        return bind(
+            self, (_bound(size, low, axes[0], x, axis), x, _bound(size, high, axes[2], x, axis)), {}
+        ), axis
 
     def divide(self, mesh, avals, outs, params):
         return [merged(self.name, avals, outs[0].shape)]
@@ -78,7 +92,9 @@ class Clamp(Primitive):
             return em.op("minimum", out, em.op("maximum", out, x, low), high)
         part = make_aval(out.shape, dtypes.real_dtype(out.dtype))
         x = em.select(em.compare(em.op("real", part, low), em.op("real", part, x), "GE"), low, x)
-        return em.select(em.compare(em.op("real", part, x), em.op("real", part, high), "LE"), x, high)
+        return em.select(
+            em.compare(em.op("real", part, x), em.op("real", part, high), "LE"), x, high
+        )
 
 
 def _bound(size, bound, a, x, axis):

@@ -1,4 +1,5 @@
 """Communication over named axes: sums, extremes, gathers, permutations, and the index along the axis."""
+
 from __future__ import annotations
 
 from math import prod
@@ -43,9 +44,11 @@ class Collective(Primitive):
     def lower(self, em, out, *args, axes, **params):
         names = tuple([a for a in axes if not isinstance(a, int)])
         if em.manual is None or not em.manual.axes.issuperset(names):
-            raise NameError(f"unbound axis name: {names[0]}. {self.name} runs inside vmap(..., "
-                            f"axis_name={names[0]!r}), or shard_map "
-                            "over a mesh with that axis.")
+            raise NameError(
+                f"unbound axis name: {names[0]}. {self.name} runs inside vmap(..., "
+                f"axis_name={names[0]!r}), or shard_map "
+                "over a mesh with that axis."
+            )
         return self.communicate(em, out, *args, axes=axes, names=names, **params)
 
     def communicate(self, em, out, *args, axes, names, **params):
@@ -59,8 +62,10 @@ class Collective(Primitive):
         if axis.name is None or axis.name not in axes:
             return self.batch_other(axis, args, in_axes, axes=axes, **params)
         if len(axes) > 1 and not self.joins:
-            raise NotImplementedError(f"{self.name} over several named axes {axes} at once. Apply it over one after "
-                                      "another.")
+            raise NotImplementedError(
+                f"{self.name} over several named axes {axes} at once. Apply it over one after "
+                "another."
+            )
         rest = tuple([a for a in axes if a != axis.name])
         return self.batch_own(axis, args, in_axes, rest, **params)
 
@@ -89,7 +94,9 @@ class Reduction(Collective):
         self.combine, self.repeated, self.hlo = combine, repeated, hlo
 
     def varying(self, vma, params, tracked):
-        return vma if params["axis_index_groups"] is not None else vma - frozenset(self.names(params))
+        return (
+            vma if params["axis_index_groups"] is not None else vma - frozenset(self.names(params))
+        )
 
     def communicate(self, em, out, x, *, axes, names, axis_index_groups=None):
         places = [a for a in axes if isinstance(a, int)]
@@ -106,7 +113,7 @@ class Reduction(Collective):
     def jvp(self, primals, tangents, **params):
         if self is psum_p:
             return bind(self, primals, params), bind(self, tuple(tangents), params)
-        x, = primals
+        (x,) = primals
         y = bind(self, primals, params)
         return y, self.winners(x, tangents[0], y, params)
 
@@ -133,7 +140,9 @@ class Reduction(Collective):
     def _in_groups(self, axis, x, a, rest, groups):
         groups_first = _by_group(to_axis(axis.size, x, a, 0), groups)
         total = self.combine(groups_first, (1,))
-        spread = broadcast_in_dim(total, groups_first.aval.shape, free_axes(groups_first.aval.ndim, (1,)))
+        spread = broadcast_in_dim(
+            total, groups_first.aval.shape, free_axes(groups_first.aval.ndim, (1,))
+        )
         out = _from_groups(spread, groups)
         return bind(self, (out,), {"axes": rest, "axis_index_groups": None}) if rest else out, 0
 
@@ -158,7 +167,7 @@ class Vary(Collective):
     """The operand, as a value that may vary over more mesh axes: each device's part of its cotangent is one summand."""
 
     mesh = MeshTraits(mixes=True)
-    effectful = named = False               # nothing is communicated
+    effectful = named = False  # nothing is communicated
     joins = True
 
     def abstract(self, x, *, axes):
@@ -191,7 +200,19 @@ class Move(Collective):
 
 
 class AllGather(Move):
-    def communicate(self, em, out, x, *, axes, names, all_gather_dimension, axis_size, tiled, axis_index_groups=None):
+    def communicate(
+        self,
+        em,
+        out,
+        x,
+        *,
+        axes,
+        names,
+        all_gather_dimension,
+        axis_size,
+        tiled,
+        axis_index_groups=None,
+    ):
         at = all_gather_dimension
         if not tiled:
             x = em.reshape(x, (*x.aval.shape[:at], 1, *x.aval.shape[at:]))
@@ -205,15 +226,38 @@ class AllGather(Move):
             shape.insert(all_gather_dimension, axis_size)
         return make_aval(tuple(shape), x.dtype, x.weak_type)
 
-    def transpose(self, ct, x, *, axes, all_gather_dimension, axis_size, tiled, axis_index_groups=None):
-        return [bind(reduce_scatter_p, (ct,), {"axes": axes, "scatter_dimension": all_gather_dimension,
-                                               "axis_size": axis_size, "tiled": tiled,
-                                               "axis_index_groups": axis_index_groups})]
+    def transpose(
+        self, ct, x, *, axes, all_gather_dimension, axis_size, tiled, axis_index_groups=None
+    ):
+        return [
+            bind(
+                reduce_scatter_p,
+                (ct,),
+                {
+                    "axes": axes,
+                    "scatter_dimension": all_gather_dimension,
+                    "axis_size": axis_size,
+                    "tiled": tiled,
+                    "axis_index_groups": axis_index_groups,
+                },
+            )
+        ]
 
     def shifted(self, params):
         return {**params, "all_gather_dimension": params["all_gather_dimension"] + 1}
 
-    def batch_own(self, axis, args, in_axes, rest, *, all_gather_dimension, axis_size, tiled, axis_index_groups):
+    def batch_own(
+        self,
+        axis,
+        args,
+        in_axes,
+        rest,
+        *,
+        all_gather_dimension,
+        axis_size,
+        tiled,
+        axis_index_groups,
+    ):
         (x,), (a,) = args, in_axes
         groups, out_axis = axis_index_groups, None
         if groups is not None:
@@ -225,7 +269,7 @@ class AllGather(Move):
             out = to_axis(axis.size, x, a, place)
         if tiled:
             shape = out.aval.shape
-            out = reshape(out, (*shape[:place], axis_size * shape[place + 1], *shape[place + 2:]))
+            out = reshape(out, (*shape[:place], axis_size * shape[place + 1], *shape[place + 2 :]))
         return out, out_axis
 
 
@@ -235,12 +279,16 @@ class AllGatherInvariant(AllGather):
     def varying(self, vma, params, tracked):
         return vma - frozenset(self.names(params))
 
-    def transpose(self, ct, x, *, axes, all_gather_dimension, axis_size, tiled, axis_index_groups=None):
+    def transpose(
+        self, ct, x, *, axes, all_gather_dimension, axis_size, tiled, axis_index_groups=None
+    ):
         here = convert_element_type(bind(axis_index_p, (), {"axes": axes}), _I32)
         if not tiled:
             return [dynamic_index_in_dim(ct, here, all_gather_dimension, keepdims=False)]
         size = ct.aval.shape[all_gather_dimension] // axis_size
-        return [dynamic_slice_in_dim(ct, mul(here, scalar_like(here, size)), size, all_gather_dimension)]
+        return [
+            dynamic_slice_in_dim(ct, mul(here, scalar_like(here, size)), size, all_gather_dimension)
+        ]
 
 
 def _grouped(axis, x, a, groups):
@@ -252,51 +300,94 @@ def _grouped(axis, x, a, groups):
 
 
 class ReduceScatter(Move):
-    def communicate(self, em, out, x, *, axes, names, scatter_dimension, axis_size, tiled, axis_index_groups=None):
+    def communicate(
+        self,
+        em,
+        out,
+        x,
+        *,
+        axes,
+        names,
+        scatter_dimension,
+        axis_size,
+        tiled,
+        axis_index_groups=None,
+    ):
         at, shape = scatter_dimension, list(x.aval.shape)
         shape[at] //= axis_size
-        part = em.reduce_scatter(make_aval(tuple(shape), out.dtype), x, at, names, axis_index_groups)
+        part = em.reduce_scatter(
+            make_aval(tuple(shape), out.dtype), x, at, names, axis_index_groups
+        )
         return part if tiled else em.reshape(part, out.shape)
 
     def abstract(self, x, *, axes, scatter_dimension, axis_size, tiled, axis_index_groups=None):
         shape, n = list(x.shape), x.shape[scatter_dimension]
         if tiled:
             if n % axis_size:
-                raise ValueError(f"psum_scatter: dimension {scatter_dimension} of size {n} does not divide into "
-                                 f"{axis_size} equal parts. Pad it.")
+                raise ValueError(
+                    f"psum_scatter: dimension {scatter_dimension} of size {n} does not divide into "
+                    f"{axis_size} equal parts. Pad it."
+                )
             shape[scatter_dimension] = n // axis_size
         else:
             if n != axis_size:
-                raise ValueError(f"psum_scatter: dimension {scatter_dimension} must have the axis' size {axis_size}, "
-                                 f"got {n}. Use tiled=True to split it in equal parts.")
+                raise ValueError(
+                    f"psum_scatter: dimension {scatter_dimension} must have the axis' size {axis_size}, "
+                    f"got {n}. Use tiled=True to split it in equal parts."
+                )
             del shape[scatter_dimension]
         return make_aval(tuple(shape), x.dtype, x.weak_type)
 
-    def transpose(self, ct, x, *, axes, scatter_dimension, axis_size, tiled, axis_index_groups=None):
-        return [bind(all_gather_p, (ct,), {"axes": axes, "all_gather_dimension": scatter_dimension,
-                                           "axis_size": axis_size, "tiled": tiled,
-                                           "axis_index_groups": axis_index_groups})]
+    def transpose(
+        self, ct, x, *, axes, scatter_dimension, axis_size, tiled, axis_index_groups=None
+    ):
+        return [
+            bind(
+                all_gather_p,
+                (ct,),
+                {
+                    "axes": axes,
+                    "all_gather_dimension": scatter_dimension,
+                    "axis_size": axis_size,
+                    "tiled": tiled,
+                    "axis_index_groups": axis_index_groups,
+                },
+            )
+        ]
 
     def shifted(self, params):
         return {**params, "scatter_dimension": params["scatter_dimension"] + 1}
 
-    def batch_own(self, axis, args, in_axes, rest, *, scatter_dimension, axis_size, tiled, axis_index_groups):
+    def batch_own(
+        self, axis, args, in_axes, rest, *, scatter_dimension, axis_size, tiled, axis_index_groups
+    ):
         (x,), (a,) = args, in_axes
         if axis_index_groups is not None:
-            return self._in_groups(to_axis(axis.size, x, a, 0), axis_index_groups, scatter_dimension + 1, tiled), 0
+            return self._in_groups(
+                to_axis(axis.size, x, a, 0), axis_index_groups, scatter_dimension + 1, tiled
+            ), 0
         total = reduce_sum(to_axis(axis.size, x, a, 0), (0,))
         if tiled:
             shape = total.aval.shape
-            total = reshape(total, (*shape[:scatter_dimension], axis_size, shape[scatter_dimension] // axis_size,
-                                    *shape[scatter_dimension + 1:]))
+            total = reshape(
+                total,
+                (
+                    *shape[:scatter_dimension],
+                    axis_size,
+                    shape[scatter_dimension] // axis_size,
+                    *shape[scatter_dimension + 1 :],
+                ),
+            )
         return total, scatter_dimension
 
     def _in_groups(self, x, groups, place: int, tiled: bool):
         """Each group's sum, of which member j keeps part j."""
-        total = reduce_sum(_by_group(x, groups), (1,))              # (groups, ...)
+        total = reduce_sum(_by_group(x, groups), (1,))  # (groups, ...)
         size, shape = len(groups[0]), total.aval.shape
         if tiled:
-            total = reshape(total, (*shape[:place], size, shape[place] // size, *shape[place + 1:]))
+            total = reshape(
+                total, (*shape[:place], size, shape[place] // size, *shape[place + 1 :])
+            )
         return _from_groups(move_axis(total, place, 1), groups)
 
 
@@ -315,35 +406,58 @@ def _from_groups(x, groups):
 class AllToAll(Move):
     """The operand's `split_axis` is dealt out to the members; what they send is stacked at `concat_axis`."""
 
-    def communicate(self, em, out, x, *, axes, names, split_axis, concat_axis, axis_size, axis_index_groups=None):
-        # Exchanged in place of the axis that is dealt out, which then moves: XLA's own concatenation keeps no axis of
-        # its own.
+    def communicate(
+        self, em, out, x, *, axes, names, split_axis, concat_axis, axis_size, axis_index_groups=None
+    ):
+        # Exchanged in place of the axis that is dealt out, which then moves: XLA's own
+        # concatenation keeps no axis of its own.
         got = em.all_to_all(x, split_axis, axis_size, names, axis_index_groups)
         return em.expand(lambda v: move_axis(v, split_axis, concat_axis), got)[0]
 
     def abstract(self, x, *, axes, split_axis, concat_axis, axis_size, axis_index_groups=None):
         shape = list(x.shape)
         if shape[split_axis] != axis_size:
-            raise ValueError(f"all_to_all: axis {split_axis} must have the size {axis_size} of the named axis, got "
-                             f"{shape[split_axis]}. Use tiled=True to split it in equal parts.")
+            raise ValueError(
+                f"all_to_all: axis {split_axis} must have the size {axis_size} of the named axis, got "
+                f"{shape[split_axis]}. Use tiled=True to split it in equal parts."
+            )
         del shape[split_axis]
         shape.insert(concat_axis, axis_size)
         return make_aval(tuple(shape), x.dtype, x.weak_type)
 
     def transpose(self, ct, x, *, axes, split_axis, concat_axis, axis_size, axis_index_groups=None):
-        return [bind(self, (ct,), {"axes": axes, "split_axis": concat_axis, "concat_axis": split_axis,
-                                   "axis_size": axis_size, "axis_index_groups": axis_index_groups})]
+        return [
+            bind(
+                self,
+                (ct,),
+                {
+                    "axes": axes,
+                    "split_axis": concat_axis,
+                    "concat_axis": split_axis,
+                    "axis_size": axis_size,
+                    "axis_index_groups": axis_index_groups,
+                },
+            )
+        ]
 
     def shifted(self, params):
-        return {**params, "split_axis": params["split_axis"] + 1, "concat_axis": params["concat_axis"] + 1}
+        return {
+            **params,
+            "split_axis": params["split_axis"] + 1,
+            "concat_axis": params["concat_axis"] + 1,
+        }
 
-    def batch_own(self, axis, args, in_axes, rest, *, split_axis, concat_axis, axis_size, axis_index_groups):
+    def batch_own(
+        self, axis, args, in_axes, rest, *, split_axis, concat_axis, axis_size, axis_index_groups
+    ):
         (x,), (a,) = args, in_axes
-        x = to_axis(axis.size, x, a, 0)                     # sender first, receivers at split_axis + 1
+        # sender first, receivers at split_axis + 1
+        x = to_axis(axis.size, x, a, 0)
         if axis_index_groups is not None:
-            dealt = move_axis(_by_group(x, axis_index_groups), split_axis + 2, 1)    # (group, receiver, sender, ...)
+            # (group, receiver, sender, ...)
+            dealt = move_axis(_by_group(x, axis_index_groups), split_axis + 2, 1)
             return move_axis(_from_groups(dealt, axis_index_groups), 1, concat_axis + 1), 0
-        receivers_first = move_axis(x, split_axis + 1, 0)   # (receiver, sender, ...)
+        receivers_first = move_axis(x, split_axis + 1, 0)  # (receiver, sender, ...)
         return move_axis(receivers_first, 1, concat_axis + 1), 0
 
 
@@ -411,7 +525,11 @@ pmin_p = Reduction("pmin", lambda x, axes: reduce_min(x, axes), lambda x, n: x, 
 psum_invariant_p, pvary_p = InvariantSum("psum_invariant", reduce_sum, _times, "add"), Vary("pvary")
 all_gather_invariant_p = AllGatherInvariant("all_gather_invariant")
 all_gather_p, reduce_scatter_p = AllGather("all_gather"), ReduceScatter("reduce_scatter")
-all_to_all_p, ppermute_p, axis_index_p = AllToAll("all_to_all"), Permute("ppermute"), AxisIndex("axis_index")
+all_to_all_p, ppermute_p, axis_index_p = (
+    AllToAll("all_to_all"),
+    Permute("ppermute"),
+    AxisIndex("axis_index"),
+)
 
 
 def reduction_for(prim, params):

@@ -1,4 +1,5 @@
 """Comparisons: eq, ne, lt, le, gt, ge, their total-order forms, and is_finite."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -54,14 +55,24 @@ class WideKeyComparison(NonDifferentiable, Elementwise):
     """Whether keys of four words are the same: their halves are stored as numbers that may be NaN."""
 
     def __init__(self, name, ufunc, direction, join):
-        super().__init__(name, lambda x, y: getattr(np, join)(*np.moveaxis(ufunc(halves(x), halves(y)), -1, 0)),
-                         hlo=self._emit,
-                         dtypes=_WIDE_KEYS, out=lambda dtype: _BOOL)
+        super().__init__(
+            name,
+            lambda x, y: getattr(np, join)(*np.moveaxis(ufunc(halves(x), halves(y)), -1, 0)),
+            hlo=self._emit,
+            dtypes=_WIDE_KEYS,
+            out=lambda dtype: _BOOL,
+        )
         self.direction, self.join = direction, join.removeprefix("logical_")
 
     def _emit(self, em, out, x, y):
-        return em.op(self.join, out, *[em.compare(a, b, self.direction)
-                                       for a, b in zip(emit_halves(em, x), emit_halves(em, y))])
+        return em.op(
+            self.join,
+            out,
+            *[
+                em.compare(a, b, self.direction)
+                for a, b in zip(emit_halves(em, x), emit_halves(em, y))
+            ],
+        )
 
 
 eq_keys_p = WideKeyComparison("eq", np.equal, "EQ", "logical_and")
@@ -79,7 +90,9 @@ class _IsFinite(NonDifferentiable, Elementwise):
     """Discrete, so without tangents."""
 
 
-is_finite_p = _IsFinite("is_finite", np.isfinite, hlo="is_finite", dtypes=FLOAT, out=lambda dtype: _BOOL)
+is_finite_p = _IsFinite(
+    "is_finite", np.isfinite, hlo="is_finite", dtypes=FLOAT, out=lambda dtype: _BOOL
+)
 
 
 def eq(x, y) -> Array:

@@ -1,4 +1,5 @@
 """neg, and the parts of complex numbers: real, imag, complex, conj."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -12,7 +13,8 @@ from gradix._core.trace import bind
 from gradix._ops.families import Elementwise, linear_unary
 from gradix._ops.operands import operands, scalar_like
 
-WIDE_FLOAT = frozenset([np.dtype("float32"), np.dtype("float64")])     # those with a complex type of their own
+# those with a complex type of their own
+WIDE_FLOAT = frozenset([np.dtype("float32"), np.dtype("float64")])
 
 # Adjoints hold for the real pairing Re(ct·t): it makes grad of |z|² equal 2·z̄.
 
@@ -49,18 +51,36 @@ class _Conj(Elementwise):
         part = make_aval(out.shape, real_dtype(out.dtype))
         if x.aval.dtype not in COMPLEX:
             return em.op("complex", out, x, em.splat(0, part))
-        return em.op("complex", out, em.op("real", part, x), em.op("negate", part, em.op("imag", part, x)))
+        return em.op(
+            "complex", out, em.op("real", part, x), em.op("negate", part, em.op("imag", part, x))
+        )
 
 
-neg_p = linear_unary("neg", np.negative, "negate", NUMERIC, lambda ct, x: neg(ct), formula="simple", keeps_nan=True)
-real_p = linear_unary("real", np.real, "real", COMPLEX, lambda ct, x: complex(ct, _zero(ct)), out=real_dtype)
-imag_p = linear_unary("imag", np.imag, "imag", COMPLEX, lambda ct, x: complex(_zero(ct), neg(ct)),
-                      out=real_dtype)
-complex_p = Elementwise("complex", _host_complex, lambda t, x, y: complex(t, scalar_like(t, 0)),
-                        lambda t, x, y: complex(scalar_like(t, 0), t), hlo="complex", dtypes=WIDE_FLOAT,
-                        out=to_complex_dtype, transpose=_complex_back)
-conj_p = _Conj("conj", lambda x, input_dtype: np.conj(x).astype(np.result_type(x.dtype, np.complex64), copy=False),
-               hlo="", dtypes=WIDE_FLOAT | COMPLEX)
+neg_p = linear_unary(
+    "neg", np.negative, "negate", NUMERIC, lambda ct, x: neg(ct), formula="simple", keeps_nan=True
+)
+real_p = linear_unary(
+    "real", np.real, "real", COMPLEX, lambda ct, x: complex(ct, _zero(ct)), out=real_dtype
+)
+imag_p = linear_unary(
+    "imag", np.imag, "imag", COMPLEX, lambda ct, x: complex(_zero(ct), neg(ct)), out=real_dtype
+)
+complex_p = Elementwise(
+    "complex",
+    _host_complex,
+    lambda t, x, y: complex(t, scalar_like(t, 0)),
+    lambda t, x, y: complex(scalar_like(t, 0), t),
+    hlo="complex",
+    dtypes=WIDE_FLOAT,
+    out=to_complex_dtype,
+    transpose=_complex_back,
+)
+conj_p = _Conj(
+    "conj",
+    lambda x, input_dtype: np.conj(x).astype(np.result_type(x.dtype, np.complex64), copy=False),
+    hlo="",
+    dtypes=WIDE_FLOAT | COMPLEX,
+)
 
 
 def neg(x) -> Array:
@@ -115,5 +135,5 @@ def conj(x) -> Array:
         >>> lax.conj(1 + 2j)
         Array(1.-2.j, dtype=complex64, weak_type=True)
     """
-    x, = operands("conj", x)
+    (x,) = operands("conj", x)
     return bind(conj_p, (x,), {"input_dtype": x.aval.dtype})

@@ -1,4 +1,5 @@
 """convert_element_type, bitcast_convert_type and reduce_precision: an array's elements in another type."""
+
 from __future__ import annotations
 
 from operator import index
@@ -17,7 +18,7 @@ from gradix._ops.canonicalization import memoised
 from gradix._ops.families import Elementwise, NonDifferentiable, Structural
 from gradix._ops.operands import arrays, as_operand
 
-# -- convert_element_type ------------------------------------------------------------------------------------------
+# -- convert_element_type --------------------------------------------------------------------------
 
 _WHOLE_WORDS = {np.dtype(t): np.iinfo(t).min for t in (np.int32, np.int64)}
 
@@ -26,7 +27,8 @@ def to_int(x, dtype):
     """Floats to integers as XLA does: truncated, out-of-range values at the nearest end, NaN at 0."""
     if x.dtype.itemsize < 4:
         x = x.astype(np.float32)
-    if dtype in _WHOLE_WORDS:               # the processor marks what does not fit by the least integer, or is right
+    # the processor marks what does not fit by the least integer, or is right
+    if dtype in _WHOLE_WORDS:
         y = x.astype(dtype)
         if not np.count_nonzero(y == _WHOLE_WORDS[dtype]):
             return y
@@ -38,7 +40,9 @@ def to_int(x, dtype):
     inside = (x >= low) & (x < end)
     if inside.all():
         return y
-    return np.where(inside, y, np.where(x >= end, info.max, np.where(x < low, info.min, 0)).astype(dtype))
+    return np.where(
+        inside, y, np.where(x >= end, info.max, np.where(x < low, info.min, 0)).astype(dtype)
+    )
 
 
 @memoised
@@ -53,9 +57,9 @@ def converter(source, target):
         return lambda x: to_int(x, target)
     if target in NARROW_INTEGER and source in INTEGER:
         bits = dtypes.itemsize_bits(target)
-        if target in dtypes.SIGNED:             # keep the low bits, then extend the sign
+        if target in dtypes.SIGNED:  # keep the low bits, then extend the sign
             return lambda x: ((x.astype(np.int8) << (8 - bits)) >> (8 - bits)).astype(target)
-        return lambda x: (x.astype(np.uint8) & np.uint8(2 ** bits - 1)).astype(target)
+        return lambda x: (x.astype(np.uint8) & np.uint8(2**bits - 1)).astype(target)
     if dtypes.itemsize_bits(source) == 64 and dtypes.itemsize_bits(target) < 16 and target in FLOAT:
         return lambda x: x.astype(np.float32).astype(target)
     return lambda x: x.astype(target)
@@ -71,20 +75,32 @@ class ConvertElementType(Structural):
     @memoised
     def abstract(self, x, *, new_dtype, weak_type):
         if dtypes.is_extended(x.dtype) != dtypes.is_extended(new_dtype):
-            raise ValueError(f"Cannot convert_element_type from {x.dtype} to {new_dtype}. Random keys convert to no "
-                             "other dtype; gradix.random.key_data and wrap_key_data give and take their words.")
+            raise ValueError(
+                f"Cannot convert_element_type from {x.dtype} to {new_dtype}. Random keys convert to no "
+                "other dtype; gradix.random.key_data and wrap_key_data give and take their words."
+            )
         return make_aval(x.shape, new_dtype, weak_type)
 
     def specialise(self, x, *, new_dtype, weak_type):
-        return None if x.dtype is new_dtype or dtypes.is_extended(new_dtype) else converter(x.dtype, new_dtype)
+        return (
+            None
+            if x.dtype is new_dtype or dtypes.is_extended(new_dtype)
+            else converter(x.dtype, new_dtype)
+        )
 
     def host(self, x, *, new_dtype, weak_type):
-        return x if x.dtype is new_dtype or dtypes.is_extended(new_dtype) else converter(x.dtype, new_dtype)(x)
+        return (
+            x
+            if x.dtype is new_dtype or dtypes.is_extended(new_dtype)
+            else converter(x.dtype, new_dtype)(x)
+        )
 
     def jvp(self, primals, tangents, *, new_dtype, weak_type):
         (x,), (t,) = primals, tangents
         y = convert(x, new_dtype, weak_type)
-        return y, None if t is None or new_dtype not in INEXACT else convert(t, new_dtype, weak_type)
+        return y, None if t is None or new_dtype not in INEXACT else convert(
+            t, new_dtype, weak_type
+        )
 
     def transpose(self, ct, x, *, new_dtype, weak_type):
         return [convert(ct, x.aval.dtype, x.aval.weak_type)]
@@ -101,7 +117,8 @@ class ConvertElementType(Structural):
         return em.convert(x, new_dtype)
 
 
-# -- bitcast_convert_type ------------------------------------------------------------------------------------------
+# -- bitcast_convert_type --------------------------------------------------------------------------
+
 
 class BitcastConvertType(NonDifferentiable, Structural):
     """The same bits as another type; between widths the last axis is split or joined."""
@@ -111,17 +128,21 @@ class BitcastConvertType(NonDifferentiable, Structural):
         if x.dtype == new_dtype:
             return x.strip_weak_type()
         if not {x.dtype, new_dtype}.isdisjoint(BOOL | COMPLEX):
-            raise TypeError("lax.bitcast_convert_type does not support bool or complex values unless the operand and "
-                            f"destination types match. Got operand dtype={x.dtype}, new_dtype={new_dtype}. "
-                            "x.view(dtype) of an array does.")
+            raise TypeError(
+                "lax.bitcast_convert_type does not support bool or complex values unless the operand and "
+                f"destination types match. Got operand dtype={x.dtype}, new_dtype={new_dtype}. "
+                "x.view(dtype) of an array does."
+            )
         old, new = _bits(x.dtype), _bits(new_dtype)
         shape = x.shape
         if old > new:
             shape = (*shape, old // new)
         elif old < new:
             if not shape or shape[-1] * old != new:
-                raise ValueError(f"Attempting to convert array of shape {shape} from {x.dtype} of size {old} bits to "
-                                 f"{new_dtype} of size {new} bits, but the last axis must hold {new // old} elements.")
+                raise ValueError(
+                    f"Attempting to convert array of shape {shape} from {x.dtype} of size {old} bits to "
+                    f"{new_dtype} of size {new} bits, but the last axis must hold {new // old} elements."
+                )
             shape = shape[:-1]
         return make_aval(shape, new_dtype, False)
 
@@ -144,7 +165,7 @@ class BitcastConvertType(NonDifferentiable, Structural):
     def divide(self, mesh, avals, outs, params):
         x, out = avals[0], outs[0]
         row = undivided(self.name, x, range(out.ndim, x.ndim), "the axis of an element's parts")
-        return [(*row[:out.ndim], *[None] * (out.ndim - x.ndim))]
+        return [(*row[: out.ndim], *[None] * (out.ndim - x.ndim))]
 
     def lower(self, em, out, x, *, new_dtype):
         return em.bitcast(x, out)
@@ -161,17 +182,18 @@ def _bits(dtype) -> int:
 def _split_bits(x, new, dtype):
     """Elements of at least a byte as elements of less, low bits first."""
     octets = np.ascontiguousarray(x)[..., None].view(np.uint8)
-    parts = (octets[..., None] >> np.arange(0, 8, new, dtype=np.uint8)) & np.uint8(2 ** new - 1)
+    parts = (octets[..., None] >> np.arange(0, 8, new, dtype=np.uint8)) & np.uint8(2**new - 1)
     return parts.reshape(*x.shape, -1).view(dtype)
 
 
 def _join_bits(x, old, dtype):
-    parts = (x.view(np.uint8) & np.uint8(2 ** old - 1)).reshape(*x.shape[:-1], -1, 8 // old)
+    parts = (x.view(np.uint8) & np.uint8(2**old - 1)).reshape(*x.shape[:-1], -1, 8 // old)
     octets = np.bitwise_or.reduce(parts << np.arange(0, 8, old, dtype=np.uint8), axis=-1)
     return np.ascontiguousarray(octets).view(dtype)[..., 0]
 
 
-# -- reduce_precision ----------------------------------------------------------------------------------------------
+# -- reduce_precision ------------------------------------------------------------------------------
+
 
 def _round_to(x, *, exponent_bits, mantissa_bits):
     """Round to nearest even at `mantissa_bits`; exponents that do not fit become infinity or zero."""
@@ -203,12 +225,15 @@ class ReducePrecision(Elementwise):
 
     def lower(self, em, out, x, *, exponent_bits, mantissa_bits):
         y = em.reduce_precision(x, exponent_bits, mantissa_bits)
-        return y if mantissa_bits else em.select(em.compare(x, x, "NE"), x, y)      # else NaN would be infinite
+        # else NaN would be infinite
+        return y if mantissa_bits else em.select(em.compare(x, x, "NE"), x, y)
 
 
 convert_element_type_p = ConvertElementType("convert_element_type")
 bitcast_convert_type_p = BitcastConvertType("bitcast_convert_type")
-reduce_precision_p = ReducePrecision("reduce_precision", _round_to, hlo="reduce_precision", dtypes=FLOAT)
+reduce_precision_p = ReducePrecision(
+    "reduce_precision", _round_to, hlo="reduce_precision", dtypes=FLOAT
+)
 
 
 def convert(x, dtype, weak_type: bool = False):
@@ -219,8 +244,13 @@ def convert(x, dtype, weak_type: bool = False):
             return x
         if type(x) is ArrayImpl and x._buffer is None:
             return ArrayImpl(x._host, located(make_aval(aval.shape, dtype, weak_type), aval.place))
-    elif (type(x) is ArrayImpl and not aval.shape and x._host is not None
-          and not dtypes.is_extended(dtype) and not dtypes.is_extended(aval.dtype)):
+    elif (
+        type(x) is ArrayImpl
+        and not aval.shape
+        and x._host is not None
+        and not dtypes.is_extended(dtype)
+        and not dtypes.is_extended(aval.dtype)
+    ):
         # A known scalar stays a literal of the program: constants fold while tracing.
         with np.errstate(all="ignore"):
             known = np.asarray(converter(aval.dtype, dtype)(x._host))
@@ -231,8 +261,8 @@ def convert(x, dtype, weak_type: bool = False):
 def convert_element_type(operand, new_dtype) -> Array:
     """`operand` with its elements converted to `new_dtype`.
 
-    Floats become integers by truncation, NaN as 0 and values out of range as the nearest integer there is; complex
-    numbers lose their imaginary part; anything nonzero is True.
+    Floats become integers by truncation, NaN as 0 and values out of range as the nearest integer
+    there is; complex numbers lose their imaginary part; anything nonzero is True.
 
     Raises:
         ValueError: `new_dtype` is None.
@@ -243,7 +273,9 @@ def convert_element_type(operand, new_dtype) -> Array:
         Array(2, dtype=int32)
     """
     if new_dtype is None:
-        raise ValueError("dtype must be specified: convert_element_type(x, 'float32'), for example.")
+        raise ValueError(
+            "dtype must be specified: convert_element_type(x, 'float32'), for example."
+        )
     dtype = dtypes.requested_dtype(new_dtype, "convert_element_type")
     return convert(operand if isinstance(operand, Array) else _from_python(operand, dtype), dtype)
 
@@ -271,9 +303,12 @@ def bitcast_convert_type(operand, new_dtype) -> Array:
         >>> lax.bitcast_convert_type(1.0, "int32")
         Array(1065353216, dtype=int32)
     """
-    operand, = arrays("bitcast_convert_type", operand)
-    return bind(bitcast_convert_type_p, (operand,),
-                {"new_dtype": dtypes.requested_dtype(new_dtype, "bitcast_convert_type")})
+    (operand,) = arrays("bitcast_convert_type", operand)
+    return bind(
+        bitcast_convert_type_p,
+        (operand,),
+        {"new_dtype": dtypes.requested_dtype(new_dtype, "bitcast_convert_type")},
+    )
 
 
 def reduce_precision(operand, exponent_bits: int, mantissa_bits: int):
@@ -292,10 +327,16 @@ def reduce_precision(operand, exponent_bits: int, mantissa_bits: int):
         >>> lax.reduce_precision(3.14159, 5, 3)
         Array(3.25, dtype=float32, weak_type=True)
     """
-    operand, = arrays("reduce_precision", operand)
+    (operand,) = arrays("reduce_precision", operand)
     exponent_bits, mantissa_bits = index(exponent_bits), index(mantissa_bits)
     if exponent_bits < 1:
         raise ValueError(f"reduce_precision: exponent_bits must be positive; got {exponent_bits}")
     if mantissa_bits < 0:
-        raise ValueError(f"reduce_precision: mantissa_bits must be non-negative; got {mantissa_bits}")
-    return bind(reduce_precision_p, (operand,), {"exponent_bits": exponent_bits, "mantissa_bits": mantissa_bits})
+        raise ValueError(
+            f"reduce_precision: mantissa_bits must be non-negative; got {mantissa_bits}"
+        )
+    return bind(
+        reduce_precision_p,
+        (operand,),
+        {"exponent_bits": exponent_bits, "mantissa_bits": mantissa_bits},
+    )

@@ -1,8 +1,9 @@
 """What a selection leaves of a cotangent: elements it cuts are zero, whatever coefficient they meet on the way back.
 
-An element that `select_n` did not choose has no part in the result. Its cotangent is zero, but zero times the
-derivative of a root at zero, or of a logarithm, is NaN. So the way back from a selection keeps which elements are
-live, and puts a harmless coefficient in the place of one that may be infinite, where the element is not.
+An element that `select_n` did not choose has no part in the result. Its cotangent is zero, but zero
+times the derivative of a root at zero, or of a logarithm, is NaN. So the way back from a selection
+keeps which elements are live, and puts a harmless coefficient in the place of one that may be
+infinite, where the element is not.
 
 How zeros of a result's cotangent stay zeros of an operand's is declared as `live` on the primitive:
 
@@ -12,6 +13,7 @@ How zeros of a result's cotangent stay zeros of an operand's is declared as `liv
 - "call": a program, whose equations tell, by `transpose_live`.
 - None: not known; only a cotangent that is dead as a whole stays so.
 """
+
 from __future__ import annotations
 
 import functools
@@ -67,7 +69,9 @@ def joined(a: Live, b: Live) -> Live:
     shape = a.shape or b.shape
 
     def make():
-        x, y = (broadcast_to(m, shape) if m.aval.shape != shape else m for m in (a.mask(), b.mask()))
+        x, y = (
+            broadcast_to(m, shape) if m.aval.shape != shape else m for m in (a.mask(), b.mask())
+        )
         return bitwise_or(x, y)
 
     return Live(shape, make)
@@ -88,7 +92,11 @@ def passed(prim, position: int, args, params, out_aval, before: Live | None) -> 
         return before
     shape = args[position].aval.shape
     if prim.live == "elements":
-        return before if shape == before.shape else Live(shape, lambda: _any_over(before.mask(), args[position].aval))
+        return (
+            before
+            if shape == before.shape
+            else Live(shape, lambda: _any_over(before.mask(), args[position].aval))
+        )
     if prim.live == "moves":
         return Live(shape, lambda: _moved(prim, position, args, params, out_aval, before.mask()))
     return None

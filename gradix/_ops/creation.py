@@ -1,4 +1,5 @@
 """Arrays made from nothing: iota, full, empty."""
+
 from __future__ import annotations
 
 from operator import index
@@ -33,17 +34,25 @@ class Iota(_Nullary):
     @memoised
     def abstract(self, *, dtype, shape, dimension):
         if dtype not in NUMERIC:
-            raise TypeError(f"iota does not accept dtype {dtypes.dtype_name(dtype)}. Accepted dtypes are subtypes of "
-                            "integer, floating, complexfloating.")
+            raise TypeError(
+                f"iota does not accept dtype {dtypes.dtype_name(dtype)}. Accepted dtypes are subtypes of "
+                "integer, floating, complexfloating."
+            )
         check_sizes("iota", shape)
         if not 0 <= dimension < len(shape):
-            raise ValueError(f"iota dimension must be between 0 and len(shape), got dimension={dimension} for "
-                             f"shape={shape}")
+            raise ValueError(
+                f"iota dimension must be between 0 and len(shape), got dimension={dimension} for "
+                f"shape={shape}"
+            )
         return make_aval(shape, dtype)
 
     def host(self, *, dtype, shape, dimension):
         n = shape[dimension]
-        line = np.arange(n, dtype=dtype) if dtype.kind in "iuf" and dtype.itemsize > 2 else np.arange(n).astype(dtype)
+        line = (
+            np.arange(n, dtype=dtype)
+            if dtype.kind in "iuf" and dtype.itemsize > 2
+            else np.arange(n).astype(dtype)
+        )
         if len(shape) == 1:
             return line
         out = np.empty(shape, dtype)
@@ -106,7 +115,9 @@ def broadcasted_iota(dtype, shape, dimension: int, *, out_sharding=None) -> Arra
     if out_sharding is not None:
         return divided(broadcasted_iota, out_sharding, dtype, shape, dimension)
     dtype = dtypes.requested_dtype(dtype, "iota")
-    return bind(iota_p, (), {"dtype": dtype, "shape": canonical_shape(shape), "dimension": index(dimension)})
+    return bind(
+        iota_p, (), {"dtype": dtype, "shape": canonical_shape(shape), "dimension": index(dimension)}
+    )
 
 
 def full(shape, fill_value, dtype=None, *, sharding=None) -> Array:
@@ -115,7 +126,8 @@ def full(shape, fill_value, dtype=None, *, sharding=None) -> Array:
     Args:
         shape: an int or a sequence of ints.
         fill_value: a scalar.
-        dtype: the result's dtype; by default that of the value, weakly typed if it is a Python number.
+        dtype: the result's dtype; by default that of the value, weakly typed if it is a Python
+            number.
         sharding: accepted for compatibility; it decides placement, not values.
 
     Raises:
@@ -128,7 +140,9 @@ def full(shape, fill_value, dtype=None, *, sharding=None) -> Array:
     """
     shape = canonical_shape(shape)
     if np.ndim(fill_value) if not isinstance(fill_value, Array) else fill_value.aval.ndim:
-        raise TypeError(f"full must be called with scalar fill_value, got fill_value.shape {np.shape(fill_value)}.")
+        raise TypeError(
+            f"full must be called with scalar fill_value, got fill_value.shape {np.shape(fill_value)}."
+        )
     return _filled(shape, as_array(fill_value) if dtype is None else _scalar_of(fill_value, dtype))
 
 
@@ -139,8 +153,10 @@ def _scalar_of(value, dtype):
         TypeError: a Python complex for a real dtype.
     """
     if type(value) is complex and dtypes.as_dtype(dtype) not in COMPLEX:
-        raise TypeError(f"the complex fill_value {value} does not fit dtype {dtypes.as_dtype(dtype)}. Take its .real "
-                        "part.")
+        raise TypeError(
+            f"the complex fill_value {value} does not fit dtype {dtypes.as_dtype(dtype)}. Take its .real "
+            "part."
+        )
     return convert_element_type(value, dtype)
 
 
@@ -202,7 +218,11 @@ def empty(shape, dtype, *, out_sharding=None) -> Array:
     """
     if out_sharding is not None:
         return divided(empty, out_sharding, shape, dtype)
-    return bind(empty_p, (), {"dtype": dtypes.requested_dtype(dtype, "empty"), "shape": canonical_shape(shape)})
+    return bind(
+        empty_p,
+        (),
+        {"dtype": dtypes.requested_dtype(dtype, "empty"), "shape": canonical_shape(shape)},
+    )
 
 
 def stage(x, /) -> Array:
@@ -217,6 +237,8 @@ def stage(x, /) -> Array:
         Array(2, dtype=int32, weak_type=True)
     """
     if isinstance(x, (list, tuple)):
-        raise TypeError(f"stage takes a number or an array, got a {type(x).__name__}. Use gradix.numpy.asarray, or "
-                        "gradix.tree.map(lax.stage, ...) for each of its elements.")
+        raise TypeError(
+            f"stage takes a number or an array, got a {type(x).__name__}. Use gradix.numpy.asarray, or "
+            "gradix.tree.map(lax.stage, ...) for each of its elements."
+        )
     return arrays("stage", x)[0]

@@ -1,4 +1,5 @@
 """Running reductions along an axis: cumsum, cumprod, cummax, cummin, cumlogsumexp, their derivatives' recurrence."""
+
 from __future__ import annotations
 
 from operator import index
@@ -26,8 +27,9 @@ from gradix._ops.select import choose
 from gradix._ops.transcendental import exp
 
 _WIDE = np.dtype("float32")
-# Up to so many steps XLA:CPU runs a plain loop, one kernel that is quick to compile. Beyond, and where a step would do
-# a few elements only, a kernel of our own does many steps at once; it also keeps the rounding error of sums small.
+# Up to so many steps XLA:CPU runs a plain loop, one kernel that is quick to compile. Beyond, and
+# where a step would do a few elements only, a kernel of our own does many steps at once; it also
+# keeps the rounding error of sums small.
 
 
 def _along(function, x, axis: int, reverse: bool):
@@ -41,21 +43,29 @@ def _along(function, x, axis: int, reverse: bool):
 class Cumulative(Primitive):
     """Element i of the result reduces the elements up to i; from i on in `reverse`."""
 
-    def __init__(self, name: str, accumulate, combine, identity, accepts=dtypes.NUMERIC, widen: bool = True):
+    def __init__(
+        self, name: str, accumulate, combine, identity, accepts=dtypes.NUMERIC, widen: bool = True
+    ):
         super().__init__(name)
         self.accumulate, self.combine, self.identity = accumulate, combine, identity
         self.accepts, self.widen = accepts, widen
 
     def abstract(self, x, *, axis, reverse):
         if x.dtype not in self.accepts:
-            raise TypeError(f"{self.name} does not accept dtype {dtypes.dtype_name(x.dtype)}. It runs over "
-                            f"{'floats' if self.accepts is dtypes.INEXACT else 'numbers'}; convert the operand with "
-                            ".astype(...) first.")
+            raise TypeError(
+                f"{self.name} does not accept dtype {dtypes.dtype_name(x.dtype)}. It runs over "
+                f"{'floats' if self.accepts is dtypes.INEXACT else 'numbers'}; convert the operand with "
+                ".astype(...) first."
+            )
         if axis < 0:
-            raise ValueError(f"XLA operations do not allow negative axes: {self.name} got axis={axis} for shape "
-                             f"{x.shape}. Write axis={axis + x.ndim}, or use gradix.numpy.")
+            raise ValueError(
+                f"XLA operations do not allow negative axes: {self.name} got axis={axis} for shape "
+                f"{x.shape}. Write axis={axis + x.ndim}, or use gradix.numpy."
+            )
         if axis >= x.ndim:
-            raise ValueError(f"axis {axis} is out of bounds for array of shape {x.shape} in {self.name}")
+            raise ValueError(
+                f"axis {axis} is out of bounds for array of shape {x.shape} in {self.name}"
+            )
         return x
 
     def _is_narrow(self, dtype) -> bool:
@@ -67,7 +77,7 @@ class Cumulative(Primitive):
         return out if out.dtype == x.dtype else out.astype(x.dtype)
 
     def batch(self, size, args, axes, *, axis, reverse):
-        a, = axes
+        (a,) = axes
         return bind(self, args, {"axis": axis + (axis >= a), "reverse": reverse}), a
 
     def divide(self, mesh, avals, outs, params):
@@ -75,7 +85,9 @@ class Cumulative(Primitive):
 
     def lower(self, em, out, x, *, axis, reverse):
         x = self.widened(em, x)
-        return em.convert(emit_window(em, x, axis, reverse, self.combine, self.identity(x.aval.dtype)), out.dtype)
+        return em.convert(
+            emit_window(em, x, axis, reverse, self.combine, self.identity(x.aval.dtype)), out.dtype
+        )
 
     def widened(self, em, x):
         """The operand in the dtype that it is combined in."""
@@ -84,7 +96,7 @@ class Cumulative(Primitive):
 
 class CumulativeSum(Cumulative):
     def jvp(self, primals, tangents, **params):
-        t, = tangents
+        (t,) = tangents
         return bind(self, primals, params), None if t is None else bind(self, (t,), params)
 
     def transpose(self, ct, x, *, axis, reverse):
@@ -106,12 +118,13 @@ class CumulativeDerived(Cumulative):
 
 class CumulativeProduct(CumulativeDerived):
     def step(self, x, y, before, t, axis, reverse):
-        return x, mul(t, before)                                  # d(x_i y_(i-1))
+        return x, mul(t, before)  # d(x_i y_(i-1))
 
 
 class CumulativeLogSumExp(CumulativeDerived):
     def step(self, x, y, before, t, axis, reverse):
-        finite = _zero_where_infinite(y, both=True)               # weights exp(y_(i-1) - y_i) and exp(x_i - y_i)
+        # weights exp(y_(i-1) - y_i) and exp(x_i - y_i)
+        finite = _zero_where_infinite(y, both=True)
         past, now = [exp(sub(_zero_where_infinite(v, both=False), finite)) for v in (before, x)]
         return past, mul(t, now)
 
@@ -121,7 +134,7 @@ class CumulativeExtremum(CumulativeDerived):
 
     def host(self, x, *, axis, reverse):
         if x.dtype.kind == "c" and np.isnan(x).any():
-            return NotImplemented               # NumPy keeps a NaN, comparisons pass over it
+            return NotImplemented  # NumPy keeps a NaN, comparisons pass over it
         return super().host(x, axis=axis, reverse=reverse)
 
     def step(self, x, y, before, t, axis, reverse):
@@ -137,7 +150,9 @@ def _before(y, identity, axis, reverse):
     """`y` moved one step on, `identity` in its first place."""
     config = [(0, 0, 0)] * y.aval.ndim
     config[axis] = (-1, 1, 0) if reverse else (1, -1, 0)
-    return pad(y, scalar_like(y, identity.item() if hasattr(identity, "item") else identity), config)
+    return pad(
+        y, scalar_like(y, identity.item() if hasattr(identity, "item") else identity), config
+    )
 
 
 def _zero_where_infinite(x, both: bool):
@@ -172,7 +187,9 @@ class Recurrence(Primitive):
 
     def transpose(self, ct, a, b, *, axis, reverse):
         if type(a) is Linear:
-            raise self.missing("transpose", "reverse-mode differentiation in the coefficients", "use jvp")
+            raise self.missing(
+                "transpose", "reverse-mode differentiation in the coefficients", "use jvp"
+            )
         after = _before(a, np.zeros(()), axis, not reverse)
         return [None, recurrence(after, ct, axis, not reverse)]
 
@@ -225,21 +242,40 @@ def _emit_log_add(em, x, y):
         near = em.op("add", aval, high, _emit_log1p_exp(em, em.op("subtract", aval, low, high)))
         return em.select(at_end, high, near)
     high, gap = em.op("maximum", aval, x, y), em.op("subtract", aval, x, y)
-    near = em.op("add", aval, high, _emit_log1p_exp(em, em.op("negate", aval, em.op("abs", aval, gap))))
-    return em.select(em.compare(gap, gap, "NE"), em.op("add", aval, x, y), near)    # inf - inf, and NaN
+    near = em.op(
+        "add", aval, high, _emit_log1p_exp(em, em.op("negate", aval, em.op("abs", aval, gap)))
+    )
+    # inf - inf, and NaN
+    return em.select(em.compare(gap, gap, "NE"), em.op("add", aval, x, y), near)
 
 
 def _emit_log1p_exp(em, x):
     return em.op("log_plus_one", x.aval, em.op("exponential", x.aval, x))
 
 
-cumsum_p = CumulativeSum("cumsum", lambda x, axis: np.add.accumulate(x, axis, x.dtype), "add", _zero)
-cumprod_p = CumulativeProduct("cumprod", lambda x, axis: np.multiply.accumulate(x, axis, x.dtype), "multiply", _one)
-cummax_p = CumulativeExtremum("cummax", np.maximum.accumulate, lambda em, x, y: max_p.lower(em, x.aval, x, y), lowest,
-                              widen=False)
-cummin_p = CumulativeExtremum("cummin", np.minimum.accumulate, lambda em, x, y: min_p.lower(em, x.aval, x, y), highest,
-                              widen=False)
-cumlogsumexp_p = CumulativeLogSumExp("cumlogsumexp", _log_accumulate, _emit_log_add, lowest, accepts=dtypes.INEXACT)
+cumsum_p = CumulativeSum(
+    "cumsum", lambda x, axis: np.add.accumulate(x, axis, x.dtype), "add", _zero
+)
+cumprod_p = CumulativeProduct(
+    "cumprod", lambda x, axis: np.multiply.accumulate(x, axis, x.dtype), "multiply", _one
+)
+cummax_p = CumulativeExtremum(
+    "cummax",
+    np.maximum.accumulate,
+    lambda em, x, y: max_p.lower(em, x.aval, x, y),
+    lowest,
+    widen=False,
+)
+cummin_p = CumulativeExtremum(
+    "cummin",
+    np.minimum.accumulate,
+    lambda em, x, y: min_p.lower(em, x.aval, x, y),
+    highest,
+    widen=False,
+)
+cumlogsumexp_p = CumulativeLogSumExp(
+    "cumlogsumexp", _log_accumulate, _emit_log_add, lowest, accepts=dtypes.INEXACT
+)
 recurrence_p = Recurrence("linear_recurrence")
 
 

@@ -1,4 +1,5 @@
 """How running reductions are written: as windows, and recurrences as doubling steps or, of symbolic sizes, as loops."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -51,9 +52,15 @@ def emit_recurrence(em, a, b, axis: int, reverse: bool):
 
         def step(rows, y):
             return em.op("add", y.aval, em.op("multiply", y.aval, rows[0], y), rows[1])
+
         return emit_loop(em, [a, b], axis, reverse, 0, step)
     while distance < n:
-        b = em.op("add", b.aval, em.op("multiply", b.aval, a, _moved(em, b, axis, distance, reverse, 0)), b)
+        b = em.op(
+            "add",
+            b.aval,
+            em.op("multiply", b.aval, a, _moved(em, b, axis, distance, reverse, 0)),
+            b,
+        )
         a = em.op("multiply", a.aval, a, _moved(em, a, axis, distance, reverse, 1))
         distance *= 2
     return b

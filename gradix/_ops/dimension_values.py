@@ -1,4 +1,5 @@
 """`dim_as_value_p`: the value of a symbolic dimension, an integer that is known when the program runs."""
+
 from __future__ import annotations
 
 from gradix._core import dtypes
@@ -35,7 +36,8 @@ def dim_as_value(dim: SymbolicDim):
         raise NotImplementedError(
             f"the symbolic dimension {dim} has a value only inside a program that is traced with symbolic shapes, as "
             "gradix.export.export(gradix.jit(f)) does. Use it in shapes here, or compute with it in the exported "
-            "function.")
+            "function."
+        )
     return bind(dim_as_value_p, (), {"dim": dim})
 
 

@@ -1,4 +1,5 @@
 """Contractions: dot_general, and dot and batch_matmul made of it."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -25,11 +26,15 @@ from gradix._ops.precision import canonicalize_precision, precision_asked
 from gradix._ops.sharding import asked, reshard
 
 # ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))
-DotDimensionNumbers = tuple[tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
+DotDimensionNumbers = tuple[
+    tuple[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]
+]
 
 _BLAS = {np.dtype(d) for d in ("float32", "float64", "complex64", "complex128")}
-_NATIVE = _BLAS | {np.dtype(d) for d in ("bool", "int8", "int16", "int32", "int64",
-                                         "uint8", "uint16", "uint32", "uint64")}
+_NATIVE = _BLAS | {
+    np.dtype(d)
+    for d in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+}
 _plans: BoundedCache[tuple, Callable] = BoundedCache(4096)
 _types: BoundedCache[tuple, Any] = BoundedCache(4096)
 
@@ -39,34 +44,78 @@ class DotGeneral(Primitive):
 
     costly = True
 
-    def abstract(self, lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
+    def abstract(
+        self,
+        lhs,
+        rhs,
+        *,
+        dimension_numbers,
+        precision=None,
+        preferred_element_type=None,
+        out_sharding=None,
+    ):
         key = lhs, rhs, dimension_numbers, preferred_element_type
         found = _types.get(key)
         if found is None:
             found = _types.keep(key, _result_type(*key))
         return found
 
-    def specialise(self, lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None,
-                   out_sharding=None):
+    def specialise(
+        self,
+        lhs,
+        rhs,
+        *,
+        dimension_numbers,
+        precision=None,
+        preferred_element_type=None,
+        out_sharding=None,
+    ):
         dtype, out = lhs.dtype, preferred_element_type
         if dtype not in _BLAS or rhs.dtype != dtype or not (out is None or out == dtype):
             return None
         (lc, rc), (lb, _) = dimension_numbers
-        rows = not lb and lhs.ndim in (1, 2) and lc == (lhs.ndim - 1,) and rc == (0,) and rhs.ndim in (1, 2)
+        rows = (
+            not lb
+            and lhs.ndim in (1, 2)
+            and lc == (lhs.ndim - 1,)
+            and rc == (0,)
+            and rhs.ndim in (1, 2)
+        )
         if rows:
             return np.matmul if 1 in (lhs.size, rhs.size) else np.dot
         return _host_plan(dimension_numbers, lhs.ndim, rhs.ndim)
 
-    def host(self, x, y, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
-        dtype, out = x.dtype, preferred_element_type         # not `out == None`: NumPy takes None for float64
+    def host(
+        self,
+        x,
+        y,
+        *,
+        dimension_numbers,
+        precision=None,
+        preferred_element_type=None,
+        out_sharding=None,
+    ):
+        # not `out == None`: NumPy takes None for float64
+        dtype, out = x.dtype, preferred_element_type
         if dtype not in _NATIVE or y.dtype != dtype or not (out is None or out == dtype):
             out = _joined(dtype, y.dtype) if out is None else out
             if y.dtype != dtype:
-                return self.host(converter(dtype, out)(x), converter(y.dtype, out)(y),
-                                 dimension_numbers=dimension_numbers)
+                return self.host(
+                    converter(dtype, out)(x),
+                    converter(y.dtype, out)(y),
+                    dimension_numbers=dimension_numbers,
+                )
             work = compute_dtype(dtype, y.dtype, out)
-            work = work if work in _NATIVE else np.dtype("float32" if work in dtypes.FLOAT else "int32")
-            z = self.host(x.astype(work, copy=False), y.astype(work, copy=False), dimension_numbers=dimension_numbers)
+            work = (
+                work
+                if work in _NATIVE
+                else np.dtype("float32" if work in dtypes.FLOAT else "int32")
+            )
+            z = self.host(
+                x.astype(work, copy=False),
+                y.astype(work, copy=False),
+                dimension_numbers=dimension_numbers,
+            )
             first = rounded_to(dtype, out)
             return _narrowed(z if first is None else _narrowed(z, first), out)
         key = dimension_numbers, x.ndim, y.ndim
@@ -101,15 +150,19 @@ class DotGeneral(Primitive):
             rc, rb = _shifted(rc, b), _shifted(rb, b)
         if a is not None and b is not None:
             lb, rb, out = (a, *lb), (b, *rb), 0
-        elif a is not None:                      # an axis of one operand alone is one more free axis
+        elif a is not None:  # an axis of one operand alone is one more free axis
             out = len(lb) + free_axes(x.aval.ndim, lc, lb).index(a)
         else:
             out = x.aval.ndim - len(lc) + free_axes(y.aval.ndim, rc, rb).index(b)
         wanted = params.get("out_sharding")
         if wanted is not None:
             mapped = entries(x.aval)[a] if a is not None else entries(y.aval)[b]
-            params = {**params, "out_sharding": wanted.update(spec=PartitionSpec(*wanted.spec[:out], mapped,
-                                                                                 *wanted.spec[out:]))}
+            params = {
+                **params,
+                "out_sharding": wanted.update(
+                    spec=PartitionSpec(*wanted.spec[:out], mapped, *wanted.spec[out:])
+                ),
+            }
         return bind(self, (x, y), {"dimension_numbers": ((lc, rc), (lb, rb)), **params}), out
 
     def divide(self, mesh, avals, outs, params):
@@ -120,34 +173,49 @@ class DotGeneral(Primitive):
         left, right = entries(lhs), entries(rhs)
         summed = [(left[i], right[j]) for i, j in zip(lc, rc)]
         if any(a != b for a, b in summed if a is not None and b is not None):
-            raise ShardingTypeError("dot_general requires contracting dimensions to have consistent sharding, got "
-                                    f"{tuple([a for a, _ in summed])} and {tuple([b for _, b in summed])}: "
-                                    f"{lhs.str_short()} and "
-                                    f"{rhs.str_short()}. Reshard one of them, with gradix.sharding.reshard.")
+            raise ShardingTypeError(
+                "dot_general requires contracting dimensions to have consistent sharding, got "
+                f"{tuple([a for a, _ in summed])} and {tuple([b for _, b in summed])}: "
+                f"{lhs.str_short()} and "
+                f"{rhs.str_short()}. Reshard one of them, with gradix.sharding.reshard."
+            )
         if any(a is not None and b is not None for a, b in summed):
-            raise ShardingTypeError("Contracting dimensions are sharded and it is ambiguous how the output should be "
-                                    "sharded. Please specify the output sharding via the `out_sharding` parameter: "
-                                    f"the product of {lhs.str_short()} and {rhs.str_short()}, summed over "
-                                    f"{tuple([a for a, _ in summed])}.")
+            raise ShardingTypeError(
+                "Contracting dimensions are sharded and it is ambiguous how the output should be "
+                "sharded. Please specify the output sharding via the `out_sharding` parameter: "
+                f"the product of {lhs.str_short()} and {rhs.str_short()}, summed over "
+                f"{tuple([a for a, _ in summed])}."
+            )
         both = [left[i] if left[i] is not None else right[j] for i, j in zip(lb, rb)]
         if any(None not in (left[i], right[j]) and left[i] != right[j] for i, j in zip(lb, rb)):
-            raise ShardingTypeError("dot_general requires batch dimensions to have consistent sharding, got "
-                                    f"{lhs.str_short()} and {rhs.str_short()}. Reshard one of them, with "
-                                    "gradix.sharding.reshard.")
-        row = (*both, *[left[i] for i in free_axes(lhs.ndim, lc, lb)], *[right[i] for i in free_axes(rhs.ndim, rc, rb)])
+            raise ShardingTypeError(
+                "dot_general requires batch dimensions to have consistent sharding, got "
+                f"{lhs.str_short()} and {rhs.str_short()}. Reshard one of them, with "
+                "gradix.sharding.reshard."
+            )
+        row = (
+            *both,
+            *[left[i] for i in free_axes(lhs.ndim, lc, lb)],
+            *[right[i] for i in free_axes(rhs.ndim, rc, rb)],
+        )
         if len(set(names_in(row))) != len(names_in(row)):
-            raise ShardingTypeError(f"dot_general operation with inputs: {lhs.str_short()}, {rhs.str_short()} "
-                                    f"produces an illegally sharded result: {row} names a mesh axis twice. Reshard "
-                                    "one of them, or give `out_sharding`.")
+            raise ShardingTypeError(
+                f"dot_general operation with inputs: {lhs.str_short()}, {rhs.str_short()} "
+                f"produces an illegally sharded result: {row} names a mesh axis twice. Reshard "
+                "one of them, or give `out_sharding`."
+            )
         return [row]
 
     def lower(self, em, out, x, y, *, dimension_numbers, precision=None, **_):
-        if x.aval.dtype != y.aval.dtype:                # XLA's products are of operands of one dtype
+        # XLA's products are of operands of one dtype
+        if x.aval.dtype != y.aval.dtype:
             x, y = em.convert(x, out.dtype), em.convert(y, out.dtype)
         first = rounded_to(x.aval.dtype, out.dtype)
         result = out if first is None else make_aval(out.shape, first)
         asked = precision_asked(precision, x.aval.dtype)
-        return em.convert(em.dot_general(result, x, y, *dimension_numbers, precision=asked), out.dtype)
+        return em.convert(
+            em.dot_general(result, x, y, *dimension_numbers, precision=asked), out.dtype
+        )
 
     def show(self, params):
         (lc, rc), (lb, rb) = params["dimension_numbers"]
@@ -189,7 +257,11 @@ def rounded_to(dtype, out):
     """What sums of products of floats are rounded to before they become integers or narrower floats; else None."""
     if dtype not in dtypes.FLOAT or dtype == out or out in dtypes.COMPLEX:
         return None
-    return dtype if out not in dtypes.FLOAT or dtypes.itemsize_bits(out) <= dtypes.itemsize_bits(dtype) else None
+    return (
+        dtype
+        if out not in dtypes.FLOAT or dtypes.itemsize_bits(out) <= dtypes.itemsize_bits(dtype)
+        else None
+    )
 
 
 def _narrowed(z, out):
@@ -202,7 +274,8 @@ def _narrowed(z, out):
 _EXACT = (dtypes.INTEGER, 1), (dtypes.COMPLEX, 2)
 
 
-# -- types --------------------------------------------------------------------------------------------------------
+# -- types -----------------------------------------------------------------------------------------
+
 
 def _result_type(lhs, rhs, dimension_numbers, preferred):
     (lc, rc), (lb, rb) = dimension_numbers
@@ -210,42 +283,66 @@ def _result_type(lhs, rhs, dimension_numbers, preferred):
     _check_axes("rhs", rhs, rb, rc)
     for what, l, r in (("batch", lb, rb), ("contracting", lc, rc)):
         if len(l) != len(r):
-            raise TypeError(f"dot_general requires equal numbers of lhs_{what} and rhs_{what} dimensions, got "
-                            f"lhs_{what} {l} and rhs_{what} {r}.")
+            raise TypeError(
+                f"dot_general requires equal numbers of lhs_{what} and rhs_{what} dimensions, got "
+                f"lhs_{what} {l} and rhs_{what} {r}."
+            )
         sizes = tuple([lhs.shape[i] for i in l]), tuple([rhs.shape[i] for i in r])
         if sizes[0] != sizes[1]:
-            both = "lhs batch dimensions and rhs batch dimensions" if what == "batch" else "contracting dimensions"
-            raise TypeError(f"dot_general requires {both} to have the same shape, got {sizes[0]} and {sizes[1]}. The "
-                            f"operands have shapes {lhs.shape} and {rhs.shape}, dimension_numbers={dimension_numbers}.")
-    shape = (*[lhs.shape[i] for i in lb], *[lhs.shape[i] for i in free_axes(lhs.ndim, lc, lb)],
-             *[rhs.shape[i] for i in free_axes(rhs.ndim, rc, rb)])
+            both = (
+                "lhs batch dimensions and rhs batch dimensions"
+                if what == "batch"
+                else "contracting dimensions"
+            )
+            raise TypeError(
+                f"dot_general requires {both} to have the same shape, got {sizes[0]} and {sizes[1]}. The "
+                f"operands have shapes {lhs.shape} and {rhs.shape}, dimension_numbers={dimension_numbers}."
+            )
+    shape = (
+        *[lhs.shape[i] for i in lb],
+        *[lhs.shape[i] for i in free_axes(lhs.ndim, lc, lb)],
+        *[rhs.shape[i] for i in free_axes(rhs.ndim, rc, rb)],
+    )
     dtype = _joined(lhs.dtype, rhs.dtype)
     if preferred is None:
         return make_aval(shape, dtype, lhs.weak_type and rhs.weak_type)
-    narrower = any(dtype in kind and dtypes.itemsize_bits(preferred) * parts < dtypes.itemsize_bits(dtype)
-                   for kind, parts in _EXACT)
+    narrower = any(
+        dtype in kind and dtypes.itemsize_bits(preferred) * parts < dtypes.itemsize_bits(dtype)
+        for kind, parts in _EXACT
+    )
     if narrower or dtype in dtypes.INTEGER and preferred in dtypes.BOOL:
-        raise TypeError("`preferred_element_type` must not be narrower than the original type, got "
-                        f"preferred_element_type of {preferred} for result type of {dtype}. Convert the result.")
+        raise TypeError(
+            "`preferred_element_type` must not be narrower than the original type, got "
+            f"preferred_element_type of {preferred} for result type of {dtype}. Convert the result."
+        )
     return make_aval(shape, preferred, lhs.weak_type and rhs.weak_type)
 
 
 def _check_axes(side: str, x, batch, contracting) -> None:
     if x.dtype not in dtypes.SUPPORTED:
-        raise TypeError(f"dot_general does not accept dtype {dtypes.dtype_name(x.dtype)} for its {side}.")
+        raise TypeError(
+            f"dot_general does not accept dtype {dtypes.dtype_name(x.dtype)} for its {side}."
+        )
     if not all(0 <= i < x.ndim for i in (*batch, *contracting)):
-        raise TypeError(f"dot_general requires {side} dimension numbers to be nonnegative and less than the number of "
-                        f"axes of the {side} value, got {side}_batch of {batch} and {side}_contracting of "
-                        f"{contracting} for {side} of rank {x.ndim}.")
+        raise TypeError(
+            f"dot_general requires {side} dimension numbers to be nonnegative and less than the number of "
+            f"axes of the {side} value, got {side}_batch of {batch} and {side}_contracting of "
+            f"{contracting} for {side} of rank {x.ndim}."
+        )
     for what, axes in (("batch", batch), ("contracting", contracting)):
         if len(set(axes)) != len(axes):
-            raise TypeError(f"dot_general requires {side} {what} dimensions to be distinct, got {side}_{what} {axes}.")
+            raise TypeError(
+                f"dot_general requires {side} {what} dimensions to be distinct, got {side}_{what} {axes}."
+            )
     if set(batch) & set(contracting):
-        raise TypeError(f"dot_general requires {side} batch dimensions to be disjoint from contracting dimensions, got "
-                        f"{side}_batch {batch} and {side}_contracting {contracting}.")
+        raise TypeError(
+            f"dot_general requires {side} batch dimensions to be disjoint from contracting dimensions, got "
+            f"{side}_batch {batch} and {side}_contracting {contracting}."
+        )
 
 
-# -- host ---------------------------------------------------------------------------------------------------------
+# -- host ------------------------------------------------------------------------------------------
+
 
 def _product(x, y):
     """The product of vectors or matrices. np.dot scales by a single element, where BLAS skips zeros: inf · 0 is 0."""
@@ -255,7 +352,12 @@ def _product(x, y):
 def _host_plan(dimension_numbers, x_ndim: int, y_ndim: int) -> Callable:
     """A function of two NumPy arrays of one dtype that BLAS or NumPy multiplies."""
     (lc, rc), (lb, rb) = dimension_numbers
-    if not lb and lc == (x_ndim - 1,) and (rc, y_ndim) in (((0,), 1), ((0,), 2)) and x_ndim in (1, 2):
+    if (
+        not lb
+        and lc == (x_ndim - 1,)
+        and (rc, y_ndim) in (((0,), 1), ((0,), 2))
+        and x_ndim in (1, 2)
+    ):
         return _product
     n, k = len(lb), len(lc)
     lf, rf = free_axes(x_ndim, lc, lb), free_axes(y_ndim, rc, rb)
@@ -268,14 +370,20 @@ def _host_plan(dimension_numbers, x_ndim: int, y_ndim: int) -> Callable:
 
     def general(x, y):
         x, y = x.transpose(x_perm), y.transpose(y_perm)
-        b, xf, c, yf = x.shape[:n], x.shape[n:n + len(lf)], x.shape[n + len(lf):], y.shape[n + k:]
+        b, xf, c, yf = (
+            x.shape[:n],
+            x.shape[n : n + len(lf)],
+            x.shape[n + len(lf) :],
+            y.shape[n + k :],
+        )
         m, inner, p = (int(np.prod(s)) for s in (xf, c, yf))
         return multiply(x.reshape(*b, m, inner), y.reshape(*b, inner, p)).reshape((*b, *xf, *yf))
 
     return simple if plain else general
 
 
-# -- adjoint ------------------------------------------------------------------------------------------------------
+# -- adjoint ---------------------------------------------------------------------------------------
+
 
 def _cotangent(ct, x: Linear, y, contract, batch, first: bool, *, params):
     """The cotangent of operand `x`: `ct` contracted with `y` over y's free axes, its axes put in x's order."""
@@ -286,36 +394,50 @@ def _cotangent(ct, x: Linear, y, contract, batch, first: bool, *, params):
     ct_y = tuple(range(start, start + len(y_free)))
     by_y = [xc[i] for i in sorted(range(len(yc)), key=yc.__getitem__)]
     mesh = mesh_of((ct.aval, y.aval)) if seen.divisions else None
-    if mesh is not None:                        # as the operand itself is divided
+    if mesh is not None:  # as the operand itself is divided
         row = entries(x.aval)
-        params = {**params, "out_sharding": NamedSharding(mesh,
-                                                          PartitionSpec(*[row[i] for i in (*xb, *x_free, *by_y)]))}
-    z = bind(dot_general_p, (ct, y), {"dimension_numbers": ((ct_y, y_free), (tuple(range(len(xb))), yb)), **params})
+        params = {
+            **params,
+            "out_sharding": NamedSharding(
+                mesh, PartitionSpec(*[row[i] for i in (*xb, *x_free, *by_y)])
+            ),
+        }
+    z = bind(
+        dot_general_p,
+        (ct, y),
+        {"dimension_numbers": ((ct_y, y_free), (tuple(range(len(xb))), yb)), **params},
+    )
     order = inverse((*xb, *x_free, *by_y))
     z = z if order == tuple(range(x.ndim)) else transpose(z, order)
     return z if z.aval.dtype == x.dtype else convert_element_type(z, x.dtype)
 
 
-# -- faces --------------------------------------------------------------------------------------------------------
+# -- faces -----------------------------------------------------------------------------------------
+
 
 def _axes(name: str, axes) -> tuple:
     try:
         return tuple([index(a) for a in axes])
     except TypeError:
-        raise TypeError("dot_general needs dimension_numbers=((lhs_contracting, rhs_contracting), (lhs_batch, "
-                        f"rhs_batch)) with sequences of integers, got {name}={axes!r}.") from None
+        raise TypeError(
+            "dot_general needs dimension_numbers=((lhs_contracting, rhs_contracting), (lhs_batch, "
+            f"rhs_batch)) with sequences of integers, got {name}={axes!r}."
+        ) from None
 
 
-def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_type=None, *,
-                out_sharding=None) -> Array:
+def dot_general(
+    lhs, rhs, dimension_numbers, precision=None, preferred_element_type=None, *, out_sharding=None
+) -> Array:
     """The contraction of two arrays over some axes, batched over others.
 
     Args:
         lhs, rhs: arrays of any rank.
-        dimension_numbers: `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`, sequences of axes.
+        dimension_numbers: `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`, sequences
+            of axes.
         precision: a `Precision`, its name, a pair, or a `DotAlgorithm`; a hint for accelerators.
-        preferred_element_type: the dtype of the result, in which products are summed; those of floats are summed as
-            floats and then converted. Operands of two dtypes are converted to it, by default to the wider one, first.
+        preferred_element_type: the dtype of the result, in which products are summed; those of
+            floats are summed as floats and then converted. Operands of two dtypes are converted to
+            it, by default to the wider one, first.
 
     Returns:
         An array whose axes are the batch axes, then lhs's other axes, then rhs's.
@@ -332,11 +454,15 @@ def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_t
     try:
         (lc, rc), (lb, rb) = dimension_numbers
     except (TypeError, ValueError):
-        raise TypeError("dot_general needs dimension_numbers=((lhs_contracting, rhs_contracting), (lhs_batch, "
-                        f"rhs_batch)), got {dimension_numbers!r}. For a matrix product write (((1,), (0,)), ((), "
-                        "())), or use jnp.matmul, jnp.tensordot or jnp.einsum.") from None
-    numbers = ((_axes("lhs_contracting", lc), _axes("rhs_contracting", rc)),
-               (_axes("lhs_batch", lb), _axes("rhs_batch", rb)))
+        raise TypeError(
+            "dot_general needs dimension_numbers=((lhs_contracting, rhs_contracting), (lhs_batch, "
+            f"rhs_batch)), got {dimension_numbers!r}. For a matrix product write (((1,), (0,)), ((), "
+            "())), or use jnp.matmul, jnp.tensordot or jnp.einsum."
+        ) from None
+    numbers = (
+        (_axes("lhs_contracting", lc), _axes("rhs_contracting", rc)),
+        (_axes("lhs_batch", lb), _axes("rhs_batch", rb)),
+    )
     return _bind_dot(lhs, rhs, numbers, precision, preferred_element_type, out_sharding)
 
 
@@ -347,20 +473,36 @@ def _bind_dot(lhs, rhs, numbers, precision, preferred, out_sharding=None):
         rhs = as_operand("dot_general", rhs)
     if preferred is not None and preferred is not lhs.aval.dtype:
         preferred = dtypes.requested_dtype(preferred, "dot_general")
-    params = {"dimension_numbers": numbers,
-              "precision": None if precision is None is state.jax_default_matmul_precision
-              else canonicalize_precision(precision), "preferred_element_type": preferred}
+    params = {
+        "dimension_numbers": numbers,
+        "precision": None
+        if precision is None is state.jax_default_matmul_precision
+        else canonicalize_precision(precision),
+        "preferred_element_type": preferred,
+    }
     if out_sharding is not None:
         params["out_sharding"] = asked("dot_general", out_sharding, (lhs, rhs))
     out = bind(dot_general_p, (lhs, rhs), params)
     return out if out_sharding is None else reshard(out, params["out_sharding"])
 
 
-_DOT_NUMBERS = {(1, 1): (((0,), (0,)), ((), ())), (1, 2): (((0,), (0,)), ((), ())),
-                (2, 1): (((1,), (0,)), ((), ())), (2, 2): (((1,), (0,)), ((), ()))}
+_DOT_NUMBERS = {
+    (1, 1): (((0,), (0,)), ((), ())),
+    (1, 2): (((0,), (0,)), ((), ())),
+    (2, 1): (((1,), (0,)), ((), ())),
+    (2, 2): (((1,), (0,)), ((), ())),
+}
 
 
-def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_type=None, out_sharding=None) -> Array:
+def dot(
+    lhs,
+    rhs,
+    *,
+    dimension_numbers=None,
+    precision=None,
+    preferred_element_type=None,
+    out_sharding=None,
+) -> Array:
     """The product of vectors and matrices, or the contraction that `dimension_numbers` describes.
 
     Args:
@@ -377,14 +519,23 @@ def dot(lhs, rhs, *, dimension_numbers=None, precision=None, preferred_element_t
         Array(5., dtype=float32)
     """
     if dimension_numbers is not None:
-        return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type, out_sharding=out_sharding)
+        return dot_general(
+            lhs,
+            rhs,
+            dimension_numbers,
+            precision,
+            preferred_element_type,
+            out_sharding=out_sharding,
+        )
     lhs, rhs = as_operand("dot", lhs), as_operand("dot", rhs)
     x, y = lhs.aval.shape, rhs.aval.shape
     numbers = _DOT_NUMBERS.get((len(x), len(y)))
     if numbers is None or x[-1] != y[0]:
-        raise ValueError("lax.dot: dimension_numbers must be specified when not performing simple un-batched "
-                         "matrix-matrix, matrix-vector, or vector-vector products with axes of equal size; got "
-                         f"lhs_shape={x} rhs_shape={y}. gradix.numpy.matmul also takes batched operands.")
+        raise ValueError(
+            "lax.dot: dimension_numbers must be specified when not performing simple un-batched "
+            "matrix-matrix, matrix-vector, or vector-vector products with axes of equal size; got "
+            f"lhs_shape={x} rhs_shape={y}. gradix.numpy.matmul also takes batched operands."
+        )
     return _bind_dot(lhs, rhs, numbers, precision, preferred_element_type, out_sharding)
 
 
@@ -410,7 +561,9 @@ def batch_matmul(lhs, rhs, precision=None) -> Array:
     if n < 2 or m < 2:
         raise ValueError(f"Arguments to batch_matmul must be at least 2D, got {n}, {m}.")
     if n != m:
-        raise ValueError(f"Arguments to batch_matmul must have same ndim, got {n}, {m}. "
-                         "gradix.numpy.matmul broadcasts the leading axes.")
+        raise ValueError(
+            f"Arguments to batch_matmul must have same ndim, got {n}, {m}. "
+            "gradix.numpy.matmul broadcasts the leading axes."
+        )
     stack = tuple(range(n - 2))
     return _bind_dot(lhs, rhs, (((n - 1,), (n - 2,)), (stack, stack)), precision, None)

@@ -1,4 +1,5 @@
 """Operations whose rules follow from little."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import add_any, broadcast_to, expand_axis, lead_axes, to_front, unbroadcast
 
-ZERO = object()         # as a partial: the derivative is zero wherever it exists
+ZERO = object()  # as a partial: the derivative is zero wherever it exists
 
 
 def broadcast_shapes_of(name: str, avals) -> tuple:
@@ -30,8 +31,10 @@ def broadcast_shapes_of(name: str, avals) -> tuple:
             shape = s
             continue
         if len(s) != len(shape) or any(m != n and m != 1 and n != 1 for m, n in zip(s, shape)):
-            raise TypeError(f"{name} got incompatible shapes for broadcasting: "
-                            f"{', '.join(str(a.shape) for a in avals)}. {_shapes_advice(name, s, shape)}")
+            raise TypeError(
+                f"{name} got incompatible shapes for broadcasting: "
+                f"{', '.join(str(a.shape) for a in avals)}. {_shapes_advice(name, s, shape)}"
+            )
         shape = tuple(n if m == 1 else m for m, n in zip(shape, s))
     return shape
 
@@ -39,8 +42,10 @@ def broadcast_shapes_of(name: str, avals) -> tuple:
 def _shapes_advice(name: str, s, t) -> str:
     if len(s) == len(t):
         return "Axes at the same place need the same size, or size 1; x[:, None] adds an axis of size 1."
-    return (f"lax.{name} needs operands of the same rank, or without axes; gradix.numpy broadcasts operands of "
-            "different rank, and x[None] adds an axis.")
+    return (
+        f"lax.{name} needs operands of the same rank, or without axes; gradix.numpy broadcasts operands of "
+        "different rank, and x[None] adds an axis."
+    )
 
 
 class WhereFinite:
@@ -59,19 +64,32 @@ class WhereFinite:
 class Elementwise(Primitive):
     """An operation applied to each element.
 
-    `partials`, one per operand, map `(t, *operands)` to that operand's part of the tangent; `from_result`, for one
-    operand, maps `(t, result, operand)`. `ZERO` declares a derivative of zero; no partials, no derivative.
-    `float_host` is what `host` comes to for NumPy's own real floats.
-    Operands have one dtype; their shapes are equal, or of equal rank with axes of size 1, or ().
+    `partials`, one per operand, map `(t, *operands)` to that operand's part of the tangent;
+    `from_result`, for one operand, maps `(t, result, operand)`. `ZERO` declares a derivative of
+    zero; no partials, no derivative. `float_host` is what `host` comes to for NumPy's own real
+    floats. Operands have one dtype; their shapes are equal, or of equal rank with axes of size 1,
+    or ().
     """
 
     live = "elements"
     accepts: frozenset
 
-    def __init__(self, name: str, host: Callable, *partials, hlo: str | Callable, dtypes: frozenset,
-                 from_result: Callable | None = None, out: Callable | None = None,
-                 transpose: Callable | None = None, neutral: int | None = None, singular: Any = False,
-                 float_host: Callable | None = None, formula: str | None = None, keeps_nan: bool = False):
+    def __init__(
+        self,
+        name: str,
+        host: Callable,
+        *partials,
+        hlo: str | Callable,
+        dtypes: frozenset,
+        from_result: Callable | None = None,
+        out: Callable | None = None,
+        transpose: Callable | None = None,
+        neutral: int | None = None,
+        singular: Any = False,
+        float_host: Callable | None = None,
+        formula: str | None = None,
+        keeps_nan: bool = False,
+    ):
         super().__init__(name)
         self.formula, self.keeps_nan = formula, keeps_nan
         self.neutral, self.singular = neutral, singular
@@ -85,7 +103,9 @@ class Elementwise(Primitive):
 
     def specialise(self, *avals, **params):
         dtype = avals[0].dtype
-        return self.float_host if dtype.kind == "f" and dtype.isbuiltin == 1 and not params else None
+        return (
+            self.float_host if dtype.kind == "f" and dtype.isbuiltin == 1 and not params else None
+        )
 
     def abstract(self, *avals, **params):
         key = (avals, *params.values()) if params else avals
@@ -104,12 +124,16 @@ class Elementwise(Primitive):
     def check_dtypes(self, avals):
         first = avals[0].dtype
         if any(a.dtype != first for a in avals):
-            raise TypeError(f"lax.{self.name} requires arguments to have the same dtypes, got "
-                            f"{', '.join(dtypes.dtype_name(a.dtype) for a in avals)}. "
-                            f"Convert one of them with .astype(...), or use gradix.numpy, which promotes dtypes.")
+            raise TypeError(
+                f"lax.{self.name} requires arguments to have the same dtypes, got "
+                f"{', '.join(dtypes.dtype_name(a.dtype) for a in avals)}. "
+                f"Convert one of them with .astype(...), or use gradix.numpy, which promotes dtypes."
+            )
         if first not in self.accepts:
-            raise TypeError(f"{self.name} does not accept dtype {dtypes.dtype_name(first)}. Accepted dtypes are "
-                            f"{kinds_of(self.accepts)}; convert the operand with .astype(...) first.")
+            raise TypeError(
+                f"{self.name} does not accept dtype {dtypes.dtype_name(first)}. Accepted dtypes are "
+                f"{kinds_of(self.accepts)}; convert the operand with .astype(...) first."
+            )
 
     def jvp(self, primals, tangents, **params):
         y = bind(self, primals, params)
@@ -119,7 +143,9 @@ class Elementwise(Primitive):
         if self.from_result is not None:
             return y, self.from_result(tangents[0], y, *primals, **params)
         if not self.partials:
-            raise self.missing("jvp", "differentiation", "wrap the call in custom_jvp or custom_vjp")
+            raise self.missing(
+                "jvp", "differentiation", "wrap the call in custom_jvp or custom_vjp"
+            )
         total = None
         for d, t in zip(self.partials, tangents):
             if t is None or d is ZERO:
@@ -134,15 +160,20 @@ class Elementwise(Primitive):
 
     def transpose(self, ct, *args, **params):
         if self._transpose is None:
-            raise self.missing("transpose", "reverse-mode differentiation", "wrap the call in custom_vjp")
+            raise self.missing(
+                "transpose", "reverse-mode differentiation", "wrap the call in custom_vjp"
+            )
         cts = self._transpose(ct, *args, **params)
-        return [None if c is None else unbroadcast(c, a.aval) if c.aval.shape != a.aval.shape else c
-                for c, a in zip(cts, args)]
+        return [
+            None if c is None else unbroadcast(c, a.aval) if c.aval.shape != a.aval.shape else c
+            for c, a in zip(cts, args)
+        ]
 
     def batch(self, size, args, axes, **params):
         if len(args) == 1:
             return bind(self, args, params), axes[0]
-        if len(args) == 2:                      # the common cases: one mapped axis in both, or beside a scalar
+        # the common cases: one mapped axis in both, or beside a scalar
+        if len(args) == 2:
             (x, y), (a, b) = args, axes
             if a == b:
                 if x.aval.ndim == y.aval.ndim:
@@ -164,8 +195,12 @@ class Elementwise(Primitive):
         return em.op(self.hlo, out, *args)
 
 
-_KINDS = (("boolean", dtypes.BOOL), ("integer", dtypes.INTEGER), ("floating", dtypes.FLOAT),
-          ("complex", dtypes.COMPLEX))
+_KINDS = (
+    ("boolean", dtypes.BOOL),
+    ("integer", dtypes.INTEGER),
+    ("floating", dtypes.FLOAT),
+    ("complex", dtypes.COMPLEX),
+)
 
 
 def kinds_of(accepted: frozenset) -> str:
@@ -176,14 +211,21 @@ def kinds_of(accepted: frozenset) -> str:
 def align(args, axes):
     """Mapped operands of an elementwise operation brought to one rank, with one mapped axis.
 
-    Operands broadcast among equal ranks only, so unmapped ones get an axis of size 1; unmapped scalars stay.
+    Operands broadcast among equal ranks only, so unmapped ones get an axis of size 1; unmapped
+    scalars stay.
     """
     rank = max(typeof(x).ndim - (a is not None) for x, a in zip(args, axes))
     mapped = [a for a in axes if a is not None]
-    even = all(typeof(x).ndim - (a is not None) in (rank, 0 if a is None else rank) for x, a in zip(args, axes))
+    even = all(
+        typeof(x).ndim - (a is not None) in (rank, 0 if a is None else rank)
+        for x, a in zip(args, axes)
+    )
     if even and all(a == mapped[0] for a in mapped):
         axis = mapped[0]
-        return [x if a is not None or not typeof(x).ndim else expand_axis(x, axis) for x, a in zip(args, axes)], axis
+        return [
+            x if a is not None or not typeof(x).ndim else expand_axis(x, axis)
+            for x, a in zip(args, axes)
+        ], axis
     out = []
     for x, a in zip(args, axes):
         ndim = typeof(x).ndim
@@ -197,14 +239,27 @@ def align(args, axes):
 
 def spread(em, shape, args):
     """Lowered operands broadcast to `shape`; StableHLO's elementwise operations need it written out."""
-    return [x if x.aval.shape == shape else
-            em.broadcast_in_dim(x, x.aval.update(shape=shape), range(len(shape) if x.aval.ndim else 0)) for x in args]
+    return [
+        x
+        if x.aval.shape == shape
+        else em.broadcast_in_dim(
+            x, x.aval.update(shape=shape), range(len(shape) if x.aval.ndim else 0)
+        )
+        for x in args
+    ]
 
 
 def linear_unary(name: str, host, hlo, dtypes, back: Callable, **kw) -> Elementwise:
     """A linear operation of one operand; `back(ct, operand)` is its adjoint."""
-    prim: Elementwise = Elementwise(name, host, lambda t, x, **p: bind(prim, (t,), p), hlo=hlo, dtypes=dtypes,
-                       transpose=lambda ct, x, **p: (back(ct, x, **p),), **kw)
+    prim: Elementwise = Elementwise(
+        name,
+        host,
+        lambda t, x, **p: bind(prim, (t,), p),
+        hlo=hlo,
+        dtypes=dtypes,
+        transpose=lambda ct, x, **p: (back(ct, x, **p),),
+        **kw,
+    )
     return prim
 
 
@@ -215,7 +270,7 @@ class Structural(Primitive):
     live: str | None = "moves"
 
     def jvp(self, primals, tangents, **params):
-        t, = tangents
+        (t,) = tangents
         y = bind(self, primals, params)
         return y, None if t is None else bind(self, (t,), params)
 
@@ -225,4 +280,4 @@ class NonDifferentiable:
 
     def jvp(self, primals, tangents, **params):
         out = bind(self, primals, params)
-        return out, [None] * len(out) if self.multiple_results else None    # type: ignore[attr-defined]
+        return out, [None] * len(out) if self.multiple_results else None  # type: ignore[attr-defined]

@@ -1,4 +1,5 @@
 """The discrete Fourier transform over the last axes."""
+
 from __future__ import annotations
 
 import enum
@@ -51,21 +52,29 @@ class Fft(Structural):
         n = len(fft_lengths)
         if x.dtype not in _ACCEPTED or (fft_type == FftType.RFFT) == (x.dtype in dtypes.COMPLEX):
             kind = "real" if fft_type == FftType.RFFT else "complex"
-            raise ValueError(f"{FftType(fft_type).name} input must be {kind} "
-                             f"of 32 or 64 bits a part, got {dtypes.dtype_name(x.dtype)}. Convert it with .astype.")
+            raise ValueError(
+                f"{FftType(fft_type).name} input must be {kind} "
+                f"of 32 or 64 bits a part, got {dtypes.dtype_name(x.dtype)}. Convert it with .astype."
+            )
         if n not in (1, 2, 3) or n > x.ndim:
-            raise ValueError(f"lax.fft transforms one to three last axes, got fft_lengths={fft_lengths} for shape "
-                             f"{x.shape}.")
+            raise ValueError(
+                f"lax.fft transforms one to three last axes, got fft_lengths={fft_lengths} for shape "
+                f"{x.shape}."
+            )
         given = x.shape[-n:]
         if fft_type == FftType.IRFFT:
             want = (*fft_lengths[:-1], fft_lengths[-1] // 2 + 1 if fft_lengths[-1] else 0)
             if given != want:
-                raise ValueError(f"IRFFT of fft_lengths={fft_lengths} needs last dimensions {want}, got shape "
-                                 f"{x.shape}.")
+                raise ValueError(
+                    f"IRFFT of fft_lengths={fft_lengths} needs last dimensions {want}, got shape "
+                    f"{x.shape}."
+                )
             return make_aval((*x.shape[:-1], fft_lengths[-1]), dtypes.real_dtype(x.dtype))
         if given != fft_lengths:
-            raise ValueError(f"{FftType(fft_type).name} fft_lengths={fft_lengths} must equal the last dimensions of "
-                             f"the operand, of shape {x.shape}.")
+            raise ValueError(
+                f"{FftType(fft_type).name} fft_lengths={fft_lengths} must equal the last dimensions of "
+                f"the operand, of shape {x.shape}."
+            )
         if fft_type == FftType.RFFT:
             half = fft_lengths[-1] // 2 + 1 if fft_lengths[-1] else 0
             return make_aval((*x.shape[:-1], half), dtypes.to_complex_dtype(x.dtype))
@@ -121,8 +130,12 @@ def _to_half(ct, lengths):
     place = broadcasted_iota(np.dtype("int32"), shape, len(shape) - 1)
     alone = (place == 0) | (2 * place == n)
     once, twice = (_over(ct, w, lengths) for w in (1.0, 2.0))
-    return mul(half, convert_element_type(choose(alone, broadcast_to(twice, shape), broadcast_to(once, shape)),
-                                          half.aval.dtype))
+    return mul(
+        half,
+        convert_element_type(
+            choose(alone, broadcast_to(twice, shape), broadcast_to(once, shape)), half.aval.dtype
+        ),
+    )
 
 
 def _over(ct, weight: float, lengths):
@@ -130,7 +143,9 @@ def _over(ct, weight: float, lengths):
     if not is_symbolic_shape(lengths):
         return scalar_like(ct, weight / math.prod(lengths))
     for n in lengths:
-        weight = weight / (convert_element_type(dim_as_value(n), ct.aval.dtype) if type(n) is SymbolicDim else n)
+        weight = weight / (
+            convert_element_type(dim_as_value(n), ct.aval.dtype) if type(n) is SymbolicDim else n
+        )
     return weight
 
 
@@ -143,7 +158,8 @@ def fft(x, fft_type, fft_lengths) -> Array:
     Args:
         x: complex, or real as a complex array without imaginary parts; real for RFFT.
         fft_type: an `FftType` or its name, in letters of either case.
-        fft_lengths: the lengths of one to three last axes of the real or whole side; of none, for FFT and IFFT.
+        fft_lengths: the lengths of one to three last axes of the real or whole side; of none, for
+            FFT and IFFT.
 
     Raises:
         ValueError: `fft_type` is unknown.
@@ -156,7 +172,9 @@ def fft(x, fft_type, fft_lengths) -> Array:
     """
     if isinstance(fft_type, str):
         if fft_type.upper() not in FftType.__members__:
-            raise ValueError(f"Unknown fft_type {fft_type!r}: it is one of {', '.join(FftType.__members__)}.")
+            raise ValueError(
+                f"Unknown fft_type {fft_type!r}: it is one of {', '.join(FftType.__members__)}."
+            )
         kind = FftType[fft_type.upper()]
     else:
         kind = FftType(fft_type)

@@ -1,11 +1,13 @@
 """Fourier transforms over axes of symbolic size, whose length no operation of the compiler takes.
 
-A transform of n points is a convolution with a chirp (L. I. Bluestein, "A linear filtering approach to the computation
-of discrete Fourier transform", IEEE Trans. Audio Electroacoust. 18, 1970), done by transforms of M points, the least
-power of two from 2n - 1 on. Those run in a loop of log2 M steps in the order of T. G. Stockham ("High-speed convolution
-and correlation", AFIPS 1966). M is a value of the program, and no dimension: arrays have 4n rows, more than M, and the
-rows from M on count for nothing.
+A transform of n points is a convolution with a chirp (L. I. Bluestein, "A linear filtering approach
+to the computation of discrete Fourier transform", IEEE Trans. Audio Electroacoust. 18, 1970), done
+by transforms of M points, the least power of two from 2n - 1 on. Those run in a loop of log2 M
+steps in the order of T. G. Stockham ("High-speed convolution and correlation", AFIPS 1966). M is a
+value of the program, and no dimension: arrays have 4n rows, more than M, and the rows from M on
+count for nothing.
 """
+
 from __future__ import annotations
 
 import math
@@ -31,7 +33,8 @@ from gradix._ops.shape import reshape, rev
 from gradix._ops.trigonometric import cos, sin
 
 _WORD, _INDEX = np.dtype("uint32"), np.dtype("int32")
-_DIGITS = range(28, -1, -2)     # a factor is taken in by two bits at a time, so that products of sizes stay below 2³²
+# a factor is taken in by two bits at a time, so that products of sizes stay below 2³²
+_DIGITS = range(28, -1, -2)
 
 
 def emit_open(em, out, x, kind: str, lengths):
@@ -54,7 +57,9 @@ def emit_open(em, out, x, kind: str, lengths):
 def _whole_spectrum(half, n):
     """The spectrum of a real array out of its half: X[n - k] is the conjugate of X[k]."""
     axis, m = half.aval.ndim - 1, half.aval.shape[-1]
-    return concatenate([half, rev(conj(slice_in_dim(half, 1, n - m + 1, axis=axis)), (axis,))], axis)
+    return concatenate(
+        [half, rev(conj(slice_in_dim(half, 1, n - m + 1, axis=axis)), (axis,))], axis
+    )
 
 
 def _along(em, x, axis: int, n, inverse: bool):
@@ -64,7 +69,9 @@ def _along(em, x, axis: int, n, inverse: bool):
     if type(n) is int:
         y = em.fft(moved.aval, moved, "IFFT" if inverse else "FFT", (n,))
     else:
-        both = _power_of_two(em, em.expand(lambda v: _beside_kernel(conj(v) if inverse else v, n), moved)[0], n)
+        both = _power_of_two(
+            em, em.expand(lambda v: _beside_kernel(conj(v) if inverse else v, n), moved)[0], n
+        )
         product = _power_of_two(em, em.expand(_conjugate_product, both)[0], n)
         y = em.expand(lambda v: _finished(v, n, moved.aval.shape, inverse), product)[0]
     return em.expand(lambda v: move_axis(v, last, axis), y)[0]
@@ -74,9 +81,12 @@ def _beside_kernel(x, n):
     """Rows x[k] w[k], w[k] = exp(-πi k²/n), then a column of the kernel 1/w[k], at M - k too; zeros between."""
     rows = move_axis(reshape(x, (math.prod(x.aval.shape[:-1]), n)), 1, 0)
     dtype = rows.aval.dtype
-    padded = pad(rows * _chirp(_places(n), n, dtype), scalar_like(rows, 0), [(0, 3 * n, 0), (0, 0, 0)])
+    padded = pad(
+        rows * _chirp(_places(n), n, dtype), scalar_like(rows, 0), [(0, 3 * n, 0), (0, 0, 0)]
+    )
     place, points, size = _places(4 * n), _points(n), _value(n)
-    distance = choose(place < points - place, points - place, place)            # beyond M this wraps to large numbers
+    # beyond M this wraps to large numbers
+    distance = choose(place < points - place, points - place, place)
     kernel = conj(_chirp(choose(distance < size, distance * 0, distance), n, dtype))
     column = choose(expand_axis((distance < size) & (place < points), 1), kernel * 0, kernel)
     return concatenate([padded, column], 1)
@@ -84,7 +94,9 @@ def _beside_kernel(x, n):
 
 def _conjugate_product(both):
     columns = both.aval.shape[1] - 1
-    return conj(slice_in_dim(both, 0, columns, axis=1) * slice_in_dim(both, columns, columns + 1, axis=1))
+    return conj(
+        slice_in_dim(both, 0, columns, axis=1) * slice_in_dim(both, columns, columns + 1, axis=1)
+    )
 
 
 def _finished(product, n, shape, inverse: bool):
@@ -100,6 +112,7 @@ def _power_of_two(em, x, n):
 
     def turn(t, y):
         return em.expand(lambda t, y: [t + 1, _step(t, y, n)], t, y)
+
     return em.while_loop([start, x], lambda t, y: [em.compare(t, steps, "LT")], turn)[1]
 
 
@@ -115,7 +128,9 @@ def _step(t, y, n):
     block = row >> t
     source = (block >> 1) * m + (row & (m - 1)) + (block & 1) * _value(2 * n)
     rows = GatherDimensionNumbers((1,), (0,), (0,))
-    return gather(both, expand_axis(convert_element_type(source, _INDEX), 1), rows, (1, y.aval.shape[1]))
+    return gather(
+        both, expand_axis(convert_element_type(source, _INDEX), 1), rows, (1, y.aval.shape[1])
+    )
 
 
 def _chirp(k, n, dtype):
@@ -123,8 +138,9 @@ def _chirp(k, n, dtype):
     period, square = _value(2 * n), k * 0
     for digit in _DIGITS:
         square = (square * 4 + (k >> digit & 3) * k) % period
-    turned = convert_element_type(square, dtypes.real_dtype(dtype)) / convert_element_type(_value(n),
-                                                                                           dtypes.real_dtype(dtype))
+    turned = convert_element_type(square, dtypes.real_dtype(dtype)) / convert_element_type(
+        _value(n), dtypes.real_dtype(dtype)
+    )
     return _unit(-np.pi * choose(turned > 1, turned, turned - 2))
 
 

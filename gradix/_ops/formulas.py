@@ -1,8 +1,10 @@
 """Formulas written once, for NumPy and for the program being compiled.
 
-A formula is a function `formula(m, *operands)` that uses Python's operators on the operands and the functions of `m`:
-`HOST`, where operands are NumPy arrays, or a `Program`, where they are `LoweredValue`s of a StableHLO program.
+A formula is a function `formula(m, *operands)` that uses Python's operators on the operands and the
+functions of `m`: `HOST`, where operands are NumPy arrays, or a `Program`, where they are
+`LoweredValue`s of a StableHLO program.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -78,7 +80,9 @@ class LoweredValue:
         y = other.value
         if x.aval.shape == y.aval.shape:
             return x, y
-        return (em.spread(x, y.aval.shape), y) if not x.aval.ndim else (x, em.spread(y, x.aval.shape))
+        return (
+            (em.spread(x, y.aval.shape), y) if not x.aval.ndim else (x, em.spread(y, x.aval.shape))
+        )
 
     def _binary(self, op: str, other, swapped: bool = False):
         x, y = self._pair(other)
@@ -140,24 +144,26 @@ class LoweredValue:
     def __ge__(self, other):
         return self._compare("GE", other)
 
-    def __eq__(self, other):                                        # type: ignore[override]
+    def __eq__(self, other):  # type: ignore[override]
         return self._compare("EQ", other)
 
-    def __ne__(self, other):                                        # type: ignore[override]
+    def __ne__(self, other):  # type: ignore[override]
         return self._compare("NE", other)
 
-    __hash__ = None                                                 # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]
 
 
 def _unary(op: str):
     def lower(self, x: LoweredValue) -> LoweredValue:
         return LoweredValue(self.em, self.em.op(op, x.value.aval, x.value))
+
     return lower
 
 
 def _binary(op: str):
     def lower(self, x: LoweredValue, y: LoweredValue) -> LoweredValue:
         return LoweredValue(self.em, self.em.op(op, x.value.aval, x.value, y.value))
+
     return lower
 
 
@@ -167,7 +173,9 @@ class Program:
     def __init__(self, em):
         self.em = em
 
-    exp, log, log1p, expm1 = map(_unary, ("exponential", "log", "log_plus_one", "exponential_minus_one"))
+    exp, log, log1p, expm1 = map(
+        _unary, ("exponential", "log", "log_plus_one", "exponential_minus_one")
+    )
     abs, sqrt, floor = map(_unary, ("abs", "sqrt", "floor"))
     pow, zeta = map(_binary, ("power", "chlo.zeta"))
     lgamma, digamma, erfc = map(_unary, ("chlo.lgamma", "chlo.digamma", "chlo.erfc"))
@@ -175,7 +183,9 @@ class Program:
     def where(self, pred: LoweredValue, x, y) -> LoweredValue:
         """`x` where `pred`, else `y`; one of them may be a number."""
         aval = (x if isinstance(x, LoweredValue) else y).value.aval
-        x, y = [v.value if isinstance(v, LoweredValue) else self.em.constant(v, aval) for v in (x, y)]
+        x, y = [
+            v.value if isinstance(v, LoweredValue) else self.em.constant(v, aval) for v in (x, y)
+        ]
         return LoweredValue(self.em, self.em.select(pred.value, x, y))
 
     @staticmethod
@@ -185,7 +195,8 @@ class Program:
     def loop(self, step: Callable, active: LoweredValue, state, limit: int) -> list:
         """Repeat `state, going = step(i, *state)` for i = 1, 2, … while any element goes on, at most `limit` times.
 
-        Elements that no longer go on keep their state, so that a result depends on its own operands alone.
+        Elements that no longer go on keep their state, so that a result depends on its own operands
+        alone.
         """
         em, number = self.em, make_aval((), state[0].dtype)
 
@@ -207,13 +218,17 @@ class Program:
         flag = make_aval((), _BOOL)
         if not active.aval.ndim:
             return active
-        return self.em.reduce([active], [self.em.constant(False, flag)], range(active.aval.ndim), [flag], "or")[0]
+        return self.em.reduce(
+            [active], [self.em.constant(False, flag)], range(active.aval.ndim), [flag], "or"
+        )[0]
 
 
-# -- rules made of formulas ----------------------------------------------------------------------------------------
+# -- rules made of formulas ------------------------------------------------------------------------
+
 
 def program(formula: Callable) -> Callable:
     """The `hlo` of an elementwise operation: the formula as a private function, half precisions in float32."""
+
     def emit(em, out, *values):
         wide = _F64 if out.dtype == _F64 else _F32
         values = [em.convert(v, wide) for v in values]
@@ -223,17 +238,22 @@ def program(formula: Callable) -> Callable:
             return [formula(Program(em), *[LoweredValue(em, x) for x in xs]).value]
 
         symbol = em.define(formula.__name__.strip("_"), avals, body)
-        result, = em.call(symbol, [make_aval(out.shape, wide)], *values)
+        (result,) = em.call(symbol, [make_aval(out.shape, wide)], *values)
         return em.convert(result, out.dtype)
+
     return emit
 
 
 def host(formula: Callable) -> Callable:
     """The host rule of an elementwise operation: the formula in float64."""
+
     def rule(*arrays):
         arrays = np.broadcast_arrays(*arrays)
         with np.errstate(all="ignore"):
-            return np.asarray(formula(HOST, *[a.astype(_F64) for a in arrays])).astype(arrays[0].dtype)
+            return np.asarray(formula(HOST, *[a.astype(_F64) for a in arrays])).astype(
+                arrays[0].dtype
+            )
+
     return rule
 
 
@@ -244,7 +264,7 @@ def chebyshev(m, t, coefficients: tuple):
     """
     if m.eps(t) > 1e-10:
         kept = [i for i, c in enumerate(coefficients) if abs(c) > 2.0**-28 * abs(coefficients[0])]
-        coefficients = coefficients[:kept[-1] + 1]
+        coefficients = coefficients[: kept[-1] + 1]
     twice, last = t * 2.0, coefficients[-1]
     b = twice * last + coefficients[-2]
     for c in coefficients[-3:0:-1]:

@@ -1,4 +1,5 @@
 """concatenate and split, stack and unstack, each the other's adjoint; and tile."""
+
 from __future__ import annotations
 
 from operator import index
@@ -22,12 +23,16 @@ from gradix._ops.shape import reshape
 def _check_operands(name: str, avals) -> None:
     first = avals[0]
     if any(a.ndim != first.ndim for a in avals):
-        raise TypeError(f"Cannot {name} arrays with different numbers of dimensions: got "
-                        f"{', '.join([str(a.shape) for a in avals])}.")
+        raise TypeError(
+            f"Cannot {name} arrays with different numbers of dimensions: got "
+            f"{', '.join([str(a.shape) for a in avals])}."
+        )
     if any(a.dtype != first.dtype for a in avals):
-        raise TypeError(f"lax.{name} requires arguments to have the same dtypes, got "
-                        f"{', '.join([dtypes.dtype_name(a.dtype) for a in avals])}. "
-                        f"gradix.numpy.{name} promotes them.")
+        raise TypeError(
+            f"lax.{name} requires arguments to have the same dtypes, got "
+            f"{', '.join([dtypes.dtype_name(a.dtype) for a in avals])}. "
+            f"gradix.numpy.{name} promotes them."
+        )
 
 
 class _Joining(Primitive):
@@ -54,20 +59,30 @@ class Concatenate(_Joining):
         _check_operands("concatenate", xs)
         shapes = [x.shape for x in xs]
         if not 0 <= dimension < xs[0].ndim:
-            raise TypeError(f"concatenate dimension out of bounds: dimension {dimension} for shapes "
-                            f"{', '.join(map(str, shapes))}.")
-        rest = [s[:dimension] + s[dimension + 1:] for s in shapes]
+            raise TypeError(
+                f"concatenate dimension out of bounds: dimension {dimension} for shapes "
+                f"{', '.join(map(str, shapes))}."
+            )
+        rest = [s[:dimension] + s[dimension + 1 :] for s in shapes]
         if any(r != rest[0] for r in rest):
-            raise TypeError("Cannot concatenate arrays with shapes that differ in dimensions other than the one being "
-                            f"concatenated: concatenating along dimension {dimension} for shapes "
-                            f"{', '.join(map(str, shapes))}.")
+            raise TypeError(
+                "Cannot concatenate arrays with shapes that differ in dimensions other than the one being "
+                f"concatenated: concatenating along dimension {dimension} for shapes "
+                f"{', '.join(map(str, shapes))}."
+            )
         total = sum([s[dimension] for s in shapes[1:]], shapes[0][dimension])
-        return make_aval((*rest[0][:dimension], total, *rest[0][dimension:]), xs[0].dtype,
-                         all(x.weak_type for x in xs))
+        return make_aval(
+            (*rest[0][:dimension], total, *rest[0][dimension:]),
+            xs[0].dtype,
+            all(x.weak_type for x in xs),
+        )
 
     def specialise(self, *xs, dimension):
-        return (lambda x, y: np.concatenate((x, y),
-                                            dimension)) if len(xs) == 2 else lambda *xs: np.concatenate(xs, dimension)
+        return (
+            (lambda x, y: np.concatenate((x, y), dimension))
+            if len(xs) == 2
+            else lambda *xs: np.concatenate(xs, dimension)
+        )
 
     def host(self, *xs, dimension):
         return np.concatenate(xs, dimension)
@@ -76,7 +91,9 @@ class Concatenate(_Joining):
         cts, start = [], 0
         for x in xs:
             n = x.aval.shape[dimension]
-            cts.append(slice_in_dim(ct, start, start + n, 1, dimension) if type(x) is Linear else None)
+            cts.append(
+                slice_in_dim(ct, start, start + n, 1, dimension) if type(x) is Linear else None
+            )
             start = start + n
         return cts
 
@@ -105,9 +122,14 @@ class Split(Primitive):
         if any(type(n) is int and n < 0 for n in sizes):
             raise ValueError(f"Sizes passed to split must be nonnegative, got {list(sizes)}")
         if sum(sizes) != x.shape[axis]:
-            raise ValueError(f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} of the operand shape "
-                             f"{list(x.shape)}")
-        return [make_aval((*x.shape[:axis], n, *x.shape[axis + 1:]), x.dtype, x.weak_type) for n in sizes]
+            raise ValueError(
+                f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} of the operand shape "
+                f"{list(x.shape)}"
+            )
+        return [
+            make_aval((*x.shape[:axis], n, *x.shape[axis + 1 :]), x.dtype, x.weak_type)
+            for n in sizes
+        ]
 
     def abstract(self, x, *, sizes, axis):
         return list(self._types(x, sizes, axis))
@@ -121,8 +143,12 @@ class Split(Primitive):
 
     def transpose(self, cts, x, *, sizes, axis):
         aval = x.aval
-        parts = [zeros(make_aval((*aval.shape[:axis], n, *aval.shape[axis + 1:]), aval.dtype)) if ct is None else ct
-                 for ct, n in zip(cts, sizes)]
+        parts = [
+            zeros(make_aval((*aval.shape[:axis], n, *aval.shape[axis + 1 :]), aval.dtype))
+            if ct is None
+            else ct
+            for ct, n in zip(cts, sizes)
+        ]
         return [concatenate(parts, axis)]
 
     def batch(self, size, args, axes, *, sizes, axis):
@@ -138,7 +164,9 @@ class Split(Primitive):
         for out, n in zip(outs, sizes):
             starts = tuple([start if i == axis else 0 for i in range(len(out.shape))])
             limits = tuple([start + n if i == axis else m for i, m in enumerate(out.shape)])
-            pieces.append(slice_p.lower(em, out, x, start_indices=starts, limit_indices=limits, strides=None))
+            pieces.append(
+                slice_p.lower(em, out, x, start_indices=starts, limit_indices=limits, strides=None)
+            )
             start = start + n
         return pieces
 
@@ -159,8 +187,12 @@ class Stack(_Joining):
         _check_operands("stack", xs)
         shape = xs[0].shape
         if any(x.shape != shape for x in xs):
-            raise TypeError(f"Cannot stack arrays of different shapes: got {', '.join([str(x.shape) for x in xs])}.")
-        return make_aval((*shape[:axis], len(xs), *shape[axis:]), xs[0].dtype, all(x.weak_type for x in xs))
+            raise TypeError(
+                f"Cannot stack arrays of different shapes: got {', '.join([str(x.shape) for x in xs])}."
+            )
+        return make_aval(
+            (*shape[:axis], len(xs), *shape[axis:]), xs[0].dtype, all(x.weak_type for x in xs)
+        )
 
     def host(self, *xs, axis):
         return np.stack(xs, axis)
@@ -178,7 +210,7 @@ class Stack(_Joining):
         return [(*row[:axis], None, *row[axis:])]
 
     def lower(self, em, out, *xs, axis):
-        shape = (*out.shape[:axis], 1, *out.shape[axis + 1:])
+        shape = (*out.shape[:axis], 1, *out.shape[axis + 1 :])
         xs = [em.reshape(x, shape) for x in xs]
         return em.concatenate(xs, axis, out)
 
@@ -190,7 +222,7 @@ class Unstack(Primitive):
     multiple_results = True
 
     def abstract(self, x, *, axis):
-        part = make_aval((*x.shape[:axis], *x.shape[axis + 1:]), x.dtype, x.weak_type)
+        part = make_aval((*x.shape[:axis], *x.shape[axis + 1 :]), x.dtype, x.weak_type)
         return [part] * x.shape[axis]
 
     def host(self, x, *, axis):
@@ -202,7 +234,7 @@ class Unstack(Primitive):
         return out, [None] * len(out) if t is None else bind(self, (t,), params)
 
     def transpose(self, cts, x, *, axis):
-        aval = make_aval((*x.aval.shape[:axis], *x.aval.shape[axis + 1:]), x.aval.dtype)
+        aval = make_aval((*x.aval.shape[:axis], *x.aval.shape[axis + 1 :]), x.aval.dtype)
         return [stack([zeros(aval) if ct is None else ct for ct in cts], axis)]
 
     def batch(self, size, args, axes, *, axis):
@@ -214,7 +246,7 @@ class Unstack(Primitive):
     def divide(self, mesh, avals, outs, params):
         axis = params["axis"]
         row = undivided(self.name, avals[0], (axis,), "the axis that is taken apart")
-        return [(*row[:axis], *row[axis + 1:])] * len(outs)
+        return [(*row[:axis], *row[axis + 1 :])] * len(outs)
 
     def lower(self, em, outs, x, *, axis):
         shape = x.aval.shape
@@ -222,8 +254,10 @@ class Unstack(Primitive):
         for i, out in enumerate(outs):
             starts = tuple([i if k == axis else 0 for k in range(len(shape))])
             limits = tuple([i + 1 if k == axis else n for k, n in enumerate(shape)])
-            thin = make_aval((*shape[:axis], 1, *shape[axis + 1:]), out.dtype)
-            piece = slice_p.lower(em, thin, x, start_indices=starts, limit_indices=limits, strides=None)
+            thin = make_aval((*shape[:axis], 1, *shape[axis + 1 :]), out.dtype)
+            piece = slice_p.lower(
+                em, thin, x, start_indices=starts, limit_indices=limits, strides=None
+            )
             pieces.append(em.reshape(piece, out.shape))
         return pieces
 
@@ -236,8 +270,10 @@ class Tile(Structural):
     @memoised
     def abstract(self, x, *, reps):
         if len(reps) != x.ndim:
-            raise TypeError(f"reps length must be equal to the ndim of x, got len(reps)={len(reps)} and "
-                            f"x.ndim={x.ndim}. gradix.numpy.tile takes any length.")
+            raise TypeError(
+                f"reps length must be equal to the ndim of x, got len(reps)={len(reps)} and "
+                f"x.ndim={x.ndim}. gradix.numpy.tile takes any length."
+            )
         if any(type(r) is int and r < 0 for r in reps):
             raise ValueError(f"reps must be nonnegative, got {reps}.")
         return make_aval(tuple([n * r for n, r in zip(x.shape, reps)]), x.dtype, x.weak_type)
@@ -259,7 +295,9 @@ class Tile(Structural):
     def lower(self, em, out, x, *, reps):
         shape = x.aval.shape
         wide = make_aval(tuple([k for n, r in zip(shape, reps) for k in (r, n)]), out.dtype)
-        return em.reshape(em.broadcast_in_dim(x, wide, tuple(range(1, 2 * len(shape), 2))), out.shape)
+        return em.reshape(
+            em.broadcast_in_dim(x, wide, tuple(range(1, 2 * len(shape), 2))), out.shape
+        )
 
 
 concatenate_p, split_p, tile_p = Concatenate("concatenate"), Split("split"), Tile("tile")
@@ -270,7 +308,8 @@ def concatenate(operands, dimension: int) -> Array:
     """Arrays one after the other along the axis `dimension`.
 
     Args:
-        operands: arrays of one dtype, of equal shape but along `dimension`; or one array, taken as a sequence.
+        operands: arrays of one dtype, of equal shape but along `dimension`; or one array, taken as
+            a sequence.
         dimension: an axis, counted from the front.
 
     Raises:
@@ -303,7 +342,7 @@ def split(operand, sizes, axis: int = 0):
         >>> lax.split(lax.iota("int32", 3), (1, 2))
         [Array([0], dtype=int32), Array([1, 2], dtype=int32)]
     """
-    operand, = arrays("split", operand)
+    (operand,) = arrays("split", operand)
     axis = canonical_axis(axis, operand.aval.ndim)
     return bind(split_p, (operand,), {"sizes": canonical_shape(sizes, "sizes"), "axis": axis})
 
@@ -334,7 +373,7 @@ def unstack(x, axis: int = 0):
         >>> lax.unstack(lax.iota("int32", 2))
         (Array(0, dtype=int32), Array(1, dtype=int32))
     """
-    x, = arrays("unstack", x)
+    (x,) = arrays("unstack", x)
     return tuple(bind(unstack_p, (x,), {"axis": canonical_axis(axis, x.aval.ndim)}))
 
 
@@ -346,5 +385,5 @@ def tile(operand, reps) -> Array:
         >>> lax.tile(lax.iota("int32", 2), (2,))
         Array([0, 1, 0, 1], dtype=int32)
     """
-    operand, = arrays("tile", operand)
+    (operand,) = arrays("tile", operand)
     return bind(tile_p, (operand,), {"reps": canonical_shape(reps, "reps")})

@@ -1,4 +1,5 @@
 """Identities with a meaning for a transformation or the compiler: stop_gradient, names for policies, barriers."""
+
 from __future__ import annotations
 
 from gradix._base import config
@@ -24,7 +25,7 @@ class StopGradient(NonDifferentiable, Primitive):
         return x
 
     def transpose(self, ct, x):
-        return [ct]                 # among tangents, where a rule of a user's branches by example
+        return [ct]  # among tangents, where a rule of a user's branches by example
 
     def batch(self, size, args, axes):
         return bind(self, args, {}), axes[0]
@@ -106,7 +107,11 @@ class OptimizationBarrier(Primitive):
         return out, [None if t is None else next(moved) for t in tangents]
 
     def transpose(self, cts, *xs):
-        there = [(i, ct) for i, (ct, x) in enumerate(zip(cts, xs)) if ct is not None and type(x) is Linear]
+        there = [
+            (i, ct)
+            for i, (ct, x) in enumerate(zip(cts, xs))
+            if ct is not None and type(x) is Linear
+        ]
         out = [None] * len(xs)
         for (i, _), ct in zip(there, bind(self, [ct for _, ct in there], {}) if there else ()):
             out[i] = ct
@@ -153,7 +158,9 @@ class Sink(Primitive):
 def _attributes(name: str, value):
     """Set by `set_xla_metadata`."""
     if value is not None and not isinstance(value, tuple):
-        raise ValueError(f"option {name} is set by gradix.experimental.xla_metadata.set_xla_metadata; got {value!r}.")
+        raise ValueError(
+            f"option {name} is set by gradix.experimental.xla_metadata.set_xla_metadata; got {value!r}."
+        )
     return value
 
 
@@ -171,7 +178,8 @@ def dce_sink(val, *, prevent_mlir_dce: bool = False) -> None:
 
     Args:
         val: a pytree of arrays.
-        prevent_mlir_dce: accepted for compatibility: operations of lowered programs stay where they are written.
+        prevent_mlir_dce: accepted for compatibility: operations of lowered programs stay where they
+            are written.
 
     Example:
         >>> import gradix
@@ -195,4 +203,6 @@ def optimization_barrier(operand, /):
         (Array(1, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))
     """
     leaves, treedef = tree_flatten(operand)
-    return tree_unflatten(treedef, bind(optimization_barrier_p, arrays("optimization_barrier", *leaves), {}))
+    return tree_unflatten(
+        treedef, bind(optimization_barrier_p, arrays("optimization_barrier", *leaves), {})
+    )

@@ -1,4 +1,5 @@
 """Operands of `lax` functions: converted to arrays, and never promoted."""
+
 from __future__ import annotations
 
 from gradix._core.array import ArrayImpl, as_array, scalar_array

@@ -1,4 +1,5 @@
 """`platform_index_p`: which of several alternatives the platform that a program is compiled for takes."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -20,7 +21,8 @@ class PlatformIndex(NonDifferentiable, Primitive):
 
     def lower(self, em, out, *, platforms):
         value = em.constant(known := chosen(platforms, em.platform), out)
-        return type(value)(value.name, value.aval, value.type, known)        # a new one: constants are shared
+        # a new one: constants are shared
+        return type(value)(value.name, value.aval, value.type, known)
 
 
 platform_index_p = PlatformIndex("platform_index")
@@ -36,8 +38,10 @@ def chosen(platforms: tuple, platform: str) -> int:
         if names is None or platform in names:
             return i
     told = ", ".join(name for names in platforms for name in names) or "none"
-    raise NotImplementedError(f"platform_dependent has no alternative for platform {platform!r}, only for: {told}. "
-                              f"Pass {platform}=..., or default=... for all others.")
+    raise NotImplementedError(
+        f"platform_dependent has no alternative for platform {platform!r}, only for: {told}. "
+        f"Pass {platform}=..., or default=... for all others."
+    )
 
 
 def platform_index(platforms: tuple):

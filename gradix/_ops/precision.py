@@ -1,4 +1,5 @@
 """How exactly matrix products and convolutions are computed: `Precision`, `DotAlgorithm` and its presets."""
+
 from __future__ import annotations
 
 import enum
@@ -9,8 +10,17 @@ import numpy as np
 
 from gradix._base.config import state
 
-_ALIASES = {"highest": 2, "float32": 2, "high": 1, "bfloat16_3x": 1, "tensorfloat32": 1, "default": 0, "bfloat16": 0,
-            "fastest": 0, None: 0}
+_ALIASES = {
+    "highest": 2,
+    "float32": 2,
+    "high": 1,
+    "bfloat16_3x": 1,
+    "tensorfloat32": 1,
+    "default": 0,
+    "bfloat16": 0,
+    "fastest": 0,
+    None: 0,
+}
 
 
 class Precision(enum.Enum):
@@ -75,8 +85,15 @@ class DotAlgorithmPreset(enum.Enum):
         return self.name
 
 
-PrecisionLike = (None | str | Precision | tuple[str, str] | tuple[Precision, Precision] | DotAlgorithm
-                 | DotAlgorithmPreset)
+PrecisionLike = (
+    None
+    | str
+    | Precision
+    | tuple[str, str]
+    | tuple[Precision, Precision]
+    | DotAlgorithm
+    | DotAlgorithmPreset
+)
 
 
 def canonicalize_precision(precision) -> Any:
@@ -98,12 +115,16 @@ def canonicalize_precision(precision) -> Any:
     if isinstance(precision, str) and precision in DotAlgorithmPreset.__members__:
         return DotAlgorithmPreset[precision]
     pair = precision if isinstance(precision, (tuple, list)) else (precision, precision)
-    if len(pair) == 2 and all(p is None or isinstance(p, Precision) or (isinstance(p, str) and p in _ALIASES)
-                              for p in pair):
+    if len(pair) == 2 and all(
+        p is None or isinstance(p, Precision) or (isinstance(p, str) and p in _ALIASES)
+        for p in pair
+    ):
         return tuple([Precision(p) for p in pair])
-    raise ValueError(f"precision must be None, one of the strings {[k for k in _ALIASES if k]}, a lax.Precision, a "
-                     "pair of these, or a lax.DotAlgorithm, a lax.DotAlgorithmPreset or the name of one; "
-                     f"got {precision!r}.")
+    raise ValueError(
+        f"precision must be None, one of the strings {[k for k in _ALIASES if k]}, a lax.Precision, a "
+        "pair of these, or a lax.DotAlgorithm, a lax.DotAlgorithmPreset or the name of one; "
+        f"got {precision!r}."
+    )
 
 
 _TYPES = {"F16": "f16", "BF16": "bf16", "TF32": "tf32", "F32": "f32", "F64": "f64"}
@@ -117,8 +138,13 @@ def precision_asked(precision, lhs_dtype) -> tuple[str, ...] | dict[str, Any] | 
         return None
     lhs, rhs, accumulator, *counts, imprecise = _algorithm(precision, lhs_dtype)
     names = "lhs_component_count", "rhs_component_count", "num_primitive_operations"
-    return {"lhs_precision_type": lhs, "rhs_precision_type": rhs, "accumulation_type": accumulator,
-            **dict(zip(names, counts)), "allow_imprecise_accumulation": str(imprecise).lower()}
+    return {
+        "lhs_precision_type": lhs,
+        "rhs_precision_type": rhs,
+        "accumulation_type": accumulator,
+        **dict(zip(names, counts)),
+        "allow_imprecise_accumulation": str(imprecise).lower(),
+    }
 
 
 def _algorithm(precision, lhs_dtype) -> tuple:
@@ -128,14 +154,28 @@ def _algorithm(precision, lhs_dtype) -> tuple:
     name = precision.name
     if name.startswith("ANY"):
         element = _type_name(lhs_dtype)
-        return (element, element, "f32" if "F32" in name else element, 1, 1, 1, name.endswith("FAST_ACCUM"))
+        return (
+            element,
+            element,
+            "f32" if "F32" in name else element,
+            1,
+            1,
+            1,
+            name.endswith("FAST_ACCUM"),
+        )
     lhs, rhs, accumulator, *times = name.split("_")
     count = int(times[0][1:]) if times else 1
     parts = {1: 1, 3: 2 if lhs == "BF16" else 1, 6: 3, 9: 3}[count]
     return (_TYPES[lhs], _TYPES[rhs], _TYPES[accumulator], parts, parts, count, False)
 
 
-_MLIR_FLOATS = {"float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "tf32": "tf32"}
+_MLIR_FLOATS = {
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "float32": "f32",
+    "float64": "f64",
+    "tf32": "tf32",
+}
 
 
 def _type_name(dtype) -> str:
@@ -144,4 +184,6 @@ def _type_name(dtype) -> str:
         return _MLIR_FLOATS[name]
     if name.startswith("float8"):
         return "f8" + np.dtype(getattr(ml_dtypes, name)).name.removeprefix("float8_").upper()
-    raise ValueError(f"a DotAlgorithm takes floating types, got {dtype!r}; give for example numpy.float32 or 'tf32'.")
+    raise ValueError(
+        f"a DotAlgorithm takes floating types, got {dtype!r}; give for example numpy.float32 or 'tf32'."
+    )

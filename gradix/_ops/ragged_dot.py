@@ -1,4 +1,5 @@
 """Contractions in which rows are divided into groups, each with a matrix of its own; and of blocks with a scale."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -24,10 +25,11 @@ class RaggedDotDimensionNumbers:
     """Which axes a ragged contraction contracts and batches, which is divided into groups, and which counts groups.
 
     Args:
-        dot_dimension_numbers: `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`, sequences of axes.
+        dot_dimension_numbers: `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`,
+            sequences of axes.
         lhs_ragged_dimensions: the axis of `lhs` that is divided into groups, in a sequence.
-        rhs_group_dimensions: the axis of `rhs` along which the groups' matrices stand, in a sequence; empty where the
-            ragged axis is contracted or batched.
+        rhs_group_dimensions: the axis of `rhs` along which the groups' matrices stand, in a
+            sequence; empty where the ragged axis is contracted or batched.
 
     Example:
         >>> from gradix import lax
@@ -37,8 +39,12 @@ class RaggedDotDimensionNumbers:
 
     __slots__ = ("dot_dimension_numbers", "lhs_ragged_dimensions", "rhs_group_dimensions")
 
-    def __init__(self, dot_dimension_numbers, lhs_ragged_dimensions: Sequence[int],
-                 rhs_group_dimensions: Sequence[int]):
+    def __init__(
+        self,
+        dot_dimension_numbers,
+        lhs_ragged_dimensions: Sequence[int],
+        rhs_group_dimensions: Sequence[int],
+    ):
         (lc, rc), (lb, rb) = dot_dimension_numbers
         self.dot_dimension_numbers = (tuple(lc), tuple(rc)), (tuple(lb), tuple(rb))
         self.lhs_ragged_dimensions = tuple(lhs_ragged_dimensions)
@@ -54,37 +60,49 @@ class RaggedDotDimensionNumbers:
         return hash(self._key())
 
     def __repr__(self) -> str:
-        return "RaggedDotDimensionNumbers(" + ", ".join([f"{n}={getattr(self, n)}" for n in self.__slots__]) + ")"
+        return (
+            "RaggedDotDimensionNumbers("
+            + ", ".join([f"{n}={getattr(self, n)}" for n in self.__slots__])
+            + ")"
+        )
 
 
 class _Plan(NamedTuple):
     """A ragged contraction: the ragged axis, how it is used, and the axes whose places have groups of their own."""
 
     ragged: int
-    kind: str                       # "free", "contracted" or "batched"
+    kind: str  # "free", "contracted" or "batched"
     outer: tuple[int, ...]
 
 
 def _plan(lhs, rhs, numbers: RaggedDotDimensionNumbers) -> _Plan:
     (lc, _), (lb, _) = numbers.dot_dimension_numbers
     if len(numbers.lhs_ragged_dimensions) != 1:
-        raise TypeError("ragged_dot_general expects exactly one lhs ragged dimension, got "
-                        f"{numbers.lhs_ragged_dimensions}.")
-    ragged, = numbers.lhs_ragged_dimensions
+        raise TypeError(
+            "ragged_dot_general expects exactly one lhs ragged dimension, got "
+            f"{numbers.lhs_ragged_dimensions}."
+        )
+    (ragged,) = numbers.lhs_ragged_dimensions
     if not 0 <= ragged < lhs.ndim:
-        raise TypeError("ragged_dot_general requires lhs ragged dimension numbers to be nonnegative and less than the "
-                        f"number of axes of the lhs value, got {ragged} for lhs of rank {lhs.ndim}.")
+        raise TypeError(
+            "ragged_dot_general requires lhs ragged dimension numbers to be nonnegative and less than the "
+            f"number of axes of the lhs value, got {ragged} for lhs of rank {lhs.ndim}."
+        )
     groups = numbers.rhs_group_dimensions
     if ragged in lc or ragged in lb:
         if groups:
-            raise TypeError("ragged_dot_general requires zero group dimensions in the rhs when lhs ragged dimension is "
-                            f"contracting or batch, got {groups}.")
+            raise TypeError(
+                "ragged_dot_general requires zero group dimensions in the rhs when lhs ragged dimension is "
+                f"contracting or batch, got {groups}."
+            )
         if ragged in lb:
-            return _Plan(ragged, "batched", tuple(lb[:lb.index(ragged)]))
-        return _Plan(ragged, "contracted", (*lb, *lc[:lc.index(ragged)]))
+            return _Plan(ragged, "batched", tuple(lb[: lb.index(ragged)]))
+        return _Plan(ragged, "contracted", (*lb, *lc[: lc.index(ragged)]))
     if len(groups) != 1 or not 0 <= groups[0] < rhs.ndim:
-        raise TypeError("ragged_dot_general requires exactly one rhs group dimension when lhs ragged dimension is "
-                        f"noncontracting, got {groups} for rhs of rank {rhs.ndim}.")
+        raise TypeError(
+            "ragged_dot_general requires exactly one rhs group dimension when lhs ragged dimension is "
+            f"noncontracting, got {groups} for rhs of rank {rhs.ndim}."
+        )
     free = [i for i in range(ragged) if i not in lc and i not in lb]
     return _Plan(ragged, "free", (*lb, *free))
 
@@ -92,19 +110,25 @@ def _plan(lhs, rhs, numbers: RaggedDotDimensionNumbers) -> _Plan:
 def _sizes(lhs, rhs, group_sizes, plan: _Plan, numbers):
     """The sizes of groups for each place of the outer axes."""
     if group_sizes.aval.dtype not in dtypes.INTEGER:
-        raise TypeError("ragged_dot_general requires that group_sizes.dtype is subtype of np.integer, got "
-                        f"{group_sizes.aval}.")
+        raise TypeError(
+            "ragged_dot_general requires that group_sizes.dtype is subtype of np.integer, got "
+            f"{group_sizes.aval}."
+        )
     count = group_sizes.aval.shape[-1] if group_sizes.aval.ndim else 0
     want = (*[lhs.aval.shape[i] for i in plan.outer], count)
     if plan.kind == "free":
-        at, = numbers.rhs_group_dimensions
+        (at,) = numbers.rhs_group_dimensions
         if rhs.aval.shape[at] != count:
-            raise TypeError(f"expected rhs group dimension size to be {count}, got {rhs.aval.shape[at]}.")
+            raise TypeError(
+                f"expected rhs group dimension size to be {count}, got {rhs.aval.shape[at]}."
+            )
     if group_sizes.aval.shape == (count,):
         return broadcast_in_dim(group_sizes, want, (len(want) - 1,))
     if group_sizes.aval.shape != want:
-        raise TypeError(f"expected group_sizes to have shape {want}, or {(count,)} for all alike, got "
-                        f"{group_sizes.aval.shape}.")
+        raise TypeError(
+            f"expected group_sizes to have shape {want}, or {(count,)} for all alike, got "
+            f"{group_sizes.aval.shape}."
+        )
     return group_sizes
 
 
@@ -115,24 +139,34 @@ def _grouped(lhs, sizes, plan: _Plan):
     sizes = transpose(sizes, (last, *order))
     ends, dims = cumsum(sizes, 0), (0, *[plan.outer[k] + 1 for k in order])
     place = broadcasted_iota(sizes.aval.dtype, shape, plan.ragged + 1)
-    inside = bitwise_and(ge(place, broadcast_in_dim(sub(ends, sizes), shape, dims)),
-                         lt(place, broadcast_in_dim(ends, shape, dims)))
+    inside = bitwise_and(
+        ge(place, broadcast_in_dim(sub(ends, sizes), shape, dims)),
+        lt(place, broadcast_in_dim(ends, shape, dims)),
+    )
     copies = broadcast_in_dim(lhs, shape, tuple(range(1, len(shape))))
     return choose(inside, broadcast_in_dim(scalar_like(lhs, 0), shape, ()), copies)
 
 
-def ragged_dot_general(lhs, rhs, group_sizes, ragged_dot_dimension_numbers: RaggedDotDimensionNumbers, precision=None,
-                       preferred_element_type=None, group_offset=None, out_sharding=None) -> Array:
+def ragged_dot_general(
+    lhs,
+    rhs,
+    group_sizes,
+    ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
+    precision=None,
+    preferred_element_type=None,
+    group_offset=None,
+    out_sharding=None,
+) -> Array:
     """A contraction as `dot_general` makes it, with one axis of `lhs` divided into groups.
 
-    Where the ragged axis is neither contracted nor batched, each group has its own part of `rhs`, along its group axis.
-    Where it is contracted, each group is contracted alone, and the results stand along a new first axis. Where it is
-    batched, groups make no difference.
+    Where the ragged axis is neither contracted nor batched, each group has its own part of `rhs`,
+    along its group axis. Where it is contracted, each group is contracted alone, and the results
+    stand along a new first axis. Where it is batched, groups make no difference.
 
     Args:
         lhs, rhs: arrays; the groups' parts of `rhs` stand along its group axis, if it has one.
-        group_sizes: integers; the last axis counts groups, the others are the batch axes of `lhs` and the axes of the
-            same use outside of the ragged one. One axis alone holds for all.
+        group_sizes: integers; the last axis counts groups, the others are the batch axes of `lhs`
+            and the axes of the same use outside of the ragged one. One axis alone holds for all.
         ragged_dot_dimension_numbers: the axes.
         precision: as for `dot_general`.
         preferred_element_type: the dtype of the result.
@@ -157,36 +191,61 @@ def ragged_dot_general(lhs, rhs, group_sizes, ragged_dot_dimension_numbers: Ragg
                [[13.]]], dtype=float32)
     """
     if out_sharding is not None:
-        return divided(ragged_dot_general, out_sharding, lhs, rhs, group_sizes, ragged_dot_dimension_numbers,
-                       precision, preferred_element_type, group_offset)
+        return divided(
+            ragged_dot_general,
+            out_sharding,
+            lhs,
+            rhs,
+            group_sizes,
+            ragged_dot_dimension_numbers,
+            precision,
+            preferred_element_type,
+            group_offset,
+        )
     lhs, rhs, group_sizes = (as_operand("ragged_dot_general", x) for x in (lhs, rhs, group_sizes))
     if group_offset is not None:
-        raise NotImplementedError("ragged_dot_general does not take a group_offset: give group_sizes and rhs from that "
-                                  "group on.")
+        raise NotImplementedError(
+            "ragged_dot_general does not take a group_offset: give group_sizes and rhs from that "
+            "group on."
+        )
     numbers = ragged_dot_dimension_numbers
     (lc, rc), (lb, rb) = numbers.dot_dimension_numbers
     plan = _plan(lhs.aval, rhs.aval, numbers)
     _check_contracted(lhs.aval, rhs.aval, lc, rc)
     sizes = _sizes(lhs, rhs, group_sizes, plan, numbers)
-    options: dict[str, Any] = {"precision": precision, "preferred_element_type": preferred_element_type,
-                               "out_sharding": out_sharding}
+    options: dict[str, Any] = {
+        "precision": precision,
+        "preferred_element_type": preferred_element_type,
+        "out_sharding": out_sharding,
+    }
     if plan.kind == "batched":
         return dot_general(lhs, rhs, ((lc, rc), (lb, rb)), **options)
     masked = _grouped(lhs, sizes, plan)
     lc, lb = tuple([i + 1 for i in lc]), tuple([i + 1 for i in lb])
-    if plan.kind == "free":         # the group is contracted too: all but one of its terms are zero
-        return dot_general(masked, rhs, (((0, *lc), (*numbers.rhs_group_dimensions, *rc)), (lb, rb)), **options)
+    if plan.kind == "free":  # the group is contracted too: all but one of its terms are zero
+        return dot_general(
+            masked, rhs, (((0, *lc), (*numbers.rhs_group_dimensions, *rc)), (lb, rb)), **options
+        )
     return move_axis(dot_general(masked, rhs, ((lc, rc), (lb, rb)), **options), len(lb), 0)
 
 
 def _check_contracted(lhs, rhs, lc, rc) -> None:
     ours, theirs = (tuple([x.shape[i] for i in c if i < x.ndim]) for x, c in ((lhs, lc), (rhs, rc)))
     if ours != theirs:
-        raise TypeError(f"dot_general requires contracting dimensions to have the same shape, got {ours} and {theirs}.")
+        raise TypeError(
+            f"dot_general requires contracting dimensions to have the same shape, got {ours} and {theirs}."
+        )
 
 
-def ragged_dot(lhs, rhs, group_sizes, precision=None, preferred_element_type=None, group_offset=None,
-               out_sharding=None) -> Array:
+def ragged_dot(
+    lhs,
+    rhs,
+    group_sizes,
+    precision=None,
+    preferred_element_type=None,
+    group_offset=None,
+    out_sharding=None,
+) -> Array:
     """The rows of `lhs`, in groups that follow one another, each group multiplied with its own matrix.
 
     Args:
@@ -210,23 +269,42 @@ def ragged_dot(lhs, rhs, group_sizes, precision=None, preferred_element_type=Non
                [5.]], dtype=float32)
     """
     if out_sharding is not None:
-        return divided(ragged_dot, out_sharding, lhs, rhs, group_sizes, precision, preferred_element_type, group_offset)
+        return divided(
+            ragged_dot,
+            out_sharding,
+            lhs,
+            rhs,
+            group_sizes,
+            precision,
+            preferred_element_type,
+            group_offset,
+        )
     numbers = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), (0,), (0,))
-    return ragged_dot_general(lhs, rhs, group_sizes, numbers, precision, preferred_element_type, group_offset,
-                              out_sharding)
+    return ragged_dot_general(
+        lhs,
+        rhs,
+        group_sizes,
+        numbers,
+        precision,
+        preferred_element_type,
+        group_offset,
+        out_sharding,
+    )
 
 
-def scaled_dot(lhs, rhs, *, lhs_scale=None, rhs_scale=None, dimension_numbers=None,
-               preferred_element_type=None) -> Array:
+def scaled_dot(
+    lhs, rhs, *, lhs_scale=None, rhs_scale=None, dimension_numbers=None, preferred_element_type=None
+) -> Array:
     """The contraction of two arrays that are stored with a scale for each block.
 
     Args:
         lhs, rhs: arrays of any numeric dtype, of one rank, at least 2.
-        lhs_scale, rhs_scale: arrays of that rank. Along contracted axes an element is the scale of a block of two or
-            more; along the others the sizes are those of the operand. None for 1.
-        dimension_numbers: as for `dot_general`; None for the product of matrices, with batch axes in front.
-        preferred_element_type: the dtype of sums and result; None for bfloat16, which operands and scales are
-            multiplied in.
+        lhs_scale, rhs_scale: arrays of that rank. Along contracted axes an element is the scale of
+            a block of two or more; along the others the sizes are those of the operand. None for 1.
+        dimension_numbers: as for `dot_general`; None for the product of matrices, with batch axes
+            in front.
+        preferred_element_type: the dtype of sums and result; None for bfloat16, which operands and
+            scales are multiplied in.
 
     Raises:
         TypeError: ranks or sizes do not fit.
@@ -242,10 +320,14 @@ def scaled_dot(lhs, rhs, *, lhs_scale=None, rhs_scale=None, dimension_numbers=No
     scales = [None if s is None else as_operand("scaled_dot", s) for s in (lhs_scale, rhs_scale)]
     ranks = [x.aval.ndim for x in (lhs, rhs, *[s for s in scales if s is not None])]
     if min(ranks[:2]) < 2:
-        raise TypeError("scaled_dot does not support 0-rank and 1-rank operands, got shapes "
-                        f"{lhs.aval.shape} and {rhs.aval.shape}. x[None] makes a matrix of a vector.")
+        raise TypeError(
+            "scaled_dot does not support 0-rank and 1-rank operands, got shapes "
+            f"{lhs.aval.shape} and {rhs.aval.shape}. x[None] makes a matrix of a vector."
+        )
     if len(set(ranks)) > 1:
-        raise TypeError(f"All input tensors must have the same rank. Got ranks {ranks} of lhs, rhs and their scales.")
+        raise TypeError(
+            f"All input tensors must have the same rank. Got ranks {ranks} of lhs, rhs and their scales."
+        )
     if dimension_numbers is None:
         n = ranks[0]
         lead = tuple(range(n - 2))
@@ -253,11 +335,17 @@ def scaled_dot(lhs, rhs, *, lhs_scale=None, rhs_scale=None, dimension_numbers=No
     (lc, rc), (lb, rb) = dimension_numbers
     for i, j in zip(lc, rc):
         if lhs.aval.shape[i] != rhs.aval.shape[j]:
-            raise TypeError(f"LHS contracting dim {i} of size {lhs.aval.shape[i]} does not match RHS contracting dim "
-                            f"{j} of size {rhs.aval.shape[j]}.")
-    dtype = dtypes.canonicalize_dtype("bfloat16" if preferred_element_type is None else preferred_element_type)
-    lhs, rhs = (_scaled(name, x, s, c) for name, x, s, c in (
-        ("LHS", lhs, scales[0], lc), ("RHS", rhs, scales[1], rc)))
+            raise TypeError(
+                f"LHS contracting dim {i} of size {lhs.aval.shape[i]} does not match RHS contracting dim "
+                f"{j} of size {rhs.aval.shape[j]}."
+            )
+    dtype = dtypes.canonicalize_dtype(
+        "bfloat16" if preferred_element_type is None else preferred_element_type
+    )
+    lhs, rhs = (
+        _scaled(name, x, s, c)
+        for name, x, s, c in (("LHS", lhs, scales[0], lc), ("RHS", rhs, scales[1], rc))
+    )
     return dot_general(lhs, rhs, ((lc, rc), (lb, rb)), preferred_element_type=dtype)
 
 
@@ -269,14 +357,23 @@ def _scaled(name: str, x, scale, contracted):
     for i, (n, blocks) in enumerate(zip(shape, scale.aval.shape)):
         if i not in contracted:
             if n != blocks:
-                raise TypeError(f"{name} dim {i} of size {n} does not match scale dim size {blocks}.")
+                raise TypeError(
+                    f"{name} dim {i} of size {n} does not match scale dim size {blocks}."
+                )
         elif not blocks or n % blocks:
-            raise TypeError(f"{name} contracting dim {i} of size {n} must be divisible by its scale's dim size "
-                            f"{blocks}.")
+            raise TypeError(
+                f"{name} contracting dim {i} of size {n} must be divisible by its scale's dim size "
+                f"{blocks}."
+            )
         elif n // blocks < 2:
-            raise TypeError(f"The ratio of {name} contracting dim {i} to its scale's dim size ({n // blocks}) must be "
-                            "at least 2.")
+            raise TypeError(
+                f"The ratio of {name} contracting dim {i} to its scale's dim size ({n // blocks}) must be "
+                "at least 2."
+            )
         dims.append(len(split))
         split += [blocks, n // blocks] if i in contracted else [n]
-    spread = reshape(broadcast_in_dim(convert_element_type(scale, dtypes.bfloat16), tuple(split), tuple(dims)), shape)
+    spread = reshape(
+        broadcast_in_dim(convert_element_type(scale, dtypes.bfloat16), tuple(split), tuple(dims)),
+        shape,
+    )
     return mul(wide, spread)

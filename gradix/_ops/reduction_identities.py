@@ -1,4 +1,5 @@
 """The neutral elements of max, min and and, per dtype."""
+
 from __future__ import annotations
 
 from functools import cache
@@ -36,5 +37,5 @@ def _extreme(dtype, low: bool):
     real = infinity.real if dtype in dtypes.COMPLEX else infinity
     if np.isinf(real.astype(np.float32) if dtype in dtypes.NARROW_FLOAT else real):
         return infinity
-    info = dtypes.finfo(dtype)                       # some small floats have no infinity
+    info = dtypes.finfo(dtype)  # some small floats have no infinity
     return np.array(info.min if low else info.max).astype(dtype)[()]

@@ -1,4 +1,5 @@
 """Reductions of one array over axes: max, min, prod, and, or, xor, argmax and argmin; the faces of reduce_sum too."""
+
 from __future__ import annotations
 
 from operator import index
@@ -47,13 +48,16 @@ class Reduction(Primitive):
 
     def check_dtype(self, x) -> None:
         if x.dtype not in self.accepts:
-            raise TypeError(f"{self.name} does not accept dtype {dtypes.dtype_name(x.dtype)}. "
-                            "Convert the operand with .astype(...) first.")
+            raise TypeError(
+                f"{self.name} does not accept dtype {dtypes.dtype_name(x.dtype)}. "
+                "Convert the operand with .astype(...) first."
+            )
 
     def host(self, x, *, axes, out_sharding=None):
         if x.size:
             out = self.ufunc.reduce(x, axis=axes)
-            return out if out.dtype == x.dtype else out.astype(x.dtype)      # 4-bit integers come back as 8-bit ones
+            # 4-bit integers come back as 8-bit ones
+            return out if out.dtype == x.dtype else out.astype(x.dtype)
         shape = [n for i, n in enumerate(x.shape) if i not in axes]
         return np.full(shape, self.identity(x.dtype), x.dtype)
 
@@ -77,15 +81,17 @@ class Reduction(Primitive):
 
 
 _PLACED = frozenset("fdbhilqBHILQ")
-_PLACES = 1 << 12               # elements among which finding the place of the extremum is quicker than comparing pairs
+# elements among which finding the place of the extremum is quicker than comparing pairs
+_PLACES = 1 << 12
 
 
 class Extremum(Reduction):
     """reduce_max and reduce_min: a NaN among the elements is the result; ties share the tangent equally.
 
-    With `drops_nan` compiled programs may take the extremum of the others instead: for maxima that are only subtracted
-    before exponentials, which XLA then makes one library call of. Its users' results are NaN by the exponentials. Where
-    a program's equations show that they are, lowering adds it.
+    With `drops_nan` compiled programs may take the extremum of the others instead: for maxima that
+        are only subtracted
+    before exponentials, which XLA then makes one library call of. Its users' results are NaN by the
+    exponentials. Where a program's equations show that they are, lowering adds it.
     """
 
     declines = dtypes.COMPLEX
@@ -101,7 +107,8 @@ class Extremum(Reduction):
     def host(self, x, *, axes, drops_nan=False, out_sharding=None):
         rule = self.specialise(x, axes=axes)
         if x.dtype.kind == "c" and np.isnan(x).any():
-            return NotImplemented               # which is the result then depends on the order of comparisons
+            # which is the result then depends on the order of comparisons
+            return NotImplemented
         return rule(x) if rule else super().host(x, axes=axes)
 
     def jvp(self, primals, tangents, *, axes, **params):
@@ -157,8 +164,12 @@ def _product_along(x, t, axis: int):
         if n % 2:
             last = _part(x, axis, n - 1, n), _part(t, axis, n - 1, n)
             left = last if left is None else _times(left[0], left[1], last[0], last[1])
-        x, t = _times(_part(x, axis, 0, half), _part(t, axis, 0, half),
-                      _part(x, axis, half, 2 * half), _part(t, axis, half, 2 * half))
+        x, t = _times(
+            _part(x, axis, 0, half),
+            _part(t, axis, 0, half),
+            _part(x, axis, half, 2 * half),
+            _part(t, axis, half, 2 * half),
+        )
         n = half
     if left is not None:
         x, t = _times(x, t, *left)
@@ -184,11 +195,16 @@ class BitReduction(NonDifferentiable, Reduction):
 
     def check_dtype(self, x):
         if x.dtype not in self.accepts:
-            raise TypeError("logical reduction requires operand dtype bool or int, got "
-                            f"{dtypes.dtype_name(x.dtype)} in {self.name}. Compare first, for example x != 0.")
+            raise TypeError(
+                "logical reduction requires operand dtype bool or int, got "
+                f"{dtypes.dtype_name(x.dtype)} in {self.name}. Compare first, for example x != 0."
+            )
 
 
-_TRUTHS = {"or": lambda x: np.array(np.count_nonzero(x) > 0), "and": lambda x: np.array(np.count_nonzero(x) == x.size)}
+_TRUTHS = {
+    "or": lambda x: np.array(np.count_nonzero(x) > 0),
+    "and": lambda x: np.array(np.count_nonzero(x) == x.size),
+}
 
 
 def _zero(dtype):
@@ -216,17 +232,25 @@ class ArgExtremum(NonDifferentiable, Primitive):
 
     def abstract(self, x, *, axes, index_dtype):
         if x.dtype not in dtypes.ORDERED:
-            raise TypeError(f"{self.name} does not accept dtype {dtypes.dtype_name(x.dtype)}: it has no order. "
-                            "Give a real dtype, for example the absolute values.")
+            raise TypeError(
+                f"{self.name} does not accept dtype {dtypes.dtype_name(x.dtype)}: it has no order. "
+                "Give a real dtype, for example the absolute values."
+            )
         if index_dtype not in dtypes.INTEGER:
-            raise TypeError(f"index_dtype must be an integer type, but got {dtypes.dtype_name(index_dtype)}")
-        axis, = axes
+            raise TypeError(
+                f"index_dtype must be an integer type, but got {dtypes.dtype_name(index_dtype)}"
+            )
+        (axis,) = axes
         if not 0 <= axis < x.ndim:
-            raise ValueError(f"Invalid axis {axis} for operand shape {x.shape} in {self.name}: it must be in "
-                             f"[0, {x.ndim}); gradix.numpy.{self.name} also counts from the end.")
+            raise ValueError(
+                f"Invalid axis {axis} for operand shape {x.shape} in {self.name}: it must be in "
+                f"[0, {x.ndim}); gradix.numpy.{self.name} also counts from the end."
+            )
         if x.shape[axis] == 0:
-            raise ValueError("argmin and argmax require non-empty reduced dimension. "
-                             f"operand.shape={x.shape} axis={axis}")
+            raise ValueError(
+                "argmin and argmax require non-empty reduced dimension. "
+                f"operand.shape={x.shape} axis={axis}"
+            )
         return make_aval(tuple([n for i, n in enumerate(x.shape) if i != axis]), index_dtype)
 
     def host(self, x, *, axes, index_dtype):
@@ -246,16 +270,24 @@ class ArgExtremum(NonDifferentiable, Primitive):
         # Two plain reductions, which become vectors where one over (value, index) pairs does not.
         aval, (axis,) = x.aval, axes
         extreme = make_aval(out.shape, aval.dtype)
-        largest, least = (reduce_or_p, reduce_and_p) if aval.dtype == bool else (reduce_max_p, reduce_min_p)
+        largest, least = (
+            (reduce_or_p, reduce_and_p) if aval.dtype == bool else (reduce_max_p, reduce_min_p)
+        )
         best = em.lower(largest if self.hlo == "maximum" else least, extreme, x, axes=axes)
-        wide = em.broadcast_in_dim(best, make_aval(aval.shape, aval.dtype), free_axes(aval.ndim, axes))
+        wide = em.broadcast_in_dim(
+            best, make_aval(aval.shape, aval.dtype), free_axes(aval.ndim, axes)
+        )
         found = em.compare(x, wide, "EQ")
         if aval.dtype in dtypes.FLOAT:
             found = em.op("or", found.aval, found, em.compare(x, x, "NE"))
         n = aval.shape[axis]
         counter = np.dtype(np.int64 if type(n) is int and n >= 1 << 31 else np.int32)
         indices = make_aval(aval.shape, counter)
-        last = em.constant(n - 1, indices) if type(n) is int else em.broadcast(em.number(n - 1, counter), aval.shape)
+        last = (
+            em.constant(n - 1, indices)
+            if type(n) is int
+            else em.broadcast(em.number(n - 1, counter), aval.shape)
+        )
         candidates = em.select(found, em.iota(indices, axis), last)
         first = em.lower(reduce_min_p, make_aval(out.shape, counter), candidates, axes=axes)
         return em.convert(first, index_dtype)
@@ -265,7 +297,8 @@ argmax_p = ArgExtremum("argmax", np.argmax, "maximum", lowest)
 argmin_p = ArgExtremum("argmin", np.argmin, "minimum", highest)
 
 
-# -- faces --------------------------------------------------------------------------------------------------------
+# -- faces -----------------------------------------------------------------------------------------
+
 
 def _reduce(prim, operand, axes, **params):
     x = operand if isinstance(operand, Array) else as_operand(prim.name, operand)
@@ -283,8 +316,10 @@ def _reduce(prim, operand, axes, **params):
 def _whole_axes(x, axes) -> tuple:
     whole = tuple([index(a) for a in axes])
     if not all(0 <= a < x.aval.ndim for a in whole):
-        raise ValueError(f"reduction axes {whole} contains out-of-bounds indices for {x.aval.str_short()}: each must "
-                         f"be in [0, {x.aval.ndim}). The reductions of gradix.numpy also count axes from the end.")
+        raise ValueError(
+            f"reduction axes {whole} contains out-of-bounds indices for {x.aval.str_short()}: each must "
+            f"be in [0, {x.aval.ndim}). The reductions of gradix.numpy also count axes from the end."
+        )
     return whole
 
 
@@ -304,8 +339,10 @@ def reduce_sum(operand, axes, *, out_sharding=None) -> Array:
         return divided(reduce_sum, out_sharding, operand, axes)
     x = operand if isinstance(operand, Array) else as_operand("reduce_sum", operand)
     if x.aval.dtype not in dtypes.NUMERIC:
-        raise TypeError(f"reduce_sum does not accept dtype {dtypes.dtype_name(x.aval.dtype)}. Convert the operand to a "
-                        "numeric dtype with .astype(...) first; gradix.numpy.sum counts booleans.")
+        raise TypeError(
+            f"reduce_sum does not accept dtype {dtypes.dtype_name(x.aval.dtype)}. Convert the operand to a "
+            "numeric dtype with .astype(...) first; gradix.numpy.sum counts booleans."
+        )
     return _reduce(reduce_sum_p, x, axes)
 
 

@@ -1,4 +1,5 @@
 """The operation × rule table: which rules every primitive has, read off the primitives themselves."""
+
 from __future__ import annotations
 
 import inspect
@@ -13,11 +14,40 @@ from gradix._ops.families import ZERO, Elementwise, NonDifferentiable, kinds_of
 HAS, MISSING, NONE = "x", "·", "0"
 COLUMNS = ("abstract", "host", "lower", "jvp", "transpose", "linearize", "batch", "dtypes", "also")
 # Rules that few primitives have, and what else they declare: the column `also`.
-FURTHER = ("specialise", "work", "transpose_live", "dependent", "dce", "effects", "names", "show",
-           "asked_of", "needs_varying", "varying", "divide")
-DECLARED = ("multiple_results", "is_call", "call_primitive", "inlining", "mesh", "consumes_keys", "only_backward",
-            "live", "selects", "neutral", "singular", "host_limit", "declines", "silent", "costly", "formula",
-            "keeps_nan", "rearranges")
+FURTHER = (
+    "specialise",
+    "work",
+    "transpose_live",
+    "dependent",
+    "dce",
+    "effects",
+    "names",
+    "show",
+    "asked_of",
+    "needs_varying",
+    "varying",
+    "divide",
+)
+DECLARED = (
+    "multiple_results",
+    "is_call",
+    "call_primitive",
+    "inlining",
+    "mesh",
+    "consumes_keys",
+    "only_backward",
+    "live",
+    "selects",
+    "neutral",
+    "singular",
+    "host_limit",
+    "declines",
+    "silent",
+    "costly",
+    "formula",
+    "keeps_nan",
+    "rearranges",
+)
 _PACKAGES = ("gradix._ops.", "gradix._control.")
 _ASSIGNED = re.compile(r"^(\w+_p(?:, \w+_p)*) = ", re.MULTILINE)
 _LEGEND = """x  has the rule              ·  has none: using it raises an error that says so
@@ -36,9 +66,13 @@ def families() -> dict[str, list[Primitive]]:
         if not module_name.startswith(_PACKAGES) or module_name.endswith("__main__"):
             continue
         names = ", ".join(_ASSIGNED.findall(inspect.getsource(module)))
-        primitives = [p for n in names.split(", ") if isinstance(p := getattr(module, n, None), Primitive)]
-        if primitives:                                  # each once, whatever else it is called
-            found[module_name.removeprefix("gradix.").replace(".", "/")] = list(dict.fromkeys(primitives))
+        primitives = [
+            p for n in names.split(", ") if isinstance(p := getattr(module, n, None), Primitive)
+        ]
+        if primitives:  # each once, whatever else it is called
+            found[module_name.removeprefix("gradix.").replace(".", "/")] = list(
+                dict.fromkeys(primitives)
+            )
     return found
 
 
@@ -54,9 +88,13 @@ def table() -> str:
         >>> " ".join(next(line.split() for line in table().splitlines() if line.split()[:1] == ["sin"]))
         'sin x x direct x · jvp x floating, complex specialise divide live=elements formula=periodic'
     """
-    groups = {family: [(p.name, *row(p)) for p in primitives] for family, primitives in families().items()}
+    groups = {
+        family: [(p.name, *row(p)) for p in primitives] for family, primitives in families().items()
+    }
     rows = [r for group in groups.values() for r in group]
-    widths = [max(len(r[i]) for r in (("primitive", *COLUMNS), *rows)) for i in range(len(COLUMNS) + 1)]
+    widths = [
+        max(len(r[i]) for r in (("primitive", *COLUMNS), *rows)) for i in range(len(COLUMNS) + 1)
+    ]
 
     def line(cells) -> str:
         return "  " + "  ".join([c.ljust(w) for c, w in zip(cells, widths)]).rstrip()
@@ -66,7 +104,12 @@ def table() -> str:
         out += [family, *map(line, group), ""]
     totals = [str(sum(r[i] != MISSING for r in rows)) for i in range(1, len(COLUMNS))]
     zero = sum(r[1 + COLUMNS.index("jvp")] == NONE for r in rows)
-    out += [line((f"{len(rows)} in all", *totals)), f"  of which {zero} with a derivative of zero", "", _LEGEND]
+    out += [
+        line((f"{len(rows)} in all", *totals)),
+        f"  of which {zero} with a derivative of zero",
+        "",
+        _LEGEND,
+    ]
     return "\n".join(out)
 
 
@@ -90,8 +133,12 @@ def _lower(prim: Primitive) -> str:
 def _jvp(prim: Primitive) -> str:
     if isinstance(prim, NonDifferentiable):
         return NONE
-    if isinstance(prim, Elementwise) and type(prim).jvp is Elementwise.jvp and prim.from_result is None and all(
-            d is ZERO for d in prim.partials):
+    if (
+        isinstance(prim, Elementwise)
+        and type(prim).jvp is Elementwise.jvp
+        and prim.from_result is None
+        and all(d is ZERO for d in prim.partials)
+    ):
         return NONE if prim.partials else MISSING
     return _mark("jvp")(prim)
 
@@ -116,15 +163,22 @@ def _dtypes(prim: Primitive) -> str:
 
 
 def _also(prim: Primitive) -> str:
-    return " ".join([*[rule for rule in FURTHER if _has(prim, rule)], *[
-        _shown(name, getattr(prim, name)) for name in DECLARED if _has(prim, name)
-        and getattr(prim, name) != getattr(Primitive, name)]])
+    return " ".join(
+        [
+            *[rule for rule in FURTHER if _has(prim, rule)],
+            *[
+                _shown(name, getattr(prim, name))
+                for name in DECLARED
+                if _has(prim, name) and getattr(prim, name) != getattr(Primitive, name)
+            ],
+        ]
+    )
 
 
 def _shown(name: str, value) -> str:
     """A property as the table shows it: its name where it is merely true, or decided by a function."""
     if isinstance(value, tuple):
-        named = zip(value._fields, value)                               # type: ignore[attr-defined]
+        named = zip(value._fields, value)  # type: ignore[attr-defined]
         return f"{name}={'+'.join([field for field, is_set in named if is_set])}"
     if isinstance(value, frozenset):
         return f"{name}={kinds_of(value)}"
@@ -132,6 +186,13 @@ def _shown(name: str, value) -> str:
 
 
 _CELLS: dict[str, Callable[[Primitive], str]] = {
-    "abstract": _mark("abstract"), "host": _host, "lower": _lower, "jvp": _jvp, "transpose": _transpose,
-    "linearize": _linearize, "batch": _mark("batch"), "dtypes": _dtypes, "also": _also,
+    "abstract": _mark("abstract"),
+    "host": _host,
+    "lower": _lower,
+    "jvp": _jvp,
+    "transpose": _transpose,
+    "linearize": _linearize,
+    "batch": _mark("batch"),
+    "dtypes": _dtypes,
+    "also": _also,
 }

@@ -1,4 +1,5 @@
 """select_n: each element from one of several arrays."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -36,28 +37,42 @@ class SelectN(Primitive):
     def abstract(self, which, *cases):
         shape = next((c.shape for c in cases if c.shape), ())
         if which.dtype not in BOOL and which.dtype not in INTEGER:
-            raise TypeError(f"select `which` must be boolean or integer type, got {dtypes.dtype_name(which.dtype)}. "
-                            "Compare it first, as in x > 0.")
+            raise TypeError(
+                f"select `which` must be boolean or integer type, got {dtypes.dtype_name(which.dtype)}. "
+                "Compare it first, as in x > 0."
+            )
         if which.dtype in BOOL and len(cases) > 2:
-            raise TypeError(f"select with boolean `which` cannot have > 2 cases, got {len(cases)}; "
-                            "use an int32 `which`.")
+            raise TypeError(
+                f"select with boolean `which` cannot have > 2 cases, got {len(cases)}; "
+                "use an int32 `which`."
+            )
         if any(c.shape != shape and c.shape for c in cases):
-            raise TypeError(f"select cases must have the same shapes, got {sorted({c.shape for c in cases})}. "
-                            "gradix.numpy.where broadcasts them.")
+            raise TypeError(
+                f"select cases must have the same shapes, got {sorted({c.shape for c in cases})}. "
+                "gradix.numpy.where broadcasts them."
+            )
         if which.shape and which.shape != shape:
-            raise TypeError(f"select `which` must be scalar or have the same shape as cases, got `which` shape "
-                            f"{which.shape} but case shape {shape}.")
+            raise TypeError(
+                f"select `which` must be scalar or have the same shape as cases, got `which` shape "
+                f"{which.shape} but case shape {shape}."
+            )
         if any(c.dtype != cases[0].dtype for c in cases):
-            raise TypeError("lax.select requires arguments to have the same dtypes, got "
-                            f"{', '.join([dtypes.dtype_name(c.dtype) for c in cases])}. "
-                            "gradix.numpy.where promotes them.")
+            raise TypeError(
+                "lax.select requires arguments to have the same dtypes, got "
+                f"{', '.join([dtypes.dtype_name(c.dtype) for c in cases])}. "
+                "gradix.numpy.where promotes them."
+            )
         return make_aval(shape, cases[0].dtype, all(c.weak_type for c in cases))
 
     def specialise(self, which, *cases):
         if which.dtype != bool or not which.ndim or len(cases) != 2:
             return None
         x, y = cases
-        return _masked if x.ndim and isinstance(x.dtype, np.dtype) else lambda which, x, y: np.where(which, y, x)
+        return (
+            _masked
+            if x.ndim and isinstance(x.dtype, np.dtype)
+            else lambda which, x, y: np.where(which, y, x)
+        )
 
     def host(self, which, *cases):
         if len(cases) == 2 and which.ndim:
@@ -72,7 +87,8 @@ class SelectN(Primitive):
             out = np.where(which >= k, case, out)
         return out
 
-    # Linear in the cases: a tangent flows through the element chosen, the others' are cut, whatever their value.
+    # Linear in the cases: a tangent flows through the element chosen, the others' are cut, whatever
+    # their value.
     def jvp(self, primals, tangents):
         which, *cases = primals
         out = bind(self, primals, {})
@@ -118,7 +134,7 @@ class SelectN(Primitive):
 
 
 def _without(shape, axis):
-    return shape if axis is None else shape[:axis] + shape[axis + 1:]
+    return shape if axis is None else shape[:axis] + shape[axis + 1 :]
 
 
 def _spread(size, x, a, own, axis, full):
@@ -154,12 +170,14 @@ def select_n(which, *cases) -> Array:
     """
     if not cases:
         raise ValueError("select_n() must have at least one case")
-    which, = arrays("select_n", which)
+    (which,) = arrays("select_n", which)
     cases = arrays("select_n", *cases)
     shape = cases[0].aval.shape
     if any(c.aval.shape != shape for c in cases):
-        raise TypeError(f"select cases must have the same shapes, got {sorted({c.aval.shape for c in cases})}. "
-                        "gradix.numpy.where broadcasts them.")
+        raise TypeError(
+            f"select cases must have the same shapes, got {sorted({c.aval.shape for c in cases})}. "
+            "gradix.numpy.where broadcasts them."
+        )
     return bind(select_n_p, (which, *cases), {})
 
 

@@ -1,4 +1,5 @@
 """reshape, squeeze, rev, and the faces of broadcast_in_dim and transpose: an array's elements in another shape."""
+
 from __future__ import annotations
 
 from math import prod
@@ -9,7 +10,13 @@ from gradix._core.aval import make_aval
 from gradix._core.divisions import entries, reshaped
 from gradix._core.operators import Array
 from gradix._core.trace import bind
-from gradix._ops.basis import broadcast_in_dim_p, inverse, to_front, transpose as permute, transpose_p
+from gradix._ops.basis import (
+    broadcast_in_dim_p,
+    inverse,
+    to_front,
+    transpose as permute,
+    transpose_p,
+)
 from gradix._ops.canonicalization import canonical_axis, canonical_shape, check_sizes, memoised
 from gradix._ops.families import Structural
 from gradix._ops.operands import arrays
@@ -25,14 +32,20 @@ class Reshape(Structural):
     def abstract(self, x, *, new_sizes, dimensions):
         for d in new_sizes:
             if type(d) is int and d < 0:
-                raise TypeError(f"reshape new_sizes must all be positive, got {new_sizes}. lax.reshape infers no size; "
-                                "gradix.numpy.reshape does from -1.")
+                raise TypeError(
+                    f"reshape new_sizes must all be positive, got {new_sizes}. lax.reshape infers no size; "
+                    "gradix.numpy.reshape does from -1."
+                )
         if prod(new_sizes) != x.size:
-            raise TypeError(f"reshape total size must be unchanged, got new_sizes {new_sizes} (total size "
-                            f"{prod(new_sizes)}) for shape {x.shape} (total size {x.size}).")
+            raise TypeError(
+                f"reshape total size must be unchanged, got new_sizes {new_sizes} (total size "
+                f"{prod(new_sizes)}) for shape {x.shape} (total size {x.size})."
+            )
         if dimensions is not None and sorted(dimensions) != list(range(x.ndim)):
-            raise TypeError(f"reshape dimensions must be a permutation of operand dimensions, got dimensions "
-                            f"{dimensions} for shape {x.shape}.")
+            raise TypeError(
+                f"reshape dimensions must be a permutation of operand dimensions, got dimensions "
+                f"{dimensions} for shape {x.shape}."
+            )
         return make_aval(new_sizes, x.dtype, x.weak_type)
 
     def specialise(self, x, *, new_sizes, dimensions):
@@ -51,7 +64,9 @@ class Reshape(Structural):
         x = to_front(size, args[0], axes[0])
         if dimensions is not None:
             dimensions = (0, *[d + 1 for d in dimensions])
-        return bind(self, (x,), {"new_sizes": (typeof(x).shape[0], *new_sizes), "dimensions": dimensions}), 0
+        return bind(
+            self, (x,), {"new_sizes": (typeof(x).shape[0], *new_sizes), "dimensions": dimensions}
+        ), 0
 
     def divide(self, mesh, avals, outs, params):
         return [reshaped(avals[0], params["new_sizes"], mesh)]
@@ -73,9 +88,13 @@ class Squeeze(Structural):
     @memoised
     def abstract(self, x, *, dimensions):
         if any(type(x.shape[d]) is int and x.shape[d] != 1 for d in dimensions):
-            raise ValueError(f"cannot select an axis to squeeze out which has size not equal to one, got "
-                             f"shape={x.shape} and dimensions={dimensions}")
-        return make_aval(tuple([n for i, n in enumerate(x.shape) if i not in dimensions]), x.dtype, x.weak_type)
+            raise ValueError(
+                f"cannot select an axis to squeeze out which has size not equal to one, got "
+                f"shape={x.shape} and dimensions={dimensions}"
+            )
+        return make_aval(
+            tuple([n for i, n in enumerate(x.shape) if i not in dimensions]), x.dtype, x.weak_type
+        )
 
     def specialise(self, x, *, dimensions):
         return methodcaller("squeeze", dimensions)
@@ -92,7 +111,9 @@ class Squeeze(Structural):
         return bind(self, (x,), {"dimensions": dims}), a - sum([d < a for d in dims])
 
     def divide(self, mesh, avals, outs, params):
-        return [tuple([e for i, e in enumerate(entries(avals[0])) if i not in params["dimensions"]])]
+        return [
+            tuple([e for i, e in enumerate(entries(avals[0])) if i not in params["dimensions"]])
+        ]
 
     def lower(self, em, out, x, *, dimensions):
         return em.reshape(x, out.shape)
@@ -109,8 +130,10 @@ class Rev(Structural):
             raise TypeError(f"rev dimensions must be unique, got {dimensions}.")
         check_sizes("rev", dimensions, "dimensions")
         if any(d >= x.ndim for d in dimensions):
-            raise TypeError(f"rev dimensions must all be less than operand ndim, got dimensions {dimensions} for "
-                            f"operand ndim {x.ndim}.")
+            raise TypeError(
+                f"rev dimensions must all be less than operand ndim, got dimensions {dimensions} for "
+                f"operand ndim {x.ndim}."
+            )
         return x
 
     def specialise(self, x, *, dimensions):
@@ -158,7 +181,7 @@ def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None) -> Array:
     """
     if out_sharding is not None:
         return divided(reshape, out_sharding, operand, new_sizes, dimensions)
-    operand, = arrays("reshape", operand)
+    (operand,) = arrays("reshape", operand)
     new_sizes = canonical_shape(new_sizes, "new_sizes")
     aval = operand.aval
     if dimensions is not None:
@@ -181,7 +204,7 @@ def squeeze(array, dimensions) -> Array:
         >>> lax.squeeze(lax.full((1, 2), 3), (0,))
         Array([3, 3], dtype=int32, weak_type=True)
     """
-    array, = arrays("squeeze", array)
+    (array,) = arrays("squeeze", array)
     ndim = array.aval.ndim
     dims = tuple([canonical_axis(d, ndim) for d in dimensions])
     if len(set(dims)) != len(dims):
@@ -200,7 +223,7 @@ def expand_dims(array, dimensions) -> Array:
         >>> lax.expand_dims(lax.iota("int32", 2), (0,))
         Array([[0, 1]], dtype=int32)
     """
-    array, = arrays("expand_dims", array)
+    (array,) = arrays("expand_dims", array)
     if not len(dimensions):
         return array
     shape = array.aval.shape
@@ -222,7 +245,7 @@ def rev(operand, dimensions) -> Array:
         >>> lax.rev(lax.iota("int32", 3), (0,))
         Array([2, 1, 0], dtype=int32)
     """
-    operand, = arrays("rev", operand)
+    (operand,) = arrays("rev", operand)
     dimensions = canonical_shape(dimensions, "dimensions")
     return bind(rev_p, (operand,), {"dimensions": dimensions}) if dimensions else operand
 
@@ -235,7 +258,7 @@ def transpose(operand, permutation) -> Array:
         >>> lax.transpose(lax.full((2, 3), 1.0), (1, 0)).shape
         (3, 2)
     """
-    operand, = arrays("transpose", operand)
+    (operand,) = arrays("transpose", operand)
     permutation = tuple([index(i) for i in permutation])
     if permutation == tuple(range(operand.aval.ndim)):
         return operand
@@ -248,7 +271,8 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
     Args:
         operand: an array or number.
         shape: the result's shape.
-        broadcast_dimensions: for each axis of `operand`, which axis of the result it is; increasing.
+        broadcast_dimensions: for each axis of `operand`, which axis of the result it is;
+            increasing.
         out_sharding: how the result is to be divided.
 
     Example:
@@ -259,13 +283,17 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None)
     """
     if out_sharding is not None:
         return divided(broadcast_in_dim, out_sharding, operand, shape, broadcast_dimensions)
-    operand, = arrays("broadcast_in_dim", operand)
+    (operand,) = arrays("broadcast_in_dim", operand)
     shape = canonical_shape(shape)
     check_sizes("broadcast_in_dim", shape)
     dims = tuple([index(d) for d in broadcast_dimensions])
     if len(dims) == len(shape) and operand.aval.shape == shape and dims == tuple(range(len(shape))):
         return operand
-    if len(dims) == operand.aval.ndim and len(set(dims)) == len(dims) and list(dims) != sorted(dims):
+    if (
+        len(dims) == operand.aval.ndim
+        and len(set(dims)) == len(dims)
+        and list(dims) != sorted(dims)
+    ):
         operand = permute(operand, inverse(tuple([sorted(dims).index(d) for d in dims])))
         dims = tuple(sorted(dims))
     return bind(broadcast_in_dim_p, (operand,), {"shape": shape, "broadcast_dimensions": dims})
@@ -281,7 +309,7 @@ def broadcast(operand, sizes, *, out_sharding=None) -> Array:
     """
     if out_sharding is not None:
         return divided(broadcast, out_sharding, operand, sizes)
-    operand, = arrays("broadcast", operand)
+    (operand,) = arrays("broadcast", operand)
     sizes = canonical_shape(sizes, "sizes")
     if not sizes:
         return operand
@@ -307,11 +335,15 @@ def broadcast_like(arr, like_arr) -> Array:
     x, like = arrays("broadcast_like", arr, like_arr)
     old, shape = x.aval.shape, like.aval.shape
     if len(old) > len(shape):
-        raise ValueError(f"Cannot broadcast to shape with fewer dimensions: arr_shape={old} shape={shape}.")
-    if any(m not in (1, n) for m, n in zip(old, shape[len(shape) - len(old):])):
-        raise ValueError(f"Incompatible shapes for broadcasting: arr has shape {old} and the array to be like "
-                         f"{shape}. Axes "
-                         "are matched from the last; each must have the size asked for, or 1.")
+        raise ValueError(
+            f"Cannot broadcast to shape with fewer dimensions: arr_shape={old} shape={shape}."
+        )
+    if any(m not in (1, n) for m, n in zip(old, shape[len(shape) - len(old) :])):
+        raise ValueError(
+            f"Incompatible shapes for broadcasting: arr has shape {old} and the array to be like "
+            f"{shape}. Axes "
+            "are matched from the last; each must have the size asked for, or 1."
+        )
     return broadcast_in_dim(x, shape, range(len(shape) - len(old), len(shape)))
 
 
@@ -323,7 +355,7 @@ def broadcast_to_rank(x, rank: int) -> Array:
         >>> lax.broadcast_to_rank(lax.iota("int32", 3), 2).shape
         (1, 3)
     """
-    x, = arrays("broadcast_to_rank", x)
+    (x,) = arrays("broadcast_to_rank", x)
     missing = rank - x.aval.ndim
     return broadcast(x, (1,) * missing) if missing > 0 else x
 
@@ -346,8 +378,10 @@ def broadcast_shapes(*shapes) -> tuple:
     for sizes in zip(*full):
         wide = {d for d in sizes if not (type(d) is int and d == 1)}
         if len(wide) > 1:
-            raise ValueError(f"Incompatible shapes for broadcasting: shapes={list(shapes)}. Axes, counted from the "
-                             "last, must agree or have size 1.")
+            raise ValueError(
+                f"Incompatible shapes for broadcasting: shapes={list(shapes)}. Axes, counted from the "
+                "last, must agree or have size 1."
+            )
         out.append(wide.pop() if wide else 1)
     return tuple(out)
 
@@ -368,10 +402,12 @@ def collapse(operand: Array, start_dimension: int, stop_dimension: int | None = 
         >>> lax.collapse(lax.full((2, 3, 4), 0.0), 1).shape
         (2, 12)
     """
-    operand, = arrays("collapse", operand)
+    (operand,) = arrays("collapse", operand)
     shape = operand.aval.shape
     lo, hi, _ = slice(start_dimension, stop_dimension).indices(len(shape))
     if hi < lo:
-        raise ValueError(f"Invalid dimension range passed to collapse: {operand.aval.shape}[{start_dimension}:"
-                         f"{stop_dimension}]. The range must not end before it starts.")
+        raise ValueError(
+            f"Invalid dimension range passed to collapse: {operand.aval.shape}[{start_dimension}:"
+            f"{stop_dimension}]. The range must not end before it starts."
+        )
     return reshape(operand, (*shape[:lo], prod(shape[lo:hi]), *shape[hi:]))

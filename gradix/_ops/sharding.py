@@ -1,4 +1,5 @@
 """Primitives that say where a value lies within a program: sharding_constraint, reshard, shard_alike."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -35,13 +36,17 @@ class Constraint(Primitive):
     def asked_of(self, params):
         sharding = params["sharding"]
         spec = getattr(sharding, "spec", ())
-        return () if UNCONSTRAINED in spec or not isinstance(getattr(sharding, "mesh", None), Mesh) else (sharding,)
+        return (
+            ()
+            if UNCONSTRAINED in spec or not isinstance(getattr(sharding, "mesh", None), Mesh)
+            else (sharding,)
+        )
 
     def abstract(self, x, *, sharding):
         return x
 
     def jvp(self, primals, tangents, **params):
-        t, = tangents
+        (t,) = tangents
         return bind(self, primals, params), None if t is None else bind(self, (t,), params)
 
     def transpose(self, ct, x, **params):
@@ -52,8 +57,11 @@ class Constraint(Primitive):
         if not isinstance(sharding, NamedSharding):
             return bind(self, (x,), {"sharding": sharding}), a
         name = getattr(axis, "spmd_name", None)
-        return bind(self, (move_axis(x, a, 0),), {"sharding": with_leading(sharding,
-                                                                           UNCONSTRAINED if name is None else name)}), 0
+        return bind(
+            self,
+            (move_axis(x, a, 0),),
+            {"sharding": with_leading(sharding, UNCONSTRAINED if name is None else name)},
+        ), 0
 
     def lower(self, em, out, x, *, sharding):
         if em.meshes.devices is None or not isinstance(sharding, NamedSharding):
@@ -67,16 +75,21 @@ class Constraint(Primitive):
 def with_leading(sharding: NamedSharding, partition) -> NamedSharding:
     """The sharding of an array with one more axis in front."""
     spec = sharding.spec
-    return sharding.update(spec=PartitionSpec(partition, *spec, unreduced=spec.unreduced, reduced=spec.reduced))
+    return sharding.update(
+        spec=PartitionSpec(partition, *spec, unreduced=spec.unreduced, reduced=spec.reduced)
+    )
 
 
 def without_axes(spec: PartitionSpec, names) -> PartitionSpec:
     """The spec without the mesh axes that are manual around it."""
     if not names:
         return spec
-    parts = [p if p is None or p is UNCONSTRAINED else tuple([a for a in (p if isinstance(p, tuple) else (p,))
-                                                              if a not in names])
-             for p in spec]
+    parts = [
+        p
+        if p is None or p is UNCONSTRAINED
+        else tuple([a for a in (p if isinstance(p, tuple) else (p,)) if a not in names])
+        for p in spec
+    ]
     return PartitionSpec(*parts)
 
 
@@ -87,10 +100,11 @@ class Reshard(Constraint):
         return located(x.plain, vma=x.vma, division=explicit_part(sharding, x.ndim))
 
     def show(self, params):
-        return {}                               # it is in the type of the result
+        return {}  # it is in the type of the result
 
     def transpose(self, ct, x, *, sharding):
-        return [ct]                             # divided as the operand is, by whoever adds cotangents up
+        # divided as the operand is, by whoever adds cotangents up
+        return [ct]
 
     def batch(self, axis, args, axes, *, sharding):
         (x,), (a,) = args, axes
@@ -108,7 +122,9 @@ class ToAuto(Primitive):
         if x.division is None or axes is None:
             return located(x.plain, vma=x.vma)
         mesh = x.division.mesh.update_axis_types(dict.fromkeys(axes, AxisType.Auto))
-        return located(x.plain, vma=x.vma, division=explicit_part(NamedSharding(mesh, x.division.spec), x.ndim))
+        return located(
+            x.plain, vma=x.vma, division=explicit_part(NamedSharding(mesh, x.division.spec), x.ndim)
+        )
 
     def show(self, params):
         return {}
@@ -117,7 +133,7 @@ class ToAuto(Primitive):
         return x
 
     def jvp(self, primals, tangents, **params):
-        t, = tangents
+        (t,) = tangents
         return bind(self, primals, params), None if t is None else bind(self, (t,), params)
 
     def transpose(self, ct, x, *, axes=None):
@@ -162,12 +178,20 @@ class ShardAlike(Primitive):
 
 
 shard_alike_p = ShardAlike("shard_alike")
-sharding_constraint_p, reshard_p, to_auto_p = Constraint("sharding_constraint"), Reshard("reshard"), ToAuto("to_auto")
+sharding_constraint_p, reshard_p, to_auto_p = (
+    Constraint("sharding_constraint"),
+    Reshard("reshard"),
+    ToAuto("to_auto"),
+)
 
 
 def reshard(x, sharding):
     """`x` divided anew, and its type with it; None leaves the division to the compiler."""
-    return bind(to_auto_p, (x,), {}) if sharding is None else bind(reshard_p, (x,), {"sharding": sharding})
+    return (
+        bind(to_auto_p, (x,), {})
+        if sharding is None
+        else bind(reshard_p, (x,), {"sharding": sharding})
+    )
 
 
 install_reshard(reshard)
@@ -190,14 +214,18 @@ def asked(name: str, out_sharding, operands=()) -> NamedSharding:
     if isinstance(out_sharding, NamedSharding):
         return out_sharding
     if not isinstance(out_sharding, PartitionSpec):
-        raise TypeError(f"`out_sharding` argument of {name} only supports NamedSharding or PartitionSpec "
-                        f"instances. Got {type(out_sharding)}.")
+        raise TypeError(
+            f"`out_sharding` argument of {name} only supports NamedSharding or PartitionSpec "
+            f"instances. Got {type(out_sharding)}."
+        )
     mesh = _options.gradix_mesh
     if mesh is None or not mesh.axis_names:
         mesh = mesh_of([x.aval for x in operands])
     if mesh is None:
-        raise ValueError(f"Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to {name}: got "
-                         f"out_sharding={out_sharding}. Or pass NamedSharding(mesh, spec).")
+        raise ValueError(
+            f"Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to {name}: got "
+            f"out_sharding={out_sharding}. Or pass NamedSharding(mesh, spec)."
+        )
     return NamedSharding(mesh, out_sharding)
 
 
@@ -213,13 +241,14 @@ def divided(function: Callable, out_sharding, *args, **options):
         for i, x in zip(at, xs):
             given[i] = bind(to_auto_p, (x,), {}) if x.aval.division is not None else x
         return reshard(function(*given, **options), sharding)
+
     if state.stage is not None:
         return whole(*operands)
     rest = tuple([None if i in at else (type(a), a) for i, a in enumerate(args)])
     try:
         key = function, rest, tuple(options.items()), sharding
         found = _programs.get(key)
-    except TypeError:                           # an argument without a hash
+    except TypeError:  # an argument without a hash
         return _jit[0](whole)(*operands)
     if found is None:
         if len(_programs) >= 1024:

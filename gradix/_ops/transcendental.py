@@ -1,4 +1,5 @@
 """Exponentials, logarithms, roots and powers."""
+
 from __future__ import annotations
 
 import math
@@ -43,7 +44,7 @@ def _host_log1p(x):
 
 def _square(x):
     """x² as the sum of two numbers (Dekker 1971)."""
-    p, c = x * x, 134217729.0 * x                       # 2²⁷ + 1
+    p, c = x * x, 134217729.0 * x  # 2²⁷ + 1
     high = c - (c - x)
     low = x - high
     return p, ((high * high - p) + 2 * high * low) + low * low
@@ -63,7 +64,8 @@ def _host_rsqrt(x):
 def _host_pow(x, y):
     if y.dtype.kind == "c":
         nan = y.dtype.type(complex("nan+nanj"))
-        return np.where((x == 0) & (y.imag != 0), nan, np.power(x, y)).astype(y.dtype, copy=False)  # as XLA computes it
+        # as XLA computes it
+        return np.where((x == 0) & (y.imag != 0), nan, np.power(x, y)).astype(y.dtype, copy=False)
     if y.dtype.kind not in "iu":
         return np.power(x, y)
     if x.dtype.kind not in "iu":
@@ -79,18 +81,21 @@ def _pow_base(t, x, y):
     if y.aval.dtype == x.aval.dtype:
         x = convert(x, x.aval.dtype)
     y_ = convert(y, x.aval.dtype)
-    if type(y_) is ArrayImpl and not y_.aval.shape and y_._host is not None:           # a known number stays one
+    # a known number stays one
+    if type(y_) is ArrayImpl and not y_.aval.shape and y_._host is not None:
         less = pow(x, scalar_like(y_, y_._host - 1 if y_._host else 0))
     else:
-        less = pow(x, select_n(eq(y_, scalar_like(y_, 0)), sub(y_, scalar_like(y_, 1)), scalar_like(y_, 0)))
-    return mul(t, mul(y_, less))                                # y·xʸ⁻¹, zero where y = 0
+        less = pow(
+            x, select_n(eq(y_, scalar_like(y_, 0)), sub(y_, scalar_like(y_, 1)), scalar_like(y_, 0))
+        )
+    return mul(t, mul(y_, less))  # y·xʸ⁻¹, zero where y = 0
 
 
 def _pow_exponent(t, x, y):
     if y.aval.dtype not in INEXACT:
         return None
     safe = select_n(eq(x, scalar_like(x, 0)), x, scalar_like(x, 1))
-    return mul(t, mul(log(safe), pow(x, y)))                    # log(x)·xʸ
+    return mul(t, mul(log(safe), pow(x, y)))  # log(x)·xʸ
 
 
 class _Pow(Elementwise):
@@ -113,7 +118,8 @@ def _host_expm1(x):
     y = np.expm1(x)
     if x.dtype.kind != "c":
         return y
-    out = np.empty(x.shape, x.dtype)                # as XLA has it: real numbers stay real, and zeros are positive
+    # as XLA has it: real numbers stay real, and zeros are positive
+    out = np.empty(x.shape, x.dtype)
     out.real, out.imag = y.real + 0, np.where(x.imag == 0, 0, y.imag + 0)
     return out
 
@@ -122,29 +128,99 @@ def _lower_exp2(em, out, x):
     return em.op("power", out, em.splat(2, out), x)
 
 
-exp_p = Elementwise("exp", np.exp, hlo="exponential", dtypes=INEXACT, from_result=lambda t, y, x: mul(t, y),
-                    singular=True, keeps_nan=True)
-exp2_p = Elementwise("exp2", WhereFinite(np.exp2), hlo=_lower_exp2, dtypes=INEXACT,
-                     from_result=lambda t, y, x: mul(t, mul(scalar_like(y, math.log(2)), y)), singular=True,
-                     keeps_nan=True)
-log_p = Elementwise("log", np.log, lambda t, x: div(t, x), hlo="log", dtypes=INEXACT, singular=True, keeps_nan=True)
-expm1_p = Elementwise("expm1", _host_expm1, hlo="exponential_minus_one", dtypes=INEXACT, float_host=np.expm1,
-                      from_result=lambda t, y, x: mul(t, _one_plus(y)), singular=True, keeps_nan=True)
-log1p_p = Elementwise("log1p", _host_log1p, lambda t, x: div(t, _one_plus(x)), hlo="log_plus_one", dtypes=INEXACT,
-                      singular=True, keeps_nan=True)
-logistic_p = Elementwise("logistic", _host_logistic, hlo="logistic", dtypes=INEXACT,
-                         from_result=lambda t, y, x: mul(t, mul(y, _one_minus(y))), keeps_nan=True)
-tanh_p = Elementwise("tanh", WhereFinite(np.tanh), hlo="tanh", dtypes=INEXACT,
-                     from_result=lambda t, y, x: mul(mul(t, _one_plus(y)), _one_minus(y)), keeps_nan=True)
-sqrt_p = Elementwise("sqrt", np.sqrt, hlo="sqrt", dtypes=INEXACT,
-                     from_result=lambda t, y, x: mul(t, div(scalar_like(y, 0.5), y)), singular=True, keeps_nan=True)
-rsqrt_p = Elementwise("rsqrt", _host_rsqrt, hlo="rsqrt", dtypes=INEXACT,
-                      from_result=lambda t, y, x: mul(t, mul(scalar_like(y, -0.5), div(y, x))), singular=True,
-                      keeps_nan=True)
-cbrt_p = Elementwise("cbrt", np.cbrt, hlo="cbrt", dtypes=INEXACT - COMPLEX,
-                     from_result=lambda t, y, x: mul(t, mul(scalar_like(y, 1 / 3), integer_pow(y, -2))))
-pow_p = _Pow("pow", WhereFinite(_host_pow), _pow_base, _pow_exponent, dtypes=INEXACT,
-             hlo=lambda em, out, x, y: em.op("power", out, x, em.convert(y, out.dtype)), singular=True, formula="long")
+exp_p = Elementwise(
+    "exp",
+    np.exp,
+    hlo="exponential",
+    dtypes=INEXACT,
+    from_result=lambda t, y, x: mul(t, y),
+    singular=True,
+    keeps_nan=True,
+)
+exp2_p = Elementwise(
+    "exp2",
+    WhereFinite(np.exp2),
+    hlo=_lower_exp2,
+    dtypes=INEXACT,
+    from_result=lambda t, y, x: mul(t, mul(scalar_like(y, math.log(2)), y)),
+    singular=True,
+    keeps_nan=True,
+)
+log_p = Elementwise(
+    "log", np.log, lambda t, x: div(t, x), hlo="log", dtypes=INEXACT, singular=True, keeps_nan=True
+)
+expm1_p = Elementwise(
+    "expm1",
+    _host_expm1,
+    hlo="exponential_minus_one",
+    dtypes=INEXACT,
+    float_host=np.expm1,
+    from_result=lambda t, y, x: mul(t, _one_plus(y)),
+    singular=True,
+    keeps_nan=True,
+)
+log1p_p = Elementwise(
+    "log1p",
+    _host_log1p,
+    lambda t, x: div(t, _one_plus(x)),
+    hlo="log_plus_one",
+    dtypes=INEXACT,
+    singular=True,
+    keeps_nan=True,
+)
+logistic_p = Elementwise(
+    "logistic",
+    _host_logistic,
+    hlo="logistic",
+    dtypes=INEXACT,
+    from_result=lambda t, y, x: mul(t, mul(y, _one_minus(y))),
+    keeps_nan=True,
+)
+tanh_p = Elementwise(
+    "tanh",
+    WhereFinite(np.tanh),
+    hlo="tanh",
+    dtypes=INEXACT,
+    from_result=lambda t, y, x: mul(mul(t, _one_plus(y)), _one_minus(y)),
+    keeps_nan=True,
+)
+sqrt_p = Elementwise(
+    "sqrt",
+    np.sqrt,
+    hlo="sqrt",
+    dtypes=INEXACT,
+    from_result=lambda t, y, x: mul(t, div(scalar_like(y, 0.5), y)),
+    singular=True,
+    keeps_nan=True,
+)
+rsqrt_p = Elementwise(
+    "rsqrt",
+    _host_rsqrt,
+    hlo="rsqrt",
+    dtypes=INEXACT,
+    from_result=lambda t, y, x: mul(t, mul(scalar_like(y, -0.5), div(y, x))),
+    singular=True,
+    keeps_nan=True,
+)
+cbrt_p = Elementwise(
+    "cbrt",
+    np.cbrt,
+    hlo="cbrt",
+    dtypes=INEXACT - COMPLEX,
+    from_result=lambda t, y, x: mul(t, mul(scalar_like(y, 1 / 3), integer_pow(y, -2))),
+)
+pow_p = _Pow(
+    "pow",
+    WhereFinite(_host_pow),
+    _pow_base,
+    _pow_exponent,
+    dtypes=INEXACT,
+    hlo=lambda em, out, x, y: em.op("power", out, x, em.convert(y, out.dtype)),
+    singular=True,
+    formula="long",
+)
+
+
 def exp(x, *, accuracy=None) -> Array:
     """`eˣ`, elementwise.
 

@@ -1,4 +1,5 @@
 """Trigonometric and hyperbolic functions and their inverses."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -29,7 +30,9 @@ def _lower_atan2(em, out, x, y):
     if out.dtype not in COMPLEX:
         return em.op("atan2", out, x, y)
     i = em.splat(1j, out)
-    size = em.op("sqrt", out, em.op("add", out, em.op("multiply", out, x, x), em.op("multiply", out, y, y)))
+    size = em.op(
+        "sqrt", out, em.op("add", out, em.op("multiply", out, x, x), em.op("multiply", out, y, y))
+    )
     turn = em.op("divide", out, em.op("add", out, y, em.op("multiply", out, i, x)), size)
     # -i·log((y + i·x) / √(x² + y²))
     return em.op("multiply", out, em.splat(complex(0, -1), out), em.op("log", out, turn))
@@ -39,31 +42,96 @@ def _atan2_part(t, x, y, numerator):
     return mul(t, div(numerator, add(square(x), square(y))))
 
 
-sin_p = Elementwise("sin", np.sin, lambda t, x: mul(t, cos(x)), hlo="sine", dtypes=INEXACT,
-                    formula="periodic")
-cos_p = Elementwise("cos", np.cos, lambda t, x: neg(mul(t, sin(x))), hlo="cosine", dtypes=INEXACT,
-                    formula="periodic")
-tan_p = Elementwise("tan", WhereFinite(np.tan), hlo="tan", dtypes=INEXACT,
-                    from_result=lambda t, y, x: mul(t, add(_one(y), square(y))), singular=True, formula="periodic")
-asin_p = Elementwise("asin", np.arcsin, lambda t, x: mul(t, rsqrt(sub(_one(x), square(x)))), hlo="chlo.asin",
-                     dtypes=INEXACT, singular=True)
-acos_p = Elementwise("acos", np.arccos, lambda t, x: mul(t, neg(rsqrt(sub(_one(x), square(x))))),
-                     hlo="chlo.acos", dtypes=INEXACT, singular=True)
-atan_p = Elementwise("atan", WhereFinite(np.arctan), lambda t, x: div(t, add(_one(x), square(x))), hlo="chlo.atan",
-                     dtypes=INEXACT)
-atan2_p = Elementwise("atan2", _host_atan2, lambda t, x, y: _atan2_part(t, x, y, y),
-                      lambda t, x, y: _atan2_part(t, x, y, neg(x)), hlo=_lower_atan2, dtypes=INEXACT)
-sinh_p = Elementwise("sinh", WhereFinite(np.sinh), lambda t, x: mul(t, cosh(x)), hlo="chlo.sinh", dtypes=INEXACT,
-                     singular=True)
-cosh_p = Elementwise("cosh", WhereFinite(np.cosh), lambda t, x: mul(t, sinh(x)), hlo="chlo.cosh", dtypes=INEXACT,
-                     singular=True)
-asinh_p = Elementwise("asinh", np.arcsinh, lambda t, x: mul(t, rsqrt(add(square(x), _one(x)))),
-                      hlo="chlo.asinh", dtypes=INEXACT)
-acosh_p = Elementwise("acosh", np.arccosh, hlo="chlo.acosh", dtypes=INEXACT,
-                      from_result=lambda t, y, x: mul(t, mul(rsqrt(sub(x, _one(x))), rsqrt(add(x, _one(x))))),
-                      singular=True)
-atanh_p = Elementwise("atanh", WhereFinite(np.arctanh), lambda t, x: div(t, mul(sub(_one(x), x), add(_one(x), x))),
-                      hlo="chlo.atanh", dtypes=INEXACT, singular=True)
+sin_p = Elementwise(
+    "sin", np.sin, lambda t, x: mul(t, cos(x)), hlo="sine", dtypes=INEXACT, formula="periodic"
+)
+cos_p = Elementwise(
+    "cos",
+    np.cos,
+    lambda t, x: neg(mul(t, sin(x))),
+    hlo="cosine",
+    dtypes=INEXACT,
+    formula="periodic",
+)
+tan_p = Elementwise(
+    "tan",
+    WhereFinite(np.tan),
+    hlo="tan",
+    dtypes=INEXACT,
+    from_result=lambda t, y, x: mul(t, add(_one(y), square(y))),
+    singular=True,
+    formula="periodic",
+)
+asin_p = Elementwise(
+    "asin",
+    np.arcsin,
+    lambda t, x: mul(t, rsqrt(sub(_one(x), square(x)))),
+    hlo="chlo.asin",
+    dtypes=INEXACT,
+    singular=True,
+)
+acos_p = Elementwise(
+    "acos",
+    np.arccos,
+    lambda t, x: mul(t, neg(rsqrt(sub(_one(x), square(x))))),
+    hlo="chlo.acos",
+    dtypes=INEXACT,
+    singular=True,
+)
+atan_p = Elementwise(
+    "atan",
+    WhereFinite(np.arctan),
+    lambda t, x: div(t, add(_one(x), square(x))),
+    hlo="chlo.atan",
+    dtypes=INEXACT,
+)
+atan2_p = Elementwise(
+    "atan2",
+    _host_atan2,
+    lambda t, x, y: _atan2_part(t, x, y, y),
+    lambda t, x, y: _atan2_part(t, x, y, neg(x)),
+    hlo=_lower_atan2,
+    dtypes=INEXACT,
+)
+sinh_p = Elementwise(
+    "sinh",
+    WhereFinite(np.sinh),
+    lambda t, x: mul(t, cosh(x)),
+    hlo="chlo.sinh",
+    dtypes=INEXACT,
+    singular=True,
+)
+cosh_p = Elementwise(
+    "cosh",
+    WhereFinite(np.cosh),
+    lambda t, x: mul(t, sinh(x)),
+    hlo="chlo.cosh",
+    dtypes=INEXACT,
+    singular=True,
+)
+asinh_p = Elementwise(
+    "asinh",
+    np.arcsinh,
+    lambda t, x: mul(t, rsqrt(add(square(x), _one(x)))),
+    hlo="chlo.asinh",
+    dtypes=INEXACT,
+)
+acosh_p = Elementwise(
+    "acosh",
+    np.arccosh,
+    hlo="chlo.acosh",
+    dtypes=INEXACT,
+    from_result=lambda t, y, x: mul(t, mul(rsqrt(sub(x, _one(x))), rsqrt(add(x, _one(x))))),
+    singular=True,
+)
+atanh_p = Elementwise(
+    "atanh",
+    WhereFinite(np.arctanh),
+    lambda t, x: div(t, mul(sub(_one(x), x), add(_one(x), x))),
+    hlo="chlo.atanh",
+    dtypes=INEXACT,
+    singular=True,
+)
 
 
 def sin(x, *, accuracy=None) -> Array:

@@ -1,4 +1,5 @@
 """Padding of windows by name: SAME, SAME_LOWER and VALID as pairs of low and high padding."""
+
 from __future__ import annotations
 
 import enum
@@ -32,14 +33,19 @@ def padtype_to_pads(in_shape, window_shape, window_strides, padding):
     """
     if isinstance(padding, str):
         if padding.upper() not in PaddingType.__members__:
-            raise RuntimeError(f"Unrecognized padding type: expected 'VALID', 'SAME', or 'SAME_LOWER', got {padding}. "
-                               "Or give one (low, high) pair per axis.")
+            raise RuntimeError(
+                f"Unrecognized padding type: expected 'VALID', 'SAME', or 'SAME_LOWER', got {padding}. "
+                "Or give one (low, high) pair per axis."
+            )
         padding = PaddingType[padding.upper()]
     if padding is PaddingType.VALID:
         return [(0, 0)] * len(in_shape)
     if not isinstance(padding, PaddingType):
         raise TypeError(f"Unknown padding type: {padding}.")
-    totals = [max((-(-n // s) - 1) * s + k - n, 0) for n, k, s in zip(in_shape, window_shape, window_strides)]
+    totals = [
+        max((-(-n // s) - 1) * s + k - n, 0)
+        for n, k, s in zip(in_shape, window_shape, window_strides)
+    ]
     if padding is PaddingType.SAME:
         return [(t // 2, t - t // 2) for t in totals]
     return [(t - t // 2, t // 2) for t in totals]
@@ -61,8 +67,10 @@ def per_axis(name: str, what: str, values, count: int) -> tuple:
         return (1,) * count
     values = tuple([v.__index__() if hasattr(v, "__index__") else v for v in values])
     if len(values) != count:
-        raise ValueError(f"{name} window and {what} must have the same number of dimensions, but got {count} and "
-                         f"{len(values)}: {what}={values}.")
+        raise ValueError(
+            f"{name} window and {what} must have the same number of dimensions, but got {count} and "
+            f"{len(values)}: {what}={values}."
+        )
     if any(v < 1 for v in values):
         raise ValueError(f"{name} needs positive {what}, got {values}.")
     return values

@@ -1,8 +1,10 @@
 """How one platform's compiler is best asked: tables of rewrites of operations and choices of compile options.
 
-What an operation means is in `_ops`, the same for every platform. Nothing here is needed for a program to be right, but
-for the records of kind "correctness". `python -m gradix._platforms` lists all.
+What an operation means is in `_ops`, the same for every platform. Nothing here is needed for a
+program to be right, but for the records of kind "correctness". `python -m gradix._platforms` lists
+all.
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -1,4 +1,5 @@
 """Factorizations as StableHLO's own operations, for platforms whose XLA has them and where LAPACK is not."""
+
 from __future__ import annotations
 
 from gradix._core import dtypes
@@ -20,16 +21,31 @@ def _cholesky(em, site, x):
 
 def _triangular_solve(em, site, a, b):
     params = site.params
-    conjugated, transposed = params["conjugate_a"] and a.aval.dtype in dtypes.COMPLEX, params["transpose_a"]
+    conjugated, transposed = (
+        params["conjugate_a"] and a.aval.dtype in dtypes.COMPLEX,
+        params["transpose_a"],
+    )
     if conjugated and not transposed:
         a = em.lower(conj_p, a.aval, a, input_dtype=a.aval.dtype)
     transpose = "NO_TRANSPOSE" if not transposed else "ADJOINT" if conjugated else "TRANSPOSE"
-    return em.triangular_solve(a, b, left_side=params["left_side"], lower=params["lower"],
-                               unit_diagonal=params["unit_diagonal"], transpose=transpose)
+    return em.triangular_solve(
+        a,
+        b,
+        left_side=params["left_side"],
+        lower=params["lower"],
+        unit_diagonal=params["unit_diagonal"],
+        transpose=transpose,
+    )
 
 
 REWRITES = (
     Rewrite("cholesky_by_xla", (cholesky_p,), _cholesky, _EVIDENCE, _has_elements, CORRECTNESS),
-    Rewrite("triangular_solves_by_xla", (triangular_solve_p,), _triangular_solve, _EVIDENCE, _has_elements,
-            CORRECTNESS),
+    Rewrite(
+        "triangular_solves_by_xla",
+        (triangular_solve_p,),
+        _triangular_solve,
+        _EVIDENCE,
+        _has_elements,
+        CORRECTNESS,
+    ),
 )

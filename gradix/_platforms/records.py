@@ -1,4 +1,5 @@
 """The records that tables of platforms are made of: rewrites of operations, and choices of how to compile a program."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -7,8 +8,9 @@ from typing import Any, NamedTuple
 
 from gradix._base.lazy import lazy_module
 
-SPEED = "speed"                     # better asked so; results are the same
-CORRECTNESS = "correctness"         # asked plainly, this compiler's results are wrong, or it ends the process
+SPEED = "speed"  # better asked so; results are the same
+# asked plainly, this compiler's results are wrong, or it ends the process
+CORRECTNESS = "correctness"
 
 
 class Rewrite(NamedTuple):
@@ -17,11 +19,11 @@ class Rewrite(NamedTuple):
     Attributes:
         name: for the option `gradix_rewrites`; unique on its platform.
         primitives: the operations that it is for.
-        emit: `emit(em, site, *values)`: the value, or the list of values, or NotImplemented where it declines. It
-            writes nothing before it has decided.
+        emit: `emit(em, site, *values)`: the value, or the list of values, or NotImplemented where
+            it declines. It writes nothing before it has decided.
         evidence: where the gain, or the defect, is shown: a paragraph of the documentation.
-        applies: `applies(site)`, whether it is for this operation at all, by what is known of its operands and readers
-            (`_stablehlo/uses.py`); None for always.
+        applies: `applies(site)`, whether it is for this operation at all, by what is known of its
+            operands and readers (`_stablehlo/uses.py`); None for always.
         kind: "speed" or "correctness".
         seen_on: the versions of jaxlib on which that was so.
     """
@@ -41,7 +43,8 @@ class Choice(NamedTuple):
     Attributes:
         name: for the option `gradix_rewrites`; unique on its platform.
         option: the field of `xla.options`, and the value it gets.
-        applies: `applies(facts, cores)`, whether a program with these facts (`_stablehlo/facts.py`) is of that kind.
+        applies: `applies(facts, cores)`, whether a program with these facts (`_stablehlo/facts.py`)
+            is of that kind.
         evidence, kind, seen_on: as of a rewrite.
     """
 
@@ -56,12 +59,13 @@ class Choice(NamedTuple):
 class Table:
     """The records of one platform.
 
-    A module of rewrites is imported when a program first has an operation that it is for: it imports what it rewrites,
+    A module of rewrites is imported when a program first has an operation that it is for: it
+        imports what it rewrites,
     which few programs have all of.
 
     Args:
-        modules: by the full name of a module, whose `REWRITES` are its records, the names of the primitives these are
-            for; in the order in which they are asked.
+        modules: by the full name of a module, whose `REWRITES` are its records, the names of the
+            primitives these are for; in the order in which they are asked.
         choices: the records of how to compile.
         quick: the compiler's own options by which it takes the least time, by a program's facts.
 
@@ -72,14 +76,23 @@ class Table:
         (['counts_by_elements'], [])
     """
 
-    def __init__(self, modules: Mapping[str, tuple[str, ...]], choices: tuple[Choice, ...] = (),
-                 quick: Callable[[Any], dict] | None = None):
+    def __init__(
+        self,
+        modules: Mapping[str, tuple[str, ...]],
+        choices: tuple[Choice, ...] = (),
+        quick: Callable[[Any], dict] | None = None,
+    ):
         self.modules, self.choices, self.quick = modules, choices, quick
 
     def of(self, primitive) -> list[Rewrite]:
         """The rewrites for a primitive."""
-        return [r for module, names in self.modules.items() if primitive.name in names
-                for r in lazy_module(module).REWRITES if primitive in r.primitives]
+        return [
+            r
+            for module, names in self.modules.items()
+            if primitive.name in names
+            for r in lazy_module(module).REWRITES
+            if primitive in r.primitives
+        ]
 
     @cached_property
     def rewrites(self) -> tuple[Rewrite, ...]:

@@ -1,4 +1,5 @@
 """What the option `gradix_rewrites` says: all records, those of a kind, none, and some by name."""
+
 from __future__ import annotations
 
 from gradix._platforms.records import CORRECTNESS
@@ -16,17 +17,27 @@ def split(text: str) -> tuple[str, frozenset[str], frozenset[str]]:
     if first[:1] in ("-", "+"):
         first, rest = "all", [first, *rest]
     if first not in SETS or not all(part[:1] in ("-", "+") and part[1:] for part in rest):
-        raise ValueError(f"gradix_rewrites is one of {', '.join(map(repr, SETS))}, and names to leave out or add, "
-                         f"such as 'all,-column_sums' or 'off,+cube_root'; got {text!r}. python -m gradix._platforms "
-                         "lists the names.")
-    return first, frozenset([p[1:] for p in rest if p[0] == "+"]), frozenset([p[1:] for p in rest if p[0] == "-"])
+        raise ValueError(
+            f"gradix_rewrites is one of {', '.join(map(repr, SETS))}, and names to leave out or add, "
+            f"such as 'all,-column_sums' or 'off,+cube_root'; got {text!r}. python -m gradix._platforms "
+            "lists the names."
+        )
+    return (
+        first,
+        frozenset([p[1:] for p in rest if p[0] == "+"]),
+        frozenset([p[1:] for p in rest if p[0] == "-"]),
+    )
 
 
 def selected(records, text: str) -> list:
     """The records of a table that a selection takes, in order."""
     base, added, dropped = split(text)
     kinds = {"all": None, "correctness": CORRECTNESS, "off": ""}[base]
-    return [r for r in records if r.name in added or (kinds is None or r.kind == kinds) and r.name not in dropped]
+    return [
+        r
+        for r in records
+        if r.name in added or (kinds is None or r.kind == kinds) and r.name not in dropped
+    ]
 
 
 def check_names(records, text: str) -> None:
@@ -38,5 +49,7 @@ def check_names(records, text: str) -> None:
     _, added, dropped = split(text)
     unknown = sorted((added | dropped) - {r.name for r in records})
     if unknown:
-        raise ValueError(f"gradix_rewrites names {', '.join(map(repr, unknown))}, which no platform has. "
-                         "python -m gradix._platforms lists the names.")
+        raise ValueError(
+            f"gradix_rewrites names {', '.join(map(repr, unknown))}, which no platform has. "
+            "python -m gradix._platforms lists the names."
+        )

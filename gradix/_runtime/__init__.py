@@ -1,4 +1,6 @@
 """Where a program runs: NumPy on the host, XLA, and the choice between them."""
+
 import os
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")          # jaxlib reads it once, when it is first imported
+# jaxlib reads it once, when it is first imported
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")

@@ -1,4 +1,5 @@
 """The key of a compiled program on disk: everything its machine code depends on."""
+
 from __future__ import annotations
 
 import functools
@@ -17,13 +18,14 @@ _FORMAT = 1
 def key_of(text: str, options: xla.Options, device=None) -> str:
     """The name of a program's cache entry.
 
-    Two programs share an entry only if their text, the compiler's options, the device, jaxlib and the machine's
-    instructions agree; anything that is in doubt is in the key, because a miss costs a compilation and a wrong hit
-    a wrong answer.
+    Two programs share an entry only if their text, the compiler's options, the device, jaxlib and
+    the machine's instructions agree; anything that is in doubt is in the key, because a miss costs
+    a compilation and a wrong hit a wrong answer.
 
     Args:
         text: the program in StableHLO.
-        device: where it will run; None is the first, a tuple stands for several, in the order of its partitions.
+        device: where it will run; None is the first, a tuple stands for several, in the order of
+            its partitions.
     """
     several = device if isinstance(device, tuple) else ()
     device = several[0] if several else xla.local_devices()[0] if device is None else device
@@ -40,8 +42,16 @@ def key_of(text: str, options: xla.Options, device=None) -> str:
 def _process_part() -> bytes:
     """What does not change within a process."""
     platform = xla.client()
-    parts = [str(_FORMAT), __version__, xla.fingerprint(), platform.platform, platform.platform_version,
-             str(len(platform.devices())), str(cores()), _flags_file()]
+    parts = [
+        str(_FORMAT),
+        __version__,
+        xla.fingerprint(),
+        platform.platform,
+        platform.platform_version,
+        str(len(platform.devices())),
+        str(cores()),
+        _flags_file(),
+    ]
     return "\n".join(parts).encode()
 
 

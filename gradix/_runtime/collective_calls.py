@@ -1,4 +1,5 @@
 """Calls of programs whose devices wait for each other, recorded to explain why a call does not end."""
+
 from __future__ import annotations
 
 import collections
@@ -10,13 +11,15 @@ from typing import NamedTuple
 from gradix._base import config
 
 _REMEMBERED = 4096
-_SHORT = 10             # a call is spoken of after a tenth of the time that ends the process
+_SHORT = 10  # a call is spoken of after a tenth of the time that ends the process
 
 
 def _checked(name: str, value):
-    if isinstance(value, str):                              # of an environment variable
+    if isinstance(value, str):  # of an environment variable
         value = None if value.lower() == "none" else float(value)
-    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0):
+    if value is not None and (
+        isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0
+    ):
         raise ValueError(f"{name} must be a number of seconds, or None for no end; got {value!r}.")
     return value
 
@@ -90,15 +93,19 @@ def mismatch(rank: int, others: dict[int, Told | None]) -> str | None:
     for i, other in sorted(others.items()):
         mine = calls.before.get(other.number) if other is not None else None
         if other is not None and mine is not None and mine.path != other.path:
-            return (f"gradix.distributed: processes {rank} and {i} have called different programs: call number "
-                    f"{other.number} over several processes is of {mine.name!r} in process {rank} and of "
-                    f"{other.name!r} in process {i}, or one of those before differs, be it in shapes or in constants. "
-                    "Results since then are worthless. All processes must call the same programs in the same order, "
-                    "with arrays of the same types.")
+            return (
+                f"gradix.distributed: processes {rank} and {i} have called different programs: call number "
+                f"{other.number} over several processes is of {mine.name!r} in process {rank} and of "
+                f"{other.name!r} in process {i}, or one of those before differs, be it in shapes or in constants. "
+                "Results since then are worthless. All processes must call the same programs in the same order, "
+                "with arrays of the same types."
+            )
     return None
 
 
-def explanation(rank: int, mine: Call, others: dict[int, Told | None], seconds: float) -> tuple[str, bool]:
+def explanation(
+    rank: int, mine: Call, others: dict[int, Told | None], seconds: float
+) -> tuple[str, bool]:
     """Why a call does not end, and whether it never will: another process is in another program.
 
     Args:
@@ -107,21 +114,36 @@ def explanation(rank: int, mine: Call, others: dict[int, Told | None], seconds: 
     lines, never = [], False
     for i, other in sorted(others.items()):
         if other is None or other.number < mine.number:
-            last = "it has made none" if other is None or not other.number else (
-                f"its last is number {other.number}, {other.name!r}"
-                f"{', which it is in' if other.is_in else ', which has ended'}")
+            last = (
+                "it has made none"
+                if other is None or not other.number
+                else (
+                    f"its last is number {other.number}, {other.name!r}"
+                    f"{', which it is in' if other.is_in else ', which has ended'}"
+                )
+            )
             lines.append(f"process {i} is missing: {last}")
         elif other.digest != mine.digest and other.number == mine.number:
             never = True
             lines.append(f"process {i} is in another program: {other.name!r}")
-    head = (f"gradix.distributed: process {rank} has waited {seconds:.0f} s in {mine.name!r}, its call number "
-            f"{mine.number} over several processes")
+    head = (
+        f"gradix.distributed: process {rank} has waited {seconds:.0f} s in {mine.name!r}, its call number "
+        f"{mine.number} over several processes"
+    )
     if not lines:
-        return f"{head}. All others are in it, too: the network may be slow, or the work large.", False
-    return f"{head}: {'; '.join(lines)}. All processes must call the same programs in the same order.", never
+        return (
+            f"{head}. All others are in it, too: the network may be slow, or the work large.",
+            False,
+        )
+    return (
+        f"{head}: {'; '.join(lines)}. All processes must call the same programs in the same order.",
+        never,
+    )
 
 
-def decide(rank: int, others: dict[int, Told | None], said: int, now: float) -> tuple[str | None, bool]:
+def decide(
+    rank: int, others: dict[int, Told | None], said: int, now: float
+) -> tuple[str | None, bool]:
     """What to say of the call this process is in, if anything, and whether the process is to end.
 
     Args:

@@ -1,4 +1,5 @@
 """Executables: from disk where an earlier process compiled the same program, else from XLA."""
+
 from __future__ import annotations
 
 import time
@@ -40,23 +41,30 @@ def obtain(module: LoweredModule, name: str, options: xla.Options) -> Obtained:
     entries = disk_cache.current()
     if entries is None:
         why = "the disk cache is off"
-    elif module.host_callbacks:                       # functions of this process, which no other can call
+    elif module.host_callbacks:  # functions of this process, which no other can call
         entries, why = None, "it calls Python, so it is not kept on disk"
     key = key_of(module.text, options) if entries is not None else ""
     found = _load(entries, key, module, options) if entries is not None else None
     if found is not None:
         events.tell("load", name, time.perf_counter() - start)
         return Obtained(found, True)
-    made = xla.compile(module.text, module.in_avals, module.out_avals, module.host_callbacks, options)
+    made = xla.compile(
+        module.text, module.in_avals, module.out_avals, module.host_callbacks, options
+    )
     seconds = time.perf_counter() - start
     if entries is not None:
-        why = "not on disk" if _keep(entries, key, made, seconds) else "not on disk, and not kept there"
+        why = (
+            "not on disk"
+            if _keep(entries, key, made, seconds)
+            else "not on disk, and not kept there"
+        )
     events.tell("compile", name, seconds, why)
     return Obtained(made, False)
 
 
-def obtain_partitioned(module: LoweredModule, name: str, options: xla.Options, devices: tuple, mesh,
-                       out_shardings) -> Obtained:
+def obtain_partitioned(
+    module: LoweredModule, name: str, options: xla.Options, devices: tuple, mesh, out_shardings
+) -> Obtained:
     """As `obtain`, of a program for several devices, or for one that is not the first.
 
     Args:
@@ -64,8 +72,11 @@ def obtain_partitioned(module: LoweredModule, name: str, options: xla.Options, d
         mesh, out_shardings: see `xla.compile_partitioned`.
     """
     start, why = time.perf_counter(), ""
-    known = None if module.host_callbacks else (module.text, options, devices, mesh, tuple(out_shardings),
-                                                module.out_avals)
+    known = (
+        None
+        if module.host_callbacks
+        else (module.text, options, devices, mesh, tuple(out_shardings), module.out_avals)
+    )
     if known is not None and known in _recent:
         return Obtained(_recent[known], True)
     entries = disk_cache.current() if not module.host_callbacks else None
@@ -85,7 +96,11 @@ def obtain_partitioned(module: LoweredModule, name: str, options: xla.Options, d
     _remember(known, made)
     seconds = time.perf_counter() - start
     if entries is not None:
-        why = "not on disk" if _keep(entries, key, made, seconds) else "not on disk, and not kept there"
+        why = (
+            "not on disk"
+            if _keep(entries, key, made, seconds)
+            else "not on disk, and not kept there"
+        )
     events.tell("compile", name, seconds, why)
     return Obtained(made, False)
 
@@ -113,13 +128,14 @@ def _load(entries, key: str, module: LoweredModule, options) -> xla.Executable |
 def _keep(entries, key: str, made: xla.Executable, seconds: float) -> bool:
     """Write an executable to disk, before its first run: XLA cannot serialize a sort that has run.
 
-    Not in a thread: it takes some hundredths of the compilation, and a thread would lose it where the process ends.
+    Not in a thread: it takes some hundredths of the compilation, and a thread would lose it where
+        the process ends.
     """
     if seconds < _options.jax_persistent_cache_min_compile_time_secs:
         return False
     try:
         payload = made.serialize()
-    except xla.RuntimeFailure:                        # a few programs have no serial form
+    except xla.RuntimeFailure:  # a few programs have no serial form
         return False
     if len(payload) < _options.jax_persistent_cache_min_entry_size_bytes:
         return False

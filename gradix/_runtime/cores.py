@@ -1,4 +1,5 @@
 """How many threads may run at once."""
+
 from __future__ import annotations
 
 import functools

@@ -1,9 +1,11 @@
 """Compiled programs on disk, so that the second run of a script compiles nothing.
 
-One file per program in a directory that only the user can write to. A file is a header, a digest and XLA's own
-serialization of the executable; no pickle, no code of ours. It is written whole under another name and then renamed,
-so that a reader sees an old file, a new file or none, whatever happens to the writers.
+One file per program in a directory that only the user can write to. A file is a header, a digest
+and XLA's own serialization of the executable; no pickle, no code of ours. It is written whole under
+another name and then renamed, so that a reader sees an old file, a new file or none, whatever
+happens to the writers.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -20,7 +22,8 @@ from gradix._base.lazy import lazy_module
 hashlib = lazy_module("hashlib")
 
 _MAGIC = b"gradix\x00\x01"
-_HEADER = len(_MAGIC) + 8 + 32                     # magic, length of the payload, digest of key and payload
+# magic, length of the payload, digest of key and payload
+_HEADER = len(_MAGIC) + 8 + 32
 _SUFFIX = ".xla"
 _HOUR, _DAY = 3600.0, 86400.0
 _DEFAULT_BYTES = 1 << 30
@@ -31,13 +34,20 @@ _options = config.state
 def _check_directory(name: str, value: Any) -> str | None:
     if value is False:
         return "off"
-    if value is None or value is True or value == "" or str(value).lower() in ("on", "1", "true", "yes"):
+    if (
+        value is None
+        or value is True
+        or value == ""
+        or str(value).lower() in ("on", "1", "true", "yes")
+    ):
         return None
     try:
         return os.fspath(value)
     except TypeError:
-        raise ValueError(f"option {name} must be 'off', 'on' or a directory; got {value!r} of type "
-                         f"{type(value).__name__}.") from None
+        raise ValueError(
+            f"option {name} must be 'off', 'on' or a directory; got {value!r} of type "
+            f"{type(value).__name__}."
+        ) from None
 
 
 config.define("gradix_cache", None, _check_directory)
@@ -47,8 +57,8 @@ config.define("gradix_cache_max_days", 90)
 class Entries:
     """The compiled programs in one directory.
 
-    Every failure of the file system ends in "not found" or "not kept": at most one line of log, never an exception,
-    unless the option jax_raise_persistent_cache_errors asks for one.
+    Every failure of the file system ends in "not found" or "not kept": at most one line of log,
+    never an exception, unless the option jax_raise_persistent_cache_errors asks for one.
     """
 
     def __init__(self, path: str):
@@ -56,7 +66,7 @@ class Entries:
         self._numbers = itertools.count()
         self._complained = False
         self.is_read_only = False
-        self._room = 0                  # bytes this process may write before it sweeps
+        self._room = 0  # bytes this process may write before it sweeps
 
     def read(self, key: str) -> bytes | None:
         """The program kept under `key`, or None."""
@@ -70,7 +80,7 @@ class Entries:
             found = os.fstat(fd)
             if not stat.S_ISREG(found.st_mode) or _is_of_another(found):
                 return self.reject(key, "is not a file of this user")
-            if time.time() - found.st_mtime > _DAY:          # the time of last use, for `sweep`
+            if time.time() - found.st_mtime > _DAY:  # the time of last use, for `sweep`
                 with contextlib.suppress(PermissionError):
                     os.utime(fd if os.utime in os.supports_fd else self._file(key))
             with open(fd, "rb", buffering=0, closefd=False) as f:
@@ -114,18 +124,26 @@ class Entries:
             raise RuntimeError(f"The compilation cache {self.path} {why}.")
         if not self._complained:
             self._complained = True
-            events.warn("cache", "The compilation cache %s %s. GRADIX_CACHE=off turns it off.", self.path, why)
+            events.warn(
+                "cache",
+                "The compilation cache %s %s. GRADIX_CACHE=off turns it off.",
+                self.path,
+                why,
+            )
 
     def sweep(self, max_bytes: int, max_age: float) -> None:
         """Remove what was not used for `max_age` seconds, and the least recently used beyond `max_bytes`."""
         now, kept = time.time(), []
         for entry in os.scandir(self.path):
-            ours, temporary = entry.name.endswith(_SUFFIX), entry.name.startswith(".") and entry.name.endswith(".tmp")
+            ours, temporary = (
+                entry.name.endswith(_SUFFIX),
+                entry.name.startswith(".") and entry.name.endswith(".tmp"),
+            )
             if not ours and not temporary:
                 continue
             try:
                 found = entry.stat(follow_symlinks=False)
-            except OSError:                                  # another process removed it
+            except OSError:  # another process removed it
                 continue
             if now - found.st_mtime > (_HOUR if temporary else max_age):
                 _remove(entry.path)
@@ -136,7 +154,8 @@ class Entries:
             for _, size, path in sorted(kept):
                 _remove(path)
                 total -= size
-                if total <= 0.8 * max_bytes:                 # room, so that the next write does not sweep again
+                # room, so that the next write does not sweep again
+                if total <= 0.8 * max_bytes:
                     break
 
     def _tidy(self) -> None:
@@ -167,7 +186,11 @@ def pack(key: str, payload: bytes) -> bytes:
 def unpack(key: str, data: bytes) -> bytes | None:
     """The payload of an entry's file; None unless it is, to the last bit, what `pack` made for this key."""
     view = memoryview(data)
-    if len(data) < _HEADER or view[:8] != _MAGIC or int.from_bytes(view[8:16], "little") != len(data) - _HEADER:
+    if (
+        len(data) < _HEADER
+        or view[:8] != _MAGIC
+        or int.from_bytes(view[8:16], "little") != len(data) - _HEADER
+    ):
         return None
     payload = view[_HEADER:]
     return bytes(payload) if view[16:_HEADER] == _digest(key, payload) else None
@@ -182,7 +205,7 @@ def _digest(key: str, payload) -> bytes:
 def _write_all(f, data: bytes) -> None:
     view = memoryview(data)
     while view:
-        view = view[f.write(view):]
+        view = view[f.write(view) :]
 
 
 def _age(path: str) -> float:
@@ -194,7 +217,7 @@ def _age(path: str) -> float:
 
 
 def _remove(path: str) -> None:
-    with contextlib.suppress(OSError):                   # another process may have been quicker
+    with contextlib.suppress(OSError):  # another process may have been quicker
         os.unlink(path)
 
 
@@ -207,7 +230,7 @@ def _owners() -> tuple[int, ...]:
     return os.geteuid(), 0
 
 
-# -- which directory ----------------------------------------------------------------------------------------------
+# -- which directory -------------------------------------------------------------------------------
 
 _opened: dict[str, Entries | None] = {}
 
@@ -215,7 +238,11 @@ _opened: dict[str, Entries | None] = {}
 def current() -> Entries | None:
     """The cache the options ask for, or None."""
     asked = _options.gradix_cache
-    if not _options.jax_enable_compilation_cache or limit() == 0 or (asked is not None and asked.lower() in _OFF):
+    if (
+        not _options.jax_enable_compilation_cache
+        or limit() == 0
+        or (asked is not None and asked.lower() in _OFF)
+    ):
         return None
     path = asked or _options.jax_compilation_cache_dir or default_directory()
     if path not in _opened:
@@ -243,7 +270,8 @@ def default_directory() -> str:
         base = os.path.join(home, "Library", "Caches")
     else:
         base = os.environ.get("XDG_CACHE_HOME", "")
-        if not os.path.isabs(base):                          # the standard says to ignore a relative one
+        # the standard says to ignore a relative one
+        if not os.path.isabs(base):
             base = os.path.join(home, ".cache")
     return os.path.join(base, "gradix") if os.path.isabs(base) else ""
 
@@ -263,8 +291,12 @@ def _open(path: str, is_default: bool) -> Entries | None:
     except OSError as error:
         return None if is_default else entries.complain(f"cannot be made ({error})")
     if _is_of_another(found):
-        return entries.complain("is not used: it belongs to another user, who could put programs into it")
+        return entries.complain(
+            "is not used: it belongs to another user, who could put programs into it"
+        )
     if os.name == "posix" and found.st_mode & 0o022:
-        return entries.complain("is not used: others may write to it, and so put programs into it; chmod go-w")
+        return entries.complain(
+            "is not used: others may write to it, and so put programs into it; chmod go-w"
+        )
     entries.is_read_only = is_default and not os.access(path, os.W_OK)
     return entries

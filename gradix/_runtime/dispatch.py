@@ -1,4 +1,5 @@
 """Evaluating primitives on concrete arrays: small work by NumPy on the host, the rest by XLA."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -26,7 +27,7 @@ from gradix._runtime.program import Program, fetch, to_device
 _programs: BoundedCache[tuple, Any] = BoundedCache(1024, drop=1)
 # What to call, the type of the result, whether it never warns.
 _plans: BoundedCache[tuple, tuple[Callable, Any, bool]] = BoundedCache(1 << 14)
-_known_plan = _plans.get    # bound once: every eager operation asks
+_known_plan = _plans.get  # bound once: every eager operation asks
 _options = _config.state
 _ndarray, _asarray = np.ndarray, np.asarray
 _modes = policy.modes()
@@ -35,15 +36,17 @@ _modes = policy.modes()
 def _silence() -> tuple[Callable, Callable]:
     """Functions that stop NumPy's floating-point warnings and resume them, at a tenth of `errstate`'s price."""
     try:
-        from_private = np._core.umath                       # type: ignore[attr-defined]
+        from_private = np._core.umath  # type: ignore[attr-defined]
         quiet, variable = from_private._make_extobj(all="ignore"), from_private._extobj_contextvar
         variable.reset(variable.set(quiet))
         return partial(variable.set, quiet), variable.reset
     except (AttributeError, TypeError):
+
         def enter() -> AbstractContextManager:
             state = np.errstate(all="ignore")
             state.__enter__()
             return state
+
         return enter, lambda state: state.__exit__(None, None, None)
 
 
@@ -53,14 +56,15 @@ _quiet, _resume = _silence()
 def evaluate(prim, args, params):
     """Apply a primitive to concrete arrays.
 
-    What was decided for these types and parameters before is found in one look; `_decide` does it the first time.
+    What was decided for these types and parameters before is found in one look; `_decide` does it
+    the first time.
     """
     n = len(args)
     if n == 2:
         x, y = args
         key = prim, _options.context, x.aval, y.aval
     elif n == 1:
-        x, = args
+        (x,) = args
         key = prim, _options.context, x.aval
     elif n == 3:
         x, y, z = args
@@ -71,7 +75,7 @@ def evaluate(prim, args, params):
         key = *key, *params, *params.values()
     try:
         plan = _known_plan(key)
-    except TypeError:                       # a parameter that cannot be hashed
+    except TypeError:  # a parameter that cannot be hashed
         return _decide(prim, args, params, None)
     if plan is None:
         return _decide(prim, args, params, key)
@@ -105,8 +109,12 @@ def evaluate(prim, args, params):
 
 def _decide(prim, args, params, key):
     """Evaluate by the host rule, which is remembered under `key`, or by XLA."""
-    if (_options.gradix_mesh is not None or _options.jax_default_device is not None or prim.mesh.placed
-            or any(a.aval.place is not None for a in args)):
+    if (
+        _options.gradix_mesh is not None
+        or _options.jax_default_device is not None
+        or prim.mesh.placed
+        or any(a.aval.place is not None for a in args)
+    ):
         return _somewhere(prim, args, params, key)
     return _decide_here(prim, args, params, key)
 
@@ -115,7 +123,11 @@ def _decide_here(prim, args, params, key):
     host = prim.host
     if host is None:
         if prim.run is not None:
-            out = run_checked(prim, args, params) if _options.jax_debug_key_reuse else prim.run(args, params)
+            out = (
+                run_checked(prim, args, params)
+                if _options.jax_debug_key_reuse
+                else prim.run(args, params)
+            )
             if out is not NotImplemented:
                 return out
         return compiled(prim, args, params)
@@ -154,8 +166,11 @@ def _somewhere(prim, args, params, key):
     out = _decide_here(prim, plain, params, None)
     if not isinstance(out, list):
         out = _there(out, place)
-        plain_key = (prim, _options.context, *[a.aval for a in plain], *params, *params.values()) if params else (
-            prim, _options.context, *[a.aval for a in plain])
+        plain_key = (
+            (prim, _options.context, *[a.aval for a in plain], *params, *params.values())
+            if params
+            else (prim, _options.context, *[a.aval for a in plain])
+        )
         plan = _decided(prim, plain, params, plain_key) if key is not None else None
         if plan is not None:
             _plans.keep(key, (plan[0], out.aval, plan[2]))
@@ -167,7 +182,12 @@ def _decided(prim, args, params, key):
     """What would be remembered of this operation on plain arrays."""
     try:
         found = _plans.get(key)
-        if found is None and prim.host is not None and not prim.multiple_results and 0 < len(args) < 4:
+        if (
+            found is None
+            and prim.host is not None
+            and not prim.multiple_results
+            and 0 < len(args) < 4
+        ):
             _decide_here(prim, args, params, key)
             found = _plans.pop(key, None)
     except TypeError:
@@ -191,11 +211,18 @@ def _place_of(prim, args, params):
     found = next((p for p in places if p is not None and p.is_committed), None)
     if found is not None:
         if any(p is not found and p is not None and p.is_committed for p in places):
-            named = [(f"argument {_NAMES[i % 6]} of {prim.name} with shape {a.aval.plain.str_short()}",
-                      a.aval.place.sharding)
-                     for i, a in enumerate(args) if a.aval.place is not None and a.aval.place.is_committed]
+            named = [
+                (
+                    f"argument {_NAMES[i % 6]} of {prim.name} with shape {a.aval.plain.str_short()}",
+                    a.aval.place.sharding,
+                )
+                for i, a in enumerate(args)
+                if a.aval.place is not None and a.aval.place.is_committed
+            ]
             home_of(named, (), prim.name)
-            return next((p for p in places if p is not None and p.is_committed and not p.is_whole), found)
+            return next(
+                (p for p in places if p is not None and p.is_committed and not p.is_whole), found
+            )
         return found
     mesh, device = _options.gradix_mesh, _options.jax_default_device
     if isinstance(mesh, Mesh) and not mesh.empty:
@@ -219,8 +246,14 @@ def _placed_program(prim, args, params):
         key = program = None
     if program is None:
         closed = single(prim, [within(a) for a in avals], params)
-        named = [(f"argument {_NAMES[i % 6]} of {prim.name} with shape {a.plain.str_short()}", a.place.sharding)
-                 for i, a in enumerate(avals) if a.place is not None and a.place.is_committed]
+        named = [
+            (
+                f"argument {_NAMES[i % 6]} of {prim.name} with shape {a.plain.str_short()}",
+                a.place.sharding,
+            )
+            for i, a in enumerate(avals)
+            if a.place is not None and a.place.is_committed
+        ]
         home = home_of(named, closed.effects, prim.name) or Home((xla.local_devices()[0],), None)
         program = PlacedProgram(closed, prim.name, home, avals, out_shardings=prim.asked_of(params))
         if key is not None:
@@ -260,11 +293,13 @@ def compiled(prim, args, params):
     """Apply a primitive to concrete arrays by compiling it alone."""
     avals = tuple([a.aval for a in args])
     try:
-        key = prim, avals, tuple([(k, type(v), v) for k, v in params.items()])     # True is not 1
+        key = prim, avals, tuple([(k, type(v), v) for k, v in params.items()])  # True is not 1
         program = _programs.get(key)
     except TypeError as e:
-        raise TypeError(f"A parameter of primitive '{prim.name}' cannot be hashed: {params}. "
-                        "Pass tuples instead of lists, and arrays as operands.") from e
+        raise TypeError(
+            f"A parameter of primitive '{prim.name}' cannot be hashed: {params}. "
+            "Pass tuples instead of lists, and arrays as operands."
+        ) from e
     if program is None:
         closed = single(prim, avals, params)
         if any(type(e) is MeshEffect for e in closed.effects):
@@ -285,7 +320,9 @@ def single(prim, avals, params) -> ClosedJaxpr:
         out = typed_results(prim, avals, params, out)
     outvars = [Var(a) for a in (out if prim.multiple_results else [out])]
     effects = prim.effects(params) if prim.effectful else frozenset()
-    return ClosedJaxpr(Jaxpr([], invars, list(outvars), [JaxprEqn(prim, invars, outvars, params, effects)]), ())
+    return ClosedJaxpr(
+        Jaxpr([], invars, list(outvars), [JaxprEqn(prim, invars, outvars, params, effects)]), ()
+    )
 
 
 def check_floats(name: str, results) -> None:
@@ -296,11 +333,15 @@ def check_floats(name: str, results) -> None:
             continue
         wide = value.astype(np.float32) if value.dtype.kind == "V" else value
         if _options.jax_debug_nans and np.isnan(wide).any():
-            raise FloatingPointError(f"invalid value (nan) encountered in {name}. "
-                                     "The option jax_debug_nans asks for this check.")
+            raise FloatingPointError(
+                f"invalid value (nan) encountered in {name}. "
+                "The option jax_debug_nans asks for this check."
+            )
         if _options.jax_debug_infs and np.isinf(wide).any():
-            raise FloatingPointError(f"invalid value (inf) encountered in {name}. "
-                                     "The option jax_debug_infs asks for this check.")
+            raise FloatingPointError(
+                f"invalid value (inf) encountered in {name}. "
+                "The option jax_debug_infs asks for this check."
+            )
 
 
 def clear() -> None:

@@ -1,9 +1,11 @@
 """What compiled programs leave to NumPy, whose sorts, partitions and correlations use the processor's vectors.
 
-Each function takes the operands of a call and then its results, matrices on the program's own memory; operands are only
-read. Equal are, as XLA has it, all zeros, what it flushes to zero, and all NaNs, which are the largest. NumPy lets
-other threads run meanwhile, so large matrices are shared among some.
+Each function takes the operands of a call and then its results, matrices on the program's own
+memory; operands are only read. Equal are, as XLA has it, all zeros, what it flushes to zero, and
+all NaNs, which are the largest. NumPy lets other threads run meanwhile, so large matrices are
+shared among some.
 """
+
 from __future__ import annotations
 
 import functools
@@ -17,10 +19,12 @@ import numpy as np
 
 from gradix._runtime.cores import cores
 
-_SHARED = 1 << 15               # elements from which on rows are given to several threads
-_BLOCK = 1 << 17                # elements of rows taken together, whose copies stay in the cache of a processor
-_PRODUCTS = 1 << 18             # of two numbers, worth a thread
-_LONG = 1 << 12                 # elements of a row from which on it is quicker to bisect it than to compare all
+_SHARED = 1 << 15  # elements from which on rows are given to several threads
+# elements of rows taken together, whose copies stay in the cache of a processor
+_BLOCK = 1 << 17
+_PRODUCTS = 1 << 18  # of two numbers, worth a thread
+# elements of a row from which on it is quicker to bisect it than to compare all
+_LONG = 1 << 12
 
 
 def sort(x, out) -> None:
@@ -57,16 +61,27 @@ def correlate(x, w, out) -> None:
     threads = max(1, min(cores(), out.size * len(kernel) // _PRODUCTS))
     pieces = -(-threads // rows)
     ends = [count * i // pieces for i in range(pieces + 1)]
-    parts = [(x[i, first:last + len(kernel) - 1], out[i, first:last])
-             for i in range(rows) for first, last in zip(ends, ends[1:]) if first < last]
+    parts = [
+        (x[i, first : last + len(kernel) - 1], out[i, first:last])
+        for i in range(rows)
+        for first, last in zip(ends, ends[1:])
+        if first < last
+    ]
     _share(functools.partial(_correlate, kernel), [(parts[i::threads],) for i in range(threads)])
 
 
-KERNELS = {"sort": sort, "sort_numbers": sort_numbers, "order": order, "largest": largest, "at_ranks": at_ranks,
-           "correlate": correlate}
+KERNELS = {
+    "sort": sort,
+    "sort_numbers": sort_numbers,
+    "order": order,
+    "largest": largest,
+    "at_ranks": at_ranks,
+    "correlate": correlate,
+}
 
 
-# -- numbers as integers ------------------------------------------------------------------------------------------
+# -- numbers as integers ---------------------------------------------------------------------------
+
 
 class _Format(NamedTuple):
     """A float format in integers: of its bits, those beside the sign, infinity, NaN, and the least that is no zero.
@@ -90,7 +105,8 @@ def _format(dtype) -> _Format | None:
     signed = np.dtype(f"int{8 * dtype.itemsize}")
     magnitude = int(np.iinfo(signed).max)
     infinity, nan = [int(np.array(v, dtype).view(signed)) for v in (np.inf, np.nan)]
-    least = 1 if dtype == np.float16 else infinity & -infinity              # XLA compares float16 as float32
+    # XLA compares float16 as float32
+    least = 1 if dtype == np.float16 else infinity & -infinity
     marks = np.array([least - magnitude - 1, least, nan & magnitude], signed).view(dtype)
     return _Format(signed, magnitude, infinity, nan & magnitude, least, marks)
 
@@ -123,7 +139,8 @@ def _keys(x, zeros: bool = True, nans: bool = True) -> np.ndarray:
 def _with_places(keys) -> tuple[np.ndarray, int]:
     """Numbers that order rows as the keys do and after them by place; and how many of their last bits are the place.
 
-    Those of 33 to 61 bits are positive float64, neither denormal nor NaN: AVX2 compares floats of that width, but no
+    Those of 33 to 61 bits are positive float64, neither denormal nor NaN: AVX2 compares floats of
+        that width, but no
     integers.
     """
     n, bits = keys.shape[1], 8 * keys.itemsize
@@ -152,19 +169,20 @@ def _halves(key) -> list:
     return [(key >> 32).astype(f"{key.dtype.kind}4"), key.astype(np.uint32)]
 
 
-# -- rows ---------------------------------------------------------------------------------------------------------
+# -- rows ------------------------------------------------------------------------------------------
+
 
 def _put_in_order(rows, _=None, threads: int = 1) -> None:
     """Sort in place: a long row by several threads, each what lies between two of its ranks."""
     if rows.itemsize <= 2:
-        return rows.sort(-1, "stable")                  # by counting
+        return rows.sort(-1, "stable")  # by counting
     if len(rows) > 1 or threads < 2:
         return rows.sort(-1)
     pieces = [rows[0]]
     while 2 * len(pieces) <= threads:
         for piece in pieces:
             piece.partition(len(piece) // 2)
-        pieces = [half for p in pieces for half in (p[:len(p) // 2], p[len(p) // 2:])]
+        pieces = [half for p in pieces for half in (p[: len(p) // 2], p[len(p) // 2 :])]
     _share(np.ndarray.sort, [(p,) for p in pieces])
 
 
@@ -215,7 +233,9 @@ def _keep_equal_ones_of_row(form: _Format, x, out) -> None:
 
 def _order(out, *keys, threads: int = 1) -> None:
     places = None
-    for key in reversed([half for k in keys for part in _parts(k) for half in _halves(_keys(part))]):
+    for key in reversed(
+        [half for k in keys for part in _parts(k) for half in _halves(_keys(part))]
+    ):
         numbers, bits = _with_places(key if places is None else _taken(key, places))
         _put_in_order(numbers, threads)
         order = _places_of(numbers, bits)
@@ -268,25 +288,31 @@ def _not_below_bound(x, k: int) -> np.ndarray | None:
     parts = min(n // max(128, 4 * k), 64)
     if parts < 2:
         return None
-    if x.dtype.kind not in "biuf" or x.dtype == np.float16:                 # which NumPy compares slowly
+    # which NumPy compares slowly
+    if x.dtype.kind not in "biuf" or x.dtype == np.float16:
         x = _keys(x, False, False)
     size = n // parts
     is_float = x.dtype.kind == "f"
-    maxima = (np.fmax if is_float else np.maximum).reduce(x[:, :parts * size].reshape(len(x), parts, size), 1)
-    if is_float and (nans := np.isnan(maxima)).any():                       # of either sign, so no bound
+    maxima = (np.fmax if is_float else np.maximum).reduce(
+        x[:, : parts * size].reshape(len(x), parts, size), 1
+    )
+    # of either sign, so no bound
+    if is_float and (nans := np.isnan(maxima)).any():
         maxima[nans] = -np.inf
-    quick = maxima.astype(np.int32) if x.itemsize < 4 else maxima           # which NumPy parts by vectors
+    # which NumPy parts by vectors
+    quick = maxima.astype(np.int32) if x.itemsize < 4 else maxima
     quick.partition(size - k, -1)
     below = x < quick[:, size - k, None].astype(x.dtype)
-    return np.flatnonzero(np.logical_not(below, out=below))                 # NaN is among them
+    return np.flatnonzero(np.logical_not(below, out=below))  # NaN is among them
 
 
 def _largest_by_partition(out, x, threads: int) -> None:
     """By the k-th of each row and what is no smaller; where too much equals it, with places below the keys."""
     keys = ~_keys(x, False, False)
-    keys = keys.astype(np.int32) if keys.itemsize < 4 else keys             # which NumPy parts by vectors
+    # which NumPy parts by vectors
+    keys = keys.astype(np.int32) if keys.itemsize < 4 else keys
     (rows, n), k = keys.shape, out.shape[1]
-    found = np.flatnonzero(keys <= np.partition(keys, k - 1, -1)[:, k - 1:k])
+    found = np.flatnonzero(keys <= np.partition(keys, k - 1, -1)[:, k - 1 : k])
     if len(found) == rows * k:
         found = found.reshape(rows, k)
         _order(out, keys.reshape(-1).take(found))
@@ -304,14 +330,17 @@ def _largest_by_partition(out, x, threads: int) -> None:
 
 def _at_ranks(ranks, out, x, threads: int = 1) -> None:
     """NumPy finds one rank by vectors, but not several together: so one after the other, each in what lies above."""
-    is_short = x.itemsize < 4                           # which NumPy parts slowly, or knows as no numbers
+    # which NumPy parts slowly, or knows as no numbers
+    is_short = x.itemsize < 4
     left = _keys(x, zeros=False).astype(np.int32) if is_short else x.copy()
     found = np.empty(out.shape, left.dtype) if is_short else out
-    parted = last = -1                                  # the last rank that parts the row, and the last one found
+    # the last rank that parts the row, and the last one found
+    parted = last = -1
     for i in np.argsort(ranks, kind="stable"):
         rank = int(ranks[i])
         if rank == parted + 1 > 0:
-            number = np.fmin.reduce(left[:, rank:], -1)             # NaN only where there is nothing else
+            # NaN only where there is nothing else
+            number = np.fmin.reduce(left[:, rank:], -1)
         elif rank != last:
             start = max(parted, 0)
             left[:, start:].partition(rank - start, -1)
@@ -326,7 +355,7 @@ def _at_ranks(ranks, out, x, threads: int = 1) -> None:
 
 def _at_own_ranks(out, x, ranks, threads: int = 1) -> None:
     for i in range(len(x)):
-        _at_ranks(ranks[i], out[i:i + 1], x[i:i + 1])
+        _at_ranks(ranks[i], out[i : i + 1], x[i : i + 1])
 
 
 def _correlate(kernel, parts) -> None:
@@ -334,7 +363,8 @@ def _correlate(kernel, parts) -> None:
         out[...] = np.correlate(x, kernel, "valid")
 
 
-# -- threads ------------------------------------------------------------------------------------------------------
+# -- threads ---------------------------------------------------------------------------------------
+
 
 def _by_rows(work, *arrays, block: int = _BLOCK) -> None:
     """`work(result, operand, ...)`, in several threads: of parts of the rows, or, as far as it can, of one long row."""
@@ -346,7 +376,8 @@ def _by_rows(work, *arrays, block: int = _BLOCK) -> None:
 
     def some(first, last):
         for start in range(first, last, step):
-            work(*[a[start:min(start + step, last)] for a in arrays])
+            work(*[a[start : min(start + step, last)] for a in arrays])
+
     parts = max(1, min(rows, threads))
     ends = [rows * i // parts for i in range(parts + 1)]
     _share(some, list(zip(ends, ends[1:])))
@@ -363,20 +394,22 @@ def _share(work, pieces: list) -> None:
         while left:
             try:
                 piece = left.popleft()
-            except IndexError:                          # another thread was quicker
+            except IndexError:  # another thread was quicker
                 return
             try:
                 work(*piece)
             except BaseException as error:
                 errors.append(error)
             done.release()
+
     try:
         for _ in pieces[1:]:
             _pool(os.getpid()).submit(take)
-    except RuntimeError:                                # the interpreter ends, or the system has no more threads
+    except RuntimeError:  # the interpreter ends, or the system has no more threads
         pass
     take()
-    for _ in pieces:                                    # also if one fails: their memory is the program's
+    # also if one fails: their memory is the program's
+    for _ in pieces:
         done.acquire()
     if errors:
         raise errors[0]

@@ -1,4 +1,5 @@
 """Programs for where their arguments lie: on a device of choice, or divided over several."""
+
 from __future__ import annotations
 
 import functools
@@ -54,20 +55,36 @@ def home_of(named: Sequence[tuple[str, Sharding]], effects, name: str) -> Home |
     Raises:
         ValueError: two ask for other devices.
     """
-    asked = [(what, assignment_of(s), getattr(s, "mesh", None)) for what, s in named
-             if isinstance(getattr(s, "mesh", None), Mesh) or not hasattr(s, "spec")]
-    asked += [(f"a sharding or shard_map inside of {name}", e.mesh._flat_devices_tuple, e.mesh) for e in effects
-              if isinstance(e, MeshEffect) and isinstance(e.mesh, Mesh)]
+    asked = [
+        (what, assignment_of(s), getattr(s, "mesh", None))
+        for what, s in named
+        if isinstance(getattr(s, "mesh", None), Mesh) or not hasattr(s, "spec")
+    ]
+    asked += [
+        (f"a sharding or shard_map inside of {name}", e.mesh._flat_devices_tuple, e.mesh)
+        for e in effects
+        if isinstance(e, MeshEffect) and isinstance(e.mesh, Mesh)
+    ]
     context = _options.gradix_mesh
     if not asked:
-        return Home(context._flat_devices_tuple, context) if isinstance(context, Mesh) and not context.empty else None
+        return (
+            Home(context._flat_devices_tuple, context)
+            if isinstance(context, Mesh) and not context.empty
+            else None
+        )
     what, first, _ = asked[0]
     for other, devices, _ in asked[1:]:
         if devices != first and set(devices) != set(first):
-            raise ValueError(f"Received incompatible devices for jitted computation. Got {_on(what, first)} and "
-                             f"{_on(other, devices)}. Put them on the same devices with device_put first.")
+            raise ValueError(
+                f"Received incompatible devices for jitted computation. Got {_on(what, first)} and "
+                f"{_on(other, devices)}. Put them on the same devices with device_put first."
+            )
     mesh = next((m for _, _, m in asked if isinstance(m, Mesh)), None)
-    if mesh is None and isinstance(context, Mesh) and set(context._flat_devices_tuple) == set(first):
+    if (
+        mesh is None
+        and isinstance(context, Mesh)
+        and set(context._flat_devices_tuple) == set(first)
+    ):
         mesh = context
     return Home(mesh._flat_devices_tuple if mesh is not None else first, mesh)
 
@@ -85,36 +102,79 @@ class PlacedProgram:
         lowered: its module, if it has been lowered already.
     """
 
-    __slots__ = ("executable", "takes", "consts", "kept", "out_avals", "lowered", "donated", "is_loaded", "call",
-                 "in_shardings", "home")
+    __slots__ = (
+        "executable",
+        "takes",
+        "consts",
+        "kept",
+        "out_avals",
+        "lowered",
+        "donated",
+        "is_loaded",
+        "call",
+        "in_shardings",
+        "home",
+    )
 
-    def __init__(self, closed: ClosedJaxpr, name: str, home: Home, avals, in_shardings=(), out_shardings=(), *,
-                 donated=(),
-                 keep_unused: bool = False, compiler_options: dict | None = None, lowered: LoweredModule | None = None,
-                 saved: Saved | None = None):
+    def __init__(
+        self,
+        closed: ClosedJaxpr,
+        name: str,
+        home: Home,
+        avals,
+        in_shardings=(),
+        out_shardings=(),
+        *,
+        donated=(),
+        keep_unused: bool = False,
+        compiler_options: dict | None = None,
+        lowered: LoweredModule | None = None,
+        saved: Saved | None = None,
+    ):
         self.home, mesh = home, home.mesh
-        ins = [w if w is not None else _own(a, home) for w, a in
-               zip(in_shardings or [None] * len(avals), avals)]
+        ins = [
+            w if w is not None else _own(a, home)
+            for w, a in zip(in_shardings or [None] * len(avals), avals)
+        ]
         outs = list(out_shardings or [None] * len(closed.out_avals))
         if mesh is None:
-            outs = [SingleDeviceSharding(home.devices[0]) if len(home.devices) == 1 else o for o in outs]
+            outs = [
+                SingleDeviceSharding(home.devices[0]) if len(home.devices) == 1 else o for o in outs
+            ]
         elif mesh.are_all_axes_explicit:
-            outs = [o if o is not None else NamedSharding(mesh, PartitionSpec(*entries(a)))
-                    for o, a in zip(outs, closed.out_avals)]
+            outs = [
+                o if o is not None else NamedSharding(mesh, PartitionSpec(*entries(a)))
+                for o, a in zip(outs, closed.out_avals)
+            ]
         if lowered is None:
             lowered = lower_placed(closed, name, home, ins, outs, donated, keep_unused=keep_unused)
         self.lowered, self.kept = lowered, lowered.kept
         if saved is not None:
-            self.executable, self.is_loaded = xla.compile_partitioned(
-                lowered.text, lowered.in_avals, lowered.out_avals, (), saved.options, home.devices,
-                mesh=mesh, out_shardings=outs, blob=saved.code), True
+            self.executable, self.is_loaded = (
+                xla.compile_partitioned(
+                    lowered.text,
+                    lowered.in_avals,
+                    lowered.out_avals,
+                    (),
+                    saved.options,
+                    home.devices,
+                    mesh=mesh,
+                    out_shardings=outs,
+                    blob=saved.code,
+                ),
+                True,
+            )
         else:
             options = tuning.options_for(lowered, compiler_options, is_alone=len(home.devices) == 1)
-            self.executable, self.is_loaded = obtain_partitioned(lowered, name, options, home.devices, mesh, outs)
+            self.executable, self.is_loaded = obtain_partitioned(
+                lowered, name, options, home.devices, mesh, outs
+            )
         self.donated = tuple([i for i in donated if i not in lowered.unusable_donations])
         places = [committed(s) for s in self.executable.out_shardings]
-        self.out_avals = [located(a.plain, p, division=explicit_part(p.sharding, a.ndim))
-                          for a, p in zip(lowered.out_avals, places)]
+        self.out_avals = [
+            located(a.plain, p, division=explicit_part(p.sharding, a.ndim))
+            for a, p in zip(lowered.out_avals, places)
+        ]
         everywhere = whole_on(home)
         self.in_shardings = [s if s is not None else everywhere for s in ins]
         self.consts = [_fitted(c, everywhere) for c in lowered.const_args]
@@ -126,25 +186,48 @@ class PlacedProgram:
 
     def uncommit(self) -> None:
         """Let the results be free to go elsewhere, as results on the default device are."""
-        self.out_avals = [located(a.plain, Placement(a.place.sharding, False), division=a.division)
-                          for a in self.out_avals]
+        self.out_avals = [
+            located(a.plain, Placement(a.place.sharding, False), division=a.division)
+            for a in self.out_avals
+        ]
         self.call = _caller(self)
 
 
-def lower_placed(closed: ClosedJaxpr, name: str, home: Home, ins, outs, donated=(), *, keep_unused: bool = False,
-            places: bool = False) -> LoweredModule:
+def lower_placed(
+    closed: ClosedJaxpr,
+    name: str,
+    home: Home,
+    ins,
+    outs,
+    donated=(),
+    *,
+    keep_unused: bool = False,
+    places: bool = False,
+) -> LoweredModule:
     """The module of a program for a home."""
     if home.mesh is None:
         return lower(closed, name, donated=donated, keep_unused=keep_unused, places=places)
     whole = whole_on(home)
-    return lower(closed, name, donated=donated, keep_unused=keep_unused, places=places, devices=home.devices,
-                 in_shardings=[_spoken(s, home) or whole for s in ins], out_shardings=[_spoken(s, home) for s in outs])
+    return lower(
+        closed,
+        name,
+        donated=donated,
+        keep_unused=keep_unused,
+        places=places,
+        devices=home.devices,
+        in_shardings=[_spoken(s, home) or whole for s in ins],
+        out_shardings=[_spoken(s, home) for s in outs],
+    )
 
 
 @functools.lru_cache(None)
 def whole_on(home: Home) -> Sharding:
     """The whole array on each device."""
-    return NamedSharding(home.mesh, PartitionSpec()) if home.mesh is not None else SingleDeviceSharding(home.devices[0])
+    return (
+        NamedSharding(home.mesh, PartitionSpec())
+        if home.mesh is not None
+        else SingleDeviceSharding(home.devices[0])
+    )
 
 
 xla.on_renewal(whole_on.cache_clear)
@@ -170,8 +253,11 @@ def _own(aval, home: Home):
 def _taker(aval, wanted: Sharding) -> Callable:
     """What gives the buffer of an argument of this type: as it is, where it lies as wanted."""
     place = aval.place
-    if place is not None and parts_of(place.sharding, aval.ndim) == parts_of(wanted, aval.ndim) and (
-            assignment_of(place.sharding) == assignment_of(wanted)):
+    if (
+        place is not None
+        and parts_of(place.sharding, aval.ndim) == parts_of(wanted, aval.ndim)
+        and (assignment_of(place.sharding) == assignment_of(wanted))
+    ):
         return _ready
     return lambda x: _fitted(x, wanted)
 
@@ -204,14 +290,20 @@ def put_on(array: ArrayImpl, sharding: Sharding):
 
 
 def _caller(program: PlacedProgram) -> Callable[[list], list]:
-    run, consts, kept, takes, out_avals = (program.executable.run, program.consts, program.kept, program.takes,
-                                           program.out_avals)
+    run, consts, kept, takes, out_avals = (
+        program.executable.run,
+        program.consts,
+        program.kept,
+        program.takes,
+        program.out_avals,
+    )
     empty = [i for i, a in enumerate(out_avals) if a.dtype == float0]
 
     def call(args):
         outs = run(consts + [take(args[i]) for i, take in zip(kept, takes)])
         arrays = [ArrayImpl(None, aval, b) for aval, b in zip(out_avals, outs)]
         for i in empty:
-            arrays[i] = np.zeros(out_avals[i].shape, float0)          # type: ignore[call-overload]
+            arrays[i] = np.zeros(out_avals[i].shape, float0)  # type: ignore[call-overload]
         return arrays
+
     return call

@@ -1,4 +1,5 @@
 """A jaxpr compiled for a device, taking and giving arrays."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -31,8 +32,11 @@ def to_device(array: ArrayImpl):
         if host is None:
             raise _deleted(array)
         place = array.aval.place
-        buffer = array._buffer = (xla.put(host, array.aval, owned=True) if place is None
-                                  else xla.put_sharded(host, array.aval, place.sharding))
+        buffer = array._buffer = (
+            xla.put(host, array.aval, owned=True)
+            if place is None
+            else xla.put_sharded(host, array.aval, place.sharding)
+        )
     return buffer
 
 
@@ -48,7 +52,8 @@ def fetch(array: ArrayImpl):
             f"Fetching value for `jax.Array` that spans non-addressable (non process local) devices is not possible: "
             f"{array.aval.str_short()} lies on {place.sharding}. You can use `multihost_utils.process_allgather` to "
             "print the global array or use `.addressable_shards` method of jax.Array to inspect the addressable "
-            "(process local) shards.")
+            "(process local) shards."
+        )
     return xla.gather(array._buffer, array.aval, place.sharding)
 
 
@@ -63,16 +68,20 @@ class Donation:
     def told(self, index: int) -> str:
         names = self.debug.arg_names
         which = f"argument {names[index]}" if index < len(names) else "an argument"
-        return (f"It was donated as {which} of {self.name} at {self.place}, and a result lives on its memory now: use "
-                "what that function returned, or pass it a copy (x.copy()).")
+        return (
+            f"It was donated as {which} of {self.name} at {self.place}, and a result lives on its memory now: use "
+            "what that function returned, or pass it a copy (x.copy())."
+        )
 
 
 def _deleted(array: ArrayImpl) -> Exception:
     found = getattr(array, "_extra", None)
     if type(found) is OnlyType:
-        return TypeError("A ShapeDtypeStruct does not have a value and cannot be used as a constant in a function "
-                         f"that is run: this one is {array.aval.str_short()}. It stands for an array in eval_shape, "
-                         "make_jaxpr and lower; pass an array to run.")
+        return TypeError(
+            "A ShapeDtypeStruct does not have a value and cannot be used as a constant in a function "
+            f"that is run: this one is {array.aval.str_short()}. It stands for an array in eval_shape, "
+            "make_jaxpr and lower; pass an array to run."
+        )
     how = "It was given up by its delete(); keep a copy of what is needed later."
     if type(found) is tuple and type(found[0]) is Donation:
         how = found[0].told(found[1])
@@ -84,24 +93,48 @@ def lower(closed: ClosedJaxpr, name: str, **options) -> LoweredModule:
     options.setdefault("rewrites", tuning.rewrites_of(options.get("platform", "cpu")))
     options.setdefault("named", True)
     with FOR_PROGRAMS:
-        return lower_jaxpr(closed, name, trace_expand=_trace_expand[0] if _trace_expand else None, **options)
+        return lower_jaxpr(
+            closed, name, trace_expand=_trace_expand[0] if _trace_expand else None, **options
+        )
 
 
 class Program:
     """A compiled program; calling it with a list of arrays gives a list of arrays."""
 
-    __slots__ = ("executable", "run", "call", "consts", "kept", "out_avals", "lowered", "donated", "is_loaded")
+    __slots__ = (
+        "executable",
+        "run",
+        "call",
+        "consts",
+        "kept",
+        "out_avals",
+        "lowered",
+        "donated",
+        "is_loaded",
+    )
 
-    def __init__(self, closed: ClosedJaxpr, name: str, *, donated=(), keep_unused: bool = False,
-                 compiler_options: dict | None = None, lowered: LoweredModule | None = None,
-                 saved: Saved | None = None):
+    def __init__(
+        self,
+        closed: ClosedJaxpr,
+        name: str,
+        *,
+        donated=(),
+        keep_unused: bool = False,
+        compiler_options: dict | None = None,
+        lowered: LoweredModule | None = None,
+        saved: Saved | None = None,
+    ):
         if lowered is None:
             lowered = lower(closed, name, donated=donated, keep_unused=keep_unused)
         if saved is not None:
-            self.executable = xla.deserialize(saved.code, lowered.in_avals, lowered.out_avals, (), saved.options)
+            self.executable = xla.deserialize(
+                saved.code, lowered.in_avals, lowered.out_avals, (), saved.options
+            )
             self.is_loaded = True
         else:
-            self.executable, self.is_loaded = obtain(lowered, name, tuning.options_for(lowered, compiler_options))
+            self.executable, self.is_loaded = obtain(
+                lowered, name, tuning.options_for(lowered, compiler_options)
+            )
         self.run = self.executable.run
         self.consts = [to_device(c) for c in lowered.const_args]
         self.out_avals = lowered.out_avals
@@ -120,16 +153,18 @@ def _caller(run, consts: list, kept, out_avals) -> Callable[[list], list]:
     empty = [i for i, a in enumerate(out_avals) if a.dtype == float0]
     if not consts and kept is None and not empty:
         if len(out_avals) == 1:
-            aval, = out_avals
+            (aval,) = out_avals
 
             def call_one(args):
-                out, = run([a._buffer if a._buffer is not None else to_device(a) for a in args])
+                (out,) = run([a._buffer if a._buffer is not None else to_device(a) for a in args])
                 return [ArrayImpl(None, aval, out)]
+
             return call_one
 
         def call_plain(args):
             outs = run([a._buffer if a._buffer is not None else to_device(a) for a in args])
             return [ArrayImpl(None, aval, b) for aval, b in zip(out_avals, outs)]
+
         return call_plain
 
     def call(args):
@@ -137,7 +172,9 @@ def _caller(run, consts: list, kept, out_avals) -> Callable[[list], list]:
             args = [args[i] for i in kept]
         outs = run(consts + [a._buffer if a._buffer is not None else to_device(a) for a in args])
         arrays = [ArrayImpl(None, aval, b) for aval, b in zip(out_avals, outs)]
-        for i in empty:                             # what has no derivative has no bytes: NumPy's alone
+        # what has no derivative has no bytes: NumPy's alone
+        for i in empty:
             arrays[i] = np.zeros(out_avals[i].shape, float0)
         return arrays
+
     return call

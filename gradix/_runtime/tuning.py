@@ -1,4 +1,5 @@
 """What the tables of `_platforms` say of a program, under the option `gradix_rewrites`."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -33,14 +34,18 @@ def quick_options_for(module: LoweredModule) -> dict:
     return _platforms.quick_options_for(module.platform, module.facts)
 
 
-def options_for(module: LoweredModule, compiler_options: dict | None = None, is_alone: bool = True) -> xla.Options:
+def options_for(
+    module: LoweredModule, compiler_options: dict | None = None, is_alone: bool = True
+) -> xla.Options:
     """What to ask of the compiler for a program.
 
     Args:
         compiler_options: the user's, which win.
         is_alone: False for programs over several devices, which have choices of their own.
     """
-    chosen = _platforms.options_for(module.platform, _options.gradix_rewrites, module.facts, cores())
+    chosen = _platforms.options_for(
+        module.platform, _options.gradix_rewrites, module.facts, cores()
+    )
     if not is_alone:
         chosen = {k: v for k, v in chosen.items() if k in ("unroll", "fusion_emitters")}
     return xla.options(compiler_options=compiler_options, **chosen)

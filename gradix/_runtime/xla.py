@@ -1,8 +1,9 @@
 """XLA through jaxlib's PJRT client: devices, buffers, compiled programs.
 
-The `xla_*` modules are, with `_base/tree`, the only ones that import jaxlib. Its surface is no documented API, so
-features are probed, and a test lists every name used.
+The `xla_*` modules are, with `_base/tree`, the only ones that import jaxlib. Its surface is no
+documented API, so features are probed, and a test lists every name used.
 """
+
 # fmt: off
 from gradix._runtime.xla_buffers import (
     block_until_ready as block_until_ready,

@@ -1,4 +1,5 @@
 """Modules that travel: StableHLO's portable form, and programs of symbolic shapes made programs of fixed ones."""
+
 from __future__ import annotations
 
 import hashlib
@@ -27,25 +28,34 @@ def serialize(text: str) -> bytes:
     Raises:
         ValueError: the text is no module of portable operations.
     """
-    version = stablehlo.get_version_from_compatibility_requirement(stablehlo.StablehloCompatibilityRequirement.WEEK_4)
+    version = stablehlo.get_version_from_compatibility_requirement(
+        stablehlo.StablehloCompatibilityRequirement.WEEK_4
+    )
     with context():
-        divided = "sdy.mesh" in text                    # operations of its dialect go into the artifact as they are
-        artifact = bytes(_jax.mlir.serialize_portable_artifact(ir.Module.parse(text), version,
-                                                               use_mixed_serialization=divided))
+        # operations of its dialect go into the artifact as they are
+        divided = "sdy.mesh" in text
+        artifact = bytes(
+            _jax.mlir.serialize_portable_artifact(
+                ir.Module.parse(text), version, use_mixed_serialization=divided
+            )
+        )
     trust(digest(artifact))
     return artifact
 
 
-# -- artifacts of unknown origin ----------------------------------------------------------------------------------
+# -- artifacts of unknown origin -------------------------------------------------------------------
 
-_trusted: BoundedCache[bytes, bool] = BoundedCache(4096)    # digests of artifacts that may be read in this process
-_SECONDS = 120                          # for reading one in a process of its own
-_READ = ("import sys; from jaxlib import _jax; from jaxlib.mlir import ir; from jaxlib.mlir._mlir_libs import "
-         "_jax_mlir_ext as ext; from jaxlib.mlir.dialects import chlo, sdy, stablehlo; registry = "
-         "ir.DialectRegistry(); ext.register_dialects(registry); context = ir.Context(); "
-         "context.append_dialect_registry(registry); context.load_all_available_dialects(); "
-         "[d.register_dialect(context) for d in (stablehlo, chlo, sdy)]; "
-         "str(_jax.mlir.deserialize_portable_artifact(sys.stdin.buffer.read(), context)); print('whole')")
+# digests of artifacts that may be read in this process
+_trusted: BoundedCache[bytes, bool] = BoundedCache(4096)
+_SECONDS = 120  # for reading one in a process of its own
+_READ = (
+    "import sys; from jaxlib import _jax; from jaxlib.mlir import ir; from jaxlib.mlir._mlir_libs import "
+    "_jax_mlir_ext as ext; from jaxlib.mlir.dialects import chlo, sdy, stablehlo; registry = "
+    "ir.DialectRegistry(); ext.register_dialects(registry); context = ir.Context(); "
+    "context.append_dialect_registry(registry); context.load_all_available_dialects(); "
+    "[d.register_dialect(context) for d in (stablehlo, chlo, sdy)]; "
+    "str(_jax.mlir.deserialize_portable_artifact(sys.stdin.buffer.read(), context)); print('whole')"
+)
 
 
 def digest(artifact: bytes) -> bytes:
@@ -65,12 +75,22 @@ def _check(artifact: bytes) -> None:
         return
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([p for p in sys.path if p])}
     try:
-        done = subprocess.run([sys.executable, "-c", _READ], input=artifact, capture_output=True, timeout=_SECONDS,
-                              env=environment, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", _READ],
+            input=artifact,
+            capture_output=True,
+            timeout=_SECONDS,
+            env=environment,
+            check=False,
+        )
     except subprocess.TimeoutExpired:
-        raise ValueError(f"the program in the file could not be read within {_SECONDS} seconds.") from None
+        raise ValueError(
+            f"the program in the file could not be read within {_SECONDS} seconds."
+        ) from None
     if done.returncode or b"whole" not in done.stdout:
-        raise ValueError("the program in the file is damaged, or of a later version than this library reads.")
+        raise ValueError(
+            "the program in the file is damaged, or of a later version than this library reads."
+        )
     trust(known)
 
 
@@ -85,15 +105,21 @@ def choice(texts: Sequence[str], name: str) -> str:
     first, *others = [_Part(k, text) for k, text in enumerate(texts)]
     ins, outs, n = first.ins, first.outs, len(first.outs)
     args = ", ".join([f"%a{i}" for i in range(len(ins))])
-    params = ", ".join(['%p: tensor<i32> {jax.global_constant = "_platform_index"}',
-                        *[f"%a{i}: {t}{extra}" for i, (t, extra) in enumerate(zip(ins, first.in_attributes))]])
+    params = ", ".join(
+        [
+            '%p: tensor<i32> {jax.global_constant = "_platform_index"}',
+            *[f"%a{i}: {t}{extra}" for i, (t, extra) in enumerate(zip(ins, first.in_attributes))],
+        ]
+    )
     results = ", ".join([t + extra for t, extra in zip(outs, first.out_attributes)])
     branches = []
     for part in (first, *others):
         call = f"%x{f':{n}' if n > 1 else ''} = " if outs else ""
         inner = [f"%x#{i}" if n > 1 else "%x" for i in range(n)]
-        branches.append(f"{{\n{call}func.call @{part.main}({args}) : ({', '.join(ins)}) -> ({', '.join(outs)})\n"
-                        f'"stablehlo.return"({", ".join(inner)}) : ({", ".join(outs)}) -> ()\n}}')
+        branches.append(
+            f"{{\n{call}func.call @{part.main}({args}) : ({', '.join(ins)}) -> ({', '.join(outs)})\n"
+            f'"stablehlo.return"({", ".join(inner)}) : ({", ".join(outs)}) -> ()\n}}'
+        )
     result = f"%r{f':{n}' if n > 1 else ''} = " if outs else ""
     body = f'{result}"stablehlo.case"(%p) ({", ".join(branches)}) : (tensor<i32>) -> ({", ".join(outs)})'
     names = [f"%r#{i}" if n > 1 else "%r" for i in range(n)]
@@ -118,8 +144,14 @@ class _Part:
             self.ins, self.outs = [str(t) for t in kind.inputs], [str(t) for t in kind.results]
             self.in_attributes = _attributes(main, "arg_attrs", len(self.ins), names)
             self.out_attributes = _attributes(main, "res_attrs", len(self.outs), names)
-            self.partitions = [f"{n} = {held[n]}" for n in ("mhlo.num_partitions", "mhlo.num_replicas") if n in held]
-        self.texts = [_renamed(t, names).replace("func.func public", "func.func private", 1) for t in texts]
+            self.partitions = [
+                f"{n} = {held[n]}"
+                for n in ("mhlo.num_partitions", "mhlo.num_replicas")
+                if n in held
+            ]
+        self.texts = [
+            _renamed(t, names).replace("func.func public", "func.func private", 1) for t in texts
+        ]
         self.main = names[MAIN]
 
 
@@ -140,13 +172,15 @@ def module_text(artifact: bytes) -> str:
         with context():
             return str(_jax.mlir.deserialize_portable_artifact(artifact, context()))
     except Exception as e:
-        raise ValueError("the program in the file is no StableHLO artifact that this version reads: "
-                         f"{str(e).splitlines()[0][:200]}"
-                         ) from None
+        raise ValueError(
+            "the program in the file is no StableHLO artifact that this version reads: "
+            f"{str(e).splitlines()[0][:200]}"
+        ) from None
 
 
-def static_functions(text: str, given: Sequence[int], in_avals, out_avals,
-                     unused: Callable[[str], str]) -> tuple[str, list[str]]:
+def static_functions(
+    text: str, given: Sequence[int], in_avals, out_avals, unused: Callable[[str], str]
+) -> tuple[str, list[str]]:
     """The functions of a module for arguments of fixed shapes.
 
     Args:
@@ -166,16 +200,22 @@ def static_functions(text: str, given: Sequence[int], in_avals, out_avals,
         main = next(op for op in inner.body.operations if op.attributes["sym_name"].value == MAIN)
         kind = main.attributes["function_type"].value
         types = [str(t) for t in kind.inputs], [str(t) for t in kind.results]
-    whole = _renamed(text, {MAIN: _RENAMED}).replace(f"func.func public @{_RENAMED}",
-                                                     f"func.func private @{_RENAMED}", 1)
-    wrapper = _wrapper(given, [tensor_type(a) for a in in_avals], [tensor_type(a) for a in out_avals], *types)
+    whole = _renamed(text, {MAIN: _RENAMED}).replace(
+        f"func.func public @{_RENAMED}", f"func.func private @{_RENAMED}", 1
+    )
+    wrapper = _wrapper(
+        given, [tensor_type(a) for a in in_avals], [tensor_type(a) for a in out_avals], *types
+    )
     end = whole.rindex("}")
     whole = whole[:end] + wrapper + whole[end:]
     try:
         with context():
-            code = _jax.mlir.refine_polymorphic_shapes(_bytecode(whole), enable_shape_assertions=True,
-                                                       validate_static_shapes=True,
-                                                       enable_shardy="sdy.mesh" in text)
+            code = _jax.mlir.refine_polymorphic_shapes(
+                _bytecode(whole),
+                enable_shape_assertions=True,
+                validate_static_shapes=True,
+                enable_shardy="sdy.mesh" in text,
+            )
     except Exception as e:
         raise ValueError(_first_message(str(e))) from None
     return _functions(code, unused)
@@ -185,8 +225,8 @@ def open_functions(text: str, unused: Callable[[str], str]) -> tuple[str, list[s
     """The functions of a module as they are, its symbolic shapes too.
 
     Returns:
-        The name of the function that computes the results, the texts of all, and whether its first argument is of 64
-        bits.
+        The name of the function that computes the results, the texts of all, and whether its first
+        argument is of 64 bits.
     """
     symbol, texts = _functions(text, unused)
     head = next(t for t in texts if re.match(rf"\s*func\.func private @{re.escape(symbol)}\(", t))
@@ -204,14 +244,16 @@ def _wrapper(given, ins, outs, want_ins, want_outs) -> str:
     for i, value in enumerate(given):
         lines.append(f"%g{i} = stablehlo.constant dense<{int(value)}> : {want_ins[i]}")
         names.append(f"%g{i}")
-    for i, (have, want) in enumerate(zip(ins, want_ins[len(given):])):
+    for i, (have, want) in enumerate(zip(ins, want_ins[len(given) :])):
         names.append(f"%a{i}" if have == want else f"%c{i}")
         if have != want:
             lines.append(f"%c{i} = stablehlo.convert %a{i} : ({have}) -> {want}")
     results = []
     if outs:
-        lines.append(f"%r:{len(outs)} = func.call @{_RENAMED}({', '.join(names)}) : ({', '.join(want_ins)}) -> "
-                     f"({', '.join(want_outs)})")
+        lines.append(
+            f"%r:{len(outs)} = func.call @{_RENAMED}({', '.join(names)}) : ({', '.join(want_ins)}) -> "
+            f"({', '.join(want_outs)})"
+        )
     else:
         lines.append(f"func.call @{_RENAMED}({', '.join(names)}) : ({', '.join(want_ins)}) -> ()")
     for i, (have, want) in enumerate(zip(want_outs, outs)):
@@ -220,7 +262,11 @@ def _wrapper(given, ins, outs, want_ins, want_outs) -> str:
             lines.append(f"%o{i} = stablehlo.convert %r#{i} : ({have}) -> {want}")
     params = ", ".join([f"%a{i}: {t}" for i, t in enumerate(ins)])
     returned = f"func.return {', '.join(results)} : {', '.join(outs)}" if outs else "func.return"
-    return f"func.func public @main({params}) -> ({', '.join(outs)}) {{\n" + "\n".join([*lines, returned]) + "\n}\n"
+    return (
+        f"func.func public @main({params}) -> ({', '.join(outs)}) {{\n"
+        + "\n".join([*lines, returned])
+        + "\n}\n"
+    )
 
 
 def _functions(code, unused: Callable[[str], str]) -> tuple[str, list[str]]:

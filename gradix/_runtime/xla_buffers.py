@@ -1,4 +1,5 @@
 """Arrays between the host and a device."""
+
 from __future__ import annotations
 
 import ctypes
@@ -24,7 +25,10 @@ class Physical:
 
 
 _physicals: BoundedCache = BoundedCache(1 << 16)
-_ALIASES, _COPIES = _jax.HostBufferSemantics.ZERO_COPY, _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+_ALIASES, _COPIES = (
+    _jax.HostBufferSemantics.ZERO_COPY,
+    _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL,
+)
 _SMALL = 1 << 16
 _FEW = 1 << 12
 _bit_widths: dict[np.dtype, int] = {}
@@ -49,16 +53,26 @@ def put(array: np.ndarray, aval, device=None, owned: bool = False):
     """
     kind, where = physical(aval), place(device)
     if array.dtype != kind.dtype:
-        if array.dtype.names:                               # float0
+        if array.dtype.names:  # float0
             array = np.zeros(array.shape, bool)
         elif array.dtype.newbyteorder("=") != kind.dtype:
-            raise TypeError(f"cannot store an array of dtype {array.dtype} as {kind.dtype}; cast it first")
+            raise TypeError(
+                f"cannot store an array of dtype {array.dtype} as {kind.dtype}; cast it first"
+            )
         array, owned = array.astype(kind.dtype, copy=False), True
     if array.shape != kind.shape:
         raise ValueError(f"cannot store an array of shape {array.shape} as {kind.shape}")
     share = owned and (array.nbytes < _SMALL or array.__array_interface__["data"][0] % 64 == 0)
-    return _jax.batched_device_put(kind, where.sharding, [array], where.list, True, False,
-                                   _ALIASES if share else _COPIES, enable_x64=True)
+    return _jax.batched_device_put(
+        kind,
+        where.sharding,
+        [array],
+        where.list,
+        True,
+        False,
+        _ALIASES if share else _COPIES,
+        enable_x64=True,
+    )
 
 
 def get(buffer) -> np.ndarray:
@@ -77,7 +91,10 @@ def get(buffer) -> np.ndarray:
 def is_at(buffer, array: np.ndarray) -> bool:
     """Whether a buffer is known to use an array's memory; `unsafe_buffer_pointer` would tell, but imports jax."""
     try:
-        return np.asarray(memoryview(buffer)).__array_interface__["data"][0] == array.__array_interface__["data"][0]
+        return (
+            np.asarray(memoryview(buffer)).__array_interface__["data"][0]
+            == array.__array_interface__["data"][0]
+        )
     except BufferError:
         return False
 
@@ -86,13 +103,19 @@ def _get_exotic(buffer) -> np.ndarray:
     """Dtypes that the buffer protocol has no letter for, read from the device's memory."""
     aval = buffer.aval
     if buffer.is_deleted():
-        raise RuntimeError(f"Array has been deleted with shape={aval.dtype.name}[{','.join(map(str, aval.shape))}].")
+        raise RuntimeError(
+            f"Array has been deleted with shape={aval.dtype.name}[{','.join(map(str, aval.shape))}]."
+        )
     buffer.block_until_ready()
-    if buffer.platform() != "cpu":                          # its memory is not the host's
+    if buffer.platform() != "cpu":  # its memory is not the host's
         return buffer._single_device_array_to_np_array_did_copy()[0]
     bits = _bits(aval.dtype)
     if bits == 8 * aval.dtype.itemsize:
-        array = _memory(buffer, aval.dtype.itemsize * prod(aval.shape)).view(aval.dtype).reshape(aval.shape)
+        array = (
+            _memory(buffer, aval.dtype.itemsize * prod(aval.shape))
+            .view(aval.dtype)
+            .reshape(aval.shape)
+        )
     else:
         array = _unpack(_memory(buffer, -(-prod(aval.shape) * bits // 8)), aval, bits)
     array.setflags(write=False)
@@ -107,7 +130,7 @@ def _memory(buffer, size: int) -> np.ndarray:
     try:
         view.keep = _jax.buffer_to_dlpack_managed_tensor(buffer)
     except RuntimeFailure:
-        view.keep = buffer                                  # XLA has no DLPack type for it
+        view.keep = buffer  # XLA has no DLPack type for it
         return np.frombuffer(view, np.uint8).copy()
     return np.frombuffer(view, np.uint8)
 
@@ -124,12 +147,16 @@ def _bits(dtype: np.dtype) -> int:
 def _unpack(raw: np.ndarray, aval, bits: int) -> np.ndarray:
     """Elements of 2 or 4 bits, lowest bits first, one per byte as NumPy holds them."""
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
-    codes = (raw[:, None] >> shifts & np.uint8((1 << bits) - 1)).reshape(-1)[:prod(aval.shape)]
+    codes = (raw[:, None] >> shifts & np.uint8((1 << bits) - 1)).reshape(-1)[: prod(aval.shape)]
     if aval.dtype.name.startswith("float"):
         return codes.view(aval.dtype).reshape(aval.shape)
     if aval.dtype.name.startswith("int"):
         sign = np.uint8(1 << (bits - 1))
-        return ((codes ^ sign).view(np.int8) - sign.view(np.int8)).astype(aval.dtype).reshape(aval.shape)
+        return (
+            ((codes ^ sign).view(np.int8) - sign.view(np.int8))
+            .astype(aval.dtype)
+            .reshape(aval.shape)
+        )
     return codes.astype(aval.dtype).reshape(aval.shape)
 
 

@@ -1,4 +1,5 @@
 """Python functions called from compiled programs."""
+
 from __future__ import annotations
 
 import functools
@@ -23,14 +24,16 @@ def host_function(callback):
     dtypes = [physical_dtype(a.dtype) for a in callback.in_avals]
     n = len(dtypes)
     outs = [(tuple(a.shape), physical_dtype(a.dtype)) for a in callback.out_avals]
-    skip = int(ordered)                                     # a token comes before operands, and before results
+    # a token comes before operands, and before results
+    skip = int(ordered)
 
     def call(ctx, *buffers):
         try:
-            ins = [_copy(b, d) for b, d in zip(buffers[skip:skip + n], dtypes)]
-            _fill(fn, fn(*ins), buffers[n + 2 * skip:], outs)
+            ins = [_copy(b, d) for b, d in zip(buffers[skip : skip + n], dtypes)]
+            _fill(fn, fn(*ins), buffers[n + 2 * skip :], outs)
         except BaseException as error:
             raise RuntimeError(f"gradix-callback-failure:{_remember(error)}") from None
+
     return call
 
 
@@ -43,19 +46,25 @@ def _copy(buffer, dtype) -> np.ndarray:
 
 def _fill(fn, results, buffers, outs) -> None:
     if not isinstance(results, (list, tuple)):
-        raise TypeError(f"callback {_name(fn)} must return a sequence of {len(outs)} arrays, "
-                        f"got {type(results).__name__}")
+        raise TypeError(
+            f"callback {_name(fn)} must return a sequence of {len(outs)} arrays, "
+            f"got {type(results).__name__}"
+        )
     if len(results) != len(outs):
         raise ValueError(f"callback {_name(fn)} must return {len(outs)} arrays, got {len(results)}")
     for i, (result, buffer, (shape, dtype)) in enumerate(zip(results, buffers, outs)):
         array = np.asarray(result)
         if array.shape != shape:
-            raise ValueError(f"callback {_name(fn)} returned shape {array.shape} for result {i}, "
-                             f"but its result type says {shape}. Return that shape, or declare the one returned.")
+            raise ValueError(
+                f"callback {_name(fn)} returned shape {array.shape} for result {i}, "
+                f"but its result type says {shape}. Return that shape, or declare the one returned."
+            )
         if array.dtype != dtype:
             if isinstance(result, (np.ndarray, np.generic)):
-                raise TypeError(f"callback {_name(fn)} returned dtype {array.dtype} for result {i}, but its result "
-                                f"type says {dtype}. Return x.astype({dtype.name!r}), or declare the one returned.")
+                raise TypeError(
+                    f"callback {_name(fn)} returned dtype {array.dtype} for result {i}, but its result "
+                    f"type says {dtype}. Return x.astype({dtype.name!r}), or declare the one returned."
+                )
             array = array.astype(dtype)
         np.asarray(buffer)[...] = array
 
@@ -68,7 +77,7 @@ def _remember(error: BaseException) -> int:
     with _lock:
         number = next(_numbers)
         _failures[number] = error
-        while len(_failures) > 64:                          # of failures nobody asked for
+        while len(_failures) > 64:  # of failures nobody asked for
             del _failures[next(iter(_failures))]
     return number
 

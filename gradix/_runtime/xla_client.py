@@ -1,4 +1,5 @@
 """The PJRT client and its devices, started at the first use of one."""
+
 from __future__ import annotations
 
 import functools
@@ -16,7 +17,8 @@ from gradix._base import config, source
 from gradix._base.lazy import lazy_module
 from gradix._runtime.host_memory import keep_freed_memory
 
-hashlib, xc = lazy_module("hashlib"), lazy_module("jaxlib.xla_client")      # slow to import, needed to compile
+# slow to import, needed to compile
+hashlib, xc = lazy_module("hashlib"), lazy_module("jaxlib.xla_client")
 _plugins, advice = lazy_module("gradix._runtime.xla_plugins"), lazy_module("gradix._base.advice")
 
 RuntimeFailure = _jax.JaxRuntimeError
@@ -35,8 +37,10 @@ def configure(**settings) -> None:
         RuntimeError: when the client already runs, as its devices cannot change any more.
     """
     if _client is not None:
-        raise RuntimeError("the XLA client has already started; set the number of devices and the distributed "
-                           "service before the first computation.")
+        raise RuntimeError(
+            "the XLA client has already started; set the number of devices and the distributed "
+            "service before the first computation."
+        )
     _settings.update(settings)
 
 
@@ -51,7 +55,8 @@ def client():
         with _lock:
             if _client is None:
                 keep_freed_memory()
-                _jax.set_tracebacks_enabled(False)          # with it every execution leaks some 60 bytes
+                # with it every execution leaks some 60 bytes
+                _jax.set_tracebacks_enabled(False)
                 _client = _started()
     return _client
 
@@ -64,8 +69,15 @@ def _started():
     names = _plugins.wanted(found)
     if names[0] == "cpu":
         return _cpu_client()
-    joined = {"distributed_client": _settings["distributed_client"], "node_id": _settings["node_id"],
-              "num_nodes": _settings["num_nodes"]} if "distributed_client" in _settings else {}
+    joined = (
+        {
+            "distributed_client": _settings["distributed_client"],
+            "node_id": _settings["node_id"],
+            "num_nodes": _settings["num_nodes"],
+        }
+        if "distributed_client" in _settings
+        else {}
+    )
     try:
         return _plugins.start(found[names[0]], **joined)
     except RuntimeError as error:
@@ -103,7 +115,9 @@ def _asked_devices() -> dict[str, int]:
     """How many devices the CPU is to be: by the option, else by XLA's flag, else one."""
     asked = _options.jax_num_cpu_devices
     if asked is None or asked < 1:
-        found = re.findall(r"--xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", ""))
+        found = re.findall(
+            r"--xla_force_host_platform_device_count=(\d+)", os.environ.get("XLA_FLAGS", "")
+        )
         asked = int(found[-1]) if found else 0
     return {"num_devices": asked} if asked else {}
 
@@ -137,11 +151,14 @@ def fingerprint() -> str:
 def _cpu() -> str:
     """The CPU's model and features."""
     try:
-        with open("/proc/cpuinfo", "rb", buffering=0) as f:     # the first of perhaps hundreds is enough
+        # the first of perhaps hundreds is enough
+        with open("/proc/cpuinfo", "rb", buffering=0) as f:
             lines = f.read(1 << 14).decode(errors="replace").split("\n\n", 1)[0].splitlines()
     except OSError:
         return f"{platform.machine()} {platform.processor()}"
-    return "\n".join([s for s in lines if s.startswith(("model name", "flags", "Features", "CPU part"))])
+    return "\n".join(
+        [s for s in lines if s.startswith(("model name", "flags", "Features", "CPU part"))]
+    )
 
 
 def devices() -> list:

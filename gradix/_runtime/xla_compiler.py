@@ -1,4 +1,5 @@
 """Where a program is handed to XLA's compiler, and who else may be asked first."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -10,7 +11,9 @@ from gradix._runtime.xla_client import client
 def compile_module(backend, module, devices, options, functions: Sequence[Callable] = ()):
     """What XLA's client makes of a module; `functions` are those it calls on the host, by index."""
     if functions:
-        return backend.compile_and_load(xla_callbacks.parse_module(module), devices, options, list(functions))
+        return backend.compile_and_load(
+            xla_callbacks.parse_module(module), devices, options, list(functions)
+        )
     return backend.compile_and_load(module, devices, options)
 
 

@@ -1,4 +1,5 @@
 """Functions XLA can call by name."""
+
 from __future__ import annotations
 
 import functools
@@ -29,8 +30,9 @@ def ensure_lapack() -> None:
 
 def ensure_named_in(program: str | bytes) -> None:
     """Make the functions known that a program, as text or as XLA keeps it, calls by name."""
+
     def names(word: str) -> bool:
-        return (word if isinstance(program, str) else word.encode()) in program        # type: ignore[operator]
+        return (word if isinstance(program, str) else word.encode()) in program  # type: ignore[operator]
 
     if names("lapack_") or names("tridiagonal_solve"):
         ensure_lapack()

@@ -1,4 +1,5 @@
 """Several processes that share their devices: jaxlib's coordination service, and Gloo between CPUs."""
+
 from __future__ import annotations
 
 import contextlib
@@ -26,9 +27,16 @@ class Joined(NamedTuple):
     shutdown_timeout: int
 
 
-def join_processes(address: str, num_processes: int, process_id: int, *, bind_address: str | None, init_timeout: int,
-                   heartbeat: int,
-         shutdown_timeout: int) -> Joined:
+def join_processes(
+    address: str,
+    num_processes: int,
+    process_id: int,
+    *,
+    bind_address: str | None,
+    init_timeout: int,
+    heartbeat: int,
+    shutdown_timeout: int,
+) -> Joined:
     """Join the others, once all are there; process 0 runs the service they meet at.
 
     Raises:
@@ -36,20 +44,34 @@ def join_processes(address: str, num_processes: int, process_id: int, *, bind_ad
     """
     service = None
     if process_id == 0:
-        service = _jax.get_distributed_runtime_service(bind_address or f"[::]:{address.rpartition(':')[2]}",
-                                                       num_processes,
-                                                       heartbeat_timeout=heartbeat, shutdown_timeout=shutdown_timeout,
-                                                       cluster_register_timeout=init_timeout)
-    client = _jax.get_distributed_runtime_client(address, process_id, init_timeout=init_timeout,
-                                                 heartbeat_timeout=heartbeat,
-                                                 shutdown_timeout=shutdown_timeout, use_compression=True,
-                                                 shutdown_on_destruction=False)
+        service = _jax.get_distributed_runtime_service(
+            bind_address or f"[::]:{address.rpartition(':')[2]}",
+            num_processes,
+            heartbeat_timeout=heartbeat,
+            shutdown_timeout=shutdown_timeout,
+            cluster_register_timeout=init_timeout,
+        )
+    client = _jax.get_distributed_runtime_client(
+        address,
+        process_id,
+        init_timeout=init_timeout,
+        heartbeat_timeout=heartbeat,
+        shutdown_timeout=shutdown_timeout,
+        use_compression=True,
+        shutdown_on_destruction=False,
+    )
     client.connect()
     watch = Watch(client, process_id, num_processes, heartbeat)
     watch.start()
-    collectives = _jax.make_gloo_tcp_collectives(distributed_client=client, hostname=_own_host(address))
-    xla_client.configure(distributed_client=client, node_id=process_id, num_nodes=num_processes,
-                         collectives=collectives)
+    collectives = _jax.make_gloo_tcp_collectives(
+        distributed_client=client, hostname=_own_host(address)
+    )
+    xla_client.configure(
+        distributed_client=client,
+        node_id=process_id,
+        num_nodes=num_processes,
+        collectives=collectives,
+    )
     return Joined(client, service, watch, shutdown_timeout)
 
 
@@ -71,13 +93,17 @@ class Watch(threading.Thread):
     def run(self) -> None:
         seen = {i: (None, time.monotonic()) for i in range(self.count) if i != self.rank}
         beat, silent_since, said = 0, None, 0
-        while not self.stopped.wait(min(self.timeout, _options.gradix_collective_timeout or self.timeout) / 8):
+        while not self.stopped.wait(
+            min(self.timeout, _options.gradix_collective_timeout or self.timeout) / 8
+        ):
             beat += 1
             try:
-                self.client.key_value_set(f"gradix/alive/{self.rank}", f"{beat} {calls.told()}", allow_overwrite=True)
+                self.client.key_value_set(
+                    f"gradix/alive/{self.rank}", f"{beat} {calls.told()}", allow_overwrite=True
+                )
                 told = dict(self.client.key_value_dir_get("gradix/alive"))
                 silent_since = None
-            except Exception as e:                          # the service is at process 0
+            except Exception as e:  # the service is at process 0
                 silent_since = silent_since or time.monotonic()
                 if not self.stopped.is_set() and time.monotonic() - silent_since > self.timeout:
                     self._end([0], str(e))
@@ -86,7 +112,11 @@ class Watch(threading.Thread):
             for i, (before, since) in seen.items():
                 value = told.get(f"gradix/alive/{i}")
                 seen[i] = (value, now) if value != before else (before, since)
-            gone = [i for i, (value, since) in seen.items() if now - since > self.timeout and value != _LEFT]
+            gone = [
+                i
+                for i, (value, since) in seen.items()
+                if now - since > self.timeout and value != _LEFT
+            ]
             if gone and not self.stopped.is_set():
                 self._end(gone, f"no sign for {self.timeout:.0f} s")
             others = {i: _told(value) for i, (value, _) in seen.items()}
@@ -107,9 +137,13 @@ class Watch(threading.Thread):
 
     def _end(self, gone: list[int], why: str) -> None:
         names = ", ".join(map(str, gone))
-        print(f"gradix.distributed: process {self.rank} ends, because process {names} of {self.count} is lost "
-              f"({why.splitlines()[0][:200]}). "
-              "Look at its output for the reason.", file=sys.stderr, flush=True)
+        print(
+            f"gradix.distributed: process {self.rank} ends, because process {names} of {self.count} is lost "
+            f"({why.splitlines()[0][:200]}). "
+            "Look at its output for the reason.",
+            file=sys.stderr,
+            flush=True,
+        )
         os._exit(1)
 
 
@@ -127,11 +161,16 @@ def leave_processes(joined: Joined) -> None:
         RuntimeError: they have called other programs.
     """
     wrong = None
-    with contextlib.suppress(Exception):                    # shutdown reports what is wrong with the service
-        joined.client.key_value_set(f"gradix/left/{joined.watch.rank}", f"0 {calls.told()}", allow_overwrite=True)
+    # shutdown reports what is wrong with the service
+    with contextlib.suppress(Exception):
+        joined.client.key_value_set(
+            f"gradix/left/{joined.watch.rank}", f"0 {calls.told()}", allow_overwrite=True
+        )
         joined.client.wait_at_barrier("gradix/left", joined.shutdown_timeout * 1000)
         told = dict(joined.client.key_value_dir_get("gradix/left"))
-        wrong = mismatch(joined.watch.rank, {int(k.rpartition("/")[2]): _told(v) for k, v in told.items()})
+        wrong = mismatch(
+            joined.watch.rank, {int(k.rpartition("/")[2]): _told(v) for k, v in told.items()}
+        )
     joined.watch.leave()
     joined.client.shutdown()
     if joined.service is not None:

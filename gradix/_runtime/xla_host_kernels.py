@@ -1,9 +1,11 @@
 """NumPy's loops under names that compiled programs call: XLA's C interface for foreign functions, by way of ctypes.
 
-A program that calls one can be kept on disk, as it names it and holds no object of this process. The structures are
-those of `xla/ffi/api/c_api.h`, which is part of jaxlib and kept compatible for a year at least; they are read out of
-one view of all memory, in a tenth of the time that fields of ctypes structures take.
+A program that calls one can be kept on disk, as it names it and holds no object of this process.
+The structures are those of `xla/ffi/api/c_api.h`, which is part of jaxlib and kept compatible for a
+year at least; they are read out of one view of all memory, in a tenth of the time that fields of
+ctypes structures take.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -20,34 +22,73 @@ from gradix._runtime.xla_client import RuntimeFailure
 from gradix._runtime.xla_custom_calls import register
 from gradix._stablehlo.structured import HOST_KERNEL
 
-# Each structure begins with its size and a list of extensions. N: a size, P: an address, q: 64 bits, i: an int.
-_BUFFERS = "NPqPP"                                      # how many, their kinds, their addresses
-_CALL = struct.Struct("@NPPPi" + _BUFFERS + _BUFFERS)   # interface, context, stage, operands, results
-_BUFFER = struct.Struct("@NPiPqP")                      # dtype, data, rank, dimensions
-_API = struct.Struct("@NPNPiiPP")                       # its version, with a head of its own; ...; the maker of errors
-_Bytes = c_char * (1 << 62)                             # at any address as many as are asked for
-_MEMORY = _Bytes.from_address(0)                        # out of which structures are read by address
-# A block of this size, freed untouched, makes glibc keep up to twice as much of its heap for the next call. Otherwise
-# the heap's end goes back to the system, and each sort fetches it again page by page.
+# Each structure begins with its size and a list of extensions. N: a size, P: an address, q: 64
+# bits, i: an int.
+_BUFFERS = "NPqPP"  # how many, their kinds, their addresses
+# interface, context, stage, operands, results
+_CALL = struct.Struct("@NPPPi" + _BUFFERS + _BUFFERS)
+_BUFFER = struct.Struct("@NPiPqP")  # dtype, data, rank, dimensions
+# its version, with a head of its own; ...; the maker of errors
+_API = struct.Struct("@NPNPiiPP")
+_Bytes = c_char * (1 << 62)  # at any address as many as are asked for
+# out of which structures are read by address
+_MEMORY = _Bytes.from_address(0)
+# A block of this size, freed untouched, makes glibc keep up to twice as much of its heap for the
+# next call. Otherwise the heap's end goes back to the system, and each sort fetches it again page
+# by page.
 _KEPT = 31 << 20
-_METADATA, _EXECUTE, _INTERNAL = 1, 3, 13               # a kind of extension, a stage, the code of an error
-_DTYPES = {kind: np.dtype(dtype) for kind, dtype in {
-    1: "bool", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "uint8", 7: "uint16", 8: "uint32", 9: "uint64",
-    10: "float16", 11: "float32", 12: "float64", 15: "complex64", 16: ml_dtypes.bfloat16, 18: "complex128"}.items()}
+# a kind of extension, a stage, the code of an error
+_METADATA, _EXECUTE, _INTERNAL = 1, 3, 13
+_DTYPES = {
+    kind: np.dtype(dtype)
+    for kind, dtype in {
+        1: "bool",
+        2: "int8",
+        3: "int16",
+        4: "int32",
+        5: "int64",
+        6: "uint8",
+        7: "uint16",
+        8: "uint32",
+        9: "uint64",
+        10: "float16",
+        11: "float32",
+        12: "float64",
+        15: "complex64",
+        16: ml_dtypes.bfloat16,
+        18: "complex128",
+    }.items()
+}
 _HANDLER = ctypes.CFUNCTYPE(c_void_p, c_void_p)
 
 
 class _Metadata(ctypes.Structure):
-    _fields_ = [("struct_size", c_size_t), ("version_size", c_size_t), ("version_extension", c_void_p),
-                ("major", c_int), ("minor", c_int), ("traits", c_int)]
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("version_size", c_size_t),
+        ("version_extension", c_void_p),
+        ("major", c_int),
+        ("minor", c_int),
+        ("traits", c_int),
+    ]
 
 
 class _MetadataQuestion(ctypes.Structure):
-    _fields_ = [("struct_size", c_size_t), ("type", c_int), ("next", c_void_p), ("metadata", ctypes.POINTER(_Metadata))]
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("type", c_int),
+        ("next", c_void_p),
+        ("metadata", ctypes.POINTER(_Metadata)),
+    ]
 
 
 class _ErrorDetails(ctypes.Structure):
-    _fields_ = [("struct_size", c_size_t), ("extension", c_void_p), ("message", c_char_p), ("code", c_int)]
+    _fields_ = [
+        ("struct_size", c_size_t),
+        ("extension", c_void_p),
+        ("message", c_char_p),
+        ("code", c_int),
+    ]
 
 
 _ERROR_MAKER = ctypes.CFUNCTYPE(c_void_p, ctypes.POINTER(_ErrorDetails))
@@ -69,24 +110,28 @@ def register_host_kernel(name: str, function) -> None:
     try:
         register(HOST_KERNEL + name, capsule(ctypes.cast(handler, c_void_p), None, None))
     except RuntimeFailure as error:
-        if "Duplicate" not in str(error):               # the module was imported anew: XLA keeps the first
+        # the module was imported anew: XLA keeps the first
+        if "Duplicate" not in str(error):
             raise
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(handler))           # XLA has its address for good
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(handler))  # XLA has its address for good
 
 
 def _handler(function):
     """The C function that XLA calls."""
+
     def handle(address):
-        (_, extension, api, _, stage, _, _, n, _, operands, _, _, m, _, results) = _CALL.unpack_from(
-            _MEMORY, address)
+        (_, extension, api, _, stage, _, _, n, _, operands, _, _, m, _, results) = (
+            _CALL.unpack_from(_MEMORY, address)
+        )
         if extension and _MetadataQuestion.from_address(extension).type == _METADATA:
             return _describe(extension, api)
         if stage != _EXECUTE:
             return None
         try:
             function(*_arrays(n, operands), *_arrays(m, results))
-        except BaseException as error:                  # none may pass through XLA
+        except BaseException as error:  # none may pass through XLA
             return _error(api, f"{type(error).__name__}: {error}")
+
     return _HANDLER(handle)
 
 

@@ -1,4 +1,5 @@
 """Lowerings by MLIR's Python bindings: run in a module of their own, whose functions join the program as text."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -39,14 +40,18 @@ def functions(symbol: str, in_avals, out_avals, build: Callable[[Any, list], lis
         module = ir.Module.create()
         outs = [type_of(a) for a in out_avals]
         with ir.InsertionPoint(module.body):
-            function = func.FuncOp(symbol, ([type_of(a) for a in in_avals], outs), visibility="private")
+            function = func.FuncOp(
+                symbol, ([type_of(a) for a in in_avals], outs), visibility="private"
+            )
         block = function.add_entry_block()
         with ir.InsertionPoint(block):
             results = build(module, list(block.arguments))
             got = [r.type for r in results]
             if got != outs:
-                raise TypeError(f"the lowering of {symbol} returned values of types {[str(t) for t in got]}, but its "
-                                f"abstract evaluation says {[str(t) for t in outs]}.")
+                raise TypeError(
+                    f"the lowering of {symbol} returned values of types {[str(t) for t in got]}, but its "
+                    f"abstract evaluation says {[str(t) for t in outs]}."
+                )
             func.ReturnOp(results)
         module.operation.verify()
         return [str(op) for op in module.body.operations]
@@ -58,4 +63,8 @@ def call(module, texts, symbol: str, out_avals, args) -> list:
     for op in list(parsed.body.operations):
         op.detach_from_parent()
         module.body.append(op)
-    return list(func.CallOp([type_of(a) for a in out_avals], ir.FlatSymbolRefAttr.get(symbol), list(args)).results)
+    return list(
+        func.CallOp(
+            [type_of(a) for a in out_avals], ir.FlatSymbolRefAttr.get(symbol), list(args)
+        ).results
+    )

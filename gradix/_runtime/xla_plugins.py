@@ -1,8 +1,9 @@
 """PJRT plug-ins: the wheels that bring XLA to a GPU, found, loaded, and made known to XLA.
 
-None of this has run on a GPU. Without one, wheels are found, loaded and initialised, up to the client, which says that
-there is none.
+None of this has run on a GPU. Without one, wheels are found, loaded and initialised, up to the
+client, which says that there is none.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -20,11 +21,23 @@ from gradix._base.lazy import lazy_module
 from gradix._runtime.xla_client import has_driver
 
 xc: Any = lazy_module("jaxlib.xla_client")
-metadata: Any = lazy_module("importlib.metadata")          # it imports most of what reads e-mail
+metadata: Any = lazy_module("importlib.metadata")  # it imports most of what reads e-mail
 _options = config.state
-_CUDA = (13, 12)                                        # by age, the newest first
-_LIBRARIES = ("cudart", "nvrtc", "nvJitLink", "cublasLt", "cublas", "nccl", "cupti", "cusparse", "cusolver", "cufft",
-              "nvshmem_host", "cudnn")                                  # in the order in which they need each other
+_CUDA = (13, 12)  # by age, the newest first
+_LIBRARIES = (
+    "cudart",
+    "nvrtc",
+    "nvJitLink",
+    "cublasLt",
+    "cublas",
+    "nccl",
+    "cupti",
+    "cusparse",
+    "cusolver",
+    "cufft",
+    "nvshmem_host",
+    "cudnn",
+)  # in the order in which they need each other
 _REGISTRATIONS = ("gpu_solver", "gpu_linalg", "gpu_sparse", "gpu_prng", "gpu_rnn", "gpu_triton")
 _SAME = {"gpu": "cuda"}
 
@@ -36,10 +49,12 @@ class Plugin(NamedTuple):
     library: Path
     extension: str | None = None
     wheel: str = ""
-    factory: Callable[[], Any] | None = None        # what makes the client, where no library has to be loaded
+    # what makes the client, where no library has to be loaded
+    factory: Callable[[], Any] | None = None
 
 
-factories: dict[str, Callable[[], Any]] = {}            # of platforms that the process brings itself
+# of platforms that the process brings itself
+factories: dict[str, Callable[[], Any]] = {}
 
 
 def installed() -> dict[str, Plugin]:
@@ -58,8 +73,10 @@ def _of_environment() -> Iterator[Plugin]:
     for part in text.split(",") if text else ():
         name, separator, path = part.partition(":")
         if not separator or not name or not path:
-            raise RuntimeError(f"PJRT_NAMES_AND_LIBRARY_PATHS={text!r} must be name:path pairs with commas between; "
-                               f"got {part!r}.")
+            raise RuntimeError(
+                f"PJRT_NAMES_AND_LIBRARY_PATHS={text!r} must be name:path pairs with commas between; "
+                f"got {part!r}."
+            )
         yield Plugin(name, Path(path))
 
 
@@ -75,14 +92,19 @@ def _wheel(version: int) -> Plugin | None:
         return None
     extension = f"jax_cuda{version}_plugin"
     has_extension = importlib.util.find_spec(extension) is not None
-    return Plugin("cuda", Path(str(wheel.locate_file(files[0]))), extension if has_extension else None,
-                  f"{name} {wheel.version}")
+    return Plugin(
+        "cuda",
+        Path(str(wheel.locate_file(files[0]))),
+        extension if has_extension else None,
+        f"{name} {wheel.version}",
+    )
 
 
 def wanted(plugins: dict[str, Plugin]) -> list[str]:
     """The platforms to start, the default one first.
 
-    By the option `jax_platforms`; without it a GPU's where a wheel and NVIDIA's driver are there, then the CPU.
+    By the option `jax_platforms`; without it a GPU's where a wheel and NVIDIA's driver are there,
+    then the CPU.
 
     Raises:
         RuntimeError: a platform is asked for that no plug-in brings.
@@ -93,10 +115,16 @@ def wanted(plugins: dict[str, Plugin]) -> list[str]:
     names = [_SAME.get(n, n) for n in asked.split(",")]
     for n in names:
         if n != "cpu" and n not in plugins:
-            advice = "pip install gradix[cuda13]" if n == "cuda" else "name its library in PJRT_NAMES_AND_LIBRARY_PATHS"
-            raise RuntimeError(f"Unable to initialize backend '{n}': no plug-in for it is installed "
-                               f"(jax_platforms={asked!r}; there are "
-                               f"{', '.join(['cpu', *plugins])}). {advice}, or set JAX_PLATFORMS=cpu.")
+            advice = (
+                "pip install gradix[cuda13]"
+                if n == "cuda"
+                else "name its library in PJRT_NAMES_AND_LIBRARY_PATHS"
+            )
+            raise RuntimeError(
+                f"Unable to initialize backend '{n}': no plug-in for it is installed "
+                f"(jax_platforms={asked!r}; there are "
+                f"{', '.join(['cpu', *plugins])}). {advice}, or set JAX_PLATFORMS=cpu."
+            )
     return names
 
 
@@ -112,11 +140,19 @@ def start(plugin: Plugin, distributed_client=None, node_id: int = 0, num_nodes: 
         if plugin.extension is not None:
             _load_libraries()
         interface = _load(plugin)
-        client = xc.make_c_api_client(plugin.name, client_options(plugin, node_id, num_nodes), distributed_client)
+        client = xc.make_c_api_client(
+            plugin.name, client_options(plugin, node_id, num_nodes), distributed_client
+        )
     except (_jax.JaxRuntimeError, OSError) as e:
-        wheel = f" ({plugin.wheel}; jaxlib is {_version()}, and both have to be of one version)" if plugin.wheel else ""
-        raise RuntimeError(f"Unable to initialize backend '{plugin.name}': {str(e).splitlines()[0]} Its library is "
-                           f"{plugin.library}{wheel}. Set JAX_PLATFORMS=cpu to do without.") from None
+        wheel = (
+            f" ({plugin.wheel}; jaxlib is {_version()}, and both have to be of one version)"
+            if plugin.wheel
+            else ""
+        )
+        raise RuntimeError(
+            f"Unable to initialize backend '{plugin.name}': {str(e).splitlines()[0]} Its library is "
+            f"{plugin.library}{wheel}. Set JAX_PLATFORMS=cpu to do without."
+        ) from None
     if plugin.extension is not None:
         register(plugin, interface)
     return client
@@ -151,7 +187,7 @@ def _load_libraries() -> None:
     for path in libraries():
         try:
             ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL)
-        except OSError:                                     # the plug-in says what it misses
+        except OSError:  # the plug-in says what it misses
             continue
 
 
@@ -169,8 +205,12 @@ def libraries() -> list[Path]:
 def register(plugin: Plugin, interface) -> None:
     """Make known to XLA what the plug-in's extension and jaxlib's modules bring: solvers, FFTs, callbacks, ..."""
     extension: Any = lazy_module(f"{plugin.extension}.cuda_plugin_extension")
-    xc.register_custom_type_handler("CUDA", functools.partial(extension.register_custom_type, interface))
-    xc.register_custom_call_handler("CUDA", functools.partial(extension.register_custom_call_target, interface))
+    xc.register_custom_type_handler(
+        "CUDA", functools.partial(extension.register_custom_type, interface)
+    )
+    xc.register_custom_call_handler(
+        "CUDA", functools.partial(extension.register_custom_call_target, interface)
+    )
     for name, value in extension.ffi_types().items():
         xc.register_custom_type(name, value, platform="CUDA")
     for name, value in extension.ffi_handlers().items():

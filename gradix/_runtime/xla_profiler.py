@@ -1,4 +1,5 @@
 """XLA's profiler: what ran when, on the host and on devices."""
+
 from __future__ import annotations
 
 from jaxlib import _profiler  # type: ignore[attr-defined]
@@ -16,7 +17,7 @@ register_subprocess = _profiler.register_subprocess
 
 def new_session(options=None):
     """A session that records from now on; `stop_and_export(folder)` ends it."""
-    client()                                  # devices that are started later would not be recorded
+    client()  # devices that are started later would not be recorded
     return _profiler.ProfilerSession() if options is None else _profiler.ProfilerSession(options)
 
 

@@ -1,4 +1,5 @@
 """Compiled programs."""
+
 from __future__ import annotations
 
 import functools
@@ -26,17 +27,35 @@ _HOST_KERNEL = HOST_KERNEL.encode()
 class Executable:
     """A compiled program on one device.
 
-    `run(buffers) -> list of buffers` is the quickest way to call it; calling the object does the same. Code made for
-    one program writes `execute(buffers).consume_with_handlers(handlers)` instead, where `has_callbacks` is False, and
-    then waits for the results where `is_awaited`: a program that calls NumPy should neither wait for the interpreter
+    `run(buffers) -> list of buffers` is the quickest way to call it; calling the object does the
+    same. Code made for one program writes `execute(buffers).consume_with_handlers(handlers)`
+    instead, where `has_callbacks` is False, and
+    then waits for the results where `is_awaited`: a program that calls NumPy should neither wait
+        for the interpreter
     nor outlive it.
     """
 
-    __slots__ = ("loaded", "in_avals", "out_avals", "device", "run", "execute", "handlers", "has_callbacks",
-                 "is_awaited")
+    __slots__ = (
+        "loaded",
+        "in_avals",
+        "out_avals",
+        "device",
+        "run",
+        "execute",
+        "handlers",
+        "has_callbacks",
+        "is_awaited",
+    )
 
-    def __init__(self, loaded, in_avals, out_avals, where: Place, has_callbacks: bool = False,
-                 has_host_kernels: bool = False):
+    def __init__(
+        self,
+        loaded,
+        in_avals,
+        out_avals,
+        where: Place,
+        has_callbacks: bool = False,
+        has_host_kernels: bool = False,
+    ):
         self.loaded, self.in_avals, self.out_avals = loaded, tuple(in_avals), tuple(out_avals)
         self.device = where.device
         self.execute, self.has_callbacks = loaded.execute_sharded, has_callbacks
@@ -69,8 +88,14 @@ class Executable:
         return self.loaded.serialize()
 
 
-def compile(text: str, in_avals, out_avals, host_callbacks=(), options: xla_options.Options = xla_options.DEFAULT,
-            device=None) -> Executable:
+def compile(
+    text: str,
+    in_avals,
+    out_avals,
+    host_callbacks=(),
+    options: xla_options.Options = xla_options.DEFAULT,
+    device=None,
+) -> Executable:
     """Compile a StableHLO module.
 
     Args:
@@ -94,7 +119,8 @@ def compile(text: str, in_avals, out_avals, host_callbacks=(), options: xla_opti
             if not xla_options.drop_unknown(options, error):
                 if SMALL_CALL not in text and WHOLE_CALL not in text:
                     raise
-                text = text.replace(SMALL_CALL, "").replace(WHOLE_CALL, "")         # XLA cannot make one kernel of it
+                # XLA cannot make one kernel of it
+                text = text.replace(SMALL_CALL, "").replace(WHOLE_CALL, "")
 
 
 def _largest() -> int:
@@ -104,7 +130,7 @@ def _largest() -> int:
     """
     try:
         return 4 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):           # this system does not say
+    except (AttributeError, OSError, ValueError):  # this system does not say
         return 1 << 44
 
 
@@ -114,12 +140,20 @@ _LARGEST = _largest()
 def _check_sizes(in_avals, out_avals) -> None:
     for a in (*in_avals, *out_avals):
         if a.size * a.dtype.itemsize > _LARGEST:
-            raise RuntimeFailure(f"RESOURCE_EXHAUSTED: an array of type {a.str_short()} takes "
-                                 f"{a.size * a.dtype.itemsize:,} bytes, many times the memory of this machine.")
+            raise RuntimeFailure(
+                f"RESOURCE_EXHAUSTED: an array of type {a.str_short()} takes "
+                f"{a.size * a.dtype.itemsize:,} bytes, many times the memory of this machine."
+            )
 
 
-def deserialize(blob: bytes, in_avals, out_avals, host_callbacks=(),
-                options: xla_options.Options = xla_options.DEFAULT, device=None) -> Executable:
+def deserialize(
+    blob: bytes,
+    in_avals,
+    out_avals,
+    host_callbacks=(),
+    options: xla_options.Options = xla_options.DEFAULT,
+    device=None,
+) -> Executable:
     """Load what `Executable.serialize` gave; callbacks are given anew.
 
     Raises:
@@ -132,7 +166,9 @@ def deserialize(blob: bytes, in_avals, out_avals, host_callbacks=(),
         _host.ensure_host_kernels()
     while True:
         try:
-            loaded = client().deserialize_executable(blob, where.device_list, _options(options, where), functions)
+            loaded = client().deserialize_executable(
+                blob, where.device_list, _options(options, where), functions
+            )
             return Executable(loaded, in_avals, out_avals, where, bool(functions), has_host_kernels)
         except RuntimeFailure as error:
             if not xla_options.drop_unknown(options, error):
@@ -169,14 +205,22 @@ def _handler(aval, where: Place) -> Any:
         kind = physical(aval)
         try:
             found = _jax.array_result_handler(kind, where.sharding, True, True)
-        except TypeError:                                   # newer jaxlib has no `_skip_checks`
+        except TypeError:  # newer jaxlib has no `_skip_checks`
             found = _jax.array_result_handler(kind, where.sharding, True)
         where.handlers[aval] = found
     return found
 
 
-def runner_for(has_callbacks: bool, has_host_kernels: bool) -> Callable[..., Callable[[list], list]]:
-    return _runner_with_callbacks if has_callbacks else _runner_with_host_kernels if has_host_kernels else _runner
+def runner_for(
+    has_callbacks: bool, has_host_kernels: bool
+) -> Callable[..., Callable[[list], list]]:
+    return (
+        _runner_with_callbacks
+        if has_callbacks
+        else _runner_with_host_kernels
+        if has_host_kernels
+        else _runner
+    )
 
 
 def _runner(loaded, handlers: list) -> Callable[[list], list]:
@@ -184,6 +228,7 @@ def _runner(loaded, handlers: list) -> Callable[[list], list]:
 
     def run(buffers):
         return execute(buffers).consume_with_handlers(handlers)
+
     return run
 
 
@@ -195,6 +240,7 @@ def _runner_with_host_kernels(loaded, handlers: list) -> Callable[[list], list]:
         for out in outs:
             out.block_until_ready()
         return outs
+
     return run
 
 
@@ -216,6 +262,7 @@ def _runner_with_callbacks(loaded, handlers: list) -> Callable[[list], list]:
             if cause is None:
                 raise
         raise cause
+
     return run
 
 
@@ -238,5 +285,7 @@ _SMALL_LOOP = """module @probe { func.func public @main(%x: tensor<f32>) -> tens
 def honours_small_loops() -> bool:
     """Whether this XLA emits small loops as one function when asked; costs a compile."""
     scalar = make_aval((), np.dtype("float32"))
-    compiled = compile(_SMALL_LOOP, [scalar], [scalar], options=xla_options.options(small_loops=True))
+    compiled = compile(
+        _SMALL_LOOP, [scalar], [scalar], options=xla_options.options(small_loops=True)
+    )
     return "xla_cpu_small_call" in compiled.hlo_text()

@@ -1,4 +1,5 @@
 """Arrays and programs over several devices: XLA's partitioned execution, through jaxlib."""
+
 from __future__ import annotations
 
 import re
@@ -40,7 +41,16 @@ class _Partitioned(_jax.GSPMDSharding):
 class Layout:
     """A sharding for arrays of one number of axes, in all forms that putting and running need; made once."""
 
-    __slots__ = ("sharding", "devices", "local", "native", "coordinates", "factors", "is_single", "own")
+    __slots__ = (
+        "sharding",
+        "devices",
+        "local",
+        "native",
+        "coordinates",
+        "factors",
+        "is_single",
+        "own",
+    )
 
     def __init__(self, sharding: Sharding, ndim: int):
         self.sharding, self.devices = sharding, tuple(assignment_of(sharding))
@@ -52,14 +62,21 @@ class Layout:
         if not hasattr(sharding, "coordinates"):
             named = GSPMDSharding(self.devices)
         self.coordinates, self.factors = named.coordinates(ndim), list(named.factors(ndim))
-        self.native = (place(self.devices[0]).sharding if self.is_single and not hasattr(sharding, "coordinates")
-                       else _Partitioned(_jax.DeviceList(self.devices), _op_sharding(self.coordinates, self.factors)))
+        self.native = (
+            place(self.devices[0]).sharding
+            if self.is_single and not hasattr(sharding, "coordinates")
+            else _Partitioned(
+                _jax.DeviceList(self.devices), _op_sharding(self.coordinates, self.factors)
+            )
+        )
 
     def slices(self, shape) -> list[tuple]:
         """The part of each device of this process."""
         part = [n // f for n, f in zip(shape, self.factors)]
-        return [tuple([slice(int(c) * n, (int(c) + 1) * n) for c, n in zip(self.coordinates[i], part)])
-                for i in self.own]
+        return [
+            tuple([slice(int(c) * n, (int(c) + 1) * n) for c, n in zip(self.coordinates[i], part)])
+            for i in self.own
+        ]
 
 
 _layouts: BoundedCache[tuple, Layout] = BoundedCache(4096)
@@ -112,7 +129,7 @@ def sharding_of(op, devices: tuple, mesh: Mesh | None, ndim: int) -> Sharding:
 def put_sharded(array: np.ndarray, aval, sharding: Sharding):
     """Divide a NumPy array, of the aval's physical dtype, among the devices of this process."""
     kind, where = physical(aval), layout_of(sharding, aval.ndim)
-    if array.dtype.names:                                   # float0
+    if array.dtype.names:  # float0
         array = np.zeros(array.shape, bool)
     parts = [array[s] if array.ndim else array for s in where.slices(array.shape)]
     return put_parts(parts, kind, where)
@@ -126,36 +143,47 @@ def put_copied(array: np.ndarray, aval, sharding: Sharding):
 
 def put_parts(parts: Sequence, kind, where: Layout, is_owned: bool = True):
     """An array of these parts, one per device of this process: NumPy arrays nobody writes to, if `is_owned`."""
-    semantics = _jax.HostBufferSemantics.ZERO_COPY if is_owned else _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
-    return _jax.batched_device_put(kind, where.native, list(parts), where.local, True, False, semantics,
-                                   enable_x64=True)
+    semantics = (
+        _jax.HostBufferSemantics.ZERO_COPY
+        if is_owned
+        else _jax.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
+    )
+    return _jax.batched_device_put(
+        kind, where.native, list(parts), where.local, True, False, semantics, enable_x64=True
+    )
 
 
 def move(buffer, aval, sharding: Sharding):
     """A copy of a buffer on one device, on another."""
     where = layout_of(sharding, aval.ndim)
     copies = _jax.ArrayCopySemantics.REUSE_INPUT
-    return _jax.batched_copy_array_to_devices_with_sharding([buffer], [_jax.DeviceList(where.devices)], [where.native],
-                                                            [copies])[0]
+    return _jax.batched_copy_array_to_devices_with_sharding(
+        [buffer], [_jax.DeviceList(where.devices)], [where.native], [copies]
+    )[0]
 
 
 def copied(buffer):
     """The same values at the same places, in memory of their own."""
     native = buffer._sharding
-    return _jax.batched_copy_array_to_devices_with_sharding([buffer], [native._internal_device_list], [native],
-                                                            [_jax.ArrayCopySemantics.ALWAYS_COPY])[0]
+    return _jax.batched_copy_array_to_devices_with_sharding(
+        [buffer], [native._internal_device_list], [native], [_jax.ArrayCopySemantics.ALWAYS_COPY]
+    )[0]
 
 
 def join(buffers: Sequence, aval, sharding: Sharding):
     """One array over several devices of buffers that lie there already, in the sharding's order."""
     where = layout_of(sharding, aval.ndim)
-    return _jax.ArrayImpl(physical(aval), where.native, list(buffers), committed=True, _skip_checks=True)
+    return _jax.ArrayImpl(
+        physical(aval), where.native, list(buffers), committed=True, _skip_checks=True
+    )
 
 
 def part_of(aval, sharding: Sharding):
     """The physical type of one device's part."""
     where = layout_of(sharding, aval.ndim)
-    return xla_buffers.Physical(tuple([n // f for n, f in zip(aval.shape, where.factors)]), physical(aval).dtype)
+    return xla_buffers.Physical(
+        tuple([n // f for n, f in zip(aval.shape, where.factors)]), physical(aval).dtype
+    )
 
 
 def parts(buffer) -> list:
@@ -181,39 +209,67 @@ class PartitionedExecutable(Executable):
 
     __slots__ = ("out_shardings",)
 
-    def __init__(self, loaded, in_avals, out_avals, devices: tuple, mesh, wanted, *, has_callbacks: bool,
-                 has_host_kernels: bool, name: tuple[str, str] = ("", "")):
+    def __init__(
+        self,
+        loaded,
+        in_avals,
+        out_avals,
+        devices: tuple,
+        mesh,
+        wanted,
+        *,
+        has_callbacks: bool,
+        has_host_kernels: bool,
+        name: tuple[str, str] = ("", ""),
+    ):
         self.loaded, self.in_avals, self.out_avals = loaded, tuple(in_avals), tuple(out_avals)
         self.device, self.execute = devices[0], loaded.execute_sharded
         self.has_callbacks, self.is_awaited = has_callbacks, has_callbacks or has_host_kernels
         chosen = loaded.get_output_shardings() if any(w is None for w in wanted) else None
-        self.out_shardings = [w if w is not None else _chosen(chosen, i, devices, mesh, a.ndim)
-                              for i, (w, a) in enumerate(zip(wanted, self.out_avals))]
-        self.handlers = [_handler(a, layout_of(s, a.ndim)) for a, s in zip(self.out_avals, self.out_shardings)]
+        self.out_shardings = [
+            w if w is not None else _chosen(chosen, i, devices, mesh, a.ndim)
+            for i, (w, a) in enumerate(zip(wanted, self.out_avals))
+        ]
+        self.handlers = [
+            _handler(a, layout_of(s, a.ndim)) for a, s in zip(self.out_avals, self.out_shardings)
+        ]
         self.run = runner_for(has_callbacks, has_host_kernels)(loaded, self.handlers)
         if devices[0].platform == "cpu" and len(devices) > 1 and _communicates(loaded):
-            self.is_awaited, self.run = True, _waiting(self.run, name, any(d.process_index != devices[0].process_index
-                                                                           for d in devices))
+            self.is_awaited, self.run = (
+                True,
+                _waiting(
+                    self.run,
+                    name,
+                    any(d.process_index != devices[0].process_index for d in devices),
+                ),
+            )
 
 
-_COLLECTIVE = re.compile(r" (?:all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute|ragged-all-to-all)"
-                         r"(?:-start)?\(")
+_COLLECTIVE = re.compile(
+    r" (?:all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute|ragged-all-to-all)"
+    r"(?:-start)?\("
+)
 
 
 def _communicates(loaded) -> bool:
     return any(_COLLECTIVE.search(m.to_string()) for m in loaded.hlo_modules())
 
 
-def _waiting(run: Callable[[list], list], name: tuple[str, str], is_joint: bool) -> Callable[[list], list]:
+def _waiting(
+    run: Callable[[list], list], name: tuple[str, str], is_joint: bool
+) -> Callable[[list], list]:
     """A program whose devices wait for each other, called so that it has ended.
 
-    With several calls in flight each of XLA:CPU's threads can come to wait in another one, for ever.
+    With several calls in flight each of XLA:CPU's threads can come to wait in another one, for
+    ever.
     """
+
     def call(buffers):
         outs = run(buffers)
         for out in outs:
             out.block_until_ready()
         return outs
+
     if not is_joint:
         return call
 
@@ -223,6 +279,7 @@ def _waiting(run: Callable[[list], list], name: tuple[str, str], is_joint: bool)
             return call(buffers)
         finally:
             calls.leave()
+
     return joint
 
 
@@ -248,12 +305,22 @@ def _handler(aval, where: Layout) -> Any:
     kind = physical(aval)
     try:
         return _jax.array_result_handler(kind, where.native, True, True)
-    except TypeError:                                       # newer jaxlib has no `_skip_checks`
+    except TypeError:  # newer jaxlib has no `_skip_checks`
         return _jax.array_result_handler(kind, where.native, True)
 
 
-def compile_partitioned(text: str, in_avals, out_avals, host_callbacks, options: xla_options.Options,
-                        devices: tuple, *, mesh, out_shardings, blob: bytes | None = None) -> PartitionedExecutable:
+def compile_partitioned(
+    text: str,
+    in_avals,
+    out_avals,
+    host_callbacks,
+    options: xla_options.Options,
+    devices: tuple,
+    *,
+    mesh,
+    out_shardings,
+    blob: bytes | None = None,
+) -> PartitionedExecutable:
     """Compile a StableHLO module for several devices, or load what `serialize` gave of one.
 
     Args:
@@ -264,7 +331,8 @@ def compile_partitioned(text: str, in_avals, out_avals, host_callbacks, options:
     Raises:
         RuntimeFailure: XLA refuses the program or its options.
     """
-    text = text.replace(SMALL_CALL, "").replace(WHOLE_CALL, "")     # a partitioned call is no kernel of one device
+    # a partitioned call is no kernel of one device
+    text = text.replace(SMALL_CALL, "").replace(WHOLE_CALL, "")
     functions: list[Callable] = [xla_callbacks.host_function(c) for c in host_callbacks]
     ensure_named_in(text)
     has_host_kernels = HOST_KERNEL in text
@@ -273,10 +341,21 @@ def compile_partitioned(text: str, in_avals, out_avals, host_callbacks, options:
     chosen = [s is None for s in out_shardings] if mesh is not None else None
     while True:
         try:
-            built = xla_options.build(options, np.array([[d.id for d in devices]]), devices[0].platform, chosen)
+            built = xla_options.build(
+                options, np.array([[d.id for d in devices]]), devices[0].platform, chosen
+            )
             loaded = _load(text, functions, devices, built, blob)
-            return PartitionedExecutable(loaded, in_avals, out_avals, devices, mesh, out_shardings, name=_name_of(text),
-                                         has_callbacks=bool(functions), has_host_kernels=has_host_kernels)
+            return PartitionedExecutable(
+                loaded,
+                in_avals,
+                out_avals,
+                devices,
+                mesh,
+                out_shardings,
+                name=_name_of(text),
+                has_callbacks=bool(functions),
+                has_host_kernels=has_host_kernels,
+            )
         except RuntimeFailure as error:
             if not xla_options.drop_unknown(options, error):
                 raise

@@ -1,4 +1,5 @@
 """MLIR attributes as text."""
+
 from __future__ import annotations
 
 import re
@@ -47,8 +48,16 @@ def layout(minor_to_major) -> str:
 
 def string(text: str) -> str:
     """A quoted string attribute; bytes outside printable ASCII are escaped."""
-    return '"' + "".join([chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}"
-                          for b in text.encode("utf-8", "surrogateescape")]) + '"'
+    return (
+        '"'
+        + "".join(
+            [
+                chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}"
+                for b in text.encode("utf-8", "surrogateescape")
+            ]
+        )
+        + '"'
+    )
 
 
 def attribute(value) -> str:
@@ -71,8 +80,10 @@ def attribute(value) -> str:
         return _array(value)
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join([attribute(v) for v in value]) + "]"
-    raise TypeError(f"no MLIR attribute for {value!r} of type {type(value).__name__}; give bool, int, float, str, "
-                    "NumPy scalar or array, list or dict.")
+    raise TypeError(
+        f"no MLIR attribute for {value!r} of type {type(value).__name__}; give bool, int, float, str, "
+        "NumPy scalar or array, list or dict."
+    )
 
 
 def dictionary(entries: dict) -> str:
@@ -96,14 +107,19 @@ _FRONTEND = "mhlo.frontend_attributes = {"
 def with_attributes(line: str, attributes: Mapping[str, str]) -> str:
     """An operation's text with attributes that the compiler hands on to what it makes of the operation."""
     found = _LOCATION.search(line, line.rfind("\n") + 1)
-    text, location = (line[:found.start()], line[found.start():]) if found else (line, "")
+    text, location = (line[: found.start()], line[found.start() :]) if found else (line, "")
     head, colon, types = text.rpartition(" : (")
     own = dictionary(dict(attributes))
     last = head.rpartition("\n")[2]
     if _FRONTEND in last:
         before, _, after = head.rpartition(_FRONTEND)
-        own = dictionary({k: v for k, v in attributes.items()
-                          if not after.startswith(f"{_key(k)} = ") and f", {_key(k)} = " not in after})
+        own = dictionary(
+            {
+                k: v
+                for k, v in attributes.items()
+                if not after.startswith(f"{_key(k)} = ") and f", {_key(k)} = " not in after
+            }
+        )
         head = f"{before}{_FRONTEND}{own[1:-1]}{', ' if own != '{}' else ''}{after}"
     elif head.endswith("}"):
         head = f"{head[:-1]}, mhlo.frontend_attributes = {own}}}"

@@ -1,4 +1,5 @@
 """Products of matrices and convolutions, of which the emitter also notes what decides how they are best compiled."""
+
 from __future__ import annotations
 
 from math import prod
@@ -12,46 +13,87 @@ from gradix._stablehlo.writer import Value
 class Contractions(Communication):
     """Adds products and convolutions to the emitter."""
 
-    def dot_general(self, out, x: Value, y: Value, contracted, batched=((), ()), precision=None) -> Value:
+    def dot_general(
+        self, out, x: Value, y: Value, contracted, batched=((), ()), precision=None
+    ) -> Value:
         """Contract `x` with `y`.
 
         Args:
             contracted: the axes of `x` and of `y` that are summed over.
             batched: the axes of `x` and of `y` that run together and stay.
-            precision: names of one for each operand, or the fields of an algorithm; see `_ops/precision.py`.
+            precision: names of one for each operand, or the fields of an algorithm; see
+                `_ops/precision.py`.
         """
         (left, right), (x_batch, y_batch) = contracted, batched
-        attrs = (f"dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = {[*x_batch]}, "
-                 f"rhs_batching_dimensions = {[*y_batch]}, lhs_contracting_dimensions = {[*left]}, "
-                 f"rhs_contracting_dimensions = {[*right]}>{self._asking(precision)}")
+        attrs = (
+            f"dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = {[*x_batch]}, "
+            f"rhs_batching_dimensions = {[*y_batch]}, lhs_contracting_dimensions = {[*left]}, "
+            f"rhs_contracting_dimensions = {[*right]}>{self._asking(precision)}"
+        )
         if all(type(n) is int for n in (*x.aval.shape, *out.shape)):
             terms = prod([x.aval.shape[i] for i in left])
-            self.note_product(Product("dot_general", out.dtype, (x.aval, y.aval, out), attrs, terms,
-                                      prod(out.shape) * terms))
+            self.note_product(
+                Product(
+                    "dot_general",
+                    out.dtype,
+                    (x.aval, y.aval, out),
+                    attrs,
+                    terms,
+                    prod(out.shape) * terms,
+                )
+            )
         return self.op("dot_general", out, x, y, attrs=attrs)
 
-    def convolution(self, out, x: Value, kernel: Value, *, strides, padding, lhs_dilation, rhs_dilation, numbers,
-                    feature_groups: int = 1, batch_groups: int = 1, precision=None) -> Value:
+    def convolution(
+        self,
+        out,
+        x: Value,
+        kernel: Value,
+        *,
+        strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        numbers,
+        feature_groups: int = 1,
+        batch_groups: int = 1,
+        precision=None,
+    ) -> Value:
         """Slide `kernel` over `x`.
 
         Args:
-            numbers: three sequences of axes: (batch, features, space ...) of `x`, (output features, input features,
-                space ...) of the kernel, (batch, features, space ...) of the result.
+            numbers: three sequences of axes: (batch, features, space ...) of `x`, (output features,
+                input features, space ...) of the kernel, (batch, features, space ...) of the
+                result.
             precision: as of `dot_general`.
         """
-        attrs = (f"window_strides = {i64_array(strides)}, lhs_dilation = {i64_array(lhs_dilation)}, "
-                 f"padding = {_pads(padding)}, rhs_dilation = {i64_array(rhs_dilation)}, "
-                 f"dimension_numbers = #stablehlo.conv<{_layouts(numbers)}>, feature_group_count = {feature_groups} : "
-                 f"i64, batch_group_count = {batch_groups} : i64{self._asking(precision)}")
+        attrs = (
+            f"window_strides = {i64_array(strides)}, lhs_dilation = {i64_array(lhs_dilation)}, "
+            f"padding = {_pads(padding)}, rhs_dilation = {i64_array(rhs_dilation)}, "
+            f"dimension_numbers = #stablehlo.conv<{_layouts(numbers)}>, feature_group_count = {feature_groups} : "
+            f"i64, batch_group_count = {batch_groups} : i64{self._asking(precision)}"
+        )
         if all(type(n) is int for v in (x.aval, kernel.aval, out) for n in v.shape):
-            self._note_convolution(out, x, kernel, numbers, feature_groups, batch_groups,
-                                   lhs_dilation=tuple(lhs_dilation), attrs=attrs)
+            self._note_convolution(
+                out,
+                x,
+                kernel,
+                numbers,
+                feature_groups,
+                batch_groups,
+                lhs_dilation=tuple(lhs_dilation),
+                attrs=attrs,
+            )
         return self.op("convolution", out, x, kernel, attrs=attrs)
 
     def _asking(self, precision) -> str:
         """The attributes that ask for a precision, with a comma before. XLA:CPU knows no algorithms, and needs none."""
         if isinstance(precision, tuple):
-            return ", precision_config = [" + ", ".join([f"#stablehlo<precision {name}>" for name in precision]) + "]"
+            return (
+                ", precision_config = ["
+                + ", ".join([f"#stablehlo<precision {name}>" for name in precision])
+                + "]"
+            )
         if precision is None or self.platform == "cpu":
             return ""
         return f", algorithm = #stablehlo.dot_algorithm<{', '.join([f'{k} = {v}' for k, v in precision.items()])}>"
@@ -60,14 +102,29 @@ class Contractions(Communication):
         """Add a product to the facts, that they are in a loop where one is being written."""
         self.facts.add(product._replace(is_in_loop=True) if self.loops else product, count)
 
-    def _note_convolution(self, out, x, kernel, numbers, feature_groups, batch_groups, *, lhs_dilation, attrs) -> None:
+    def _note_convolution(
+        self, out, x, kernel, numbers, feature_groups, batch_groups, *, lhs_dilation, attrs
+    ) -> None:
         outputs, inputs, *places = [kernel.aval.shape[i] for i in numbers[1]]
         result = tuple([out.shape[i] for i in numbers[2][2:]])
         terms = inputs * prod(places)
         work = prod(out.shape) * terms
-        self.facts.convolutions.append(Convolution(out.dtype, tuple(places), result, inputs, outputs, feature_groups,
-                                                   batch_groups, lhs_dilation, work))
-        self.note_product(Product("convolution", out.dtype, (x.aval, kernel.aval, out), attrs, terms, work))
+        self.facts.convolutions.append(
+            Convolution(
+                out.dtype,
+                tuple(places),
+                result,
+                inputs,
+                outputs,
+                feature_groups,
+                batch_groups,
+                lhs_dilation,
+                work,
+            )
+        )
+        self.note_product(
+            Product("convolution", out.dtype, (x.aval, kernel.aval, out), attrs, terms, work)
+        )
 
 
 def _pads(padding) -> str:

@@ -1,4 +1,5 @@
 """Values of symbolic dimensions in a program: shapes that are known when its arguments are."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -15,8 +16,9 @@ SIZE = make_aval((), np.dtype("int32"), False)
 class Dimensions(Structured):
     """Adds the values of dimensions to the writer.
 
-    `variables` are the values of the dimension variables in the function being written. Every private function of a
-    program with variables takes them as its first arguments, so that XLA can replace them by numbers there too.
+    `variables` are the values of the dimension variables in the function being written. Every
+    private function of a program with variables takes them as its first arguments, so that XLA can
+    replace them by numbers there too.
     """
 
     def __init__(self, platform: str = "cpu"):
@@ -35,9 +37,13 @@ class Dimensions(Structured):
         for monomial, c in dim.terms:
             product = None if c == 1 and monomial else self.constant(c, SIZE)
             for atom, n in monomial:
-                factor = self._operation(atom) if type(atom) is Operation else self._variable(atom, dim)
+                factor = (
+                    self._operation(atom) if type(atom) is Operation else self._variable(atom, dim)
+                )
                 for _ in range(n):
-                    product = factor if product is None else self.op("multiply", SIZE, product, factor)
+                    product = (
+                        factor if product is None else self.op("multiply", SIZE, product, factor)
+                    )
             assert product is not None
             total = product if total is None else self.op("add", SIZE, total, product)
         assert total is not None
@@ -53,9 +59,11 @@ class Dimensions(Structured):
         found = self.variables.get(name)
         if found is None:
             known = ", ".join(self.variables) or "none"
-            raise KeyError(f"Encountered dimension variable '{name}', in '{dim}', that is not appearing in the shapes "
-                           f"of the function arguments; those in them: {known}. Give the variable's value with "
-                           "bind_dims, or pass an array with that dimension.")
+            raise KeyError(
+                f"Encountered dimension variable '{name}', in '{dim}', that is not appearing in the shapes "
+                f"of the function arguments; those in them: {known}. Give the variable's value with "
+                "bind_dims, or pass an array with that dimension."
+            )
         return found
 
     def _operation(self, op: Operation) -> Value:
@@ -64,10 +72,15 @@ class Dimensions(Structured):
             return self.op("maximum" if op.name == MAX else "minimum", SIZE, x, y)
         zero, one = self.constant(0, SIZE), self.constant(1, SIZE)
         rest = self.op("remainder", SIZE, x, y)
-        # XLA rounds to zero: one less, or a divisor more, where the remainder has another sign than the divisor.
+        # XLA rounds to zero: one less, or a divisor more, where the remainder has another sign than
+        # the divisor.
         flag = make_aval((), np.dtype(bool), False)
-        other = self.op("and", flag, self.compare(rest, zero, "NE"),
-                        self.compare(self.op("sign", SIZE, rest), self.op("sign", SIZE, y), "NE"))
+        other = self.op(
+            "and",
+            flag,
+            self.compare(rest, zero, "NE"),
+            self.compare(self.op("sign", SIZE, rest), self.op("sign", SIZE, y), "NE"),
+        )
         if op.name == MOD:
             return self.select(other, self.op("add", SIZE, rest, y), rest)
         quotient = self.op("divide", SIZE, x, y)
@@ -76,12 +89,19 @@ class Dimensions(Structured):
     def sizes(self, dims) -> Value:
         """A shape, or another list of dimensions, as an int32 vector."""
         if SymbolicDim not in map(type, dims):
-            return self.constant(np.array(dims, np.int32), make_aval((len(dims),), SIZE.dtype, False))
+            return self.constant(
+                np.array(dims, np.int32), make_aval((len(dims),), SIZE.dtype, False)
+            )
         one = make_aval((1,), SIZE.dtype, False)
         parts = [self.op("reshape", one, self.dimension(d)) for d in dims]
         if len(parts) == 1:
             return parts[0]
-        return self.op("concatenate", make_aval((len(parts),), SIZE.dtype, False), *parts, attrs="dimension = 0 : i64")
+        return self.op(
+            "concatenate",
+            make_aval((len(parts),), SIZE.dtype, False),
+            *parts,
+            attrs="dimension = 0 : i64",
+        )
 
     def shape_operands(self, outs) -> list[Value]:
         """The shapes of results that are symbolic, as operands of a custom call."""

@@ -1,4 +1,5 @@
 """The emitter handed to every `lower` rule: programs, private functions and the everyday operations."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -16,11 +17,12 @@ from gradix._stablehlo.types import element_type, storage_dtype
 from gradix._stablehlo.uses import Site, Users
 from gradix._stablehlo.writer import Value
 
-# XLA:CPU emits a function called with this attribute as one native kernel, loops and all. It refuses programs that
-# have a sort, top_k, scatter, fft, custom call or large product inside.
+# XLA:CPU emits a function called with this attribute as one native kernel, loops and all. It
+# refuses programs that have a sort, top_k, scatter, fft, custom call or large product inside.
 SMALL_CALL = 'mhlo.frontend_attributes = {xla_cpu_small_call = "true"}'
 
-# The same of all that the function holds, however much that is: it is not taken apart into loops first.
+# The same of all that the function holds, however much that is: it is not taken apart into loops
+# first.
 WHOLE_CALL = 'mhlo.frontend_attributes = {xla_cpu_small_call = "true", inlineable = "false"}'
 
 
@@ -33,9 +35,10 @@ class _NoRewrites(dict):
 
 _NONE: dict = {}
 
-_LOCATED = ('")', ":0)", ":0))")      # how lines end that have a location
+_LOCATED = ('")', ":0)", ":0))")  # how lines end that have a location
 
-_MAX_DEPTH = 60     # of calls inside of calls; deeper ones are written in place, for XLA's passes recur over them
+# of calls inside of calls; deeper ones are written in place, for XLA's passes recur over them
+_MAX_DEPTH = 60
 
 
 class Emitter(Contractions):
@@ -45,30 +48,39 @@ class Emitter(Contractions):
         trace_expand: `(fn, avals, params) -> ClosedJaxpr`, which traces a primitive's `expand`.
         platform: "cpu", "cuda", ...: the target.
         places: end operations with the user's file and line, as MLIR locations.
-        scope: what the names of operations begin with, which compiled programs keep; None for no names.
-        rewrites: what to consult before an operation's own rule: by primitive, records in order, each with
-            `applies(site)` (or None) and `emit(em, site, *values)`, which may decline with NotImplemented. It has an
-            answer for every primitive; None for no rewrites.
+        scope: what the names of operations begin with, which compiled programs keep; None for no
+            names.
+        rewrites: what to consult before an operation's own rule: by primitive, records in order,
+            each with `applies(site)` (or None) and `emit(em, site, *values)`, which may decline
+            with NotImplemented. It has an answer for every primitive; None for no rewrites.
     """
 
-    def __init__(self, trace_expand: Callable | None = None, platform: str = "cpu", places: bool = False,
-                 rewrites: Mapping[Any, tuple] | None = None, scope: str | None = None):
+    def __init__(
+        self,
+        trace_expand: Callable | None = None,
+        platform: str = "cpu",
+        places: bool = False,
+        rewrites: Mapping[Any, tuple] | None = None,
+        scope: str | None = None,
+    ):
         super().__init__(platform)
         self.scope, self._endings = scope, {}
         self.places, self.rewrites = places, _NoRewrites() if rewrites is None else rewrites
         self.tunes = platform == "cpu" and rewrites is not None
         self.trace_expand = trace_expand
         self.functions: list[str] = []
-        self._symbols: dict[Any, str] = {}        # by key: jaxpr and what else decides the text
-        self._texts: dict[str, str] = {}        # by text
+        self._symbols: dict[Any, str] = {}  # by key: jaxpr and what else decides the text
+        self._texts: dict[str, str] = {}  # by text
         self._names: set[str] = {"main"}
-        self._takes_variables: set[str] = set()         # functions of the dimension variables as well
-        self._kept: list = []                     # what `_symbols` knows by identity must outlive it
+        # functions of the dimension variables as well
+        self._takes_variables: set[str] = set()
+        # what `_symbols` knows by identity must outlive it
+        self._kept: list = []
         self._expansions: dict = {}
-        self._depth = 0                            # of functions being written inside of each other
-        self._products: dict[str, dict] = {}       # of functions that have some, by symbol
+        self._depth = 0  # of functions being written inside of each other
+        self._products: dict[str, dict] = {}  # of functions that have some, by symbol
 
-    # -- programs ---------------------------------------------------------------------------------------------------
+    # -- programs ----------------------------------------------------------------------------------
 
     def inline(self, jaxpr, consts, args, scope: str = "") -> list[Value]:
         """Write a jaxpr's equations here; `consts` are values or arrays, `args` values; `scope` is its name."""
@@ -91,10 +103,17 @@ class Emitter(Contractions):
             p, outvars = eqn.primitive, eqn.outvars
             outs = [v.aval for v in outvars] if p.multiple_results else outvars[0].aval
             known = rewrites[p]
-            found = self._rewritten(known, Site(p, outs, ins, eqn.params, eqn, users)) if known else NotImplemented
+            found = (
+                self._rewritten(known, Site(p, outs, ins, eqn.params, eqn, users))
+                if known
+                else NotImplemented
+            )
             if found is NotImplemented:
-                found = p.lower(self, outs, *ins, **eqn.params) if p.lower is not None else self._expand(p, ins,
-                                                                                                         eqn.params)
+                found = (
+                    p.lower(self, outs, *ins, **eqn.params)
+                    if p.lower is not None
+                    else self._expand(p, ins, eqn.params)
+                )
             if seen.divisions and self.meshes.devices is not None:
                 found = self._divided(found, outvars)
             if type(found) is Value:
@@ -112,7 +131,11 @@ class Emitter(Contractions):
         `primitive.lower(em, ...)` is the rule alone, without rewrites.
         """
         known = self.rewrites[primitive]
-        found = self._rewritten(known, Site(primitive, out, values, params)) if known else NotImplemented
+        found = (
+            self._rewritten(known, Site(primitive, out, values, params))
+            if known
+            else NotImplemented
+        )
         if found is not NotImplemented:
             return found
         if primitive.lower is not None:
@@ -138,9 +161,18 @@ class Emitter(Contractions):
         for value, var in zip(values, outvars):
             division = var.aval.division
             if division is not None:
-                text = self.meshes.text(division.mesh, division.spec, var.aval.ndim,
-                                        not division.mesh.are_all_axes_explicit)
-                value = self.op("sdy.sharding_constraint", var.aval, value, attrs=f"sharding = #sdy.sharding{text}")
+                text = self.meshes.text(
+                    division.mesh,
+                    division.spec,
+                    var.aval.ndim,
+                    not division.mesh.are_all_axes_explicit,
+                )
+                value = self.op(
+                    "sdy.sharding_constraint",
+                    var.aval,
+                    value,
+                    attrs=f"sharding = #sdy.sharding{text}",
+                )
             out.append(value)
         return out[0] if type(found) is Value else out
 
@@ -158,7 +190,9 @@ class Emitter(Contractions):
             name = f"jit({eqn.params['name']})"
         found = self._endings.get((around, name))
         if found is None:
-            found = self._endings[around, name] = f" loc({string(f'{around}/{name}' if around else name)})"
+            found = self._endings[around, name] = (
+                f" loc({string(f'{around}/{name}' if around else name)})"
+            )
         return found
 
     def _place(self, start: int, eqn, ending: str) -> None:
@@ -167,7 +201,9 @@ class Emitter(Contractions):
             at = f"{string(eqn.source.file)}:{eqn.source.line}:0"
             ending = f"{ending[:-1]}({at}))" if ending else f" loc({at})"
         if eqn.source is not None and eqn.source.name_stack.tags:
-            self._lines[start:] = [with_attributes(line, eqn.source.name_stack.tags) for line in self._lines[start:]]
+            self._lines[start:] = [
+                with_attributes(line, eqn.source.name_stack.tags) for line in self._lines[start:]
+            ]
         if ending:
             lines = self._lines
             for i in range(start, len(lines)):
@@ -187,12 +223,13 @@ class Emitter(Contractions):
         if primitive.expand is None or self.trace_expand is None:
             raise NotImplementedError(
                 f"primitive '{primitive.name}' cannot be compiled: it has neither a `lower` nor an `expand` rule. "
-                f"Add a method `lower(em, out, *values, **params)` to class {type(primitive).__name__}.")
+                f"Add a method `lower(em, out, *values, **params)` to class {type(primitive).__name__}."
+            )
         avals = tuple([v.aval if v.aval.division is None else v.aval.plain for v in ins])
         try:
             key = primitive, avals, *[(k, _exact(v)) for k, v in params.items()]
             closed = self._expansions.get(key)
-        except TypeError:                          # a parameter without a hash
+        except TypeError:  # a parameter without a hash
             key = closed = None
         if closed is None:
             closed = self.trace_expand(primitive.expand, avals, params)
@@ -208,7 +245,7 @@ class Emitter(Contractions):
         closed = self.trace_expand(fn, avals, params)
         return self._inline(closed.jaxpr, closed.consts, values, False)
 
-    # -- private functions ------------------------------------------------------------------------------------------
+    # -- private functions -------------------------------------------------------------------------
 
     def function(self, name: str, jaxpr, ordered: bool = False) -> str:
         """The symbol of a private function of `constvars + invars`; equal programs share one.
@@ -220,25 +257,38 @@ class Emitter(Contractions):
         if symbol is None:
             n = len(jaxpr.constvars)
             avals = [v.aval for v in (*jaxpr.constvars, *jaxpr.invars)]
-            symbol = self.define(name, avals, lambda *xs: self.inline(jaxpr, xs[:n], xs[n:]), ordered)
+            symbol = self.define(
+                name, avals, lambda *xs: self.inline(jaxpr, xs[:n], xs[n:]), ordered
+            )
             self._symbols[key] = symbol
             self._kept.append(jaxpr)
         return symbol
 
     def define(self, name: str, in_avals, fn: Callable, ordered: bool = False) -> str:
         """The symbol of a private function with the body that `fn` writes from its argument values."""
-        outer, products, variables, scope = self.token, self.facts.products, self.variables, self.scope
+        outer, products, variables, scope = (
+            self.token,
+            self.facts.products,
+            self.variables,
+            self.scope,
+        )
         avals = [*[SIZE] * len(variables), *in_avals, *[TOKEN] * ordered]
         body = self._with_token(fn) if ordered else fn
         try:
             self._depth += 1
             self.token, self.facts.products = None, {}
-            self.scope = None if scope is None else ""          # the compiler puts the caller's names before
+            # the compiler puts the caller's names before
+            self.scope = None if scope is None else ""
             args, outs, text = self.body(avals, self._with_variables(body) if variables else body)
             held = self.facts.products
         finally:
             self._depth -= 1
-            self.token, self.facts.products, self.variables, self.scope = outer, products, variables, scope
+            self.token, self.facts.products, self.variables, self.scope = (
+                outer,
+                products,
+                variables,
+                scope,
+            )
         signature = ", ".join([f"{v.name}: {v.type}" for v in args])
         types = ", ".join([v.type for v in outs])
         returned = f'"func.return"({", ".join([v.name for v in outs])}) : ({types}) -> ()'
@@ -259,7 +309,8 @@ class Emitter(Contractions):
 
         def body(*args):
             self.variables = dict(zip(names, args))
-            return fn(*args[len(names):])
+            return fn(*args[len(names) :])
+
         return body
 
     def _unused(self, name: str) -> str:
@@ -270,9 +321,12 @@ class Emitter(Contractions):
         self._names.add(symbol)
         return symbol
 
-    def call(self, symbol: str, out_avals, *values: Value, attrs: str = "", ordered: bool = False) -> list[Value]:
+    def call(
+        self, symbol: str, out_avals, *values: Value, attrs: str = "", ordered: bool = False
+    ) -> list[Value]:
         """Call a private function; `attrs=SMALL_CALL` asks XLA:CPU for one native kernel."""
-        attrs = f"callee = @{symbol}{', ' if attrs else ''}{attrs}"     # the runtime may blank SMALL_CALL out
+        # the runtime may blank SMALL_CALL out
+        attrs = f"callee = @{symbol}{', ' if attrs else ''}{attrs}"
         for product, count in self._products.get(symbol, _NONE).items():
             self.note_product(product, count)
         if symbol in self._takes_variables:
@@ -281,29 +335,42 @@ class Emitter(Contractions):
             values, out_avals = (*values, self.ordering_token()), [*out_avals, TOKEN]
         return self._take_token(self.ops("func.call", out_avals, *values, attrs=attrs), ordered)
 
-    def call_jaxpr(self, name: str, jaxpr, consts, args, attrs: str = "", ordered: bool = False) -> list[Value]:
+    def call_jaxpr(
+        self, name: str, jaxpr, consts, args, attrs: str = "", ordered: bool = False
+    ) -> list[Value]:
         """Call a jaxpr as a private function, written once however often it is called."""
         if self._depth >= _MAX_DEPTH or (self.manual is not None and self.manual.indices):
             # in the second case values of outside are needed inside
             return self.inline(jaxpr, consts, args, f"jit({name})")
-        consts = [c if type(c) is Value else self.constant(c, v.aval) for v, c in zip(jaxpr.constvars, consts)]
+        consts = [
+            c if type(c) is Value else self.constant(c, v.aval)
+            for v, c in zip(jaxpr.constvars, consts)
+        ]
         symbol = self.function(name, jaxpr, ordered)
-        return self.call(symbol, [v.aval for v in jaxpr.outvars], *consts, *args, attrs=attrs, ordered=ordered)
+        return self.call(
+            symbol, [v.aval for v in jaxpr.outvars], *consts, *args, attrs=attrs, ordered=ordered
+        )
 
-    def kernel(self, name: str, out_avals, fn: Callable, *values: Value, whole: bool = False) -> list[Value]:
+    def kernel(
+        self, name: str, out_avals, fn: Callable, *values: Value, whole: bool = False
+    ) -> list[Value]:
         """What `fn(*values)` writes, as one native function of the CPU: for loops whose steps are few instructions.
 
-        Inside may be no sort, scatter, product of matrices or custom call. XLA makes a function of each loop, and gives
-        large arrays between them to several threads; with `whole` it makes one of all, which compiles in less time.
+        Inside may be no sort, scatter, product of matrices or custom call. XLA makes a function of
+        each loop, and gives large arrays between them to several threads; with `whole` it makes one
+        of all, which compiles in less time.
         """
         if not whole:
             symbol = self.define(name, [v.aval for v in values], fn)
             return self.call(symbol, out_avals, *values, attrs=SMALL_CALL)
-        mark = make_aval((), np.dtype("int32"))                     # a tuple as result: threads cannot share its making
-        symbol = self.define(name, [v.aval for v in values], lambda *xs: [*fn(*xs), self.constant(0, mark)])
+        # a tuple as result: threads cannot share its making
+        mark = make_aval((), np.dtype("int32"))
+        symbol = self.define(
+            name, [v.aval for v in values], lambda *xs: [*fn(*xs), self.constant(0, mark)]
+        )
         return self.call(symbol, [*out_avals, mark], *values, attrs=WHOLE_CALL)[:-1]
 
-    # -- everyday operations ----------------------------------------------------------------------------------------
+    # -- everyday operations -----------------------------------------------------------------------
 
     def convert(self, x: Value, dtype) -> Value:
         """XLA's conversion: float to int truncates and saturates, to bool asks whether it is nonzero."""
@@ -327,8 +394,10 @@ class Emitter(Contractions):
         """EQ NE LT LE GT GE; `kind` TOTALORDER sorts -NaN < -0 < 0 < NaN, by default it follows the dtype."""
         kind = kind or compare_kind(x.aval.dtype)
         out = make_aval(x.aval.shape, np.dtype(bool), False)
-        attrs = (f"comparison_direction = #stablehlo<comparison_direction {direction}>, "
-                 f"compare_type = #stablehlo<comparison_type {kind}>")
+        attrs = (
+            f"comparison_direction = #stablehlo<comparison_direction {direction}>, "
+            f"compare_type = #stablehlo<comparison_type {kind}>"
+        )
         return self.op("compare", out, x, y, attrs=attrs)
 
     def select(self, pred: Value, x: Value, y: Value) -> Value:
@@ -340,12 +409,22 @@ def _exact(value):
     """A key that tells 0.0 from -0.0 and 1 from True."""
     if isinstance(value, tuple):
         return tuple(map(_exact, value))
-    return (type(value), repr(value)) if isinstance(value, (float, complex, np.generic)) else (type(value), value)
+    return (
+        (type(value), repr(value))
+        if isinstance(value, (float, complex, np.generic))
+        else (type(value), value)
+    )
 
 
 def compare_kind(dtype) -> str:
     element = element_type(dtype)
-    return "FLOAT" if element[0] in "fbc" else "UNSIGNED" if element == "i1" or element[0] == "u" else "SIGNED"
+    return (
+        "FLOAT"
+        if element[0] in "fbc"
+        else "UNSIGNED"
+        if element == "i1" or element[0] == "u"
+        else "SIGNED"
+    )
 
 
 def identifier(name: str) -> str:

@@ -1,4 +1,5 @@
 """How often a compiler that fuses elementwise operations evaluates one of them for an element that is asked for."""
+
 from __future__ import annotations
 
 from gradix._core.jaxpr import Jaxpr, Var
@@ -7,9 +8,9 @@ from gradix._core.jaxpr import Jaxpr, Var
 def most_evaluations(jaxpr: Jaxpr) -> int:
     """The most places at which the fused loop over a result evaluates one value of a program.
 
-    A value that is read where it stands and reversed as well is evaluated at two places, and what it is computed from
-    at those two. So the number doubles with each such step, until a product, a loop or the like writes its result to
-    memory. Arguments are in memory.
+    A value that is read where it stands and reversed as well is evaluated at two places, and what
+    it is computed from at those two. So the number doubles with each such step, until a product, a
+    loop or the like writes its result to memory. Arguments are in memory.
 
     Example:
         >>> import gradix, gradix.numpy as np
@@ -27,8 +28,11 @@ _IN_PLACE = ("elements", "cases")
 
 def is_fused(primitive) -> bool:
     """Whether an element of the result is a function of one element of each operand, wherever these are."""
-    return primitive.live in _IN_PLACE or (primitive.rearranges
-                                           or primitive.live == "moves") and primitive.identity is None
+    return (
+        primitive.live in _IN_PLACE
+        or (primitive.rearranges or primitive.live == "moves")
+        and primitive.identity is None
+    )
 
 
 def _places(jaxpr: Jaxpr, known: dict) -> tuple[list[int], int]:
@@ -36,8 +40,10 @@ def _places(jaxpr: Jaxpr, known: dict) -> tuple[list[int], int]:
     found = known.get(id(jaxpr))
     if found is not None:
         return found
-    same: dict[Var, int] = {v: 1 for v in jaxpr.outvars if type(v) is Var}          # by readers at the same place
-    others: dict[Var, int] = {}                                                     # by readers elsewhere, summed
+    # by readers at the same place
+    same: dict[Var, int] = {v: 1 for v in jaxpr.outvars if type(v) is Var}
+    # by readers elsewhere, summed
+    others: dict[Var, int] = {}
     most = 1
     for eqn in reversed(jaxpr.eqns):
         p = eqn.primitive

@@ -1,4 +1,5 @@
 """What a module holds, noted down while it is written: by this a platform chooses how to have it compiled."""
+
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -14,9 +15,9 @@ class Product(NamedTuple):
 
     operation: str
     dtype: np.dtype
-    types: tuple                    # of operands and result
+    types: tuple  # of operands and result
     attributes: str
-    terms: int                      # that are summed for an element
+    terms: int  # that are summed for an element
     multiplications: int
     is_in_loop: bool = False
 
@@ -25,9 +26,9 @@ class Convolution(NamedTuple):
     """A convolution: the sizes that decide which library is quick at it."""
 
     dtype: np.dtype
-    kernel: tuple                   # sizes of the axes of space
-    result: tuple                   # sizes of the axes of space
-    inputs: int                     # features, of one group
+    kernel: tuple  # sizes of the axes of space
+    result: tuple  # sizes of the axes of space
+    inputs: int  # features, of one group
     outputs: int
     feature_groups: int
     batch_groups: int
@@ -43,14 +44,23 @@ class Facts:
         programs: the jaxprs it is written from, inner ones included.
         arguments: the types of the program's arguments and results.
         results: the types of the program's results.
-        products: its products of matrices and convolutions, counted; those of a function count at each of its calls.
+        products: its products of matrices and convolutions, counted; those of a function count at
+            each of its calls.
         convolutions: its convolutions.
         custom_calls: the names of the functions that it calls.
         rewrites: the names of the platform's rewrites by which it is written, counted.
     """
 
-    __slots__ = ("structured", "programs", "arguments", "results", "products", "convolutions", "custom_calls",
-                 "rewrites")
+    __slots__ = (
+        "structured",
+        "programs",
+        "arguments",
+        "results",
+        "products",
+        "convolutions",
+        "custom_calls",
+        "rewrites",
+    )
 
     def __init__(self):
         self.structured: set[str] = set()
@@ -74,7 +84,9 @@ class Facts:
     @property
     def largest(self) -> int | None:
         """The elements of the largest array of all; None where one is of unknown size."""
-        return _largest({*self.arguments, *[v.aval for j in self.programs for e in j.eqns for v in e.outvars]})
+        return _largest(
+            {*self.arguments, *[v.aval for j in self.programs for e in j.eqns for v in e.outvars]}
+        )
 
     @property
     def alike(self) -> int:
@@ -89,8 +101,12 @@ class Facts:
     @property
     def repeated(self) -> int:
         """How many products, reductions and other operations that are not fused are like an earlier one."""
-        kernels = [(e.primitive, *[v.aval for v in e.invars]) for j in self.programs for e in j.eqns
-                   if not (is_fused(e.primitive) or e.primitive.is_call)]
+        kernels = [
+            (e.primitive, *[v.aval for v in e.invars])
+            for j in self.programs
+            for e in j.eqns
+            if not (is_fused(e.primitive) or e.primitive.is_call)
+        ]
         return max(sum([n - 1 for n in self.products.values()]), len(kernels) - len(set(kernels)))
 
     @property

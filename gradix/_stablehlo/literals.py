@@ -1,11 +1,12 @@
 """Constants as dense literals, exact to the bit."""
+
 from __future__ import annotations
 
 import numpy as np
 
 from gradix._stablehlo.types import element_type
 
-_DECIMAL_LIMIT = 32            # integers up to this many are written out, for the reader's sake
+_DECIMAL_LIMIT = 32  # integers up to this many are written out, for the reader's sake
 _DECIMAL_FLOATS = frozenset({"f16", "f32", "f64", "bf16"})
 
 
@@ -26,8 +27,12 @@ def dense(array: np.ndarray) -> str:
 
 def scalar_text(value, dtype: np.dtype) -> str:
     """The text inside `dense<>` for one value of a physical dtype."""
-    return _scalar(value if isinstance(value, np.generic) and value.dtype == dtype else np.asarray(value, dtype)[()],
-                   element_type(dtype))
+    return _scalar(
+        value
+        if isinstance(value, np.generic) and value.dtype == dtype
+        else np.asarray(value, dtype)[()],
+        element_type(dtype),
+    )
 
 
 def _scalar(x, element: str) -> str:

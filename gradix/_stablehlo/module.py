@@ -1,4 +1,5 @@
 """A closed jaxpr as a StableHLO module."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -24,7 +25,7 @@ class LoweredModule(NamedTuple):
     """
 
     text: str
-    in_avals: tuple                            # of every argument of @main, const_args included
+    in_avals: tuple  # of every argument of @main, const_args included
     out_avals: tuple
     host_callbacks: tuple[HostCallback, ...]
     kept: tuple[int, ...]
@@ -34,12 +35,26 @@ class LoweredModule(NamedTuple):
     facts: Facts | None = None
 
 
-def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable | None = None,
-                arg_attrs: dict[int, dict] | None = None, result_attrs: dict[int, dict] | None = None,
-                module_attrs: dict | None = None, keep_unused: bool = True, hoist_bytes: int | None = 64,
-                platform: str = "cpu", places: bool = False, named: bool = False, devices: tuple | None = None,
-                in_shardings=(), out_shardings=(), rewrites: Mapping[Any, tuple] | None = None,
-                dimensions: OpenDimensions | None = None) -> LoweredModule:
+def lower_jaxpr(
+    closed_jaxpr,
+    name: str,
+    *,
+    donated=(),
+    trace_expand: Callable | None = None,
+    arg_attrs: dict[int, dict] | None = None,
+    result_attrs: dict[int, dict] | None = None,
+    module_attrs: dict | None = None,
+    keep_unused: bool = True,
+    hoist_bytes: int | None = 64,
+    platform: str = "cpu",
+    places: bool = False,
+    named: bool = False,
+    devices: tuple | None = None,
+    in_shardings=(),
+    out_shardings=(),
+    rewrites: Mapping[Any, tuple] | None = None,
+    dimensions: OpenDimensions | None = None,
+) -> LoweredModule:
     """Lower a program to a StableHLO module.
 
     Args:
@@ -49,32 +64,47 @@ def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable |
         arg_attrs: MLIR attributes per argument index, e.g. shardings; likewise `result_attrs`.
         keep_unused: False leaves out arguments that nothing reads.
         places: end each operation with the user's file and line.
-        named: end each operation with its name, within those of the functions, scopes and transformations around it.
-        devices: those of a program over several, in the order of its partitions, with `in_shardings` and
-            `out_shardings` for it: a NamedSharding per argument and result, or None.
+        named: end each operation with its name, within those of the functions, scopes and
+            transformations around it.
+        devices: those of a program over several, in the order of its partitions, with
+            `in_shardings` and `out_shardings` for it: a NamedSharding per argument and result, or
+            None.
         rewrites: how a platform's compiler is better asked for some operations; see `Emitter`.
-        hoist_bytes: constants larger than this become leading arguments; None writes all into the text.
-        dimensions: where the values of the dimension variables come from, for a program with symbolic shapes. The
-            variables in `dimensions.given` are the module's first arguments.
+        hoist_bytes: constants larger than this become leading arguments; None writes all into the
+            text.
+        dimensions: where the values of the dimension variables come from, for a program with
+            symbolic shapes. The variables in `dimensions.given` are the module's first arguments.
     """
-    jaxpr, em = closed_jaxpr.jaxpr, Emitter(trace_expand, platform, places, rewrites, f"jit({name})" if named else None)
+    jaxpr, em = (
+        closed_jaxpr.jaxpr,
+        Emitter(trace_expand, platform, places, rewrites, f"jit({name})" if named else None),
+    )
     used = _used(jaxpr)
-    hoisted = [i for i, v in enumerate(jaxpr.constvars) if v in used and hoist_bytes is not None
-               and _nbytes(v.aval) > hoist_bytes]
+    hoisted = [
+        i
+        for i, v in enumerate(jaxpr.constvars)
+        if v in used and hoist_bytes is not None and _nbytes(v.aval) > hoist_bytes
+    ]
     sources = {place.argument for place in dimensions.places} if dimensions is not None else set()
     kept = [i for i, v in enumerate(jaxpr.invars) if keep_unused or v in used or i in sources]
     given = dimensions.given if dimensions is not None else ()
     em.meshes = Meshes(devices)
-    avals = [SIZE for _ in given] + [jaxpr.constvars[i].aval for i in hoisted] + [jaxpr.invars[i].aval for i in kept]
+    avals = (
+        [SIZE for _ in given]
+        + [jaxpr.constvars[i].aval for i in hoisted]
+        + [jaxpr.invars[i].aval for i in kept]
+    )
 
     def main(*args):
         if dimensions is not None:
-            args, values = args[len(given):], args[:len(given)]
-            dimensions.define(em, values, dict(zip(kept, args[len(hoisted):])))
-        consts = [None if v not in used else c for v, c in zip(jaxpr.constvars, closed_jaxpr.consts)]
+            args, values = args[len(given) :], args[: len(given)]
+            dimensions.define(em, values, dict(zip(kept, args[len(hoisted) :])))
+        consts = [
+            None if v not in used else c for v, c in zip(jaxpr.constvars, closed_jaxpr.consts)
+        ]
         for i, a in zip(hoisted, args):
             consts[i] = a
-        return _inline_used(em, jaxpr, consts, used, dict(zip(kept, args[len(hoisted):])))
+        return _inline_used(em, jaxpr, consts, used, dict(zip(kept, args[len(hoisted) :])))
 
     em.facts.results = tuple([v.aval for v in jaxpr.outvars])
     em.facts.arguments = (*avals, *em.facts.results)
@@ -82,24 +112,40 @@ def lower_jaxpr(closed_jaxpr, name: str, *, donated=(), trace_expand: Callable |
     before = len(given) + len(hoisted)
     attrs = {k + before: dict((arg_attrs or {}).get(i, {})) for k, i in enumerate(kept)}
     attrs.update({k: {"jax.global_constant": variable} for k, variable in enumerate(given)})
-    lost = _alias(jaxpr, outs, kept, frozenset(donated), attrs, before, is_divided=devices is not None)
+    lost = _alias(
+        jaxpr, outs, kept, frozenset(donated), attrs, before, is_divided=devices is not None
+    )
     if devices is not None:
-        module_attrs = {**(module_attrs or {}), "mhlo.num_partitions": np.int32(len(devices)),
-                        "mhlo.num_replicas": np.int32(1)}
+        module_attrs = {
+            **(module_attrs or {}),
+            "mhlo.num_partitions": np.int32(len(devices)),
+            "mhlo.num_replicas": np.int32(1),
+        }
         result_attrs = {k: dict((result_attrs or {}).get(k, {})) for k in range(len(outs))}
         at = {i: k + before for k, i in enumerate(kept)}
         _annotate(em, attrs, {at[i]: s for i, s in enumerate(in_shardings) if i in at}, args)
         _annotate(em, result_attrs, dict(enumerate(out_shardings)), outs)
     params = ", ".join([f"{v.name}: {v.type}{_attrs(attrs.get(k))}" for k, v in enumerate(args)])
-    results = ", ".join([f"{v.type}{_attrs((result_attrs or {}).get(k))}" for k, v in enumerate(outs)])
+    results = ", ".join(
+        [f"{v.type}{_attrs((result_attrs or {}).get(k))}" for k, v in enumerate(outs)]
+    )
     returned = f'"func.return"({", ".join([v.name for v in outs])}) : ({", ".join([v.type for v in outs])}) -> ()'
     main_text = f"func.func public @main({params}) -> ({results}) {{\n{text}{text and chr(10)}{returned}\n}}"
     head = f"module @{identifier(name)}"
     if module_attrs:
         head += " attributes" + _attrs(module_attrs)
     whole = "\n".join([head + " {", *em.meshes.lines, main_text, *em.functions, "}\n"])
-    return LoweredModule(whole, tuple(avals), tuple([v.aval for v in jaxpr.outvars]), tuple(em.host_callbacks),
-                         tuple(kept), tuple([closed_jaxpr.consts[i] for i in hoisted]), lost, platform, em.facts)
+    return LoweredModule(
+        whole,
+        tuple(avals),
+        tuple([v.aval for v in jaxpr.outvars]),
+        tuple(em.host_callbacks),
+        tuple(kept),
+        tuple([closed_jaxpr.consts[i] for i in hoisted]),
+        lost,
+        platform,
+        em.facts,
+    )
 
 
 def _annotate(em, attrs: dict, shardings: dict, values) -> None:
@@ -138,7 +184,8 @@ def _alias(jaxpr, outs, kept, donated, attrs, offset, *, is_divided: bool) -> tu
         if i not in donated:
             continue
         places = free.get(tensor_type(jaxpr.invars[i].aval))
-        if places and is_divided:                   # which result it can be is known when these are divided
+        # which result it can be is known when these are divided
+        if places and is_divided:
             places.pop(0)
             attrs[k + offset]["jax.buffer_donor"] = True
         elif places:

@@ -1,4 +1,5 @@
 """Operations that move elements: broadcasts, slices, padding, joins. A symbolic shape becomes an operand."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,7 @@ from gradix._stablehlo.writer import Value
 class Movement(Dimensions):
     """Adds data movement to the writer."""
 
-    # -- shapes -----------------------------------------------------------------------------------------------------
+    # -- shapes ------------------------------------------------------------------------------------
 
     def broadcast_in_dim(self, x: Value, out, dims) -> Value:
         """`x` whose axis i becomes axis `dims[i]` of the result."""
@@ -38,7 +39,9 @@ class Movement(Dimensions):
     def spread(self, x: Value, shape) -> Value:
         """`x`, a scalar or of the rank of `shape`, with its axes of size 1 stretched."""
         dims = range(len(shape)) if x.aval.ndim else ()
-        return self.broadcast_in_dim(x, make_aval(tuple(shape), x.aval.dtype, x.aval.weak_type), dims)
+        return self.broadcast_in_dim(
+            x, make_aval(tuple(shape), x.aval.dtype, x.aval.weak_type), dims
+        )
 
     def reshape(self, x: Value, shape) -> Value:
         out = make_aval(tuple(shape), x.aval.dtype, x.aval.weak_type)
@@ -46,7 +49,11 @@ class Movement(Dimensions):
 
     def reshape_to(self, x: Value, out) -> Value:
         """The same elements as another type of the same storage."""
-        return self.op("dynamic_reshape", out, x, self.sizes(out.shape)) if is_open(out) else self.op("reshape", out, x)
+        return (
+            self.op("dynamic_reshape", out, x, self.sizes(out.shape))
+            if is_open(out)
+            else self.op("reshape", out, x)
+        )
 
     def transpose(self, x: Value, perm) -> Value:
         perm = tuple(perm)
@@ -70,9 +77,16 @@ class Movement(Dimensions):
         found.definition = "iota", None, (axis,)
         return found
 
-    # -- parts and wholes -------------------------------------------------------------------------------------------
+    # -- parts and wholes --------------------------------------------------------------------------
 
-    def slice(self, x: Value, starts: Sequence, limits: Sequence, strides: Sequence | None = None, out=None) -> Value:
+    def slice(
+        self,
+        x: Value,
+        starts: Sequence,
+        limits: Sequence,
+        strides: Sequence | None = None,
+        out=None,
+    ) -> Value:
         """The elements from `starts` to before `limits`, every `strides`-th of them, along each axis.
 
         Args:
@@ -83,30 +97,54 @@ class Movement(Dimensions):
             sizes = [(b - a + s - 1) // s for a, b, s in zip(starts, limits, strides)]
             out = make_aval(tuple(sizes), x.aval.dtype, False)
         if is_symbolic_shape((*starts, *limits)):
-            return self.op("real_dynamic_slice", out, x, *[self.sizes(ends) for ends in (starts, limits, strides)])
-        return self.op("slice", out, x,
-                       attrs=f"start_indices = {i64_array(starts)}, limit_indices = {i64_array(limits)}, "
-                       f"strides = {i64_array(strides)}")
+            return self.op(
+                "real_dynamic_slice",
+                out,
+                x,
+                *[self.sizes(ends) for ends in (starts, limits, strides)],
+            )
+        return self.op(
+            "slice",
+            out,
+            x,
+            attrs=f"start_indices = {i64_array(starts)}, limit_indices = {i64_array(limits)}, "
+            f"strides = {i64_array(strides)}",
+        )
 
     def head(self, x: Value, shape) -> Value:
         """The first elements of `x` along its axes."""
         return x if x.aval.shape == tuple(shape) else self.slice(x, (0,) * len(shape), shape)
 
-    def pad(self, x: Value, fill: Value, low: Sequence, high: Sequence, interior: Sequence, out=None) -> Value:
+    def pad(
+        self, x: Value, fill: Value, low: Sequence, high: Sequence, interior: Sequence, out=None
+    ) -> Value:
         """`x` with the scalar `fill` before, behind and between its elements; negative widths cut off.
 
         Args:
             out: the result's type, if it is at hand.
         """
         if out is None:
-            sizes = [n + a + b + (max(n - 1, 0) * s if s else 0)
-                     for n, a, b, s in zip(x.aval.shape, low, high, interior)]
+            sizes = [
+                n + a + b + (max(n - 1, 0) * s if s else 0)
+                for n, a, b, s in zip(x.aval.shape, low, high, interior)
+            ]
             out = make_aval(tuple(sizes), x.aval.dtype, False)
         if is_symbolic_shape((*low, *high)):
-            return self.op("dynamic_pad", out, x, fill, *[self.sizes(widths) for widths in (low, high, interior)])
-        return self.op("pad", out, x, fill,
-                       attrs=f"edge_padding_low = {i64_array(low)}, edge_padding_high = {i64_array(high)}, "
-                       f"interior_padding = {i64_array(interior)}")
+            return self.op(
+                "dynamic_pad",
+                out,
+                x,
+                fill,
+                *[self.sizes(widths) for widths in (low, high, interior)],
+            )
+        return self.op(
+            "pad",
+            out,
+            x,
+            fill,
+            attrs=f"edge_padding_low = {i64_array(low)}, edge_padding_high = {i64_array(high)}, "
+            f"interior_padding = {i64_array(interior)}",
+        )
 
     def pad_to(self, x: Value, shape, fill) -> Value:
         """`x` with elements `fill`, a number, added behind the ends of its axes."""
@@ -117,37 +155,63 @@ class Movement(Dimensions):
 
     def concatenate(self, xs: Sequence[Value], axis: int, out) -> Value:
         """Arrays one behind the other along an axis; one alone stays as it is."""
-        return xs[0] if len(xs) == 1 else self.op("concatenate", out, *xs, attrs=f"dimension = {axis} : i64")
+        return (
+            xs[0]
+            if len(xs) == 1
+            else self.op("concatenate", out, *xs, attrs=f"dimension = {axis} : i64")
+        )
 
     def dynamic_slice(self, x: Value, starts: Sequence[Value], sizes: Sequence, out=None) -> Value:
         """A block of these sizes at start indices that are values, moved inside where it would reach outside."""
         if out is None:
             out = make_aval(tuple(sizes), x.aval.dtype, False)
         if not is_symbolic_shape(sizes):
-            return self.op("dynamic_slice", out, x, *starts, attrs=f"slice_sizes = {i64_array(sizes)}")
+            return self.op(
+                "dynamic_slice", out, x, *starts, attrs=f"slice_sizes = {i64_array(sizes)}"
+            )
         vector = make_aval((len(sizes),), SIZE.dtype, False)
         one = make_aval((1,), SIZE.dtype, False)
-        first = self.concatenate([self.op("reshape", one, self.convert(s, SIZE.dtype)) for s in starts], 0, vector)
+        first = self.concatenate(
+            [self.op("reshape", one, self.convert(s, SIZE.dtype)) for s in starts], 0, vector
+        )
         span = self.sizes(sizes)
         last = self.op("subtract", vector, self.sizes(x.aval.shape), span)
-        first = self.op("clamp", vector, self.constant(np.zeros(len(sizes), np.int32), vector), first, last)
-        return self.op("real_dynamic_slice", out, x, first, self.op("add", vector, first, span),
-                       self.constant(1, vector))
+        first = self.op(
+            "clamp", vector, self.constant(np.zeros(len(sizes), np.int32), vector), first, last
+        )
+        return self.op(
+            "real_dynamic_slice",
+            out,
+            x,
+            first,
+            self.op("add", vector, first, span),
+            self.constant(1, vector),
+        )
 
     def dynamic_update_slice(self, x: Value, update: Value, starts: Sequence[Value]) -> Value:
         """`x` with a block replaced, at start indices that are values, moved inside where it would reach outside."""
         return self.op("dynamic_update_slice", x.aval, x, update, *starts)
 
-    def gather(self, out, x: Value, indices: Value, numbers: Mapping[str, Sequence[int]], sizes: Sequence,
-               is_sorted: bool) -> Value:
+    def gather(
+        self,
+        out,
+        x: Value,
+        indices: Value,
+        numbers: Mapping[str, Sequence[int]],
+        sizes: Sequence,
+        is_sorted: bool,
+    ) -> Value:
         """Windows of these sizes of `x` at the places that the index vectors name.
 
         Args:
-            numbers: axes by the names of StableHLO's attribute; index vectors lie along the last axis of `indices`.
+            numbers: axes by the names of StableHLO's attribute; index vectors lie along the last
+                axis of `indices`.
             is_sorted: whether the index vectors are in order.
         """
         attrs = f"dimension_numbers = #stablehlo.gather<{axes_by_name(numbers, indices.aval.ndim - 1)}>, "
         rest = f"indices_are_sorted = {str(is_sorted).lower()}"
         if is_symbolic_shape(sizes):
             return self.op("dynamic_gather", out, x, indices, self.sizes(sizes), attrs=attrs + rest)
-        return self.op("gather", out, x, indices, attrs=f"{attrs}slice_sizes = {i64_array(sizes)}, {rest}")
+        return self.op(
+            "gather", out, x, indices, attrs=f"{attrs}slice_sizes = {i64_array(sizes)}, {rest}"
+        )

@@ -1,4 +1,5 @@
 """How a module with symbolic shapes finds its dimension variables from the sizes of its arguments, and checks them."""
+
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -21,8 +22,8 @@ class Place(NamedTuple):
 class OpenDimensions:
     """The dimension variables of a module.
 
-    A variable is computed where the size of an axis is linear in it, c·v + k. The others in `given`, roots and
-    variables of no axis, become arguments of the module.
+    A variable is computed where the size of an axis is linear in it, c·v + k. The others in
+    `given`, roots and variables of no axis, become arguments of the module.
 
     Args:
         avals: the types of all arguments.
@@ -31,9 +32,15 @@ class OpenDimensions:
     """
 
     def __init__(self, avals, solver: Solver, variables):
-        places = [Place(i, d) for i, a in enumerate(avals) for d, n in enumerate(a.shape) if type(n) is SymbolicDim]
+        places = [
+            Place(i, d)
+            for i, a in enumerate(avals)
+            for d, n in enumerate(a.shape)
+            if type(n) is SymbolicDim
+        ]
         self.solver = solver
-        self.steps: list[tuple[str, Place, SymbolicDim, int]] = []       # variable, axis, its dimension, coefficient
+        # variable, axis, its dimension, coefficient
+        self.steps: list[tuple[str, Place, SymbolicDim, int]] = []
         for name, i in solver.steps:
             dim = solver.sizes[i].dim
             if dim.variables() == {name} and (c := _slope(dim, name)) is not None:
@@ -52,40 +59,78 @@ class OpenDimensions:
         values = dict(zip(self.given, given))
         sizes = {}
         for name, place, dim, c in self.steps:
-            size = em.op("get_dimension_size", SIZE, args[place.argument], attrs=f"dimension = {place.axis} : i64")
+            size = em.op(
+                "get_dimension_size",
+                SIZE,
+                args[place.argument],
+                attrs=f"dimension = {place.axis} : i64",
+            )
             sizes[place] = size
             rest = size
             if constant := dict(dim.terms).get((), 0):
                 rest = em.op("subtract", SIZE, size, em.constant(constant, SIZE))
             if c != 1:
                 left = em.op("remainder", SIZE, rest, em.constant(c, SIZE))
-                _assert(em, em.compare(left, em.constant(0, SIZE), "EQ"), self._message(
-                    f"Division had remainder {{0}} when computing the value of '{name}'."), left)
+                _assert(
+                    em,
+                    em.compare(left, em.constant(0, SIZE), "EQ"),
+                    self._message(
+                        f"Division had remainder {{0}} when computing the value of '{name}'."
+                    ),
+                    left,
+                )
                 rest = em.op("divide", SIZE, rest, em.constant(c, SIZE))
             values[name] = rest
-            _assert(em, em.compare(rest, em.constant(1, SIZE), "GE"), self._message(
-                f"Expected value >= 1 for dimension variable '{name}', got {{0}}."), rest)
+            _assert(
+                em,
+                em.compare(rest, em.constant(1, SIZE), "GE"),
+                self._message(f"Expected value >= 1 for dimension variable '{name}', got {{0}}."),
+                rest,
+            )
         em.variables = dict(sorted(values.items()))
         self._check_others(em, args, sizes)
-        for text, (left, relation, right) in self.solver.scope.constraints if self.solver.scope is not None else ():
-            if {n for side in (left, right) if type(side) is SymbolicDim for n in side.variables()} <= values.keys():
+        for text, (left, relation, right) in (
+            self.solver.scope.constraints if self.solver.scope is not None else ()
+        ):
+            if {
+                n for side in (left, right) if type(side) is SymbolicDim for n in side.variables()
+            } <= values.keys():
                 x, y = em.dimension(left), em.dimension(right)
-                _assert(em, em.compare(x, y, _DIRECTION[relation]), self._message(
-                    f"The sizes do not satisfy the constraint {text}: its sides are {{0}} and {{1}}."), x, y)
+                _assert(
+                    em,
+                    em.compare(x, y, _DIRECTION[relation]),
+                    self._message(
+                        f"The sizes do not satisfy the constraint {text}: its sides are {{0}} and {{1}}."
+                    ),
+                    x,
+                    y,
+                )
 
     def _check_others(self, em, args: dict, sizes: dict) -> None:
         """Assert that the axes which determined no variable have the sizes that the variables say."""
-        places = [(i, d) for i, a in enumerate(self.solver.avals)
-                  for d, n in enumerate(a.shape) if type(n) is SymbolicDim]
+        places = [
+            (i, d)
+            for i, a in enumerate(self.solver.avals)
+            for d, n in enumerate(a.shape)
+            if type(n) is SymbolicDim
+        ]
         for (argument, axis), size in zip(places, self.solver.sizes):
             if Place(argument, axis) in sizes or argument not in args:
                 continue
-            actual = em.op("get_dimension_size", SIZE, args[argument], attrs=f"dimension = {axis} : i64")
+            actual = em.op(
+                "get_dimension_size", SIZE, args[argument], attrs=f"dimension = {axis} : i64"
+            )
             expected = em.dimension(size.dim)
-            _assert(em, em.compare(actual, expected, "EQ"), self._message(
-                f"Found inconsistency between dimension size {size.name} (= {{0}}) and the specification '{size.dim}' "
-                f"(= {{1}})."),
-                actual, expected)
+            _assert(
+                em,
+                em.compare(actual, expected, "EQ"),
+                self._message(
+                    f"Found inconsistency between dimension size {size.name} (= {{0}}) and the "
+                    f"specification '{size.dim}' (= {{1}})."
+                ),
+                actual,
+                expected,
+            )
 
     def _message(self, why: str) -> str:
         return f"Input shapes do not match the polymorphic shapes specification. {why} {self.solver.specifications()}"
@@ -100,7 +145,11 @@ def _slope(dim: SymbolicDim, name: str) -> int | None:
 
 def _assert(em, holds, message: str, *values) -> None:
     """Let the program not be compiled for shapes with which `holds` is false; `{0}`, ... stand for values."""
-    em.ops("custom_call", [], holds, *values, attrs=f'call_target_name = "shape_assertion", api_version = 2 : i32, '
-           f"error_message = {string(message)}, has_side_effect = true")
-
-
+    em.ops(
+        "custom_call",
+        [],
+        holds,
+        *values,
+        attrs=f'call_target_name = "shape_assertion", api_version = 2 : i32, '
+        f"error_message = {string(message)}, has_side_effect = true",
+    )

@@ -1,4 +1,5 @@
 """Meshes and shardings as text, in the Shardy dialect, and the regions that are written for one device's part."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -23,18 +24,22 @@ class Meshes:
         self.place = {d: i for i, d in enumerate(devices or ())}
         self.symbols: dict[Any, str] = {}
         self.lines: list[str] = []
-        self.groups = 0                         # of values that are to be divided alike
+        self.groups = 0  # of values that are to be divided alike
 
     def positions(self, mesh: BaseMesh) -> np.ndarray:
         """The partitions of a mesh's devices, in its shape."""
         if not isinstance(mesh, Mesh) or not self.place:
             return np.arange(mesh.size).reshape(mesh.axis_sizes)
         try:
-            return np.array([self.place[d] for d in mesh._flat_devices_tuple]).reshape(mesh.axis_sizes)
+            return np.array([self.place[d] for d in mesh._flat_devices_tuple]).reshape(
+                mesh.axis_sizes
+            )
         except KeyError:
-            raise ValueError(f"a program runs on the devices {[d.id for d in self.devices or ()]}, but a sharding in "
-                             f"it is on {mesh}, of devices {[d.id for d in mesh._flat_devices_tuple]}. All meshes of "
-                             "a program need the same devices.") from None
+            raise ValueError(
+                f"a program runs on the devices {[d.id for d in self.devices or ()]}, but a sharding in "
+                f"it is on {mesh}, of devices {[d.id for d in mesh._flat_devices_tuple]}. All meshes of "
+                "a program need the same devices."
+            ) from None
 
     def symbol(self, mesh: BaseMesh) -> str:
         at = self.positions(mesh)
@@ -44,7 +49,11 @@ class Meshes:
             found = self.symbols[key] = f"mesh{len(self.symbols) or ''}"
             axes = ", ".join([f"{string(str(n))}={s}" for n, s in mesh.shape_tuple])
             flat = at.reshape(-1)
-            order = "" if np.array_equal(flat, np.arange(flat.size)) else f", device_ids={flat.tolist()}"
+            order = (
+                ""
+                if np.array_equal(flat, np.arange(flat.size))
+                else f", device_ids={flat.tolist()}"
+            )
             self.lines.append(f"sdy.mesh @{found} = <[{axes}]{order}>")
         return found
 
@@ -68,7 +77,9 @@ class Meshes:
         """The sharding of an argument or result of the program."""
         mesh, spec = getattr(sharding, "mesh", None), getattr(sharding, "spec", None)
         if mesh is None or spec is None:
-            raise ValueError(f"a program over several devices takes NamedShardings, got {sharding}.")
+            raise ValueError(
+                f"a program over several devices takes NamedShardings, got {sharding}."
+            )
         return Raw("#sdy.sharding" + self.text(mesh, spec, ndim))
 
 
@@ -83,8 +94,9 @@ class Manual:
     def groups(self, positions: np.ndarray, names, axis_index_groups=None) -> np.ndarray:
         """The partitions that communicate over the named axes, one row per group."""
         at = [self.mesh.axis_names.index(n) for n in names]
-        rows = np.moveaxis(positions, at, range(-len(at), 0)).reshape(-1,
-                                                                      int(np.prod([positions.shape[i] for i in at])))
+        rows = np.moveaxis(positions, at, range(-len(at), 0)).reshape(
+            -1, int(np.prod([positions.shape[i] for i in at]))
+        )
         if axis_index_groups is None:
             return rows
         return np.concatenate([rows[:, list(g)] for g in axis_index_groups])

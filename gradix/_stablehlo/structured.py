@@ -1,4 +1,5 @@
 """Operations that hold regions or name functions outside: loops, branches, reductions, custom calls, callbacks."""
+
 from __future__ import annotations
 
 import contextlib
@@ -20,7 +21,8 @@ _options = config.state
 
 TOKEN = AbstractToken()
 _INDEX, _PARTITION = make_aval((), np.dtype("int32")), make_aval((), np.dtype("uint32"))
-HOST_KERNEL = "gradix_host_"            # what the names of NumPy's loops begin with, where programs call them
+# what the names of NumPy's loops begin with, where programs call them
+HOST_KERNEL = "gradix_host_"
 _CARRIERS = {"i2": "int8", "i4": "int8", "ui2": "uint8", "ui4": "uint8", "f4E2M1FN": "float32"}
 
 
@@ -39,16 +41,17 @@ class Structured(Writer):
     def __init__(self, platform: str = "cpu"):
         super().__init__()
         self.platform = platform
-        self.tunes = platform == "cpu"          # whether operations are written as XLA:CPU is best asked
+        # whether operations are written as XLA:CPU is best asked
+        self.tunes = platform == "cpu"
         self.host_callbacks: list[HostCallback] = []
         self.token: Value | None = None
-        self.loops = 0                          # that surround what is being written
+        self.loops = 0  # that surround what is being written
         # the types of what is being reduced, while the reduction's body is written
         self.reduced: tuple = ()
-        self.meshes = Meshes(None)              # of programs over several devices
-        self.manual: Manual | None = None       # inside of a region for one device's part
+        self.meshes = Meshes(None)  # of programs over several devices
+        self.manual: Manual | None = None  # inside of a region for one device's part
 
-    # -- communication, inside of a region for one device's part -----------------------------------------------------
+    # -- communication, inside of a region for one device's part -----------------------------------
 
     def groups_along(self, names, axis_index_groups=None) -> str:
         """The attributes that say among which devices a collective over named mesh axes is."""
@@ -71,12 +74,19 @@ class Structured(Writer):
         table = coordinates(self.meshes.positions(manual.mesh), manual.mesh.axis_names.index(name))
         place = self.op("convert", _INDEX, self.op("partition_id", _PARTITION))
         rows = self.constant(table, make_aval(table.shape, table.dtype))
-        row = self.op("dynamic_slice", make_aval((1,), table.dtype), rows, place, attrs="slice_sizes = array<i64: 1>")
+        row = self.op(
+            "dynamic_slice",
+            make_aval((1,), table.dtype),
+            rows,
+            place,
+            attrs="slice_sizes = array<i64: 1>",
+        )
         return self.op("reshape", _INDEX, row)
 
-    # -- names -------------------------------------------------------------------------------------------------------
+    # -- names -------------------------------------------------------------------------------------
 
-    scope: str | None = None            # what names of operations begin with here; None: operations have no names
+    # what names of operations begin with here; None: operations have no names
+    scope: str | None = None
 
     @contextlib.contextmanager
     def named(self, name: str):
@@ -89,7 +99,7 @@ class Structured(Writer):
         finally:
             self.scope = before
 
-    # -- regions -----------------------------------------------------------------------------------------------------
+    # -- regions -----------------------------------------------------------------------------------
 
     def reduce(self, xs, inits, axes, out_avals, body) -> list[Value]:
         """Reduce `xs` together over `axes`.
@@ -100,14 +110,21 @@ class Structured(Writer):
                 `*accumulated, *elements` that returns the new accumulated ones.
         """
         region = self.reducer([x.aval.dtype for x in xs], body, [x.aval for x in xs])
-        return self.ops("reduce", out_avals, *xs, *inits, attrs=f"dimensions = {i64_array(axes)}", regions=(region,))
+        return self.ops(
+            "reduce",
+            out_avals,
+            *xs,
+            *inits,
+            attrs=f"dimensions = {i64_array(axes)}",
+            regions=(region,),
+        )
 
     def reducer(self, dtypes, body, reduced=()) -> str:
         """The region of a reduction over operands of these dtypes; also for windows, scatters and all-reduces.
 
         Args:
-            reduced: the types of the operands, for operations in the body that a platform writes otherwise for large
-                ones.
+            reduced: the types of the operands, for operations in the body that a platform writes
+                otherwise for large ones.
         """
         scalars = [make_aval((), d, False) for d in dtypes]
         if isinstance(body, str):
@@ -119,7 +136,9 @@ class Structured(Writer):
         finally:
             self.reduced = outer
 
-    def while_loop(self, init, cond: Callable, body: Callable, ordered: bool = False) -> list[Value]:
+    def while_loop(
+        self, init, cond: Callable, body: Callable, ordered: bool = False
+    ) -> list[Value]:
         """Loop while `cond(*carry)` gives true; both functions may use outer values.
 
         `ordered` carries the ordering token through, for bodies with ordered effects.
@@ -144,7 +163,9 @@ class Structured(Writer):
         for i, branch in enumerate(branches):
             self.token = before if ordered else self.token
             with self.named(f"cond/branch_{i}_fun"):
-                regions.append(self.region((), self._returning_token(branch) if ordered else branch))
+                regions.append(
+                    self.region((), self._returning_token(branch) if ordered else branch)
+                )
         return self._take_token(self.ops("case", outs, index, regions=regions), ordered)
 
     def shape_operands(self, outs) -> list[Value]:
@@ -160,6 +181,7 @@ class Structured(Writer):
         def body(*xs):
             self.token = xs[-1]
             return [*fn(*xs[:-1]), self.token]
+
         return body
 
     def _returning_token(self, fn):
@@ -170,29 +192,51 @@ class Structured(Writer):
             self.token = results.pop()
         return results
 
-    def custom_call(self, target: str, out_avals, *values: Value, backend_config: dict | str | None = None,
-                    api_version: int = 4, operand_layouts=None, result_layouts=None, aliases=None,
-                    has_side_effect: bool = False, attrs: str = "", is_refined: bool = False) -> list[Value]:
+    def custom_call(
+        self,
+        target: str,
+        out_avals,
+        *values: Value,
+        backend_config: dict | str | None = None,
+        api_version: int = 4,
+        operand_layouts=None,
+        result_layouts=None,
+        aliases=None,
+        has_side_effect: bool = False,
+        attrs: str = "",
+        is_refined: bool = False,
+    ) -> list[Value]:
         """Call a function registered with XLA under `target`.
 
         Args:
-            backend_config: attributes by name (`np.uint8(76)` gives `76 : ui8`), or a string for old targets.
-            operand_layouts: dimensions from minor to major, one sequence per operand; likewise `result_layouts`.
+            backend_config: attributes by name (`np.uint8(76)` gives `76 : ui8`), or a string for
+                old targets.
+            operand_layouts: dimensions from minor to major, one sequence per operand; likewise
+                `result_layouts`.
             aliases: `{result index: operand index}` of buffers the call may reuse.
-            is_refined: whether XLA finds the shapes of symbolic results by itself; it is given them as operands
-                otherwise.
+            is_refined: whether XLA finds the shapes of symbolic results by itself; it is given them
+                as operands otherwise.
         """
         self.facts.custom_calls.add(target)
-        parts = [f"call_target_name = {string(target)}, api_version = {api_version} : i32, "
-                 f"has_side_effect = {str(has_side_effect).lower()}"]
+        parts = [
+            f"call_target_name = {string(target)}, api_version = {api_version} : i32, "
+            f"has_side_effect = {str(has_side_effect).lower()}"
+        ]
         if backend_config is not None:
-            text = dictionary(backend_config) if isinstance(backend_config, dict) else string(backend_config)
+            text = (
+                dictionary(backend_config)
+                if isinstance(backend_config, dict)
+                else string(backend_config)
+            )
             parts.append(f"backend_config = {text}")
-        if not is_refined and any(type(a) is not AbstractToken and SymbolicDim in map(type, a.shape)
-                                  for a in out_avals):
+        if not is_refined and any(
+            type(a) is not AbstractToken and SymbolicDim in map(type, a.shape) for a in out_avals
+        ):
             n = len(values)
             values = (*values, *self.shape_operands(out_avals))
-            parts.append(f"indices_of_shape_operands = {i64_tensor(range(n, n + len(out_avals)), (len(out_avals),))}")
+            parts.append(
+                f"indices_of_shape_operands = {i64_tensor(range(n, n + len(out_avals)), (len(out_avals),))}"
+            )
             if operand_layouts is not None:
                 operand_layouts = [*operand_layouts, *[(0,)] * len(out_avals)]
         if operand_layouts is not None:
@@ -200,28 +244,48 @@ class Structured(Writer):
         if result_layouts is not None:
             parts.append(f"result_layouts = [{', '.join(map(layout, result_layouts))}]")
         if aliases:
-            parts.append(f"output_operand_aliases = [{', '.join(_aliases(aliases, len(out_avals)))}]")
+            parts.append(
+                f"output_operand_aliases = [{', '.join(_aliases(aliases, len(out_avals)))}]"
+            )
         if attrs:
             parts.append(attrs)
         return self.ops("custom_call", out_avals, *values, attrs=", ".join(parts))
 
     def has_host_kernels(self, *avals) -> bool:
         """Whether a program may leave work on these types to NumPy's loops: on the CPU, unless the user forbids it."""
-        return self.tunes and _options.gradix_host_kernels and all(
-            type(n) is int for a in avals for n in a.shape)
+        return (
+            self.tunes
+            and _options.gradix_host_kernels
+            and all(type(n) is int for a in avals for n in a.shape)
+        )
 
-    def host_kernel(self, name: str, outs: list, *values: Value, aliases: dict | None = None) -> list[Value]:
+    def host_kernel(
+        self, name: str, outs: list, *values: Value, aliases: dict | None = None
+    ) -> list[Value]:
         """What a NumPy loop (`_runtime/host_kernels.py`) makes of the values, in their memory as `aliases` says."""
         layouts = [tuple(range(a.ndim - 1, -1, -1)) for a in (*[v.aval for v in values], *outs)]
-        return self.custom_call(HOST_KERNEL + name, outs, *values, backend_config={},
-                                operand_layouts=layouts[:len(values)],
-                                result_layouts=layouts[len(values):], aliases=aliases)
+        return self.custom_call(
+            HOST_KERNEL + name,
+            outs,
+            *values,
+            backend_config={},
+            operand_layouts=layouts[: len(values)],
+            result_layouts=layouts[len(values) :],
+            aliases=aliases,
+        )
 
-    def callback(self, function: Callable, out_avals, *values: Value, has_side_effect: bool = False,
-                 ordered: bool = False) -> list[Value]:
+    def callback(
+        self,
+        function: Callable,
+        out_avals,
+        *values: Value,
+        has_side_effect: bool = False,
+        ordered: bool = False,
+    ) -> list[Value]:
         """Call a Python function on the host with the operands as NumPy arrays.
 
-        Without a side effect the call may be dropped, repeated or merged; `ordered` calls run in program order.
+        Without a side effect the call may be dropped, repeated or merged; `ordered` calls run in
+        program order.
         """
         record = HostCallback(function, tuple(v.aval for v in values), tuple(out_avals), ordered)
         self.host_callbacks.append(record)
@@ -231,8 +295,13 @@ class Structured(Writer):
         operands = [self._converted(v, _carrier(v.aval)) for v in values]
         if ordered:
             operands, carried = [self.ordering_token(), *operands], [TOKEN, *carried]
-        results = self.custom_call(target, carried, *operands, backend_config=config,
-                                   has_side_effect=has_side_effect or ordered)
+        results = self.custom_call(
+            target,
+            carried,
+            *operands,
+            backend_config=config,
+            has_side_effect=has_side_effect or ordered,
+        )
         if ordered:
             self.token = results.pop(0)
         return [self._converted(r, a) for r, a in zip(results, out_avals)]
@@ -249,5 +318,8 @@ def _carrier(aval):
 
 
 def _aliases(aliases: dict, results: int) -> list[str]:
-    return [f"#stablehlo.output_operand_alias<output_tuple_indices = [{out if results > 1 else ''}], "
-            f"operand_index = {operand}, operand_tuple_indices = []>" for out, operand in aliases.items()]
+    return [
+        f"#stablehlo.output_operand_alias<output_tuple_indices = [{out if results > 1 else ''}], "
+        f"operand_index = {operand}, operand_tuple_indices = []>"
+        for out, operand in aliases.items()
+    ]

@@ -1,4 +1,5 @@
 """StableHLO types as text."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -10,12 +11,23 @@ from gradix._core.dtypes import physical_dtype
 TOKEN = "!stablehlo.token"
 
 _ELEMENTS = {
-    "bool": "i1", "float16": "f16", "float32": "f32", "float64": "f64", "bfloat16": "bf16",
-    "complex64": "complex<f32>", "complex128": "complex<f64>",
+    "bool": "i1",
+    "float16": "f16",
+    "float32": "f32",
+    "float64": "f64",
+    "bfloat16": "bf16",
+    "complex64": "complex<f32>",
+    "complex128": "complex<f64>",
     **{f"{u}int{n}": f"{u and 'u'}i{n}" for u in ("", "u") for n in (2, 4, 8, 16, 32, 64)},
-    "float8_e3m4": "f8E3M4", "float8_e4m3": "f8E4M3", "float8_e4m3fn": "f8E4M3FN", "float8_e4m3fnuz": "f8E4M3FNUZ",
-    "float8_e4m3b11fnuz": "f8E4M3B11FNUZ", "float8_e5m2": "f8E5M2", "float8_e5m2fnuz": "f8E5M2FNUZ",
-    "float8_e8m0fnu": "f8E8M0FNU", "float4_e2m1fn": "f4E2M1FN",
+    "float8_e3m4": "f8E3M4",
+    "float8_e4m3": "f8E4M3",
+    "float8_e4m3fn": "f8E4M3FN",
+    "float8_e4m3fnuz": "f8E4M3FNUZ",
+    "float8_e4m3b11fnuz": "f8E4M3B11FNUZ",
+    "float8_e5m2": "f8E5M2",
+    "float8_e5m2fnuz": "f8E5M2FNUZ",
+    "float8_e8m0fnu": "f8E8M0FNU",
+    "float4_e2m1fn": "f4E2M1FN",
 }
 _BOOL = np.dtype(bool)
 _elements: dict = {}
@@ -33,8 +45,10 @@ def element_type(dtype) -> str:
     if found is None:
         found = _ELEMENTS.get(storage_dtype(dtype).name)
         if found is None:
-            raise TypeError(f"dtype {dtype} has no XLA type. XLA knows {', '.join(_ELEMENTS)}; "
-                            "cast with x.astype(...).")
+            raise TypeError(
+                f"dtype {dtype} has no XLA type. XLA knows {', '.join(_ELEMENTS)}; "
+                "cast with x.astype(...)."
+            )
         _elements[dtype] = found
     return found
 
@@ -47,7 +61,9 @@ def tensor_type(aval) -> str:
             found = TOKEN
         else:
             _check_size(aval)
-            dims = "".join([f"{d}x" if isinstance(d, (int, np.integer)) else "?x" for d in aval.shape])
+            dims = "".join(
+                [f"{d}x" if isinstance(d, (int, np.integer)) else "?x" for d in aval.shape]
+            )
             found = f"tensor<{dims}{element_type(aval.dtype)}>"
         _tensors.keep(aval, found)
     return found
@@ -60,5 +76,7 @@ def _check_size(aval) -> None:
         if isinstance(d, (int, np.integer)):
             bytes_ *= int(d) or 1
     if bytes_ >= 1 << 63:
-        raise ValueError(f"array is too big: shape {tuple(aval.shape)} of {aval.dtype} needs {bytes_} bytes, "
-                         f"more than can be addressed. Check the sizes given.")
+        raise ValueError(
+            f"array is too big: shape {tuple(aval.shape)} of {aval.dtype} needs {bytes_} bytes, "
+            f"more than can be addressed. Check the sizes given."
+        )

@@ -1,4 +1,5 @@
 """What is known of an operation that is to be written: its operands, its equation, and who reads the results."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -49,21 +50,32 @@ class Site:
         out: the type of its result, or the list of types.
         values: its operands, as the emitter's values.
         params: its parameters.
-        eqn, users: its equation, and the equations of that program by what they read; None where the operation is a
-            part of how another one is written.
+        eqn, users: its equation, and the equations of that program by what they read; None where
+            the operation is a part of how another one is written.
     """
 
     __slots__ = ("primitive", "out", "values", "params", "eqn", "users")
 
-    def __init__(self, primitive, out, values, params: dict[str, Any], eqn: JaxprEqn | None = None,
-                 users: Users | None = None):
+    def __init__(
+        self,
+        primitive,
+        out,
+        values,
+        params: dict[str, Any],
+        eqn: JaxprEqn | None = None,
+        users: Users | None = None,
+    ):
         self.primitive, self.out, self.values, self.params = primitive, out, values, params
         self.eqn, self.users = eqn, users
 
     def plain(self, em, *values, out=None, **params):
         """What the operation's own rule writes, here or of other values, types and parameters."""
-        return self.primitive.lower(em, self.out if out is None else out, *(values or self.values),
-                                    **{**self.params, **params})
+        return self.primitive.lower(
+            em,
+            self.out if out is None else out,
+            *(values or self.values),
+            **{**self.params, **params},
+        )
 
     def is_static(self) -> bool:
         """Whether all sizes of operands and results are known numbers."""
@@ -72,4 +84,6 @@ class Site:
 
     def reader(self) -> JaxprEqn | None:
         """The one equation that reads the one result, where nothing else does."""
-        return None if self.eqn is None or self.users is None else self.users.only(self.eqn.outvars[0])
+        return (
+            None if self.eqn is None or self.users is None else self.users.only(self.eqn.outvars[0])
+        )

@@ -1,4 +1,5 @@
 """Writes operations, constants and regions, one line each, in MLIR's generic form."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -14,7 +15,8 @@ from gradix._stablehlo.types import storage_dtype, tensor_type
 class Value:
     """An SSA value: its name in the text, its aval, and the number it is known to be while text is written.
 
-    `definition` tells of transposes, broadcasts, conversions and iotas how they were made: the operation's name, its
+    `definition` tells of transposes, broadcasts, conversions and iotas how they were made: the
+        operation's name, its
     operand, and the axes it was given.
     """
 
@@ -22,7 +24,8 @@ class Value:
 
     def __init__(self, name: str, aval, type: str, known: int | None = None):
         self.name, self.aval, self.type, self.known = name, aval, type, known
-        self.definition: Any = None                        # (operation, operand, axes) of what a reader may see through
+        # (operation, operand, axes) of what a reader may see through
+        self.definition: Any = None
 
     shape = property(lambda self: self.aval.shape)
     dtype = property(lambda self: self.aval.dtype)
@@ -59,9 +62,9 @@ class Value:
 class Writer:
     """Writes one function body at a time.
 
-    Constants go to the head of the function, so that each is written once and every region sees it. XLA accepts
-    regions that read outer values in `while`, `case` and `if`; the regions of `reduce`, `reduce_window`, `sort`,
-    `scatter`, `select_and_scatter` and `map` may read constants only.
+    Constants go to the head of the function, so that each is written once and every region sees it.
+    XLA accepts regions that read outer values in `while`, `case` and `if`; the regions of `reduce`,
+    `reduce_window`, `sort`, `scatter`, `select_and_scatter` and `map` may read constants only.
     """
 
     def __init__(self):
@@ -116,8 +119,10 @@ class Writer:
         name = opname if "." in opname else f"stablehlo.{opname}"
         middle = f" ({', '.join(regions)})" if regions else ""
         tail = f" {{{attrs}}}" if attrs else ""
-        self._lines.append(f'{head}"{name}"({", ".join([v.name for v in values])}){middle}{tail}'
-                           f' : ({", ".join([v.type for v in values])}) -> ({", ".join(types)})')
+        self._lines.append(
+            f'{head}"{name}"({", ".join([v.name for v in values])}){middle}{tail}'
+            f" : ({', '.join([v.type for v in values])}) -> ({', '.join(types)})"
+        )
         return [Value(f"%{n}#{i}", a, t) for i, (a, t) in enumerate(zip(outs, types))]
 
     def constant(self, x, aval) -> Value:
@@ -126,7 +131,7 @@ class Writer:
         A scalar given for a larger aval fills it.
         """
         t = type(x)
-        if t is int or t is bool or (t is float and x):      # not 0.0, which equals -0.0
+        if t is int or t is bool or (t is float and x):  # not 0.0, which equals -0.0
             key = t, x, aval
             found = self._constants.get(key)
             if found is None:
@@ -147,8 +152,12 @@ class Writer:
 
     def _scalar(self, x, aval) -> Value:
         if type(aval.size) is not int:
-            return self.broadcast_in_dim(self._scalar(x, make_aval((), aval.dtype, False)), aval, ())
-        literal = f"dense<{scalar_text(x, storage_dtype(aval.dtype))}>" if aval.size != 0 else "dense<>"
+            return self.broadcast_in_dim(
+                self._scalar(x, make_aval((), aval.dtype, False)), aval, ()
+            )
+        literal = (
+            f"dense<{scalar_text(x, storage_dtype(aval.dtype))}>" if aval.size != 0 else "dense<>"
+        )
         return self._constant(literal, aval)
 
     def _constant(self, literal: str, aval) -> Value:
@@ -158,7 +167,9 @@ class Writer:
         if found is None or found.aval is not aval:
             if found is None:
                 self._count = n = self._count + 1
-                self._head.append(f'%{n} = "stablehlo.constant"() {{value = {literal} : {t}}} : () -> {t}')
+                self._head.append(
+                    f'%{n} = "stablehlo.constant"() {{value = {literal} : {t}}} : () -> {t}'
+                )
                 found = self._constants[key] = Value(f"%{n}", aval, t)
             else:
                 found = Value(found.name, aval, t)

@@ -1,4 +1,5 @@
 """Batching: carry a mapped axis beside each value."""
+
 from __future__ import annotations
 
 from gradix._base.bounded import BoundedCache
@@ -22,8 +23,12 @@ class AxisData:
         self.name, self.size, self.spmd_name = name, size, spmd_name
 
     def __eq__(self, other) -> bool:
-        return (type(other) is AxisData and self.name == other.name and self.size == other.size
-                and self.spmd_name == other.spmd_name)
+        return (
+            type(other) is AxisData
+            and self.name == other.name
+            and self.size == other.size
+            and self.spmd_name == other.spmd_name
+        )
 
     def __hash__(self) -> int:
         return hash((self.name, self.size))
@@ -59,8 +64,9 @@ class BatchTrace(Interpreter):
     """Applies each primitive's batch rule; an unmapped result is no tracer at all."""
 
     doing = "mapping"
-    outer: BatchTrace | None = None     # the trace that maps around this one
-    forks: dict = {}                    # states that each example has of its own; replaced when the first is met
+    outer: BatchTrace | None = None  # the trace that maps around this one
+    # states that each example has of its own; replaced when the first is met
+    forks: dict = {}
 
     def __init__(self, axis: AxisData):
         self.axis = axis
@@ -104,8 +110,8 @@ class BatchTrace(Interpreter):
 class EmptyBatchTrace(BatchTrace):
     """Maps over no examples: a result has none either, of the type that one would have.
 
-    Batch rules could not do it. Each would have to avoid windows of one element in the empty axis, groups of no
-    features, ...
+    Batch rules could not do it. Each would have to avoid windows of one element in the empty axis,
+    groups of no features, ...
     """
 
     def interpret(self, prim, args, params):
@@ -136,10 +142,13 @@ def batch(function, axis: AxisData, args, in_axes, named: bool = False) -> tuple
     return [v for v, _ in pairs], [a for _, a in pairs]
 
 
-def batch_jaxpr(closed: ClosedJaxpr, axis: AxisData, in_axes: tuple, out_axes=None) -> tuple[ClosedJaxpr, tuple]:
+def batch_jaxpr(
+    closed: ClosedJaxpr, axis: AxisData, in_axes: tuple, out_axes=None
+) -> tuple[ClosedJaxpr, tuple]:
     """The mapped program; `out_axes`, a tuple of positions or None, forces where the axis is put in each result.
 
-    Positions equal to "any" are left where they fall. Returns the program and the axes of its results.
+    Positions equal to "any" are left where they fall. Returns the program and the axes of its
+    results.
     """
     key = ("batch", axis, in_axes, out_axes)
     found = closed.memo.get(key)
@@ -153,13 +162,20 @@ def batch_jaxpr(closed: ClosedJaxpr, axis: AxisData, in_axes: tuple, out_axes=No
         wanted = out_axes or ("any",) * len(outs)
         for i, w in enumerate(wanted):
             if w != "any" and w is not None:
-                outs[i] = to_axis(axis.size, outs[i], None, w) if axes[i] is None else move_axis(outs[i], axes[i], w)
+                outs[i] = (
+                    to_axis(axis.size, outs[i], None, w)
+                    if axes[i] is None
+                    else move_axis(outs[i], axes[i], w)
+                )
                 axes[i] = w
         got[:] = axes
         return outs
 
-    jaxpr, consts = stage(mapped, [insert_axis(v, axis.size, a) for v, a in zip(closed.in_avals, in_axes)],
-                          closed.jaxpr.debug_info)
+    jaxpr, consts = stage(
+        mapped,
+        [insert_axis(v, axis.size, a) for v, a in zip(closed.in_avals, in_axes)],
+        closed.jaxpr.debug_info,
+    )
     found = closed.memo[key] = ClosedJaxpr(jaxpr, consts), tuple(got)
     return found
 

@@ -1,4 +1,5 @@
 """Common subexpressions: equal equations are computed once."""
+
 from __future__ import annotations
 
 from gradix._base.recursion_room import FOR_PROGRAMS

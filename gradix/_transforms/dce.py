@@ -1,16 +1,24 @@
 """Dead code: drop equations and inputs nobody needs."""
+
 from __future__ import annotations
 
 from gradix._core.effects import is_kept
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 
 
-def dce_jaxpr(jaxpr: Jaxpr, used_outputs=None, keep_inputs: bool = False) -> tuple[Jaxpr, list[bool]]:
+def dce_jaxpr(
+    jaxpr: Jaxpr, used_outputs=None, keep_inputs: bool = False
+) -> tuple[Jaxpr, list[bool]]:
     """The program without what its used outputs do not need, and which of its inputs are left.
 
-    Constvars are never dropped here (their values are kept elsewhere); `keep_inputs` keeps all inputs.
+    Constvars are never dropped here (their values are kept elsewhere); `keep_inputs` keeps all
+    inputs.
     """
-    outvars = jaxpr.outvars if used_outputs is None else [v for v, u in zip(jaxpr.outvars, used_outputs) if u]
+    outvars = (
+        jaxpr.outvars
+        if used_outputs is None
+        else [v for v, u in zip(jaxpr.outvars, used_outputs) if u]
+    )
     live = {v for v in outvars if type(v) is not Literal}
     eqns, changed = [], False
     for eqn in reversed(jaxpr.eqns):
@@ -23,7 +31,12 @@ def dce_jaxpr(jaxpr: Jaxpr, used_outputs=None, keep_inputs: bool = False) -> tup
             live.update(v for v in eqn.invars if type(v) is not Literal)
     eqns.reverse()
     used_inputs = [keep_inputs or v in live for v in jaxpr.invars]
-    if not changed and len(eqns) == len(jaxpr.eqns) and all(used_inputs) and len(outvars) == len(jaxpr.outvars):
+    if (
+        not changed
+        and len(eqns) == len(jaxpr.eqns)
+        and all(used_inputs)
+        and len(outvars) == len(jaxpr.outvars)
+    ):
         return jaxpr, used_inputs
     invars = [v for v, u in zip(jaxpr.invars, used_inputs) if u]
     return Jaxpr(jaxpr.constvars, invars, outvars, eqns, debug_info=jaxpr.debug_info), used_inputs

@@ -1,4 +1,5 @@
 """Which values of a program may be infinite or undefined: those an operation with singularities had a part in."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -11,14 +12,16 @@ from gradix._transforms.batch import BatchTracer
 from gradix._transforms.jvp import JVPTracer
 from gradix._transforms.staging import StagingTracer
 
-_LOOK = 1 << 16            # elements of a concrete array worth looking at
+_LOOK = 1 << 16  # elements of a concrete array worth looking at
 
 
 def is_suspect(x, divides: bool = False) -> bool:
     """Whether a value, traced or not, may be infinite or undefined, or as a divisor zero; its tangents included."""
     kind = type(x)
     if kind is ArrayImpl:
-        return x.aval.size > _LOOK or not np.isfinite(x.host).all() or (divides and not x.host.all())
+        return (
+            x.aval.size > _LOOK or not np.isfinite(x.host).all() or (divides and not x.host.all())
+        )
     if divides:
         return True
     if kind is StagingTracer:
@@ -84,7 +87,9 @@ def holds_selection(jaxpr: Jaxpr) -> bool:
     found = jaxpr.memo.get("selects")
     if found is None:
         found = jaxpr.memo["selects"] = any(
-            e.primitive.live == "cases" or any(map(holds_selection, jaxprs_in_params(e.params))) for e in jaxpr.eqns)
+            e.primitive.live == "cases" or any(map(holds_selection, jaxprs_in_params(e.params)))
+            for e in jaxpr.eqns
+        )
     return found
 
 

@@ -1,4 +1,5 @@
 """Programs with symbolic shapes, made programs of fixed shapes by values for the dimension variables."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -34,7 +35,8 @@ class _Instance:
     def program(self, jaxpr: Jaxpr) -> Jaxpr:
         found = self._programs.get(id(jaxpr))
         if found is None:
-            found = self._programs[id(jaxpr)] = jaxpr, self._program(jaxpr)      # the first is kept for its identity
+            # the first is kept for its identity
+            found = self._programs[id(jaxpr)] = jaxpr, self._program(jaxpr)
         return found[1]
 
     def _program(self, jaxpr: Jaxpr) -> Jaxpr:
@@ -56,8 +58,16 @@ class _Instance:
                 continue
             ins = [read(v) for v in eqn.invars]
             outs = [new(v) for v in eqn.outvars]
-            eqns.append(eqn.replace(invars=ins, outvars=outs, params={k: self.value(v) for k, v in eqn.params.items()}))
-        return jaxpr.replace(constvars=constvars, invars=invars, outvars=[read(v) for v in jaxpr.outvars], eqns=eqns)
+            eqns.append(
+                eqn.replace(
+                    invars=ins,
+                    outvars=outs,
+                    params={k: self.value(v) for k, v in eqn.params.items()},
+                )
+            )
+        return jaxpr.replace(
+            constvars=constvars, invars=invars, outvars=[read(v) for v in jaxpr.outvars], eqns=eqns
+        )
 
     def _number(self, dim: SymbolicDim, aval: ShapedArray):
         value = dim.evaluate(self.values)
@@ -78,7 +88,7 @@ class _Instance:
             return tuple([self.value(v) for v in x])
         if kind is list:
             return [self.value(v) for v in x]
-        if isinstance(x, tuple):                                  # a named one
+        if isinstance(x, tuple):  # a named one
             return kind(*[self.value(v) for v in x])
         if kind is dict:
             return {k: self.value(v) for k, v in x.items()}

@@ -1,4 +1,5 @@
 """Forward mode: carry a tangent beside each primal."""
+
 from __future__ import annotations
 
 from gradix._base.name_stack import transforming
@@ -23,8 +24,8 @@ class JVPTracer(Tracer):
     def _made(self) -> str:
         return self.primal._made() if isinstance(self.primal, Tracer) else ""
 
-    # What Python decides by has no derivative, so the primal is all there is; `float` and NumPy would lose a
-    # derivative.
+    # What Python decides by has no derivative, so the primal is all there is; `float` and NumPy
+    # would lose a derivative.
     def __bool__(self):
         return bool(self.primal)
 
@@ -73,10 +74,13 @@ class LinearizeTrace(JVPTrace):
         return prim.linearize(primals, tangents, **params)
 
 
-def jvp(function, primals, tangents, trace: JVPTrace | None = None, named: bool = False) -> tuple[list, list]:
+def jvp(
+    function, primals, tangents, trace: JVPTrace | None = None, named: bool = False
+) -> tuple[list, list]:
     """Outputs and tangents of a function on lists; a tangent of None is zero, in and out.
 
-    `named` names the transformation in the places of what is staged: for functions of users, not for programs made from
+    `named` names the transformation in the places of what is staged: for functions of users, not
+        for programs made from
     others.
     """
     trace = JVPTrace() if trace is None else trace
@@ -99,9 +103,9 @@ def called(function, args, name: str, named: bool) -> list:
 def jvp_jaxpr(closed: ClosedJaxpr, nonzero: tuple, instantiated=False) -> tuple[ClosedJaxpr, tuple]:
     """The program of primals and tangents of `closed`.
 
-    It takes the primals and the tangents of the inputs marked in `nonzero`, and returns the primal results and the
-    tangents of those marked in the returned tuple. `instantiated`, True or one flag per result, forces tangents to
-    be returned.
+    It takes the primals and the tangents of the inputs marked in `nonzero`, and returns the primal
+    results and the tangents of those marked in the returned tuple. `instantiated`, True or one flag
+    per result, forces tangents to be returned.
     """
     key = ("jvp", nonzero, instantiated)
     found = closed.memo.get(key)
@@ -110,7 +114,9 @@ def jvp_jaxpr(closed: ClosedJaxpr, nonzero: tuple, instantiated=False) -> tuple[
     n, out_nonzero = len(nonzero), []
 
     def both(*args):
-        inherit(args, [*closed.jaxpr.invars, *(v for v, nz in zip(closed.jaxpr.invars, nonzero) if nz)])
+        inherit(
+            args, [*closed.jaxpr.invars, *(v for v, nz in zip(closed.jaxpr.invars, nonzero) if nz)]
+        )
         given = iter(args[n:])
         tangents = [next(given) if nz else None for nz in nonzero]
         ys, ts = jvp(lambda *xs: eval_closed(closed, *xs), args[:n], tangents)
@@ -120,7 +126,9 @@ def jvp_jaxpr(closed: ClosedJaxpr, nonzero: tuple, instantiated=False) -> tuple[
         return [*ys, *(t for t in ts if t is not None)]
 
     avals = closed.in_avals
-    jaxpr, consts = stage(both, [*avals, *(a for a, nz in zip(avals, nonzero) if nz)], closed.jaxpr.debug_info)
+    jaxpr, consts = stage(
+        both, [*avals, *(a for a, nz in zip(avals, nonzero) if nz)], closed.jaxpr.debug_info
+    )
     result = of_higher_order(ClosedJaxpr(jaxpr, consts), closed), tuple(out_nonzero)
     closed.memo[key] = result
     return result

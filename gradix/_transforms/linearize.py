@@ -1,4 +1,5 @@
 """Reverse mode: record the linear part of a function while it runs, then transpose the record."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -50,7 +51,13 @@ class LinearProgram:
     __slots__ = ("in_avals", "eqns", "outs", "out_avals", "count", "named")
 
     def __init__(self, in_avals, eqns, outs, out_avals, count, named: bool = False):
-        self.in_avals, self.eqns, self.outs, self.out_avals, self.count = in_avals, eqns, outs, out_avals, count
+        self.in_avals, self.eqns, self.outs, self.out_avals, self.count = (
+            in_avals,
+            eqns,
+            outs,
+            out_avals,
+            count,
+        )
         self.named = named
 
     def apply(self, tangents, known=None) -> list:
@@ -80,8 +87,10 @@ class LinearProgram:
 
     def can_push(self) -> bool:
         """Whether every equation is known by more than its transpose."""
-        return not any(e.primitive.only_backward or any(map(_only_backward, jaxprs_in_params(e.params)))
-                       for e in self.eqns)
+        return not any(
+            e.primitive.only_backward or any(map(_only_backward, jaxprs_in_params(e.params)))
+            for e in self.eqns
+        )
 
     def transpose(self, cts) -> list:
         """Cotangents of the inputs for cotangents of the outputs; None is zero, in and out."""
@@ -113,7 +122,7 @@ class LinearProgram:
                 place = e.place
                 state.place = place.transposed if self.named and place is not None else place
             if prim.multiple_results:
-                ct = total[e.first:e.first + len(e.avals)]
+                ct = total[e.first : e.first + len(e.avals)]
                 if all(c is None for c in ct):
                     continue
             else:
@@ -143,13 +152,25 @@ class LinearProgram:
 
     def with_residuals(self, values: dict) -> LinearProgram:
         """The program with other values, by the identity of those it has."""
-        eqns = [TapeEqn(e.primitive, [values.get(id(a), a) for a in e.args], e.params, e.inputs, e.first, e.avals)
-                for e in self.eqns]
+        eqns = [
+            TapeEqn(
+                e.primitive,
+                [values.get(id(a), a) for a in e.args],
+                e.params,
+                e.inputs,
+                e.first,
+                e.avals,
+            )
+            for e in self.eqns
+        ]
         return LinearProgram(self.in_avals, eqns, self.outs, self.out_avals, self.count, self.named)
 
 
 def _only_backward(jaxpr) -> bool:
-    return any(e.primitive.only_backward or any(map(_only_backward, jaxprs_in_params(e.params))) for e in jaxpr.eqns)
+    return any(
+        e.primitive.only_backward or any(map(_only_backward, jaxprs_in_params(e.params)))
+        for e in jaxpr.eqns
+    )
 
 
 _markers: BoundedCache = BoundedCache(4096)
@@ -179,7 +200,11 @@ class Tape(Trace):
         if prim.inlining.on_tapes:
             return eval_closed(params["call_jaxpr"], *args)
         linear = self._linear(prim, args, params)
-        return self._record(prim, args, params) if linear is None else self._parted(prim, args, params, linear)
+        return (
+            self._record(prim, args, params)
+            if linear is None
+            else self._parted(prim, args, params, linear)
+        )
 
     def _record(self, prim, args, params):
         args, inputs = list(args), []
@@ -204,13 +229,20 @@ class Tape(Trace):
         """Which results of a call, branch or loop depend on tangents; None if all may."""
         if prim.dependent is None:
             return None
-        linear = prim.dependent(tuple([type(a) is TapeTracer and a._trace is self for a in args]), params, False)
+        linear = prim.dependent(
+            tuple([type(a) is TapeTracer and a._trace is self for a in args]), params, False
+        )
         return None if all(linear) else linear
 
     def _parted(self, prim, args, params, linear):
         """What jvp made of a program has primals among its results: they are computed apart from the record."""
         places = {Var(a.aval): a for a in args}
-        eqn = JaxprEqn(prim, list(places), [Var(a) for a in prim.abstract(*[a.aval for a in args], **params)], params)
+        eqn = JaxprEqn(
+            prim,
+            list(places),
+            [Var(a) for a in prim.abstract(*[a.aval for a in args], **params)],
+            params,
+        )
         outs: dict = {}
         for wanted, run in (([not is_lin for is_lin in linear], bind), (linear, self._record)):
             if any(wanted):
@@ -234,8 +266,10 @@ def linearize(function, primals, active, named: bool = False) -> tuple[list, Lin
     trace.function = function
     share(primals, tape, trace)
     with new_level(tape), new_level(trace):
-        args = [JVPTracer(trace, x, tape.new_input(tangent_aval(x.aval))) if a else x
-                for x, a in zip(primals, active)]
+        args = [
+            JVPTracer(trace, x, tape.new_input(tangent_aval(x.aval))) if a else x
+            for x, a in zip(primals, active)
+        ]
         pairs = [trace.split(o) for o in called(function, args, "jvp", named)]
         ys = [p for p, _ in pairs]
         program = tape.program([t for _, t in pairs], [tangent_aval(y.aval) for y in ys])
@@ -260,9 +294,10 @@ def linear_program(function, avals) -> LinearProgram:
 class Split:
     """A program split for reverse mode, by `linearize_jaxpr`.
 
-    `known` takes the primals and returns the results and then the new residuals; `linear` takes all residuals and
-    the tangents marked `nonzero`, and returns the tangents marked `out_nonzero`. `sources` tells, per residual of
-    `linear`, whether it is ("in", i), an input of `known`, or ("out", i), one of its outputs.
+    `known` takes the primals and returns the results and then the new residuals; `linear` takes all
+    residuals and the tangents marked `nonzero`, and returns the tangents marked `out_nonzero`.
+    `sources` tells, per residual of `linear`, whether it is ("in", i), an input of `known`, or
+    ("out", i), one of its outputs.
     """
 
     __slots__ = ("known", "linear", "sources", "nonzero", "out_nonzero", "n_out")
@@ -324,7 +359,9 @@ def _split(closed, nonzero, instantiated) -> Split:
     return Split(first, second, sources, nonzero, out_nonzero, seen["n"])
 
 
-def transpose_closed(closed: ClosedJaxpr, linear: tuple, args, cts, lives=None) -> tuple[list, list]:
+def transpose_closed(
+    closed: ClosedJaxpr, linear: tuple, args, cts, lives=None
+) -> tuple[list, list]:
     """Cotangents of the inputs marked `linear`, and what is live of them, as `LinearProgram.transpose_live`.
 
     `args` holds the others' values, anything at the marked places.
@@ -333,18 +370,24 @@ def transpose_closed(closed: ClosedJaxpr, linear: tuple, args, cts, lives=None) 
 
     def function(*tangents):
         given = iter(tangents)
-        return eval_closed(closed, *[next(given) if is_lin else x for x, is_lin in zip(args, linear)])
+        return eval_closed(
+            closed, *[next(given) if is_lin else x for x, is_lin in zip(args, linear)]
+        )
 
     return linear_program(function, avals).transpose_live(cts, lives)
 
 
-def transpose_jaxpr(closed: ClosedJaxpr, linear: tuple, ct_nonzero: tuple, lives=None) -> tuple[ClosedJaxpr, list]:
+def transpose_jaxpr(
+    closed: ClosedJaxpr, linear: tuple, ct_nonzero: tuple, lives=None
+) -> tuple[ClosedJaxpr, list]:
     """The program from the values not marked `linear`, and the cotangents marked `ct_nonzero`, to all cotangents.
 
-    Every cotangent is returned, zeros made explicit. The second result lists which of them are not always zero.
+    Every cotangent is returned, zeros made explicit. The second result lists which of them are not
+    always zero.
 
-    With `lives`, the shape of what is live per cotangent, or None, the program also takes these masks, and returns
-    those of its results that have one; the second result is then those flags, and such shapes or None.
+    With `lives`, the shape of what is live per cotangent, or None, the program also takes these
+    masks, and returns those of its results that have one; the second result is then those flags,
+    and such shapes or None.
     """
     key = ("transpose", linear, ct_nonzero, lives)
     found = closed.memo.get(key)
@@ -356,12 +399,16 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: tuple, ct_nonzero: tuple, lives
 
     def back(*args):
         inherit(args, [v for v, is_lin in zip(closed.jaxpr.invars, linear) if not is_lin])
-        known, given = iter(args[:len(known_avals)]), iter(args[len(known_avals):])
+        known, given = iter(args[: len(known_avals)]), iter(args[len(known_avals) :])
         cts = [next(given) if nz else None for nz in ct_nonzero]
         before = lives and [None if s is None else Live.of(next(given)) for s in lives]
-        out, after = transpose_closed(closed, linear, [None if is_lin else next(known) for is_lin in linear], cts,
-                                      before)
-        flags, cts = [c is not None for c in out], [zeros(a) if c is None else c for c, a in zip(out, lin_avals)]
+        out, after = transpose_closed(
+            closed, linear, [None if is_lin else next(known) for is_lin in linear], cts, before
+        )
+        flags, cts = (
+            [c is not None for c in out],
+            [zeros(a) if c is None else c for c, a in zip(out, lin_avals)],
+        )
         if lives is None:
             live[:] = flags
             return cts
@@ -371,7 +418,10 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: tuple, ct_nonzero: tuple, lives
     ct_avals = [a for a, nz in zip(closed.out_avals, ct_nonzero) if nz]
     mask_avals = [make_aval(s, _BOOL) for s in lives or () if s is not None]
     jaxpr, consts = stage(back, known_avals + ct_avals + mask_avals, closed.jaxpr.debug_info)
-    found = closed.memo[key] = of_higher_order(without_dead(ClosedJaxpr(jaxpr, consts)), closed), list(live)
+    found = closed.memo[key] = (
+        of_higher_order(without_dead(ClosedJaxpr(jaxpr, consts)), closed),
+        list(live),
+    )
     return found
 
 

@@ -1,8 +1,10 @@
 """Reverse mode beyond selections: masks of live elements are kept beside cotangents, so that dead ones stay zero.
 
-Zero times a coefficient that is infinite or undefined is NaN, so plain transposition is wrong where a selection cut a
-cotangent. `gradix._ops.cotangent_masks` has the rules; here is when reverse mode asks for them.
+Zero times a coefficient that is infinite or undefined is NaN, so plain transposition is wrong where
+a selection cut a cotangent. `gradix._ops.cotangent_masks` has the rules; here is when reverse mode
+asks for them.
 """
+
 from __future__ import annotations
 
 from gradix._core.aval import seen
@@ -17,8 +19,8 @@ class Masks:
 
     Args:
         eqns: the equations of the tape.
-        given: whether the caller gives and takes masks; otherwise they are kept only if a coefficient of the tape may
-            be infinite, which is looked up when a selection is met.
+        given: whether the caller gives and takes masks; otherwise they are kept only if a
+            coefficient of the tape may be infinite, which is looked up when a selection is met.
     """
 
     __slots__ = ("live", "eqns", "wanted")
@@ -52,7 +54,9 @@ class Masks:
         if prim.live == "call":
             self._pull_call(e, ct, found, total)
         else:
-            live = joined_all([f for f, c in zip(found, ct) if c is not None] if prim.multiple_results else found)
+            live = joined_all(
+                [f for f, c in zip(found, ct) if c is not None] if prim.multiple_results else found
+            )
             self._pull_operation(e, ct, live, total)
         return True
 

@@ -1,10 +1,11 @@
 """Doing things once: traces that know what they have done, for derivatives of third and higher order.
 
-Each order asks for the same primal and lower-order work again, so that without sharing a k-th derivative is a program
-of c·2ᵏ operations. A trace that gives an operation on the same operands the same result keeps it polynomial, as what is
-made of equal values is then equal too, order after order. Below the third order the bookkeeping costs more than it
-saves.
+Each order asks for the same primal and lower-order work again, so that without sharing a k-th
+derivative is a program of c·2ᵏ operations. A trace that gives an operation on the same operands the
+same result keeps it polynomial, as what is made of equal values is then equal too, order after
+order. Below the third order the bookkeeping costs more than it saves.
 """
+
 from __future__ import annotations
 
 from gradix._core.array import ArrayImpl
@@ -12,15 +13,23 @@ from gradix._core.dtypes import FLOAT, ExtendedDType
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._transforms.cse import simplify
 
-_DEPTH = 2                 # derivatives around a further one from which on to share
+_DEPTH = 2  # derivatives around a further one from which on to share
 
 
 def key_of(prim, args, params):
     """The identity of an operation: its operands by identity, numbers by value; None if unknown."""
     if prim.effectful and prim.effects(params):
         return None
-    operands = tuple([(a.aval, a.host.tobytes()) if type(a) is ArrayImpl and not a.aval.shape
-                      and not isinstance(a.aval.dtype, ExtendedDType) else id(a) for a in args])
+    operands = tuple(
+        [
+            (a.aval, a.host.tobytes())
+            if type(a) is ArrayImpl
+            and not a.aval.shape
+            and not isinstance(a.aval.dtype, ExtendedDType)
+            else id(a)
+            for a in args
+        ]
+    )
     key = (prim, operands, *params.items()) if params else (prim, operands)
     try:
         hash(key)
@@ -35,7 +44,7 @@ class Done:
     __slots__ = ("results",)
 
     def __init__(self):
-        self.results: dict = {}            # key -> result, operands (kept, since known by identity)
+        self.results: dict = {}  # key -> result, operands (kept, since known by identity)
 
     def once(self, do, prim, args, params):
         """`do(prim, args, params)`, or the result of having done so."""
@@ -69,7 +78,8 @@ def depth_of(x) -> int:
 def is_slope(program, inputs) -> bool:
     """Whether to push 1 through a linear program in place of pulling it back: the same, in one number.
 
-    From the third order on, since reverse mode of reverse mode triples programs with each, and forward mode shares.
+    From the third order on, since reverse mode of reverse mode triples programs with each, and
+    forward mode shares.
     """
     if len(inputs) != 1 or inputs[0].aval.shape or inputs[0].aval.dtype not in FLOAT:
         return False

@@ -1,4 +1,5 @@
 """Staging that may stop: a program recorded up to where Python asks for a value, and further on from there."""
+
 from __future__ import annotations
 
 import operator
@@ -28,7 +29,7 @@ class SegmentTracer(StagingTracer):
         trace = self._trace
         if type(trace) is SegmentTrace:
             return trace.decide(self, kind)
-        return getattr(Tracer, otherwise)(self)                 # leaked: the error a tracer gives
+        return getattr(Tracer, otherwise)(self)  # leaked: the error a tracer gives
 
     def __bool__(self):
         return self._known("bool", "__bool__")
@@ -65,13 +66,15 @@ class Cut(NamedTuple):
     """What was recorded since the last cut, and what of it is needed later.
 
     Attributes:
-        closed: the program, its leading inputs the values of `consts`; None where nothing is to be computed.
+        closed: the program, its leading inputs the values of `consts`; None where nothing is to be
+            computed.
         consts: the captured values it needs.
         take: which of the values carried into the segment it needs.
-        give: where each value carried on comes from: ("out", i) is result i, ("in", i) carried value i, ("number", a)
-            the scalar a.
+        give: where each value carried on comes from: ("out", i) is result i, ("in", i) carried
+            value i, ("number", a) the scalar a.
         decision: where the value asked for comes from, in the same way; None at the end.
-        numbers: what the values carried on are called, the same each time the function takes this way.
+        numbers: what the values carried on are called, the same each time the function takes this
+            way.
         recorded: the primitives of all equations, needed or not: the same each time, too.
     """
 
@@ -103,17 +106,21 @@ class LostValue(BaseException):
 class SegmentTrace(StagingTrace):
     """Records as StagingTrace does; `decide` cuts the record, and all tracers alive are inputs of what follows.
 
-    A tracer that no Python object refers to any more cannot be used again: the live tracers are exactly what the
+    A tracer that no Python object refers to any more cannot be used again: the live tracers are
+        exactly what the
     later segments may need, whatever way the decision goes.
     """
 
-    def __init__(self, on_decision: Callable[[SegmentTracer, str], Any], debug: DebugInfo = no_debug):
+    def __init__(
+        self, on_decision: Callable[[SegmentTracer, str], Any], debug: DebugInfo = no_debug
+    ):
         super().__init__(debug)
         self.on_decision = on_decision
         self.made: list[weakref.ref] = []
         self.count = 0
         self.known: dict[tuple[int, str], Any] = {}
-        self.carried_at: dict[Var, int] = {}                      # carried values -> their positions
+        # carried values -> their positions
+        self.carried_at: dict[Var, int] = {}
 
     def tracer(self, var) -> SegmentTracer:
         t = SegmentTracer(self, var, self.count)
@@ -128,9 +135,11 @@ class SegmentTrace(StagingTrace):
         return self.tracer(var)
 
     def local(self, ref):
-        raise NotImplementedError(f"{ref._name()} is used in {self.debug.name or 'a function'}, jitted with "
-                                  "specialize=True, which may run in pieces: take the value as an argument and return "
-                                  "the new one.")
+        raise NotImplementedError(
+            f"{ref._name()} is used in {self.debug.name or 'a function'}, jitted with "
+            "specialize=True, which may run in pieces: take the value as an argument and return "
+            "the new one."
+        )
 
     def operand(self, a):
         if type(a) is SegmentTracer and a._trace is self:
@@ -179,18 +188,32 @@ class SegmentTrace(StagingTrace):
         where = [self._where(v, results) for v in wanted]
         if not results and not any(e.effects for e in self.eqns):
             return {"closed": None, "consts": [], "take": (), "where": where, "recorded": recorded}
-        constvars, values = [v for v, _ in self.consts.values()], [c for _, c in self.consts.values()]
-        opened, consts = hoist(Jaxpr(constvars, self.invars, list(results), self.eqns, debug_info=self.debug), values)
+        constvars, values = (
+            [v for v, _ in self.consts.values()],
+            [c for _, c in self.consts.values()],
+        )
+        opened, consts = hoist(
+            Jaxpr(constvars, self.invars, list(results), self.eqns, debug_info=self.debug), values
+        )
         pruned, used = dce_jaxpr(opened.jaxpr)
         n = len(consts)
-        return {"closed": ClosedJaxpr(pruned, ()), "consts": [c for c, u in zip(consts, used) if u],
-                "take": tuple([i for i, u in enumerate(used[n:]) if u]), "where": where, "recorded": recorded}
+        return {
+            "closed": ClosedJaxpr(pruned, ()),
+            "consts": [c for c, u in zip(consts, used) if u],
+            "take": tuple([i for i, u in enumerate(used[n:]) if u]),
+            "where": where,
+            "recorded": recorded,
+        }
 
     def _where(self, v, results: dict) -> tuple[str, Any]:
         if type(v) is Literal:
             return "number", v.val
         position = self.carried_at.get(v)
-        return ("in", position) if position is not None else ("out", results.setdefault(v, len(results)))
+        return (
+            ("in", position)
+            if position is not None
+            else ("out", results.setdefault(v, len(results)))
+        )
 
     def resume(self, numbers: tuple[int, ...]) -> None:
         """Begin the next segment, into which the values called `numbers` are carried."""
@@ -211,5 +234,11 @@ class SegmentTrace(StagingTrace):
         return f"This value became traced while tracing the function {self.debug.name} at {self.debug.place}."
 
 
-FETCH: dict[str, Callable] = {"bool": bool, "int": int, "index": operator.index, "float": float, "complex": complex,
-                              "array": lambda x: x.__array__()}
+FETCH: dict[str, Callable] = {
+    "bool": bool,
+    "int": int,
+    "index": operator.index,
+    "float": float,
+    "complex": complex,
+    "array": lambda x: x.__array__(),
+}

@@ -1,4 +1,5 @@
 """Staging: run a function on typed stand-ins and record what it does as a jaxpr."""
+
 from __future__ import annotations
 
 from gradix._base import source
@@ -26,7 +27,7 @@ class StagingTracer(Tracer):
 class StagingTrace(Trace):
     """Records each primitive as an equation; a value from outside becomes a literal or a constant."""
 
-    refs: dict[Ref, LocalRef] = {}          # replaced when the first is met
+    refs: dict[Ref, LocalRef] = {}  # replaced when the first is met
 
     def __init__(self, debug: DebugInfo = no_debug):
         self.debug = debug
@@ -34,7 +35,8 @@ class StagingTrace(Trace):
         self.eqns: list[JaxprEqn] = []
         self.consts: dict[int, tuple[Var, Array]] = {}
         outer = getattr(state.stage, "captured", None)
-        self.captured: dict = {} if outer is None else outer       # NumPy arrays from outside, copied once
+        # NumPy arrays from outside, copied once
+        self.captured: dict = {} if outer is None else outer
 
     def new_arg(self, aval) -> StagingTracer:
         var = Var(aval if aval.place is None else within(aval))
@@ -67,7 +69,10 @@ class StagingTrace(Trace):
         return found[0]
 
     def interpret(self, prim, args, params):
-        invars = [a._var if type(a) is StagingTracer and a._trace is self else self.operand(a) for a in args]
+        invars = [
+            a._var if type(a) is StagingTracer and a._trace is self else self.operand(a)
+            for a in args
+        ]
         out = prim.abstract(*[v.aval for v in invars], **params)
         if state.manual or seen.divisions:
             out = typed_results(prim, [v.aval for v in invars], params, out)
@@ -101,7 +106,9 @@ class StagingTrace(Trace):
         where = f"while tracing the function {self.debug.name}"
         where += f" at {self.debug.place}" if self.debug.place else ""
         if not used:
-            return f"This value became traced {where}; it depends on none of the function's arguments."
+            return (
+                f"This value became traced {where}; it depends on none of the function's arguments."
+            )
         values = "the values" if len(used) > 1 else "the value"
         return f"This value became traced {where}. It depends on {values} of {_listed(used)}."
 
@@ -147,16 +154,23 @@ def _with_values_read(refs, jaxpr: Jaxpr, consts) -> tuple[Jaxpr, list]:
             raise NotImplementedError(
                 f"{local.ref._name()} is written to in {jaxpr.debug_info.name or 'a function'}, which is traced where "
                 "values can only be returned: a rule of custom_jvp or custom_vjp inside a loop, or a function given "
-                "to a solver or a reduction. Return the value, and write it outside.")
-    return (jaxpr.replace(constvars=[*jaxpr.constvars, *[r.var for r in refs.values()]], effects=jaxpr.effects),
-            [*consts, *[r.read() for r in refs]])
+                "to a solver or a reduction. Return the value, and write it outside."
+            )
+    return (
+        jaxpr.replace(
+            constvars=[*jaxpr.constvars, *[r.var for r in refs.values()]], effects=jaxpr.effects
+        ),
+        [*consts, *[r.read() for r in refs]],
+    )
 
 
-def stage_with_refs(function, avals, debug: DebugInfo = no_debug) -> tuple[Jaxpr, list, list[LocalRef]]:
+def stage_with_refs(
+    function, avals, debug: DebugInfo = no_debug
+) -> tuple[Jaxpr, list, list[LocalRef]]:
     """As `stage` for a function that may use mutable arrays from outside.
 
-    The jaxpr takes the value of each of them after its other inputs, and returns after its other results the last
-    values of those that were written.
+    The jaxpr takes the value of each of them after its other inputs, and returns after its other
+    results the last values of those that were written.
     """
     trace = StagingTrace(debug)
     with room_to_trace(debug.name), new_level(trace, stage=True):
@@ -167,10 +181,13 @@ def stage_with_refs(function, avals, debug: DebugInfo = no_debug) -> tuple[Jaxpr
     return jaxpr, consts, refs
 
 
-def with_refs(jaxpr: Jaxpr, consts, refs: list[LocalRef], order, give_back: bool = True) -> tuple[Jaxpr, list]:
+def with_refs(
+    jaxpr: Jaxpr, consts, refs: list[LocalRef], order, give_back: bool = True
+) -> tuple[Jaxpr, list]:
     """What `stage_with_refs` gave, as a program that takes the values of the refs in `order` first, then its arguments.
 
-    It returns their last values first, unless `give_back` is False; what is read of other refs becomes a constant.
+    It returns their last values first, unless `give_back` is False; what is read of other refs
+    becomes a constant.
     """
     own = {r.ref: r.var for r in refs}
     n, n_out = len(jaxpr.invars) - len(refs), len(jaxpr.outvars) - sum([r.is_written for r in refs])
@@ -178,8 +195,14 @@ def with_refs(jaxpr: Jaxpr, consts, refs: list[LocalRef], order, give_back: bool
     last = dict(zip([r.ref for r in refs if r.is_written], jaxpr.outvars[n_out:]))
     read = [r for r in refs if r.ref not in order]
     outs = [last.get(ref, v) for ref, v in zip(order, ins)] if give_back else []
-    whole = Jaxpr([*jaxpr.constvars, *[r.var for r in read]], [*ins, *jaxpr.invars[:n]],
-                  [*outs, *jaxpr.outvars[:n_out]], jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
+    whole = Jaxpr(
+        [*jaxpr.constvars, *[r.var for r in read]],
+        [*ins, *jaxpr.invars[:n]],
+        [*outs, *jaxpr.outvars[:n_out]],
+        jaxpr.eqns,
+        jaxpr.effects,
+        jaxpr.debug_info,
+    )
     return whole, [*consts, *[r.ref.read() for r in read]]
 
 
@@ -197,7 +220,14 @@ def hoist(jaxpr: Jaxpr, consts) -> tuple[ClosedJaxpr, list]:
     """The program with its constants as leading inputs, and those constants."""
     if not consts:
         return ClosedJaxpr(jaxpr, ()), []
-    opened = Jaxpr([], [*jaxpr.constvars, *jaxpr.invars], jaxpr.outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
+    opened = Jaxpr(
+        [],
+        [*jaxpr.constvars, *jaxpr.invars],
+        jaxpr.outvars,
+        jaxpr.eqns,
+        jaxpr.effects,
+        jaxpr.debug_info,
+    )
     return ClosedJaxpr(opened, ()), consts
 
 
@@ -223,7 +253,9 @@ def eval_jaxpr(jaxpr: Jaxpr, consts, *args) -> list:
 
 def _run(eqns, env: dict) -> None:
     for eqn in eqns:
-        out = bind(eqn.primitive, [v.val if type(v) is Literal else env[v] for v in eqn.invars], eqn.params)
+        out = bind(
+            eqn.primitive, [v.val if type(v) is Literal else env[v] for v in eqn.invars], eqn.params
+        )
         if eqn.primitive.multiple_results:
             env.update(zip(eqn.outvars, out))
         else:

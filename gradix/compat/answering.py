@@ -1,8 +1,10 @@
 """Answering `import jax` in processes still to start: the folder `answers` on their path has a module `jax`.
 
-`enable` puts the folder on the path of every program of this virtual environment, `reach_children` on that of the
-processes a program starts. Nothing is looked at, and nothing of gradix is loaded, before a program imports jax.
+`enable` puts the folder on the path of every program of this virtual environment, `reach_children`
+on that of the processes a program starts. Nothing is looked at, and nothing of gradix is loaded,
+before a program imports jax.
 """
+
 from __future__ import annotations
 
 import os
@@ -10,7 +12,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
-OFF = "GRADIX_AS_JAX"                       # set to 0, it leaves a process as if nothing were enabled
+# set to 0, it leaves a process as if nothing were enabled
+OFF = "GRADIX_AS_JAX"
 ANSWERS = Path(__file__).with_name("answers")
 
 
@@ -34,11 +37,15 @@ def enable() -> Path:
         RuntimeError: Python does not run in a virtual environment.
     """
     if sys.prefix == sys.base_prefix:
-        raise RuntimeError(f"this Python, {sys.executable}, belongs to no virtual environment: all programs of the "
-                           "machine would be changed. Make one with python -m venv, or run single programs with "
-                           "python -m gradix program.py.")
+        raise RuntimeError(
+            f"this Python, {sys.executable}, belongs to no virtual environment: all programs of the "
+            "machine would be changed. Make one with python -m venv, or run single programs with "
+            "python -m gradix program.py."
+        )
     switch = _switch()
-    switch.write_text(f'import os, sys; os.environ.get("{OFF}") == "0" or sys.path.insert(0, {str(ANSWERS)!r})\n')
+    switch.write_text(
+        f'import os, sys; os.environ.get("{OFF}") == "0" or sys.path.insert(0, {str(ANSWERS)!r})\n'
+    )
     return switch
 
 
@@ -55,4 +62,4 @@ def reach_children() -> None:
     if str(ANSWERS) not in known.split(os.pathsep):
         os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ANSWERS), known]))
     if str(ANSWERS) not in sys.path:
-        sys.path.insert(1, str(ANSWERS))                # processes that are spawned get this list
+        sys.path.insert(1, str(ANSWERS))  # processes that are spawned get this list

@@ -1,4 +1,5 @@
 """`python -m gradix check`: which of JAX's names a code base uses that gradix lacks, found without running it."""
+
 from __future__ import annotations
 
 import ast
@@ -13,12 +14,21 @@ from gradix.compat import elsewhere
 from gradix.compat.internals import is_mapped, lookup
 from gradix.compat.known_uses import use_of
 
-_ABOUT_THE_MODULE = {"__version__", "__version_info__", "__file__", "__name__", "__path__", "__dict__", "__doc__"}
+_ABOUT_THE_MODULE = {
+    "__version__",
+    "__version_info__",
+    "__file__",
+    "__name__",
+    "__path__",
+    "__dict__",
+    "__doc__",
+}
 _CAUGHT = {"ImportError", "ModuleNotFoundError", "AttributeError", "Exception"}
 
 
 class Missing(NamedTuple):
     """One use of a name that gradix lacks."""
+
     path: str
     line: int
     name: str
@@ -26,7 +36,9 @@ class Missing(NamedTuple):
     guarded: bool = False
 
     def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.name}: {self.why}" + (" (guarded)" if self.guarded else "")
+        return f"{self.path}:{self.line}: {self.name}: {self.why}" + (
+            " (guarded)" if self.guarded else ""
+        )
 
 
 def why_missing(name: str) -> str | None:
@@ -42,14 +54,15 @@ def why_missing(name: str) -> str | None:
     path = "gradix"
     for part in name.split(".")[1:]:
         if not isinstance(there, ModuleType) or part in _ABOUT_THE_MODULE:
-            return None                     # attributes of classes and values are known only when they run
+            # attributes of classes and values are known only when they run
+            return None
         if (path, part) == ("gradix", "_src"):
             return _why_internal(name.split(".")[2:])
         if part.startswith("_") or (path, part) == ("gradix", "compat"):
             return "is internal to JAX; public names are in jax, jax.extend and jax.interpreters"
         found = _member(there, path, part)
         if found is None:
-            absent = elsewhere.find(f"{path}.{part}"[len("gradix."):])
+            absent = elsewhere.find(f"{path}.{part}"[len("gradix.") :])
             if absent is not None:
                 return f"can be imported, but not used: it {absent.what}"
             return f"{path} has no {part}"
@@ -101,7 +114,11 @@ def check_source(source: str | bytes, path: str = "<string>") -> list[Missing]:
     try:
         tree = ast.parse(source, path)
     except (SyntaxError, ValueError) as e:
-        return [Missing(path, getattr(e, "lineno", None) or 1, "syntax", f"cannot be read as Python: {e}")]
+        return [
+            Missing(
+                path, getattr(e, "lineno", None) or 1, "syntax", f"cannot be read as Python: {e}"
+            )
+        ]
     uses = _Uses(path)
     uses.visit(tree)
     return sorted(set(uses.missing), key=lambda m: (m.line, m.name))
@@ -132,13 +149,16 @@ class _Uses(ast.NodeVisitor):
 
     def __init__(self, path: str):
         self.path, self.guards = path, 0
-        self.scopes: list[dict[str, str | None]] = [{}]      # a name's dotted meaning; None where it is something else
+        # a name's dotted meaning; None where it is something else
+        self.scopes: list[dict[str, str | None]] = [{}]
         self.missing: list[Missing] = []
 
     def _report(self, node: ast.AST, name: str) -> bool:
         why = why_missing(name)
         if why is not None:
-            self.missing.append(Missing(self.path, getattr(node, "lineno", 1), name, why, self.guards > 0))
+            self.missing.append(
+                Missing(self.path, getattr(node, "lineno", 1), name, why, self.guards > 0)
+            )
         return why is None
 
     def visit_Import(self, node: ast.Import) -> None:
@@ -152,7 +172,9 @@ class _Uses(ast.NodeVisitor):
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         ours = not node.level and (node.module or "").split(".")[0] == "jax"
-        there = ours and (why_missing(node.module or "") is None or self._report(node, node.module or ""))
+        there = ours and (
+            why_missing(node.module or "") is None or self._report(node, node.module or "")
+        )
         for alias in node.names:
             name = f"{node.module}.{alias.name}"
             known = there and alias.name != "*" and self._report(node, name)
@@ -192,8 +214,10 @@ class _Uses(ast.NodeVisitor):
     visit_Lambda = visit_FunctionDef
 
     def visit_Try(self, node: ast.Try) -> None:
-        caught = any(h.type is None or {n.id for n in ast.walk(h.type) if isinstance(n, ast.Name)} & _CAUGHT
-                     for h in node.handlers)
+        caught = any(
+            h.type is None or {n.id for n in ast.walk(h.type) if isinstance(n, ast.Name)} & _CAUGHT
+            for h in node.handlers
+        )
         self.guards += caught
         for child in node.body:
             self.visit(child)
@@ -203,9 +227,13 @@ class _Uses(ast.NodeVisitor):
 
     def visit_If(self, node: ast.If) -> None:
         self.visit(node.test)
-        asks = any(isinstance(n, ast.Name) and n.id in ("hasattr", "TYPE_CHECKING") or
-                   isinstance(n, ast.Attribute) and n.attr in ("__version__", "__version_info__", "TYPE_CHECKING")
-                   for n in ast.walk(node.test))
+        asks = any(
+            isinstance(n, ast.Name)
+            and n.id in ("hasattr", "TYPE_CHECKING")
+            or isinstance(n, ast.Attribute)
+            and n.attr in ("__version__", "__version_info__", "TYPE_CHECKING")
+            for n in ast.walk(node.test)
+        )
         self.guards += asks
         for child in [*node.body, *node.orelse]:
             self.visit(child)

@@ -1,4 +1,5 @@
 """`python -m gradix doctor`: what gradix finds on this machine, and whether it works."""
+
 from __future__ import annotations
 
 import importlib.metadata
@@ -30,7 +31,11 @@ def report() -> Iterator[str]:
         yield f"  {name} {_version(name)}"
     if answering.is_enabled():
         yield f"import jax gives gradix in every program of {sys.prefix} (python -m gradix disable undoes it)"
-    yield from (f"  {name}={value}" for name, value in sorted(os.environ.items()) if name.startswith(_SETTINGS))
+    yield from (
+        f"  {name}={value}"
+        for name, value in sorted(os.environ.items())
+        if name.startswith(_SETTINGS)
+    )
     yield f"devices: {', '.join(map(str, gradix.devices()))} (default platform {gradix.default_backend()})"
     kept = disk_cache.current()
     yield f"compiled programs are kept in: {kept.path + kept.is_read_only * ' (read only)' if kept else 'no folder'}"
@@ -38,8 +43,10 @@ def report() -> Iterator[str]:
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
     got, right = float(gradix.jit(_program)(x)), float(_program(x))
     if got != right:
-        raise RuntimeError(f"a compiled program gave {got} where NumPy gives {right}: jaxlib and this device do not go "
-                           "together; try XLA_FLAGS=--xla_cpu_max_isa=AVX2, and report it")
+        raise RuntimeError(
+            f"a compiled program gave {got} where NumPy gives {right}: jaxlib and this device do not go "
+            "together; try XLA_FLAGS=--xla_cpu_max_isa=AVX2, and report it"
+        )
     yield f"a program was compiled and run, and its result is right: {time.perf_counter() - start:.2f} s"
 
 

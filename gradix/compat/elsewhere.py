@@ -2,6 +2,7 @@
 
 The imports succeed; using what they gave raises an error that says what it is for.
 """
+
 from __future__ import annotations
 
 from types import ModuleType
@@ -16,15 +17,21 @@ class Absent(NamedTuple):
 
 
 MODULES = {
-    "experimental.pallas": Absent("keras, jax-md", "is for kernels of GPUs and TPUs written in Pallas"),
-    "experimental.colocated_python": Absent("orbax-checkpoint", "runs Python on the hosts of remote devices"),
+    "experimental.pallas": Absent(
+        "keras, jax-md", "is for kernels of GPUs and TPUs written in Pallas"
+    ),
+    "experimental.colocated_python": Absent(
+        "orbax-checkpoint", "runs Python on the hosts of remote devices"
+    ),
     "extend.ifrt_programs": Absent("orbax-checkpoint", "builds programs for remote clusters"),
 }
 
 
 def find(name: str) -> Absent | None:
     """The row of the table for a module, or one below it; `name` is without `jax.`."""
-    return next((row for module, row in MODULES.items() if f"{name}.".startswith(f"{module}.")), None)
+    return next(
+        (row for module, row in MODULES.items() if f"{name}.".startswith(f"{module}.")), None
+    )
 
 
 class AbsentModule(ModuleType):
@@ -48,8 +55,10 @@ class AbsentName:
         self._name, self._row = name, row
 
     def _refuse(self):
-        return NotImplementedError(f"{self._name} is not part of gradix, which stands in for jax here: its module "
-                                   f"{self._row.what}.")
+        return NotImplementedError(
+            f"{self._name} is not part of gradix, which stands in for jax here: its module "
+            f"{self._row.what}."
+        )
 
     def __call__(self, *args, **kwargs):
         raise self._refuse()

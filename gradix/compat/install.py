@@ -1,4 +1,5 @@
 """`install_as_jax`: a finder that answers `import jax.X` with `gradix.X`."""
+
 from __future__ import annotations
 
 import importlib
@@ -12,10 +13,13 @@ from types import ModuleType
 from gradix._base import advice
 from gradix._base.lazy import lazy_module
 
-_elsewhere, _internals = lazy_module("gradix.compat.elsewhere"), lazy_module("gradix.compat.internals")
+_elsewhere, _internals = (
+    lazy_module("gradix.compat.elsewhere"),
+    lazy_module("gradix.compat.internals"),
+)
 _known_uses = lazy_module("gradix.compat.known_uses")
 
-JAX_VERSION = "0.10.2"            # the JAX whose interface gradix offers
+JAX_VERSION = "0.10.2"  # the JAX whose interface gradix offers
 _JAX, _OURS = "jax", "gradix"
 
 
@@ -32,7 +36,11 @@ class _JaxModule(ModuleType):
         try:
             value = getattr(sys.modules[_OURS], name)
         except AttributeError:
-            why = f"jax.{name} {_INTERNAL}" if name[:1] == "_" else f"gradix, which stands in for it, has no {name!r}"
+            why = (
+                f"jax.{name} {_INTERNAL}"
+                if name[:1] == "_"
+                else f"gradix, which stands in for it, has no {name!r}"
+            )
             raise AttributeError(f"module 'jax' has no attribute {name!r}: {why}.") from None
         self.__dict__[name] = value
         return value
@@ -51,14 +59,19 @@ class _Alias:
         return self.module
 
     def exec_module(self, module) -> None:
-        module.__spec__ = self.spec                    # importing under the other name has replaced it
+        # importing under the other name has replaced it
+        module.__spec__ = self.spec
 
 
 class _Distribution(importlib.metadata.Distribution):
     """What `importlib.metadata` tells of `jax`; nothing of it is written to any record of installed packages."""
 
     def read_text(self, filename) -> str | None:
-        return f"Metadata-Version: 2.1\nName: {_JAX}\nVersion: {JAX_VERSION}\n" if filename == "METADATA" else None
+        return (
+            f"Metadata-Version: 2.1\nName: {_JAX}\nVersion: {JAX_VERSION}\n"
+            if filename == "METADATA"
+            else None
+        )
 
     def locate_file(self, path):
         return Path(sys.modules[_OURS].__file__ or "").parent / path
@@ -73,7 +86,7 @@ class _Finder:
     def find_spec(self, name: str, path=None, target=None) -> ModuleSpec | None:
         if not name.startswith(_JAX + "."):
             return None
-        ours = _OURS + name[len(_JAX):]
+        ours = _OURS + name[len(_JAX) :]
         if name == _SOURCE or name.startswith(_SOURCE + "."):
             return _internal(name)
         if _is_private(ours):
@@ -83,14 +96,16 @@ class _Finder:
         except ModuleNotFoundError as e:
             if e.name is None or not (ours + ".").startswith(e.name + "."):
                 raise
-            raise ModuleNotFoundError(f"No module named {name!r}: gradix, which stands in for jax here, has no {ours}.",
-                                      name=name) from None
+            raise ModuleNotFoundError(
+                f"No module named {name!r}: gradix, which stands in for jax here, has no {ours}.",
+                name=name,
+            ) from None
         return _found(name, module)
 
 
 def _internal(name: str) -> ModuleSpec:
     """The adapter for a module of JAX's own."""
-    area = name[len(_SOURCE) + 1:]
+    area = name[len(_SOURCE) + 1 :]
     if area and not _internals.is_mapped(area):
         raise ModuleNotFoundError(f"No module named {name!r}. {_known_uses.told(area)}", name=name)
     if area in _internals.AREAS and _internals.AREAS[area].code:
@@ -114,8 +129,12 @@ class _FinderOfAbsent:
     """Finds missing modules that libraries import names of: asked last, as `from jax.X import Y` tries `gradix.X.Y`."""
 
     def find_spec(self, name: str, path=None, target=None) -> ModuleSpec | None:
-        absent = _elsewhere.find(name[len(_OURS) + 1:]) if name.startswith(_OURS + ".") else None
-        return _made(name, _elsewhere.AbsentModule(_JAX + name[len(_OURS):], absent)) if absent else None
+        absent = _elsewhere.find(name[len(_OURS) + 1 :]) if name.startswith(_OURS + ".") else None
+        return (
+            _made(name, _elsewhere.AbsentModule(_JAX + name[len(_OURS) :], absent))
+            if absent
+            else None
+        )
 
 
 _finder, _finder_of_absent = _Finder(), _FinderOfAbsent()
@@ -140,23 +159,30 @@ def install_as_jax() -> None:
     if isinstance(found, _JaxModule):
         return
     if found is not None:
-        raise RuntimeError(f"install_as_jax() must run before jax is imported, but jax is there already, from "
-                           f"{getattr(found, '__file__', None)}. Call gradix.install_as_jax() first of all, or run the "
-                           "program with python -m gradix program.py.")
+        raise RuntimeError(
+            f"install_as_jax() must run before jax is imported, but jax is there already, from "
+            f"{getattr(found, '__file__', None)}. Call gradix.install_as_jax() first of all, or run the "
+            "program with python -m gradix program.py."
+        )
     ours = sys.modules[_OURS]
     module, version = _JaxModule(_JAX, ours.__doc__), ModuleType("jax.version")
     for m in (module, version):
-        m.__dict__.update(__version__=JAX_VERSION, __version_info__=tuple(map(int, JAX_VERSION.split("."))))
+        m.__dict__.update(
+            __version__=JAX_VERSION, __version_info__=tuple(map(int, JAX_VERSION.split(".")))
+        )
     spec = ModuleSpec(_JAX, None, origin=ours.__file__, is_package=True)
-    module.__dict__.update(version=version, __path__=list(ours.__path__), __file__=ours.__file__, __spec__=spec)
+    module.__dict__.update(
+        version=version, __path__=list(ours.__path__), __file__=ours.__file__, __spec__=spec
+    )
     sys.modules.update({_JAX: module, "jax.version": version})
     advice.to_log(True)
     sys.meta_path.insert(0, _finder)
     sys.meta_path.append(_finder_of_absent)
     for name in [n for n in sys.modules if n.startswith(_OURS + ".") and not _is_private(n)]:
-        sys.modules.setdefault(_JAX + name[len(_OURS):], sys.modules[name])
+        sys.modules.setdefault(_JAX + name[len(_OURS) :], sys.modules[name])
     names = sys.modules["jax.numpy"]
-    for attribute in dir(names):                # libraries copy its namespace, which is else filled on demand
+    # libraries copy its namespace, which is else filled on demand
+    for attribute in dir(names):
         getattr(names, attribute)
 
 

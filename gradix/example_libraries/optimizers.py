@@ -13,6 +13,7 @@ Example:
     >>> float(opt.params_fn(state)["x"])
     0.125
 """
+
 from __future__ import annotations
 
 import functools
@@ -43,8 +44,11 @@ class OptimizerState(NamedTuple):
     subtree_defs: Any
 
 
-_register_pytree_node(OptimizerState, lambda s: ((s.packed_state,), (s.tree_def, s.subtree_defs)),
-                      lambda trees, children: OptimizerState(children[0], *trees))
+_register_pytree_node(
+    OptimizerState,
+    lambda s: ((s.packed_state,), (s.tree_def, s.subtree_defs)),
+    lambda trees, children: OptimizerState(children[0], *trees),
+)
 
 
 class Optimizer(NamedTuple):
@@ -59,10 +63,12 @@ def optimizer(opt_maker: Callable[..., tuple]) -> Callable[..., Optimizer]:
     """A decorator: an optimizer of one array made one of pytrees of arrays.
 
     Args:
-        opt_maker: returns `init(x) -> state`, `update(step, grad, state) -> state` and `get(state) -> x` for one array.
+        opt_maker: returns `init(x) -> state`, `update(step, grad, state) -> state` and `get(state)
+            -> x` for one array.
 
     Raises:
-        TypeError: by `update_fn`, where the gradients have another structure than the parameters, or `update` returns a
+        TypeError: by `update_fn`, where the gradients have another structure than the parameters,
+            or `update` returns a
         state
             of another structure.
 
@@ -74,6 +80,7 @@ def optimizer(opt_maker: Callable[..., tuple]) -> Callable[..., Optimizer]:
         >>> opt.params_fn(opt.update_fn(0, (2.0,), opt.init_fn((1.0,))))
         (0.0,)
     """
+
     @functools.wraps(opt_maker)
     def made(*args, **kwargs) -> Optimizer:
         init, update, get = opt_maker(*args, **kwargs)
@@ -81,31 +88,41 @@ def optimizer(opt_maker: Callable[..., tuple]) -> Callable[..., Optimizer]:
         def init_fn(params) -> OptimizerState:
             leaves, tree = _flatten(params)
             pairs = [_flatten(init(x)) for x in leaves]
-            return OptimizerState([states for states, _ in pairs], tree, tuple([t for _, t in pairs]))
+            return OptimizerState(
+                [states for states, _ in pairs], tree, tuple([t for _, t in pairs])
+            )
 
         def update_fn(i, grads, state: OptimizerState) -> OptimizerState:
             leaves, tree = _flatten(grads)
             if tree != state.tree_def:
-                raise TypeError("optimizer update function was passed a gradient tree that did not match the "
-                                "parameter tree structure with which it was initialized: parameter tree "
-                                f"{state.tree_def} and grad tree {tree}.")
+                raise TypeError(
+                    "optimizer update function was passed a gradient tree that did not match the "
+                    "parameter tree structure with which it was initialized: parameter tree "
+                    f"{state.tree_def} and grad tree {tree}."
+                )
             old = [_unflatten(t, s) for t, s in zip(state.subtree_defs, state.packed_state)]
             pairs = [_flatten(update(i, g, s)) for g, s in zip(leaves, old)]
             for (_, new), was, s in zip(pairs, state.subtree_defs, old):
                 if new != was:
-                    raise TypeError("optimizer update function produced an output structure that did not match its "
-                                    f"input structure: input {was} and output {new}, from the state {s}.")
+                    raise TypeError(
+                        "optimizer update function produced an output structure that did not match its "
+                        f"input structure: input {was} and output {new}, from the state {s}."
+                    )
             return OptimizerState([s for s, _ in pairs], tree, state.subtree_defs)
 
         def params_fn(state: OptimizerState) -> Any:
-            return _unflatten(state.tree_def,
-                              [get(_unflatten(t, s)) for t, s in zip(state.subtree_defs, state.packed_state)])
+            return _unflatten(
+                state.tree_def,
+                [get(_unflatten(t, s)) for t, s in zip(state.subtree_defs, state.packed_state)],
+            )
 
         return Optimizer(init_fn, update_fn, params_fn)
+
     return made
 
 
-# -- optimizers -------------------------------------------------------------------------------------------------------
+# -- optimizers ------------------------------------------------------------------------------------
+
 
 @optimizer
 def sgd(step_size):
@@ -142,6 +159,7 @@ def momentum(step_size: Schedule, mass: float):
         x, velocity = state
         velocity = mass * velocity + g
         return x - rate(i) * velocity, velocity
+
     return _with_zeros, update, _first
 
 
@@ -164,6 +182,7 @@ def nesterov(step_size: Schedule, mass: float):
         x, velocity = state
         velocity = mass * velocity + g
         return x - rate(i) * (mass * velocity + g), velocity
+
     return _with_zeros, update, _first
 
 
@@ -188,6 +207,7 @@ def adagrad(step_size, momentum=0.9):
         scaled = g * jnp.where(squares > 0, 1.0 / jnp.sqrt(squares), 0.0)
         velocity = (1.0 - momentum) * scaled + momentum * velocity
         return x - rate(i) * velocity, squares, velocity
+
     return _with_two_zeros, update, _first
 
 
@@ -211,6 +231,7 @@ def rmsprop(step_size, gamma=0.9, eps=1e-8):
         x, squares = state
         squares = squares * gamma + jnp.square(g) * (1.0 - gamma)
         return x - rate(i) * g / jnp.sqrt(squares + eps), squares
+
     return _with_zeros, update, _first
 
 
@@ -236,6 +257,7 @@ def rmsprop_momentum(step_size, gamma=0.9, eps=1e-8, momentum=0.9):
         squares = squares * gamma + jnp.square(g) * (1.0 - gamma)
         velocity = momentum * velocity + rate(i) * g / jnp.sqrt(squares + eps)
         return x - velocity, squares, velocity
+
     return _with_two_zeros, update, _first
 
 
@@ -263,6 +285,7 @@ def adam(step_size, b1=0.9, b2=0.999, eps=1e-8):
         unbiased = mean / (1 - jnp.asarray(b1, mean.dtype) ** (i + 1))
         scale = squares / (1 - jnp.asarray(b2, mean.dtype) ** (i + 1))
         return x - rate(i) * unbiased / (jnp.sqrt(scale) + eps), mean, squares
+
     return _with_two_zeros, update, _first
 
 
@@ -287,7 +310,12 @@ def adamax(step_size, b1=0.9, b2=0.999, eps=1e-8):
         x, mean, largest = state
         mean = (1 - b1) * g + b1 * mean
         largest = jnp.maximum(b2 * largest, jnp.abs(g))
-        return x - (rate(i) / (1 - jnp.asarray(b1, mean.dtype) ** (i + 1))) * mean / (largest + eps), mean, largest
+        return (
+            x - (rate(i) / (1 - jnp.asarray(b1, mean.dtype) ** (i + 1))) * mean / (largest + eps),
+            mean,
+            largest,
+        )
+
     return _with_two_zeros, update, _first
 
 
@@ -312,12 +340,16 @@ def sm3(step_size, momentum=0.9):
 
     def update(i, g, state):
         x, velocity, covers = state
-        along = [v.reshape([-1 if k == axis else 1 for k in range(x.ndim)]) for axis, v in enumerate(covers)]
+        along = [
+            v.reshape([-1 if k == axis else 1 for k in range(x.ndim)])
+            for axis, v in enumerate(covers)
+        ]
         bound = functools.reduce(jnp.minimum, along) + jnp.square(g)
         scaled = jnp.where(bound > 0, g / jnp.sqrt(jnp.where(bound > 0, bound, 1)), 0)
         velocity = (1 - momentum) * scaled + momentum * velocity
         covers = [bound.max([k for k in range(x.ndim) if k != axis]) for axis in range(x.ndim)]
         return x - rate(i) * velocity, velocity, covers
+
     return init, update, _first
 
 
@@ -333,7 +365,8 @@ def _first(state):
     return state[0]
 
 
-# -- schedules --------------------------------------------------------------------------------------------------------
+# -- schedules -------------------------------------------------------------------------------------
+
 
 def constant(step_size) -> Schedule:
     """The same step size for every step.
@@ -374,9 +407,11 @@ def polynomial_decay(step_size, decay_steps, final_step_size, power=1.0):
         >>> float(polynomial_decay(1.0, 10, 0.0)(5))
         0.5
     """
+
     def schedule(step_num):
         left = 1 - jnp.minimum(step_num, decay_steps) / decay_steps
-        return (step_size - final_step_size) * left ** power + final_step_size
+        return (step_size - final_step_size) * left**power + final_step_size
+
     return schedule
 
 
@@ -392,10 +427,14 @@ def piecewise_constant(boundaries: Any, values: Any):
     """
     boundaries, values = jnp.array(boundaries), jnp.array(values)
     if not boundaries.ndim == values.ndim == 1:
-        raise ValueError(f"boundaries and values must be sequences, got shapes {boundaries.shape} and {values.shape}.")
+        raise ValueError(
+            f"boundaries and values must be sequences, got shapes {boundaries.shape} and {values.shape}."
+        )
     if not boundaries.shape[0] == values.shape[0] - 1:
-        raise ValueError("boundaries length must be one shorter than values length, "
-                         f"got {boundaries.shape[0]} and {values.shape[0]}.")
+        raise ValueError(
+            "boundaries length must be one shorter than values length, "
+            f"got {boundaries.shape[0]} and {values.shape[0]}."
+        )
     return lambda i: values[jnp.sum(i > boundaries)]
 
 
@@ -413,11 +452,14 @@ def make_schedule(scalar_or_schedule: float | Schedule) -> Schedule:
         return scalar_or_schedule
     if jnp.ndim(scalar_or_schedule) == 0:
         return constant(scalar_or_schedule)
-    raise TypeError(f"a step size is a number or a function of the step, got {type(scalar_or_schedule)} of shape "
-                    f"{jnp.shape(scalar_or_schedule)}.")
+    raise TypeError(
+        f"a step size is a number or a function of the step, got {type(scalar_or_schedule)} of shape "
+        f"{jnp.shape(scalar_or_schedule)}."
+    )
 
 
-# -- gradients --------------------------------------------------------------------------------------------------------
+# -- gradients -------------------------------------------------------------------------------------
+
 
 def l2_norm(tree):
     """The Euclidean norm of all elements of a pytree.
@@ -440,7 +482,8 @@ def clip_grads(grad_tree, max_norm):
     return _tree_map(lambda g: jnp.where(norm < max_norm, g, g * (max_norm / norm)), grad_tree)
 
 
-# -- states as pytrees ------------------------------------------------------------------------------------------------
+# -- states as pytrees -----------------------------------------------------------------------------
+
 
 class JoinPoint:
     """Marks where the state of one parameter begins, in a state written out as a pytree."""

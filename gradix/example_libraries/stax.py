@@ -9,6 +9,7 @@ Example:
     >>> shape, apply(params, jnp.ones((3, 4))).shape
     ((-1, 2), (3, 2))
 """
+
 from __future__ import annotations
 
 import functools
@@ -34,7 +35,8 @@ def _no_params(rng, input_shape: _Shape):
     return input_shape, ()
 
 
-# -- layers with parameters -------------------------------------------------------------------------------------------
+# -- layers with parameters ------------------------------------------------------------------------
+
 
 def Dense(out_dim: int, W_init=_WEIGHTS, b_init=_BIAS) -> Layer:
     """An affine layer: `inputs @ W + b`.
@@ -47,13 +49,18 @@ def Dense(out_dim: int, W_init=_WEIGHTS, b_init=_BIAS) -> Layer:
         >>> Dense(3)[0](random.key(0), (-1, 4))[0]
         (-1, 3)
     """
+
     def init_fun(rng, input_shape):
         k1, k2 = random.split(rng)
-        return (*input_shape[:-1], out_dim), (W_init(k1, (input_shape[-1], out_dim)), b_init(k2, (out_dim,)))
+        return (*input_shape[:-1], out_dim), (
+            W_init(k1, (input_shape[-1], out_dim)),
+            b_init(k2, (out_dim,)),
+        )
 
     def apply_fun(params, inputs, **kwargs):
         weights, bias = params
         return jnp.dot(inputs, weights) + bias
+
     return init_fun, apply_fun
 
 
@@ -63,12 +70,20 @@ def _spread(window: Sequence[int], spec: str) -> _Shape:
     return tuple([1 if c in "NC" else next(sizes) for c in spec])
 
 
-def GeneralConv(dimension_numbers, out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None,
-                padding: Any = "VALID", W_init=None, b_init=_SMALL_BIAS) -> Layer:
+def GeneralConv(
+    dimension_numbers,
+    out_chan: int,
+    filter_shape: Sequence[int],
+    strides: Sequence[int] | None = None,
+    padding: Any = "VALID",
+    W_init=None,
+    b_init=_SMALL_BIAS,
+) -> Layer:
     """A convolution.
 
     Args:
-        dimension_numbers: the layouts of inputs, filters and outputs, such as `("NHWC", "HWIO", "NHWC")`.
+        dimension_numbers: the layouts of inputs, filters and outputs, such as `("NHWC", "HWIO",
+            "NHWC")`.
         out_chan: how many channels it has.
         filter_shape: the sizes of a filter's spatial axes.
         strides: the steps along them; 1 by default.
@@ -78,24 +93,48 @@ def GeneralConv(dimension_numbers, out_chan: int, filter_shape: Sequence[int], s
         >>> GeneralConv(("NHWC", "HWIO", "NHWC"), 3, (2, 2))[0](random.key(0), (1, 5, 5, 1))[0]
         (1, 4, 4, 3)
     """
-    return _convolution(dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init=b_init,
-                        run=lax.conv_general_dilated)
+    return _convolution(
+        dimension_numbers,
+        out_chan,
+        filter_shape,
+        strides,
+        padding,
+        W_init,
+        b_init=b_init,
+        run=lax.conv_general_dilated,
+    )
 
 
-def GeneralConvTranspose(dimension_numbers, out_chan: int, filter_shape: Sequence[int],
-                         strides: Sequence[int] | None = None,
-                         padding: Any = "VALID", W_init=None, b_init=_SMALL_BIAS) -> Layer:
+def GeneralConvTranspose(
+    dimension_numbers,
+    out_chan: int,
+    filter_shape: Sequence[int],
+    strides: Sequence[int] | None = None,
+    padding: Any = "VALID",
+    W_init=None,
+    b_init=_SMALL_BIAS,
+) -> Layer:
     """A transposed convolution; the arguments are those of `GeneralConv`.
 
     Example:
         >>> GeneralConvTranspose(("NHWC", "HWIO", "NHWC"), 3, (2, 2))[0](random.key(0), (1, 5, 5, 1))[0]
         (1, 6, 6, 3)
     """
-    return _convolution(dimension_numbers, out_chan, filter_shape, strides, padding, W_init, b_init=b_init,
-                        run=lax.conv_transpose)
+    return _convolution(
+        dimension_numbers,
+        out_chan,
+        filter_shape,
+        strides,
+        padding,
+        W_init,
+        b_init=b_init,
+        run=lax.conv_transpose,
+    )
 
 
-def _convolution(layouts, out_chan, filter_shape, strides, padding, W_init, *, b_init, run) -> Layer:
+def _convolution(
+    layouts, out_chan, filter_shape, strides, padding, W_init, *, b_init, run
+) -> Layer:
     lhs, rhs, out = layouts
     strides = strides or (1,) * len(filter_shape)
     W_init = W_init or glorot(rhs.index("I"), rhs.index("O"))
@@ -105,20 +144,27 @@ def _convolution(layouts, out_chan, filter_shape, strides, padding, W_init, *, b
 
     def init_fun(rng, input_shape):
         sizes = iter(filter_shape)
-        kernel = tuple([out_chan if c == "O" else input_shape[lhs.index("C")] if c == "I" else next(sizes)
-                        for c in rhs])
+        kernel = tuple(
+            [
+                out_chan if c == "O" else input_shape[lhs.index("C")] if c == "I" else next(sizes)
+                for c in rhs
+            ]
+        )
         bias = tuple([out_chan if c == "C" else 1 for c in out])
         k1, k2 = random.split(rng)
         weights = W_init(k1, kernel)
         batch = lhs.index("N")
         known = tuple([1 if i == batch and n < 0 else n for i, n in enumerate(input_shape)])
         shape = _shape_of(lambda x: convolve(x, weights), known, weights.dtype)
-        shape = tuple([input_shape[batch] if i == out.index("N") else n for i, n in enumerate(shape)])
+        shape = tuple(
+            [input_shape[batch] if i == out.index("N") else n for i, n in enumerate(shape)]
+        )
         return shape, (weights, b_init(k2, bias))
 
     def apply_fun(params, inputs, **kwargs):
         weights, bias = params
         return convolve(inputs, weights) + bias
+
     return init_fun, apply_fun
 
 
@@ -131,8 +177,14 @@ Conv1DTranspose = functools.partial(GeneralConvTranspose, ("NHC", "HIO", "NHC"))
 ConvTranspose = functools.partial(GeneralConvTranspose, ("NHWC", "HWIO", "NHWC"))
 
 
-def BatchNorm(axis: int | Sequence[int] = (0, 1, 2), epsilon: float = 1e-5, center: bool = True, scale: bool = True,
-              beta_init=zeros, gamma_init=ones) -> Layer:
+def BatchNorm(
+    axis: int | Sequence[int] = (0, 1, 2),
+    epsilon: float = 1e-5,
+    center: bool = True,
+    scale: bool = True,
+    beta_init=zeros,
+    gamma_init=ones,
+) -> Layer:
     """Batch normalization (Ioffe and Szegedy, 2015), by the mean and the variance of the batch itself.
 
     Args:
@@ -150,7 +202,10 @@ def BatchNorm(axis: int | Sequence[int] = (0, 1, 2), epsilon: float = 1e-5, cent
     def init_fun(rng, input_shape):
         shape = tuple([n for i, n in enumerate(input_shape) if i not in axes])
         k1, k2 = random.split(rng)
-        return input_shape, (beta_init(k1, shape) if center else (), gamma_init(k2, shape) if scale else ())
+        return input_shape, (
+            beta_init(k1, shape) if center else (),
+            gamma_init(k2, shape) if scale else (),
+        )
 
     def apply_fun(params, x, **kwargs):
         beta, gamma = [p if isinstance(p, tuple) else jnp.expand_dims(p, axes) for p in params]
@@ -158,10 +213,12 @@ def BatchNorm(axis: int | Sequence[int] = (0, 1, 2), epsilon: float = 1e-5, cent
         z = (x - mean) * lax.rsqrt(jnp.square(x - mean).mean(axes, keepdims=True) + epsilon)
         z = gamma * z if scale else z
         return z + beta if center else z
+
     return init_fun, apply_fun
 
 
-# -- layers without parameters ----------------------------------------------------------------------------------------
+# -- layers without parameters ---------------------------------------------------------------------
+
 
 def elementwise(fun: Callable, **fun_kwargs) -> Layer:
     """A layer that applies a function to its inputs.
@@ -176,11 +233,16 @@ def elementwise(fun: Callable, **fun_kwargs) -> Layer:
 Tanh, Relu, Exp = elementwise(jnp.tanh), elementwise(relu), elementwise(jnp.exp)
 LogSoftmax, Softmax = elementwise(logsoftmax, axis=-1), elementwise(softmax, axis=-1)
 Softplus, Sigmoid = elementwise(softplus), elementwise(sigmoid)
-Elu, LeakyRelu, Selu, Gelu = elementwise(elu), elementwise(leaky_relu), elementwise(selu), elementwise(gelu)
+Elu, LeakyRelu, Selu, Gelu = (
+    elementwise(elu),
+    elementwise(leaky_relu),
+    elementwise(selu),
+    elementwise(gelu),
+)
 
 
 def _pooling(window_shape, strides, padding, spec, init, reducer, *, is_mean=False) -> Layer:
-    spec = spec or "NH" + "WXYZ"[:len(window_shape) - 1] + "C"
+    spec = spec or "NH" + "WXYZ"[: len(window_shape) - 1] + "C"
     window, steps = _spread(window_shape, spec), _spread(strides or (1,) * len(window_shape), spec)
 
     def pool(x):
@@ -194,11 +256,16 @@ def _pooling(window_shape, strides, padding, spec, init, reducer, *, is_mean=Fal
     def apply_fun(params, inputs, **kwargs):
         out = pool(inputs)
         return out / pool(jnp.ones_like(inputs)) if is_mean else out
+
     return init_fun, apply_fun
 
 
-def MaxPool(window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID",
-            spec: str | None = None) -> Layer:
+def MaxPool(
+    window_shape: Sequence[int],
+    strides: Sequence[int] | None = None,
+    padding: Any = "VALID",
+    spec: str | None = None,
+) -> Layer:
     """The largest value of each window.
 
     Args:
@@ -214,8 +281,12 @@ def MaxPool(window_shape: Sequence[int], strides: Sequence[int] | None = None, p
     return _pooling(window_shape, strides, padding, spec, -jnp.inf, lax.max)
 
 
-def SumPool(window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID",
-            spec: str | None = None) -> Layer:
+def SumPool(
+    window_shape: Sequence[int],
+    strides: Sequence[int] | None = None,
+    padding: Any = "VALID",
+    spec: str | None = None,
+) -> Layer:
     """The sum of each window; the arguments are those of `MaxPool`.
 
     Example:
@@ -225,8 +296,12 @@ def SumPool(window_shape: Sequence[int], strides: Sequence[int] | None = None, p
     return _pooling(window_shape, strides, padding, spec, 0.0, lax.add)
 
 
-def AvgPool(window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID",
-            spec: str | None = None) -> Layer:
+def AvgPool(
+    window_shape: Sequence[int],
+    strides: Sequence[int] | None = None,
+    padding: Any = "VALID",
+    spec: str | None = None,
+) -> Layer:
     """The mean of each window, of what lies inside; the arguments are those of `MaxPool`.
 
     Example:
@@ -240,7 +315,10 @@ def _flatten_shape(rng, input_shape):
     return (input_shape[0], functools.reduce(operator.mul, input_shape[1:], 1)), ()
 
 
-Flatten: Layer = _flatten_shape, lambda params, inputs, **kwargs: jnp.reshape(inputs, (inputs.shape[0], -1))
+Flatten: Layer = (
+    _flatten_shape,
+    lambda params, inputs, **kwargs: jnp.reshape(inputs, (inputs.shape[0], -1)),
+)
 Identity: Layer = _no_params, lambda params, inputs, **kwargs: inputs
 
 
@@ -251,10 +329,16 @@ def FanOut(num: int) -> Layer:
         >>> FanOut(2)[1]((), 1)
         [1, 1]
     """
-    return lambda rng, input_shape: ([input_shape] * num, ()), lambda params, inputs, **kwargs: [inputs] * num
+    return lambda rng, input_shape: (
+        [input_shape] * num,
+        (),
+    ), lambda params, inputs, **kwargs: [inputs] * num
 
 
-FanInSum: Layer = lambda rng, input_shape: (input_shape[0], ()), lambda params, inputs, **kwargs: sum(inputs)
+FanInSum: Layer = (
+    lambda rng, input_shape: (input_shape[0], ()),
+    lambda params, inputs, **kwargs: sum(inputs),
+)
 
 
 def FanInConcat(axis: int = -1) -> Layer:
@@ -264,9 +348,15 @@ def FanInConcat(axis: int = -1) -> Layer:
         >>> FanInConcat()[0](None, [(-1, 2), (-1, 3)])[0]
         (-1, 5)
     """
+
     def init_fun(rng, input_shape):
         ax = axis % len(input_shape[0])
-        return (*input_shape[0][:ax], sum([s[ax] for s in input_shape]), *input_shape[0][ax + 1:]), ()
+        return (
+            *input_shape[0][:ax],
+            sum([s[ax] for s in input_shape]),
+            *input_shape[0][ax + 1 :],
+        ), ()
+
     return init_fun, lambda params, inputs, **kwargs: jnp.concatenate(inputs, axis)
 
 
@@ -284,19 +374,24 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
         >>> Dropout(0.5, mode="test")[1]((), 1.0, rng=None)
         1.0
     """
+
     def apply_fun(params, inputs, **kwargs):
         rng = kwargs.get("rng")
         if mode != "train":
             return inputs
         if rng is None:
-            raise ValueError("Dropout layer requires apply_fun to be called with a PRNG key argument: instead of "
-                             "apply_fun(params, inputs) write apply_fun(params, inputs, rng=key), with a key of "
-                             "gradix.random.key.")
+            raise ValueError(
+                "Dropout layer requires apply_fun to be called with a PRNG key argument: instead of "
+                "apply_fun(params, inputs) write apply_fun(params, inputs, rng=key), with a key of "
+                "gradix.random.key."
+            )
         return jnp.where(random.bernoulli(rng, rate, inputs.shape), inputs / rate, 0)
+
     return _no_params, apply_fun
 
 
-# -- layers of layers -------------------------------------------------------------------------------------------------
+# -- layers of layers ------------------------------------------------------------------------------
+
 
 def serial(*layers: Layer) -> Layer:
     """The layers one after the other.
@@ -305,6 +400,7 @@ def serial(*layers: Layer) -> Layer:
         >>> serial(Flatten, Dense(2))[0](random.key(0), (5, 2, 3))[0]
         (5, 2)
     """
+
     def init_fun(rng, input_shape):
         params = []
         for init, _ in layers:
@@ -317,6 +413,7 @@ def serial(*layers: Layer) -> Layer:
         for (_, apply), param, key in zip(layers, params, _keys(kwargs, len(layers))):
             inputs = apply(param, inputs, **{**kwargs, "rng": key})
         return inputs
+
     return init_fun, apply_fun
 
 
@@ -327,13 +424,20 @@ def parallel(*layers: Layer) -> Layer:
         >>> serial(FanOut(2), parallel(Dense(2), Identity), FanInConcat())[0](random.key(0), (5, 3))[0]
         (5, 5)
     """
+
     def init_fun(rng, input_shape):
-        pairs = [init(key, shape) for (init, _), key, shape in zip(layers, random.split(rng, len(layers)), input_shape)]
+        pairs = [
+            init(key, shape)
+            for (init, _), key, shape in zip(layers, random.split(rng, len(layers)), input_shape)
+        ]
         return [shape for shape, _ in pairs], tuple([params for _, params in pairs])
 
     def apply_fun(params, inputs, **kwargs):
-        return [apply(p, x, **{**kwargs, "rng": key})
-                for (_, apply), p, x, key in zip(layers, params, inputs, _keys(kwargs, len(layers)))]
+        return [
+            apply(p, x, **{**kwargs, "rng": key})
+            for (_, apply), p, x, key in zip(layers, params, inputs, _keys(kwargs, len(layers)))
+        ]
+
     return init_fun, apply_fun
 
 
@@ -352,12 +456,14 @@ def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
         >>> shape_dependent(lambda shape: Dense(2 * shape[-1]))[0](random.key(0), (5, 3))[0]
         (5, 6)
     """
+
     def init_fun(rng, input_shape):
         return make_layer(input_shape)[0](rng, input_shape)
 
     def apply_fun(params, inputs, **kwargs):
         shape = [x.shape for x in inputs] if isinstance(inputs, (list, tuple)) else inputs.shape
         return make_layer(shape)[1](params, inputs, **kwargs)
+
     return init_fun, apply_fun
 
 

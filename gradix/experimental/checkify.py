@@ -1,4 +1,5 @@
 """Checks of values in compiled code, whose errors are results: `checkify`, `check`, and the sets of checks."""
+
 from gradix._api.checks.errors import (
     Error as Error,
     ErrorCategory as ErrorCategory,
@@ -20,6 +21,19 @@ from gradix._api.checks.functionalize import (
 )
 
 __all__ = [
-    "Error", "ErrorCategory", "JaxRuntimeError", "all_checks", "automatic_checks", "check", "check_error", "checkify",
-    "debug_check", "div_checks", "float_checks", "index_checks", "init_error", "nan_checks", "user_checks",
+    "Error",
+    "ErrorCategory",
+    "JaxRuntimeError",
+    "all_checks",
+    "automatic_checks",
+    "check",
+    "check_error",
+    "checkify",
+    "debug_check",
+    "div_checks",
+    "float_checks",
+    "index_checks",
+    "init_error",
+    "nan_checks",
+    "user_checks",
 ]

@@ -1,8 +1,9 @@
 """Types and primitives of libraries' own, above arrays: values that hold arrays, and operations on them.
 
-They are evaluated as Python objects. A value of such a type cannot be traced: inside of a transformation its arrays are
-to be passed themselves.
+They are evaluated as Python objects. A value of such a type cannot be traced: inside of a
+transformation its arrays are to be passed themselves.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -20,9 +21,23 @@ from gradix.interpreters.ad import (
     is_undefined_primal as is_undefined_primal,
 )
 
-__all__ = ["AbstractRef", "AbstractValue", "AvalMutableQDD", "AvalQDD", "HiPrimitive", "HiType", "MutableHiType",
-           "ShapedArray", "Zero", "aval_method", "aval_property", "control_flow_allowed_effects", "instantiate_zeros",
-           "is_undefined_primal", "register_hitype"]
+__all__ = [
+    "AbstractRef",
+    "AbstractValue",
+    "AvalMutableQDD",
+    "AvalQDD",
+    "HiPrimitive",
+    "HiType",
+    "MutableHiType",
+    "ShapedArray",
+    "Zero",
+    "aval_method",
+    "aval_property",
+    "control_flow_allowed_effects",
+    "instantiate_zeros",
+    "is_undefined_primal",
+    "register_hitype",
+]
 
 
 class HiType(AbstractValue):
@@ -105,7 +120,9 @@ class HiPrimitive(Primitive):
             NotImplementedError: it is being traced.
         """
         if state.stage is not None or any(isinstance(a, Tracer) for a in args):
-            raise NotImplementedError(f"the primitive '{self.name}' works on values above arrays, which cannot be "
-                                      "traced: pass the arrays they hold to the transformed function, and make the "
-                                      "value anew inside.")
+            raise NotImplementedError(
+                f"the primitive '{self.name}' works on values above arrays, which cannot be "
+                "traced: pass the arrays they hold to the transformed function, and make the "
+                "value anew inside."
+            )
         return self.impl(*args, **params)

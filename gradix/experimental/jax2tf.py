@@ -1,4 +1,5 @@
 """TensorFlow: functions of arrays as functions of its tensors and in SavedModels, and its functions called here."""
+
 from __future__ import annotations
 
 import math
@@ -22,8 +23,15 @@ from gradix._core.dimensions.expression import SymbolicDim
 from gradix.export.exporting import DisabledSafetyCheck as DisabledSafetyCheck, export
 from gradix.export.shapes import SymbolicScope, symbolic_shape
 
-__all__ = ["DisabledSafetyCheck", "PolyShape", "call_tf", "convert", "dtype_of_val", "eval_polymorphic_shape",
-           "split_to_logical_devices"]
+__all__ = [
+    "DisabledSafetyCheck",
+    "PolyShape",
+    "call_tf",
+    "convert",
+    "dtype_of_val",
+    "eval_polymorphic_shape",
+    "split_to_logical_devices",
+]
 
 tf = lazy_module("tensorflow")
 xla_operations = lazy_module("tensorflow.compiler.tf2xla.ops.gen_xla_ops")
@@ -48,23 +56,35 @@ class PolyShape(tuple):
 
 def dtype_of_val(val):
     """TensorFlow's dtype of a value."""
-    return tf.as_dtype(np.asarray(val).dtype if not hasattr(val, "dtype") else tf.as_dtype(val.dtype))
+    return tf.as_dtype(
+        np.asarray(val).dtype if not hasattr(val, "dtype") else tf.as_dtype(val.dtype)
+    )
 
 
-# -- functions of arrays in TensorFlow ------------------------------------------------------------------------------
+# -- functions of arrays in TensorFlow -------------------------------------------------------------
 
-def convert(fun: Callable, *, polymorphic_shapes: Any = None, polymorphic_constraints: Sequence[str] = (),
-            with_gradient: bool = True, enable_xla: bool = True, native_serialization: bool = True,
-            native_serialization_platforms: Sequence[str] | None = None,
-            native_serialization_disabled_checks: Sequence[DisabledSafetyCheck] = ()) -> Callable:
+
+def convert(
+    fun: Callable,
+    *,
+    polymorphic_shapes: Any = None,
+    polymorphic_constraints: Sequence[str] = (),
+    with_gradient: bool = True,
+    enable_xla: bool = True,
+    native_serialization: bool = True,
+    native_serialization_platforms: Sequence[str] | None = None,
+    native_serialization_disabled_checks: Sequence[DisabledSafetyCheck] = (),
+) -> Callable:
     """A function of arrays as one of TensorFlow's tensors, for calls, `tf.function` and SavedModels.
 
-    The program is exported, as by `gradix.export`, and run by TensorFlow's operation `XlaCallModule`.
+    The program is exported, as by `gradix.export`, and run by TensorFlow's operation
+    `XlaCallModule`.
 
     Args:
         fun: takes and returns pytrees of arrays.
-        polymorphic_shapes: a text such as ``"b, _"``, or None for shapes that are known, for all arguments or as a
-            prefix of their tree. A size that TensorFlow does not know needs a variable.
+        polymorphic_shapes: a text such as ``"b, _"``, or None for shapes that are known, for all
+            arguments or as a prefix of their tree. A size that TensorFlow does not know needs a
+            variable.
         polymorphic_constraints: what holds of the variables, as for `symbolic_shape`.
         with_gradient: whether TensorFlow can differentiate the function, once.
         enable_xla, native_serialization: True; programs without XLA are not made.
@@ -81,18 +101,25 @@ def convert(fun: Callable, *, polymorphic_shapes: Any = None, polymorphic_constr
         >>> sin = jax2tf.convert(jnp.sin, polymorphic_shapes="b")     # tf.function(sin, autograph=False)(tensor)
     """
     if not (enable_xla and native_serialization):
-        raise NotImplementedError("jax2tf.convert writes programs of XLA only: leave enable_xla and "
-                                  "native_serialization True.")
+        raise NotImplementedError(
+            "jax2tf.convert writes programs of XLA only: leave enable_xla and "
+            "native_serialization True."
+        )
 
     def converted(*args, **kwargs):
         if kwargs:
-            raise NotImplementedError("jax2tf.convert: pass arguments by position; wrap the function for its keyword "
-                                      "arguments.")
+            raise NotImplementedError(
+                "jax2tf.convert: pass arguments by position; wrap the function for its keyword "
+                "arguments."
+            )
         leaves, tree = tree_flatten(args)
         leaves = [tf.convert_to_tensor(x, dtype=_tf_dtype(x)) for x in leaves]
         specs = _specs(leaves, tree, args, polymorphic_shapes, polymorphic_constraints)
-        exported = export(jit(fun), platforms=native_serialization_platforms,
-                          disabled_checks=native_serialization_disabled_checks)(*tree_unflatten(tree, specs))
+        exported = export(
+            jit(fun),
+            platforms=native_serialization_platforms,
+            disabled_checks=native_serialization_disabled_checks,
+        )(*tree_unflatten(tree, specs))
         outs = _with_gradient(exported)(*leaves) if with_gradient else _module(exported, leaves)
         return tree_unflatten(exported.out_tree, outs)
 
@@ -109,7 +136,9 @@ def _texts(leaves, args: tuple, shapes) -> list:
     if shapes is None:
         return [None] * len(leaves)
     is_spec = lambda x: x is None or isinstance(x, (str, PolyShape))
-    return broadcast_prefix(tuple(shapes) if isinstance(shapes, list) else shapes, args, is_leaf=is_spec)
+    return broadcast_prefix(
+        tuple(shapes) if isinstance(shapes, list) else shapes, args, is_leaf=is_spec
+    )
 
 
 def _specs(leaves, tree, args, shapes, constraints) -> list:
@@ -119,8 +148,10 @@ def _specs(leaves, tree, args, shapes, constraints) -> list:
     out = []
     for i, (x, text) in enumerate(zip(leaves, texts)):
         if x.shape.rank is None:
-            raise ValueError(f"jax2tf.convert: argument {i} has a shape of unknown rank; give its tensor a rank with "
-                             "set_shape.")
+            raise ValueError(
+                f"jax2tf.convert: argument {i} has a shape of unknown rank; give its tensor a rank with "
+                "set_shape."
+            )
         text = str(text) if isinstance(text, PolyShape) else text
         shape = symbolic_shape(text, like=tuple(x.shape.as_list()), scope=scope)
         out.append(ShapeDtypeStruct(shape, dtypes.as_dtype(x.dtype.as_numpy_dtype)))
@@ -130,33 +161,60 @@ def _specs(leaves, tree, args, shapes, constraints) -> list:
 def _module(exported, tensors) -> list:
     """TensorFlow's operation that runs an exported program."""
     if exported.explicit_dimensions:
-        raise NotImplementedError(f"the dimension variables {', '.join(exported.explicit_dimensions)} are roots of "
-                                  "sizes, or of no argument, which TensorFlow cannot find; let a size be linear in "
-                                  "each.")
-    taken = [tf.cast(tensors[i], tf.as_dtype(exported.in_avals[i].dtype)) for i in exported.module_kept_var_idx]
+        raise NotImplementedError(
+            f"the dimension variables {', '.join(exported.explicit_dimensions)} are roots of "
+            "sizes, or of no argument, which TensorFlow cannot find; let a size be linear in "
+            "each."
+        )
+    taken = [
+        tf.cast(tensors[i], tf.as_dtype(exported.in_avals[i].dtype))
+        for i in exported.module_kept_var_idx
+    ]
     shapes = [[None if type(d) is SymbolicDim else d for d in a.shape] for a in exported.out_avals]
-    kinds = [tf.as_dtype(np.dtype(bool) if a.dtype == dtypes.float0 else a.dtype) for a in exported.out_avals]
+    kinds = [
+        tf.as_dtype(np.dtype(bool) if a.dtype == dtypes.float0 else a.dtype)
+        for a in exported.out_avals
+    ]
     if not kinds:
         return []
-    names = [{"cpu": "CPU", "cuda": "CUDA", "rocm": "ROCM", "tpu": "TPU"}[p] for p in exported.platforms]
-    return list(xla_operations.xla_call_module(
-        args=taken, version=exported.calling_convention_version, Tout=kinds, Sout=shapes, platforms=names,
-        function_list=[], module=exported.mlir_module_serialized, has_token_input_output=False,
-        disabled_checks=[str(c) for c in exported.disabled_safety_checks]))
+    names = [
+        {"cpu": "CPU", "cuda": "CUDA", "rocm": "ROCM", "tpu": "TPU"}[p] for p in exported.platforms
+    ]
+    return list(
+        xla_operations.xla_call_module(
+            args=taken,
+            version=exported.calling_convention_version,
+            Tout=kinds,
+            Sout=shapes,
+            platforms=names,
+            function_list=[],
+            module=exported.mlir_module_serialized,
+            has_token_input_output=False,
+            disabled_checks=[str(c) for c in exported.disabled_safety_checks],
+        )
+    )
 
 
 def _with_gradient(exported) -> Callable:
     """The operation, differentiated by the exported gradient."""
+
     @tf.custom_gradient
     def run(*tensors):
         def gradient(*cts, variables=None):
             back = exported.vjp()
-            given = [tf.zeros(ct.shape, bool) if a.dtype not in dtypes.INEXACT else _conjugate(ct)
-                     for ct, a in zip(cts, exported.out_avals)]
+            given = [
+                tf.zeros(ct.shape, bool) if a.dtype not in dtypes.INEXACT else _conjugate(ct)
+                for ct, a in zip(cts, exported.out_avals)
+            ]
             found = _module(back, [*tensors, *given])
-            grads = [_conjugate(g) if a.dtype in dtypes.INEXACT else None for g, a in zip(found, exported.in_avals)]
+            grads = [
+                _conjugate(g) if a.dtype in dtypes.INEXACT else None
+                for g, a in zip(found, exported.in_avals)
+            ]
             return grads if variables is None else (grads, [None for _ in variables])
+
         return tuple(_module(exported, tensors)), gradient
+
     return run
 
 
@@ -177,15 +235,21 @@ def eval_polymorphic_shape(fun_jax: Callable, *, polymorphic_shapes: Any = None)
         >>> shapes
         '(2*b,)'
     """
+
     def evaluate(*args):
         leaves, tree = tree_flatten(args)
         texts = _texts(leaves, args, polymorphic_shapes)
         scope = SymbolicScope()
-        specs = [ShapeDtypeStruct(symbolic_shape(None if t is None else str(t), like=np.shape(x), scope=scope),
-                                  as_array(x).dtype)
-                 for x, t in zip(leaves, texts)]
+        specs = [
+            ShapeDtypeStruct(
+                symbolic_shape(None if t is None else str(t), like=np.shape(x), scope=scope),
+                as_array(x).dtype,
+            )
+            for x, t in zip(leaves, texts)
+        ]
         types = eval_shape(fun_jax, *tree_unflatten(tree, specs))
         return types, tree_map(lambda t: str(t.shape), types)
+
     return evaluate
 
 
@@ -194,8 +258,8 @@ def split_to_logical_devices(tensor, partition_dimensions: Sequence[int] | None)
 
     Args:
         tensor: a tensor, within a function that TensorFlow compiles.
-        partition_dimensions: into how many parts each axis is divided, their product the number of devices; None for a
-            copy on each.
+        partition_dimensions: into how many parts each axis is divided, their product the number of
+            devices; None for a copy on each.
 
     Raises:
         ValueError: there is not one positive number for each axis.
@@ -204,26 +268,37 @@ def split_to_logical_devices(tensor, partition_dimensions: Sequence[int] | None)
         return xla_sharding.replicate(tensor, use_sharding_op=True)
     parts = tuple(partition_dimensions)
     if len(parts) != len(tensor.shape) or any(n < 1 for n in parts):
-        raise ValueError("partition_dimensions has a positive number for each axis of the tensor, of shape "
-                         f"{tuple(tensor.shape)}; got "
-                         f"{parts}.")
-    return xla_sharding.tile(tensor, np.arange(math.prod(parts)).reshape(parts), use_sharding_op=True)
+        raise ValueError(
+            "partition_dimensions has a positive number for each axis of the tensor, of shape "
+            f"{tuple(tensor.shape)}; got "
+            f"{parts}."
+        )
+    return xla_sharding.tile(
+        tensor, np.arange(math.prod(parts)).reshape(parts), use_sharding_op=True
+    )
 
 
-# -- TensorFlow's functions here ------------------------------------------------------------------------------------
+# -- TensorFlow's functions here -------------------------------------------------------------------
 
-def call_tf(callable_tf: Callable, has_side_effects: bool = True, ordered: bool = False, output_shape_dtype: Any = None,
-            call_tf_graph: bool = False) -> Callable:
+
+def call_tf(
+    callable_tf: Callable,
+    has_side_effects: bool = True,
+    ordered: bool = False,
+    output_shape_dtype: Any = None,
+    call_tf_graph: bool = False,
+) -> Callable:
     """A function of TensorFlow's tensors as one of arrays, differentiable once in reverse mode.
 
     A compiled program calls back into the process to run it, so that it cannot be exported.
 
     Args:
         callable_tf: takes and returns pytrees of tensors.
-        has_side_effects: False lets calls be left out or repeated; True keeps each, and such a function has no gradient
-            under `jit`.
+        has_side_effects: False lets calls be left out or repeated; True keeps each, and such a
+            function has no gradient under `jit`.
         ordered: whether the calls keep their order.
-        output_shape_dtype: a pytree of `ShapeDtypeStruct`s of the results; by default TensorFlow's tracing tells.
+        output_shape_dtype: a pytree of `ShapeDtypeStruct`s of the results; by default TensorFlow's
+            tracing tells.
         call_tf_graph: False; graphs of TensorFlow are not put into programs.
 
     Raises:
@@ -231,15 +306,21 @@ def call_tf(callable_tf: Callable, has_side_effects: bool = True, ordered: bool 
         ValueError: TensorFlow does not know a size of a result.
     """
     if call_tf_graph:
-        raise NotImplementedError("call_tf runs TensorFlow's function in a callback; call_tf_graph=True is not "
-                                  "supported.")
+        raise NotImplementedError(
+            "call_tf runs TensorFlow's function in a callback; call_tf_graph=True is not supported."
+        )
     function = tf.function(callable_tf, autograph=False)
 
     def call(*args):
         leaves, tree = tree_flatten(args)
         leaves = [as_array(x) for x in leaves]
-        types = output_shape_dtype if output_shape_dtype is not None else _result_types(function, tree, leaves)
+        types = (
+            output_shape_dtype
+            if output_shape_dtype is not None
+            else _result_types(function, tree, leaves)
+        )
         return _differentiable(function, tree, types, has_side_effects and ordered)(*leaves)
+
     return call
 
 
@@ -247,15 +328,24 @@ def _result_types(function, tree, leaves):
     specs = [tf.TensorSpec(x.shape, tf.as_dtype(x.dtype)) for x in leaves]
     outs = function.get_concrete_function(*tree_unflatten(tree, specs)).structured_outputs
     if any(None in x.shape.as_list() for x in tree_flatten(outs)[0]):
-        raise ValueError(f"call_tf: TensorFlow does not know the shapes of the results, {outs}. Pass "
-                         "output_shape_dtype.")
-    return tree_map(lambda x: ShapeDtypeStruct(tuple(x.shape.as_list()), dtypes.as_dtype(x.dtype.as_numpy_dtype)), outs)
+        raise ValueError(
+            f"call_tf: TensorFlow does not know the shapes of the results, {outs}. Pass "
+            "output_shape_dtype."
+        )
+    return tree_map(
+        lambda x: ShapeDtypeStruct(
+            tuple(x.shape.as_list()), dtypes.as_dtype(x.dtype.as_numpy_dtype)
+        ),
+        outs,
+    )
 
 
 def _differentiable(function, tree, types, ordered: bool) -> Callable:
     def on_host(*values):
-        return tree_map(lambda x: x.numpy(),
-                        function(*tree_unflatten(tree, [tf.constant(np.asarray(x)) for x in values])))
+        return tree_map(
+            lambda x: x.numpy(),
+            function(*tree_unflatten(tree, [tf.constant(np.asarray(x)) for x in values])),
+        )
 
     @custom_vjp
     def run(*leaves):
@@ -272,9 +362,17 @@ def _differentiable(function, tree, types, ordered: bool) -> Callable:
         wanted = [ShapeDtypeStruct(leaves[i].shape, leaves[i].dtype) for i in where]
 
         def pulled(*values):
-            return _pulled(function, tree, values[:len(leaves)], values[len(leaves):], where)
-        found = dict(zip(where, pure_callback(pulled, wanted, *leaves, *cts, vmap_method="sequential")))
-        return tuple([found[i] if i in found else np.zeros(x.shape, dtypes.float0) for i, x in enumerate(leaves)])
+            return _pulled(function, tree, values[: len(leaves)], values[len(leaves) :], where)
+
+        found = dict(
+            zip(where, pure_callback(pulled, wanted, *leaves, *cts, vmap_method="sequential"))
+        )
+        return tuple(
+            [
+                found[i] if i in found else np.zeros(x.shape, dtypes.float0)
+                for i, x in enumerate(leaves)
+            ]
+        )
 
     run.defvjp(forward, backward)
     return run
@@ -286,10 +384,15 @@ def _pulled(function, tree, values, cts, where) -> list:
     taken = [tensors[i] for i in where]
     with tf.GradientTape() as tape:
         tape.watch(taken)
-        outs = [x for x in tree_flatten(function(*tree_unflatten(tree, tensors)))[0]
-                if x.dtype.is_floating or x.dtype.is_complex]
+        outs = [
+            x
+            for x in tree_flatten(function(*tree_unflatten(tree, tensors)))[0]
+            if x.dtype.is_floating or x.dtype.is_complex
+        ]
     given = [_conjugate(tf.constant(np.asarray(ct))) for ct in cts]
-    found = tape.gradient(outs, taken, output_gradients=given, unconnected_gradients=tf.UnconnectedGradients.ZERO)
+    found = tape.gradient(
+        outs, taken, output_gradients=given, unconnected_gradients=tf.UnconnectedGradients.ZERO
+    )
     return [_conjugate(g).numpy() for g in found]
 
 

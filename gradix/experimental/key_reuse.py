@@ -1,4 +1,5 @@
 """Whether a program uses a random key twice: a checker of functions, beside the option `jax_debug_key_reuse`."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -13,8 +14,9 @@ from gradix._core.key_flow import key_flow
 def check_key_reuse(fun: Callable, /, *args: Any) -> None:
     """Check that a function uses no random key twice; nothing is computed.
 
-    Keys are followed element by element through `jit`, `vmap`, branches and loops. Draws and `split` use a key;
-    `fold_in` does not, and `random.clone` gives a key to be used again on purpose.
+    Keys are followed element by element through `jit`, `vmap`, branches and loops. Draws and
+    `split` use a key; `fold_in` does not, and `random.clone` gives a key to be used again on
+    purpose.
 
     Args:
         fun: a function of `args`, which may be shapes and dtypes.

@@ -1,4 +1,5 @@
 """Arrangements of devices for meshes."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -13,15 +14,20 @@ from gradix._api.devices import devices as _devices
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
 
 
-def create_device_mesh(mesh_shape: Sequence[int], devices: Sequence[Any] | None = None, *,
-                       contiguous_submeshes: bool = False, allow_split_physical_axes: bool = False) -> np.ndarray:
+def create_device_mesh(
+    mesh_shape: Sequence[int],
+    devices: Sequence[Any] | None = None,
+    *,
+    contiguous_submeshes: bool = False,
+    allow_split_physical_axes: bool = False,
+) -> np.ndarray:
     """The devices as an array of this shape, for a `Mesh`: those of one process lie next to each other.
 
     Args:
         mesh_shape: the shape; its product is the number of devices.
         devices: by default all of them.
-        contiguous_submeshes, allow_split_physical_axes: of devices in a physical grid; accepted, as CPUs and GPUs have
-            none.
+        contiguous_submeshes, allow_split_physical_axes: of devices in a physical grid; accepted, as
+            CPUs and GPUs have none.
 
     Raises:
         ValueError: the number of devices is not the product of `mesh_shape`.
@@ -33,28 +39,37 @@ def create_device_mesh(mesh_shape: Sequence[int], devices: Sequence[Any] | None 
     """
     shape, found = tuple(mesh_shape), list(_devices() if devices is None else devices)
     if prod(shape) != len(found):
-        raise ValueError(f"Number of devices {len(found)} must equal the product of mesh_shape {shape}")
+        raise ValueError(
+            f"Number of devices {len(found)} must equal the product of mesh_shape {shape}"
+        )
     out = np.empty(len(found), dtype=object)
     out[:] = sorted(found, key=lambda d: d.process_index)
     return out.reshape(shape)
 
 
-def create_hybrid_device_mesh(mesh_shape: Sequence[int], dcn_mesh_shape: Sequence[int],
-                              devices: Sequence[Any] | None = None, *,
-                              process_is_granule: bool = False, should_sort_granules_by_key: bool = True,
-                              allow_split_physical_axes: bool = False) -> np.ndarray:
+def create_hybrid_device_mesh(
+    mesh_shape: Sequence[int],
+    dcn_mesh_shape: Sequence[int],
+    devices: Sequence[Any] | None = None,
+    *,
+    process_is_granule: bool = False,
+    should_sort_granules_by_key: bool = True,
+    allow_split_physical_axes: bool = False,
+) -> np.ndarray:
     """The devices as an array of shape `mesh_shape * dcn_mesh_shape`, for a network slower between groups than within.
 
     Args:
         mesh_shape: the shape of one group of devices, along each axis.
         dcn_mesh_shape: how many groups there are along each axis.
         devices: by default all of them.
-        process_is_granule: whether the devices of a process are a group; otherwise those of one `slice_index` are.
+        process_is_granule: whether the devices of a process are a group; otherwise those of one
+            `slice_index` are.
         should_sort_granules_by_key: order the groups by number.
         allow_split_physical_axes: accepted.
 
     Raises:
-        ValueError: there are not as many groups as `dcn_mesh_shape` needs, or devices do not tell their group.
+        ValueError: there are not as many groups as `dcn_mesh_shape` needs, or devices do not tell
+            their group.
 
     Example:
         >>> import gradix
@@ -64,19 +79,26 @@ def create_hybrid_device_mesh(mesh_shape: Sequence[int], dcn_mesh_shape: Sequenc
     found = list(_devices() if devices is None else devices)
     attribute = "process_index" if process_is_granule else "slice_index"
     if not all(hasattr(d, attribute) for d in found):
-        raise ValueError(f"Device {found[0]} does not have attribute {attribute}: it is in no slice. Pass "
-                         "process_is_granule=True to take the devices of a process as one group.")
+        raise ValueError(
+            f"Device {found[0]} does not have attribute {attribute}: it is in no slice. Pass "
+            "process_is_granule=True to take the devices of a process as one group."
+        )
     if len(tuple(mesh_shape)) != len(tuple(dcn_mesh_shape)):
-        raise ValueError(f"mesh_shape {tuple(mesh_shape)} and dcn_mesh_shape {tuple(dcn_mesh_shape)} need as many "
-                         "axes.")
+        raise ValueError(
+            f"mesh_shape {tuple(mesh_shape)} and dcn_mesh_shape {tuple(dcn_mesh_shape)} need as many "
+            "axes."
+        )
 
     def key(d):
         return getattr(d, attribute)
+
     ordered = sorted(found, key=key) if should_sort_granules_by_key else found
     groups = [list(g) for _, g in groupby(ordered, key)]
     if len(groups) != prod(dcn_mesh_shape):
-        raise ValueError(f"Number of slices {len(groups)} must equal the product of dcn_mesh_shape "
-                         f"{tuple(dcn_mesh_shape)}")
+        raise ValueError(
+            f"Number of slices {len(groups)} must equal the product of dcn_mesh_shape "
+            f"{tuple(dcn_mesh_shape)}"
+        )
     blocks = np.empty(len(groups), dtype=object)
     for i, g in enumerate(groups):
         blocks[i] = create_device_mesh(mesh_shape, g)

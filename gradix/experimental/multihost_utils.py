@@ -1,4 +1,5 @@
 """What programs of several processes do together: gather, broadcast, wait, and check that they agree."""
+
 from __future__ import annotations
 
 import contextlib
@@ -9,19 +10,35 @@ from typing import Any
 
 import numpy as np
 
-from gradix._api.devices import devices as _devices, local_devices as _local_devices, process_count, process_index
+from gradix._api.devices import (
+    devices as _devices,
+    local_devices as _local_devices,
+    process_count,
+    process_index,
+)
 from gradix._api.distributed import client as _client
 from gradix._api.jit.jit import jit
-from gradix._api.placing import make_array_from_process_local_data, make_array_from_single_device_arrays, placed
+from gradix._api.placing import (
+    make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+    placed,
+)
 from gradix._base.tree import flatten_axes, tree_flatten as flatten, tree_map
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.mesh import Mesh
 from gradix._core.named_sharding import NamedSharding
 from gradix._core.sharding import PartitionSpec, SingleDeviceSharding
 
-__all__ = ["assert_equal", "broadcast_one_to_all", "global_array_to_host_local_array",
-           "host_local_array_to_global_array",
-           "live_devices", "process_allgather", "reached_preemption_sync_point", "sync_global_devices"]
+__all__ = [
+    "assert_equal",
+    "broadcast_one_to_all",
+    "global_array_to_host_local_array",
+    "host_local_array_to_global_array",
+    "live_devices",
+    "process_allgather",
+    "reached_preemption_sync_point",
+    "sync_global_devices",
+]
 
 _WAIT_MS = 600_000
 _calls = itertools.count()
@@ -40,8 +57,9 @@ def _gathered(x: np.ndarray) -> np.ndarray:
         return x[None]
     mesh = _all_processes()
     held = x.astype(np.uint8) if x.dtype == bool else x
-    rows = make_array_from_process_local_data(NamedSharding(mesh, PartitionSpec("processes")), held[None],
-                                              (process_count(), *x.shape))
+    rows = make_array_from_process_local_data(
+        NamedSharding(mesh, PartitionSpec("processes")), held[None], (process_count(), *x.shape)
+    )
     whole = jit(lambda v: v, out_shardings=NamedSharding(mesh, PartitionSpec()))(rows)
     return np.asarray(whole).astype(x.dtype)
 
@@ -50,20 +68,28 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     """The values of all processes, as NumPy arrays.
 
     Args:
-        in_tree: arrays of one shape on all processes, which are stacked; or arrays over all of them, which are gathered
-            whole.
+        in_tree: arrays of one shape on all processes, which are stacked; or arrays over all of
+            them, which are gathered whole.
         tiled: put them one after another along the first axis in place of stacking them.
 
     Example:
         >>> process_allgather(np.arange(2))
         array([[0, 1]])
     """
+
     def gather(x):
-        if type(x) is ArrayImpl and x.aval.place is not None and not x.aval.place.sharding.is_fully_addressable:
+        if (
+            type(x) is ArrayImpl
+            and x.aval.place is not None
+            and not x.aval.place.sharding.is_fully_addressable
+        ):
             mesh = getattr(x.aval.place.sharding, "mesh", None) or _all_processes()
-            return np.asarray(jit(lambda v: v, out_shardings=NamedSharding(mesh, PartitionSpec()))(x))
+            return np.asarray(
+                jit(lambda v: v, out_shardings=NamedSharding(mesh, PartitionSpec()))(x)
+            )
         stacked = _gathered(np.asarray(x))
         return np.concatenate(list(stacked)) if tiled and stacked.ndim > 1 else stacked
+
     return tree_map(gather, in_tree)
 
 
@@ -85,6 +111,7 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
         rows = _gathered(x if source else np.zeros_like(x))
         marks = _gathered(np.asarray(int(source)))
         return rows[int(np.argmax(marks))]
+
     return tree_map(send, in_tree)
 
 
@@ -107,9 +134,13 @@ def sync_global_devices(name: str) -> None:
     try:
         connection.wait_at_barrier(f"sync_global_devices:{next(_calls)}", _WAIT_MS)
     except Exception as e:
-        raise RuntimeError(f"sync_global_devices({name!r}): process {process_index()} waited {_WAIT_MS // 1000} s. "
-                           f"{e}") from None
-    assert_equal(np.uint32(zlib.crc32(name.encode())), f"sync_global_devices name mismatch ('{name}')")
+        raise RuntimeError(
+            f"sync_global_devices({name!r}): process {process_index()} waited {_WAIT_MS // 1000} s. "
+            f"{e}"
+        ) from None
+    assert_equal(
+        np.uint32(zlib.crc32(name.encode())), f"sync_global_devices name mismatch ('{name}')"
+    )
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:
@@ -140,9 +171,14 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
     """
     leaves, tree = flatten(local_inputs)
     specs = flatten_axes("host_local_array_to_global_array pspecs", tree, pspecs)
-    return tree.unflatten([x if _is_global(x)
-                           else make_array_from_process_local_data(NamedSharding(global_mesh, s), np.asarray(x))
-                           for x, s in zip(leaves, specs)])
+    return tree.unflatten(
+        [
+            x
+            if _is_global(x)
+            else make_array_from_process_local_data(NamedSharding(global_mesh, s), np.asarray(x))
+            for x, s in zip(leaves, specs)
+        ]
+    )
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
@@ -165,7 +201,11 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
 
 
 def _is_global(x) -> bool:
-    return type(x) is ArrayImpl and x.aval.place is not None and not x.aval.place.sharding.is_fully_addressable
+    return (
+        type(x) is ArrayImpl
+        and x.aval.place is not None
+        and not x.aval.place.sharding.is_fully_addressable
+    )
 
 
 def _local_part(x: Any, mesh: Mesh, spec: PartitionSpec):
@@ -185,8 +225,10 @@ def reached_preemption_sync_point(step_id: int) -> bool:
         RuntimeError: no processes were joined.
     """
     if _client() is None:
-        raise RuntimeError("Preemption sync manager has not been initialized: call gradix.distributed.initialize() "
-                           "first.")
+        raise RuntimeError(
+            "Preemption sync manager has not been initialized: call gradix.distributed.initialize() "
+            "first."
+        )
     return False
 
 

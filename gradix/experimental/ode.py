@@ -1,10 +1,11 @@
 """Ordinary differential equations: `odeint`, Dormand and Prince's method with a step that fits itself, and its adjoint.
 
-Sources: J. Dormand and P. Prince, "A family of embedded Runge-Kutta formulae", 1980; L. Shampine, "Some practical
-Runge-Kutta formulas", 1986, for the values within a step; E. Hairer, S. Nørsett and G. Wanner, "Solving Ordinary
-Differential Equations I", II.4, for the steps; R. Chen et al., "Neural ordinary differential equations", 2018, for the
-adjoint.
+Sources: J. Dormand and P. Prince, "A family of embedded Runge-Kutta formulae", 1980; L. Shampine,
+"Some practical Runge-Kutta formulas", 1986, for the values within a step; E. Hairer, S. Nørsett and
+G. Wanner, "Solving Ordinary Differential Equations I", II.4, for the steps; R. Chen et al., "Neural
+ordinary differential equations", 2018, for the adjoint.
 """
+
 from __future__ import annotations
 
 import functools
@@ -25,25 +26,51 @@ from gradix.flatten_util import ravel_pytree as _ravel
 
 # Stage i of a step: where in the step, and how much of each earlier slope it adds.
 _NODES = np.array([1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0, 0.0])
-_STAGES = np.array([
-    [1 / 5, 0, 0, 0, 0, 0, 0],
-    [3 / 40, 9 / 40, 0, 0, 0, 0, 0],
-    [44 / 45, -56 / 15, 32 / 9, 0, 0, 0, 0],
-    [19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729, 0, 0, 0],
-    [9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656, 0, 0],
-    [35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84, 0]])
+_STAGES = np.array(
+    [
+        [1 / 5, 0, 0, 0, 0, 0, 0],
+        [3 / 40, 9 / 40, 0, 0, 0, 0, 0],
+        [44 / 45, -56 / 15, 32 / 9, 0, 0, 0, 0],
+        [19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729, 0, 0, 0],
+        [9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656, 0, 0],
+        [35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84, 0],
+    ]
+)
 _SOLUTION = np.array([35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84, 0])
-_ERROR = _SOLUTION - np.array([1951 / 21600, 0, 22642 / 50085, 451 / 720, -12231 / 42400, 649 / 6300, 1 / 60])
-_MIDDLE = np.array([6025192743 / 30085553152, 0, 51252292925 / 65400821598, -2691868925 / 45128329728,
-                    187940372067 / 1594534317056, -1776094331 / 19743644256, 11237099 / 235043384]) / 2
+_ERROR = _SOLUTION - np.array(
+    [1951 / 21600, 0, 22642 / 50085, 451 / 720, -12231 / 42400, 649 / 6300, 1 / 60]
+)
+_MIDDLE = (
+    np.array(
+        [
+            6025192743 / 30085553152,
+            0,
+            51252292925 / 65400821598,
+            -2691868925 / 45128329728,
+            187940372067 / 1594534317056,
+            -1776094331 / 19743644256,
+            11237099 / 235043384,
+        ]
+    )
+    / 2
+)
 
 
-def odeint(func: Callable, y0: Any, t: Any, *args: Any, rtol: float = 1.4e-8, atol: float = 1.4e-8,
-           mxstep: float = jnp.inf, hmax: float = jnp.inf):
+def odeint(
+    func: Callable,
+    y0: Any,
+    t: Any,
+    *args: Any,
+    rtol: float = 1.4e-8,
+    atol: float = 1.4e-8,
+    mxstep: float = jnp.inf,
+    hmax: float = jnp.inf,
+):
     """The solution of `dy/dt = func(y, t, *args)` with `y(t[0]) = y0`, at the times `t`.
 
-    The adaptive Dormand–Prince method of order 5. Reverse mode solves the adjoint equation backwards in time, in memory
-    that does not grow with the number of steps; forward mode is not defined.
+    The adaptive Dormand–Prince method of order 5. Reverse mode solves the adjoint equation
+    backwards in time, in memory that does not grow with the number of steps; forward mode is not
+    defined.
 
     Args:
         func: the slope: of the structure, shapes and dtypes of `y0`.
@@ -51,7 +78,8 @@ def odeint(func: Callable, y0: Any, t: Any, *args: Any, rtol: float = 1.4e-8, at
         t: times, of shape (n,), strictly increasing or strictly decreasing.
         *args: further arguments of `func`: arrays in pytrees, differentiated too.
         rtol, atol: the error allowed for one step, relative and absolute.
-        mxstep: the number of steps allowed between two times; the values from there on are then those reached.
+        mxstep: the number of steps allowed between two times; the values from there on are then
+            those reached.
         hmax: the longest step.
 
     Returns:
@@ -68,12 +96,18 @@ def odeint(func: Callable, y0: Any, t: Any, *args: Any, rtol: float = 1.4e-8, at
     """
     for leaf in _leaves(args):
         if not hasattr(leaf, "dtype") and not isinstance(leaf, (bool, int, float, complex)):
-            raise TypeError(f"The contents of odeint *args must be arrays or scalars, but got {leaf!r}. Let the "
-                            "function close over what is none.")
+            raise TypeError(
+                f"The contents of odeint *args must be arrays or scalars, but got {leaf!r}. Let the "
+                "function close over what is none."
+            )
     y0, t = _tree_map(jnp.asarray, y0), jnp.asarray(t)
     if t.shape[0]:
         # A state that is a Python number takes the dtype of the slope.
-        y0 = _tree_map(lambda y, dy: y.astype(jnp.result_type(y, dy.dtype)), y0, _eval_shape(func, y0, t[0], *args))
+        y0 = _tree_map(
+            lambda y, dy: y.astype(jnp.result_type(y, dy.dtype)),
+            y0,
+            _eval_shape(func, y0, t[0], *args),
+        )
     converted, consts = _closure_convert(lambda y, t, args: func(y, t, *args), y0, t[0], args)
     flat0, unravel = _ravel(y0)
     settings = float(rtol), float(atol), float(mxstep), float(hmax)
@@ -90,7 +124,8 @@ def _each_row(unravel: Callable, ys):
     return lax.map(unravel, ys) if ys.shape[0] == 0 else _vmap(unravel)(ys)
 
 
-# -- one step ---------------------------------------------------------------------------------------------------------
+# -- one step --------------------------------------------------------------------------------------
+
 
 def runge_kutta_step(func: Callable, y0, f0, t0, dt):
     """One step: the value and the slope after it, an estimate of the error, and the slopes of the seven stages."""
@@ -124,7 +159,7 @@ def interp_fit_dopri(y0, y1, k, dt):
 
 def abs2(x):
     """The square of the absolute value."""
-    return x.real ** 2 + x.imag ** 2 if jnp.iscomplexobj(x) else x ** 2
+    return x.real**2 + x.imag**2 if jnp.iscomplexobj(x) else x**2
 
 
 def mean_error_ratio(error_estimate, rtol, atol, y0, y1):
@@ -143,19 +178,25 @@ def initial_step_size(fun: Callable, t0, y0, order: int, rtol, atol, f0):
     f1 = fun(y0 + h0.astype(dtype) * f0, t0 + h0)
     d2 = jnp.linalg.norm((f1 - f0) / scale.astype(dtype)) / h0
     most = jnp.maximum(d1, d2)
-    h1 = jnp.where(most <= 1e-15, jnp.maximum(1e-6, h0 * 1e-3),
-                   (0.01 / jnp.where(most > 0, most, 1)) ** (1.0 / (order + 1.0)))
+    h1 = jnp.where(
+        most <= 1e-15,
+        jnp.maximum(1e-6, h0 * 1e-3),
+        (0.01 / jnp.where(most > 0, most, 1)) ** (1.0 / (order + 1.0)),
+    )
     return jnp.minimum(100.0 * h0, h1)
 
 
-def optimal_step_size(last_step, mean_error_ratio, safety=0.9, ifactor=10.0, dfactor=0.2, order=5.0):
+def optimal_step_size(
+    last_step, mean_error_ratio, safety=0.9, ifactor=10.0, dfactor=0.2, order=5.0
+):
     """The next step, from the last one and its error; between `dfactor` and `ifactor` times as long."""
     dfactor = jnp.where(mean_error_ratio < 1, 1.0, dfactor)
     factor = jnp.minimum(ifactor, jnp.maximum(mean_error_ratio ** (-1.0 / order) * safety, dfactor))
     return jnp.where(mean_error_ratio == 0, last_step * ifactor, last_step * factor)
 
 
-# -- the solver -------------------------------------------------------------------------------------------------------
+# -- the solver ------------------------------------------------------------------------------------
+
 
 @functools.partial(_custom_vjp, nondiff_argnums=(0, 1))
 def _solve(slope, settings, y0, ts, given):
@@ -186,8 +227,10 @@ def _integrate(slope, settings, y0, ts, given):
             accepted = ratio <= 1.0
             after = jnp.clip(optimal_step_size(dt, ratio), 0.0, hmax).astype(dt.dtype)
             fit = interp_fit_dopri(y, new, k, dt)
-            kept = [jnp.where(accepted, a, b)
-                    for a, b in ((new, y), (slope1, dy), (t + dt, t), (t, last), (fit, coefficients))]
+            kept = [
+                jnp.where(accepted, a, b)
+                for a, b in ((new, y), (slope1, dy), (t + dt, t), (t, last), (fit, coefficients))
+            ]
             return i + 1, kept[0], kept[1], kept[2], after, kept[3], kept[4]
 
         _, *rest = lax.while_loop(going, step, (0, *state))
@@ -197,7 +240,9 @@ def _integrate(slope, settings, y0, ts, given):
         return tuple(rest), at
 
     f0 = f(y0, times[0])
-    dt = jnp.clip(initial_step_size(f, times[0], y0, 4, rtol, atol, f0), 0.0, hmax).astype(times.dtype)
+    dt = jnp.clip(initial_step_size(f, times[0], y0, 4, rtol, atol, f0), 0.0, hmax).astype(
+        times.dtype
+    )
     state = y0, f0, times[0], dt, times[0], jnp.stack([*[jnp.zeros_like(y0)] * 4, y0])
     _, ys = lax.scan(to_next, state, times[1:])
     return jnp.concatenate([y0[None], ys])
@@ -215,26 +260,35 @@ def _backward(slope, settings, res, g):
     size = ys.shape[1]
 
     def augmented(state, s, whole):
-        y, ct = state[:size], state[size:2 * size]
+        y, ct = state[:size], state[size : 2 * size]
         given, flat = whole
         out, pull = _vjp(lambda y, t, p: slope(y, t, _merged(given, unravel(p))), y, s, flat)
         y_bar, t_bar, p_bar = pull(-ct)
-        return jnp.concatenate([out, y_bar, jnp.reshape(t_bar, (1,)).astype(y.dtype), p_bar.astype(y.dtype)])
+        return jnp.concatenate(
+            [out, y_bar, jnp.reshape(t_bar, (1,)).astype(y.dtype), p_bar.astype(y.dtype)]
+        )
 
     def back(carry, row):
         ct, t_bar, p_bar = carry
         y, cotangent, t_after, t_before = row
         ct = ct + cotangent
         t_bar_here = jnp.dot(slope(y, t_after, given), cotangent)
-        start = jnp.concatenate([y, ct, jnp.reshape(t_bar, (1,)) - t_bar_here.real.astype(y.dtype), p_bar])
-        end = _integrate(augmented, settings, start, jnp.stack([t_after, t_before]), (given, flat))[1]
-        return (end[size:2 * size], end[2 * size], end[2 * size + 1:]), t_bar_here
+        start = jnp.concatenate(
+            [y, ct, jnp.reshape(t_bar, (1,)) - t_bar_here.real.astype(y.dtype), p_bar]
+        )
+        end = _integrate(augmented, settings, start, jnp.stack([t_after, t_before]), (given, flat))[
+            1
+        ]
+        return (end[size : 2 * size], end[2 * size], end[2 * size + 1 :]), t_bar_here
 
     first = jnp.zeros_like(ys[0]), jnp.zeros((), ys.dtype), jnp.zeros(flat.shape, ys.dtype)
     rows = ys[1:], g[1:], ts[1:], ts[:-1]
     (y_bar, t0_bar, p_bar), ts_bar = lax.scan(back, first, rows, reverse=True)
-    times = jnp.concatenate([jnp.reshape(t0_bar, (1,)),
-                             ts_bar]).real.astype(ts.dtype) if ts.shape[0] else jnp.zeros_like(ts)
+    times = (
+        jnp.concatenate([jnp.reshape(t0_bar, (1,)), ts_bar]).real.astype(ts.dtype)
+        if ts.shape[0]
+        else jnp.zeros_like(ts)
+    )
     y0_bar = y_bar + g[0]
     return y0_bar, times, _cotangents(given, unravel(p_bar.astype(flat.dtype)))
 
@@ -249,14 +303,22 @@ def _floats(given) -> list:
 def _merged(given, floats):
     """The arguments with other numbers in place of those of inexact dtype."""
     new = iter(floats)
-    return _tree_map(lambda x: next(new) if jnp.issubdtype(jnp.asarray(x).dtype, jnp.inexact) else x, given)
+    return _tree_map(
+        lambda x: next(new) if jnp.issubdtype(jnp.asarray(x).dtype, jnp.inexact) else x, given
+    )
 
 
 def _cotangents(given, floats):
     """A cotangent for each argument; those of integers are zero, of dtype float0."""
     new = iter(floats)
-    return _tree_map(lambda x: next(new) if jnp.issubdtype(jnp.asarray(x).dtype, jnp.inexact)
-                     else np.zeros(np.shape(x), float0), given)
+    return _tree_map(
+        lambda x: (
+            next(new)
+            if jnp.issubdtype(jnp.asarray(x).dtype, jnp.inexact)
+            else np.zeros(np.shape(x), float0)
+        ),
+        given,
+    )
 
 
 __dir__ = _listing(__name__)

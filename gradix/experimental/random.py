@@ -1,4 +1,5 @@
 """A generator of random numbers with a state, in the manner of NumPy's; `gradix.random.Generator` has more samplers."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -34,7 +35,7 @@ class StatefulPRNG(Stateful):
     @property
     def _base_key(self) -> Array:
         kind = self._state.aval.kind
-        return _random.wrap_key_data(self._state.read()[..., :kind.impl.words], dtype=kind.impl)
+        return _random.wrap_key_data(self._state.read()[..., : kind.impl.words], dtype=kind.impl)
 
     @property
     def _counter(self) -> Array:
@@ -52,8 +53,14 @@ class StatefulPRNG(Stateful):
         """
         return _random.uniform(self.key(), _shape(size), dtype)
 
-    def uniform(self, low: Any = 0, high: Any = 1, size: int | Sequence[int] | None = None, *,
-                dtype: Any = float) -> Array:
+    def uniform(
+        self,
+        low: Any = 0,
+        high: Any = 1,
+        size: int | Sequence[int] | None = None,
+        *,
+        dtype: Any = float,
+    ) -> Array:
         """Uniform floats in [low, high), of shape `size`, or that of the bounds.
 
         Example:
@@ -62,8 +69,14 @@ class StatefulPRNG(Stateful):
         """
         return _random.uniform(self.key(), _shape(size, low, high), dtype, minval=low, maxval=high)
 
-    def normal(self, loc: Any = 0, scale: Any = 1, size: int | Sequence[int] | None = None, *,
-               dtype: Any = float) -> Array:
+    def normal(
+        self,
+        loc: Any = 0,
+        scale: Any = 1,
+        size: int | Sequence[int] | None = None,
+        *,
+        dtype: Any = float,
+    ) -> Array:
         """Normally distributed floats of mean `loc` and standard deviation `scale`.
 
         Example:
@@ -73,8 +86,14 @@ class StatefulPRNG(Stateful):
         drawn = _random.normal(self.key(), _shape(size, loc, scale), dtype)
         return as_array(loc).astype(drawn.dtype) + as_array(scale).astype(drawn.dtype) * drawn
 
-    def integers(self, low: Any, high: Any = None, size: int | Sequence[int] | None = None, *,
-                 dtype: Any = int) -> Array:
+    def integers(
+        self,
+        low: Any,
+        high: Any = None,
+        size: int | Sequence[int] | None = None,
+        *,
+        dtype: Any = int,
+    ) -> Array:
         """Integers in [low, high), or in [0, low) where `high` is left out.
 
         Example:

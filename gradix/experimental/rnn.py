@@ -1,12 +1,14 @@
 """Long short-term memory: networks of several layers, in one or both directions, over sequences of several lengths.
 
-The notation is that of cuDNN's and PyTorch's networks with two biases: of each layer the gates input, forget, cell and
-output, `W_ih` from the layer's input, `W_hh` from its last output. A network in both directions counts as twice the
-layers, forward and backward by turns. All weights lie in one vector: `W_ih, W_hh` of all layers, then `b_ih, b_hh` of
-all.
+The notation is that of cuDNN's and PyTorch's networks with two biases: of each layer the gates
+input, forget, cell and output, `W_ih` from the layer's input, `W_hh` from its last output. A
+network in both directions counts as twice the
+layers, forward and backward by turns. All weights lie in one vector: `W_ih, W_hh` of all layers,
+then `b_ih, b_hh` of all.
 
 Source: S. Hochreiter and J. Schmidhuber, "Long short-term memory", Neural Computation 9 (1997).
 """
+
 from __future__ import annotations
 
 import math
@@ -25,7 +27,14 @@ def _shapes(input_size: int, hidden_size: int, num_layers: int, bidirectional: b
     out = []
     for i in range(num_layers * directions):
         width = input_size if i < directions else hidden_size * directions
-        out.append(((4 * hidden_size, width), (4 * hidden_size, hidden_size), (4 * hidden_size,), (4 * hidden_size,)))
+        out.append(
+            (
+                (4 * hidden_size, width),
+                (4 * hidden_size, hidden_size),
+                (4 * hidden_size,),
+                (4 * hidden_size,),
+            )
+        )
     return out
 
 
@@ -40,17 +49,25 @@ def _places(shapes: list) -> list:
     return out
 
 
-def get_num_params_in_lstm(input_size: int, hidden_size: int, num_layers: int, bidirectional: bool) -> int:
+def get_num_params_in_lstm(
+    input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
+) -> int:
     """How many weights a network has.
 
     Example:
         >>> get_num_params_in_lstm(3, 4, num_layers=2, bidirectional=True)
         736
     """
-    return sum(math.prod(s) for layer in _shapes(input_size, hidden_size, num_layers, bidirectional) for s in layer)
+    return sum(
+        math.prod(s)
+        for layer in _shapes(input_size, hidden_size, num_layers, bidirectional)
+        for s in layer
+    )
 
 
-def init_lstm_weight(rng: Any, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool):
+def init_lstm_weight(
+    rng: Any, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
+):
     """Random weights of a network, uniform in [-k, k) with k = 1 / sqrt(hidden_size).
 
     Args:
@@ -66,7 +83,9 @@ def init_lstm_weight(rng: Any, input_size: int, hidden_size: int, num_layers: in
     return _random.uniform(rng, (count,), jnp.float32, minval=-k, maxval=k)
 
 
-def swap_lstm_gates(weights, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool):
+def swap_lstm_gates(
+    weights, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
+):
     """The weights with the gates cell and output exchanged, as other libraries order them.
 
     Example:
@@ -78,13 +97,14 @@ def swap_lstm_gates(weights, input_size: int, hidden_size: int, num_layers: int,
     order = np.arange(weights.size)
     for layer, places in zip(shapes, _places(shapes)):
         for shape, at in zip(layer, places):
-            part = order[at:at + math.prod(shape)].reshape(4, -1)
+            part = order[at : at + math.prod(shape)].reshape(4, -1)
             part[2:] = part[:1:-1].copy()
     return weights[order]
 
 
-def unpack_lstm_weights(weights, input_size: int, hidden_size: int, num_layers: int,
-                        bidirectional: bool) -> tuple[dict, dict, dict, dict]:
+def unpack_lstm_weights(
+    weights, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
+) -> tuple[dict, dict, dict, dict]:
     """`W_ih, W_hh, b_ih, b_hh`, each a dictionary from the layer's number to its array.
 
     Raises:
@@ -98,23 +118,37 @@ def unpack_lstm_weights(weights, input_size: int, hidden_size: int, num_layers: 
     weights = jnp.asarray(weights)
     count = get_num_params_in_lstm(input_size, hidden_size, num_layers, bidirectional)
     if weights.shape != (count,):
-        raise ValueError(f"lstm: weights must be a vector of {count} elements for {input_size=}, {hidden_size=}, "
-                         f"{num_layers=}, {bidirectional=}; got shape {weights.shape}. init_lstm_weight makes one.")
+        raise ValueError(
+            f"lstm: weights must be a vector of {count} elements for {input_size=}, {hidden_size=}, "
+            f"{num_layers=}, {bidirectional=}; got shape {weights.shape}. init_lstm_weight makes one."
+        )
     shapes = _shapes(input_size, hidden_size, num_layers, bidirectional)
     out: tuple[dict, dict, dict, dict] = {}, {}, {}, {}
     for i, (layer, places) in enumerate(zip(shapes, _places(shapes))):
         for kind, shape, at in zip(out, layer, places):
-            kind[i] = weights[at:at + math.prod(shape)].reshape(shape)
+            kind[i] = weights[at : at + math.prod(shape)].reshape(shape)
     return out
 
 
-def lstm(x, h_0, c_0, weights, seq_lengths, input_size: int, hidden_size: int, num_layers: int, dropout: float,
-         bidirectional: bool, precision: Any = None):
+def lstm(
+    x,
+    h_0,
+    c_0,
+    weights,
+    seq_lengths,
+    input_size: int,
+    hidden_size: int,
+    num_layers: int,
+    dropout: float,
+    bidirectional: bool,
+    precision: Any = None,
+):
     """A long short-term memory network.
 
     Args:
         x: sequences, of shape (batch, length, input_size).
-        h_0, c_0: the first outputs and cells, of shape (directions * num_layers, batch, hidden_size).
+        h_0, c_0: the first outputs and cells, of shape (directions * num_layers, batch,
+            hidden_size).
         weights: a vector, as `init_lstm_weight` makes it.
         seq_lengths: how long each sequence is, of shape (batch,); what follows is not read.
         input_size, hidden_size, num_layers: sizes of the network.
@@ -123,8 +157,8 @@ def lstm(x, h_0, c_0, weights, seq_lengths, input_size: int, hidden_size: int, n
         precision: of the products; see `lax.Precision`.
 
     Returns:
-        Outputs of shape (batch, length, directions * hidden_size), zero behind the end of a sequence; and the last
-        outputs and cells, of the shape of `h_0`.
+        Outputs of shape (batch, length, directions * hidden_size), zero behind the end of a
+        sequence; and the last outputs and cells, of the shape of `h_0`.
 
     Raises:
         ValueError: shapes do not fit.
@@ -139,12 +173,35 @@ def lstm(x, h_0, c_0, weights, seq_lengths, input_size: int, hidden_size: int, n
         ((2, 5, 4), (1, 2, 4))
     """
     parts = unpack_lstm_weights(weights, input_size, hidden_size, num_layers, bidirectional)
-    return _network(x, (h_0, c_0), parts, seq_lengths, input_size, hidden_size, num_layers=num_layers,
-                    dropout=dropout, bidirectional=bidirectional, precision=precision)
+    return _network(
+        x,
+        (h_0, c_0),
+        parts,
+        seq_lengths,
+        input_size,
+        hidden_size,
+        num_layers=num_layers,
+        dropout=dropout,
+        bidirectional=bidirectional,
+        precision=precision,
+    )
 
 
-def lstm_ref(x, h_0, c_0, W_ih: dict, W_hh: dict, b_ih: dict, b_hh: dict, seq_lengths, input_size: int,
-             hidden_size: int, num_layers: int, dropout: float, bidirectional: bool):
+def lstm_ref(
+    x,
+    h_0,
+    c_0,
+    W_ih: dict,
+    W_hh: dict,
+    b_ih: dict,
+    b_hh: dict,
+    seq_lengths,
+    input_size: int,
+    hidden_size: int,
+    num_layers: int,
+    dropout: float,
+    bidirectional: bool,
+):
     """The network of `lstm`, of weights as `unpack_lstm_weights` gives them.
 
     Example:
@@ -153,33 +210,67 @@ def lstm_ref(x, h_0, c_0, W_ih: dict, W_hh: dict, b_ih: dict, b_hh: dict, seq_le
         >>> lstm_ref(jnp.ones((2, 5, 3)), start, start, *parts, jnp.array([5, 3]), 3, 4, 1, 0.0, False)[0].shape
         (2, 5, 4)
     """
-    return _network(x, (h_0, c_0), (W_ih, W_hh, b_ih, b_hh), seq_lengths, input_size, hidden_size,
-                    num_layers=num_layers, dropout=dropout, bidirectional=bidirectional, precision=None)
+    return _network(
+        x,
+        (h_0, c_0),
+        (W_ih, W_hh, b_ih, b_hh),
+        seq_lengths,
+        input_size,
+        hidden_size,
+        num_layers=num_layers,
+        dropout=dropout,
+        bidirectional=bidirectional,
+        precision=None,
+    )
 
 
-def _network(x, states, weights, seq_lengths, input_size, hidden_size, *, num_layers, dropout, bidirectional,
-             precision):
+def _network(
+    x,
+    states,
+    weights,
+    seq_lengths,
+    input_size,
+    hidden_size,
+    *,
+    num_layers,
+    dropout,
+    bidirectional,
+    precision,
+):
     """The network of first states `(h, c)`, and of weights as `unpack_lstm_weights` gives them."""
     (h_0, c_0), (W_ih, W_hh, b_ih, b_hh) = states, weights
     x, h_0, c_0, seq_lengths = map(jnp.asarray, (x, h_0, c_0, seq_lengths))
     directions = 2 if bidirectional else 1
     if dropout:
-        raise NotImplementedError(f"lstm: dropout={dropout}; between layers of this network nothing is dropped. Drop "
-                                  "elements of its input, or stack networks of one layer.")
+        raise NotImplementedError(
+            f"lstm: dropout={dropout}; between layers of this network nothing is dropped. Drop "
+            "elements of its input, or stack networks of one layer."
+        )
     if x.ndim != 3 or x.shape[2] != input_size:
         raise ValueError(f"lstm: x must be of shape (batch, length, {input_size}), got {x.shape}.")
     state = (directions * num_layers, x.shape[0], hidden_size)
     if h_0.shape != state or c_0.shape != state or seq_lengths.shape != x.shape[:1]:
-        raise ValueError(f"lstm: h_0 and c_0 must be of shape {state} and seq_lengths of shape {x.shape[:1]}; got "
-                         f"{h_0.shape}, {c_0.shape} and {seq_lengths.shape}.")
+        raise ValueError(
+            f"lstm: h_0 and c_0 must be of shape {state} and seq_lengths of shape {x.shape[:1]}; got "
+            f"{h_0.shape}, {c_0.shape} and {seq_lengths.shape}."
+        )
     is_there = jnp.arange(x.shape[1])[:, None] < seq_lengths
     rows, last_h, last_c = jnp.swapaxes(x, 0, 1), [], []
     for layer in range(num_layers):
         outputs = []
         for direction in range(directions):
             i = layer * directions + direction
-            y, h, c = _layer(rows, is_there, h_0[i], c_0[i], W_ih[i], W_hh[i], b=b_ih[i] + b_hh[i],
-                             backward=direction == 1, precision=precision)
+            y, h, c = _layer(
+                rows,
+                is_there,
+                h_0[i],
+                c_0[i],
+                W_ih[i],
+                W_hh[i],
+                b=b_ih[i] + b_hh[i],
+                backward=direction == 1,
+                precision=precision,
+            )
             outputs.append(y)
             last_h.append(h)
             last_c.append(c)
@@ -199,6 +290,7 @@ def _layer(rows, is_there, h, c, W_ih, W_hh, *, b, backward: bool, precision):
         new_h = _sigmoid(o) * jnp.tanh(new_c)
         there = there[:, None]
         return (jnp.where(there, new_h, h), jnp.where(there, new_c, c)), jnp.where(there, new_h, 0)
+
     # Read backwards, what stands behind the end comes first and leaves the state as it is.
     (h, c), y = lax.scan(step, (h, c), (inputs, is_there), reverse=backward)
     return y, h, c

@@ -1,4 +1,5 @@
 """Compiled programs as bytes, for processes that load them instead of compiling."""
+
 from __future__ import annotations
 
 import io
@@ -31,7 +32,8 @@ class _Signature:
 def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
     """A compiled program as bytes, and the trees of its arguments, `(args, kwargs)`, and results.
 
-    The bytes hold machine code for this kind of processor and this jaxlib, and the arrays that the function captured.
+    The bytes hold machine code for this kind of processor and this jaxlib, and the arrays that the
+    function captured.
 
     Raises:
         ValueError: the program calls Python functions, which stay in this process.
@@ -44,23 +46,42 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
         Array(8., dtype=float32, weak_type=True)
     """
     if not isinstance(compiled, Compiled):
-        raise TypeError(f"serialize takes what jit(f).lower(...).compile() gives, got {compiled!r} of type "
-                        f"{type(compiled).__name__}.")
+        raise TypeError(
+            f"serialize takes what jit(f).lower(...).compile() gives, got {compiled!r} of type "
+            f"{type(compiled).__name__}."
+        )
     traced, program = compiled._traced, compiled._program
     module = program.lowered
     if module.host_callbacks:
-        raise ValueError(f"{traced.name} calls back into Python ({len(module.host_callbacks)} times), which another "
-                         "process cannot: compile it without debug.print, pure_callback and io_callback.")
-    options = tuning.options_for(module, traced.options, is_alone=not isinstance(program, PlacedProgram))
+        raise ValueError(
+            f"{traced.name} calls back into Python ({len(module.host_callbacks)} times), which another "
+            "process cannot: compile it without debug.print, pure_callback and io_callback."
+        )
+    options = tuning.options_for(
+        module, traced.options, is_alone=not isinstance(program, PlacedProgram)
+    )
     told = {
-        "format": _FORMAT, "jaxlib": xla.jaxlib_version, "code": _code(program, options), "options": options,
+        "format": _FORMAT,
+        "jaxlib": xla.jaxlib_version,
+        "code": _code(program, options),
+        "options": options,
         "name": traced.name,
-        "module": module._replace(facts=None), "donated": traced.donated, "consts": list(traced.consts),
+        "module": module._replace(facts=None),
+        "donated": traced.donated,
+        "consts": list(traced.consts),
         "avals": list(traced.avals),
-        "arguments": traced.debug.arg_names, "out_avals": list(traced.jaxpr.out_avals), "places": None}
+        "arguments": traced.debug.arg_names,
+        "out_avals": list(traced.jaxpr.out_avals),
+        "places": None,
+    }
     if isinstance(program, PlacedProgram):
-        told["places"] = (program.home.devices, program.home.mesh, list(program.in_shardings),
-                          list(program.executable.out_shardings), [(a.plain, a.place) for a in compiled._places or ()])
+        told["places"] = (
+            program.home.devices,
+            program.home.mesh,
+            list(program.in_shardings),
+            list(program.executable.out_shardings),
+            [(a.plain, a.place) for a in compiled._places or ()],
+        )
     out = io.BytesIO()
     _Pickler(out, protocol=5).dump(told)
     return out.getvalue(), compiled.in_tree, compiled.out_tree
@@ -69,52 +90,81 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
 def _code(program, options) -> bytes:
     try:
         return program.executable.serialize()
-    except xla.RuntimeFailure:                       # XLA serializes some programs only before they have run
+    except xla.RuntimeFailure:  # XLA serializes some programs only before they have run
         if isinstance(program, PlacedProgram):
             raise
         module = program.lowered
         return xla.compile(module.text, module.in_avals, module.out_avals, (), options).serialize()
 
 
-def deserialize_and_load(serialized: bytes, in_tree, out_tree, backend=None, execution_devices=None) -> Compiled:
+def deserialize_and_load(
+    serialized: bytes, in_tree, out_tree, backend=None, execution_devices=None
+) -> Compiled:
     """The compiled program that `serialize` gave, to be called. Load no bytes from strangers.
 
     Args:
         in_tree, out_tree: as `serialize` gave them.
         backend: the platform or its client; only the default one.
-        execution_devices: the devices to run on, as many as it was compiled for; by default those with the same
-            numbers.
+        execution_devices: the devices to run on, as many as it was compiled for; by default those
+            with the same numbers.
 
     Raises:
         ValueError: the bytes are of another jaxlib, or need devices that are not there.
 
     Example: see `serialize`.
     """
-    if backend is not None and getattr(backend, "platform", backend) != xla.local_devices()[0].platform:
-        raise ValueError(f"the program is for the default platform, {xla.local_devices()[0].platform}; got "
-                         f"backend={backend!r}.")
+    if (
+        backend is not None
+        and getattr(backend, "platform", backend) != xla.local_devices()[0].platform
+    ):
+        raise ValueError(
+            f"the program is for the default platform, {xla.local_devices()[0].platform}; got "
+            f"backend={backend!r}."
+        )
     told = _Unpickler(io.BytesIO(serialized), execution_devices).load()
     if told["format"] != _FORMAT or told["jaxlib"] != xla.jaxlib_version:
-        raise ValueError(f"the program was serialized under jaxlib {told['jaxlib']} (format {told['format']}), and "
-                         f"this is jaxlib {xla.jaxlib_version} (format {_FORMAT}): compile it anew.")
+        raise ValueError(
+            f"the program was serialized under jaxlib {told['jaxlib']} (format {told['format']}), and "
+            f"this is jaxlib {xla.jaxlib_version} (format {_FORMAT}): compile it anew."
+        )
     if in_tree.num_leaves != len(told["avals"]):
-        raise ValueError(f"in_tree has {in_tree.num_leaves} leaves, and the program takes {len(told['avals'])}: pass "
-                         "the trees that serialize gave with these bytes.")
+        raise ValueError(
+            f"in_tree has {in_tree.num_leaves} leaves, and the program takes {len(told['avals'])}: pass "
+            "the trees that serialize gave with these bytes."
+        )
     owner = Owner(told["name"], False, None, False, TraceLog())
     placed, n = told["places"], len(told["consts"])
     signature: Any = _Signature([*told["consts"], *told["avals"]], told["out_avals"])
     kind = Traced if placed is None else PlacedTraced
-    traced = kind(owner, signature, told["consts"], out_tree, DebugInfo(told["name"], told["arguments"]), told["avals"],
-                  donated=told["donated"])
+    traced = kind(
+        owner,
+        signature,
+        told["consts"],
+        out_tree,
+        DebugInfo(told["name"], told["arguments"]),
+        told["avals"],
+        donated=told["donated"],
+    )
     donated, saved = tuple([i + n for i in told["donated"]]), Saved(told["code"], told["options"])
     if placed is None:
-        program = Program(signature, told["name"], donated=donated, lowered=told["module"], saved=saved)
+        program = Program(
+            signature, told["name"], donated=donated, lowered=told["module"], saved=saved
+        )
         return Compiled(traced, in_tree, program)
     devices, mesh, ins, outs, places = placed
     avals = [located(a, p) for a, p in places]
     every = [*[c.aval for c in told["consts"]], *avals]
-    program = PlacedProgram(signature, told["name"], Home(tuple(devices), mesh), every, ins, outs, donated=donated,
-                            lowered=told["module"], saved=saved)
+    program = PlacedProgram(
+        signature,
+        told["name"],
+        Home(tuple(devices), mesh),
+        every,
+        ins,
+        outs,
+        donated=donated,
+        lowered=told["module"],
+        saved=saved,
+    )
     return PlacedCompiled(traced, in_tree, program, avals)
 
 
@@ -136,9 +186,13 @@ class _Unpickler(pickle.Unpickler):
         number = pid[1]
         if self.given is not None:
             if number not in self.order and len(self.order) == len(self.given):
-                raise ValueError(f"the program needs more than the {len(self.given)} devices of execution_devices.")
+                raise ValueError(
+                    f"the program needs more than the {len(self.given)} devices of execution_devices."
+                )
             return self.order.setdefault(number, self.given[len(self.order) % len(self.given)])
         if number not in self.here:
-            raise ValueError(f"the program was compiled for device {number}, and there are {sorted(self.here)}: pass "
-                             "execution_devices.")
+            raise ValueError(
+                f"the program was compiled for device {number}, and there are {sorted(self.here)}: pass "
+                "execution_devices."
+            )
         return self.here[number]

@@ -1,4 +1,5 @@
 """`shard_map` as it was called before: with `check_rep` and `auto`."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -9,8 +10,14 @@ from gradix._api.mapping.shard_map import shard_map as _shard_map
 __all__ = ["shard_map"]
 
 
-def shard_map(f: Callable, mesh, in_specs: Any, out_specs: Any, check_rep: bool = True,
-              auto: frozenset = frozenset()) -> Callable:
+def shard_map(
+    f: Callable,
+    mesh,
+    in_specs: Any,
+    out_specs: Any,
+    check_rep: bool = True,
+    auto: frozenset = frozenset(),
+) -> Callable:
     """`gradix.shard_map` in its older form.
 
     Args:
@@ -26,5 +33,11 @@ def shard_map(f: Callable, mesh, in_specs: Any, out_specs: Any, check_rep: bool 
         >>> shard_map(lambda x: x + 1, Mesh(gradix.devices()[:1], "i"), P("i"), P("i"))(jnp.zeros(2))
         Array([1., 1.], dtype=float32)
     """
-    return _shard_map(f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_rep,
-                      axis_names=frozenset(mesh.axis_names) - frozenset(auto))
+    return _shard_map(
+        f,
+        mesh=mesh,
+        in_specs=in_specs,
+        out_specs=out_specs,
+        check_vma=check_rep,
+        axis_names=frozenset(mesh.axis_names) - frozenset(auto),
+    )

@@ -1,4 +1,5 @@
 """PyTorch and Gradix in one program: tensors by DLPack, and functions of either called and differentiated."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -58,12 +59,13 @@ def _tensor(x):
     x = as_array(x)
     if x.dtype == dtypes.float0:
         return None
-    if x.dtype == dtypes.bfloat16:                      # NumPy has no name for it in exchanges
+    if x.dtype == dtypes.bfloat16:  # NumPy has no name for it in exchanges
         return torch.from_numpy(np.array(x.view(np.int16))).view(torch.bfloat16)
     return torch.from_numpy(np.array(x))
 
 
-# -- functions of arrays, called on tensors -------------------------------------------------------------------------
+# -- functions of arrays, called on tensors --------------------------------------------------------
+
 
 def as_torch(fun: Callable) -> Callable:
     """A function of arrays as one of PyTorch's tensors, which `backward` goes through to any order.
@@ -72,8 +74,8 @@ def as_torch(fun: Callable) -> Callable:
         fun: takes and returns pytrees of arrays. It is jitted.
 
     Returns:
-        A function of the same pytrees of tensors. Leaves that are no tensors are passed to `fun` as arrays without a
-        gradient.
+        A function of the same pytrees of tensors. Leaves that are no tensors are passed to `fun` as
+        arrays without a gradient.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -87,7 +89,9 @@ def as_torch(fun: Callable) -> Callable:
         if tree not in known:
             known[tree] = _Flat(fun, tree)
         flat = known[tree]
-        outs = _bridge().apply(flat, *[x if isinstance(x, torch.Tensor) else _tensor(x) for x in leaves])
+        outs = _bridge().apply(
+            flat, *[x if isinstance(x, torch.Tensor) else _tensor(x) for x in leaves]
+        )
         return flat.out_tree.unflatten(outs)
 
     call.__name__ = getattr(fun, "__name__", "function")
@@ -109,11 +113,15 @@ class _Flat:
 
     def gradient(self, count: int) -> _Flat:
         """The cotangents of the arguments, of the arguments and the cotangents of the results."""
+
         def fun(*flat):
             outs, pull = vjp(self._run, *flat[:count])
-            cts = [ct if out.dtype in dtypes.INEXACT else np.zeros(out.shape, dtypes.float0)
-                   for out, ct in zip(outs, flat[count:])]
+            cts = [
+                ct if out.dtype in dtypes.INEXACT else np.zeros(out.shape, dtypes.float0)
+                for out, ct in zip(outs, flat[count:])
+            ]
             return [g for g in pull(cts) if g.dtype != dtypes.float0]
+
         return _Flat(fun, _arguments(count + self.out_tree.num_leaves))
 
 
@@ -124,6 +132,7 @@ def _arguments(count: int):
 @cache
 def _bridge():
     """The class through which PyTorch differentiates functions of arrays."""
+
     class Bridge(torch.autograd.Function):
         @staticmethod
         def forward(ctx, flat, *tensors):
@@ -136,19 +145,25 @@ def _bridge():
                 outs = flat.run(*arrays)
             ctx.set_materialize_grads(True)
             results = tuple([_tensor(x) for x in outs])
-            ctx.mark_non_differentiable(*[x for x in results if not (x.is_floating_point() or x.is_complex())])
+            ctx.mark_non_differentiable(
+                *[x for x in results if not (x.is_floating_point() or x.is_complex())]
+            )
             return results
 
         @staticmethod
         def backward(ctx, *cts):
             tensors = ctx.saved_tensors
             inexact = [x.is_floating_point() or x.is_complex() for x in tensors]
-            if torch.is_grad_enabled():                 # the gradient is to be differentiated itself
-                found = iter(Bridge.apply(ctx.flat.gradient(len(tensors)), *tensors, *map(_conjugate, cts)))
+            # the gradient is to be differentiated itself
+            if torch.is_grad_enabled():
+                found = iter(
+                    Bridge.apply(ctx.flat.gradient(len(tensors)), *tensors, *map(_conjugate, cts))
+                )
             else:
                 given = [_cotangent(ct) for ct in cts]
                 found = iter([_tensor(g) for g, real in zip(ctx.pull(given), inexact) if real])
             return None, *[_conjugate(next(found)) if real else None for real in inexact]
+
     return Bridge
 
 
@@ -163,7 +178,8 @@ def _conjugate(ct):
     return ct.conj() if ct.is_complex() else ct
 
 
-# -- functions of tensors, called on arrays -------------------------------------------------------------------------
+# -- functions of tensors, called on arrays --------------------------------------------------------
+
 
 def as_gradix(fun: Callable, result_shape_dtypes: Any = None) -> Callable:
     """A function of PyTorch's tensors as one of arrays, to be jitted, mapped and differentiated in reverse, once.
@@ -172,16 +188,21 @@ def as_gradix(fun: Callable, result_shape_dtypes: Any = None) -> Callable:
 
     Args:
         fun: takes tensors and returns a pytree of tensors; no side effects.
-        result_shape_dtypes: a pytree of `ShapeDtypeStruct`s of the results; by default `fun` is called once with zeros,
-            for each combination of shapes, to find them.
+        result_shape_dtypes: a pytree of `ShapeDtypeStruct`s of the results; by default `fun` is
+            called once with zeros, for each combination of shapes, to find them.
 
     Returns:
         A function of pytrees of arrays in place of those tensors.
     """
+
     def call(*args):
         leaves, tree = tree_flatten(args)
         leaves = [as_array(x) for x in leaves]
-        types = result_shape_dtypes if result_shape_dtypes is not None else _result_types(fun, tree, leaves)
+        types = (
+            result_shape_dtypes
+            if result_shape_dtypes is not None
+            else _result_types(fun, tree, leaves)
+        )
         return _differentiable(fun, tree, types)(*leaves)
 
     call.__name__ = getattr(fun, "__name__", "function")
@@ -190,10 +211,15 @@ def as_gradix(fun: Callable, result_shape_dtypes: Any = None) -> Callable:
 
 def _result_types(fun: Callable, tree, leaves):
     """The types of a function's results, from a call with zeros."""
-    zeros = [torch.from_numpy(np.zeros((), np.uint8)).to(_torch_dtype(x.dtype)).expand(x.shape).clone() for x in leaves]
+    zeros = [
+        torch.from_numpy(np.zeros((), np.uint8)).to(_torch_dtype(x.dtype)).expand(x.shape).clone()
+        for x in leaves
+    ]
     with torch.no_grad():
         outs = fun(*tree.unflatten(zeros))
-    return tree_map(lambda x: ShapeDtypeStruct(tuple(x.shape), _array(x[..., :0] if x.ndim else x).dtype), outs)
+    return tree_map(
+        lambda x: ShapeDtypeStruct(tuple(x.shape), _array(x[..., :0] if x.ndim else x).dtype), outs
+    )
 
 
 def _torch_dtype(dtype):
@@ -202,6 +228,7 @@ def _torch_dtype(dtype):
 
 def _differentiable(fun: Callable, tree, types):
     """The call of a function of tensors, with the gradient that PyTorch finds."""
+
     def forward_on_host(*values):
         with torch.no_grad():
             return tree_map(_numpy, fun(*tree.unflatten([_from_host(x) for x in values])))
@@ -218,10 +245,18 @@ def _differentiable(fun: Callable, tree, types):
         cts = [ct for ct in tree_flatten(cts)[0] if ct.dtype != dtypes.float0]
 
         def on_host(*values):
-            return _pulled(fun, tree, values[:len(leaves)], values[len(leaves):], where)
+            return _pulled(fun, tree, values[: len(leaves)], values[len(leaves) :], where)
+
         wanted = [ShapeDtypeStruct(leaves[i].shape, leaves[i].dtype) for i in where]
-        found = dict(zip(where, pure_callback(on_host, wanted, *leaves, *cts, vmap_method="sequential")))
-        return tuple([found[i] if i in found else np.zeros(x.shape, dtypes.float0) for i, x in enumerate(leaves)])
+        found = dict(
+            zip(where, pure_callback(on_host, wanted, *leaves, *cts, vmap_method="sequential"))
+        )
+        return tuple(
+            [
+                found[i] if i in found else np.zeros(x.shape, dtypes.float0)
+                for i, x in enumerate(leaves)
+            ]
+        )
 
     run.defvjp(forward, backward)
     return run
@@ -233,13 +268,26 @@ def _pulled(fun: Callable, tree, values, cts, where) -> list:
         tensors = [_from_host(x) for x in values]
         for i in where:
             tensors[i].requires_grad_(True)
-        outs = [x for x in tree_flatten(fun(*tree.unflatten(tensors)))[0] if x.is_floating_point() or x.is_complex()]
+        outs = [
+            x
+            for x in tree_flatten(fun(*tree.unflatten(tensors)))[0]
+            if x.is_floating_point() or x.is_complex()
+        ]
         used = [(x, _from_host(ct)) for x, ct in zip(outs, cts) if x.requires_grad]
         given = [_conjugate(ct) for _, ct in used]
-        found = torch.autograd.grad([x for x, _ in used], [tensors[i] for i in where], given,
-                                    allow_unused=True) if used else None
-    return [np.zeros_like(values[i]) if found is None or found[k] is None else _numpy(_conjugate(found[k]))
-            for k, i in enumerate(where)]
+        found = (
+            torch.autograd.grad(
+                [x for x, _ in used], [tensors[i] for i in where], given, allow_unused=True
+            )
+            if used
+            else None
+        )
+    return [
+        np.zeros_like(values[i])
+        if found is None or found[k] is None
+        else _numpy(_conjugate(found[k]))
+        for k, i in enumerate(where)
+    ]
 
 
 def _from_host(x):

@@ -1,4 +1,5 @@
 """Attributes on operations, which the compiler hands on to what it makes of them: for its flags, passes and tools."""
+
 from __future__ import annotations
 
 import contextlib
@@ -37,9 +38,9 @@ def set_xla_metadata(x=None, **kwargs):
     """Give operations attributes that XLA sees, as `mhlo.frontend_attributes`.
 
     Args:
-        x: arrays, in a tree: the operations that give them get the attributes. Without it, the result is a context
-            manager and a decorator, for the operations recorded inside, those of derivatives and of mapped versions
-            too.
+        x: arrays, in a tree: the operations that give them get the attributes. Without it, the
+            result is a context manager and a decorator, for the operations recorded inside, those
+            of derivatives and of mapped versions too.
         kwargs: the attributes; a value is written as text, and None takes an attribute away.
 
     Returns:
@@ -61,9 +62,15 @@ def set_xla_metadata(x=None, **kwargs):
     if callable(x):
         return _Tagging(attributes)(x)
     leaves, tree = _flatten(x)
-    kept = {"xla_metadata_kvs": tuple(sorted((k, v) for k, v in attributes.items() if v is not None))}
-    return tree.unflatten([bind(xla_metadata_value_p, (leaf,), kept)
-                           for leaf in arrays("set_xla_metadata", leaves, tree, "x")])
+    kept = {
+        "xla_metadata_kvs": tuple(sorted((k, v) for k, v in attributes.items() if v is not None))
+    }
+    return tree.unflatten(
+        [
+            bind(xla_metadata_value_p, (leaf,), kept)
+            for leaf in arrays("set_xla_metadata", leaves, tree, "x")
+        ]
+    )
 
 
 def _text(value) -> str | None:

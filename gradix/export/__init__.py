@@ -1,4 +1,5 @@
 """Programs saved to run elsewhere, and symbolic shapes: programs for arrays of many sizes."""
+
 from gradix._base.lazy import on_demand
 
 with on_demand(globals()):

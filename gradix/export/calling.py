@@ -1,4 +1,5 @@
 """Calls of exported programs: a primitive that runs one, and what the transformations make of it."""
+
 from __future__ import annotations
 
 from functools import lru_cache
@@ -54,22 +55,32 @@ class CallExported(Primitive):
 
     def abstract(self, *avals, exported):
         values = variables_of(exported, avals)
-        return [a.update(shape=_sized(a.shape, values), weak_type=False) for a in map(physical, exported.out_avals)]
+        return [
+            a.update(shape=_sized(a.shape, values), weak_type=False)
+            for a in map(physical, exported.out_avals)
+        ]
 
     def effects(self, params):
         exported = params["exported"]
-        return frozenset([*[ordered_io_effect] * bool(exported.ordered_effects),
-                          *[io_effect] * bool(exported.unordered_effects)])
+        return frozenset(
+            [
+                *[ordered_io_effect] * bool(exported.ordered_effects),
+                *[io_effect] * bool(exported.unordered_effects),
+            ]
+        )
 
     def jvp(self, primals, tangents, *, exported):
         if exported.ordered_effects:
             raise NotImplementedError(
                 f"the exported function '{exported.fun_name}' has effects in an order "
                 f"({', '.join(map(str, exported.ordered_effects))}) and no gradient here: differentiate the function "
-                "before it is exported, or put stop_gradient around its arguments.")
-        raise TypeError(f"the exported function '{exported.fun_name}' has gradients in reverse mode only: files hold "
-                        "no tangents. Use grad, vjp or jacrev in place of jvp, jacfwd and linearize, or differentiate "
-                        "the function before it is exported.")
+                "before it is exported, or put stop_gradient around its arguments."
+            )
+        raise TypeError(
+            f"the exported function '{exported.fun_name}' has gradients in reverse mode only: files hold "
+            "no tangents. Use grad, vjp or jacrev in place of jvp, jacfwd and linearize, or differentiate "
+            "the function before it is exported."
+        )
 
     def batch(self, size, args, axes, *, exported):
         """One example after the other: the program is of fixed rank."""
@@ -77,7 +88,12 @@ class CallExported(Primitive):
 
         def one(examples):
             rest = iter(examples)
-            return bind(self, [x if a is None else next(rest) for x, a in zip(args, axes)], {"exported": exported})
+            return bind(
+                self,
+                [x if a is None else next(rest) for x, a in zip(args, axes)],
+                {"exported": exported},
+            )
+
         return lax.map(one, moved), [0] * len(exported.out_avals)
 
     def lower(self, em, outs, *xs, exported):
@@ -85,13 +101,24 @@ class CallExported(Primitive):
         values = variables_of(exported, [x.aval for x in xs])
         given = [values[name] for name in exported.explicit_dimensions]
         if len(exported.platforms) > 1:
-            given.insert(0, exported.platforms.index(em.platform) if em.platform in exported.platforms else 0)
+            given.insert(
+                0, exported.platforms.index(em.platform) if em.platform in exported.platforms else 0
+            )
         kept = [xs[i] for i in exported.module_kept_var_idx]
-        if any(is_open(v.aval) for v in kept) or any(map(is_open, outs)) or any(type(n) is not int for n in given):
+        if (
+            any(is_open(v.aval) for v in kept)
+            or any(map(is_open, outs))
+            or any(type(n) is not int for n in given)
+        ):
             return _called_open(em, exported, given, kept, outs)
         tokens = [TOKEN] * len(exported.ordered_effects)
-        symbol, texts = xla_artifact.static_functions(exported.mlir_module(), given,
-                                                      [*tokens, *[x.aval for x in kept]], [*tokens, *outs], em._unused)
+        symbol, texts = xla_artifact.static_functions(
+            exported.mlir_module(),
+            given,
+            [*tokens, *[x.aval for x in kept]],
+            [*tokens, *outs],
+            em._unused,
+        )
         em.functions.extend(texts)
         return _called(em, symbol, [], kept, outs, len(tokens))
 
@@ -113,8 +140,14 @@ def _called_open(em, exported, given: list, kept: list, outs: list) -> list:
     numbers = [em.number(n, np.dtype("int64" if wide else "int32")) for n in given]
     types = [physical(exported.in_avals[i]) for i in exported.module_kept_var_idx]
     operands = [_as_type(em, x, a) for x, a in zip(kept, types)]
-    results = _called(em, symbol, numbers, operands, [physical(a) for a in exported.out_avals],
-                      len(exported.ordered_effects))
+    results = _called(
+        em,
+        symbol,
+        numbers,
+        operands,
+        [physical(a) for a in exported.out_avals],
+        len(exported.ordered_effects),
+    )
     return [_as_type(em, x, a) for x, a in zip(results, outs)]
 
 
@@ -136,27 +169,41 @@ def variables_of(exported, avals) -> dict[str, Any]:
     in_avals = [physical(a) for a in exported.in_avals]
     for name, want, have in zip(names, in_avals, avals):
         if want.ndim != have.ndim:
-            raise ValueError(f"Rank mismatch for {name}: expected {want.shape} and called with {have.shape}.")
+            raise ValueError(
+                f"Rank mismatch for {name}: expected {want.shape} and called with {have.shape}."
+            )
         if want.dtype != have.dtype:
             wide = want.dtype.name in _WIDE and not config.state.jax_enable_x64
-            way = ("Switch on the option jax_enable_x64." if wide
-                   else f"Convert it with .astype({dtypes.dtype_name(want.dtype)!r}).")
-            raise ValueError(f"Dtype mismatch for {name}: expected {dtypes.dtype_name(want.dtype)} and called with "
-                             f"{dtypes.dtype_name(have.dtype)}. {way}")
+            way = (
+                "Switch on the option jax_enable_x64."
+                if wide
+                else f"Convert it with .astype({dtypes.dtype_name(want.dtype)!r})."
+            )
+            raise ValueError(
+                f"Dtype mismatch for {name}: expected {dtypes.dtype_name(want.dtype)} and called with "
+                f"{dtypes.dtype_name(have.dtype)}. {way}"
+            )
     bound = dict(exported.bound_dims)
     solver = Solver(in_avals, names, bound)
-    if solver.unsolved:                     # in a file of another origin
+    if solver.unsolved:  # in a file of another origin
         solver.require_solvable()
     values = solver.solve([a.shape for a in avals], bound)
     missing = [n for n in exported.dimension_variables if n not in values]
     if missing:
-        raise ValueError(f"the exported function '{exported.fun_name}' needs a value for the dimension variable"
-                         f"{'s' if len(missing) > 1 else ''} {', '.join(map(repr, missing))}, which no argument has: "
-                         f"call exported.bind_dims({', '.join([f'{n}=...' for n in missing])}) first.")
+        raise ValueError(
+            f"the exported function '{exported.fun_name}' needs a value for the dimension variable"
+            f"{'s' if len(missing) > 1 else ''} {', '.join(map(repr, missing))}, which no argument has: "
+            f"call exported.bind_dims({', '.join([f'{n}=...' for n in missing])}) first."
+        )
     if exported.scope is not None:
-        check_constraints(exported.scope, values, lambda why: ValueError(
-            f"The dimensions of a call of the exported function '{exported.fun_name}' are not allowed. {why}"),
-            len(exported.constraints))
+        check_constraints(
+            exported.scope,
+            values,
+            lambda why: ValueError(
+                f"The dimensions of a call of the exported function '{exported.fun_name}' are not allowed. {why}"
+            ),
+            len(exported.constraints),
+        )
     return values
 
 
@@ -172,9 +219,13 @@ def argument_names(exported) -> list[str]:
 
 
 def check_platform(exported, platform: str) -> None:
-    if platform not in exported.platforms and not any(str(c) == "platform" for c in exported.disabled_safety_checks):
-        raise ValueError(f"Function '{exported.fun_name}' was exported for platforms '{exported.platforms}' but it is "
-                         f"used on '{platform}'. Export it with platforms=({platform!r}, ...).")
+    if platform not in exported.platforms and not any(
+        str(c) == "platform" for c in exported.disabled_safety_checks
+    ):
+        raise ValueError(
+            f"Function '{exported.fun_name}' was exported for platforms '{exported.platforms}' but it is "
+            f"used on '{platform}'. Export it with platforms=({platform!r}, ...)."
+        )
 
 
 def call(exported, args: tuple, kwargs: dict):
@@ -197,10 +248,14 @@ def _differences(exported, args, kwargs) -> str:
     was_args, was_kwargs = exported.in_tree.unflatten([0] * exported.in_tree.num_leaves)
     for what, now, was in (("args", args, was_args), ("kwargs", kwargs, was_kwargs)):
         for path, here, there, why in equality_errors(now, was):
-            told.append(f"   - {what}{keystr(path)} is {here} in the invocation and {there} when exported, so {why}.")
-    return ("The invocation args and kwargs must have the same pytree structure as when the function "
-            f"'{exported.fun_name}' was "
-            "exported, but they have the following structural differences:\n" + "\n".join(told))
+            told.append(
+                f"   - {what}{keystr(path)} is {here} in the invocation and {there} when exported, so {why}."
+            )
+    return (
+        "The invocation args and kwargs must have the same pytree structure as when the function "
+        f"'{exported.fun_name}' was "
+        "exported, but they have the following structural differences:\n" + "\n".join(told)
+    )
 
 
 @lru_cache(256)
@@ -211,6 +266,7 @@ def _plain(exported):
 @lru_cache(256)
 def _differentiable(exported):
     """The call as a function whose gradient is the exported one."""
+
     @custom_vjp
     def run(*leaves):
         return tuple(bind(call_exported_p, leaves, {"exported": exported}))
@@ -223,5 +279,3 @@ def _differentiable(exported):
 
     run.defvjp(forward, backward)
     return run
-
-

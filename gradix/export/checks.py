@@ -1,4 +1,5 @@
 """`DisabledSafetyCheck`: what names a check of exported programs that is left out."""
+
 from __future__ import annotations
 
 

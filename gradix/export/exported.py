@@ -1,4 +1,5 @@
 """`Exported`: a program that was traced and lowered, and can be called, differentiated and written to a file."""
+
 from __future__ import annotations
 
 import dataclasses
@@ -22,8 +23,8 @@ class Exported:
         in_avals: the types of the leaves, whose shapes may be symbolic.
         out_tree: the tree of the results.
         out_avals: their types.
-        in_shardings_hlo, out_shardings_hlo: how arguments and results are divided among devices, None where it is not
-            said.
+        in_shardings_hlo, out_shardings_hlo: how arguments and results are divided among devices,
+            None where it is not said.
         nr_devices: how many devices the program was lowered for.
         platforms: the platforms it can be called on.
         ordered_effects, unordered_effects: the effects of the program.
@@ -34,8 +35,8 @@ class Exported:
         uses_global_constants: whether the module takes dimensions or the platform.
         bound_dims: values of dimension variables that no argument has, by name.
         constraints: what a call's sizes must satisfy, as texts.
-        assumptions: those of the constraints that answered a comparison while the function was traced, with the place
-            that asked.
+        assumptions: those of the constraints that answered a comparison while the function was
+            traced, with the place that asked.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -75,13 +76,20 @@ class Exported:
     def __str__(self) -> str:
         return f"Exported(fun_name={self.fun_name}, ...)"
 
-    # -- dimensions -------------------------------------------------------------------------------------------------
+    # -- dimensions --------------------------------------------------------------------------------
 
     @property
     def scope(self):
         """The scope of the dimension variables; None where all shapes are fixed."""
-        return next((d.scope for a in (*self.in_avals, *self.out_avals) for d in a.shape if type(d) is SymbolicDim),
-                    None)
+        return next(
+            (
+                d.scope
+                for a in (*self.in_avals, *self.out_avals)
+                for d in a.shape
+                if type(d) is SymbolicDim
+            ),
+            None,
+        )
 
     @property
     def dimension_variables(self) -> tuple[str, ...]:
@@ -97,7 +105,9 @@ class Exported:
     def explicit_dimensions(self) -> tuple[str, ...]:
         """The dimension variables that the module takes as arguments, since it cannot compute them from sizes."""
         names = calling.argument_names(self)
-        return OpenDimensions(self.in_avals, Solver(self.in_avals, names), self.dimension_variables).given
+        return OpenDimensions(
+            self.in_avals, Solver(self.in_avals, names), self.dimension_variables
+        ).given
 
     def bind_dims(self, **values: int) -> Exported:
         """The function with values for dimension variables that no argument has.
@@ -106,27 +116,41 @@ class Exported:
             **values: integers by name of the variable.
 
         Raises:
-            ValueError: there is no such variable, its value follows from the arguments, or is no positive integer.
+            ValueError: there is no such variable, its value follows from the arguments, or is no
+                positive integer.
         """
-        free = set(self.dimension_variables) - {n for a in self.in_avals for d in a.shape if type(d) is SymbolicDim
-                                                for n in d.variables()}
+        free = set(self.dimension_variables) - {
+            n
+            for a in self.in_avals
+            for d in a.shape
+            if type(d) is SymbolicDim
+            for n in d.variables()
+        }
         for name, value in values.items():
             if name not in free:
-                raise ValueError(f"bind_dims: '{name}' is no dimension variable without an argument of the function "
-                                 f"'{self.fun_name}'; those are {sorted(free) or 'none'}.")
+                raise ValueError(
+                    f"bind_dims: '{name}' is no dimension variable without an argument of the function "
+                    f"'{self.fun_name}'; those are {sorted(free) or 'none'}."
+                )
             if type(value) is not int or value < 1:
-                raise ValueError(f"bind_dims: the dimension variable '{name}' is a positive integer, got {value!r}.")
-        return dataclasses.replace(self, bound_dims=tuple(sorted({**dict(self.bound_dims), **values}.items())))
+                raise ValueError(
+                    f"bind_dims: the dimension variable '{name}' is a positive integer, got {value!r}."
+                )
+        return dataclasses.replace(
+            self, bound_dims=tuple(sorted({**dict(self.bound_dims), **values}.items()))
+        )
 
-    # -- use ----------------------------------------------------------------------------------------------------------
+    # -- use ---------------------------------------------------------------------------------------
 
     def call(self, *args, **kwargs):
         """The results for arguments in the tree, and of types that fit those, it was exported with.
 
-        It may be jitted, differentiated in reverse mode as often as `vjp` is there, and mapped by `vmap`.
+        It may be jitted, differentiated in reverse mode as often as `vjp` is there, and mapped by
+        `vmap`.
 
         Raises:
-            ValueError: tree, rank, dtype or sizes do not fit, or the program was exported for other platforms.
+            ValueError: tree, rank, dtype or sizes do not fit, or the program was exported for other
+                platforms.
         """
         return calling.call(self, args, kwargs)
 
@@ -145,8 +169,10 @@ class Exported:
             ValueError: it is not there, because the function was read from a file without it.
         """
         if self._get_vjp is None:
-            raise ValueError(f"No VJP is available for the exported function '{self.fun_name}': it was written "
-                             "without. Serialize it with vjp_order=1, or more for higher derivatives.")
+            raise ValueError(
+                f"No VJP is available for the exported function '{self.fun_name}': it was written "
+                "without. Serialize it with vjp_order=1, or more for higher derivatives."
+            )
         return self._get_vjp(self)
 
     def serialize(self, vjp_order: int = 0) -> bytearray:
@@ -156,8 +182,8 @@ class Exported:
             vjp_order: how many orders of reverse mode go into the file.
 
         Raises:
-            ValueError: a tree holds nodes of a type that has not been registered for serialization, or dimensions are
-                bound.
+            ValueError: a tree holds nodes of a type that has not been registered for serialization,
+                or dimensions are bound.
         """
         return serialization.serialize(self, vjp_order)
 

@@ -1,4 +1,5 @@
 """`export`: a jitted function traced for types, with symbolic shapes or not, and lowered for platforms."""
+
 from __future__ import annotations
 
 import re
@@ -29,14 +30,17 @@ maximum_supported_calling_convention_version = 10
 
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
-# Functions of the runtime that a file may call: they stay as they are from version to version of jaxlib.
-_STABLE_CALLS = re.compile(r"^(?:lapack_[a-z0-9_]+_ffi|cu[a-z]+_[a-z0-9_]+|hip[a-z]+_[a-z0-9_]+|Sharding|"
-                           r"SPMDFullToShardShape|"
-                           r"SPMDShardToFullShape|shape_assertion|stablehlo\.dynamic_[a-z_]+|"
-                           r"tridiagonal_solve_perturbed_ffi|"
-                           r"Eigh|Qr|Lu|Cholesky|ApproxTopK|ProductOfElementaryHouseholderReflectors|"
-                           r"annotate_device_placement|"
-                           r"mhlo\.[a-z_]+)$")
+# Functions of the runtime that a file may call: they stay as they are from version to version of
+# jaxlib.
+_STABLE_CALLS = re.compile(
+    r"^(?:lapack_[a-z0-9_]+_ffi|cu[a-z]+_[a-z0-9_]+|hip[a-z]+_[a-z0-9_]+|Sharding|"
+    r"SPMDFullToShardShape|"
+    r"SPMDShardToFullShape|shape_assertion|stablehlo\.dynamic_[a-z_]+|"
+    r"tridiagonal_solve_perturbed_ffi|"
+    r"Eigh|Qr|Lu|Cholesky|ApproxTopK|ProductOfElementaryHouseholderReflectors|"
+    r"annotate_device_placement|"
+    r"mhlo\.[a-z_]+)$"
+)
 _CALL = re.compile(r'call_target_name = "([^"]*)"')
 
 
@@ -52,21 +56,29 @@ def default_export_platform() -> str:
     return "cuda" if backend == "gpu" else backend
 
 
-def export(fun_jit, *, platforms: Sequence[str] | None = None, disabled_checks: Sequence[DisabledSafetyCheck] = (),
-           _override_lowering_rules=None) -> Callable[..., Exported]:
+def export(
+    fun_jit,
+    *,
+    platforms: Sequence[str] | None = None,
+    disabled_checks: Sequence[DisabledSafetyCheck] = (),
+    _override_lowering_rules=None,
+) -> Callable[..., Exported]:
     """What exports a jitted function for arguments of given types.
 
     Args:
         fun_jit: a function returned by `jit`.
-        platforms: to lower for, of "cpu", "cuda", "rocm" and "tpu"; by default that of the default device.
+        platforms: to lower for, of "cpu", "cuda", "rocm" and "tpu"; by default that of the default
+            device.
         disabled_checks: checks to leave out.
 
     Returns:
-        A function of the arguments, or of `ShapeDtypeStruct`s in their place, that gives the `Exported`. A static
-        argument may be a symbolic dimension that no array has; its value is then given with `Exported.bind_dims`.
+        A function of the arguments, or of `ShapeDtypeStruct`s in their place, that gives the
+        `Exported`. A static argument may be a symbolic dimension that no array has; its value is
+        then given with `Exported.bind_dims`.
 
     Raises:
-        ValueError: `fun_jit` is not jitted, or sizes of arguments do not determine the variables in them.
+        ValueError: `fun_jit` is not jitted, or sizes of arguments do not determine the variables in
+            them.
         NotImplementedError: the function calls back into Python, which no file can hold.
 
     Example:
@@ -77,10 +89,14 @@ def export(fun_jit, *, platforms: Sequence[str] | None = None, disabled_checks: 
         Array(0.47942555, dtype=float32)
     """
     if not isinstance(fun_jit, JitFunction):
-        raise ValueError(f"Function to be exported must be the result of `jit` but is: {fun_jit!r}. Write "
-                         "export(gradix.jit(f)).")
+        raise ValueError(
+            f"Function to be exported must be the result of `jit` but is: {fun_jit!r}. Write "
+            "export(gradix.jit(f))."
+        )
     if isinstance(platforms, str):
-        raise TypeError(f"platforms is a sequence of names, got the string {platforms!r}. Write ({platforms!r},).")
+        raise TypeError(
+            f"platforms is a sequence of names, got the string {platforms!r}. Write ({platforms!r},)."
+        )
     where = tuple(platforms) if platforms is not None else (default_export_platform(),)
     if not where or any(p not in PLATFORMS for p in where):
         raise ValueError(f"platforms must be among {PLATFORMS}, got {where}.")
@@ -88,14 +104,17 @@ def export(fun_jit, *, platforms: Sequence[str] | None = None, disabled_checks: 
     def do_export(*args, **kwargs) -> Exported:
         traced = fun_jit.trace(*args, **kwargs)
         return _export(traced, where, tuple(disabled_checks))
+
     return do_export
 
 
 def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
     traced = stage._traced
     if traced.out_tree is None:
-        raise NotImplementedError("a function of jit(specialize=True) decides by values, which an exported program "
-                                  "cannot; export the plain function.")
+        raise NotImplementedError(
+            "a function of jit(specialize=True) decides by values, which an exported program "
+            "cannot; export the plain function."
+        )
     _check_arguments(traced)
     closed = _physical(_whole(traced))
     plan = shardings.Plan(traced)
@@ -106,44 +125,77 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
     if solver.unsolved:
         solver.require_solvable()
     places = OpenDimensions(closed.in_avals, solver, variables) if variables else None
-    modules = [_lowered(closed, traced.name, platform, places, plan.options()) for platform in platforms]
+    modules = [
+        _lowered(closed, traced.name, platform, places, plan.options()) for platform in platforms
+    ]
     if any(m.host_callbacks for m in modules):
-        raise NotImplementedError(f"serialization of host_callbacks is not possible: '{traced.name}' calls Python "
-                                  "functions of this process (callbacks, debug prints). Leave them out of what is "
-                                  "exported.")
+        raise NotImplementedError(
+            f"serialization of host_callbacks is not possible: '{traced.name}' calls Python "
+            "functions of this process (callbacks, debug prints). Leave them out of what is "
+            "exported."
+        )
     text, kept = _joined(modules, len(places.given) if places else 0, traced.name)
     _check_calls(text, disabled)
-    # there are no callbacks here: what orders calls of other files begins and ends inside the program
-    effects = sorted([x for x in closed.jaxpr.effects
-                      if not isinstance(x, (MeshEffect, IOEffect, OrderedIOEffect))], key=str)
-    scope = next((d.scope for a in (*in_avals, *traced.jaxpr.out_avals)
-                  for d in a.shape if type(d) is SymbolicDim), None)
+    # there are no callbacks here: what orders calls of other files begins and ends inside the
+    # program
+    effects = sorted(
+        [
+            x
+            for x in closed.jaxpr.effects
+            if not isinstance(x, (MeshEffect, IOEffect, OrderedIOEffect))
+        ],
+        key=str,
+    )
+    scope = next(
+        (
+            d.scope
+            for a in (*in_avals, *traced.jaxpr.out_avals)
+            for d in a.shape
+            if type(d) is SymbolicDim
+        ),
+        None,
+    )
     return Exported(
-        fun_name=traced.name, in_tree=stage.in_tree, in_avals=in_avals, out_tree=traced.out_tree,
+        fun_name=traced.name,
+        in_tree=stage.in_tree,
+        in_avals=in_avals,
+        out_tree=traced.out_tree,
         out_avals=tuple([a.plain.update(weak_type=False) for a in traced.jaxpr.out_avals]),
-        _has_named_shardings=True, _in_named_shardings=shardings.without_devices(plan.ins),
-        _out_named_shardings=shardings.without_devices(plan.outs), in_shardings_hlo=(None,) * len(in_avals),
-        out_shardings_hlo=(None,) * len(closed.out_avals), nr_devices=plan.nr_devices, platforms=platforms,
-        ordered_effects=(), unordered_effects=tuple(effects), disabled_safety_checks=disabled,
+        _has_named_shardings=True,
+        _in_named_shardings=shardings.without_devices(plan.ins),
+        _out_named_shardings=shardings.without_devices(plan.outs),
+        in_shardings_hlo=(None,) * len(in_avals),
+        out_shardings_hlo=(None,) * len(closed.out_avals),
+        nr_devices=plan.nr_devices,
+        platforms=platforms,
+        ordered_effects=(),
+        unordered_effects=tuple(effects),
+        disabled_safety_checks=disabled,
         mlir_module_serialized=xla_artifact.serialize(text),
-        calling_convention_version=maximum_supported_calling_convention_version, module_kept_var_idx=kept,
+        calling_convention_version=maximum_supported_calling_convention_version,
+        module_kept_var_idx=kept,
         uses_global_constants=len(platforms) > 1 or bool(variables),
         _get_vjp=_vjp_of(closed, traced, platforms, disabled, plan),
         constraints=tuple([text for text, _ in scope.constraints]) if scope is not None else (),
-        assumptions=tuple(scope.assumptions) if scope is not None else ())
+        assumptions=tuple(scope.assumptions) if scope is not None else (),
+    )
 
 
 def _check_arguments(traced) -> None:
     """Raise where arguments are references, or have sizes of several scopes."""
     if any(isinstance(a, AbstractRef) for a in traced.avals):
-        raise NotImplementedError(f"'{traced.name}' takes a mutable array (Ref), which a file does not hold: take its "
-                                  "array, and return the new one.")
+        raise NotImplementedError(
+            f"'{traced.name}' takes a mutable array (Ref), which a file does not hold: take its "
+            "array, and return the new one."
+        )
     scopes = {d.scope: d for a in traced.avals for d in a.shape if type(d) is SymbolicDim}
     if len(scopes) > 1:
         one, other = [str(d) for d in scopes.values()][:2]
-        raise ValueError(f"Invalid mixing of symbolic scopes: the sizes '{one}' and '{other}' of arguments of "
-                         f"'{traced.name}' are of different ones. Make all in one call of symbolic_shape, or pass "
-                         "scope= to the others.")
+        raise ValueError(
+            f"Invalid mixing of symbolic scopes: the sizes '{one}' and '{other}' of arguments of "
+            f"'{traced.name}' are of different ones. Make all in one call of symbolic_shape, or pass "
+            "scope= to the others."
+        )
 
 
 class _Names:
@@ -159,8 +211,17 @@ def _whole(traced) -> ClosedJaxpr:
     jaxpr = traced.jaxpr.jaxpr
     if not n:
         return traced.jaxpr
-    return ClosedJaxpr(Jaxpr([*jaxpr.constvars, *jaxpr.invars[:n]], jaxpr.invars[n:], jaxpr.outvars, jaxpr.eqns,
-                             jaxpr.effects, jaxpr.debug_info), [*traced.jaxpr.consts, *traced.consts])
+    return ClosedJaxpr(
+        Jaxpr(
+            [*jaxpr.constvars, *jaxpr.invars[:n]],
+            jaxpr.invars[n:],
+            jaxpr.outvars,
+            jaxpr.eqns,
+            jaxpr.effects,
+            jaxpr.debug_info,
+        ),
+        [*traced.jaxpr.consts, *traced.consts],
+    )
 
 
 def _physical(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -172,7 +233,12 @@ def _physical(closed: ClosedJaxpr) -> ClosedJaxpr:
     def run(*args):
         results = eval_closed(closed, *[calling.wrapped(x, a) for x, a in zip(args, ins)])
         return [calling.unwrapped(x) for x in results]
-    return jit(run).trace(*[ShapeDtypeStruct(p.shape, p.dtype) for p in map(calling.physical, ins)]).jaxpr
+
+    return (
+        jit(run)
+        .trace(*[ShapeDtypeStruct(p.shape, p.dtype) for p in map(calling.physical, ins)])
+        .jaxpr
+    )
 
 
 def _variables(x, found: set) -> set:
@@ -197,9 +263,18 @@ def _variables(x, found: set) -> set:
 
 
 def _lowered(closed: ClosedJaxpr, name: str, platform: str, places, divided: dict):
-    return program.lower(simplify(closed), name, keep_unused=False, hoist_bytes=None, platform=platform, rewrites=None,
-                         named=False,
-                         dimensions=places, module_attrs={"jax.uses_shape_polymorphism": places is not None}, **divided)
+    return program.lower(
+        simplify(closed),
+        name,
+        keep_unused=False,
+        hoist_bytes=None,
+        platform=platform,
+        rewrites=None,
+        named=False,
+        dimensions=places,
+        module_attrs={"jax.uses_shape_polymorphism": places is not None},
+        **divided,
+    )
 
 
 def _joined(modules: list, given: int, name: str) -> tuple[str, tuple]:
@@ -211,11 +286,15 @@ def _joined(modules: list, given: int, name: str) -> tuple[str, tuple]:
 
 def _check_calls(text: str, disabled: tuple) -> None:
     allowed = {c.is_custom_call() for c in disabled}
-    wrong = sorted({t for t in _CALL.findall(text) if t not in allowed and not _STABLE_CALLS.match(t)})
+    wrong = sorted(
+        {t for t in _CALL.findall(text) if t not in allowed and not _STABLE_CALLS.match(t)}
+    )
     if wrong:
-        raise ValueError("Cannot serialize code with custom calls whose targets have no compatibility guarantees: "
-                         f"{', '.join(wrong)}. "
-                         "Pass disabled_checks=[DisabledSafetyCheck.custom_call(name)] to export it all the same.")
+        raise ValueError(
+            "Cannot serialize code with custom calls whose targets have no compatibility guarantees: "
+            f"{', '.join(wrong)}. "
+            "Pass disabled_checks=[DisabledSafetyCheck.custom_call(name)] to export it all the same."
+        )
 
 
 def _vjp_of(closed: ClosedJaxpr, traced, platforms: tuple, disabled: tuple, plan):
@@ -230,12 +309,18 @@ def _vjp_of(closed: ClosedJaxpr, traced, platforms: tuple, disabled: tuple, plan
 
     def get_vjp(primal: Exported) -> Exported:
         outs = [calling.physical(a) for a in primal.out_avals]
-        cts = [ShapeDtypeStruct(a.shape, a.dtype if a.dtype in dtypes.INEXACT else dtypes.float0) for a in outs]
+        cts = [
+            ShapeDtypeStruct(a.shape, a.dtype if a.dtype in dtypes.INEXACT else dtypes.float0)
+            for a in outs
+        ]
         args = [ShapeDtypeStruct(a.shape, a.dtype) for a in map(calling.physical, primal.in_avals)]
-        divided: dict[str, Any] = {"in_shardings": (*plan.ins, *plan.outs),
-                                   "out_shardings": tuple(plan.ins)} if plan.devices else {}
-        return export(jit(fun_vjp, keep_unused=True, **divided), platforms=platforms,
-                      disabled_checks=disabled)(*args, *cts)
+        divided: dict[str, Any] = (
+            {"in_shardings": (*plan.ins, *plan.outs), "out_shardings": tuple(plan.ins)}
+            if plan.devices
+            else {}
+        )
+        return export(
+            jit(fun_vjp, keep_unused=True, **divided), platforms=platforms, disabled_checks=disabled
+        )(*args, *cts)
+
     return get_vjp
-
-

@@ -1,4 +1,5 @@
 """`deserialize`: exported functions out of files."""
+
 from __future__ import annotations
 
 from gradix.export import serialization
@@ -9,10 +10,12 @@ from gradix.export.exported import Exported
 def deserialize(blob: bytearray | bytes) -> Exported:
     """The exported function out of the bytes that `Exported.serialize` of this library or of JAX gave.
 
-    Nothing in the bytes is executed when they are read, and all that they point to is checked to lie within them.
+    Nothing in the bytes is executed when they are read, and all that they point to is checked to
+    lie within them.
 
     Raises:
-        ValueError: the bytes are damaged, no such file, or of a version that this library does not read.
+        ValueError: the bytes are damaged, no such file, or of a version that this library does not
+            read.
 
     Example:
         >>> import gradix
@@ -22,7 +25,9 @@ def deserialize(blob: bytearray | bytes) -> Exported:
         Array(6., dtype=float32)
     """
     if not isinstance(blob, (bytes, bytearray, memoryview)):
-        raise TypeError(f"deserialize takes bytes, got {type(blob).__name__}. Read the file with open(path, "
-                        "'rb').read().")
+        raise TypeError(
+            f"deserialize takes bytes, got {type(blob).__name__}. Read the file with open(path, "
+            "'rb').read()."
+        )
     fields, gradient = serialization.read_fields(bytes(blob))
     return serialization.made(Exported, DisabledSafetyCheck, fields, gradient)

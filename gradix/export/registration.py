@@ -1,4 +1,5 @@
 """Types of pytree nodes that files may hold: registered under a name, with their static data as bytes."""
+
 from __future__ import annotations
 
 import json
@@ -25,16 +26,26 @@ _by_name: dict[str, Registered] = {}
 
 
 def _register(entry: Registered) -> None:
-    for known, key in ((_by_type.get(entry.nodetype), entry.nodetype), (_by_name.get(entry.name), entry.name)):
+    for known, key in (
+        (_by_type.get(entry.nodetype), entry.nodetype),
+        (_by_name.get(entry.name), entry.name),
+    ):
         if known is not None:
-            raise ValueError(f"Duplicate serialization registration of {key!r}: type {known.nodetype} is registered "
-                             f"with the name {known.name!r} already.")
+            raise ValueError(
+                f"Duplicate serialization registration of {key!r}: type {known.nodetype} is registered "
+                f"with the name {known.name!r} already."
+            )
     _by_type[entry.nodetype] = _by_name[entry.name] = entry
 
 
-def register_pytree_node_serialization(nodetype: T, *, serialized_name: str, serialize_auxdata: Callable[[Any], bytes],
-                                       deserialize_auxdata: Callable[[bytes], Any],
-                                       from_children: Callable[[Any, tuple], Any] | None = None) -> T:
+def register_pytree_node_serialization(
+    nodetype: T,
+    *,
+    serialized_name: str,
+    serialize_auxdata: Callable[[Any], bytes],
+    deserialize_auxdata: Callable[[bytes], Any],
+    from_children: Callable[[Any, tuple], Any] | None = None,
+) -> T:
     """Let trees with nodes of a type be written to files of exported functions.
 
     Args:
@@ -42,7 +53,8 @@ def register_pytree_node_serialization(nodetype: T, *, serialized_name: str, ser
         serialized_name: stands for the type in files.
         serialize_auxdata: the node's static data as bytes.
         deserialize_auxdata: the static data out of bytes.
-        from_children: a node out of static data and children, by default as the registered pytree does it.
+        from_children: a node out of static data and children, by default as the registered pytree
+            does it.
 
     Returns:
         `nodetype`.
@@ -65,9 +77,13 @@ def register_pytree_node_serialization(nodetype: T, *, serialized_name: str, ser
         2.0
     """
     if not is_tree_node(nodetype):
-        raise ValueError(f"type {nodetype} is no pytree node: register it first, with "
-                         "gradix.tree_util.register_pytree_node.")
-    _register(Registered(nodetype, serialized_name, serialize_auxdata, deserialize_auxdata, from_children))
+        raise ValueError(
+            f"type {nodetype} is no pytree node: register it first, with "
+            "gradix.tree_util.register_pytree_node."
+        )
+    _register(
+        Registered(nodetype, serialized_name, serialize_auxdata, deserialize_auxdata, from_children)
+    )
     return nodetype
 
 
@@ -91,17 +107,28 @@ def register_namedtuple_serialization(nodetype: T, *, serialized_name: str) -> T
         >>> export.register_namedtuple_serialization(Point, serialized_name="example.Point") is Point
         True
     """
-    if not (isinstance(nodetype, type) and issubclass(nodetype, tuple) and hasattr(nodetype, "_fields")):
+    if not (
+        isinstance(nodetype, type) and issubclass(nodetype, tuple) and hasattr(nodetype, "_fields")
+    ):
         raise ValueError(f"Use register_pytree_node_serialization: {nodetype} is no named tuple.")
 
     def read(aux: bytes):
         fields = tuple(json.loads(aux))
         if fields != nodetype._fields:
-            raise ValueError(f"the file has a {serialized_name} with the fields {fields}, where {nodetype} has "
-                             f"{nodetype._fields}.")
+            raise ValueError(
+                f"the file has a {serialized_name} with the fields {fields}, where {nodetype} has "
+                f"{nodetype._fields}."
+            )
 
-    _register(Registered(nodetype, serialized_name, lambda _: json.dumps(list(nodetype._fields)).encode(), read,
-                         None))
+    _register(
+        Registered(
+            nodetype,
+            serialized_name,
+            lambda _: json.dumps(list(nodetype._fields)).encode(),
+            read,
+            None,
+        )
+    )
     return nodetype
 
 
@@ -113,8 +140,10 @@ def by_type(nodetype: type) -> Registered:
     """
     found = _by_type.get(nodetype)
     if found is None:
-        raise ValueError(f"Cannot serialize PyTreeDef containing an unregistered type `{nodetype}`. Use "
-                         "`export.register_pytree_node_serialization` or `export.register_namedtuple_serialization`.")
+        raise ValueError(
+            f"Cannot serialize PyTreeDef containing an unregistered type `{nodetype}`. Use "
+            "`export.register_pytree_node_serialization` or `export.register_namedtuple_serialization`."
+        )
     return found
 
 
@@ -126,6 +155,8 @@ def by_name(name: str) -> Registered:
     """
     found = _by_name.get(name)
     if found is None:
-        raise ValueError(f"Cannot deserialize a PyTreeDef with a node of the unknown type {name!r}. Register the type "
-                         "under that name with `export.register_pytree_node_serialization` before reading the file.")
+        raise ValueError(
+            f"Cannot deserialize a PyTreeDef with a node of the unknown type {name!r}. Register the type "
+            "under that name with `export.register_pytree_node_serialization` before reading the file."
+        )
     return found

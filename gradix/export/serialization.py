@@ -4,11 +4,14 @@
     7, 8 shardings of arguments and results   9 platforms   10, 11 ordered and unordered effects   12 disabled checks
     13 module   14 calling convention   15 arguments the module takes   16 whether it takes dimensions or the platform
     17 gradient, a file inside   18 devices   19 distinct types   20, 21 distinct meshes and shardings
-    22, 23 types of arguments and results by their place in 19; 24, 25 shardings likewise, 0 for none
+    22, 23 types of arguments and results by their place in 19; 24, 25 shardings likewise, 0 for
+    none
 
-Readers of FlatBuffers leave out slots they do not know. Two are ours: the constraints of the dimensions, and a digest
-that tells damage. It is no signature; the module of a file without it is first read in a process of its own.
+Readers of FlatBuffers leave out slots they do not know. Two are ours: the constraints of the
+dimensions, and a digest that tells damage. It is no signature; the module of a file without it is
+first read in a process of its own.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -27,25 +30,30 @@ from gradix.export.wire import BOOL, I8, I16, U16, U32, Malformed, Numbers, Tabl
 
 VERSION = 3
 OLDEST_VERSION = 2
-CONSTRAINTS = 40                # the slot of the constraints
-DIGEST = 41                     # and of the checksum of the module
+CONSTRAINTS = 40  # the slot of the constraints
+DIGEST = 41  # and of the checksum of the module
 MAX_BYTES = 1 << 34
 
 _LEAF, _NONE, _TUPLE, _LIST, _DICT, _CUSTOM = range(6)
-_DTYPES = ("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 "
-           "bfloat16 int4 uint4 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float0 "
-           "float8_e4m3 float8_e3m4 float8_e8m0fnu float4_e2m1fn key<fry> key<rbg> key<urbg>").split()
-_DEVICE = 1                     # the memory an array is in
+_DTYPES = (
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 "
+    "bfloat16 int4 uint4 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float0 "
+    "float8_e4m3 float8_e3m4 float8_e8m0fnu float4_e2m1fn key<fry> key<rbg> key<urbg>"
+).split()
+_DEVICE = 1  # the memory an array is in
 
 
-# -- writing ------------------------------------------------------------------------------------------------------
+# -- writing ---------------------------------------------------------------------------------------
+
 
 def serialize(exported, vjp_order: int) -> bytearray:
     """An exported function as bytes, with its gradient to an order."""
     if exported.bound_dims:
-        raise ValueError(f"the exported function '{exported.fun_name}' has values for the dimensions "
-                         f"{dict(exported.bound_dims)}, which a file does not hold: serialize it without, and bind "
-                         "them after reading.")
+        raise ValueError(
+            f"the exported function '{exported.fun_name}' has values for the dimensions "
+            f"{dict(exported.bound_dims)}, which a file does not hold: serialize it without, and bind "
+            "them after reading."
+        )
     if vjp_order < 0:
         raise ValueError(f"serialize takes a vjp_order of 0 or more, got {vjp_order}.")
     return encode(_table(exported, vjp_order))
@@ -56,23 +64,40 @@ def _table(e, vjp_order: int) -> dict:
     number = {a: i for i, a in enumerate(avals)}
     meshes, divided, places = shardings.tables([*e._in_named_shardings, *e._out_named_shardings])
     out: dict[int, Any] = {
-        0: (U16, VERSION), 1: e.fun_name, 2: _tree(e.in_tree), 3: [_aval(a) for a in e.in_avals], 4: _tree(e.out_tree),
-        5: [_aval(a) for a in e.out_avals], 7: [{} for _ in e.in_avals], 8: [{} for _ in e.out_avals],
+        0: (U16, VERSION),
+        1: e.fun_name,
+        2: _tree(e.in_tree),
+        3: [_aval(a) for a in e.in_avals],
+        4: _tree(e.out_tree),
+        5: [_aval(a) for a in e.out_avals],
+        7: [{} for _ in e.in_avals],
+        8: [{} for _ in e.out_avals],
         9: list(e.platforms),
-        10: [{0: str(x)} for x in e.ordered_effects], 11: [{0: str(x)} for x in e.unordered_effects],
-        12: [_check(c) for c in e.disabled_safety_checks], 13: e.mlir_module_serialized,
+        10: [{0: str(x)} for x in e.ordered_effects],
+        11: [{0: str(x)} for x in e.unordered_effects],
+        12: [_check(c) for c in e.disabled_safety_checks],
+        13: e.mlir_module_serialized,
         14: (U16, e.calling_convention_version),
-        15: Numbers(U16, e.module_kept_var_idx), 16: (BOOL, e.uses_global_constants), 18: (U32, e.nr_devices),
-        19: [_aval(a) for a in avals], 20: meshes, 21: divided, 22: Numbers(U32, [number[a] for a in e.in_avals]),
-        23: Numbers(U32, [number[a] for a in e.out_avals]), 24: Numbers(U32, places[:len(e.in_avals)]),
-        25: Numbers(U32, places[len(e.in_avals):]),
+        15: Numbers(U16, e.module_kept_var_idx),
+        16: (BOOL, e.uses_global_constants),
+        18: (U32, e.nr_devices),
+        19: [_aval(a) for a in avals],
+        20: meshes,
+        21: divided,
+        22: Numbers(U32, [number[a] for a in e.in_avals]),
+        23: Numbers(U32, [number[a] for a in e.out_avals]),
+        24: Numbers(U32, places[: len(e.in_avals)]),
+        25: Numbers(U32, places[len(e.in_avals) :]),
     }
     if vjp_order:
         out[17] = _table(e.vjp(), vjp_order - 1)
     constraints = list(e.constraints)
     if constraints:
         out[CONSTRAINTS] = constraints
-    checks = [(int(c.is_custom_call() is not None), c.is_custom_call() or "") for c in e.disabled_safety_checks]
+    checks = [
+        (int(c.is_custom_call() is not None), c.is_custom_call() or "")
+        for c in e.disabled_safety_checks
+    ]
     out[DIGEST] = _digest(vars(e), checks, constraints)
     return out
 
@@ -80,10 +105,20 @@ def _table(e, vjp_order: int) -> dict:
 def _digest(fields: dict, checks: list, constraints: list) -> bytes:
     """What tells whether anything in a file was altered."""
     kinds = [[(a.shape, str(a.dtype)) for a in fields[name]] for name in ("in_avals", "out_avals")]
-    names = ("fun_name", "in_tree", "out_tree", "platforms", "ordered_effects", "unordered_effects",
-             "calling_convention_version",
-             "module_kept_var_idx", "uses_global_constants", "nr_devices", "_in_named_shardings",
-             "_out_named_shardings")
+    names = (
+        "fun_name",
+        "in_tree",
+        "out_tree",
+        "platforms",
+        "ordered_effects",
+        "unordered_effects",
+        "calling_convention_version",
+        "module_kept_var_idx",
+        "uses_global_constants",
+        "nr_devices",
+        "_in_named_shardings",
+        "_out_named_shardings",
+    )
     told = repr((kinds, [str(fields[n]) for n in names], checks, constraints)).encode()
     return xla_artifact.digest(told + fields["mlir_module_serialized"])
 
@@ -97,24 +132,42 @@ def _tree(tree: PyTreeDef) -> dict:
         return {0: (I8, _NONE)}
     if kind is dict:
         if not all(isinstance(k, str) for k in aux):
-            raise ValueError(f"Serialization is supported only for dictionaries with string keys, got the keys {aux}.")
+            raise ValueError(
+                f"Serialization is supported only for dictionaries with string keys, got the keys {aux}."
+            )
         return {0: (I8, _DICT), 1: children, 2: list(aux)}
     if kind in (tuple, list):
         return {0: (I8, _TUPLE if kind is tuple else _LIST), 1: children}
-    entry = registration.by_type(aux if kind is not None and isinstance(aux, type) and aux is not kind and issubclass(
-        aux, tuple) and hasattr(aux, "_fields") else kind)
+    entry = registration.by_type(
+        aux
+        if kind is not None
+        and isinstance(aux, type)
+        and aux is not kind
+        and issubclass(aux, tuple)
+        and hasattr(aux, "_fields")
+        else kind
+    )
     written = entry.write(aux)
     if not isinstance(written, (bytes, bytearray)):
-        raise ValueError(f"serialize_auxdata of {entry.name!r} must return bytes, got {type(written).__name__}.")
+        raise ValueError(
+            f"serialize_auxdata of {entry.name!r} must return bytes, got {type(written).__name__}."
+        )
     return {0: (I8, _CUSTOM), 1: children, 3: entry.name, 4: bytes(written)}
 
 
 def _aval(aval: ShapedArray) -> dict:
-    name = (str(aval.dtype) if dtypes.is_extended(aval.dtype)
-            else "float0" if aval.dtype == dtypes.float0 else aval.dtype.name)
+    name = (
+        str(aval.dtype)
+        if dtypes.is_extended(aval.dtype)
+        else "float0"
+        if aval.dtype == dtypes.float0
+        else aval.dtype.name
+    )
     if name not in _DTYPES:
-        raise ValueError(f"arrays of dtype {name} have no place in the files of exported functions; those have "
-                         f"{', '.join(_DTYPES)}.")
+        raise ValueError(
+            f"arrays of dtype {name} have no place in the files of exported functions; those have "
+            f"{', '.join(_DTYPES)}."
+        )
     return {1: [str(d) for d in aval.shape], 2: (I8, _DTYPES.index(name)), 3: (I8, _DEVICE)}
 
 
@@ -123,7 +176,8 @@ def _check(check) -> dict:
     return {} if target is None else {0: (I8, 1), 1: target}
 
 
-# -- reading ------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
+
 
 def read_fields(data: bytes) -> tuple[dict, Any]:
     """The fields of an exported function out of a file, and those of its gradient or None.
@@ -132,21 +186,29 @@ def read_fields(data: bytes) -> tuple[dict, Any]:
         ValueError: the bytes are no such file, or one of a version this library does not read.
     """
     if len(data) > MAX_BYTES:
-        raise ValueError(f"the file of an exported function has {len(data)} bytes, {MAX_BYTES} at most.")
+        raise ValueError(
+            f"the file of an exported function has {len(data)} bytes, {MAX_BYTES} at most."
+        )
     try:
         return _fields(Table.root(data))
     except Malformed as e:
-        raise ValueError(f"the bytes are no file of an exported function, or are damaged: {e}.") from None
+        raise ValueError(
+            f"the bytes are no file of an exported function, or are damaged: {e}."
+        ) from None
 
 
 def _fields(t: Table) -> tuple[dict, Any]:
     version = t.number(0, U16)
     if not OLDEST_VERSION <= version <= VERSION:
-        raise ValueError(f"the file has serialization version {version}; this library reads {OLDEST_VERSION} to "
-                         f"{VERSION}.")
+        raise ValueError(
+            f"the file has serialization version {version}; this library reads {OLDEST_VERSION} to "
+            f"{VERSION}."
+        )
     convention = t.number(14, U16)
     if not 9 <= convention <= 10:
-        raise ValueError(f"the file has calling convention {convention}; this library calls 9 to 10.")
+        raise ValueError(
+            f"the file has calling convention {convention}; this library calls 9 to 10."
+        )
     scope = _scope(t.texts(CONSTRAINTS))
     in_avals, out_avals = _types(t, 22, 3, scope), _types(t, 23, 5, scope)
     in_tree, out_tree = _read_tree(t.table(2)), _read_tree(t.table(4))
@@ -157,8 +219,10 @@ def _fields(t: Table) -> tuple[dict, Any]:
     kept = tuple(t.numbers(15, U16))
     if sorted(set(kept)) != list(kept) or any(i >= len(in_avals) for i in kept):
         raise Malformed("it takes arguments that there are not")
-    ins, outs = [shardings.read(t, 21, t.numbers(slot, U32) or [0] * len(avals))
-                 for slot, avals in ((24, in_avals), (25, out_avals))]
+    ins, outs = [
+        shardings.read(t, 21, t.numbers(slot, U32) or [0] * len(avals))
+        for slot, avals in ((24, in_avals), (25, out_avals))
+    ]
     if (len(ins), len(outs)) != (len(in_avals), len(out_avals)):
         raise Malformed("it has shardings of more arguments or results than there are")
     module = t.bytes(13)
@@ -166,17 +230,27 @@ def _fields(t: Table) -> tuple[dict, Any]:
     if not platforms:
         raise Malformed("it is for no platform")
     fields = dict(
-        fun_name=t.text(1), in_tree=in_tree, in_avals=in_avals, out_tree=out_tree, out_avals=out_avals,
+        fun_name=t.text(1),
+        in_tree=in_tree,
+        in_avals=in_avals,
+        out_tree=out_tree,
+        out_avals=out_avals,
         _has_named_shardings=True,
-        _in_named_shardings=ins, _out_named_shardings=outs,
-        in_shardings_hlo=(None,) * len(in_avals), out_shardings_hlo=(None,) * len(out_avals),
-        nr_devices=t.number(18, U32) or t.number(6, I16, 1), platforms=platforms,
+        _in_named_shardings=ins,
+        _out_named_shardings=outs,
+        in_shardings_hlo=(None,) * len(in_avals),
+        out_shardings_hlo=(None,) * len(out_avals),
+        nr_devices=t.number(18, U32) or t.number(6, I16, 1),
+        platforms=platforms,
         ordered_effects=tuple([x.text(0) for x in t.tables(10)]),
         unordered_effects=tuple([x.text(0) for x in t.tables(11)]),
         disabled_safety_checks=tuple([(x.number(0, I8), x.text(1)) for x in t.tables(12)]),
         mlir_module_serialized=module,
-        calling_convention_version=convention, module_kept_var_idx=kept, uses_global_constants=bool(t.number(16, BOOL)),
-        constraints=tuple(t.texts(CONSTRAINTS)))
+        calling_convention_version=convention,
+        module_kept_var_idx=kept,
+        uses_global_constants=bool(t.number(16, BOOL)),
+        constraints=tuple(t.texts(CONSTRAINTS)),
+    )
     if t.has(DIGEST):
         checks = list(fields["disabled_safety_checks"])
         if t.bytes(DIGEST) != _digest(fields, checks, t.texts(CONSTRAINTS)):
@@ -208,9 +282,17 @@ def _read_aval(t: Table, scope) -> ShapedArray:
     if not 0 <= number < len(_DTYPES):
         raise Malformed(f"dtype number {number} is unknown")
     try:
-        shape = tuple([d if type(d) is not int else _size(d) for d in (
-            int(s) if s.isascii() and s.isdigit() and len(s) < 20 else parsing.dimension(s, scope)
-            for s in t.texts(1))])
+        shape = tuple(
+            [
+                d if type(d) is not int else _size(d)
+                for d in (
+                    int(s)
+                    if s.isascii() and s.isdigit() and len(s) < 20
+                    else parsing.dimension(s, scope)
+                    for s in t.texts(1)
+                )
+            ]
+        )
     except (ValueError, RecursionError, ZeroDivisionError, OverflowError) as e:
         raise Malformed(f"a dimension is wrong ({e})") from None
     return make_aval(shape, _dtype(_DTYPES[number]))
@@ -225,7 +307,13 @@ def _size(n: int) -> int:
 def _dtype(name: str):
     if name.startswith("key<"):
         return dtypes.KeyType(name[4:-1])
-    return dtypes.float0 if name == "float0" else np.dtype(name) if hasattr(np, name) else dtypes.as_dtype(name)
+    return (
+        dtypes.float0
+        if name == "float0"
+        else np.dtype(name)
+        if hasattr(np, name)
+        else dtypes.as_dtype(name)
+    )
 
 
 def _read_tree(t: Table) -> PyTreeDef:
@@ -248,8 +336,11 @@ def _read_tree(t: Table) -> PyTreeDef:
     aux = entry.read(t.bytes(4))
     if entry.build is not None:
         return _built(entry, aux, children)
-    return make_node(entry.nodetype, entry.nodetype if issubclass(entry.nodetype, tuple) and aux is None else aux,
-                     children)
+    return make_node(
+        entry.nodetype,
+        entry.nodetype if issubclass(entry.nodetype, tuple) and aux is None else aux,
+        children,
+    )
 
 
 def _built(entry, aux, children: list) -> PyTreeDef:
@@ -268,8 +359,10 @@ def _check_signature(tree: PyTreeDef) -> None:
 def made(cls: type, check_class: Any, fields: dict, gradient):
     """An exported function out of what `read_fields` found."""
     get_vjp = None if gradient is None else (lambda _: made(cls, check_class, *gradient))
-    checks = tuple([check_class.platform() if kind == 0 else check_class.custom_call(target)
-                    for kind, target in fields["disabled_safety_checks"]])
+    checks = tuple(
+        [
+            check_class.platform() if kind == 0 else check_class.custom_call(target)
+            for kind, target in fields["disabled_safety_checks"]
+        ]
+    )
     return cls(**{**fields, "disabled_safety_checks": checks}, _get_vjp=get_vjp)
-
-

@@ -1,4 +1,5 @@
 """Symbolic shapes as users make them: from a text, or for the arrays of a pytree."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -14,20 +15,29 @@ from gradix._core.dimensions.expression import is_symbolic_dim as is_symbolic_di
 from gradix._core.dimensions.scope import SymbolicScope as SymbolicScope
 
 
-def symbolic_shape(shape_spec: str | None, *, constraints: Sequence[str] = (), scope: SymbolicScope | None = None,
-                   like: Sequence[int | None] | None = None, assume: Mapping[str, int] | None = None) -> tuple:
+def symbolic_shape(
+    shape_spec: str | None,
+    *,
+    constraints: Sequence[str] = (),
+    scope: SymbolicScope | None = None,
+    like: Sequence[int | None] | None = None,
+    assume: Mapping[str, int] | None = None,
+) -> tuple:
     """A shape with symbolic dimensions, from its text.
 
     Args:
-        shape_spec: dimensions with commas between them, in parentheses or not. A dimension is a number, the name of a
-            variable, a sum, difference or product of dimensions, a power as in ``a^2``, or ``floordiv``, ``mod``,
-            ``max`` or ``min`` of two. ``_`` stands for the dimension of `like` at its place, a last ``...`` for the
-            rest of `like`, and None for ``"..."``.
-        constraints: what holds of the variables besides that they are at least 1, such as ``"a <= 10"``.
+        shape_spec: dimensions with commas between them, in parentheses or not. A dimension is a
+            number, the name of a variable, a sum, difference or product of dimensions, a power as
+            in ``a^2``, or ``floordiv``, ``mod``, ``max`` or ``min`` of two. ``_`` stands for the
+            dimension of `like` at its place, a last ``...`` for the rest of `like`, and None for
+            ``"..."``.
+        constraints: what holds of the variables besides that they are at least 1, such as ``"a <=
+            10"``.
         scope: where the variables are; by default a new scope with these constraints.
         like: a shape to take dimensions from.
-        assume: example sizes by name. With it, comparisons that the constraints leave undecided are answered as for
-            these sizes and become checks of every call; without it they raise. See `SymbolicScope`.
+        assume: example sizes by name. With it, comparisons that the constraints leave undecided are
+            answered as for these sizes and become checks of every call; without it they raise. See
+            `SymbolicScope`.
 
     Returns:
         A tuple of integers and symbolic dimensions.
@@ -46,21 +56,28 @@ def symbolic_shape(shape_spec: str | None, *, constraints: Sequence[str] = (), s
     if scope is None:
         scope = SymbolicScope(constraints, assume=assume)
     elif constraints or assume is not None:
-        raise ValueError("symbolic_shape takes constraints or a scope, not both: a scope has its constraints from the "
-                         "start. Make the scope with them, SymbolicScope(constraints).")
+        raise ValueError(
+            "symbolic_shape takes constraints or a scope, not both: a scope has its constraints from the "
+            "start. Make the scope with them, SymbolicScope(constraints)."
+        )
     if shape_spec is None:
         shape_spec = "..."
     if not isinstance(shape_spec, str):
-        raise ValueError(f"symbolic_shape expects a string such as \"a, b\", or None, got {shape_spec!r}.")
+        raise ValueError(
+            f'symbolic_shape expects a string such as "a, b", or None, got {shape_spec!r}.'
+        )
     return parsing.shape(shape_spec, scope, like)
 
 
-def symbolic_args_specs(args, shapes_specs, constraints: Sequence[str] = (), scope: SymbolicScope | None = None):
+def symbolic_args_specs(
+    args, shapes_specs, constraints: Sequence[str] = (), scope: SymbolicScope | None = None
+):
     """`ShapeDtypeStruct`s for arguments, with symbolic shapes as their texts say.
 
     Args:
         args: a pytree of arrays, or of anything with a shape and a dtype.
-        shapes_specs: a pytree prefix of `args` with texts as `symbolic_shape` takes, or None for shapes that stay.
+        shapes_specs: a pytree prefix of `args` with texts as `symbolic_shape` takes, or None for
+            shapes that stay.
         constraints: as for `symbolic_shape`.
         scope: as for `symbolic_shape`.
 

@@ -1,4 +1,5 @@
 """How exported programs are divided among devices: by `jit`'s arguments, in files, and at calls."""
+
 from __future__ import annotations
 
 from functools import lru_cache
@@ -31,8 +32,10 @@ class Plan:
             home, ins, outs = traced.plan(traced.avals)
             if home is not None and home.mesh is not None and len(home.devices) > 1:
                 self.devices = home.devices
-                asked = [w if w is not None else a.place.sharding if a.place is not None else None
-                         for w, a in zip(ins[len(traced.consts):], traced.avals)]
+                asked = [
+                    w if w is not None else a.place.sharding if a.place is not None else None
+                    for w, a in zip(ins[len(traced.consts) :], traced.avals)
+                ]
                 self.ins, self.outs = [_named(s) for s in asked], [_named(s) for s in outs]
 
     @property
@@ -41,27 +44,42 @@ class Plan:
 
     def options(self) -> dict[str, Any]:
         """What the writer of modules takes."""
-        return {"devices": self.devices, "in_shardings": self.ins, "out_shardings": self.outs} if self.devices else {}
+        return (
+            {"devices": self.devices, "in_shardings": self.ins, "out_shardings": self.outs}
+            if self.devices
+            else {}
+        )
 
 
 def _named(sharding):
     if sharding is not None and not isinstance(sharding, NamedSharding):
-        raise NotImplementedError(f"a program divided by {sharding} cannot be exported: only NamedShardings stand "
-                                  "in files.")
+        raise NotImplementedError(
+            f"a program divided by {sharding} cannot be exported: only NamedShardings stand "
+            "in files."
+        )
     return sharding
 
 
 def without_devices(shardings) -> tuple:
     """Named shardings on meshes of no particular devices."""
-    return tuple([s and NamedSharding(_abstract(s.mesh), s.spec, memory_kind=s.memory_kind) for s in shardings])
+    return tuple(
+        [
+            s and NamedSharding(_abstract(s.mesh), s.spec, memory_kind=s.memory_kind)
+            for s in shardings
+        ]
+    )
 
 
 def _abstract(mesh):
     if isinstance(mesh, AbstractMesh):
         return mesh
     device = mesh._flat_devices_tuple[0]
-    return AbstractMesh(mesh.axis_sizes, mesh.axis_names, mesh.axis_types,
-                        abstract_device=AbstractDevice(device.device_kind, None, device.platform))
+    return AbstractMesh(
+        mesh.axis_sizes,
+        mesh.axis_names,
+        mesh.axis_types,
+        abstract_device=AbstractDevice(device.device_kind, None, device.platform),
+    )
 
 
 def on_mesh(shardings, mesh) -> tuple:
@@ -74,12 +92,15 @@ def on_mesh(shardings, mesh) -> tuple:
         return tuple(shardings)
     for s in shardings:
         if s is not None and s.mesh.shape_tuple != mesh.shape_tuple:
-            raise ValueError(f"the program was exported for the mesh {s.mesh}, got one with the axes "
-                             f"{mesh.shape_tuple}.")
+            raise ValueError(
+                f"the program was exported for the mesh {s.mesh}, got one with the axes "
+                f"{mesh.shape_tuple}."
+            )
     return tuple([s and NamedSharding(mesh, s.spec) for s in shardings])
 
 
-# -- calls ----------------------------------------------------------------------------------------------------------
+# -- calls -----------------------------------------------------------------------------------------
+
 
 def on_devices(exported, run, leaves):
     """Run a program of several devices on those where its arguments lie, or on the first ones."""
@@ -98,20 +119,29 @@ def _devices(exported, leaves) -> tuple:
         return mesh._flat_devices_tuple
     devices = tuple(xla.devices())
     if len(devices) < n:
-        raise ValueError(f"Function '{exported.fun_name}' was exported for {n} devices and is called in a context with "
-                         f"{len(devices)} devices. On the CPU, set the option jax_num_cpu_devices before the first "
-                         "computation.")
+        raise ValueError(
+            f"Function '{exported.fun_name}' was exported for {n} devices and is called in a context with "
+            f"{len(devices)} devices. On the CPU, set the option jax_num_cpu_devices before the first "
+            "computation."
+        )
     return devices[:n]
 
 
 @lru_cache(64)
 def _placed(exported, run, devices):
     def constrained(xs, shardings):
-        return [x if s is None else with_sharding_constraint(x, NamedSharding(_mesh(s.mesh, devices), s.spec))
-                for x, s in zip(xs, shardings)]
+        return [
+            x
+            if s is None
+            else with_sharding_constraint(x, NamedSharding(_mesh(s.mesh, devices), s.spec))
+            for x, s in zip(xs, shardings)
+        ]
 
     def call(*leaves):
-        return constrained(run(*constrained(leaves, exported._in_named_shardings)), exported._out_named_shardings)
+        return constrained(
+            run(*constrained(leaves, exported._in_named_shardings)), exported._out_named_shardings
+        )
+
     call.__name__ = exported.fun_name
     return jit(call)
 
@@ -120,33 +150,48 @@ def _mesh(mesh, devices) -> Mesh:
     return Mesh(np.array(devices).reshape(mesh.axis_sizes), mesh.axis_names)
 
 
-# -- files ----------------------------------------------------------------------------------------------------------
+# -- files -----------------------------------------------------------------------------------------
+
 
 def tables(shardings) -> tuple[list, list, list]:
     """Tables of the distinct meshes and shardings, and each sharding's place in the latter from 1; 0 for None."""
     distinct = list(dict.fromkeys([s for s in shardings if s is not None]))
     meshes = list(dict.fromkeys([s.mesh for s in distinct]))
-    return [_mesh_table(m) for m in meshes], [_table(s) for s in distinct], [0 if s is None else distinct.index(s) + 1
-                                                                             for s in shardings]
+    return (
+        [_mesh_table(m) for m in meshes],
+        [_table(s) for s in distinct],
+        [0 if s is None else distinct.index(s) + 1 for s in shardings],
+    )
 
 
 def _mesh_table(mesh) -> dict:
-    out: dict[int, Any] = {0: Numbers(U32, mesh.axis_sizes), 1: [str(n) for n in mesh.axis_names],
-                           2: Numbers(I8, [_TYPES[t] for t in mesh.axis_types])}
+    out: dict[int, Any] = {
+        0: Numbers(U32, mesh.axis_sizes),
+        1: [str(n) for n in mesh.axis_names],
+        2: Numbers(I8, [_TYPES[t] for t in mesh.axis_types]),
+    }
     device = mesh.abstract_device
     if device is not None:
-        out[3] = {0: device.device_kind, 2: device.platform,
-                  **({} if device.num_cores is None else {1: (U32, device.num_cores)})}
+        out[3] = {
+            0: device.device_kind,
+            2: device.platform,
+            **({} if device.num_cores is None else {1: (U32, device.num_cores)}),
+        }
     return out
 
 
 def _table(sharding) -> dict:
     spec = sharding.spec
     if UNCONSTRAINED in spec:
-        raise ValueError(f"the sharding {sharding} leaves an axis to the compiler, which a file does not hold: say how "
-                         "it is divided.")
+        raise ValueError(
+            f"the sharding {sharding} leaves an axis to the compiler, which a file does not hold: say how "
+            "it is divided."
+        )
     parts = [{0: list(p if isinstance(p, tuple) else () if p is None else (p,))} for p in spec]
-    out = {0: _mesh_table(sharding.mesh), 1: {0: parts, 1: sorted(spec.reduced), 2: sorted(spec.unreduced)}}
+    out = {
+        0: _mesh_table(sharding.mesh),
+        1: {0: parts, 1: sorted(spec.reduced), 2: sorted(spec.unreduced)},
+    }
     return out if sharding.memory_kind is None else {**out, 2: sharding.memory_kind}
 
 
@@ -170,13 +215,24 @@ def _read(t: Table) -> NamedSharding:
         raise Malformed("a mesh has sizes, names and types that do not fit each other")
     spec = t.table(1)
     device = mesh.table(3) if mesh.has(3) else None
-    kind = None if device is None else AbstractDevice(device.text(0), device.number(1, U32) if device.has(1) else None,
-                                                      device.text(2))
+    kind = (
+        None
+        if device is None
+        else AbstractDevice(
+            device.text(0), device.number(1, U32) if device.has(1) else None, device.text(2)
+        )
+    )
     try:
-        abstract = AbstractMesh(sizes, names, tuple([_TYPE_OF[k] for k in kinds]) or None, abstract_device=kind)
+        abstract = AbstractMesh(
+            sizes, names, tuple([_TYPE_OF[k] for k in kinds]) or None, abstract_device=kind
+        )
         parts = [tuple(p.texts(0)) or None for p in spec.tables(0)]
-        return NamedSharding(abstract, PartitionSpec(*parts, reduced=frozenset(spec.texts(1)),
-                                                     unreduced=frozenset(spec.texts(2))),
-                             memory_kind=t.text(2) or None)
+        return NamedSharding(
+            abstract,
+            PartitionSpec(
+                *parts, reduced=frozenset(spec.texts(1)), unreduced=frozenset(spec.texts(2))
+            ),
+            memory_kind=t.text(2) or None,
+        )
     except (TypeError, ValueError) as e:
         raise Malformed(f"a sharding is wrong ({e})") from None

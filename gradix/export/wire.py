@@ -1,8 +1,9 @@
 """FlatBuffers tables by slot number: written by the field's library, read with every offset checked.
 
-A table is described as a dict from slot to field; a field is a pair of kind and value (`U16`, 3), or a nested
-description.
+A table is described as a dict from slot to field; a field is a pair of kind and value (`U16`, 3),
+or a nested description.
 """
+
 from __future__ import annotations
 
 import struct
@@ -13,8 +14,8 @@ from gradix._base.lazy import lazy_module
 
 flatbuffers = lazy_module("flatbuffers")
 
-MAX_DEPTH = 64                # tables inside of tables
-MAX_TABLES = 1 << 20          # read from one file
+MAX_DEPTH = 64  # tables inside of tables
+MAX_TABLES = 1 << 20  # read from one file
 
 
 class Scalar:
@@ -26,8 +27,14 @@ class Scalar:
         self.format, self.slot = format, slot
 
 
-I8, U8, U16, I16, U32, BOOL = (Scalar("b", "Int8"), Scalar("B", "Uint8"), Scalar("H", "Uint16"), Scalar("h", "Int16"),
-                               Scalar("I", "Uint32"), Scalar("?", "Bool"))
+I8, U8, U16, I16, U32, BOOL = (
+    Scalar("b", "Int8"),
+    Scalar("B", "Uint8"),
+    Scalar("H", "Uint16"),
+    Scalar("h", "Int16"),
+    Scalar("I", "Uint32"),
+    Scalar("?", "Bool"),
+)
 
 
 class Text(str):
@@ -140,7 +147,7 @@ class Table:
 
     def bytes(self, slot: int) -> bytes:
         start, n = self._vector(slot, 1)
-        return self.data[start:start + n]
+        return self.data[start : start + n]
 
     def text(self, slot: int) -> str:
         return _decoded(self.bytes(slot))
@@ -156,7 +163,7 @@ class Table:
     def texts(self, slot: int) -> list[str]:
         extents = [self._extent(place, 1) for place in self._places(slot)]
         self.budget[0] -= len(extents)
-        return [_decoded(self.data[start:start + n]) for start, n in extents]
+        return [_decoded(self.data[start : start + n]) for start, n in extents]
 
     def table(self, slot: int) -> Table:
         at = self._at(slot)
@@ -165,7 +172,9 @@ class Table:
         return Table(self.data, at + self._number("<I", at), self.budget, self.depth + 1)
 
     def tables(self, slot: int) -> list[Table]:
-        return [Table(self.data, place, self.budget, self.depth + 1) for place in self._places(slot)]
+        return [
+            Table(self.data, place, self.budget, self.depth + 1) for place in self._places(slot)
+        ]
 
 
 def _decoded(raw: bytes) -> str:

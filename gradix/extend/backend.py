@@ -1,4 +1,5 @@
 """The clients of the platforms that programs run on."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -12,11 +13,21 @@ from gradix._api.jit.jit import clear_caches as _clear_caches
 from gradix._base.config import config as _config
 from gradix._runtime import xla_client as _xla, xla_options as _xla_options, xla_plugins as _plugins
 
-__all__ = ["backend_xla_version", "backends", "clear_backends", "clear_in_memory_compilation_cache", "get_backend",
-           "get_compile_options", "get_default_device", "register_backend_cache", "register_backend_factory"]
+__all__ = [
+    "backend_xla_version",
+    "backends",
+    "clear_backends",
+    "clear_in_memory_compilation_cache",
+    "get_backend",
+    "get_compile_options",
+    "get_default_device",
+    "register_backend_cache",
+    "register_backend_factory",
+]
 
 
-@lru_cache(maxsize=0)           # Nothing is kept; programs call its `cache_clear` after they set flags.
+# Nothing is kept; programs call its `cache_clear` after they set flags.
+@lru_cache(maxsize=0)
 def get_backend(platform=None):
     """The client of a platform, by default of the fastest present.
 
@@ -71,31 +82,47 @@ def register_backend_cache(cache: Any, for_what: str) -> None:
     _xla.on_renewal(cache.cache_clear)
 
 
-def register_backend_factory(name: str, factory: Callable[[], Any], *, priority: int = 0, fail_quietly: bool = True,
-                             experimental: bool = False, make_topology: Callable | None = None,
-                             c_api: Any = None) -> None:
+def register_backend_factory(
+    name: str,
+    factory: Callable[[], Any],
+    *,
+    priority: int = 0,
+    fail_quietly: bool = True,
+    experimental: bool = False,
+    make_topology: Callable | None = None,
+    c_api: Any = None,
+) -> None:
     """Bring a platform: `factory()` makes its client when the platform is asked for by `jax_platforms`.
 
     Args:
-        priority, fail_quietly, experimental, make_topology, c_api: accepted; only platforms that are asked for are
-            started.
+        priority, fail_quietly, experimental, make_topology, c_api: accepted; only platforms that
+            are asked for are started.
 
     Raises:
         RuntimeError: clients run already.
     """
     if _xla.is_started():
-        raise RuntimeError(f"register_backend_factory({name!r}) comes too late: clients run already. Call it before "
-                           "the first operation.")
+        raise RuntimeError(
+            f"register_backend_factory({name!r}) comes too late: clients run already. Call it before "
+            "the first operation."
+        )
     _plugins.factories[name] = factory
 
 
-def get_compile_options(num_replicas: int, num_partitions: int, device_assignment=None,
-                        env_options_overrides: dict | None = None,
-                        fdo_profile: bytes | None = None, detailed_logging: bool = True, backend=None):
+def get_compile_options(
+    num_replicas: int,
+    num_partitions: int,
+    device_assignment=None,
+    env_options_overrides: dict | None = None,
+    fdo_profile: bytes | None = None,
+    detailed_logging: bool = True,
+    backend=None,
+):
     """What a client's `compile_and_load` takes beside a module: jaxlib's `CompileOptions`, as used here.
 
     Args:
-        device_assignment: numbers of devices, of shape `(num_replicas, num_partitions)`; by default the first ones.
+        device_assignment: numbers of devices, of shape `(num_replicas, num_partitions)`; by default
+            the first ones.
         env_options_overrides: XLA's options by name.
 
     Example:
@@ -103,10 +130,18 @@ def get_compile_options(num_replicas: int, num_partitions: int, device_assignmen
         1
     """
     shape = (num_replicas, num_partitions)
-    ids = np.arange(num_replicas * num_partitions) if device_assignment is None else np.asarray(device_assignment)
+    ids = (
+        np.arange(num_replicas * num_partitions)
+        if device_assignment is None
+        else np.asarray(device_assignment)
+    )
     if ids.size != num_replicas * num_partitions:
-        raise ValueError(f"device_assignment has {ids.size} devices for num_replicas={num_replicas} times "
-                         f"num_partitions={num_partitions}.")
+        raise ValueError(
+            f"device_assignment has {ids.size} devices for num_replicas={num_replicas} times "
+            f"num_partitions={num_partitions}."
+        )
     options = _xla_options.options(compiler_options=env_options_overrides)
     platform = getattr(backend, "platform", backend) or _devices()[0].platform
-    return _xla_options.build(options, ids.reshape(shape), platform, [True] if num_partitions > 1 else None)
+    return _xla_options.build(
+        options, ids.reshape(shape), platform, [True] if num_partitions > 1 else None
+    )

@@ -1,4 +1,5 @@
 """Functions to be transformed, in a wrapper libraries pass around."""
+
 from __future__ import annotations
 
 import functools
@@ -15,7 +16,9 @@ class WrappedFun:
 
     __slots__ = ("f", "params", "debug_info")
 
-    def __init__(self, f: Callable, params: dict | None = None, debug_info: DebugInfo | None = None):
+    def __init__(
+        self, f: Callable, params: dict | None = None, debug_info: DebugInfo | None = None
+    ):
         self.f, self.params, self.debug_info = f, dict(params or {}), debug_info
 
     @property
@@ -52,19 +55,23 @@ def cache(call: Callable, *, explain: Callable | None = None) -> Callable:
     @functools.wraps(call)
     def cached(fun: WrappedFun, *args):
         try:
-            found = kept.setdefault((tuple(sorted(fun.params.items())), args, trace_context()),
-                                    weakref.WeakKeyDictionary())
+            found = kept.setdefault(
+                (tuple(sorted(fun.params.items())), args, trace_context()),
+                weakref.WeakKeyDictionary(),
+            )
             if fun.f not in found:
                 found[fun.f] = call(fun, *args)
             return found[fun.f]
-        except TypeError:                                   # what has no hash, or no weak references, is not kept
+        except TypeError:  # what has no hash, or no weak references, is not kept
             return call(fun, *args)
 
-    cached.cache_clear = kept.clear                         # type: ignore[attr-defined]
+    cached.cache_clear = kept.clear  # type: ignore[attr-defined]
     return cached
 
 
-def wrap_init(f: Callable, params: dict | None = None, *, debug_info: DebugInfo | None = None) -> WrappedFun:
+def wrap_init(
+    f: Callable, params: dict | None = None, *, debug_info: DebugInfo | None = None
+) -> WrappedFun:
     """Wrap a function."""
     return WrappedFun(f, params, debug_info)
 
@@ -83,8 +90,10 @@ class Store:
 
     def store(self, value) -> None:
         if self.values:
-            raise StoreException("Store occupied: the transformed function was called twice; wrap it anew for each "
-                                 "call.")
+            raise StoreException(
+                "Store occupied: the transformed function was called twice; wrap it anew for each "
+                "call."
+            )
         self.values.append(value)
 
     @property
@@ -99,16 +108,22 @@ class Store:
 
 def _decorating(function: Callable) -> Callable:
     """`function(gen, fun, *rest)`, or without `fun` a function of it: the form of a decorator of `gen`."""
+
     @functools.wraps(function)
     def either(gen: Callable, *args, **kwargs):
-        return function(gen, *args, **kwargs) if args else functools.partial(function, gen, **kwargs)
+        return (
+            function(gen, *args, **kwargs) if args else functools.partial(function, gen, **kwargs)
+        )
+
     return either
 
 
 @_decorating
 def transformation2(gen: Callable, fun: WrappedFun, *gen_static_args) -> WrappedFun:
     """`fun` transformed: calls become `gen(f, *gen_static_args, *args)`."""
-    return fun.wrap(lambda *args, **kwargs: gen(fun.call_wrapped, *gen_static_args, *args, **kwargs))
+    return fun.wrap(
+        lambda *args, **kwargs: gen(fun.call_wrapped, *gen_static_args, *args, **kwargs)
+    )
 
 
 @_decorating
@@ -124,27 +139,38 @@ def transformation(gen: Callable, fun: WrappedFun, *gen_static_args) -> WrappedF
         >>> scaled(lu.wrap_init(lambda x: x + 1), 10).call_wrapped(2)
         30
     """
+
     def call(f, *args, **kwargs):
         steps = gen(*gen_static_args, *args, **kwargs)
         given, named = next(steps)
         out = steps.send(f(*given, **named))
         steps.close()
         return out
+
     return transformation2(call, fun)
 
 
 @_decorating
-def transformation_with_aux2(gen: Callable, fun: WrappedFun, *gen_static_args, use_eq_store: bool = False,
-                             unk_names: bool = False) -> tuple[WrappedFun, Callable[[], Any]]:
+def transformation_with_aux2(
+    gen: Callable,
+    fun: WrappedFun,
+    *gen_static_args,
+    use_eq_store: bool = False,
+    unk_names: bool = False,
+) -> tuple[WrappedFun, Callable[[], Any]]:
     """As `transformation2` with a `Store` as second argument of `gen`; and a function that gives what it holds."""
     store = Store()
-    return fun.wrap(lambda *args, **kwargs: gen(fun.call_wrapped, store, *gen_static_args, *args,
-                                                **kwargs)), lambda: store.val
+    return fun.wrap(
+        lambda *args, **kwargs: gen(fun.call_wrapped, store, *gen_static_args, *args, **kwargs)
+    ), lambda: store.val
 
 
 @_decorating
-def transformation_with_aux(gen: Callable, fun: WrappedFun, *gen_static_args) -> tuple[WrappedFun, Callable[[], Any]]:
+def transformation_with_aux(
+    gen: Callable, fun: WrappedFun, *gen_static_args
+) -> tuple[WrappedFun, Callable[[], Any]]:
     """As `transformation` for generators whose last yield is a pair of results and a value kept aside."""
+
     def call(f, store, *args, **kwargs):
         steps = gen(*gen_static_args, *args, **kwargs)
         given, named = next(steps)
@@ -152,6 +178,7 @@ def transformation_with_aux(gen: Callable, fun: WrappedFun, *gen_static_args) ->
         steps.close()
         store.store(aux)
         return out
+
     return transformation_with_aux2(call, fun)
 
 

@@ -1,4 +1,5 @@
 """Generators of random bits: those there are, as objects, and ones of users' own."""
+
 from __future__ import annotations
 
 import itertools
@@ -54,17 +55,24 @@ class PRNGImpl(NamedTuple):
         return not self == other
 
 
-def define_prng_impl(*, key_shape: tuple[int, ...], seed: Callable[[Array], Array],
-                     split: Callable[[Array, tuple[int, ...]], Array],
-                     random_bits: Callable[[Array, int, tuple[int, ...]], Array],
-                     fold_in: Callable[[Array, int], Array], name: str = "<unnamed>", tag: str = "?") -> PRNGImpl:
+def define_prng_impl(
+    *,
+    key_shape: tuple[int, ...],
+    seed: Callable[[Array], Array],
+    split: Callable[[Array, tuple[int, ...]], Array],
+    random_bits: Callable[[Array, int, tuple[int, ...]], Array],
+    fold_in: Callable[[Array, int], Array],
+    name: str = "<unnamed>",
+    tag: str = "?",
+) -> PRNGImpl:
     """A generator of one's own, to be given as `impl` to `random.key`; every sampler draws from its keys.
 
     Args:
         key_shape: the shape of a raw key: 1 to 4 words, uint32.
         seed: from an integer scalar to a raw key.
         split: from a raw key and a shape to raw keys, of shape `(*shape, *key_shape)`.
-        random_bits: from a raw key, a width and a shape to unsigned integers of that width and shape.
+        random_bits: from a raw key, a width and a shape to unsigned integers of that width and
+            shape.
         fold_in: from a raw key and a uint32 scalar to a raw key.
         name: what messages call it.
         tag: stands in the dtype of its keys: `key<tag>`.
@@ -91,8 +99,11 @@ def define_prng_impl(*, key_shape: tuple[int, ...], seed: Callable[[Array], Arra
     key_shape = tuple(key_shape)
     made = dtypes.KeyType.define(f"{name}#{next(_numbers)}", tag, key_shape)
     GENERATORS[made._impl] = Composed(
-        _many(seed, key_shape, 0), _many(split, key_shape, 1), _many(random_bits, key_shape, 1),
-        _many(fold_in, key_shape, 2))
+        _many(seed, key_shape, 0),
+        _many(split, key_shape, 1),
+        _many(random_bits, key_shape, 1),
+        _many(fold_in, key_shape, 2),
+    )
     impl = PRNGImpl(key_shape, seed, split, random_bits, fold_in, name, tag, made)
     _define_key_type(made, impl)
     return impl
@@ -106,12 +117,13 @@ def _many(function: Callable, key_shape: tuple[int, ...], mapped: int) -> Callab
     def mapping(*args):
         given, rest = [as_array(x) for x in args[:count]], args[count:]
         own = trailing[0]
-        shape = given[0].shape[:given[0].ndim - len(own)]
+        shape = given[0].shape[: given[0].ndim - len(own)]
         if not shape:
             return function(*given, *rest)
         flat = [lax.reshape(x, (math.prod(shape), *t)) for x, t in zip(given, trailing)]
         out = vmap(lambda *xs: function(*xs, *rest))(*flat)
         return lax.reshape(out, (*shape, *out.shape[1:]))
+
     return mapping
 
 
@@ -141,10 +153,16 @@ def _built_in(name: str) -> PRNGImpl:
     def typed(key):
         return _random.wrap_key_data(key, dtype=made)
 
-    return PRNGImpl(made.key_shape, lambda seed: _random.key_data(_random.key(seed, dtype=made)),
-                    lambda key, shape: _random.key_data(_random.split(typed(key), shape)),
-                    lambda key, width, shape: _random.bits(typed(key), shape, f"uint{width}"),
-                    lambda key, data: _random.key_data(_random.fold_in(typed(key), data)), name, made._impl, made)
+    return PRNGImpl(
+        made.key_shape,
+        lambda seed: _random.key_data(_random.key(seed, dtype=made)),
+        lambda key, shape: _random.key_data(_random.split(typed(key), shape)),
+        lambda key, width, shape: _random.bits(typed(key), shape, f"uint{width}"),
+        lambda key, data: _random.key_data(_random.fold_in(typed(key), data)),
+        name,
+        made._impl,
+        made,
+    )
 
 
 threefry_prng_impl = _built_in("threefry2x32")

@@ -1,4 +1,5 @@
 """Where in the user's program something happened, and the names of the scopes and transformations around it."""
+
 from __future__ import annotations
 
 import contextlib
@@ -18,10 +19,21 @@ from gradix._base.source import (
 )
 from gradix._core.trace import state as _state
 
-__all__ = ["NameStack", "SourceInfo", "current", "current_name_stack", "extend_name_stack", "new_name_stack",
-           "new_source_info",
-           "register_exclusion", "reset_name_stack", "set_name_stack", "summarize", "transform_name_stack",
-           "user_context"]
+__all__ = [
+    "NameStack",
+    "SourceInfo",
+    "current",
+    "current_name_stack",
+    "extend_name_stack",
+    "new_name_stack",
+    "new_source_info",
+    "register_exclusion",
+    "reset_name_stack",
+    "set_name_stack",
+    "summarize",
+    "transform_name_stack",
+    "user_context",
+]
 
 
 def summarize(source_info: SourceInfo, num_frames: int = 1) -> str:
@@ -71,7 +83,9 @@ def transform_name_stack(name: str) -> contextlib.AbstractContextManager:
 
 
 @contextlib.contextmanager
-def user_context(traceback: SourceInfo | None, *, name_stack: NameStack | None = None) -> Iterator[None]:
+def user_context(
+    traceback: SourceInfo | None, *, name_stack: NameStack | None = None
+) -> Iterator[None]:
     """Context manager for interpreters of programs: what is recorded inside gets this place and these names.
 
     Example:

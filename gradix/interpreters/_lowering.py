@@ -1,4 +1,5 @@
 """Lowering rules in JAX's convention, `rule(ctx, *ir_values, **params)`, over the emitter of text."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -31,7 +32,14 @@ class ModuleContext:
 class LoweringRuleContext:
     """What a lowering rule gets to know of its operation: the types of operands and results, and the module."""
 
-    def __init__(self, module_context: ModuleContext, primitive: Primitive | None, avals_in, avals_out, **others):
+    def __init__(
+        self,
+        module_context: ModuleContext,
+        primitive: Primitive | None,
+        avals_in,
+        avals_out,
+        **others,
+    ):
         self.module_context, self.primitive = module_context, primitive
         self.avals_in, self.avals_out = avals_in, avals_out
         self.name_stack = others.get("name_stack", "")
@@ -60,12 +68,22 @@ class LoweredFunction:
         """The function's results as MLIR values, inside of another lowering."""
         outer = ctx.module_context.emitter
         em = Emitter(outer.trace_expand, outer.platform)
-        em._names, em.host_callbacks = outer._names, outer.host_callbacks         # shared, to be unique and in order
+        # shared, to be unique and in order
+        em._names, em.host_callbacks = outer._names, outer.host_callbacks
         assert em.trace_expand is not None
         closed = em.trace_expand(self.fun, tuple(ctx.avals_in), params)
-        symbol = em.function("lowered_function", closed.jaxpr) if not closed.consts else em.define(
-            "lowered_function", closed.in_avals, lambda *xs: em.inline(closed.jaxpr, closed.consts, xs))
-        return xla_mlir.call(ctx.module_context.module, em.functions, symbol, closed.out_avals, args)
+        symbol = (
+            em.function("lowered_function", closed.jaxpr)
+            if not closed.consts
+            else em.define(
+                "lowered_function",
+                closed.in_avals,
+                lambda *xs: em.inline(closed.jaxpr, closed.consts, xs),
+            )
+        )
+        return xla_mlir.call(
+            ctx.module_context.module, em.functions, symbol, closed.out_avals, args
+        )
 
 
 def flat_values(values) -> list:
@@ -79,6 +97,7 @@ def flat_values(values) -> list:
 
 def lower_of(prim, rule: Callable[..., Any]) -> Callable:
     """A lowering of ours from a rule in JAX's convention."""
+
     def lower(em, out, *values, **params):
         outs = list(out) if prim.multiple_results else [out]
         avals = [v.aval for v in values]
@@ -91,4 +110,5 @@ def lower_of(prim, rule: Callable[..., Any]) -> Callable:
         em.functions.extend(xla_mlir.functions(symbol, avals, outs, build))
         results = em.call(symbol, outs, *values)
         return results if prim.multiple_results else results[0]
+
     return lower

@@ -1,4 +1,5 @@
 """Rules of primitives as dictionaries and functions in JAX's conventions, over the methods of our primitives."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping
@@ -61,7 +62,9 @@ class Rules(MutableMapping):
         return self.to_jax(prim)
 
     def _has(self, prim) -> bool:
-        return isinstance(prim, Primitive) and getattr(type(prim), self.method) is not getattr(Primitive, self.method)
+        return isinstance(prim, Primitive) and getattr(type(prim), self.method) is not getattr(
+            Primitive, self.method
+        )
 
     def __delitem__(self, prim) -> None:
         del self.given[prim]
@@ -77,14 +80,18 @@ class Rules(MutableMapping):
         return len(self.given)
 
 
-# -- jvp: rule(primals, tangents, **params) -> (out, tangents) -------------------------------------------------------
+# -- jvp: rule(primals, tangents, **params) -> (out, tangents) -------------------------------------
+
 
 def jvp_to_ours(prim, rule):
     def jvp(primals, tangents, **params):
-        out, t = rule(tuple(primals), tuple([as_zero(t, x) for t, x in zip(tangents, primals)]), **params)
+        out, t = rule(
+            tuple(primals), tuple([as_zero(t, x) for t, x in zip(tangents, primals)]), **params
+        )
         if prim.multiple_results:
             return [as_array(o) for o in out], [without_zero(d) for d in t]
         return as_array(out), without_zero(t)
+
     return jvp
 
 
@@ -95,10 +102,12 @@ def jvp_to_jax(prim):
         if prim.multiple_results:
             return out, [as_zero(d, o) for d, o in zip(t, out)]
         return out, as_zero(t, out)
+
     return rule
 
 
-# -- transpose: rule(ct, *args, **params) -> [ct per operand] --------------------------------------------------------
+# -- transpose: rule(ct, *args, **params) -> [ct per operand] --------------------------------------
+
 
 def transpose_to_ours(prim, rule):
     def transpose(ct, *args, **params):
@@ -107,6 +116,7 @@ def transpose_to_ours(prim, rule):
             ct = [Zero(tangent_aval(a)) if c is None else c for c, a in zip(ct, outs)]
         back = rule(ct, *args, **params)
         return [None if c is None else without_zero(c) for c in back]
+
     return transpose
 
 
@@ -116,14 +126,17 @@ def transpose_to_jax(prim):
         args = [a if type(a) is Linear else as_array(a) for a in args]
         back = prim.transpose(ct, *args, **params)
         return [Zero(a.aval) if c is None and type(a) is Linear else c for c, a in zip(back, args)]
+
     return rule
 
 
-# -- batching: rule(args, dims, **params) -> (out, dims) --------------------------------------------------------------
+# -- batching: rule(args, dims, **params) -> (out, dims) -------------------------------------------
+
 
 def batch_to_ours(prim, rule):
     def batch(size, args, axes, **params):
         return _batched(prim, rule(tuple(args), tuple(axes), **params))
+
     return batch
 
 
@@ -141,6 +154,7 @@ def batch_to_jax(prim):
         size = next(x.aval.shape[d] for x, d in zip(xs, dims) if d is not None)
         axis = AxisData(None, size) if prim.named else size
         return prim.batch(axis, xs, list(dims), **params)
+
     return rule
 
 
@@ -149,6 +163,7 @@ def fancy_batch_to_ours(prim, rule):
 
     def batch(axis, args, axes, **params):
         return _batched(prim, rule(axis, tuple(args), tuple(axes), **params))
+
     return batch
 
 
@@ -157,23 +172,28 @@ def axis_batch_to_ours(prim, rule):
 
     def batch(axis, args, axes, **params):
         return _batched(prim, rule(axis.size, axis.name, None, tuple(args), tuple(axes), **params))
+
     return batch
 
 
-# -- making rules -----------------------------------------------------------------------------------------------------
+# -- making rules ----------------------------------------------------------------------------------
+
 
 def linear_jvp(prim):
     """The jvp of a primitive linear in all its operands."""
+
     def jvp(primals, tangents, **params):
         out = bind(prim, list(primals), params)
         if all(t is None for t in tangents):
             return out, [None] * len(out) if prim.multiple_results else None
         return out, bind(prim, [instantiate(t, x.aval) for t, x in zip(tangents, primals)], params)
+
     return jvp
 
 
 def partials_jvp(prim, rules, with_result: bool):
     """The jvp of a primitive from one function of the tangent per operand, None where there is no derivative."""
+
     def jvp(primals, tangents, **params):
         out = bind(prim, list(primals), params)
         total = None
@@ -185,4 +205,5 @@ def partials_jvp(prim, rules, with_result: bool):
             if part is not None:
                 total = part if total is None else add_any(total, part)
         return out, total
+
     return jvp

@@ -1,4 +1,5 @@
 """Rules of differentiation of primitives, as libraries register them."""
+
 from __future__ import annotations
 
 from gradix._core.array import as_array
@@ -49,9 +50,10 @@ def deflinear2(primitive, transpose_rule) -> None:
 def defbilinear(prim, lhs_rule, rhs_rule) -> None:
     """Declare a primitive linear in each of two operands.
 
-    `lhs_rule(ct, x, y, **params)` gives the cotangent of the first operand, where `x` is an `UndefinedPrimal`;
-    `rhs_rule` that of the second.
+    `lhs_rule(ct, x, y, **params)` gives the cotangent of the first operand, where `x` is an
+    `UndefinedPrimal`; `rhs_rule` that of the second.
     """
+
     def lhs(t, x, y, **params):
         return bind(prim, [t, y], params)
 
@@ -76,8 +78,10 @@ def get_primitive_transpose(p):
     try:
         return primitive_transposes[p]
     except KeyError:
-        raise NotImplementedError(f"Transpose rule (for reverse-mode differentiation) for '{p}' not implemented. "
-                                  "Register one with ad.primitive_transposes or ad.deflinear2.") from None
+        raise NotImplementedError(
+            f"Transpose rule (for reverse-mode differentiation) for '{p}' not implemented. "
+            "Register one with ad.primitive_transposes or ad.deflinear2."
+        ) from None
 
 
 def is_undefined_primal(x) -> bool:
@@ -107,13 +111,21 @@ def add_tangents(x, y):
     return x if type(y) is Zero else add_jaxvals(x, y)
 
 
-def jvp(fun, primals, tangents, has_aux: bool = False, instantiate: bool = True, transform_stack: bool = True):
+def jvp(
+    fun,
+    primals,
+    tangents,
+    has_aux: bool = False,
+    instantiate: bool = True,
+    transform_stack: bool = True,
+):
     """Results and tangents of a function of arrays that returns a list of them.
 
     Args:
         fun: a function, or what `gradix.extend.linear_util.wrap_init` gives.
         tangents: arrays, or `Zero`.
-        has_aux: the function returns a pair of the list and auxiliary data, which is returned as a third result.
+        has_aux: the function returns a pair of the list and auxiliary data, which is returned as a
+            third result.
         instantiate: give tangents that are zero as arrays, not as `Zero`.
 
     Example:

@@ -1,4 +1,5 @@
 """Rules of vmap of primitives, as libraries register them."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -12,14 +13,22 @@ from gradix.interpreters import _rules
 not_mapped = None
 
 
-def register_vmappable(data_type: type, spec_type: type, axis_size_type: type, to_elt: Callable, from_elt: Callable,
-                       make_iota: Callable | None) -> None:
+def register_vmappable(
+    data_type: type,
+    spec_type: type,
+    axis_size_type: type,
+    to_elt: Callable,
+    from_elt: Callable,
+    make_iota: Callable | None,
+) -> None:
     """Let `vmap` map over instances of a class that is no pytree, given an instance of `spec_type` as its axis.
 
     Args:
-        to_elt: `(cont, get_index, many, spec) -> one`; it passes each array and its axis to `cont(array, axis)`, which
-            gives the array of one example. `get_index()` is the number of the example.
-        from_elt: `(cont, axis_size, one, spec) -> many`, with `cont(array, axis)` the array of all examples.
+        to_elt: `(cont, get_index, many, spec) -> one`; it passes each array and its axis to
+            `cont(array, axis)`, which gives the array of one example. `get_index()` is the number
+            of the example.
+        from_elt: `(cont, axis_size, one, spec) -> many`, with `cont(array, axis)` the array of all
+            examples.
         axis_size_type, make_iota: accepted; sizes are numbers.
 
     Both functions are called twice in a call, once to see which arrays there are.
@@ -47,6 +56,7 @@ def unregister_vmappable(data_type: type) -> None:
     """Undo `register_vmappable`."""
     containers.unregister(data_type)
 
+
 primitive_batchers = _rules.Rules("batch", _rules.batch_to_ours, _rules.batch_to_jax)
 fancy_primitive_batchers = _rules.Rules("batch", _rules.fancy_batch_to_ours, _rules.batch_to_jax)
 axis_primitive_batchers = _rules.Rules("batch", _rules.axis_batch_to_ours, _rules.batch_to_jax)
@@ -66,13 +76,15 @@ def defvectorized(prim) -> None:
         >>> gradix.vmap(double_p.bind)(jnp.arange(3.0))
         Array([0., 2., 4.], dtype=float32)
     """
+
     def batch(size, args, axes, **params):
         placed = {a for a in axes if a is not None}
         if len(placed) == 1 and all(a is not None for a in axes):
-            axis, = placed
+            (axis,) = placed
             return _same_axis(prim, bind(prim, list(args), params), axis)
         front = [to_axis(size, x, a, 0) for x, a in zip(args, axes)]
         return _same_axis(prim, bind(prim, front, params), 0)
+
     prim.batch = batch
 
 
@@ -82,11 +94,15 @@ def _same_axis(prim, out, axis):
 
 def defbroadcasting(prim) -> None:
     """Give an elementwise primitive of operands of equal rank, stretched where their size is 1, its rule."""
+
     def batch(size, args, axes, **params):
         rank = max([x.aval.ndim - (a is not None) for x, a in zip(args, axes)])
-        front = [_with_rank(to_front(size, x, a) if a is not None else x, rank, a is not None)
-                 for x, a in zip(args, axes)]
+        front = [
+            _with_rank(to_front(size, x, a) if a is not None else x, rank, a is not None)
+            for x, a in zip(args, axes)
+        ]
         return _same_axis(prim, bind(prim, front, params), 0)
+
     prim.batch = batch
 
 
@@ -101,12 +117,14 @@ def _with_rank(x, rank: int, mapped: bool):
 
 def defreducer(prim) -> None:
     """Give a reduction with the parameter `axes` its rule."""
+
     def batch(size, args, axes, **params):
-        x, = args
-        axis, = axes
+        (x,) = args
+        (axis,) = axes
         reduced = tuple([a + (a >= axis) for a in params.pop("axes")])
         out = bind(prim, [x], {"axes": reduced, **params})
         return out, axis - sum([a < axis for a in reduced])
+
     prim.batch = batch
 
 

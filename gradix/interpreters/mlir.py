@@ -1,4 +1,5 @@
 """Lowerings of primitives, as libraries register them: functions of arrays, or rules that build MLIR."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -30,18 +31,25 @@ _ir = xla_mlir.ir
 def lower_fun(fun: Callable, multiple_results: bool = True) -> LoweredFunction:
     """A lowering that is a function of arrays, made of other primitives.
 
-    Inside of another rule it is called with the context and MLIR values, and returns a list of them.
+    Inside of another rule it is called with the context and MLIR values, and returns a list of
+    them.
     """
     return LoweredFunction(fun, multiple_results)
 
 
-def register_lowering(prim, rule: LoweringRule, platform: str | None = None, inline: bool = True,
-                      cacheable: bool = True) -> None:
+def register_lowering(
+    prim,
+    rule: LoweringRule,
+    platform: str | None = None,
+    inline: bool = True,
+    cacheable: bool = True,
+) -> None:
     """Set how a primitive is compiled.
 
     Args:
-        rule: what `lower_fun` returned; or a function `rule(ctx, *values, **params)` that builds operations with MLIR's
-            Python bindings (`gradix.extend.mlir`) and returns a list of their results.
+        rule: what `lower_fun` returned; or a function `rule(ctx, *values, **params)` that builds
+            operations with MLIR's Python bindings (`gradix.extend.mlir`) and returns a list of
+            their results.
         platform: only the lowering for the CPU, or for any platform, is used.
 
     Example:
@@ -62,7 +70,8 @@ def register_lowering(prim, rule: LoweringRule, platform: str | None = None, inl
         prim.expand, prim.lower = None, lower_of(prim, rule)
 
 
-# -- building MLIR ----------------------------------------------------------------------------------------------------
+# -- building MLIR ---------------------------------------------------------------------------------
+
 
 def aval_to_ir_type(*args):
     """The MLIR type of an aval, the last argument; a module context may come first."""
@@ -84,7 +93,7 @@ def ir_constant(val, *, const_lowering=None, aval=None):
     """A constant at the current place of the program being built."""
     array = as_array(val)
     host, stablehlo = array.host, xla_mlir.dialect("stablehlo")
-    if host.dtype.kind == "c":                       # the bindings know no complex attributes
+    if host.dtype.kind == "c":  # the bindings know no complex attributes
         return stablehlo.complex(ir_constant(host.real), ir_constant(host.imag))
     return stablehlo.constant(_elements(host, array.dtype))
 
@@ -137,8 +146,10 @@ def ir_attribute(val):
         return _ir.DictAttr.get({k: ir_attribute(v) for k, v in val.items()})
     if isinstance(val, (list, tuple)):
         return _ir.ArrayAttr.get([ir_attribute(v) for v in val])
-    raise TypeError(f"ir_attribute takes a bool, number, str, array, or a list or dict of them, got {val!r} of type "
-                    f"{type(val).__name__}.")
+    raise TypeError(
+        f"ir_attribute takes a bool, number, str, array, or a list or dict of them, got {val!r} of type "
+        f"{type(val).__name__}."
+    )
 
 
 def shape_tensor(ctx, sizes):
@@ -166,8 +177,19 @@ def module_to_string(module, enable_debug_info=None) -> str:
     return str(module)
 
 
-def emit_python_callback(ctx: LoweringRuleContext, callback: Callable, token, operands, operand_avals, result_avals, *,
-                         has_side_effect: bool, returns_token: bool = True, partitioned: bool = False, sharding=None):
+def emit_python_callback(
+    ctx: LoweringRuleContext,
+    callback: Callable,
+    token,
+    operands,
+    operand_avals,
+    result_avals,
+    *,
+    has_side_effect: bool,
+    returns_token: bool = True,
+    partitioned: bool = False,
+    sharding=None,
+):
     """Call a Python function from the program being built.
 
     Args:
@@ -176,11 +198,19 @@ def emit_python_callback(ctx: LoweringRuleContext, callback: Callable, token, op
     Returns:
         The results as MLIR values, the token as it came, and None.
     """
+
     def calling(*xs):
-        params = {"callback": lambda *arrays: list(callback(*arrays)), "result_avals": tuple(result_avals)}
+        params = {
+            "callback": lambda *arrays: list(callback(*arrays)),
+            "result_avals": tuple(result_avals),
+        }
         if has_side_effect:
             return bind(io_callback_p, list(xs), {**params, "sharding": None, "ordered": False})
         return bind(pure_callback_p, list(xs), {**params, "sharding": None, "vmap_method": None})
 
     rule = LoweredFunction(calling, True)
-    return rule(ctx.replace(avals_in=list(operand_avals), avals_out=list(result_avals)), *operands), token, None
+    return (
+        rule(ctx.replace(avals_in=list(operand_avals), avals_out=list(result_avals)), *operands),
+        token,
+        None,
+    )

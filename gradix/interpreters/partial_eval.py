@@ -1,4 +1,5 @@
 """Working on jaxprs: dead code, and tracing functions of lists."""
+
 from __future__ import annotations
 
 from gradix._core.array import as_array
@@ -28,15 +29,25 @@ def dce_jaxpr(jaxpr: Jaxpr, used_outputs, instantiate=False) -> tuple[Jaxpr, lis
         return _dce.dce_jaxpr(jaxpr, used_outputs, keep_inputs=instantiate)
     small, used = _dce.dce_jaxpr(jaxpr, used_outputs)
     left = [u or keep for u, keep in zip(used, instantiate)]
-    return small.replace(invars=[v for v, u in zip(jaxpr.invars, left) if u], effects=small.effects), left
+    return small.replace(
+        invars=[v for v, u in zip(jaxpr.invars, left) if u], effects=small.effects
+    ), left
 
 
-def dce_jaxpr_consts(jaxpr: Jaxpr, used_outputs, instantiate=False) -> tuple[Jaxpr, list[bool], list[bool]]:
+def dce_jaxpr_consts(
+    jaxpr: Jaxpr, used_outputs, instantiate=False
+) -> tuple[Jaxpr, list[bool], list[bool]]:
     """As `dce_jaxpr`, which also drops constvars: the program, and flags of the constvars and inputs that are left."""
     small, used = dce_jaxpr(jaxpr, used_outputs, instantiate)
     read = {v for e in small.eqns for v in e.invars if type(v) is not Literal} | set(small.outvars)
     left = [v in read for v in jaxpr.constvars]
-    return small.replace(constvars=[v for v, u in zip(jaxpr.constvars, left) if u], effects=small.effects), left, used
+    return (
+        small.replace(
+            constvars=[v for v, u in zip(jaxpr.constvars, left) if u], effects=small.effects
+        ),
+        left,
+        used,
+    )
 
 
 class PartialVal(tuple):
@@ -68,12 +79,15 @@ def trace_to_jaxpr_nounits(fun, pvals, instantiate=False) -> tuple[Jaxpr, list[P
     """Run a function on some known arguments, and trace what depends on the others.
 
     Args:
-        fun: a function of arrays that returns a sequence of them, or what `linear_util.wrap_init` gives.
+        fun: a function of arrays that returns a sequence of them, or what `linear_util.wrap_init`
+            gives.
         pvals: a `PartialVal` for each argument.
-        instantiate: whether known results become results of the program too; a flag for each, or one for all.
+        instantiate: whether known results become results of the program too; a flag for each, or
+            one for all.
 
     Returns:
-        The program of the unknown arguments to the unknown results, the results, and the values of its constvars.
+        The program of the unknown arguments to the unknown results, the results, and the values of
+        its constvars.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -86,13 +100,17 @@ def trace_to_jaxpr_nounits(fun, pvals, instantiate=False) -> tuple[Jaxpr, list[P
     """
     function = getattr(fun, "call_wrapped", fun)
     trace = StagingTrace(DebugInfo(getattr(getattr(fun, "f", fun), "__name__", "")))
-    with new_level(trace):                       # not staging: what is known is computed at once
+    with new_level(trace):  # not staging: what is known is computed at once
         outs = list(function(*[p[1] if p.is_known() else trace.new_arg(p[0]) for p in pvals]))
         outs = [as_array(o) for o in outs]
         every = [instantiate] * len(outs) if isinstance(instantiate, bool) else instantiate
         open_ = [i or (isinstance(o, Tracer) and o._trace is trace) for o, i in zip(outs, every)]
         jaxpr, consts = trace.close([o for o, u in zip(outs, open_) if u])
-    return jaxpr, [PartialVal.unknown(o.aval) if u else PartialVal.known(o) for o, u in zip(outs, open_)], consts
+    return (
+        jaxpr,
+        [PartialVal.unknown(o.aval) if u else PartialVal.known(o) for o, u in zip(outs, open_)],
+        consts,
+    )
 
 
 def trace_to_jaxpr_dynamic(fun, in_avals) -> tuple[Jaxpr, list, list]:

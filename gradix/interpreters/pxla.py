@@ -1,4 +1,5 @@
 """The mesh in force, where libraries look for it."""
+
 from __future__ import annotations
 
 from gradix._base.config import state as _options

@@ -1,4 +1,5 @@
 """Evaluating primitives by compiling them."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -8,7 +9,8 @@ from gradix._core.library_values import ClassRules, converters
 from gradix._runtime.dispatch import compiled
 from gradix.core import pytype_aval_mappings as pytype_aval_mappings
 
-# As `pytype_aval_mappings`: a library makes its class array-like by `mapping[Class] = mapping[numpy.ndarray]`.
+# As `pytype_aval_mappings`: a library makes its class array-like by `mapping[Class] =
+# mapping[numpy.ndarray]`.
 canonicalize_dtype_handlers = ClassRules(converters, np.asarray)
 
 

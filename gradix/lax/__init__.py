@@ -1,4 +1,5 @@
 """Operations on arrays as XLA has them, strict in dtypes and shapes; control flow; collectives."""
+
 # fmt: off
 from gradix._base.lazy import on_demand
 

@@ -1,4 +1,5 @@
 """Matrix factorizations and what is computed with them, on stacks of matrices in the last two axes."""
+
 # fmt: off
 from gradix._ops.linalg.eig import EigImplementation as EigImplementation, eig as eig, eig_p as eig_p
 from gradix._ops.linalg.eigh import EighImplementation as EighImplementation, eigh as eigh, eigh_p as eigh_p

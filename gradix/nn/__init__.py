@@ -6,6 +6,7 @@ Example:
     >>> nn.relu(jnp.array([-1.0, 2.0]))
     Array([0., 2.], dtype=float32)
 """
+
 from gradix.nn import initializers as initializers
 from gradix.nn.activations import (
     celu as celu,

@@ -1,4 +1,5 @@
 """Activation functions: rectifiers, sigmoids and their relatives."""
+
 from __future__ import annotations
 
 import math
@@ -16,7 +17,8 @@ from gradix.numpy.elementary import exp, expm1, log, log1p, logaddexp, tanh as _
 from gradix.numpy.promotion import as_operand, inexact_operand, inexact_operands, numeric_operand
 from gradix.numpy.selection import clip, where
 
-# -- rectifiers ----------------------------------------------------------------------------------------------------
+# -- rectifiers ------------------------------------------------------------------------------------
+
 
 # The derivative at a corner is that of the flat side, where max and min would give half.
 @custom_jvp
@@ -92,7 +94,8 @@ def elu(x, alpha=1.0) -> Array:
         >>> nn.elu(jnp.array([-1.0, 2.0]))
         Array([-0.63212055,  2.        ], dtype=float32)
     """
-    # The inner choice keeps eˣ from overflowing where it is not used, and its derivative from becoming NaN.
+    # The inner choice keeps eˣ from overflowing where it is not used, and its derivative from
+    # becoming NaN.
     return where(x > 0, x, alpha * expm1(where(x > 0, 0.0, x)))
 
 
@@ -138,7 +141,8 @@ def hard_tanh(x) -> Array:
     return where(x > 1, 1, where(x < -1, -1, x))
 
 
-# -- sigmoids ------------------------------------------------------------------------------------------------------
+# -- sigmoids --------------------------------------------------------------------------------------
+
 
 def sigmoid(x) -> Array:
     """1 / (1 + e⁻ˣ), of floats.
@@ -301,7 +305,8 @@ def tanh(x, /) -> Array:
     return _tanh(x)
 
 
-# -- others --------------------------------------------------------------------------------------------------------
+# -- others ----------------------------------------------------------------------------------------
+
 
 def gelu(x, approximate: bool = True) -> Array:
     """x · Φ(x), with Φ the normal distribution function, or its approximation by a hyperbolic tangent.
@@ -319,7 +324,9 @@ def gelu(x, approximate: bool = True) -> Array:
     x = inexact_operand("gelu", x)
     x = lax.convert_element_type(x, x.aval.dtype)
     if approximate:
-        return x * (0.5 * (1.0 + lax.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * lax.integer_pow(x, 3)))))
+        return x * (
+            0.5 * (1.0 + lax.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * lax.integer_pow(x, 3))))
+        )
     return (0.5 * x) * lax.erfc(-x * math.sqrt(0.5))
 
 
@@ -343,7 +350,9 @@ def glu(x, axis: int = -1) -> Array:
     shape = x.aval.shape
     axis = canonical_axis(axis, len(shape))
     if shape[axis] % 2:
-        raise ValueError(f"axis size must be divisible by 2: glu got axis={axis} for an array of shape {shape}.")
+        raise ValueError(
+            f"axis size must be divisible by 2: glu got axis={axis} for an array of shape {shape}."
+        )
     a, b = lax.split(x, (shape[axis] // 2,) * 2, axis)
     return a * sigmoid(b)
 
@@ -356,7 +365,7 @@ def _log1mexp(x):
 @_log1mexp.defjvp
 def _log1mexp_jvp(primals, tangents):
     (x,), (t,) = primals, tangents
-    return _log1mexp(x), t / expm1(x)               # e⁻ˣ / (1 − e⁻ˣ)
+    return _log1mexp(x), t / expm1(x)  # e⁻ˣ / (1 − e⁻ˣ)
 
 
 def log1mexp(x) -> Array:

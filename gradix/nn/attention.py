@@ -1,4 +1,5 @@
 """Scaled dot-product attention."""
+
 from __future__ import annotations
 
 import math
@@ -15,29 +16,40 @@ from gradix.numpy.selection import where
 _F32 = np.dtype("float32")
 
 
-def dot_product_attention(query, key, value, bias=None, mask=None, *, scale: float | None = None,
-                          is_causal: bool = False,
-                          query_seq_lengths=None, key_value_seq_lengths=None,
-                          local_window_size: int | tuple[int, int] | None = None, implementation: str | None = None,
-                          return_residual: bool = False) -> Any:
+def dot_product_attention(
+    query,
+    key,
+    value,
+    bias=None,
+    mask=None,
+    *,
+    scale: float | None = None,
+    is_causal: bool = False,
+    query_seq_lengths=None,
+    key_value_seq_lengths=None,
+    local_window_size: int | tuple[int, int] | None = None,
+    implementation: str | None = None,
+    return_residual: bool = False,
+) -> Any:
     """softmax(scale · QKᵀ + bias) V for each head, over the keys the masks let through.
 
-    With letters B batch, T and S the lengths of queries and keys, N the heads of queries, K those of keys, H features:
+    With letters B batch, T and S the lengths of queries and keys, N the heads of queries, K those
+    of keys, H features:
 
     Args:
         query: of shape (B, T, N, H), or (T, N, H).
-        key, value: of shape (B, S, K, H), or (S, K, H), with N a multiple of K: each head of keys serves N / K of
-            queries.
+        key, value: of shape (B, S, K, H), or (S, K, H), with N a multiple of K: each head of keys
+            serves N / K of queries.
         bias: numbers added to the products, of shape (B, N, T, S) or axes of size 1 there.
         mask: booleans of such a shape; False keeps a query from a key.
         scale: 1 / √H by default.
         is_causal: keep queries from later keys.
-        query_seq_lengths, key_value_seq_lengths: of shape (B,): how many of each sequence there are; the results for
-            queries past the end are 0.
+        query_seq_lengths, key_value_seq_lengths: of shape (B,): how many of each sequence there
+            are; the results for queries past the end are 0.
         local_window_size: how many keys before and after its own place a query sees.
         implementation: "xla" or None.
-        return_residual: also return the logarithm of the sums of exponentials, of shape (B, T, N), with its
-            derivatives.
+        return_residual: also return the logarithm of the sums of exponentials, of shape (B, T, N),
+            with its derivatives.
 
     Returns:
         An array of the shape and dtype of `query`.
@@ -53,7 +65,9 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale: flo
         (1, 4, 2, 8)
     """
     if implementation not in (None, "xla"):
-        raise NotImplementedError(f"dot_product_attention has implementation='xla' or None, got {implementation!r}.")
+        raise NotImplementedError(
+            f"dot_product_attention has implementation='xla' or None, got {implementation!r}."
+        )
     q, k, v = [as_operand("dot_product_attention", x) for x in (query, key, value)]
     shape = q.aval.shape
     if q.aval.ndim == 3:
@@ -62,8 +76,19 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale: flo
     batch, t, n, _ = q.aval.shape
     s = k.aval.shape[1]
     full = batch, n, t, s
-    bias, mask = [None if x is None else _four_axes(name, x, full) for name, x in (("bias", bias), ("mask", mask))]
-    allowed = _allowed(mask, t, s, is_causal, local_window_size, query_seq_lengths, key_lengths=key_value_seq_lengths)
+    bias, mask = [
+        None if x is None else _four_axes(name, x, full)
+        for name, x in (("bias", bias), ("mask", mask))
+    ]
+    allowed = _allowed(
+        mask,
+        t,
+        s,
+        is_causal,
+        local_window_size,
+        query_seq_lengths,
+        key_lengths=key_value_seq_lengths,
+    )
     scores = _scores(q, k, 1 / math.sqrt(q.aval.shape[-1]) if scale is None else scale)
     if bias is not None:
         scores = scores + lax.convert_element_type(bias, scores.aval.dtype)
@@ -71,28 +96,42 @@ def dot_product_attention(query, key, value, bias=None, mask=None, *, scale: flo
         scores = where(allowed, scores, -0.7 * float(np.finfo(_F32).max))
     out = _weighted_values(softmax(scores), v, q.aval)
     if query_seq_lengths is not None:
-        present = lax.lt(lax.iota(np.dtype("int32"), t)[None, :], jnp.asarray(query_seq_lengths)[:, None])
+        present = lax.lt(
+            lax.iota(np.dtype("int32"), t)[None, :], jnp.asarray(query_seq_lengths)[:, None]
+        )
         out = where(present[:, :, None, None], out, 0)
     out = lax.reshape(out, shape)
     if not return_residual:
         return out
-    residual = lax.transpose(lax.convert_element_type(logsumexp(scores, axis=-1), q.aval.dtype), (0, 2, 1))
+    residual = lax.transpose(
+        lax.convert_element_type(logsumexp(scores, axis=-1), q.aval.dtype), (0, 2, 1)
+    )
     return out, lax.reshape(residual, shape[:-1])
 
 
 def _check_shapes(q, k, v) -> None:
-    ok = q.ndim == k.ndim == v.ndim == 4 and k.shape == v.shape and (q.shape[0], q.shape[3]) == (k.shape[0], k.shape[3])
+    ok = (
+        q.ndim == k.ndim == v.ndim == 4
+        and k.shape == v.shape
+        and (q.shape[0], q.shape[3]) == (k.shape[0], k.shape[3])
+    )
     if not ok or q.shape[2] % k.shape[2]:
-        raise ValueError("dot_product_attention takes query (B, T, N, H) and key and value (B, S, K, H), with N a "
-                         f"multiple of K; got query {q.shape}, key {k.shape}, value {v.shape}.")
+        raise ValueError(
+            "dot_product_attention takes query (B, T, N, H) and key and value (B, S, K, H), with N a "
+            f"multiple of K; got query {q.shape}, key {k.shape}, value {v.shape}."
+        )
     if not q.dtype == k.dtype == v.dtype:
-        raise ValueError(f"query, key and value must have one dtype, got {q.dtype}, {k.dtype}, {v.dtype}.")
+        raise ValueError(
+            f"query, key and value must have one dtype, got {q.dtype}, {k.dtype}, {v.dtype}."
+        )
 
 
 def _four_axes(name: str, x, full: tuple):
     x = as_operand("dot_product_attention", x)
     if x.aval.ndim != 4 or any(m not in (1, n) for m, n in zip(x.aval.shape, full)):
-        raise ValueError(f"{name} must broadcast to (B, N, T, S) = {full} with 4 axes, got shape {x.aval.shape}.")
+        raise ValueError(
+            f"{name} must broadcast to (B, N, T, S) = {full} with 4 axes, got shape {x.aval.shape}."
+        )
     return x
 
 
@@ -105,11 +144,17 @@ def _allowed(mask, t: int, s: int, is_causal: bool, window, query_lengths, *, ke
         parts.append(jnp.asarray(columns <= rows)[None, None])
     if window is not None:
         before, after = (window, window) if isinstance(window, int) else window
-        parts.append(jnp.asarray((columns >= rows - before) & (columns <= rows + after))[None, None])
+        parts.append(
+            jnp.asarray((columns >= rows - before) & (columns <= rows + after))[None, None]
+        )
     if query_lengths is not None:
-        parts.append(jnp.asarray(rows)[None, None] < jnp.asarray(query_lengths)[:, None, None, None])
+        parts.append(
+            jnp.asarray(rows)[None, None] < jnp.asarray(query_lengths)[:, None, None, None]
+        )
     if key_lengths is not None:
-        parts.append(jnp.asarray(columns)[None, None] < jnp.asarray(key_lengths)[:, None, None, None])
+        parts.append(
+            jnp.asarray(columns)[None, None] < jnp.asarray(key_lengths)[:, None, None, None]
+        )
     allowed = None
     for part in parts:
         allowed = part if allowed is None else allowed & part
@@ -121,13 +166,17 @@ def _scores(q, k, scale):
     (b, t, n, h), (_, s, heads, _) = q.aval.shape, k.aval.shape
     q = lax.reshape(q, (b, t, heads, n // heads, h))
     wide = _F32 if q.aval.dtype.itemsize < 4 else q.aval.dtype
-    products = lax.dot_general(q, k, (((4,), (3,)), ((0, 2), (0, 2))), preferred_element_type=wide)  # (B, K, T, N/K, S)
+    # (B, K, T, N/K, S)
+    products = lax.dot_general(q, k, (((4,), (3,)), ((0, 2), (0, 2))), preferred_element_type=wide)
     return lax.reshape(lax.transpose(products, (0, 1, 3, 2, 4)), (b, n, t, s)) * scale
 
 
 def _weighted_values(weights, v, like):
     """Weights (B, N, T, S) times values (B, S, K, H), as (B, T, N, H)."""
     (b, n, t, s), heads = weights.aval.shape, v.aval.shape[2]
-    weights = lax.reshape(lax.convert_element_type(weights, like.dtype), (b, heads, n // heads, t, s))
-    out = lax.dot_general(weights, v, (((4,), (1,)), ((0, 1), (0, 2))))                              # (B, K, N/K, T, H)
+    weights = lax.reshape(
+        lax.convert_element_type(weights, like.dtype), (b, heads, n // heads, t, s)
+    )
+    # (B, K, N/K, T, H)
+    out = lax.dot_general(weights, v, (((4,), (1,)), ((0, 1), (0, 2))))
     return lax.reshape(lax.transpose(out, (0, 3, 1, 2, 4)), like.shape)

@@ -1,4 +1,5 @@
 """What the functions of `nn` share: where they run, and reading their operands."""
+
 from __future__ import annotations
 
 import functools
@@ -11,7 +12,8 @@ from gradix._core.operators import Array
 from gradix._core.trace import state
 from gradix.numpy.promotion import as_operand
 
-_EAGER_LIMIT = 1 << 16           # elements up to which composing eagerly is quicker than a compiled program
+# elements up to which composing eagerly is quicker than a compiled program
+_EAGER_LIMIT = 1 << 16
 
 
 def fused(function: Callable | None = None, *, host: Callable | None = None) -> Any:
@@ -21,7 +23,10 @@ def fused(function: Callable | None = None, *, host: Callable | None = None) -> 
     """
     if function is None:
         return functools.partial(fused, host=host)
-    compiled, composed = jit(function, static_argnames=static_names(function)), replayed(function, host=host)
+    compiled, composed = (
+        jit(function, static_argnames=static_names(function)),
+        replayed(function, host=host),
+    )
     name = function.__name__
 
     @functools.wraps(function)
@@ -37,5 +42,7 @@ def fused(function: Callable | None = None, *, host: Callable | None = None) -> 
 
 def static_names(function: Callable) -> list[str]:
     """The parameters that shape the program instead of taking part in it."""
-    names = function.__code__.co_varnames[:function.__code__.co_argcount + function.__code__.co_kwonlyargcount]
+    names = function.__code__.co_varnames[
+        : function.__code__.co_argcount + function.__code__.co_kwonlyargcount
+    ]
     return [n for n in names if n in ("axis", "approximate", "keepdims", "algorithm")]

@@ -1,4 +1,5 @@
 """Functions of neural networks by NumPy, as `gradix.numpy.host_implementations` has those of `gradix.numpy`."""
+
 from __future__ import annotations
 
 import math
@@ -15,11 +16,24 @@ def softplus(x):
     return lambda x: np.logaddexp(x, zero)
 
 
-def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, *, algorithm="fast"):
+def standardize(
+    x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, *, algorithm="fast"
+):
     """Of a row, with numbers where the program has arrays of one element."""
-    if x.dtype not in _FLOATS or len(x.shape) != 1 or not x.size or type(axis) is not int or axis not in (0, -1):
+    if (
+        x.dtype not in _FLOATS
+        or len(x.shape) != 1
+        or not x.size
+        or type(axis) is not int
+        or axis not in (0, -1)
+    ):
         return None
-    if not (mean is variance is where is None) or algorithm != "fast" or type(epsilon) is not float or not epsilon >= 0:
+    if (
+        not (mean is variance is where is None)
+        or algorithm != "fast"
+        or type(epsilon) is not float
+        or not epsilon >= 0
+    ):
         return None
     number, ones = x.dtype.type, np.ones(x.size, x.dtype)
     count, epsilon, zero = number(x.size), number(epsilon), number(0)
@@ -30,4 +44,5 @@ def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, 
         if spread < zero:
             spread = zero
         return np.multiply(np.subtract(x, center), number(1) / number(math.sqrt(spread + epsilon)))
+
     return standard

@@ -1,4 +1,5 @@
 """First values of parameters: functions `(key, shape, dtype) -> array`."""
+
 from __future__ import annotations
 
 import math
@@ -15,9 +16,28 @@ from gradix._core.operators import Array
 from gradix.random.floats import split_keys
 from gradix.random.keys import take_key
 
-__all__ = ["Initializer", "constant", "delta_orthogonal", "glorot_normal", "glorot_uniform", "he_normal", "he_uniform",
-           "kaiming_normal", "kaiming_uniform", "lecun_normal", "lecun_uniform", "normal", "ones", "orthogonal",
-           "truncated_normal", "uniform", "variance_scaling", "xavier_normal", "xavier_uniform", "zeros"]
+__all__ = [
+    "Initializer",
+    "constant",
+    "delta_orthogonal",
+    "glorot_normal",
+    "glorot_uniform",
+    "he_normal",
+    "he_uniform",
+    "kaiming_normal",
+    "kaiming_uniform",
+    "lecun_normal",
+    "lecun_uniform",
+    "normal",
+    "ones",
+    "orthogonal",
+    "truncated_normal",
+    "uniform",
+    "variance_scaling",
+    "xavier_normal",
+    "xavier_uniform",
+    "zeros",
+]
 
 
 class Initializer(Protocol):
@@ -66,6 +86,7 @@ def constant(value, dtype=None) -> Initializer:
         if out_sharding is not None:
             return divided(init, out_sharding, key, shape, dtype)
         return jnp.full(shape, value, dtype=_dtype(dtype, default))
+
     return init
 
 
@@ -85,6 +106,7 @@ def uniform(scale=1e-2, dtype=None) -> Initializer:
             return divided(init, out_sharding, key, shape, dtype)
         dtype = _dtype(dtype, default)
         return random.uniform(key, shape, dtype) * _number(scale, dtype)
+
     return init
 
 
@@ -104,6 +126,7 @@ def normal(stddev=1e-2, dtype=None) -> Initializer:
             return divided(init, out_sharding, key, shape, dtype)
         dtype = _dtype(dtype, default)
         return random.normal(key, shape, dtype) * _number(stddev, dtype)
+
     return init
 
 
@@ -128,41 +151,58 @@ def truncated_normal(stddev=1e-2, dtype=None, lower=-2.0, upper=2.0) -> Initiali
             return divided(init, out_sharding, key, shape, dtype)
         dtype = _dtype(dtype, default)
         return random.truncated_normal(key, lower, upper, shape, dtype) * _number(stddev, dtype)
+
     return init
 
 
 def _dtype(dtype, default):
     """The dtype asked for when called, else when made, else the default float."""
     dtype = default if dtype is None else dtype
-    return dtypes.python_scalar_dtype(float) if dtype is None else dtypes.requested_dtype(dtype, "an initializer")
+    return (
+        dtypes.python_scalar_dtype(float)
+        if dtype is None
+        else dtypes.requested_dtype(dtype, "an initializer")
+    )
 
 
 def _number(x, dtype):
-    return lax.convert_element_type(x, dtype) if not isinstance(x, (int, float)) else lax.full((), x, dtype)
+    return (
+        lax.convert_element_type(x, dtype)
+        if not isinstance(x, (int, float))
+        else lax.full((), x, dtype)
+    )
 
 
-# -- scaled by the size of a layer ---------------------------------------------------------------------------------
+# -- scaled by the size of a layer -----------------------------------------------------------------
 
 # The standard deviation left by cutting a normal distribution off at 2, real and complex.
 _CUT_REAL, _CUT_COMPLEX = 0.87962566103423978, 0.95311164380491208
 _MODES: dict[str, Callable[[float, float], float]] = {
-    "fan_in": lambda fan_in, fan_out: fan_in, "fan_out": lambda fan_in, fan_out: fan_out,
+    "fan_in": lambda fan_in, fan_out: fan_in,
+    "fan_out": lambda fan_in, fan_out: fan_out,
     "fan_avg": lambda fan_in, fan_out: (fan_in + fan_out) / 2,
     "fan_geo_avg": lambda fan_in, fan_out: (fan_in * fan_out) ** 0.5,
 }
 
 
-def variance_scaling(scale, mode: str, distribution: str, in_axis: int | Sequence[int] = -2,
-                     out_axis: int | Sequence[int] = -1, batch_axis: int | Sequence[int] = (),
-                     dtype=None) -> Initializer:
+def variance_scaling(
+    scale,
+    mode: str,
+    distribution: str,
+    in_axis: int | Sequence[int] = -2,
+    out_axis: int | Sequence[int] = -1,
+    batch_axis: int | Sequence[int] = (),
+    dtype=None,
+) -> Initializer:
     """An initializer of variance `scale / n`, where n measures the layer.
 
     Args:
         scale: a positive number.
-        mode: what n is: "fan_in", the inputs of one output, "fan_out", the outputs of one input, "fan_avg", their mean,
-            or "fan_geo_avg", their geometric mean.
+        mode: what n is: "fan_in", the inputs of one output, "fan_out", the outputs of one input,
+            "fan_avg", their mean, or "fan_geo_avg", their geometric mean.
         distribution: "normal", "truncated_normal" or "uniform".
-        in_axis, out_axis: the axes of inputs and outputs; the other axes are those of a receptive field.
+        in_axis, out_axis: the axes of inputs and outputs; the other axes are those of a receptive
+            field.
         batch_axis: axes of independent parameters.
         dtype: of the parameter; the default float by default.
 
@@ -182,9 +222,14 @@ def variance_scaling(scale, mode: str, distribution: str, in_axis: int | Sequenc
             return divided(init, out_sharding, key, shape, dtype)
         dtype, shape = _dtype(dtype, default), tuple(shape)
         if mode not in _MODES:
-            raise ValueError(f"invalid mode for variance scaling initializer: {mode}. Modes are {', '.join(_MODES)}.")
-        variance = lax.full((), scale / _MODES[mode](*_fans(shape, in_axis, out_axis, batch_axis)), dtype)
+            raise ValueError(
+                f"invalid mode for variance scaling initializer: {mode}. Modes are {', '.join(_MODES)}."
+            )
+        variance = lax.full(
+            (), scale / _MODES[mode](*_fans(shape, in_axis, out_axis, batch_axis)), dtype
+        )
         return _scaled(distribution, key, variance, shape, dtype)
+
     return init
 
 
@@ -198,17 +243,25 @@ def _scaled(distribution: str, key, variance, shape, dtype):
         return random.uniform(key, shape, dtype, -1, 1) * lax.sqrt(_number(3.0, dtype) * variance)
     if distribution == "truncated_normal":
         deviation = lax.sqrt(variance) / _number(_CUT_COMPLEX if is_complex else _CUT_REAL, dtype)
-        drawn = _cut_normal(key, 2, shape, dtype) if is_complex else random.truncated_normal(key, -2, 2, shape, dtype)
+        drawn = (
+            _cut_normal(key, 2, shape, dtype)
+            if is_complex
+            else random.truncated_normal(key, -2, 2, shape, dtype)
+        )
         return drawn * deviation
-    raise ValueError(f"invalid distribution for variance scaling initializer: {distribution}. Distributions are "
-                     "'normal', 'truncated_normal' and 'uniform'.")
+    raise ValueError(
+        f"invalid distribution for variance scaling initializer: {distribution}. Distributions are "
+        "'normal', 'truncated_normal' and 'uniform'."
+    )
 
 
 def _fans(shape, in_axis, out_axis, batch_axis) -> tuple[float, float]:
     """How many inputs reach an output, and how many outputs an input."""
     if len(shape) <= 1:
-        raise ValueError(f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor with "
-                         f"default in_axis, shape {shape}. Must be at least 2D or specify in_axis explicitly.")
+        raise ValueError(
+            f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor with "
+            f"default in_axis, shape {shape}. Must be at least 2D or specify in_axis explicitly."
+        )
     inputs, outputs, batch = [_sizes(shape, axis) for axis in (in_axis, out_axis, batch_axis)]
     field = math.prod(shape) / inputs / outputs / batch
     return inputs * field, outputs * field
@@ -230,13 +283,15 @@ def _cut_normal(key, upper, shape, dtype):
     """Standard complex normal numbers of at most the size `upper`."""
     radius_key, angle_key = split_keys(take_key("truncated_normal", key), 2)
     part = dtypes.real_dtype(dtype)
-    inside = _number(1, dtype) - lax.exp(_number(-float(upper) ** 2, dtype))
+    inside = _number(1, dtype) - lax.exp(_number(-(float(upper) ** 2), dtype))
     t = inside * lax.convert_element_type(random.uniform(radius_key, shape, part), dtype)
     return lax.sqrt(-lax.log(_number(1, dtype) - t)) * _unit_circle(angle_key, shape, dtype, part)
 
 
 def _unit_circle(key, shape, dtype, part):
-    angle = lax.convert_element_type(random.uniform(key, shape, part), dtype) * _number(2 * np.pi, dtype)
+    angle = lax.convert_element_type(random.uniform(key, shape, part), dtype) * _number(
+        2 * np.pi, dtype
+    )
     return lax.exp(lax.full((), 1j, dtype) * angle)
 
 
@@ -261,21 +316,50 @@ def _named(name: str, scale: float, mode: str, distribution: str, summary: str):
     return function
 
 
-glorot_uniform = _named("glorot_uniform", 1.0, "fan_avg", "uniform",
-                        "Uniform numbers of variance 2 / (inputs + outputs) (Glorot and Bengio 2010).")
-glorot_normal = _named("glorot_normal", 1.0, "fan_avg", "truncated_normal",
-                       "Normal numbers of variance 2 / (inputs + outputs), cut off at two deviations.")
-lecun_uniform = _named("lecun_uniform", 1.0, "fan_in", "uniform", "Uniform numbers of variance 1 / inputs.")
-lecun_normal = _named("lecun_normal", 1.0, "fan_in", "truncated_normal",
-                      "Normal numbers of variance 1 / inputs, cut off at two deviations.")
-he_uniform = _named("he_uniform", 2.0, "fan_in", "uniform", "Uniform numbers of variance 2 / inputs (He et al. 2015).")
-he_normal = _named("he_normal", 2.0, "fan_in", "truncated_normal",
-                   "Normal numbers of variance 2 / inputs, cut off at two deviations.")
+glorot_uniform = _named(
+    "glorot_uniform",
+    1.0,
+    "fan_avg",
+    "uniform",
+    "Uniform numbers of variance 2 / (inputs + outputs) (Glorot and Bengio 2010).",
+)
+glorot_normal = _named(
+    "glorot_normal",
+    1.0,
+    "fan_avg",
+    "truncated_normal",
+    "Normal numbers of variance 2 / (inputs + outputs), cut off at two deviations.",
+)
+lecun_uniform = _named(
+    "lecun_uniform", 1.0, "fan_in", "uniform", "Uniform numbers of variance 1 / inputs."
+)
+lecun_normal = _named(
+    "lecun_normal",
+    1.0,
+    "fan_in",
+    "truncated_normal",
+    "Normal numbers of variance 1 / inputs, cut off at two deviations.",
+)
+he_uniform = _named(
+    "he_uniform",
+    2.0,
+    "fan_in",
+    "uniform",
+    "Uniform numbers of variance 2 / inputs (He et al. 2015).",
+)
+he_normal = _named(
+    "he_normal",
+    2.0,
+    "fan_in",
+    "truncated_normal",
+    "Normal numbers of variance 2 / inputs, cut off at two deviations.",
+)
 xavier_uniform, xavier_normal = glorot_uniform, glorot_normal
 kaiming_uniform, kaiming_normal = he_uniform, he_normal
 
 
-# -- orthogonal ----------------------------------------------------------------------------------------------------
+# -- orthogonal ------------------------------------------------------------------------------------
+
 
 def orthogonal(scale=1.0, column_axis: int = -1, dtype=None) -> Initializer:
     """An initializer with uniform random orthogonal matrices (Saxe, McClelland and Ganguli 2014).
@@ -288,7 +372,8 @@ def orthogonal(scale=1.0, column_axis: int = -1, dtype=None) -> Initializer:
         dtype: of the parameter; the default float by default.
 
     Returns:
-        A function `(key, shape, dtype)`, which raises a ValueError for shapes of fewer than two axes.
+        A function `(key, shape, dtype)`, which raises a ValueError for shapes of fewer than two
+        axes.
 
     Example:
         >>> from gradix import random
@@ -304,12 +389,17 @@ def orthogonal(scale=1.0, column_axis: int = -1, dtype=None) -> Initializer:
             return divided(init, out_sharding, key, shape, dtype)
         dtype = _dtype(dtype, default)
         if len(shape) < 2:
-            raise ValueError(f"orthogonal initializer requires at least a 2D shape, got {tuple(shape)}.")
+            raise ValueError(
+                f"orthogonal initializer requires at least a 2D shape, got {tuple(shape)}."
+            )
         columns = shape[column_axis]
         rows = math.prod(shape) // columns if columns else 0
         matrix = random.orthogonal(key, rows, dtype=dtype, m=columns)
         others = [n for i, n in enumerate(shape) if i != column_axis % len(shape)]
-        return _number(scale, dtype) * jnp.moveaxis(matrix.reshape((*others, columns)), -1, column_axis)
+        return _number(scale, dtype) * jnp.moveaxis(
+            matrix.reshape((*others, columns)), -1, column_axis
+        )
+
     return init
 
 
@@ -322,8 +412,8 @@ def delta_orthogonal(scale=1.0, column_axis: int = -1, dtype=None) -> Initialize
         dtype: of the parameter; the default float by default.
 
     Returns:
-        A function `(key, shape, dtype)` of shapes (..., inputs, outputs) with one to three axes of space; it raises a
-        ValueError for others, and for more inputs than outputs.
+        A function `(key, shape, dtype)` of shapes (..., inputs, outputs) with one to three axes of
+        space; it raises a ValueError for others, and for more inputs than outputs.
 
     Example:
         >>> from gradix import random
@@ -339,15 +429,21 @@ def delta_orthogonal(scale=1.0, column_axis: int = -1, dtype=None) -> Initialize
             return divided(init, out_sharding, key, shape, dtype)
         dtype = _dtype(dtype, default)
         if len(shape) not in (3, 4, 5):
-            raise ValueError(f"Delta orthogonal initializer requires a 3D, 4D or 5D shape, got {tuple(shape)}: axes "
-                             "of space, inputs, outputs.")
+            raise ValueError(
+                f"Delta orthogonal initializer requires a 3D, 4D or 5D shape, got {tuple(shape)}: axes "
+                "of space, inputs, outputs."
+            )
         *space, inputs, outputs = shape
         if inputs > outputs:
-            raise ValueError("`fan_in` must be less or equal than `fan_out`: delta_orthogonal cannot map "
-                             f"{inputs} inputs to {outputs} outputs without loss, as shape={tuple(shape)} asks.")
+            raise ValueError(
+                "`fan_in` must be less or equal than `fan_out`: delta_orthogonal cannot map "
+                f"{inputs} inputs to {outputs} outputs without loss, as shape={tuple(shape)} asks."
+            )
         matrix = orthogonal(scale, column_axis, dtype)(key, (inputs, outputs))
         centre = tuple([(n - 1) // 2 for n in space])
         return jnp.zeros(shape, dtype).at[centre].set(matrix)
+
     return init
+
 
 __dir__ = listing(__name__)

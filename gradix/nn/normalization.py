@@ -2,6 +2,7 @@
 
 Axes are positions, names of mapped axes (`vmap(..., axis_name=)`), or tuples of both.
 """
+
 from __future__ import annotations
 
 import math
@@ -28,7 +29,9 @@ _INF = math.inf
 
 
 @replayed
-def logsumexp(a, axis=None, b=None, keepdims: bool = False, return_sign: bool = False, where=None) -> Any:
+def logsumexp(
+    a, axis=None, b=None, keepdims: bool = False, return_sign: bool = False, where=None
+) -> Any:
     """log Σ b·eᵃ over axes, without overflow on the way.
 
     Args:
@@ -36,7 +39,8 @@ def logsumexp(a, axis=None, b=None, keepdims: bool = False, return_sign: bool = 
         axis: the axis, or axes, of the sum; all by default. Mapped axes are given by name.
         b: factors, of either sign, that broadcast against `a`.
         keepdims: keep the axes of the sum, with size 1.
-        return_sign: also return the sum's sign, for sums that may be negative; without it those give NaN.
+        return_sign: also return the sum's sign, for sums that may be negative; without it those
+            give NaN.
         where: which elements take part.
 
     Returns:
@@ -56,12 +60,18 @@ def logsumexp(a, axis=None, b=None, keepdims: bool = False, return_sign: bool = 
     axes, everything = _axes(axis, a.aval.ndim)
     if where is not None:
         a = choose(where, a, 0)
-    shift = stop_gradient(_finite(max_of_numbers(lax.real(a) if _is_complex(a) else a, everything, -_INF, where)))
+    shift = stop_gradient(
+        _finite(max_of_numbers(lax.real(a) if _is_complex(a) else a, everything, -_INF, where))
+    )
     terms = lax.exp(a - shift)
-    total = jnp.sum(terms if b is None else terms * b, axis=everything, keepdims=keepdims, where=where)
+    total = jnp.sum(
+        terms if b is None else terms * b, axis=everything, keepdims=keepdims, where=where
+    )
     shift = shift if keepdims else lax.squeeze(shift, axes)
     if return_sign:
-        return lax.log(abs(total)) + lax.convert_element_type(shift, dtypes.real_dtype(a.aval.dtype)), lax.sign(total)
+        return lax.log(abs(total)) + lax.convert_element_type(
+            shift, dtypes.real_dtype(a.aval.dtype)
+        ), lax.sign(total)
     if _is_complex(a):
         return lax.log(total) + shift
     out = lax.log(abs(total)) + shift
@@ -103,8 +113,12 @@ def logmeanexp(x, axis=None, where=None, keepdims: bool = False) -> Array:
     total = logsumexp(x, axis=axis, keepdims=keepdims, where=where)
     if where is None:
         return total - lax.log(lax.full((), _count(x, axis), total.aval.dtype))
-    counted = jnp.sum(jnp.broadcast_to(where, x.aval.shape), axis=axis, dtype=dtypes.real_dtype(x.aval.dtype),
-                      keepdims=keepdims)
+    counted = jnp.sum(
+        jnp.broadcast_to(where, x.aval.shape),
+        axis=axis,
+        dtype=dtypes.real_dtype(x.aval.dtype),
+        keepdims=keepdims,
+    )
     return total - lax.log(counted)
 
 
@@ -136,7 +150,7 @@ def softmax(x, axis=-1, where=None) -> Array:
 
 def _exponentials(x, axes, where):
     """The exponentials of x less its maximum, their sum, and the exponents."""
-    shift = stop_gradient(max_of_numbers(x, axes, -_INF, where))       # the exponentials keep NaN
+    shift = stop_gradient(max_of_numbers(x, axes, -_INF, where))  # the exponentials keep NaN
     exponents = (x if where is None else choose(where, x, -_INF)) - shift
     terms = lax.exp(exponents)
     return terms, jnp.sum(terms, axis=axes, keepdims=True, where=where), exponents
@@ -164,7 +178,9 @@ def log_softmax(x, axis=-1, where=None) -> Array:
 
 
 @fused(host=host_implementations.standardize)
-def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, *, algorithm: str = "fast") -> Array:
+def standardize(
+    x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, *, algorithm: str = "fast"
+) -> Array:
     """(x − mean) / √(variance + epsilon) along axes: mean 0 and variance 1.
 
     Args:
@@ -173,8 +189,8 @@ def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, 
         mean, variance: known ones, to be used instead of those of `x`.
         epsilon: keeps the divisor from zero.
         where: which elements mean and variance are taken of.
-        algorithm: "fast", the mean of squares less the square of the mean, or "stable", the mean of squared
-            differences.
+        algorithm: "fast", the mean of squares less the square of the mean, or "stable", the mean of
+            squared differences.
 
     Raises:
         ValueError: `algorithm` is unknown.
@@ -208,8 +224,8 @@ def one_hot(x, num_classes: int, *, dtype=None, axis: int | str = -1) -> Array:
         x: places, integers.
         num_classes: the size of the vectors.
         dtype: of the result; the default float by default.
-        axis: where the vectors' axis goes; or the name of a mapped axis of their size, at whose places they are then
-            laid out.
+        axis: where the vectors' axis goes; or the name of a mapped axis of their size, at whose
+            places they are then laid out.
 
     Raises:
         ValueError: `num_classes` is not the size of a named axis.
@@ -223,15 +239,25 @@ def one_hot(x, num_classes: int, *, dtype=None, axis: int | str = -1) -> Array:
     """
     classes = index(num_classes)
     x = jnp.asarray(x)
-    dtype = dtypes.python_scalar_dtype(float) if dtype is None else dtypes.requested_dtype(dtype, "one_hot")
+    dtype = (
+        dtypes.python_scalar_dtype(float)
+        if dtype is None
+        else dtypes.requested_dtype(dtype, "one_hot")
+    )
     if isinstance(axis, str):
         size = lax.axis_size(axis)
         if size != classes:
-            raise ValueError(f"Expected num_classes to match the size of axis {axis}, but {classes} != {size}")
+            raise ValueError(
+                f"Expected num_classes to match the size of axis {axis}, but {classes} != {size}"
+            )
         return lax.convert_element_type(x == lax.axis_index(axis), dtype)
     ndim = x.aval.ndim
     place = canonical_axis(axis, ndim + 1)
     shape = [1] * (ndim + 1)
     shape[place] = classes
-    numbers = lax.broadcasted_iota(x.aval.dtype if x.aval.dtype not in dtypes.BOOL else np.dtype("int32"), shape, place)
-    return lax.convert_element_type(lax.expand_dims(as_operand("one_hot", x), (place,)) == numbers, dtype)
+    numbers = lax.broadcasted_iota(
+        x.aval.dtype if x.aval.dtype not in dtypes.BOOL else np.dtype("int32"), shape, place
+    )
+    return lax.convert_element_type(
+        lax.expand_dims(as_operand("one_hot", x), (place,)) == numbers, dtype
+    )

@@ -1,4 +1,5 @@
 """NumPy's functions on arrays that trace, differentiate, compile and run on accelerators."""
+
 # fmt: off
 from gradix._base.lazy import on_demand
 

@@ -1,4 +1,5 @@
 """Functions applied along axes."""
+
 from __future__ import annotations
 
 from gradix._api.mapping.vmap import vmap
@@ -62,6 +63,8 @@ def apply_over_axes(func, a, axes) -> Array:
         elif out.ndim == x.ndim - 1:
             x = expand_dims(out, axis)
         else:
-            raise ValueError(f"function is not returning an array of the correct shape: {x.shape} became "
-                             f"{out.shape}; it must keep the axis or take it away.")
+            raise ValueError(
+                f"function is not returning an array of the correct shape: {x.shape} became "
+                f"{out.shape}; it must keep the axis or take it away."
+            )
     return x

@@ -1,4 +1,5 @@
 """Arithmetic of arrays: sums, products, quotients, remainders, powers, extremes."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -28,7 +29,8 @@ from gradix.numpy.selection import where
 _BOOL = np.dtype(bool)
 
 
-# -- sums and products ---------------------------------------------------------------------------------------------
+# -- sums and products -----------------------------------------------------------------------------
+
 
 def add(x, y):
     """The sum `x + y`, elementwise, with broadcasting and dtype promotion; of booleans, their `or`.
@@ -119,7 +121,9 @@ def fabs(x, /) -> Array:
     """
     x = inexact_operand("fabs", x)
     if x.aval.dtype in COMPLEX:
-        raise TypeError(f"ufunc 'fabs' does not support complex dtypes, got {x.aval.dtype}. Use jnp.abs.")
+        raise TypeError(
+            f"ufunc 'fabs' does not support complex dtypes, got {x.aval.dtype}. Use jnp.abs."
+        )
     return lax.abs(x)
 
 
@@ -145,7 +149,8 @@ def square(x, /) -> Array:
     return lax.square(numeric_operand("square", x))
 
 
-# -- quotients -----------------------------------------------------------------------------------------------------
+# -- quotients -------------------------------------------------------------------------------------
+
 
 def true_divide(x1, x2, /) -> Array:
     """The quotient `x1 / x2` as a floating-point or complex number, elementwise.
@@ -155,7 +160,12 @@ def true_divide(x1, x2, /) -> Array:
         >>> jnp.true_divide(jnp.array([1, 2]), 2)
         Array([0.5, 1. ], dtype=float32)
     """
-    if isinstance(x1, Array) and type(x2) is float and x1.aval.dtype in INEXACT and not x1.aval.weak_type:
+    if (
+        isinstance(x1, Array)
+        and type(x2) is float
+        and x1.aval.dtype in INEXACT
+        and not x1.aval.weak_type
+    ):
         return lax.div(x1, number(x2, x1.aval.dtype))
     return lax.div(*inexact_operands("true_divide", x1, x2))
 
@@ -239,7 +249,9 @@ def _remainder_of_positive(x, y, divisor: int):
     if not divisor & (divisor - 1):
         return lax.bitwise_and(x, matching(y, divisor - 1))
     r = lax.rem(x, y)
-    return r if x.aval.dtype in dtypes.UNSIGNED else where(lax.lt(r, matching(r, 0)), lax.add(r, y), r)
+    return (
+        r if x.aval.dtype in dtypes.UNSIGNED else where(lax.lt(r, matching(r, 0)), lax.add(r, y), r)
+    )
 
 
 def mod(x1, x2, /) -> Array:
@@ -294,10 +306,13 @@ def _float_divmod(x, y):
     down = lax.bitwise_and(lax.ne(r, zero), lax.ne(lax.lt(y, zero), lax.lt(r, zero)))
     r = where(down, lax.add(r, y), r)
     # whole but for rounding errors, so either way to round halves serves
-    return lax.round(where(down, lax.sub(q, matching(q, 1)), q), lax.RoundingMethod.TO_NEAREST_EVEN), r
+    return lax.round(
+        where(down, lax.sub(q, matching(q, 1)), q), lax.RoundingMethod.TO_NEAREST_EVEN
+    ), r
 
 
-# -- powers --------------------------------------------------------------------------------------------------------
+# -- powers ----------------------------------------------------------------------------------------
+
 
 def power(x1, x2, /) -> Array:
     """`x1` to the power `x2`, elementwise.
@@ -314,7 +329,8 @@ def power(x1, x2, /) -> Array:
     """
     if not isinstance(x2, Array):
         if isinstance(x2, (int, np.integer, np.bool_)) or (
-                isinstance(x2, np.ndarray) and not x2.ndim and x2.dtype.kind in "iub"):
+            isinstance(x2, np.ndarray) and not x2.ndim and x2.dtype.kind in "iub"
+        ):
             return lax.integer_pow(numeric_operand("power", x1), int(x2))
         x, y = operands("power", x1, x2)
         return lax.pow(x, y) if x.aval.dtype in INEXACT else _integer_power(*_counts(x1, x2, x, y))
@@ -336,10 +352,18 @@ def _power_of_array(x1, x2):
         if type(x2) is ArrayImpl and not x2.aval.ndim and state.stage is None:
             return lax.integer_pow(x, int(x2.host))
         return _integer_power(x, y)
-    if x2.aval.dtype in dtypes.INTEGER and (isinstance(x1, (float, complex)) or getattr(x1, "dtype", None) in INEXACT):
-        exponent = x2 if x2.aval.ndim == y.aval.ndim else lax.broadcast_in_dim(
-            x2, y.aval.shape, tuple(range(y.aval.ndim - x2.aval.ndim, y.aval.ndim)))
-        return lax.pow(x, exponent)                 # an integer exponent keeps the derivative in x defined at 0
+    if x2.aval.dtype in dtypes.INTEGER and (
+        isinstance(x1, (float, complex)) or getattr(x1, "dtype", None) in INEXACT
+    ):
+        exponent = (
+            x2
+            if x2.aval.ndim == y.aval.ndim
+            else lax.broadcast_in_dim(
+                x2, y.aval.shape, tuple(range(y.aval.ndim - x2.aval.ndim, y.aval.ndim))
+            )
+        )
+        # an integer exponent keeps the derivative in x defined at 0
+        return lax.pow(x, exponent)
     return lax.pow(x, y)
 
 
@@ -377,7 +401,8 @@ def float_power(x, y, /) -> Array:
     return lax.pow(*inexact_operands("float_power", x, y))
 
 
-# -- extremes ------------------------------------------------------------------------------------------------------
+# -- extremes --------------------------------------------------------------------------------------
+
 
 def maximum(x, y):
     """The larger of `x` and `y`, elementwise; NaN if either is.
@@ -437,7 +462,8 @@ def _ordered(compare, x, y):
     return where(lax.eq(xr, yr), compare(lax.imag(x), lax.imag(y)), compare(xr, yr))
 
 
-# -- whole numbers -------------------------------------------------------------------------------------------------
+# -- whole numbers ---------------------------------------------------------------------------------
+
 
 @replayed(host=host_implementations.gcd)
 def gcd(x1, x2) -> Array:
@@ -465,7 +491,10 @@ def gcd(x1, x2) -> Array:
         return lax.reduce_or(left, tuple(range(left.aval.ndim)))
 
     shape = lax.add(x, y).aval.shape
-    x, y = (lax.broadcast_in_dim(v, shape, tuple(range(len(shape) - v.aval.ndim, len(shape)))) for v in (x, y))
+    x, y = (
+        lax.broadcast_in_dim(v, shape, tuple(range(len(shape) - v.aval.ndim, len(shape))))
+        for v in (x, y)
+    )
     found = lax.while_loop(unfinished, step, (x, y))[0]
     return convert(found, found.aval.dtype, found.aval.weak_type and not shape)
 

@@ -1,4 +1,5 @@
 """`x.at[index]`: copies of an array with some elements set, added to, multiplied, ..."""
+
 from __future__ import annotations
 
 import warnings
@@ -19,9 +20,22 @@ from gradix.numpy.index_reader import read_index
 from gradix.numpy.indexing import index_array, take_index
 from gradix.numpy.promotion import BESIDE, broadcast_to, convert, number
 
-_SCATTERS = {"set": "scatter", "add": "scatter_add", "sub": "scatter_sub", "mul": "scatter_mul", "min": "scatter_min",
-             "max": "scatter_max"}
-_COMBINE = {"set": lambda x, y: y, "add": lax.add, "sub": lax.sub, "mul": lax.mul, "min": lax.min, "max": lax.max}
+_SCATTERS = {
+    "set": "scatter",
+    "add": "scatter_add",
+    "sub": "scatter_sub",
+    "mul": "scatter_mul",
+    "min": "scatter_min",
+    "max": "scatter_max",
+}
+_COMBINE = {
+    "set": lambda x, y: y,
+    "add": lax.add,
+    "sub": lax.sub,
+    "mul": lax.mul,
+    "min": lax.min,
+    "max": lax.max,
+}
 
 
 class IndexUpdateHelper:
@@ -40,8 +54,15 @@ class IndexUpdateHelper:
 
 
 def _get(array, index, mode, fill_value, unique_indices, indices_are_sorted, wrap_negative_indices):
-    return take_index(array, index, mode=mode, fill_value=fill_value, unique_indices=unique_indices,
-                      indices_are_sorted=indices_are_sorted, wrap_negative_indices=wrap_negative_indices)
+    return take_index(
+        array,
+        index,
+        mode=mode,
+        fill_value=fill_value,
+        unique_indices=unique_indices,
+        indices_are_sorted=indices_are_sorted,
+        wrap_negative_indices=wrap_negative_indices,
+    )
 
 
 def _changed(array, index, values, how, *options):
@@ -56,14 +77,15 @@ class IndexUpdateRef:
 
     Arguments all methods share:
         indices_are_sorted: a promise that the index arrays ascend.
-        unique_indices: a promise that no element is named twice. Without it, an element named repeatedly is changed
-            as often; `set` leaves one of its values.
-        mode: what happens at integers out of bounds: "drop" (or "fill", None): nothing; "clip": the nearest element is
-            changed; "promise_in_bounds": there are none.
+        unique_indices: a promise that no element is named twice. Without it, an element named
+            repeatedly is changed as often; `set` leaves one of its values.
+        mode: what happens at integers out of bounds: "drop" (or "fill", None): nothing; "clip": the
+            nearest element is changed; "promise_in_bounds": there are none.
         out_sharding: the sharding of the result.
         wrap_negative_indices: whether negative indices count from the end.
 
-    A traced boolean mask is an index too, where the values do not depend on how many elements it holds.
+    A traced boolean mask is an index too, where the values do not depend on how many elements it
+    holds.
     """
 
     __slots__ = ("array", "index")
@@ -75,16 +97,30 @@ class IndexUpdateRef:
         return f"IndexUpdateRef({self.array!r}, {self.index!r})"
 
     def __getattr__(self, name):
-        known = ", ".join([f".{method}" for method in vars(type(self))
-                           if not method.startswith("_") and method not in self.__slots__])
+        known = ", ".join(
+            [
+                f".{method}"
+                for method in vars(type(self))
+                if not method.startswith("_") and method not in self.__slots__
+            ]
+        )
         raise AttributeError(f"x.at[index] has no attribute {name!r}. It has {known}.")
 
-    def get(self, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None, fill_value=None,
-            out_sharding=None, wrap_negative_indices: bool = True):
+    def get(
+        self,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode=None,
+        fill_value=None,
+        out_sharding=None,
+        wrap_negative_indices: bool = True,
+    ):
         """`x[index]`, with a choice of what integers out of bounds take.
 
         Args:
-            mode: "clip" (or None): the nearest element; "fill" (or "drop"): `fill_value`; "promise_in_bounds".
+            mode: "clip" (or None): the nearest element; "fill" (or "drop"): `fill_value`;
+                "promise_in_bounds".
             fill_value: by default NaN, the least signed integer, the largest unsigned one, or True.
 
         Example:
@@ -93,16 +129,41 @@ class IndexUpdateRef:
             Array([ 1., -1.], dtype=float32)
         """
         if out_sharding is not None:
-            return divided(_get, out_sharding, self.array, self.index, mode, fill_value, unique_indices,
-                           indices_are_sorted, wrap_negative_indices)
+            return divided(
+                _get,
+                out_sharding,
+                self.array,
+                self.index,
+                mode,
+                fill_value,
+                unique_indices,
+                indices_are_sorted,
+                wrap_negative_indices,
+            )
         if mode is None and wrap_negative_indices:
             out = lax._host_get(self.array, self.index)
             if out is not None:
                 return out
-        return _get(self.array, self.index, mode, fill_value, unique_indices, indices_are_sorted, wrap_negative_indices)
+        return _get(
+            self.array,
+            self.index,
+            mode,
+            fill_value,
+            unique_indices,
+            indices_are_sorted,
+            wrap_negative_indices,
+        )
 
-    def set(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
-            out_sharding=None, wrap_negative_indices: bool = True):
+    def set(
+        self,
+        values,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode=None,
+        out_sharding=None,
+        wrap_negative_indices: bool = True,
+    ):
         """The array with the elements set to `values`.
 
         Example:
@@ -110,11 +171,26 @@ class IndexUpdateRef:
             >>> jnp.zeros(3).at[1].set(5.0)
             Array([0., 5., 0.], dtype=float32)
         """
-        return self._with("set", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices,
-                          out_sharding=out_sharding)
+        return self._with(
+            "set",
+            values,
+            indices_are_sorted,
+            unique_indices,
+            mode,
+            wrap_negative_indices,
+            out_sharding=out_sharding,
+        )
 
-    def add(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
-            out_sharding=None, wrap_negative_indices: bool = True):
+    def add(
+        self,
+        values,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode=None,
+        out_sharding=None,
+        wrap_negative_indices: bool = True,
+    ):
         """The array with `values` added to the elements.
 
         Example:
@@ -122,55 +198,169 @@ class IndexUpdateRef:
             >>> jnp.zeros(3).at[jnp.array([0, 2, 2])].add(1.0)
             Array([1., 0., 2.], dtype=float32)
         """
-        return self._with("add", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices,
-                          out_sharding=out_sharding)
+        return self._with(
+            "add",
+            values,
+            indices_are_sorted,
+            unique_indices,
+            mode,
+            wrap_negative_indices,
+            out_sharding=out_sharding,
+        )
 
-    def subtract(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
-                 out_sharding=None, wrap_negative_indices: bool = True):
+    def subtract(
+        self,
+        values,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode=None,
+        out_sharding=None,
+        wrap_negative_indices: bool = True,
+    ):
         """The array with `values` taken from the elements."""
-        return self._with("sub", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices,
-                          out_sharding=out_sharding)
+        return self._with(
+            "sub",
+            values,
+            indices_are_sorted,
+            unique_indices,
+            mode,
+            wrap_negative_indices,
+            out_sharding=out_sharding,
+        )
 
-    def multiply(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
-                 out_sharding=None, wrap_negative_indices: bool = True):
+    def multiply(
+        self,
+        values,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode=None,
+        out_sharding=None,
+        wrap_negative_indices: bool = True,
+    ):
         """The array with the elements multiplied by `values`."""
-        return self._with("mul", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices,
-                          out_sharding=out_sharding)
+        return self._with(
+            "mul",
+            values,
+            indices_are_sorted,
+            unique_indices,
+            mode,
+            wrap_negative_indices,
+            out_sharding=out_sharding,
+        )
 
     mul = multiply
 
-    def divide(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
-               out_sharding=None, wrap_negative_indices: bool = True):
+    def divide(
+        self,
+        values,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode=None,
+        out_sharding=None,
+        wrap_negative_indices: bool = True,
+    ):
         """The array with the elements divided by `values`; integers become floating-point numbers."""
-        return self._with(true_divide, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices,
-                          out_sharding=out_sharding)
+        return self._with(
+            true_divide,
+            values,
+            indices_are_sorted,
+            unique_indices,
+            mode,
+            wrap_negative_indices,
+            out_sharding=out_sharding,
+        )
 
-    def power(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
-              out_sharding=None, wrap_negative_indices: bool = True):
+    def power(
+        self,
+        values,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode=None,
+        out_sharding=None,
+        wrap_negative_indices: bool = True,
+    ):
         """The array with the elements raised to the power `values`."""
-        return self._with(power, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices,
-                          out_sharding=out_sharding)
+        return self._with(
+            power,
+            values,
+            indices_are_sorted,
+            unique_indices,
+            mode,
+            wrap_negative_indices,
+            out_sharding=out_sharding,
+        )
 
-    def min(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
-            out_sharding=None, wrap_negative_indices: bool = True):
+    def min(
+        self,
+        values,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode=None,
+        out_sharding=None,
+        wrap_negative_indices: bool = True,
+    ):
         """The array with the elements brought down to `values` where they are larger."""
-        return self._with("min", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices,
-                          out_sharding=out_sharding)
+        return self._with(
+            "min",
+            values,
+            indices_are_sorted,
+            unique_indices,
+            mode,
+            wrap_negative_indices,
+            out_sharding=out_sharding,
+        )
 
-    def max(self, values, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
-            out_sharding=None, wrap_negative_indices: bool = True):
+    def max(
+        self,
+        values,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode=None,
+        out_sharding=None,
+        wrap_negative_indices: bool = True,
+    ):
         """The array with the elements brought up to `values` where they are smaller."""
-        return self._with("max", values, indices_are_sorted, unique_indices, mode, wrap_negative_indices,
-                          out_sharding=out_sharding)
+        return self._with(
+            "max",
+            values,
+            indices_are_sorted,
+            unique_indices,
+            mode,
+            wrap_negative_indices,
+            out_sharding=out_sharding,
+        )
 
-    def _with(self, how, values, indices_are_sorted, unique_indices, mode, wrap_negative_indices, *, out_sharding):
+    def _with(
+        self,
+        how,
+        values,
+        indices_are_sorted,
+        unique_indices,
+        mode,
+        wrap_negative_indices,
+        *,
+        out_sharding,
+    ):
         rest = how, indices_are_sorted, unique_indices, mode, wrap_negative_indices
         if out_sharding is not None:
             return divided(_changed, out_sharding, self.array, self.index, values, *rest)
         return _changed(self.array, self.index, values, *rest)
 
-    def apply(self, func, *, indices_are_sorted: bool = False, unique_indices: bool = False, mode=None,
-              wrap_negative_indices: bool = True):
+    def apply(
+        self,
+        func,
+        *,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        mode=None,
+        wrap_negative_indices: bool = True,
+    ):
         """The array with `func`, a function of one scalar, applied to the elements.
 
         Example:
@@ -178,17 +368,27 @@ class IndexUpdateRef:
             >>> jnp.arange(3.0).at[1:].apply(jnp.negative)
             Array([ 0., -1., -2.], dtype=float32)
         """
-        return _apply(self.array, self.index, func, indices_are_sorted, unique_indices, mode,
-                      wrap=wrap_negative_indices)
+        return _apply(
+            self.array,
+            self.index,
+            func,
+            indices_are_sorted,
+            unique_indices,
+            mode,
+            wrap=wrap_negative_indices,
+        )
 
 
-# -- updates -------------------------------------------------------------------------------------------------------
+# -- updates ---------------------------------------------------------------------------------------
+
 
 def _update(x, index, values, op: str, are_sorted, unique, mode, wrap):
     aval = x.aval
     if op != "set" and dtypes.is_extended(aval.dtype):
-        raise TypeError(f".at[...].{op} computes with numbers, and {aval.str_short()} holds random keys, which are "
-                        "none.")
+        raise TypeError(
+            f".at[...].{op} computes with numbers, and {aval.str_short()} holds random keys, which are "
+            "none."
+        )
     y = _beside(aval, values)
     if y is not None and mode is None and wrap:
         out = lax._host_update(x, index, y, op)
@@ -221,9 +421,13 @@ def _promoted(x, values, op: str):
         return x, convert(y, a.dtype, b.weak_type)
     dtype, weak = promote_pair(a.dtype, a.weak_type, b.dtype, b.weak_type, dtypes.promotion_mode())
     if dtype != a.dtype:
-        warnings.warn(f"x.at[...].{op}: cannot safely cast values from dtype={dtype_name(b.dtype)} to dtype="
-                      f"{dtype_name(a.dtype)} of the array; in future this will be an error. Convert one of them: "
-                      f"values.astype(x.dtype) or x.astype(...).", FutureWarning, stacklevel=4)
+        warnings.warn(
+            f"x.at[...].{op}: cannot safely cast values from dtype={dtype_name(b.dtype)} to dtype="
+            f"{dtype_name(a.dtype)} of the array; in future this will be an error. Convert one of them: "
+            f"values.astype(x.dtype) or x.astype(...).",
+            FutureWarning,
+            stacklevel=4,
+        )
         if op != "set":
             return convert(x, dtype, weak), convert(y, dtype)
     return x, convert(y, a.dtype)
@@ -239,8 +443,14 @@ def _scatter(x, index, y, op: str, *, are_sorted=False, unique=False, mode=None,
     y = to_selection(y, plan)
     if 0 not in plan.inner:
         x = getattr(lax, _SCATTERS[op])(
-            x, indices, y, _numbers(plan), mode=_scatter_mode(mode),
-            indices_are_sorted=are_sorted or plan.distinct, unique_indices=unique or plan.distinct)
+            x,
+            indices,
+            y,
+            _numbers(plan),
+            mode=_scatter_mode(mode),
+            indices_are_sorted=are_sorted or plan.distinct,
+            unique_indices=unique or plan.distinct,
+        )
     return x if x.aval.ndim == len(shape) else lax.reshape(x, shape)
 
 
@@ -248,15 +458,27 @@ def _apply(x, index, func, are_sorted, unique, mode, *, wrap):
     masked = _split_mask(x, index)
     if masked is not None:
         elementwise = vmap(func)
-        return _update_where(x, *masked, None, lambda v, _: lax.reshape(elementwise(lax.reshape(v, (v.aval.size,))),
-                                                                        v.aval.shape), wrap=wrap)
+        return _update_where(
+            x,
+            *masked,
+            None,
+            lambda v, _: lax.reshape(elementwise(lax.reshape(v, (v.aval.size,))), v.aval.shape),
+            wrap=wrap,
+        )
     shape = x.aval.shape
     x, key, arrays = read_index(x, index)
     plan = plan_of(x.aval.shape, key, wrap)
     if 0 not in plan.inner:
-        x = lax.scatter_apply(x, index_array(plan, arrays, wrap), func, _numbers(plan), update_shape=plan.inner,
-                              mode=_scatter_mode(mode), indices_are_sorted=are_sorted or plan.distinct,
-                              unique_indices=unique or plan.distinct)
+        x = lax.scatter_apply(
+            x,
+            index_array(plan, arrays, wrap),
+            func,
+            _numbers(plan),
+            update_shape=plan.inner,
+            mode=_scatter_mode(mode),
+            indices_are_sorted=are_sorted or plan.distinct,
+            unique_indices=unique or plan.distinct,
+        )
     return x if x.aval.ndim == len(shape) else lax.reshape(x, shape)
 
 
@@ -270,13 +492,17 @@ def _numbers(plan: IndexPlan):
     found = plan.memo.get("scatter")
     if found is None:
         found = plan.memo["scatter"] = lax.ScatterDimensionNumbers(
-            update_window_dims=plan.offsets, inserted_window_dims=plan.collapsed,
-            scatter_dims_to_operand_dims=plan.indexed)
+            update_window_dims=plan.offsets,
+            inserted_window_dims=plan.collapsed,
+            scatter_dims_to_operand_dims=plan.indexed,
+        )
     return found
 
 
 def _scatter_mode(mode):
-    return lax.GatherScatterMode.FILL_OR_DROP if mode is None else lax.GatherScatterMode.from_any(mode)
+    return (
+        lax.GatherScatterMode.FILL_OR_DROP if mode is None else lax.GatherScatterMode.from_any(mode)
+    )
 
 
 def to_selection(y, plan: IndexPlan):
@@ -299,16 +525,21 @@ def _broadcast(y, shape: tuple):
     if own == shape:
         return y
     if len(own) > len(shape):
-        raise ValueError(f"Cannot broadcast to shape with fewer dimensions: arr_shape={own} shape={shape}. The values "
-                         f"must broadcast to the {shape} elements selected by the index.")
+        raise ValueError(
+            f"Cannot broadcast to shape with fewer dimensions: arr_shape={own} shape={shape}. The values "
+            f"must broadcast to the {shape} elements selected by the index."
+        )
     if any(n not in (1, m) for n, m in zip(own[::-1], shape[::-1])):
-        raise ValueError(f"Incompatible types for broadcasting: input type={y.aval.str_short()} and requested type="
-                         f"{dtype_name(y.aval.dtype)}[{','.join(map(str, shape))}]: the values must broadcast to the "
-                         "elements selected by the index.")
+        raise ValueError(
+            f"Incompatible types for broadcasting: input type={y.aval.str_short()} and requested type="
+            f"{dtype_name(y.aval.dtype)}[{','.join(map(str, shape))}]: the values must broadcast to the "
+            "elements selected by the index."
+        )
     return broadcast_to(y, shape)
 
 
-# -- traced masks --------------------------------------------------------------------------------------------------
+# -- traced masks ----------------------------------------------------------------------------------
+
 
 def _split_mask(x, index):
     """For an index with one traced mask: that, its place in the result, and the index with slices in its place.
@@ -334,10 +565,12 @@ def _split_mask(x, index):
     used = sum([e is not None and e is not Ellipsis for e in others])
     place = sum([len(shape) - used - k if e is Ellipsis else 1 for e in entries[:i]])
     first = place - sum([e is None for e in entries[:i]])
-    if k and mask.aval.shape != shape[first:first + k]:
-        raise IndexError(f"boolean index did not match shape of indexed array in index {first}: got {mask.aval.shape}, "
-                         f"expected {list(shape[first:first + k])}")
-    rest = (*entries[:i], *((slice(None),) * k or (None,)), *entries[i + 1:])
+    if k and mask.aval.shape != shape[first : first + k]:
+        raise IndexError(
+            f"boolean index did not match shape of indexed array in index {first}: got {mask.aval.shape}, "
+            f"expected {list(shape[first : first + k])}"
+        )
+    rest = (*entries[:i], *((slice(None),) * k or (None,)), *entries[i + 1 :])
     return mask, place, rest
 
 
@@ -362,4 +595,4 @@ def _without_count(y, mask, after: int):
     at = len(shape) - after - 1
     if shape[at] != 1:
         raise NonConcreteBooleanIndexError(mask)
-    return lax.reshape(y, (*shape[:at], *(1,) * max(mask.aval.ndim, 1), *shape[at + 1:]))
+    return lax.reshape(y, (*shape[:at], *(1,) * max(mask.aval.ndim, 1), *shape[at + 1 :]))

@@ -1,4 +1,5 @@
 """Axis arguments: negative ones counted from the end, checked against the rank."""
+
 from __future__ import annotations
 
 import operator
@@ -7,7 +8,7 @@ from gradix._base.errors import ConcretizationTypeError
 from gradix._core.dimensions.expression import as_dim
 from gradix._core.trace import Tracer, is_unknown
 
-ALL = tuple([tuple(range(n)) for n in range(65)])        # the axes of an array of n dimensions
+ALL = tuple([tuple(range(n)) for n in range(65)])  # the axes of an array of n dimensions
 
 
 def axis_of(axis, ndim: int) -> int:
@@ -21,8 +22,12 @@ def axis_of(axis, ndim: int) -> int:
         i = operator.index(axis)
     except TypeError:
         if isinstance(axis, Tracer):
-            raise ConcretizationTypeError(axis, "The axis argument must be known while tracing.") from None
-        raise TypeError(f"axis must be an integer, got {axis!r} of type {type(axis).__name__}.") from None
+            raise ConcretizationTypeError(
+                axis, "The axis argument must be known while tracing."
+            ) from None
+        raise TypeError(
+            f"axis must be an integer, got {axis!r} of type {type(axis).__name__}."
+        ) from None
     if not -ndim <= i < ndim:
         raise ValueError(f"axis {i} is out of bounds for array of dimension {ndim}")
     return i + ndim if i < 0 else i
@@ -72,5 +77,7 @@ def positions_and_names(axis) -> tuple:
 def no_out(name: str, out) -> None:
     """Refuse NumPy's `out=`: arrays are immutable."""
     if out is not None:
-        raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported: arrays are immutable. "
-                                  f"Write result = jnp.{name}(...) instead.")
+        raise NotImplementedError(
+            f"The 'out' argument to jnp.{name} is not supported: arrays are immutable. "
+            f"Write result = jnp.{name}(...) instead."
+        )

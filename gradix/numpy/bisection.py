@@ -1,4 +1,5 @@
 """How many elements at the start of a row come before each of some values, by halving."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -6,15 +7,18 @@ from collections.abc import Callable
 from gradix import lax
 from gradix.numpy.promotion import number
 
-_FEW = 1 << 10              # values up to which all steps are one fused expression
-_PLACES = lax.GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(0,), start_index_map=(0,))
+_FEW = 1 << 10  # values up to which all steps are one fused expression
+_PLACES = lax.GatherDimensionNumbers(
+    offset_dims=(), collapsed_slice_dims=(0,), start_index_map=(0,)
+)
 
 
 def count_by_halving(row, values, goes_before: Callable, dtype):
     """How many elements of a row that is not empty come before each value, in a dtype that holds the row's size.
 
-    `goes_before(elements, values)` holds for the first elements of the row and not for those behind them. Bisected are
-    the first or the last 2^k - 1 elements, with 2^k the largest power up to the size: no step leaves the row.
+    `goes_before(elements, values)` holds for the first elements of the row and not for those behind
+    them. Bisected are the first or the last 2^k - 1 elements, with 2^k the largest power up to the
+    size: no step leaves the row.
     """
     n, shape = row.aval.shape[0], values.aval.shape
     steps = n.bit_length() - 1
@@ -35,7 +39,11 @@ def count_by_halving(row, values, goes_before: Callable, dtype):
         return at
     # Fetches from memory overlap only where a step is done for all values before the next.
     first = number(most >> 1, dtype)
-    return lax.fori_loop(0, steps, lambda i, at: refined(at,
-                                                         lax.shift_right_logical(first,
-                                                                                 lax.convert_element_type(i, dtype))),
-                         at)
+    return lax.fori_loop(
+        0,
+        steps,
+        lambda i, at: refined(
+            at, lax.shift_right_logical(first, lax.convert_element_type(i, dtype))
+        ),
+        at,
+    )

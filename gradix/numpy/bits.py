@@ -1,4 +1,5 @@
 """Bits packed into bytes and back."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -41,7 +42,9 @@ def packbits(a, axis: int | None = None, bitorder: str = "big") -> Array:
     """
     x = as_operand("packbits", a)
     if x.aval.dtype not in dtypes.INTEGER and x.aval.dtype != bool:
-        raise TypeError(f"Expected an input array of integer or boolean data type, got {x.aval.dtype}.")
+        raise TypeError(
+            f"Expected an input array of integer or boolean data type, got {x.aval.dtype}."
+        )
     shifts = _shifts(bitorder)
     x = ravel(x) if axis is None else x
     axis = axis_of(-1 if axis is None else axis, x.aval.ndim)
@@ -50,19 +53,26 @@ def packbits(a, axis: int | None = None, bitorder: str = "big") -> Array:
     missing = -bits.aval.shape[-1] % 8
     bits = lax.pad(bits, number(0, _BYTE), [(0, 0, 0)] * (bits.aval.ndim - 1) + [(0, missing, 0)])
     bits = lax.reshape(bits, (*bits.aval.shape[:-1], bits.aval.shape[-1] // 8, 8))
-    placed = lax.shift_left(bits, lax.broadcast_in_dim(as_operand("packbits", shifts), bits.aval.shape,
-                                                       (bits.aval.ndim - 1,)))
+    placed = lax.shift_left(
+        bits,
+        lax.broadcast_in_dim(
+            as_operand("packbits", shifts), bits.aval.shape, (bits.aval.ndim - 1,)
+        ),
+    )
     return moveaxis(lax.reduce_sum(placed, (placed.aval.ndim - 1,)), -1, axis)
 
 
 @replayed
-def unpackbits(a, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
+def unpackbits(
+    a, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+) -> Array:
     """The bits of bytes as zeros and ones, eight along an axis for each.
 
     Args:
         a: an array of uint8.
         axis: by default all elements in one row.
-        count: how many bits to return along the axis: more are zeros, negative ones are cut from the end.
+        count: how many bits to return along the axis: more are zeros, negative ones are cut from
+            the end.
         bitorder: whether the "big" or the "little" end of a byte comes first.
 
     Raises:
@@ -81,12 +91,18 @@ def unpackbits(a, axis: int | None = None, count: int | None = None, bitorder: s
     axis = axis_of(-1 if axis is None else axis, x.aval.ndim)
     octets = moveaxis(x, axis, -1)
     shape = (*octets.aval.shape, 8)
-    bits = lax.bitwise_and(lax.shift_right_logical(
-        lax.broadcast_in_dim(octets, shape, range(len(shape) - 1)),
-        lax.broadcast_in_dim(as_operand("unpackbits", shifts), shape, (len(shape) - 1,))), number(1, _BYTE))
+    bits = lax.bitwise_and(
+        lax.shift_right_logical(
+            lax.broadcast_in_dim(octets, shape, range(len(shape) - 1)),
+            lax.broadcast_in_dim(as_operand("unpackbits", shifts), shape, (len(shape) - 1,)),
+        ),
+        number(1, _BYTE),
+    )
     n = 8 * shape[-2]
     bits = lax.reshape(bits, (*shape[:-2], n))
     if count is not None:
         count = max(n + count, 0) if count < 0 else count
-        bits = lax.pad(bits, number(0, _BYTE), [(0, 0, 0)] * (bits.aval.ndim - 1) + [(0, count - n, 0)])
+        bits = lax.pad(
+            bits, number(0, _BYTE), [(0, 0, 0)] * (bits.aval.ndim - 1) + [(0, count - n, 0)]
+        )
     return moveaxis(bits, -1, axis)

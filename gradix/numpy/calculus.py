@@ -1,4 +1,5 @@
 """Differences, integrals, interpolation and convolution of sampled functions."""
+
 from __future__ import annotations
 
 import math
@@ -38,7 +39,8 @@ from gradix.numpy.shapes import moveaxis
 _BOOL = np.dtype(bool)
 
 
-# -- differences ---------------------------------------------------------------------------------------------------
+# -- differences -----------------------------------------------------------------------------------
+
 
 @replayed
 def diff(a, n: int = 1, axis: int = -1, prepend=None, append=None) -> Array:
@@ -64,14 +66,18 @@ def diff(a, n: int = 1, axis: int = -1, prepend=None, append=None) -> Array:
     if n < 0:
         raise ValueError(f"order must be non-negative but got {n}")
     if not x.aval.ndim:
-        raise ValueError(f"diff requires input that is at least one dimensional; got an array of shape {x.aval.shape}.")
+        raise ValueError(
+            f"diff requires input that is at least one dimensional; got an array of shape {x.aval.shape}."
+        )
     if not n:
         return x
     axis = axis_of(axis, x.aval.ndim)
     ends = [None if v is None else _end_piece(v, x, axis) for v in (prepend, append)]
     pieces = [v for v in (ends[0], x, ends[1]) if v is not None]
     if len(pieces) > 1:
-        x = lax.concatenate([convert(p, p.aval.dtype) for p in promote_dtypes("diff", *pieces)], axis)
+        x = lax.concatenate(
+            [convert(p, p.aval.dtype) for p in promote_dtypes("diff", *pieces)], axis
+        )
     op = lax.ne if x.aval.dtype == _BOOL else lax.sub
     for _ in [None] * n:
         size = x.aval.shape[axis]
@@ -84,7 +90,9 @@ def _end_piece(value, x, axis: int):
     value = as_operand("diff", value)
     if value.aval.ndim:
         return value
-    return lax.broadcast_in_dim(value, tuple([1 if i == axis else n for i, n in enumerate(x.aval.shape)]), ())
+    return lax.broadcast_in_dim(
+        value, tuple([1 if i == axis else n for i, n in enumerate(x.aval.shape)]), ()
+    )
 
 
 def ediff1d(ary, to_end=None, to_begin=None) -> Array:
@@ -105,14 +113,20 @@ def ediff1d(ary, to_end=None, to_begin=None) -> Array:
     """
     x = as_operand("ediff1d", ary)
     if x.aval.dtype == _BOOL:
-        raise TypeError("ediff1d: booleans have no difference. Use diff, which says whether neighbours differ, or "
-                        "convert with .astype(int).")
+        raise TypeError(
+            "ediff1d: booleans have no difference. Use diff, which says whether neighbours differ, or "
+            "convert with .astype(int)."
+        )
     x = lax.reshape(x, (x.aval.size,))
     out = diff(x)
     ends = [None if v is None else as_operand("ediff1d", v) for v in (to_begin, to_end)]
-    ends = [None if v is None else convert(lax.reshape(v, (v.aval.size,)), x.aval.dtype) for v in ends]
+    ends = [
+        None if v is None else convert(lax.reshape(v, (v.aval.size,)), x.aval.dtype) for v in ends
+    ]
     pieces = [v for v in (ends[0], out, ends[1]) if v is not None]
-    return lax.concatenate([convert(p, x.aval.dtype) for p in pieces], 0) if len(pieces) > 1 else out
+    return (
+        lax.concatenate([convert(p, x.aval.dtype) for p in pieces], 0) if len(pieces) > 1 else out
+    )
 
 
 @replayed
@@ -121,7 +135,8 @@ def gradient(f, *varargs, axis=None, edge_order: int | None = None) -> Any:
 
     Args:
         f: the samples.
-        *varargs: the distance between samples, one for all axes or one for each; or their coordinates.
+        *varargs: the distance between samples, one for all axes or one for each; or their
+            coordinates.
         axis: the axis, or axes; all by default.
         edge_order: not supported.
 
@@ -139,15 +154,21 @@ def gradient(f, *varargs, axis=None, edge_order: int | None = None) -> Any:
         Array([1., 2., 4., 5.], dtype=float32)
     """
     if edge_order is not None:
-        raise NotImplementedError(f"The 'edge_order' argument to jnp.gradient is not supported, got {edge_order}.")
+        raise NotImplementedError(
+            f"The 'edge_order' argument to jnp.gradient is not supported, got {edge_order}."
+        )
     x, *spaces = promote_dtypes_inexact("gradient", f, *varargs)
     axes = axes_of(axis, x.aval.ndim)
     if len(spaces) not in (0, 1, len(axes)):
-        raise TypeError(f"Invalid number of spacing arguments {len(spaces)} for axis={axis}: give none, one for all "
-                        f"axes, or one for each of the {len(axes)}.")
+        raise TypeError(
+            f"Invalid number of spacing arguments {len(spaces)} for axis={axis}: give none, one for all "
+            f"axes, or one for each of the {len(axes)}."
+        )
     if any(x.aval.shape[i] < 2 for i in axes):
-        raise ValueError("Shape of array too small to calculate a numerical gradient, at least 2 elements are "
-                         f"required; got shape {x.aval.shape}.")
+        raise ValueError(
+            "Shape of array too small to calculate a numerical gradient, at least 2 elements are "
+            f"required; got shape {x.aval.shape}."
+        )
     spaces = spaces * len(axes) if len(spaces) == 1 else spaces or [None] * len(axes)  # type: ignore[list-item]
     out = [_gradient(x, h, i) for h, i in zip(spaces, axes)]
     return out[0] if len(out) == 1 and not isinstance(axis, (tuple, list)) else out
@@ -155,7 +176,7 @@ def gradient(f, *varargs, axis=None, edge_order: int | None = None) -> Any:
 
 def _gradient(x, h, axis: int):
     """The derivative along an axis; `h` is the distance of samples, their coordinates, or None for 1."""
-    part = lambda start, stop: lax.slice_in_dim(x, start, stop, axis=axis)          # noqa: E731
+    part = lambda start, stop: lax.slice_in_dim(x, start, stop, axis=axis)  # noqa: E731
     if h is None or h.aval.ndim == 0:
         inner = true_divide(subtract(part(2, None), part(0, -2)), matching(x, 2))
         first, last = subtract(part(1, 2), part(0, 1)), subtract(part(-1, None), part(-2, -1))
@@ -163,18 +184,30 @@ def _gradient(x, h, axis: int):
             first, inner, last = [true_divide(v, h) for v in (first, inner, last)]
     else:
         if h.aval.ndim != 1 or h.aval.shape[0] != x.aval.shape[axis]:
-            raise ValueError(f"Spacing arrays must be 1D and as long as the axis: got shape {h.aval.shape} for an axis "
-                             f"of size {x.aval.shape[axis]}.")
+            raise ValueError(
+                f"Spacing arrays must be 1D and as long as the axis: got shape {h.aval.shape} for an axis "
+                f"of size {x.aval.shape[axis]}."
+            )
         steps = diff(h)
-        steps = lax.reshape(steps, tuple([steps.aval.size if i == axis else 1 for i in range(x.aval.ndim)]))
-        low, high = (lax.slice_in_dim(steps, start, stop, axis=axis) for start, stop in ((0, -1), (1, None)))
+        steps = lax.reshape(
+            steps, tuple([steps.aval.size if i == axis else 1 for i in range(x.aval.ndim)])
+        )
+        low, high = (
+            lax.slice_in_dim(steps, start, stop, axis=axis) for start, stop in ((0, -1), (1, None))
+        )
         # Weighted so that the formula is exact for parabolas.
         a = true_divide(lax.neg(high), multiply(low, add(low, high)))
         b = true_divide(subtract(high, low), multiply(low, high))
         c = true_divide(low, multiply(high, add(low, high)))
-        inner = add(add(multiply(a, part(0, -2)), multiply(b, part(1, -1))), multiply(c, part(2, None)))
-        first = true_divide(subtract(part(1, 2), part(0, 1)), lax.slice_in_dim(steps, 0, 1, axis=axis))
-        last = true_divide(subtract(part(-1, None), part(-2, -1)), lax.slice_in_dim(steps, -1, None, axis=axis))
+        inner = add(
+            add(multiply(a, part(0, -2)), multiply(b, part(1, -1))), multiply(c, part(2, None))
+        )
+        first = true_divide(
+            subtract(part(1, 2), part(0, 1)), lax.slice_in_dim(steps, 0, 1, axis=axis)
+        )
+        last = true_divide(
+            subtract(part(-1, None), part(-2, -1)), lax.slice_in_dim(steps, -1, None, axis=axis)
+        )
     weak = x.aval.weak_type and (h is None or h.aval.weak_type)
     pieces = [convert(p, x.aval.dtype, weak) for p in (first, inner, last)]
     return lax.concatenate(pieces, axis)
@@ -206,7 +239,7 @@ def trapezoid(y, x=None, dx=1.0, axis: int = -1) -> Array:
         if x.aval.ndim == 1:
             axis, step = axis_of(axis, y.aval.ndim), diff(x)
             step = lax.expand_dims(step, range(1, y.aval.ndim - axis))
-        else:                                       # of any rank: the other axes are aligned from the last one on
+        else:  # of any rank: the other axes are aligned from the last one on
             y, step, axis = moveaxis(y, axis, -1), diff(moveaxis(x, axis, -1)), -1
     first = lax.slice_in_dim(y, 1, None, axis=axis) if y.aval.shape[axis] else y
     pairs = add(first, lax.slice_in_dim(y, 0, -1, axis=axis) if y.aval.shape[axis] else y)
@@ -217,7 +250,7 @@ def trapezoid(y, x=None, dx=1.0, axis: int = -1) -> Array:
 def _inner_and_half_the_ends(y, axis: int):
     """The sum along an axis less half of each end: XLA has a library for sums of whole rows, not of parts of them."""
     total, half = sum(y, axis), _half_the_ends(y, axis)
-    return where(isfinite(half), subtract(total, half), total)          # ∞ - ∞/2 is ∞
+    return where(isfinite(half), subtract(total, half), total)  # ∞ - ∞/2 is ∞
 
 
 @_inner_and_half_the_ends.defjvp
@@ -228,7 +261,9 @@ def _inner_and_half_the_ends_jvp(axis: int, primals, tangents):
 
 def _half_the_ends(y, axis: int):
     n = y.aval.shape[axis]
-    first, last = [lax.squeeze(lax.slice_in_dim(y, i, i + 1, axis=axis), (axis,)) for i in (0, n - 1)]
+    first, last = [
+        lax.squeeze(lax.slice_in_dim(y, i, i + 1, axis=axis), (axis,)) for i in (0, n - 1)
+    ]
     return multiply(like(y, 0.5), add(first, last))
 
 
@@ -261,8 +296,10 @@ def unwrap(p, discont=None, axis: int = -1, period=2 * math.pi) -> Array:
     half = _halved(period)
     limit = half if discont is None else convert(as_operand("unwrap", discont), dtype)
     wrapped = subtract(remainder(add(steps, half), period), half)
-    at_low = lax.bitwise_and(lax.eq(wrapped, lax.neg(broadcast_to(half, wrapped.aval.shape))),
-                             lax.gt(steps, like(steps, 0)))
+    at_low = lax.bitwise_and(
+        lax.eq(wrapped, lax.neg(broadcast_to(half, wrapped.aval.shape))),
+        lax.gt(steps, like(steps, 0)),
+    )
     wrapped = where(at_low, half, wrapped)
     change = where(lax.lt(lax.abs(steps), limit), like(steps, 0), subtract(wrapped, steps))
     axis = axis_of(axis, p.aval.ndim)
@@ -277,7 +314,8 @@ def _halved(period):
     return lax.div(period, like(period, 2)) if dtype in INTEGER or dtype in INEXACT else period
 
 
-# -- interpolation -------------------------------------------------------------------------------------------------
+# -- interpolation ---------------------------------------------------------------------------------
+
 
 @replayed
 def interp(x, xp, fp, left=None, right=None, period=None) -> Array:
@@ -292,8 +330,8 @@ def interp(x, xp, fp, left=None, right=None, period=None) -> Array:
         period: of a periodic function; then `left` and `right` have no meaning.
 
     Raises:
-        ValueError: `xp` and `fp` are no vectors of one length, `x` or `xp` is complex, or `left` or `right` is an
-            unknown string.
+        ValueError: `xp` and `fp` are no vectors of one length, `x` or `xp` is complex, or `left` or
+            `right` is an unknown string.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -302,11 +340,15 @@ def interp(x, xp, fp, left=None, right=None, period=None) -> Array:
     """
     xp, fp = as_operand("interp", xp, 1), as_operand("interp", fp, 2)
     if xp.aval.shape != fp.aval.shape or xp.aval.ndim != 1:
-        raise ValueError(f"xp and fp must be one-dimensional arrays of equal size, got shapes {xp.aval.shape} and "
-                         f"{fp.aval.shape}.")
+        raise ValueError(
+            f"xp and fp must be one-dimensional arrays of equal size, got shapes {xp.aval.shape} and "
+            f"{fp.aval.shape}."
+        )
     for name, value in (("left", left), ("right", right)):
         if isinstance(value, str) and value != "extrapolate":
-            raise ValueError(f"the only valid string value of `{name}` is 'extrapolate', but got: {value!r}")
+            raise ValueError(
+                f"the only valid string value of `{name}` is 'extrapolate', but got: {value!r}"
+            )
     x, xp = promote_dtypes_inexact("interp", x, xp)
     fp = inexact_operand("interp", fp)
     if x.aval.dtype in COMPLEX:
@@ -339,19 +381,25 @@ def _interpolated(x, xp, fp, left, right, periodic: bool):
     x0, f0 = xp[before], fp[before]
     width, rise = lax.sub(xp[place], x0), lax.sub(fp[place], f0)
     # Two points may share a coordinate: then there is no slope.
-    level = lax.le(lax.abs(width), number(float(dtypes.finfo(xp.aval.dtype).smallest_normal), xp.aval.dtype))
+    level = lax.le(
+        lax.abs(width), number(float(dtypes.finfo(xp.aval.dtype).smallest_normal), xp.aval.dtype)
+    )
     safe = where(level, like(width, 1), width)
     out = where(level, f0, add(f0, multiply(true_divide(lax.sub(x, x0), safe), rise)))
     if periodic:
         return out
-    for outside, value, end in ((lax.lt(x, xp[0]), left, fp[0]), (lax.gt(x, xp[-1]), right, fp[-1])):
+    for outside, value, end in (
+        (lax.lt(x, xp[0]), left, fp[0]),
+        (lax.gt(x, xp[-1]), right, fp[-1]),
+    ):
         if not isinstance(value, str):
             value = end if value is None else convert(as_operand("interp", value), out.aval.dtype)
             out = where(outside, value, out)
     return out
 
 
-# -- convolution ---------------------------------------------------------------------------------------------------
+# -- convolution -----------------------------------------------------------------------------------
+
 
 @replayed(host=host_implementations.convolve)
 def convolve(a, v, mode: str = "full", *, precision=None, preferred_element_type=None) -> Array:
@@ -360,8 +408,8 @@ def convolve(a, v, mode: str = "full", *, precision=None, preferred_element_type
     Args:
         a: a vector.
         v: another.
-        mode: 'full' for all positions where they overlap, 'same' for the length of the longer one, 'valid' for the
-            positions where they overlap wholly.
+        mode: 'full' for all positions where they overlap, 'same' for the length of the longer one,
+            'valid' for the positions where they overlap wholly.
         precision: of the products, as for `lax.dot`.
         preferred_element_type: the dtype to add up in.
 
@@ -402,9 +450,13 @@ def correlate(a, v, mode: str = "valid", *, precision=None, preferred_element_ty
 def _vectors(name: str, a, v, mode: str):
     x, y = promote_dtypes_inexact(name, a, v)
     if x.aval.ndim != 1 or y.aval.ndim != 1:
-        raise ValueError(f"{name}() only support 1-dimensional inputs, got shapes {x.aval.shape} and {y.aval.shape}.")
+        raise ValueError(
+            f"{name}() only support 1-dimensional inputs, got shapes {x.aval.shape} and {y.aval.shape}."
+        )
     if not x.aval.size or not y.aval.size:
-        raise ValueError(f"{name}: inputs cannot be empty, got shapes {x.aval.shape} and {y.aval.shape}.")
+        raise ValueError(
+            f"{name}: inputs cannot be empty, got shapes {x.aval.shape} and {y.aval.shape}."
+        )
     if mode not in ("full", "same", "valid"):
         raise ValueError(f"mode must be one of ['full', 'same', 'valid'], got {mode!r}")
     return x, y
@@ -416,5 +468,7 @@ def _slide(x, y, mode: str, precision, preferred):
     padding = {"full": (m - 1, m - 1), "same": (m // 2, m - m // 2 - 1), "valid": (0, 0)}[mode]
     preferred = None if preferred is None else asarray(0, preferred).aval.dtype
     lhs, rhs = (lax.broadcast_in_dim(v, (1, 1, v.aval.shape[0]), (2,)) for v in (x, y))
-    out = lax.conv_general_dilated(lhs, rhs, (1,), [padding], precision=precision, preferred_element_type=preferred)
+    out = lax.conv_general_dilated(
+        lhs, rhs, (1,), [padding], precision=precision, preferred_element_type=preferred
+    )
     return lax.squeeze(out, (0, 1))

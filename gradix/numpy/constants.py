@@ -1,4 +1,5 @@
 """Mathematical constants, as Python floats."""
+
 import math
 
 e = math.e

@@ -1,4 +1,5 @@
 """einsum: sums of products named by the labels of their axes. What a call means is worked out once and kept."""
+
 from __future__ import annotations
 
 from functools import lru_cache
@@ -38,18 +39,27 @@ class Step(NamedTuple):
     order: tuple | None
 
 
-def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, preferred_element_type=None,
-           _dot_general=lax.dot_general, out_sharding=None) -> Array:
+def einsum(
+    subscripts,
+    /,
+    *operands,
+    out=None,
+    optimize="auto",
+    precision=None,
+    preferred_element_type=None,
+    _dot_general=lax.dot_general,
+    out_sharding=None,
+) -> Array:
     """Sums of products of arrays, named by the labels of their axes.
 
     Args:
-        subscripts: such as "ij,jk->ik": a label for each axis of each operand, and those of the result; labels left
-            out of the result are summed over. "..." stands for any further axes. Or operands and lists of labels in
-            turn.
+        subscripts: such as "ij,jk->ik": a label for each axis of each operand, and those of the
+            result; labels left out of the result are summed over. "..." stands for any further
+            axes. Or operands and lists of labels in turn.
         *operands: the arrays.
         out: not supported.
-        optimize: how the order of contractions is found for more than two operands: "auto", "optimal", "greedy",
-            True, False for left to right, or a list of pairs.
+        optimize: how the order of contractions is found for more than two operands: "auto",
+            "optimal", "greedy", True, False for left to right, or a list of pairs.
         precision: a `lax.Precision`, its name, or a pair: a hint for accelerators.
         preferred_element_type: the dtype of the result, in which products are summed.
         out_sharding: how the result is to be divided.
@@ -63,17 +73,31 @@ def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, 
         (2, 4)
     """
     if out_sharding is not None:
-        return divided(einsum, out_sharding, subscripts, *operands, out=out, optimize=optimize, precision=precision,
-                       preferred_element_type=preferred_element_type, _dot_general=_dot_general)
+        return divided(
+            einsum,
+            out_sharding,
+            subscripts,
+            *operands,
+            out=out,
+            optimize=optimize,
+            precision=precision,
+            preferred_element_type=preferred_element_type,
+            _dot_general=_dot_general,
+        )
     if out is not None:
-        raise NotImplementedError("The 'out' argument to jnp.einsum is not supported: arrays are immutable.")
+        raise NotImplementedError(
+            "The 'out' argument to jnp.einsum is not supported: arrays are immutable."
+        )
     subscripts, operands = _as_text(subscripts, operands)
     xs = [as_operand("einsum", x, i) for i, x in enumerate(operands)]
     path = optimize if isinstance(optimize, (str, bool)) else tuple([tuple(p) for p in optimize])
     steps = _plan(subscripts, tuple([x.aval.shape for x in xs]), path)
     kinds = {(x.aval.dtype, x.aval.weak_type) for x in xs}
-    dtype, weak = next(iter(kinds)) if len(kinds) == 1 else promote_all(
-        [(x.aval.dtype, x.aval.weak_type) for x in xs], dtypes.promotion_mode())
+    dtype, weak = (
+        next(iter(kinds))
+        if len(kinds) == 1
+        else promote_all([(x.aval.dtype, x.aval.weak_type) for x in xs], dtypes.promotion_mode())
+    )
     if preferred_element_type is not None:
         dtype, weak = dtypes.requested_dtype(preferred_element_type, "einsum"), False
 
@@ -84,7 +108,7 @@ def einsum(subscripts, /, *operands, out=None, optimize="auto", precision=None, 
         parts = [_prepared(xs[i], op) for i, op in zip(step.places, step.operands)]
         xs = [x for i, x in enumerate(xs) if i not in step.places]
         ordered = parts[::-1] if step.swap else parts
-        z = parts[0] if len(parts) == 1 else multiply(*ordered, step.numbers)    # type: ignore[call-arg]
+        z = parts[0] if len(parts) == 1 else multiply(*ordered, step.numbers)  # type: ignore[call-arg]
         xs.append(z if step.order is None else lax.transpose(z, step.order))
     return convert(xs[0], dtype, weak)
 
@@ -105,8 +129,9 @@ def einsum_path(subscripts, /, *operands, optimize="auto"):
     """
     subscripts, operands = _as_text(subscripts, operands)
     shapes = [as_operand("einsum_path", x).aval.shape for x in operands]
-    return _opt_einsum.contract_path(subscripts, *shapes, shapes=True,
-                                     optimize="optimal" if optimize is True else optimize)
+    return _opt_einsum.contract_path(
+        subscripts, *shapes, shapes=True, optimize="optimal" if optimize is True else optimize
+    )
 
 
 def _prepared(x, op: Operand):
@@ -121,20 +146,23 @@ def _diagonal(x, i: int, j: int):
     """The elements with equal positions along two axes; axis i goes, axis j stays."""
     shape = x.aval.shape
     square = (shape[i], shape[j])
-    same = lax.eq(lax.broadcasted_iota(np.int32, square, 0), lax.broadcasted_iota(np.int32, square, 1))
+    same = lax.eq(
+        lax.broadcasted_iota(np.int32, square, 0), lax.broadcasted_iota(np.int32, square, 1)
+    )
     mask = lax.broadcast_in_dim(same, shape, (i, j))
     kept = lax.select_n(mask, lax.broadcast_in_dim(number(0, x.aval.dtype), shape, ()), x)
     return array_sum(kept, i, dtype=x.aval.dtype)
 
 
-# -- the labels ----------------------------------------------------------------------------------------------------
+# -- the labels ------------------------------------------------------------------------------------
+
 
 def _as_text(subscripts, operands):
     """The subscripts as a text, where operands and lists of labels were given in turn."""
     if isinstance(subscripts, str):
         return subscripts, operands
     given = (subscripts, *operands)
-    arrays, lists = given[:len(given) // 2 * 2:2], given[1::2]
+    arrays, lists = given[: len(given) // 2 * 2 : 2], given[1::2]
     text = ",".join([_subscripts(labels) for labels in lists])
     return (f"{text}->{_subscripts(given[-1])}" if len(given) % 2 else text), arrays
 
@@ -152,8 +180,10 @@ def _parsed(subscripts: str, ranks: tuple) -> tuple[tuple, str]:
     if len(terms) != len(ranks):
         raise ValueError(f"einsum: {subscripts!r} names {len(terms)} operands, got {len(ranks)}.")
     extra = [_check_term(subscripts, t, rank) for t, rank in zip(terms, ranks)]
-    spare = [c for c in (*_LETTERS, *map(chr, range(192, 192 + 64))) if c not in text][:max(extra, default=0)]
-    full = [t.replace("...", "".join(spare[len(spare) - e:])) for t, e in zip(terms, extra)]
+    spare = [c for c in (*_LETTERS, *map(chr, range(192, 192 + 64))) if c not in text][
+        : max(extra, default=0)
+    ]
+    full = [t.replace("...", "".join(spare[len(spare) - e :])) for t, e in zip(terms, extra)]
     joined = "".join(full)
     if not arrow:
         once = sorted([c for c in set(joined) if joined.count(c) == 1 and c not in spare])
@@ -161,9 +191,13 @@ def _parsed(subscripts: str, ranks: tuple) -> tuple[tuple, str]:
     result = right.replace("...", "".join(spare))
     for c in result:
         if c not in joined:
-            raise ValueError(f"einsum: the result of {subscripts!r} has the label {c!r}, which no operand has.")
+            raise ValueError(
+                f"einsum: the result of {subscripts!r} has the label {c!r}, which no operand has."
+            )
         if result.count(c) > 1:
-            raise ValueError(f"einsum: the result of {subscripts!r} has the label {c!r} more than once.")
+            raise ValueError(
+                f"einsum: the result of {subscripts!r} has the label {c!r} more than once."
+            )
     return tuple(full), result
 
 
@@ -171,16 +205,21 @@ def _check_term(subscripts: str, term: str, rank: int) -> int:
     """How many axes "..." stands for in an operand's labels."""
     plain = term.replace("...", "", 1)
     if any(c in ".->" for c in plain):
-        raise ValueError(f"einsum: '...' may stand once in each term, and no other dots; got {term!r} in "
-                         f"{subscripts!r}.")
+        raise ValueError(
+            f"einsum: '...' may stand once in each term, and no other dots; got {term!r} in "
+            f"{subscripts!r}."
+        )
     extra = rank - len(plain)
     if extra < 0 or (extra and "..." not in term):
-        raise ValueError(f"einsum: term {term!r} of {subscripts!r} names {len(plain)} axes, but the operand has "
-                         f"{rank}.")
+        raise ValueError(
+            f"einsum: term {term!r} of {subscripts!r} names {len(plain)} axes, but the operand has "
+            f"{rank}."
+        )
     return extra if "..." in term else 0
 
 
-# -- the plan ------------------------------------------------------------------------------------------------------
+# -- the plan --------------------------------------------------------------------------------------
+
 
 @lru_cache(4096)
 def _plan(subscripts: str, shapes: tuple, optimize) -> tuple:
@@ -189,8 +228,10 @@ def _plan(subscripts: str, shapes: tuple, optimize) -> tuple:
     for term, shape in zip(terms, shapes):
         for c, n in zip(term, shape):
             if sizes.get(c, 1) != n and sizes.get(c, 1) != 1 and n != 1:
-                raise ValueError(f"einsum: label {c!r} of {subscripts!r} has the sizes {sizes[c]} and {n}; operand "
-                                 f"shapes are {', '.join(map(str, shapes))}.")
+                raise ValueError(
+                    f"einsum: label {c!r} of {subscripts!r} has the sizes {sizes[c]} and {n}; operand "
+                    f"shapes are {', '.join(map(str, shapes))}."
+                )
             sizes[c] = n if n != 1 else sizes.get(c, 1)
     names = [(t, s) for t, s in zip(terms, shapes)]
     steps = []
@@ -213,8 +254,12 @@ def _path(terms, result, shapes, optimize) -> list:
     elif optimize is False:
         found = [(0, 1)] + [(0, n - k - 1) for k in range(1, n - 1)]
     else:
-        found = _opt_einsum.contract_path(f"{','.join(terms)}->{result}", *shapes, shapes=True,
-                                          optimize="optimal" if optimize is True else optimize)[0]
+        found = _opt_einsum.contract_path(
+            f"{','.join(terms)}->{result}",
+            *shapes,
+            shapes=True,
+            optimize="optimal" if optimize is True else optimize,
+        )[0]
     return _in_pairs(found, n)
 
 
@@ -247,8 +292,10 @@ def _step(places, chosen, later: set, result: str | None, sizes) -> tuple[Step, 
             x, y, own_x, own_y = y, x, own_y, own_x
             batch = [c for c in x if c in y and c in later]
         summed = [c for c in x if c in y and c not in later]
-        numbers = ((tuple(map(x.index, summed)), tuple(map(y.index, summed))),
-                   (tuple(map(x.index, batch)), tuple(map(y.index, batch))))
+        numbers = (
+            (tuple(map(x.index, summed)), tuple(map(y.index, summed))),
+            (tuple(map(x.index, batch)), tuple(map(y.index, batch))),
+        )
         have = "".join(batch + own_x + own_y)
     if result is None or have == result:
         return Step(places, ops, numbers, swap, None), have
@@ -268,8 +315,12 @@ def _operand(i: int, chosen, later: set, sizes) -> tuple[Operand, str]:
             del labels[a], lengths[a]
     thin = tuple([k for k, (c, n) in enumerate(zip(labels, lengths)) if n == 1 and sizes[c] != 1])
     labels = [c for k, c in enumerate(labels) if k not in thin]
-    summed = tuple([k for k, c in enumerate(labels) if c not in later and not _shared(c, chosen, i)])
-    return Operand(tuple(diagonals), thin, summed), "".join([c for k, c in enumerate(labels) if k not in summed])
+    summed = tuple(
+        [k for k, c in enumerate(labels) if c not in later and not _shared(c, chosen, i)]
+    )
+    return Operand(tuple(diagonals), thin, summed), "".join(
+        [c for k, c in enumerate(labels) if k not in summed]
+    )
 
 
 def _shared(c: str, chosen, i: int) -> bool:

@@ -1,4 +1,5 @@
 """Arrays from values: array, asarray, copy, astype, and from buffers, text and other libraries."""
+
 from __future__ import annotations
 
 import warnings
@@ -20,8 +21,16 @@ _NUMBERS = (float, int, complex, bool)
 _PLAIN = frozenset(_NUMBERS)
 
 
-def array(object, dtype=None, *args, copy: bool = True, order: str | None = "K", ndmin: int = 0, device=None,
-          out_sharding=None) -> Array:
+def array(
+    object,
+    dtype=None,
+    *args,
+    copy: bool = True,
+    order: str | None = "K",
+    ndmin: int = 0,
+    device=None,
+    out_sharding=None,
+) -> Array:
     """An array made of a number, a sequence, a NumPy array or anything array-like; always a new one.
 
     Args:
@@ -44,9 +53,13 @@ def array(object, dtype=None, *args, copy: bool = True, order: str | None = "K",
         Array([1. , 2.5], dtype=float32)
     """
     if args:
-        raise TypeError(f"array takes object and dtype as positional arguments, got {2 + len(args)}.")
+        raise TypeError(
+            f"array takes object and dtype as positional arguments, got {2 + len(args)}."
+        )
     if order is not None and order != "K":
-        raise NotImplementedError(f"array: only order='K' is supported, got order={order!r}: XLA chooses layouts.")
+        raise NotImplementedError(
+            f"array: only order='K' is supported, got order={order!r}: XLA chooses layouts."
+        )
     if dtype is not None:
         dtype = dtypes.requested_dtype(dtype, "array", stacklevel=3)
     x = _converted(object, dtype)
@@ -57,15 +70,23 @@ def array(object, dtype=None, *args, copy: bool = True, order: str | None = "K",
     return x if device is None and out_sharding is None else place(x, device, out_sharding)
 
 
-def asarray(a, dtype=None, order: str | None = None, *, copy: bool | None = None, device=None,
-            out_sharding=None) -> Array:
+def asarray(
+    a,
+    dtype=None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device=None,
+    out_sharding=None,
+) -> Array:
     """An array of the values of `a`; `a` itself when it is one already.
 
     Args:
         a: the values, as for `array`.
         dtype: the dtype to convert to.
         order: None or 'K'.
-        copy: whether the result may be donated or deleted without loss to `a`; by default it is `a` where it can be.
+        copy: whether the result may be donated or deleted without loss to `a`; by default it is `a`
+            where it can be.
         device: the device, or sharding, the array goes to.
         out_sharding: the sharding of the result.
 
@@ -74,14 +95,23 @@ def asarray(a, dtype=None, order: str | None = None, *, copy: bool | None = None
         >>> jnp.asarray([True, False])
         Array([ True, False], dtype=bool)
     """
-    if isinstance(a, Array) and dtype is None and device is None and out_sharding is None and not copy:
+    if (
+        isinstance(a, Array)
+        and dtype is None
+        and device is None
+        and out_sharding is None
+        and not copy
+    ):
         return a
     if dtype is not None:
         dtype = dtypes.requested_dtype(dtype, "asarray", stacklevel=3)
-    return array(a, dtype, copy=bool(copy), order=order or "K", device=device, out_sharding=out_sharding)
+    return array(
+        a, dtype, copy=bool(copy), order=order or "K", device=device, out_sharding=out_sharding
+    )
 
 
-# -- values of every sort ------------------------------------------------------------------------------------------
+# -- values of every sort --------------------------------------------------------------------------
+
 
 def _converted(x, dtype) -> Array:
     if isinstance(x, Array):
@@ -104,22 +134,34 @@ def _converted(x, dtype) -> Array:
         raise _no_number()
     if isinstance(x, (list, tuple, range)):
         return _from_sequence(list(x), dtype)
-    if hasattr(x, "__array__") or hasattr(x, "__array_interface__") or isinstance(x, (memoryview, bytearray)):
+    if (
+        hasattr(x, "__array__")
+        or hasattr(x, "__array_interface__")
+        or isinstance(x, (memoryview, bytearray))
+    ):
         return _from_numpy(np.asarray(x), dtype)
-    if hasattr(x, "__len__") and hasattr(x, "__getitem__") and not isinstance(x, (str, bytes, dict)):
+    if (
+        hasattr(x, "__len__")
+        and hasattr(x, "__getitem__")
+        and not isinstance(x, (str, bytes, dict))
+    ):
         return _from_sequence(list(x), dtype)
     raise _no_array(x, np.asarray(x).dtype)
 
 
 def _no_number() -> ValueError:
-    return ValueError("None is not a valid value for jnp.array: it has no number. Use jnp.nan for a missing value.")
+    return ValueError(
+        "None is not a valid value for jnp.array: it has no number. Use jnp.nan for a missing value."
+    )
 
 
 def _no_array(x, dtype) -> TypeError:
     text = repr(x)
     text = text if len(text) < 60 else text[:57] + "..."
-    return TypeError(f"Value '{text}' with dtype {dtype} is not a valid array type. Only arrays of numeric types are "
-                     "supported: numbers, booleans, NumPy arrays, and nested lists of these.")
+    return TypeError(
+        f"Value '{text}' with dtype {dtype} is not a valid array type. Only arrays of numeric types are "
+        "supported: numbers, booleans, NumPy arrays, and nested lists of these."
+    )
 
 
 def _from_number(x, dtype) -> Array:
@@ -138,8 +180,11 @@ def _from_text(x, dtype) -> Array:
 
 def _cast(x, dtype) -> Array:
     if x.aval.dtype in COMPLEX and dtype not in COMPLEX and dtype not in BOOL:
-        warnings.warn("Casting complex values to real discards the imaginary part; take jnp.real(x) to say so.",
-                      np.exceptions.ComplexWarning, stacklevel=4)
+        warnings.warn(
+            "Casting complex values to real discards the imaginary part; take jnp.real(x) to say so.",
+            np.exceptions.ComplexWarning,
+            stacklevel=4,
+        )
     return convert(x, dtype)
 
 
@@ -164,7 +209,9 @@ def _from_sequence(x, dtype) -> Array:
         raise _no_number()
     if kinds <= _PLAIN:
         return _from_plain(x, kinds, dtype)
-    if not any(issubclass(t, (Array, np.ndarray, np.generic)) or hasattr(t, "__jax_array__") for t in kinds):
+    if not any(
+        issubclass(t, (Array, np.ndarray, np.generic)) or hasattr(t, "__jax_array__") for t in kinds
+    ):
         return _from_foreign(x, kinds, dtype)
     if any(issubclass(t, Tracer) for t in kinds) or any(hasattr(t, "__jax_array__") for t in kinds):
         return _stacked(x, dtype)
@@ -218,8 +265,10 @@ def _from_arrays(x, dtype) -> Array:
 
 
 def _ragged(shapes: str) -> TypeError:
-    return TypeError(f"An array of arrays needs parts of one shape, got {shapes}. jnp.concatenate joins parts of "
-                     "different size, jnp.pad makes sizes equal.")
+    return TypeError(
+        f"An array of arrays needs parts of one shape, got {shapes}. jnp.concatenate joins parts of "
+        "different size, jnp.pad makes sizes equal."
+    )
 
 
 def _leaves(x, out: list) -> None:
@@ -231,23 +280,35 @@ def _leaves(x, out: list) -> None:
 
 
 def _host_values(x):
-    return [_host_values(item) if type(item) in (list, tuple) else
-            item.host if isinstance(item, ArrayImpl) else item for item in x]
+    return [
+        _host_values(item)
+        if type(item) in (list, tuple)
+        else item.host
+        if isinstance(item, ArrayImpl)
+        else item
+        for item in x
+    ]
 
 
 def _stacked(x, dtype) -> Array:
     """A nested list with traced arrays in it: joined along a new first axis, level by level."""
-    parts = [_stacked(item, dtype) if type(item) in (list, tuple) and item else _converted(item, dtype) for item in x]
+    parts = [
+        _stacked(item, dtype) if type(item) in (list, tuple) and item else _converted(item, dtype)
+        for item in x
+    ]
     parts = promote_dtypes("array", *parts)
     parts = [convert(p, p.aval.dtype) for p in parts]
     shapes = {p.aval.shape for p in parts}
     if len(shapes) > 1:
         raise _ragged(f"{', '.join(map(str, sorted(shapes)))}")
-    rows = [lax.broadcast_in_dim(p, (1, *p.aval.shape), tuple(range(1, p.aval.ndim + 1))) for p in parts]
+    rows = [
+        lax.broadcast_in_dim(p, (1, *p.aval.shape), tuple(range(1, p.aval.ndim + 1))) for p in parts
+    ]
     return lax.concatenate(rows, 0)
 
 
-# -- copies and casts ----------------------------------------------------------------------------------------------
+# -- copies and casts ------------------------------------------------------------------------------
+
 
 def copy(a, order: str | None = None) -> Array:
     """A copy of an array.
@@ -292,10 +353,16 @@ def converted(x, dtype, device=None):
     if own in COMPLEX and dtype not in COMPLEX and dtype in SUPPORTED:
         if dtype in BOOL:
             return lax.ne(x, number(0, own))
-        warnings.warn("Casting from complex to real dtypes discards the imaginary part. Use jnp.real or jnp.imag to "
-                      "take the part you mean.", DeprecationWarning, stacklevel=3)
+        warnings.warn(
+            "Casting from complex to real dtypes discards the imaginary part. Use jnp.real or jnp.imag to "
+            "take the part you mean.",
+            DeprecationWarning,
+            stacklevel=3,
+        )
     if dtypes.is_extended(own) != dtypes.is_extended(dtype):
-        raise ValueError(f"astype cannot convert {own} to {dtype}: use random.key_data, random.wrap_key_data.")
+        raise ValueError(
+            f"astype cannot convert {own} to {dtype}: use random.key_data, random.wrap_key_data."
+        )
     out = convert(x, dtype)
     return out if device is None else place(out, device, None)
 
@@ -316,10 +383,14 @@ def from_dlpack(x, /, *, device=None, copy: bool | None = None) -> Array:
     if isinstance(x, Array):
         return x if device is None else place(x, device, None)
     if copy is False:
-        raise ValueError("from_dlpack(copy=False) is not possible: arrays are immutable, the values' owner is not. "
-                         "Leave copy out.")
+        raise ValueError(
+            "from_dlpack(copy=False) is not possible: arrays are immutable, the values' owner is not. "
+            "Leave copy out."
+        )
     if not hasattr(x, "__dlpack__"):
-        raise TypeError(f"from_dlpack needs an object with __dlpack__ and __dlpack_device__, got {type(x)}.")
+        raise TypeError(
+            f"from_dlpack needs an object with __dlpack__ and __dlpack_device__, got {type(x)}."
+        )
     return array(np.from_dlpack(x), device=device)
 
 
@@ -337,12 +408,16 @@ def frombuffer(buffer, dtype=float, count: int = -1, offset: int = 0) -> Array:
         >>> jnp.frombuffer(b"abc", dtype="uint8")
         Array([97, 98, 99], dtype=uint8)
     """
-    return _read(np.frombuffer(buffer, dtype=dtypes.as_dtype(dtype), count=count, offset=offset), dtype)
+    return _read(
+        np.frombuffer(buffer, dtype=dtypes.as_dtype(dtype), count=count, offset=offset), dtype
+    )
 
 
 def _read(x: np.ndarray, dtype) -> Array:
     """Numbers read in a dtype the user named: narrowed without a warning where 64 bits are not available."""
-    return asarray(x, x.dtype if dtypes.keeps_explicit_x64() and dtype not in (float, int, complex) else None)
+    return asarray(
+        x, x.dtype if dtypes.keeps_explicit_x64() and dtype not in (float, int, complex) else None
+    )
 
 
 def fromstring(string: str, dtype=float, count: int = -1, *, sep: str) -> Array:
@@ -375,8 +450,10 @@ def fromfile(*args, **kwargs):
         ...     jnp.asarray(numpy.fromfile(file, numpy.uint8))
         Array([0, 0, 0], dtype=uint8)
     """
-    raise NotImplementedError("jnp.fromfile() is not implemented: reading a file while a program is traced would "
-                              "happen once, not at each call. Use jnp.asarray(np.fromfile(...)) before tracing.")
+    raise NotImplementedError(
+        "jnp.fromfile() is not implemented: reading a file while a program is traced would "
+        "happen once, not at each call. Use jnp.asarray(np.fromfile(...)) before tracing."
+    )
 
 
 def fromiter(*args, **kwargs):
@@ -390,5 +467,7 @@ def fromiter(*args, **kwargs):
         >>> jnp.asarray(numpy.fromiter((n * n for n in range(3)), numpy.int32))
         Array([0, 1, 4], dtype=int32)
     """
-    raise NotImplementedError("jnp.fromiter() is not implemented: consuming an iterator while a program is traced "
-                              "would happen once, not at each call. Use jnp.asarray(np.fromiter(...)) before.")
+    raise NotImplementedError(
+        "jnp.fromiter() is not implemented: consuming an iterator while a program is traced "
+        "would happen once, not at each call. Use jnp.asarray(np.fromiter(...)) before."
+    )

@@ -1,4 +1,5 @@
 """New arrays: filled with a value, grids, and results of functions of the index."""
+
 from __future__ import annotations
 
 from operator import index as as_int
@@ -22,7 +23,8 @@ from gradix.numpy.ranges import arange
 _BYTE = np.dtype("int8")
 
 
-# -- filled arrays -------------------------------------------------------------------------------------------------
+# -- filled arrays ---------------------------------------------------------------------------------
+
 
 def _filled(name: str, shape, value, dtype, device, out_sharding) -> Array:
     dtype = dtypes.requested_dtype(dtype, name, stacklevel=4)
@@ -117,7 +119,9 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None) -> Ar
     else:
         shape = tuple(shape) if isinstance(shape, (tuple, list, np.ndarray)) else (shape,)
         if common_shape("full", value, lax.full(shape, number(0, value.aval.dtype))) != shape:
-            raise ValueError(f"full: a fill_value of shape {value.aval.shape} does not broadcast to shape {shape}.")
+            raise ValueError(
+                f"full: a fill_value of shape {value.aval.shape} does not broadcast to shape {shape}."
+            )
         x = broadcast_to(value, tuple([as_int(n) for n in shape]))
     return _placed(x, device, out_sharding)
 
@@ -125,7 +129,9 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None) -> Ar
 def _value_of(name: str, value, dtype):
     if type(value) in (int, float, complex, bool) and dtype is not None:
         if type(value) is complex and dtype not in COMPLEX:
-            raise TypeError(f"{name}: the complex fill_value {value} does not fit dtype {dtype}. Take its .real part.")
+            raise TypeError(
+                f"{name}: the complex fill_value {value} does not fit dtype {dtype}. Take its .real part."
+            )
         return number(value, dtype)
     value = as_operand(name, value, 1)
     return value if dtype is None else convert(value, dtype)
@@ -203,8 +209,13 @@ def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_shardin
         a = as_operand("full_like", a)
     if isinstance(fill_value, (int, float, complex)) or not np.ndim(fill_value):
         return _like("full_like", a, fill_value, dtype, shape, device, out_sharding=out_sharding)
-    return full(a.shape if shape is None else shape, fill_value, a.dtype if dtype is None else dtype, device=device,
-                out_sharding=out_sharding)
+    return full(
+        a.shape if shape is None else shape,
+        fill_value,
+        a.dtype if dtype is None else dtype,
+        device=device,
+        out_sharding=out_sharding,
+    )
 
 
 def _like(name, a, value, dtype, shape, device, *, out_sharding):
@@ -222,11 +233,12 @@ def _like(name, a, value, dtype, shape, device, *, out_sharding):
         x = lax.full(a.shape if shape is None else shape, convert(fill, dtype, weak))
     is_free = device is None and out_sharding is None and shape is None
     if is_free and seen.divisions and type(a) is ArrayImpl and a.aval.division is not None:
-        out_sharding = a.sharding                   # as the array is that it is like
+        out_sharding = a.sharding  # as the array is that it is like
     return _placed(x, device, out_sharding)
 
 
-# -- functions of the index ----------------------------------------------------------------------------------------
+# -- functions of the index ------------------------------------------------------------------------
+
 
 def fromfunction(function, shape, *, dtype=float, **kwargs) -> Array:
     """The values of a function of the indices, called once for each element.
@@ -244,9 +256,13 @@ def fromfunction(function, shape, *, dtype=float, **kwargs) -> Array:
                [1, 2, 3]], dtype=int32)
     """
     shape = tuple([as_dim(n) for n in (shape if isinstance(shape, (tuple, list)) else (shape,))])
-    call = lambda *indices: function(*indices, **kwargs)            # noqa: E731
+    call = lambda *indices: function(*indices, **kwargs)  # noqa: E731
     for i in reversed(range(len(shape))):
-        call = vmap(call, in_axes=tuple([0 if j == i else None for j in range(len(shape))]), axis_size=shape[i])
+        call = vmap(
+            call,
+            in_axes=tuple([0 if j == i else None for j in range(len(shape))]),
+            axis_size=shape[i],
+        )
     return call(*[arange(n, dtype=dtype) for n in shape])
 
 
@@ -274,12 +290,16 @@ def meshgrid(*xi, copy: bool = True, sparse: bool = False, indexing: str = "xy")
                [1, 1, 1]], dtype=int32)
     """
     if not copy:
-        raise ValueError("gradix.numpy.meshgrid only supports copy=True, got copy=False: arrays are immutable.")
+        raise ValueError(
+            "gradix.numpy.meshgrid only supports copy=True, got copy=False: arrays are immutable."
+        )
     if indexing not in ("xy", "ij"):
         raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing!r}")
     vectors = [as_operand("meshgrid", x, i) for i, x in enumerate(xi)]
     if any(x.aval.ndim != 1 for x in vectors):
-        raise ValueError(f"Arguments to gradix.numpy.meshgrid must be 1D, got shapes {[x.aval.shape for x in vectors]}")
+        raise ValueError(
+            f"Arguments to gradix.numpy.meshgrid must be 1D, got shapes {[x.aval.shape for x in vectors]}"
+        )
     order = list(range(len(vectors)))
     if indexing == "xy" and len(order) > 1:
         order[0], order[1] = 1, 0
@@ -315,6 +335,8 @@ def indices(dimensions, dtype=None, sparse: bool = False) -> Any:
     n = len(shape)
     if sparse:
         shapes = [tuple([size if j == i else 1 for j in range(n)]) for i, size in enumerate(shape)]
-        return tuple([lax.broadcast_in_dim(lax.iota(dtype, shape[i]), s, (i,)) for i, s in enumerate(shapes)])
+        return tuple(
+            [lax.broadcast_in_dim(lax.iota(dtype, shape[i]), s, (i,)) for i, s in enumerate(shapes)]
+        )
     grids = [lax.broadcasted_iota(dtype, (1, *shape), i + 1) for i in range(n)]
     return lax.concatenate(grids, 0) if grids else lax.full((0,), number(0, dtype))

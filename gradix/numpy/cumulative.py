@@ -1,4 +1,5 @@
 """Running sums and products along an axis."""
+
 from __future__ import annotations
 
 from gradix import lax
@@ -18,14 +19,16 @@ def _running(name: str, op, a, axis, dtype, out, *, fill=None, promote: bool = F
         x = where(lax.ne(x, x), number(fill, own), x)
     if axis is None:
         x, axis = lax.reshape(x, (x.aval.size,)), 0
-    x = x if x.aval.shape else lax.reshape(x, (1,))     # a scalar runs as a row of one
+    x = x if x.aval.shape else lax.reshape(x, (1,))  # a scalar runs as a row of one
     axis = axis_of(axis, x.aval.ndim)
     if dtype is not None:
         own = dtypes.requested_dtype(dtype, name, stacklevel=4)
     elif own in dtypes.BOOL or (promote and own in dtypes.INTEGER):
         own = _widened(own) if promote else dtypes.python_scalar_dtype(int)
     if own in dtypes.BOOL:
-        return convert(op(convert(convert(x, own), dtypes.python_scalar_dtype(int)), axis=axis), own)
+        return convert(
+            op(convert(convert(x, own), dtypes.python_scalar_dtype(int)), axis=axis), own
+        )
     return op(convert(x, own), axis=axis)
 
 
@@ -34,7 +37,11 @@ def _widened(dtype):
     default = dtypes.python_scalar_dtype(int)
     if dtype in dtypes.UNSIGNED:
         default = dtypes.canonicalize_dtype("uint64")
-    return default if dtype in dtypes.BOOL or dtypes.itemsize_bits(dtype) < dtypes.itemsize_bits(default) else dtype
+    return (
+        default
+        if dtype in dtypes.BOOL or dtypes.itemsize_bits(dtype) < dtypes.itemsize_bits(default)
+        else dtype
+    )
 
 
 @replayed
@@ -117,7 +124,9 @@ def nancumprod(a, axis: int | None = None, dtype=None, out=None) -> Array:
     return _running("nancumprod", lax.cumprod, a, axis, dtype, out, fill=1)
 
 
-def cumulative_sum(x, /, *, axis: int | None = None, dtype=None, include_initial: bool = False) -> Array:
+def cumulative_sum(
+    x, /, *, axis: int | None = None, dtype=None, include_initial: bool = False
+) -> Array:
     """The running sums along an axis, as the array API standard has them.
 
     Args:
@@ -131,10 +140,14 @@ def cumulative_sum(x, /, *, axis: int | None = None, dtype=None, include_initial
         >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
         Array([0, 1, 3, 6], dtype=int32)
     """
-    return _cumulative("cumulative_sum", lax.cumsum, 0, x, axis, dtype, include_initial=include_initial)
+    return _cumulative(
+        "cumulative_sum", lax.cumsum, 0, x, axis, dtype, include_initial=include_initial
+    )
 
 
-def cumulative_prod(x, /, *, axis: int | None = None, dtype=None, include_initial: bool = False) -> Array:
+def cumulative_prod(
+    x, /, *, axis: int | None = None, dtype=None, include_initial: bool = False
+) -> Array:
     """The running products along an axis, as the array API standard has them.
 
     Args:
@@ -148,17 +161,23 @@ def cumulative_prod(x, /, *, axis: int | None = None, dtype=None, include_initia
         >>> jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True)
         Array([1, 1, 2, 6], dtype=int32)
     """
-    return _cumulative("cumulative_prod", lax.cumprod, 1, x, axis, dtype, include_initial=include_initial)
+    return _cumulative(
+        "cumulative_prod", lax.cumprod, 1, x, axis, dtype, include_initial=include_initial
+    )
 
 
 def _cumulative(name: str, op, first, x, axis, dtype, *, include_initial):
     x = as_operand(name, x)
     if not x.aval.ndim:
-        raise ValueError(f"The input must be non-scalar to take a cumulative sum, got a scalar in jnp.{name}.")
+        raise ValueError(
+            f"The input must be non-scalar to take a cumulative sum, got a scalar in jnp.{name}."
+        )
     if axis is None:
         if x.aval.ndim > 1:
-            raise ValueError(f"The input array has rank {x.aval.ndim}, however axis was not set to an explicit value. "
-                             f"The axis argument of jnp.{name} is only optional for one-dimensional arrays.")
+            raise ValueError(
+                f"The input array has rank {x.aval.ndim}, however axis was not set to an explicit value. "
+                f"The axis argument of jnp.{name} is only optional for one-dimensional arrays."
+            )
         axis = 0
     axis = axis_of(axis, x.aval.ndim)
     y = _running(name, op, x, axis, dtype, None, promote=name == "cumulative_sum")

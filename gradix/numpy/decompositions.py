@@ -1,4 +1,5 @@
 """Factorizations of matrices: cholesky, qr, svd, and eigenvalues."""
+
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -11,8 +12,20 @@ from gradix.numpy.promotion import inexact_operand
 from gradix.numpy.sorting import argsort
 from gradix.numpy.taking import take_along_axis
 
-__all__ = ["EigResult", "EighResult", "QRResult", "SVDResult", "cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr",
-           "svd", "svdvals"]
+__all__ = [
+    "EigResult",
+    "EighResult",
+    "QRResult",
+    "SVDResult",
+    "cholesky",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "qr",
+    "svd",
+    "svdvals",
+]
 
 
 class EigResult(NamedTuple):
@@ -63,8 +76,10 @@ def cholesky(a, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
                [1., 2.]], dtype=float32)
     """
     x = inexact_operand("cholesky", a)
-    factor = lax.linalg.cholesky(lax.linalg._adjoint(x) if upper and not symmetrize_input else x,
-                                 symmetrize_input=symmetrize_input)
+    factor = lax.linalg.cholesky(
+        lax.linalg._adjoint(x) if upper and not symmetrize_input else x,
+        symmetrize_input=symmetrize_input,
+    )
     return lax.linalg._adjoint(factor) if upper else factor
 
 
@@ -130,12 +145,21 @@ def eigvals(a) -> Array:
         >>> jnp.linalg.eigvals(jnp.array([[0.0, 1.0], [-1.0, 0.0]]))
         Array([0.+1.j, 0.-1.j], dtype=complex64)
     """
-    return lax.linalg.eig(inexact_operand("eigvals", a), compute_left_eigenvectors=False,
-                          compute_right_eigenvectors=False)[0]
+    return lax.linalg.eig(
+        inexact_operand("eigvals", a),
+        compute_left_eigenvectors=False,
+        compute_right_eigenvectors=False,
+    )[0]
 
 
 @replayed
-def svd(a, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False, subset_by_index=None) -> Any:
+def svd(
+    a,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    hermitian: bool = False,
+    subset_by_index=None,
+) -> Any:
     """The singular value decomposition `a = U diag(S) Vh`, S descending.
 
     Args:
@@ -153,7 +177,9 @@ def svd(a, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool 
     x = inexact_operand("svd", a)
     if hermitian:
         return _hermitian_svd(x, compute_uv)
-    out = lax.linalg.svd(x, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index)
+    out = lax.linalg.svd(
+        x, full_matrices=full_matrices, compute_uv=compute_uv, subset_by_index=subset_by_index
+    )
     return SVDResult(*out) if compute_uv else out
 
 
@@ -189,8 +215,9 @@ def qr(a, mode: str = "reduced") -> Any:
 
     Args:
         a: matrices, in the last two axes.
-        mode: "reduced" for Q with at most as many columns as `a`, "complete" for a square Q, "r" for R alone, "raw"
-            for LAPACK's form: transposed vectors of reflections with R, and their factors.
+        mode: "reduced" for Q with at most as many columns as `a`, "complete" for a square Q, "r"
+            for R alone, "raw" for LAPACK's form: transposed vectors of reflections with R, and
+            their factors.
 
     Raises:
         ValueError: `mode` is unknown.
@@ -201,7 +228,9 @@ def qr(a, mode: str = "reduced") -> Any:
         Array([[-5.]], dtype=float32)
     """
     if mode not in ("reduced", "r", "full", "complete", "raw"):
-        raise ValueError(f"Unsupported QR decomposition mode '{mode}'. It takes 'reduced', 'complete', 'r' and 'raw'.")
+        raise ValueError(
+            f"Unsupported QR decomposition mode '{mode}'. It takes 'reduced', 'complete', 'r' and 'raw'."
+        )
     x = inexact_operand("qr", a)
     if mode == "raw":
         r, factors = lax.linalg._geqrf(x)

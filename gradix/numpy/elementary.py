@@ -1,4 +1,5 @@
 """Elementary functions: exponentials, logarithms, roots, trigonometric and hyperbolic functions, angles."""
+
 from __future__ import annotations
 
 import math
@@ -15,13 +16,16 @@ from gradix.numpy.selection import where
 
 def _function(name: str, op, summary: str, example: str):
     """A function of one inexact array; integers and booleans become floating-point numbers."""
+
     def function(x, /):
         if isinstance(x, Array) and x.aval.dtype in INEXACT:
             return op(x)
         return op(inexact_operand(name, x))
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{summary}\n\nExample:\n    >>> import gradix.numpy as jnp\n    >>> {example}\n"
+    function.__doc__ = (
+        f"{summary}\n\nExample:\n    >>> import gradix.numpy as jnp\n    >>> {example}\n"
+    )
     return function
 
 
@@ -29,29 +33,48 @@ def _value(text: str, value: str) -> str:
     return f"{text}\n    Array({value}, dtype=float32, weak_type=True)"
 
 
-# -- exponentials, logarithms, roots -------------------------------------------------------------------------------
+# -- exponentials, logarithms, roots ---------------------------------------------------------------
 exp = _function("exp", lax.exp, "eˣ, elementwise.", _value("jnp.exp(0.0)", "1."))
 exp2 = _function("exp2", lax.exp2, "2ˣ, elementwise.", _value("jnp.exp2(3.0)", "8."))
 expm1 = _function("expm1", lax.expm1, "eˣ − 1, accurate near zero.", _value("jnp.expm1(0.0)", "0."))
-log = _function("log", lax.log, "The natural logarithm; of negative numbers NaN.", _value("jnp.log(1.0)", "0."))
-log1p = _function("log1p", lax.log1p, "log(1 + x), accurate near zero.", _value("jnp.log1p(0.0)", "0."))
-sqrt = _function("sqrt", lax.sqrt, "The square root; of negative numbers NaN.", _value("jnp.sqrt(9.0)", "3."))
+log = _function(
+    "log", lax.log, "The natural logarithm; of negative numbers NaN.", _value("jnp.log(1.0)", "0.")
+)
+log1p = _function(
+    "log1p", lax.log1p, "log(1 + x), accurate near zero.", _value("jnp.log1p(0.0)", "0.")
+)
+sqrt = _function(
+    "sqrt", lax.sqrt, "The square root; of negative numbers NaN.", _value("jnp.sqrt(9.0)", "3.")
+)
 cbrt = _function("cbrt", lax.cbrt, "The cube root of real numbers.", _value("jnp.cbrt(8.0)", "2."))
 
-# -- trigonometric functions ---------------------------------------------------------------------------------------
+# -- trigonometric functions -----------------------------------------------------------------------
 sin = _function("sin", lax.sin, "The sine; angles are in radians.", _value("jnp.sin(0.0)", "0."))
 cos = _function("cos", lax.cos, "The cosine; angles are in radians.", _value("jnp.cos(0.0)", "1."))
 tan = _function("tan", lax.tan, "The tangent; angles are in radians.", _value("jnp.tan(0.0)", "0."))
-arcsin = _function("arcsin", lax.asin, "The angle in [-π/2, π/2] whose sine is x.", _value("jnp.arcsin(0.0)", "0."))
-arccos = _function("arccos", lax.acos, "The angle in [0, π] whose cosine is x.", _value("jnp.arccos(1.0)", "0."))
-arctan = _function("arctan", lax.atan, "The angle in [-π/2, π/2] whose tangent is x.", _value("jnp.arctan(0.0)", "0."))
+arcsin = _function(
+    "arcsin", lax.asin, "The angle in [-π/2, π/2] whose sine is x.", _value("jnp.arcsin(0.0)", "0.")
+)
+arccos = _function(
+    "arccos", lax.acos, "The angle in [0, π] whose cosine is x.", _value("jnp.arccos(1.0)", "0.")
+)
+arctan = _function(
+    "arctan",
+    lax.atan,
+    "The angle in [-π/2, π/2] whose tangent is x.",
+    _value("jnp.arctan(0.0)", "0."),
+)
 
-# -- hyperbolic functions ------------------------------------------------------------------------------------------
+# -- hyperbolic functions --------------------------------------------------------------------------
 sinh = _function("sinh", lax.sinh, "The hyperbolic sine.", _value("jnp.sinh(0.0)", "0."))
 cosh = _function("cosh", lax.cosh, "The hyperbolic cosine.", _value("jnp.cosh(0.0)", "1."))
 tanh = _function("tanh", lax.tanh, "The hyperbolic tangent.", _value("jnp.tanh(0.0)", "0."))
-arcsinh = _function("arcsinh", lax.asinh, "The inverse of `sinh`.", _value("jnp.arcsinh(0.0)", "0."))
-arctanh = _function("arctanh", lax.atanh, "The inverse of `tanh`; NaN beyond ±1.", _value("jnp.arctanh(0.0)", "0."))
+arcsinh = _function(
+    "arcsinh", lax.asinh, "The inverse of `sinh`.", _value("jnp.arcsinh(0.0)", "0.")
+)
+arctanh = _function(
+    "arctanh", lax.atanh, "The inverse of `tanh`; NaN beyond ±1.", _value("jnp.arctanh(0.0)", "0.")
+)
 
 
 def arccosh(x, /) -> Array:
@@ -66,7 +89,8 @@ def arccosh(x, /) -> Array:
     if y.aval.dtype not in COMPLEX:
         return y
     left = lax.lt(lax.real(y), like(lax.real(y), 0.0))
-    return where(left, lax.neg(y), y)                       # the branch with a real part that is not negative
+    # the branch with a real part that is not negative
+    return where(left, lax.neg(y), y)
 
 
 acos, acosh, asin, asinh, atan, atanh = arccos, arccosh, arcsin, arcsinh, arctan, arctanh
@@ -101,20 +125,24 @@ def hypot(x1, x2, /) -> Array:
     x, y = inexact_operands("hypot", x1, x2)
     dtype = x.aval.dtype
     if dtype in COMPLEX:
-        raise ValueError("jnp.hypot is not well defined for complex-valued inputs. Please convert to real values "
-                         "first, such as by using abs(x)")
+        raise ValueError(
+            "jnp.hypot is not well defined for complex-valued inputs. Please convert to real values "
+            "first, such as by using abs(x)"
+        )
     x, y = lax.abs(x), lax.abs(y)
     zero, one, inf = (like(y if y.aval.ndim else x, v) for v in (0.0, 1.0, math.inf))
     infinite = lax.bitwise_or(lax.eq(x, inf), lax.eq(y, inf))
     behind = lax.lt(x, y)
-    large, small = where(behind, y, x), where(behind, x, y)     # not max and min: their derivative at NaN is 0
+    # not max and min: their derivative at NaN is 0
+    large, small = where(behind, y, x), where(behind, x, y)
     none = lax.eq(large, zero)
     ratio = lax.div(small, where(none, one, large))
     length = lax.mul(large, lax.sqrt(lax.add(one, lax.square(ratio))))
     return where(infinite, where(lax.eq(x, inf), x, y), where(none, lax.max(x, y), length))
 
 
-# -- logarithms of other bases -------------------------------------------------------------------------------------
+# -- logarithms of other bases ---------------------------------------------------------------------
+
 
 def _scaled_log(x, scale):
     """log(x) scaled by a real function, for complex `x` part by part; never weakly typed."""
@@ -185,8 +213,10 @@ def _log_of_sum(x, y, power, per_log: float):
         return lax.complex(lax.real(out), _wrapped(lax.imag(out), math.pi * per_log))
     gap = lax.sub(x, y)
     level = lax.bitwise_and(lax.eq(x, y), lax.ne(gap, gap))  # both infinite with one sign
-    gap = where(level, matching(gap, 0.0), gap)             # keeps the derivative of the other branch finite
-    # Not max: where x equals y, the derivative of |gap| is 1 and that of x must be too; NaN reaches both derivatives.
+    # keeps the derivative of the other branch finite
+    gap = where(level, matching(gap, 0.0), gap)
+    # Not max: where x equals y, the derivative of |gap| is 1 and that of x must be too; NaN reaches
+    # both derivatives.
     top = where(lax.ge(x, y), x, y)
     part = lax.log1p(power(lax.neg(lax.abs(gap))))
     if per_log != 1.0:
@@ -202,7 +232,8 @@ def _wrapped(angle, half: float):
     return lax.sub(wrapped, like(angle, half))
 
 
-# -- angles and the cardinal sine ----------------------------------------------------------------------------------
+# -- angles and the cardinal sine ------------------------------------------------------------------
+
 
 def deg2rad(x, /) -> Array:
     """Degrees to radians.
@@ -263,7 +294,8 @@ def sinc(x, /) -> Array:
     zero = lax.eq(x, like(x, 0))
     angle = lax.mul(like(x, math.pi), x)
     safe = where(zero, like(x, 1), angle)
-    near = where(zero, angle, like(x, 0))             # elsewhere the powers of the series would overflow
+    # elsewhere the powers of the series would overflow
+    near = where(zero, angle, like(x, 0))
     return where(zero, _sinc_near_zero(near), lax.div(lax.sin(safe), safe))
 
 
@@ -301,5 +333,6 @@ def _i0(x):
 
 @_i0.defjvp
 def _i0_jvp(primals, tangents):
-    (x,), (t,) = primals, tangents                       # i0' = i1, also at 0, where exp|x| and i0e have kinks
+    # i0' = i1, also at 0, where exp|x| and i0e have kinks
+    (x,), (t,) = primals, tangents
     return _i0(x), lax.mul(t, lax.mul(lax.exp(lax.abs(x)), lax.bessel_i1e(x)))

@@ -1,4 +1,5 @@
 """Fourier transforms, as `numpy.fft`."""
+
 from __future__ import annotations
 
 import math
@@ -16,8 +17,26 @@ from gradix.numpy.axes import axes_of, axis_of, known_int
 from gradix.numpy.promotion import as_operand, convert, inexact_operand
 from gradix.numpy.rearrangement import roll
 
-__all__ = ["fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft",
-           "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn"]
+__all__ = [
+    "fft",
+    "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "rfft",
+    "rfft2",
+    "rfftfreq",
+    "rfftn",
+]
 
 _Kind = lax.FftType
 _INVERSE = {_Kind.IFFT, _Kind.IRFFT}
@@ -30,8 +49,10 @@ def _operand(name: str, a, kind):
         x = convert(x, np.dtype("float32"))
     if kind == _Kind.RFFT:
         if x.aval.dtype in COMPLEX:
-            raise ValueError(f"only real-valued inputs supported for rfft, got {x.aval.dtype} in {name}. Use fft, or "
-                             "give the real part.")
+            raise ValueError(
+                f"only real-valued inputs supported for rfft, got {x.aval.dtype} in {name}. Use fft, or "
+                "give the real part."
+            )
         return x
     return convert(x, dtypes.to_complex_dtype(x.aval.dtype))
 
@@ -78,7 +99,9 @@ def _empty(kind, x, axes, lengths):
     if kind == _Kind.RFFT:
         shape[axes[-1]] = lengths[-1] // 2 + 1
     real = dtypes.real_dtype(x.aval.dtype)
-    return lax.full(tuple(shape), 0, real if kind == _Kind.IRFFT else dtypes.promote_types(real, np.complex64))
+    return lax.full(
+        tuple(shape), 0, real if kind == _Kind.IRFFT else dtypes.promote_types(real, np.complex64)
+    )
 
 
 def _lengths(name: str, kind, shape, s, axes) -> tuple:
@@ -91,7 +114,9 @@ def _lengths(name: str, kind, shape, s, axes) -> tuple:
     if s is None and any(n < 1 for n in lengths) and not (kind == _Kind.RFFT and not lengths[-1]):
         return tuple([max(n, 0) for n in lengths])
     if any(n < 1 for n in lengths):
-        raise ValueError(f"{name}: the lengths of the transform must be positive, got {lengths} for shape {shape}.")
+        raise ValueError(
+            f"{name}: the lengths of the transform must be positive, got {lengths} for shape {shape}."
+        )
     return tuple(lengths)
 
 
@@ -99,7 +124,9 @@ def _along(kind, x, axes, lengths):
     """The transform along any axes: XLA takes the last three at most, so others go one after the other."""
     if len(axes) > 3:
         if kind == _Kind.RFFT:
-            return _along(_Kind.FFT, _along(kind, x, axes[-3:], lengths[-3:]), axes[:-3], lengths[:-3])
+            return _along(
+                _Kind.FFT, _along(kind, x, axes[-3:], lengths[-3:]), axes[:-3], lengths[:-3]
+            )
         first = _Kind.FFT if kind == _Kind.FFT else _Kind.IFFT
         return _along(kind, _along(first, x, axes[:-3], lengths[:-3]), axes[-3:], lengths[-3:])
     rest = tuple([i for i in range(x.aval.ndim) if i not in axes])
@@ -119,13 +146,15 @@ def _scaled(y, kind, lengths, norm):
         size = convert(as_operand("fft", math.prod(lengths)), dtypes.real_dtype(y.aval.dtype))
     else:
         size = float(math.prod(lengths))
-    factor = size ** 0.5 if norm == "ortho" else size
+    factor = size**0.5 if norm == "ortho" else size
     return y * (factor if kind in _INVERSE else 1 / factor)
 
 
 def _one(name: str, kind, a, n, axis, norm):
     if isinstance(axis, (tuple, list)):
-        raise ValueError(f"numpy.fft.{name} does not support multiple axes. Use numpy.fft.{name}n. Got axis={axis}.")
+        raise ValueError(
+            f"numpy.fft.{name} does not support multiple axes. Use numpy.fft.{name}n. Got axis={axis}."
+        )
     return _transform(name, kind, a, None if n is None else (n,), (axis,), norm)
 
 
@@ -213,10 +242,11 @@ def fft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
 
     Args:
         a: numbers, real or complex, with two axes at least.
-        s: how many elements to take along the axes: more are cut, missing ones are zero; None takes those there are.
+        s: how many elements to take along the axes: more are cut, missing ones are zero; None takes
+            those there are.
         axes: the two axes.
-        norm: which direction is divided by the number of elements: "backward" (or None) the inverse, "forward" the
-            transform itself, "ortho" both, by its root.
+        norm: which direction is divided by the number of elements: "backward" (or None) the
+            inverse, "forward" the transform itself, "ortho" both, by its root.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -232,10 +262,11 @@ def ifft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
 
     Args:
         a: numbers, real or complex, with two axes at least.
-        s: how many elements to take along the axes: more are cut, missing ones are zero; None takes those there are.
+        s: how many elements to take along the axes: more are cut, missing ones are zero; None takes
+            those there are.
         axes: the two axes.
-        norm: which direction is divided by the number of elements: "backward" (or None) the inverse, "forward" the
-            transform itself, "ortho" both, by its root.
+        norm: which direction is divided by the number of elements: "backward" (or None) the
+            inverse, "forward" the transform itself, "ortho" both, by its root.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -251,10 +282,11 @@ def rfft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
 
     Args:
         a: numbers, real, with two axes at least.
-        s: how many elements to take along the axes: more are cut, missing ones are zero; None takes those there are.
+        s: how many elements to take along the axes: more are cut, missing ones are zero; None takes
+            those there are.
         axes: the two axes.
-        norm: which direction is divided by the number of elements: "backward" (or None) the inverse, "forward" the
-            transform itself, "ortho" both, by its root.
+        norm: which direction is divided by the number of elements: "backward" (or None) the
+            inverse, "forward" the transform itself, "ortho" both, by its root.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -272,8 +304,8 @@ def irfft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
         a: numbers, complex, with two axes at least.
         s: the sizes of the result along the axes; None is an even last one.
         axes: the two axes.
-        norm: which direction is divided by the number of elements: "backward" (or None) the inverse, "forward" the
-            transform itself, "ortho" both, by its root.
+        norm: which direction is divided by the number of elements: "backward" (or None) the
+            inverse, "forward" the transform itself, "ortho" both, by its root.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -326,7 +358,8 @@ def rfftn(a, s=None, axes=None, norm: str | None = None) -> Array:
     Args:
         a: an array.
         s: the length along each axis.
-        axes: the axes, by default as many last ones as `s` has lengths, or all; the last of them is the halved one.
+        axes: the axes, by default as many last ones as `s` has lengths, or all; the last of them is
+            the halved one.
         norm: "backward" scales the inverse by 1/n, "forward" the other, "ortho" both by the root.
 
     Example:
@@ -344,7 +377,8 @@ def irfftn(a, s=None, axes=None, norm: str | None = None) -> Array:
     Args:
         a: an array.
         s: the length along each axis.
-        axes: the axes, by default as many last ones as `s` has lengths, or all; the last of them is the halved one.
+        axes: the axes, by default as many last ones as `s` has lengths, or all; the last of them is
+            the halved one.
         norm: "backward" scales the inverse by 1/n, "forward" the other, "ortho" both by the root.
 
     Example:
@@ -380,7 +414,9 @@ def hfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Ar
         Array([2., 0.], dtype=float32)
     """
     x = inexact_operand("hfft", a)
-    return _one("hfft", _Kind.IRFFT, lax.conj(x) if x.aval.dtype in COMPLEX else x, n, axis, _swapped(norm))
+    return _one(
+        "hfft", _Kind.IRFFT, lax.conj(x) if x.aval.dtype in COMPLEX else x, n, axis, _swapped(norm)
+    )
 
 
 @replayed
@@ -389,7 +425,8 @@ def ihfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> A
 
     Args:
         a: real numbers.
-        n: how many elements to take: more are cut, missing ones are zero; None takes those there are.
+        n: how many elements to take: more are cut, missing ones are zero; None takes those there
+            are.
         axis: the axis; negative ones count from the end.
         norm: "backward" (or None), "ortho" or "forward", as for `fft`.
 
@@ -403,10 +440,14 @@ def ihfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> A
 
 def _frequencies(name: str, count, n, d, dtype):
     if isinstance(n, (list, tuple)) or isinstance(d, (list, tuple)):
-        raise ValueError(f"The n and d arguments of numpy.fft.{name} only take numbers, got n={n}, d={d}.")
+        raise ValueError(
+            f"The n and d arguments of numpy.fft.{name} only take numbers, got n={n}, d={d}."
+        )
     d = inexact_operand(name, d)
     if d.aval.dtype in dtypes.COMPLEX:
-        raise TypeError(f"The d argument of jnp.fft.{name} is a distance, a real number, got {d.aval.str_short()}.")
+        raise TypeError(
+            f"The d argument of jnp.fft.{name} is a distance, a real number, got {d.aval.str_short()}."
+        )
     dtype = dtypes.canonicalize_dtype(np.dtype(float) if dtype is None else np.dtype(dtype))
     places = lax.iota(np.dtype("int32"), max(count, 0))
     if name == "fftfreq":
@@ -420,7 +461,11 @@ def _frequencies(name: str, count, n, d, dtype):
 
 def _count(name: str, n) -> int:
     """How many values there are; floats that are whole count too."""
-    return int(n) if isinstance(n, float) and n.is_integer() else known_int(n, f"n argument of jnp.fft.{name}")
+    return (
+        int(n)
+        if isinstance(n, float) and n.is_integer()
+        else known_int(n, f"n argument of jnp.fft.{name}")
+    )
 
 
 def fftfreq(n: int, d=1.0, *, dtype=None, device=None) -> Array:
@@ -486,5 +531,6 @@ def ifftshift(x, axes=None) -> Array:
         Array([2, 3, 4, 0, 1], dtype=int32)
     """
     return _shifted(as_operand("ifftshift", x), axes, lambda n: -(n // 2))
+
 
 __dir__ = listing(__name__)

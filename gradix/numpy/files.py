@@ -1,4 +1,5 @@
 """Arrays in files, in NumPy's formats."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -32,7 +33,7 @@ def load(file, *args: Any, **kwargs: Any) -> Any:
     if not isinstance(out, np.ndarray):
         return out
     if out.dtype.kind == "V" and not out.dtype.names:
-        if out.dtype.itemsize != 2:          # which of the 8-bit types it was is not in the file
+        if out.dtype.itemsize != 2:  # which of the 8-bit types it was is not in the file
             return out
         out = out.view(dtypes.bfloat16)
     return asarray(out)
@@ -67,4 +68,6 @@ def savez(file, *args, allow_pickle: bool = True, **kwds) -> None:
         >>> jnp.savez(io.BytesIO(), x=jnp.arange(3))
     """
     arrays = [np.asarray(a) for a in args]
-    np.savez(file, *arrays, allow_pickle=allow_pickle, **{k: np.asarray(a) for k, a in kwds.items()})
+    np.savez(
+        file, *arrays, allow_pickle=allow_pickle, **{k: np.asarray(a) for k, a in kwds.items()}
+    )

@@ -1,4 +1,5 @@
 """Polynomials from what they should be like: through points, and zero at given places."""
+
 from __future__ import annotations
 
 from operator import index as as_int
@@ -17,7 +18,13 @@ from gradix.numpy.decompositions import eigvals
 from gradix.numpy.joining import concatenate
 from gradix.numpy.matrices import eye, vander
 from gradix.numpy.products import outer
-from gradix.numpy.promotion import as_operand, convert, inexact_operand, number, promote_dtypes_inexact
+from gradix.numpy.promotion import (
+    as_operand,
+    convert,
+    inexact_operand,
+    number,
+    promote_dtypes_inexact,
+)
 from gradix.numpy.rearrangement import concrete, roll
 from gradix.numpy.selection import where
 from gradix.numpy.shapes import atleast_1d
@@ -30,8 +37,9 @@ def roots(p, *, strip_zeros: bool = True) -> Array:
 
     Args:
         p: coefficients, the highest power first.
-        strip_zeros: leave out leading zeros, so that there are as many results as the polynomial has roots, which needs
-            known coefficients. Otherwise there is one fewer than coefficients, with NaN for those that do not exist.
+        strip_zeros: leave out leading zeros, so that there are as many results as the polynomial
+            has roots, which needs known coefficients. Otherwise there is one fewer than
+            coefficients, with NaN for those that do not exist.
 
     Raises:
         ValueError: `p` has more than one axis.
@@ -51,15 +59,23 @@ def roots(p, *, strip_zeros: bool = True) -> Array:
     if n < 2:
         return _roots(p)
     if strip_zeros:
-        values = concrete(p, "it decides how many roots there are. Pass strip_zeros=False to roots, which gives NaN "
-                             "for "
-                             "those that leading zeros take away.")
+        values = concrete(
+            p,
+            "it decides how many roots there are. Pass strip_zeros=False to roots, which gives NaN "
+            "for "
+            "those that leading zeros take away.",
+        )
         leading = n if not values.any() else int(np.argmax(values != 0))
         return _roots(p[leading:])
     leading = reductions.sum(lax.cumsum(convert(p != 0, np.dtype("int32")), 0) == 0)
-    found = _roots(roll(p, -leading, 0))            # zeros moved to the end add roots that are exactly 0
+    # zeros moved to the end add roots that are exactly 0
+    found = _roots(roll(p, -leading, 0))
     found = found[argsort(found == 0, stable=True)]
-    return where(lax.iota("int32", n - 1) < n - 1 - leading, found, number(complex(np.nan, np.nan), found.aval.dtype))
+    return where(
+        lax.iota("int32", n - 1) < n - 1 - leading,
+        found,
+        number(complex(np.nan, np.nan), found.aval.dtype),
+    )
 
 
 def _roots(p):
@@ -72,19 +88,22 @@ def _roots(p):
 
 
 @replayed(host=matrix_host_implementations.polyfit)
-def polyfit(x, y, deg: int, rcond: float | None = None, full: bool = False, w=None, cov: bool = False) -> Any:
+def polyfit(
+    x, y, deg: int, rcond: float | None = None, full: bool = False, w=None, cov: bool = False
+) -> Any:
     """The polynomial nearest to points, in the sum of the squared distances.
 
     Args:
         x: where, a vector.
         y: the values, a vector, or a matrix with a set of values in each column.
         deg: the degree.
-        rcond: directions in which the points say less than this part of the most are left out; by default the rounding
-            of the dtype times the number of points.
-        full: give as well the squared distances, the rank, the singular values of the powers of `x`, and `rcond`.
+        rcond: directions in which the points say less than this part of the most are left out; by
+            default the rounding of the dtype times the number of points.
+        full: give as well the squared distances, the rank, the singular values of the powers of
+            `x`, and `rcond`.
         w: weights of the distances, a vector.
-        cov: give as well the covariance of the coefficients, scaled by the distances; "unscaled" for weights that are
-            inverse standard deviations.
+        cov: give as well the covariance of the coefficients, scaled by the distances; "unscaled"
+            for weights that are inverse standard deviations.
 
     Returns:
         The coefficients, the highest power first; with `full` or `cov` a tuple.
@@ -108,8 +127,14 @@ def polyfit(x, y, deg: int, rcond: float | None = None, full: bool = False, w=No
     powers = vander(x, order)
     if w is not None:
         powers, y = powers * w[:, None], y * (w[:, None] if y.aval.ndim == 2 else w)
-    scale = lax.sqrt(reductions.sum(lax.real(powers * lax.conj(powers)) if x.aval.dtype in dtypes.COMPLEX
-                                    else powers * powers, axis=0))
+    scale = lax.sqrt(
+        reductions.sum(
+            lax.real(powers * lax.conj(powers))
+            if x.aval.dtype in dtypes.COMPLEX
+            else powers * powers,
+            axis=0,
+        )
+    )
     powers = powers / scale[None, :]
     solved, resid, rank, s = lstsq(powers, y, rcond)
     out = solved / (scale if solved.aval.ndim == 1 else scale[:, None])
@@ -122,8 +147,10 @@ def polyfit(x, y, deg: int, rcond: float | None = None, full: bool = False, w=No
     if cov == "unscaled":
         return out, base if y.aval.ndim == 1 else base[:, :, None]
     if count <= order:
-        raise ValueError("the number of data points must exceed order to scale the covariance matrix: got "
-                         f"{count} points for degree {deg}. cov='unscaled' does not scale it.")
+        raise ValueError(
+            "the number of data points must exceed order to scale the covariance matrix: got "
+            f"{count} points for degree {deg}. cov='unscaled' does not scale it."
+        )
     factor = resid / (count - order)
     return out, base * factor if y.aval.ndim == 1 else base[:, :, None] * factor
 
@@ -140,10 +167,14 @@ def _points(x, y, deg: int, w):
     if y.aval.ndim not in (1, 2):
         raise TypeError(f"expected 1D or 2D array for y, got shape {y.aval.shape}.")
     if x.aval.shape[0] != y.aval.shape[0]:
-        raise TypeError(f"expected x and y to have same length, got shapes {x.aval.shape} and {y.aval.shape}.")
+        raise TypeError(
+            f"expected x and y to have same length, got shapes {x.aval.shape} and {y.aval.shape}."
+        )
     if rest and rest[0].aval.ndim != 1:
         raise TypeError(f"expected a 1-d array for weights, got shape {rest[0].aval.shape}.")
     if rest and rest[0].aval.shape != x.aval.shape:
-        raise TypeError(f"expected w and y to have the same length, got shapes {rest[0].aval.shape} and "
-                        f"{y.aval.shape}.")
+        raise TypeError(
+            f"expected w and y to have the same length, got shapes {rest[0].aval.shape} and "
+            f"{y.aval.shape}."
+        )
     return x, y, rest[0] if rest else None

@@ -1,4 +1,5 @@
 """Counting: histograms, bincount, digitize."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -15,12 +16,20 @@ from gradix.numpy.axes import known_int
 from gradix.numpy.calculus import diff
 from gradix.numpy.conversion import asarray
 from gradix.numpy.logic import greater_equal
-from gradix.numpy.promotion import as_operand, convert, inexact_operand, number, promote_dtypes_inexact
+from gradix.numpy.promotion import (
+    as_operand,
+    convert,
+    inexact_operand,
+    number,
+    promote_dtypes_inexact,
+)
 from gradix.numpy.ranges import linspace
 from gradix.numpy.selection import where as choose
 
 
-def bincount(x, weights=None, minlength: int = 0, *, length: int | None = None, out_sharding=None) -> Array:
+def bincount(
+    x, weights=None, minlength: int = 0, *, length: int | None = None, out_sharding=None
+) -> Array:
     """How often each of the numbers 0, 1, 2, … occurs.
 
     Args:
@@ -48,13 +57,22 @@ def bincount(x, weights=None, minlength: int = 0, *, length: int | None = None, 
     if x.aval.dtype not in dtypes.INTEGER:
         raise TypeError(f"x argument to bincount must have an integer type; got {x.aval.dtype}")
     if x.aval.ndim != 1:
-        raise ValueError(f"only 1-dimensional input supported in bincount, got shape {x.aval.shape}.")
+        raise ValueError(
+            f"only 1-dimensional input supported in bincount, got shape {x.aval.shape}."
+        )
     if length is None:
         if is_unknown(x):
-            raise ConcretizationTypeError(x, "The error occurred because of argument 'x' of jnp.bincount. To avoid "
-                                             "this error, pass a static `length` argument.")
+            raise ConcretizationTypeError(
+                x,
+                "The error occurred because of argument 'x' of jnp.bincount. To avoid "
+                "this error, pass a static `length` argument.",
+            )
         minlength = known_int(minlength, "minlength argument of jnp.bincount")
-        least = int(lax.reduce_max(x, (0,)) if isinstance(x, Tracer) else np.asarray(x).max()) + 1 if x.aval.size else 0
+        least = (
+            int(lax.reduce_max(x, (0,)) if isinstance(x, Tracer) else np.asarray(x).max()) + 1
+            if x.aval.size
+            else 0
+        )
         length = least if least > minlength else minlength
     length = known_int(length, "length argument of jnp.bincount")
     if weights is None:
@@ -63,8 +81,10 @@ def bincount(x, weights=None, minlength: int = 0, *, length: int | None = None, 
     else:
         one = as_operand("bincount", weights, 1)
         if one.aval.shape != x.aval.shape:
-            raise ValueError("shape of weights must match shape of x in bincount, got "
-                             f"{one.aval.shape} and {x.aval.shape}.")
+            raise ValueError(
+                "shape of weights must match shape of x in bincount, got "
+                f"{one.aval.shape} and {x.aval.shape}."
+            )
         counts = lax.full((length,), number(0, one.aval.dtype))
     return counts.at[lax.max(x, number(0, x.aval.dtype))].add(one, mode="drop")
 
@@ -90,7 +110,9 @@ def digitize(x, bins, right: bool = False, *, method: str | None = None) -> Arra
     bins = as_operand("digitize", bins, 1)
     x = as_operand("digitize", x)
     if bins.aval.ndim != 1:
-        raise ValueError(f"digitize: bins must be a 1-dimensional array; got bins of shape {bins.aval.shape}.")
+        raise ValueError(
+            f"digitize: bins must be a 1-dimensional array; got bins of shape {bins.aval.shape}."
+        )
     n = bins.aval.shape[0]
     if not n:
         return lax.full(x.aval.shape, number(0, np.dtype("int32")))
@@ -120,21 +142,29 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None) -> Array:
     """
     del weights
     if isinstance(bins, str):
-        raise NotImplementedError(f"string values for `bins` not implemented, got {bins!r}: the number of bins would "
-                                  "depend on the values. Compute it first, e.g. with np.histogram_bin_edges.")
+        raise NotImplementedError(
+            f"string values for `bins` not implemented, got {bins!r}: the number of bins would "
+            "depend on the values. Compute it first, e.g. with np.histogram_bin_edges."
+        )
     x = inexact_operand("histogram_bin_edges", a)
     dtype = x.aval.dtype
     bins = asarray(bins)
     if bins.aval.ndim == 1:
         return convert(bins, dtype)
     if range is None:
-        ends = [reductions.min(x), reductions.max(x)] if x.aval.size else [number(0, dtype), number(1, dtype)]
+        ends = (
+            [reductions.min(x), reductions.max(x)]
+            if x.aval.size
+            else [number(0, dtype), number(1, dtype)]
+        )
     else:
         ends = [convert(v, dtype) for v in asarray(range)] if len(range) == 2 else _bad_range(range)
     low, high = ends
     count = known_int(bins, "bins argument of histogram_bin_edges")
     if count < 0:
-        raise ValueError(f"bins must not be negative: it is how many there are, or their edges; got {count}.")
+        raise ValueError(
+            f"bins must not be negative: it is how many there are, or their edges; got {count}."
+        )
     flat = lax.eq(low, high)
     half = number(0.5, dtype)
     low, high = choose(flat, lax.sub(low, half), low), choose(flat, lax.add(high, half), high)
@@ -142,10 +172,14 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None) -> Array:
 
 
 def _bad_range(range):
-    raise ValueError(f"`range` must be either None or a sequence of scalars (low, high), got {range}")
+    raise ValueError(
+        f"`range` must be either None or a sequence of scalars (low, high), got {range}"
+    )
 
 
-def histogram(a, bins=10, range=None, weights=None, density: bool | None = None) -> tuple[Array, Array]:
+def histogram(
+    a, bins=10, range=None, weights=None, density: bool | None = None
+) -> tuple[Array, Array]:
     """How many elements fall into each bin.
 
     Args:
@@ -156,7 +190,8 @@ def histogram(a, bins=10, range=None, weights=None, density: bool | None = None)
         density: divide so that the integral over the bins is 1.
 
     Returns:
-        The counts, and the edges: one more than bins. All bins but the last leave out their right edge.
+        The counts, and the edges: one more than bins. All bins but the last leave out their right
+            edge.
 
     Raises:
         ValueError: `weights` and `a` differ in shape.
@@ -171,7 +206,9 @@ def histogram(a, bins=10, range=None, weights=None, density: bool | None = None)
         w = lax.full(x.aval.shape, number(1, x.aval.dtype))
     else:
         if np.shape(a) != np.shape(weights):
-            raise ValueError(f"weights should have the same shape as a, got {np.shape(weights)} and {np.shape(a)}.")
+            raise ValueError(
+                f"weights should have the same shape as a, got {np.shape(weights)} and {np.shape(a)}."
+            )
         x, w = promote_dtypes_inexact("histogram", a, weights)
     edges = histogram_bin_edges(x, bins, range, w)
     x, w = lax.reshape(x, (x.aval.size,)), lax.reshape(w, (w.aval.size,))
@@ -179,7 +216,9 @@ def histogram(a, bins=10, range=None, weights=None, density: bool | None = None)
     counts = lax.full((edges.aval.shape[0],), number(0, w.aval.dtype)).at[number_of].add(w)[1:]
     if density:
         widths = diff(edges)
-        counts = lax.div(lax.div(counts, convert(widths, counts.aval.dtype)), reductions.sum(counts))
+        counts = lax.div(
+            lax.div(counts, convert(widths, counts.aval.dtype)), reductions.sum(counts)
+        )
     return counts, edges
 
 
@@ -190,7 +229,9 @@ def _bin_numbers(x, edges):
     return choose(lax.eq(x, edges[-1]), number(n - 1, found.aval.dtype), found)
 
 
-def histogram2d(x, y, bins=10, range=None, weights=None, density: bool | None = None) -> tuple[Array, Array, Array]:
+def histogram2d(
+    x, y, bins=10, range=None, weights=None, density: bool | None = None
+) -> tuple[Array, Array, Array]:
     """How many points of the plane fall into each cell.
 
     Args:
@@ -215,8 +256,10 @@ def histogram2d(x, y, bins=10, range=None, weights=None, density: bool | None = 
     """
     x, y = as_operand("histogram2d", x), as_operand("histogram2d", y, 1)
     if x.aval.ndim != 1 or x.aval.shape != y.aval.shape:
-        raise ValueError("histogram2d takes the coordinates of points as two rows of one length, got shapes "
-                         f"{x.aval.shape} and {y.aval.shape}. Use ravel() on arrays of more axes.")
+        raise ValueError(
+            "histogram2d takes the coordinates of points as two rows of one length, got shapes "
+            f"{x.aval.shape} and {y.aval.shape}. Use ravel() on arrays of more axes."
+        )
     count = 1 if np.ndim(bins) == 0 and not isinstance(bins, (list, tuple)) else len(bins)
     if count != 1 and count != 2:
         edges = asarray(bins)
@@ -251,7 +294,9 @@ def histogramdd(sample, bins=10, range=None, weights=None, density: bool | None 
     """
     x = inexact_operand("histogramdd", sample)
     if x.aval.ndim != 2:
-        raise ValueError(f"input samples must be of shape (points, axes), got shape {x.aval.shape}.")
+        raise ValueError(
+            f"input samples must be of shape (points, axes), got shape {x.aval.shape}."
+        )
     n, d = x.aval.shape
     if range is not None and len(range) != d:
         raise ValueError(f"For sample.shape=(N, D), len(range) must be D={d}, got {len(range)}.")
@@ -276,11 +321,19 @@ def histogramdd(sample, bins=10, range=None, weights=None, density: bool | None 
 def _cell_counts(columns, edges, n: int, weights):
     """The shape of the grid, and the counts of points inside it."""
     cells = tuple([e.aval.shape[0] - 1 for e in edges])
-    place = tuple([lax.sub(_bin_numbers(c, e), number(1, np.dtype("int32"))) for c, e in zip(columns, edges)])
-    w = number(1, dtypes.python_scalar_dtype(int)) if weights is None else as_operand("histogramdd", weights)
+    place = tuple(
+        [lax.sub(_bin_numbers(c, e), number(1, np.dtype("int32"))) for c, e in zip(columns, edges)]
+    )
+    w = (
+        number(1, dtypes.python_scalar_dtype(int))
+        if weights is None
+        else as_operand("histogramdd", weights)
+    )
     inside = None
     for p, size in zip(place, cells):
-        ok = lax.bitwise_and(lax.ge(p, number(0, p.aval.dtype)), lax.lt(p, number(size, p.aval.dtype)))
+        ok = lax.bitwise_and(
+            lax.ge(p, number(0, p.aval.dtype)), lax.lt(p, number(size, p.aval.dtype))
+        )
         inside = ok if inside is None else lax.bitwise_and(inside, ok)
     w = choose(inside, w, number(0, w.aval.dtype))
     return cells, lax.full(cells, number(0, w.aval.dtype)).at[place].add(w, mode="drop")

@@ -1,9 +1,11 @@
 """Whole functions in NumPy's own words: host rules of functions whose programs take many operations.
 
-Each rule takes its function's arguments, types in place of arrays, and returns what computes the result from NumPy
-arrays, or None where the program serves (`gradix._api.jit.replay.replayed`). Integers and booleans are those of the
-program bit for bit, with its zeros, infinities and NaN; floats differ by a few units in the last place at most.
+Each rule takes its function's arguments, types in place of arrays, and returns what computes the
+result from NumPy arrays, or None where the program serves (`gradix._api.jit.replay.replayed`).
+Integers and booleans are those of the program bit for bit, with its zeros, infinities and NaN;
+floats differ by a few units in the last place at most.
 """
+
 from __future__ import annotations
 
 import functools
@@ -15,10 +17,13 @@ import numpy as np
 
 FLOATS = frozenset(map(np.dtype, ("float32", "float64")))
 INEXACT = FLOATS | frozenset(map(np.dtype, ("complex64", "complex128")))
-_WHOLE = frozenset(map(np.dtype, ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")))
+_WHOLE = frozenset(
+    map(np.dtype, ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"))
+)
 _INT = np.dtype("int32")
 _SIDES = ("left", "right")
-COUNTED = 16                # elements of a row that `searchsorted` counts one by one, in order or not
+# elements of a row that `searchsorted` counts one by one, in order or not
+COUNTED = 16
 _ONES = np.ones(COUNTED, np.uint8)
 _SIGNED = frozenset(d for d in _WHOLE if d.kind == "i")
 
@@ -45,10 +50,13 @@ def sinc(x):
 def _sinc(x):
     angle = np.multiply(x, x.dtype.type(np.pi))
     found = np.divide(np.sin(angle), angle)
-    return found if np.count_nonzero(x) == x.size else np.where(np.equal(x, 0), x.dtype.type(1), found)
+    return (
+        found if np.count_nonzero(x) == x.size else np.where(np.equal(x, 0), x.dtype.type(1), found)
+    )
 
 
-# -- quotients -----------------------------------------------------------------------------------------------------
+# -- quotients -------------------------------------------------------------------------------------
+
 
 def floor_divide(x, y):
     return _floor_quotient if alike(FLOATS, x, y) else None
@@ -63,11 +71,11 @@ def divmod(x, y):
 
 
 def _floor_quotient(x, y):
-    return _with_zeros_like(np.floor_divide(x, y), y)       # NumPy's have the sign of the quotient
+    return _with_zeros_like(np.floor_divide(x, y), y)  # NumPy's have the sign of the quotient
 
 
 def _remainder(x, y):
-    return _with_zeros_like(np.remainder(x, y), x)          # NumPy's have the sign of the divisor
+    return _with_zeros_like(np.remainder(x, y), x)  # NumPy's have the sign of the divisor
 
 
 def _divmod(x, y):
@@ -79,7 +87,7 @@ def _with_zeros_like(x, signs):
     """`x`, a result nobody else has, with the signs of others at its zeros."""
     if np.count_nonzero(x) == x.size:
         return x
-    out = x if type(x) is np.ndarray else np.array(x)       # a number, of arrays without axes
+    out = x if type(x) is np.ndarray else np.array(x)  # a number, of arrays without axes
     np.putmask(out, np.logical_not(out), np.copysign(out, signs))
     return out
 
@@ -93,7 +101,7 @@ def lcm(x, y):
 
 
 def _divisor(x, y):
-    least = np.iinfo(x.dtype).min                           # its size is no number of its dtype
+    least = np.iinfo(x.dtype).min  # its size is no number of its dtype
     if least and (np.count_nonzero(np.equal(x, least)) or np.count_nonzero(np.equal(y, least))):
         return NotImplemented
     return np.gcd(x, y)
@@ -106,11 +114,16 @@ def _multiple(x, y):
     return np.multiply(np.absolute(x), np.floor_divide(np.absolute(y), np.maximum(divisor, 1)))
 
 
-# -- comparisons, with few NaN and infinities ----------------------------------------------------------------------
+# -- comparisons, with few NaN and infinities ------------------------------------------------------
+
 
 def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     """Where `b` is finite, elements that are equal are near, since no tolerance is negative."""
-    if not alike(FLOATS, a, b) or equal_nan is not False or not all(type(t) in (int, float) for t in (rtol, atol)):
+    if (
+        not alike(FLOATS, a, b)
+        or equal_nan is not False
+        or not all(type(t) in (int, float) for t in (rtol, atol))
+    ):
         return None
     part, least = np.asarray(rtol, a.dtype), np.asarray(atol, a.dtype)
     if not (0 <= part < math.inf and 0 <= least < math.inf):
@@ -120,8 +133,12 @@ def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
         distance = np.abs(np.subtract(x, y))
         near = np.less_equal(distance, np.add(np.multiply(np.abs(y), part), least))
         finite = np.isfinite(y)
-        return near if np.count_nonzero(finite) == y.size else np.logical_or(np.equal(x, y),
-                                                                             np.logical_and(near, finite))
+        return (
+            near
+            if np.count_nonzero(finite) == y.size
+            else np.logical_or(np.equal(x, y), np.logical_and(near, finite))
+        )
+
     return close
 
 
@@ -133,13 +150,17 @@ def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     def all_close(x, y):
         found = close(x, y)
         return np.asarray(np.count_nonzero(found) == found.size)
+
     return all_close
 
 
-# -- sums of products ----------------------------------------------------------------------------------------------
+# -- sums of products ------------------------------------------------------------------------------
+
 
 def _slides(a, v, precision, preferred_element_type) -> bool:
-    return alike(INEXACT, a, v) and a.size > 0 < v.size and precision is None is preferred_element_type
+    return (
+        alike(INEXACT, a, v) and a.size > 0 < v.size and precision is None is preferred_element_type
+    )
 
 
 def convolve(a, v, mode="full", *, precision=None, preferred_element_type=None):
@@ -167,12 +188,17 @@ def polyval(p, x, *, unroll=16):
     def sums(coefficients, x):
         found = np.power(x[..., None], exponents).dot(coefficients)
         return found if np.count_nonzero(np.isfinite(found)) == x.size else NotImplemented
+
     return sums
 
 
 def poly(seq_of_zeros):
     """Of few real zeros, in Python's floats, where single precision cannot overflow either."""
-    if not alike(FLOATS, seq_of_zeros) or len(seq_of_zeros.shape) != 1 or not 0 < seq_of_zeros.size <= 16:
+    if (
+        not alike(FLOATS, seq_of_zeros)
+        or len(seq_of_zeros.shape) != 1
+        or not 0 < seq_of_zeros.size <= 16
+    ):
         return None
     dtype = seq_of_zeros.dtype
     limit = float(np.finfo(dtype).max) / 2
@@ -184,16 +210,25 @@ def poly(seq_of_zeros):
         if not (-128 < min(row) <= max(row) < 128 or math.prod([1 + abs(z) for z in row]) < limit):
             return NotImplemented
         return np.array(expand(*row), dtype)
+
     return coefficients
 
 
 @functools.cache
 def _expansion(n: int) -> Callable:
     """Python for the coefficients of a product of n factors `x - z`, one factor after the other."""
-    steps = [f"c{k} = {f'c{k}' if k <= i else ''} - z{i} * c{k - 1}" for i in range(n) for k in range(i + 1, 0, -1)]
+    steps = [
+        f"c{k} = {f'c{k}' if k <= i else ''} - z{i} * c{k - 1}"
+        for i in range(n)
+        for k in range(i + 1, 0, -1)
+    ]
     names: dict[str, Any] = {}
-    exec(f"def expand({', '.join([f'z{i}' for i in range(n)])}):\n    c0 = 1.0\n    " + "\n    ".join(steps)
-         + f"\n    return {', '.join([f'c{k}' for k in range(n + 1)])}", names)
+    exec(
+        f"def expand({', '.join([f'z{i}' for i in range(n)])}):\n    c0 = 1.0\n    "
+        + "\n    ".join(steps)
+        + f"\n    return {', '.join([f'c{k}' for k in range(n + 1)])}",
+        names,
+    )
     return names["expand"]
 
 
@@ -211,45 +246,68 @@ def unwrap(p, discont=None, axis=-1, period=2 * math.pi):
     if not _is_row(p, axis) or axis is None or discont is not None or not is_period:
         return None
     number = p.dtype.type
-    period, half, zero = np.asarray(period, p.dtype), np.asarray(number(period) / number(2)), np.zeros((), p.dtype)
+    period, half, zero = (
+        np.asarray(period, p.dtype),
+        np.asarray(number(period) / number(2)),
+        np.zeros((), p.dtype),
+    )
 
     def unwrapped(x):
         rest = x[1:]
         steps = np.subtract(rest, x[:-1])
         small = np.less(np.abs(steps), half)
         if np.count_nonzero(small) == steps.size:
-            change = zero                                   # which makes -0.0 zero, as adding up does
+            # which makes -0.0 zero, as adding up does
+            change = zero
         else:
             wrapped = np.subtract(np.remainder(np.add(steps, half), period), half)
-            np.putmask(wrapped, np.logical_and(np.equal(wrapped, -half), np.greater(steps, zero)), half)
+            np.putmask(
+                wrapped, np.logical_and(np.equal(wrapped, -half), np.greater(steps, zero)), half
+            )
             change = np.subtract(wrapped, steps, wrapped)
             np.putmask(change, small, zero)
             change = np.add.accumulate(change)
         return np.concatenate((x[:1], np.add(rest, change)))
+
     return unwrapped
 
 
-# -- elements by position and by order -----------------------------------------------------------------------------
+# -- elements by position and by order -------------------------------------------------------------
+
 
 def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None):
     """Of floats, where indices out of bounds give NaN: rows of one length, as many as there are rows of indices."""
-    if not alike(FLOATS, arr) or not alike(_SIGNED, indices) or mode is not None or fill_value is not None:
+    if (
+        not alike(FLOATS, arr)
+        or not alike(_SIGNED, indices)
+        or mode is not None
+        or fill_value is not None
+    ):
         return None
     shape, other = arr.shape, indices.shape
-    if type(axis) is not int or len(shape) != len(other) or not -len(shape) <= axis < len(shape) or not shape[axis]:
+    if (
+        type(axis) is not int
+        or len(shape) != len(other)
+        or not -len(shape) <= axis < len(shape)
+        or not shape[axis]
+    ):
         return None
     axis %= len(shape)
     if any(n != m for d, (n, m) in enumerate(zip(shape, other)) if d != axis):
         return None
     if len(shape) == 1:
         return _taken
-    before = [np.arange(n).reshape([-1 if i == d else 1 for i in range(len(shape))]) for d, n in enumerate(shape)]
+    before = [
+        np.arange(n).reshape([-1 if i == d else 1 for i in range(len(shape))])
+        for d, n in enumerate(shape)
+    ]
 
     def rows(x, i):
         try:
-            return x[(*before[:axis], i, *before[axis + 1:])]
+            return x[(*before[:axis], i, *before[axis + 1 :])]
         except IndexError:
             return NotImplemented
+
     return rows
 
 
@@ -269,7 +327,12 @@ def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
 
 
 def digitize(x, bins, right=False, *, method=None):
-    if not alike(FLOATS, x, bins) or method is not None or len(bins.shape) != 1 or not 0 < bins.shape[0] <= COUNTED:
+    if (
+        not alike(FLOATS, x, bins)
+        or method is not None
+        or len(bins.shape) != 1
+        or not 0 < bins.shape[0] <= COUNTED
+    ):
         return None
     side = "left" if right else "right"
 
@@ -278,6 +341,7 @@ def digitize(x, bins, right=False, *, method=None):
             return _places(edges, x, side)
         found = _places(edges, x, side)
         return found if found is NotImplemented else np.subtract(_INT.type(edges.size), found)
+
     return places
 
 
@@ -285,25 +349,34 @@ def _places(row, x, side):
     """How many elements of `row` come before each `x`: also where they are not in order."""
     values = x if x.ndim == 1 else x.reshape(-1)
     squares = np.dot(row, row) + np.dot(values, values)
-    if squares != squares:                                  # a NaN, which comes last
+    if squares != squares:  # a NaN, which comes last
         return NotImplemented
-    if values.size > row.size and np.count_nonzero(np.less_equal(row[:-1], row[1:])) == row.size - 1:
+    if (
+        values.size > row.size
+        and np.count_nonzero(np.less_equal(row[:-1], row[1:])) == row.size - 1
+    ):
         return row.searchsorted(x, side).astype(_INT)
     found = (np.less if side == "left" else np.less_equal)(row[:, None], values)
-    found = _ONES[:row.size].dot(found.view(np.uint8)).astype(_INT)
+    found = _ONES[: row.size].dot(found.view(np.uint8)).astype(_INT)
     return found if x.ndim == 1 else found.reshape(x.shape)
 
 
 def partition(a, kth, axis=-1):
-    return _parted(a, kth, axis, lambda x, order, place: x[np.concatenate((order[:place + 1], order[:place:-1]))])
+    return _parted(
+        a,
+        kth,
+        axis,
+        lambda x, order, place: x[np.concatenate((order[: place + 1], order[:place:-1]))],
+    )
 
 
 def argpartition(a, kth, axis=-1):
     def places(x, order, place):
         rest = np.ones(x.size, bool)
-        low = order[:place + 1]
+        low = order[: place + 1]
         rest[low] = False
         return np.concatenate((low, rest.nonzero()[0])).astype(_INT)
+
     return _parted(a, kth, axis, places)
 
 
@@ -319,14 +392,29 @@ def _parted(a, kth, axis, finish: Callable) -> Callable | None:
         if np.count_nonzero(x) != x.size or x[order[-1]] != x[order[-1]]:
             return NotImplemented
         return finish(x, order, place)
+
     return parts
 
 
 def median(a, axis=None, out=None, overwrite_input=False, keepdims=False):
-    return None if out is not None or overwrite_input or keepdims else _quantile_of_all(a, 0.5, axis, "midpoint")
+    return (
+        None
+        if out is not None or overwrite_input or keepdims
+        else _quantile_of_all(a, 0.5, axis, "midpoint")
+    )
 
 
-def quantile(a, q, axis=None, out=None, overwrite_input=False, method="linear", keepdims=False, *, weights=None):
+def quantile(
+    a,
+    q,
+    axis=None,
+    out=None,
+    overwrite_input=False,
+    method="linear",
+    keepdims=False,
+    *,
+    weights=None,
+):
     if out is not None or overwrite_input or keepdims or weights is not None:
         return None
     return _quantile_of_all(a, q, axis, method)
@@ -338,7 +426,13 @@ def percentile(a, q, *options, out_sharding=None, **named):
 
 def _quantile_of_all(a, q, axis, method) -> Callable | None:
     """The elements around one fraction of all, from the sorted row, mixed as the program does."""
-    if not alike(FLOATS, a) or type(q) is not float or q != q or not a.size or method not in ("linear", "midpoint"):
+    if (
+        not alike(FLOATS, a)
+        or type(q) is not float
+        or q != q
+        or not a.size
+        or method not in ("linear", "midpoint")
+    ):
         return None
     if axis is not None and not _is_row(a, axis):
         return None
@@ -352,9 +446,10 @@ def _quantile_of_all(a, q, axis, method) -> Callable | None:
     def pick(x):
         row = np.array(x).reshape(-1)
         row.sort(kind="stable")
-        if row[-1] != row[-1]:                              # NaN are sorted last
+        if row[-1] != row[-1]:  # NaN are sorted last
             return row[-1:].reshape(())
         return row[i] * rest + row[j] * share if linear else (row[i] + row[j]) * half
+
     return pick
 
 
@@ -379,6 +474,7 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, where=None):
             return total / size
         kept = np.equal(x, x)
         return np.dot(ones, np.where(kept, x, number(0))) / number(np.count_nonzero(kept))
+
     return mean
 
 
@@ -401,6 +497,7 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=Non
             return number(math.nan)
         distance = np.subtract(x, total / number(count))
         return np.dot(distance, distance) / number(count - ddof)
+
     return variance
 
 
@@ -413,12 +510,19 @@ def nanstd(*args, **options):
 
 
 def _is_row(a, axis) -> bool:
-    return alike(FLOATS, a) and len(a.shape) == 1 and a.size > 0 and (axis is None or type(axis) is int
-                                                                      and axis in (0, -1))
+    return (
+        alike(FLOATS, a)
+        and len(a.shape) == 1
+        and a.size > 0
+        and (axis is None or type(axis) is int and axis in (0, -1))
+    )
 
 
 def _extreme(function, a, axis, keepdims) -> Callable | None:
-    if not alike(FLOATS, a) or not a.size or not (axis is None or type(axis) is int
-                                                  and -len(a.shape) <= axis < len(a.shape)):
+    if (
+        not alike(FLOATS, a)
+        or not a.size
+        or not (axis is None or type(axis) is int and -len(a.shape) <= axis < len(a.shape))
+    ):
         return None
     return functools.partial(function.reduce, axis=axis, keepdims=bool(keepdims))

@@ -3,6 +3,7 @@
 A plan depends on a key in which arrays are replaced by their shapes:
 an `int`, `(SLICE, start, stop, step)`, `(ARRAY, shape)`, `None` for a new axis, or `...`.
 """
+
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -15,7 +16,7 @@ from gradix._base.errors import InconclusiveDimensionOperation
 from gradix._core.dimensions.expression import is_symbolic_shape, larger, smaller
 
 SLICE, ARRAY = 0, 1
-_INT32_END = 2 ** 31
+_INT32_END = 2**31
 _WHOLE = (SLICE, None, None, None)
 
 
@@ -30,7 +31,7 @@ class Steps(NamedTuple):
 
     start: int
     step: int
-    count: int                  # type: ignore[assignment]
+    count: int  # type: ignore[assignment]
     axis: int
 
 
@@ -48,17 +49,42 @@ class IndexPlan:
     - `kind`: "static" (slices alone), "dynamic" (scalar arrays and contiguous slices) or "gather".
     - `shape`: of the result; `inner` is that without new axes, `kept` tells which axes are not new.
     - `reversed`: axes of `inner` that run backwards.
-    - `starts`, `limits`, `strides`: what a static or dynamic plan takes of each axis (nearest elements where an
-      integer is out of bounds); `trivial` if that is all. `flipped`, `squeezed`: the axes to reverse and drop then.
-    - `columns`, `batch`: the index array of a gather or scatter, and its shape without the last axis.
+    - `starts`, `limits`, `strides`: what a static or dynamic plan takes of each axis (nearest
+      elements where an integer is out of bounds); `trivial` if that is all. `flipped`, `squeezed`:
+      the axes to reverse and drop then.
+    - `columns`, `batch`: the index array of a gather or scatter, and its shape without the last
+      axis.
     - `offsets`, `collapsed`, `indexed`, `window`: dimension numbers and slice sizes of these.
     - `distinct`: no element is selected twice. `outside`: an integer is out of bounds.
-    - `picked`: the shape the index's arrays broadcast to; `memo` holds what users of the plan derive from it.
+    - `picked`: the shape the index's arrays broadcast to; `memo` holds what users of the plan
+      derive from it.
     """
 
-    __slots__ = ("kind", "shape", "inner", "kept", "reversed", "starts", "limits", "strides", "trivial", "flipped",
-                 "squeezed", "columns", "batch", "offsets", "collapsed", "indexed", "window", "distinct", "outside",
-                 "picked", "index_dtype", "is_symbolic", "memo")
+    __slots__ = (
+        "kind",
+        "shape",
+        "inner",
+        "kept",
+        "reversed",
+        "starts",
+        "limits",
+        "strides",
+        "trivial",
+        "flipped",
+        "squeezed",
+        "columns",
+        "batch",
+        "offsets",
+        "collapsed",
+        "indexed",
+        "window",
+        "distinct",
+        "outside",
+        "picked",
+        "index_dtype",
+        "is_symbolic",
+        "memo",
+    )
 
     kind: str
     shape: tuple
@@ -140,7 +166,9 @@ def _make(shape, key, wrap) -> IndexPlan:
     arrays = [e.array[1] for e in axes if e.array is not None]
     plan.picked = _broadcast(arrays)
     plan.distinct = not any(arrays)
-    plan.index_dtype = np.dtype("int64" if any(type(n) is int and n >= _INT32_END for n in shape) else "int32")
+    plan.index_dtype = np.dtype(
+        "int64" if any(type(n) is int and n >= _INT32_END for n in shape) else "int32"
+    )
     if not arrays:
         plan.kind = "static"
     elif plan.distinct and all(e.is_window for e in axes if e.is_range):
@@ -152,7 +180,8 @@ def _make(shape, key, wrap) -> IndexPlan:
     return plan
 
 
-# -- reading the index ---------------------------------------------------------------------------------------------
+# -- reading the index -----------------------------------------------------------------------------
+
 
 def _read(plan, shape, key, wrap) -> list:
     """The index as a list of None for new axes and an `_Axis` for each axis of the operand."""
@@ -167,7 +196,9 @@ def _read(plan, shape, key, wrap) -> list:
             axis.at = _position(plan, e, axis.size, n, wrap)
         elif e[0] == ARRAY:
             if e[1] == () and type(axis.size) is int and axis.size == 0:
-                raise IndexError(f"index is out of bounds for axis {n} with size 0: there is no element to take.")
+                raise IndexError(
+                    f"index is out of bounds for axis {n} with size 0: there is no element to take."
+                )
             axis.array = place, e[1]
             place += 1
         elif e is not _WHOLE and e != _WHOLE:
@@ -184,16 +215,20 @@ def _complete(shape, key) -> tuple:
     if len(dots) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
     if used > len(shape):
-        raise IndexError(f"Too many indices: array is {len(shape)}-dimensional, but {used} were indexed; its shape is "
-                         f"{shape}.")
+        raise IndexError(
+            f"Too many indices: array is {len(shape)}-dimensional, but {used} were indexed; its shape is "
+            f"{shape}."
+        )
     i = dots[0] if dots else len(key)
-    return (*key[:i], *[_WHOLE] * (len(shape) - used), *key[i + 1:])
+    return (*key[:i], *[_WHOLE] * (len(shape) - used), *key[i + 1 :])
 
 
 def _position(plan, i: int, n, axis: int, wrap: bool) -> int:
     """A static index counted from the front, out of bounds or not."""
     if type(n) is int and n == 0:
-        raise IndexError(f"index is out of bounds for axis {axis} with size 0: there is no element {i} to take.")
+        raise IndexError(
+            f"index is out of bounds for axis {axis} with size 0: there is no element {i} to take."
+        )
     at = i + n if i < 0 and wrap else i
     try:
         plan.outside = plan.outside or not 0 <= at < n
@@ -219,13 +254,17 @@ def _take_symbolic_range(axis: _Axis, start, stop, step) -> None:
     """A slice of an axis whose size, or an end of which, is symbolic: the same formulas as for numbers."""
     n, by = axis.size, 1 if step is None else step
     if type(by) is not int:
-        raise InconclusiveDimensionOperation(f"the step of a slice must be a number, got {by} for an axis of size {n}.")
+        raise InconclusiveDimensionOperation(
+            f"the step of a slice must be a number, got {by} for an axis of size {n}."
+        )
     if by == 0:
         raise ValueError("slice step cannot be zero")
     low, high = (0, n) if by > 0 else (-1, n - 1)
     first = (low if by > 0 else high) if start is None else _end_of_slice(start, n, low, high)
     last = (high if by > 0 else low) if stop is None else _end_of_slice(stop, n, low, high)
-    axis.count = larger((last - first + by - 1) // by if by > 0 else (first - last - by - 1) // -by, 0)
+    axis.count = larger(
+        (last - first + by - 1) // by if by > 0 else (first - last - by - 1) // -by, 0
+    )
     axis.step = by
     axis.start = first if by > 0 else first - (axis.count - 1) * -by
     axis.limit = last if by > 1 else axis.start + axis.count if by == 1 else first + 1
@@ -236,20 +275,25 @@ def _end_of_slice(end, n, low, high):
     try:
         return smaller(end, high) if end >= 0 else larger(end + n, low)
     except InconclusiveDimensionOperation as e:
-        raise InconclusiveDimensionOperation(f"In a slice of an axis of size {n}, the end {end} must be known to be "
-                                             "negative or not. "
-                                             f"{e}") from None
+        raise InconclusiveDimensionOperation(
+            f"In a slice of an axis of size {n}, the end {end} must be known to be "
+            "negative or not. "
+            f"{e}"
+        ) from None
 
 
 def _broadcast(shapes) -> tuple:
     try:
         return lax.broadcast_shapes(*shapes)
     except ValueError:
-        raise ValueError(f"Incompatible shapes for broadcasting: shapes={shapes}. Index arrays broadcast against each "
-                         "other; x[i[:, None], j] takes every pair.") from None
+        raise ValueError(
+            f"Incompatible shapes for broadcasting: shapes={shapes}. Index arrays broadcast against each "
+            "other; x[i[:, None], j] takes every pair."
+        ) from None
 
 
-# -- the result ----------------------------------------------------------------------------------------------------
+# -- the result ------------------------------------------------------------------------------------
+
 
 def _take_windows(plan: IndexPlan, axes) -> None:
     """What static and dynamic plans take of each axis."""
@@ -273,10 +317,15 @@ def _take_windows(plan: IndexPlan, axes) -> None:
 
 def _lay_out(plan: IndexPlan, entries, axes) -> None:
     """Where each axis of the result comes from: a new axis, the block of picked axes, a window or counted steps."""
-    advanced = [i for i, e in enumerate(entries) if e is not None and not e.is_range] if plan.kind != "static" else []
+    advanced = (
+        [i for i, e in enumerate(entries) if e is not None and not e.is_range]
+        if plan.kind != "static"
+        else []
+    )
     side_by_side = bool(advanced) and advanced[-1] - advanced[0] == len(advanced) - 1
     block_at = (advanced[0] if side_by_side else 0) if advanced else None
-    dims: list = []                                             # (size, None, _Axis or "picked") of each result axis
+    # (size, None, _Axis or "picked") of each result axis
+    dims: list = []
     for i, e in enumerate(entries):
         if i == block_at:
             dims += [(n, "picked") for n in plan.picked]

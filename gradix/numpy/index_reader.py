@@ -1,4 +1,5 @@
 """Reading what stands between the brackets of `x[...]`: integers, slices, masks, arrays, new axes."""
+
 from __future__ import annotations
 
 from operator import index as as_int
@@ -23,8 +24,8 @@ _NO_ARRAYS: list = []
 def read_index(x: Array, index) -> tuple[Array, tuple, list]:
     """The operand, the key of the index's plan, and the integer arrays of the index, in order.
 
-    Boolean arrays become the integers where they hold, and a single boolean a new axis of the operand with an
-    integer array of one element or none.
+    Boolean arrays become the integers where they hold, and a single boolean a new axis of the
+    operand with an integer array of one element or none.
 
     Raises:
         TypeError: an entry that is no index: a list, a float, a string.
@@ -60,12 +61,23 @@ def _as_entries(index) -> tuple:
         return tuple(index)
     if isinstance(index, str):
         raise TypeError(_no_string(index))
-    if isinstance(index, (list, range)) or (hasattr(index, "__len__") and hasattr(index, "__getitem__") and not hasattr(
-            index, "dtype") and not isinstance(index, (dict, set, bytes))):
-        kind = "tuple" if any(e is None or e is Ellipsis or isinstance(e, slice) for e in index) else "array"
-        raise TypeError("Using a non-tuple sequence for multidimensional indexing is not allowed; use "
-                        f"`arr[{kind}(seq)]` instead of `arr[seq]`: here x[jnp.{kind}({index!r})]."
-                        .replace("jnp.tuple", "tuple"))
+    if isinstance(index, (list, range)) or (
+        hasattr(index, "__len__")
+        and hasattr(index, "__getitem__")
+        and not hasattr(index, "dtype")
+        and not isinstance(index, (dict, set, bytes))
+    ):
+        kind = (
+            "tuple"
+            if any(e is None or e is Ellipsis or isinstance(e, slice) for e in index)
+            else "array"
+        )
+        raise TypeError(
+            "Using a non-tuple sequence for multidimensional indexing is not allowed; use "
+            f"`arr[{kind}(seq)]` instead of `arr[seq]`: here x[jnp.{kind}({index!r})].".replace(
+                "jnp.tuple", "tuple"
+            )
+        )
     return (index,)
 
 
@@ -74,20 +86,27 @@ def _no_string(e) -> str:
 
 
 def _slice_key(e: slice, position: int) -> tuple:
-    if (e.start is None or type(e.start) is int) and (e.stop is None or type(e.stop) is int) and (
-            e.step is None or type(e.step) is int):
+    if (
+        (e.start is None or type(e.start) is int)
+        and (e.stop is None or type(e.stop) is int)
+        and (e.step is None or type(e.step) is int)
+    ):
         return SLICE, e.start, e.stop, e.step
     ends: list = []
     for end in (e.start, e.stop, e.step):
         if is_unknown(end):
-            raise IndexError(f"Slice entries must be static integers. Got {e} at position {position}. The size of a "
-                             "slice is part of the program: lax.dynamic_slice(x, (start,), (size,)) takes a piece of "
-                             "fixed size at a traced start, and jnp.where(mask, x, 0) keeps all elements.")
+            raise IndexError(
+                f"Slice entries must be static integers. Got {e} at position {position}. The size of a "
+                "slice is part of the program: lax.dynamic_slice(x, (start,), (size,)) takes a piece of "
+                "fixed size at a traced start, and jnp.where(mask, x, 0) keeps all elements."
+            )
         try:
             ends.append(None if end is None else as_dim(end))
         except TypeError:
-            raise TypeError(f"slice entries must be integers or None, got {e} at position {position}: "
-                            f"{type(end).__name__!r} object cannot be interpreted as an integer.") from None
+            raise TypeError(
+                f"slice entries must be integers or None, got {e} at position {position}: "
+                f"{type(end).__name__!r} object cannot be interpreted as an integer."
+            ) from None
     return SLICE, *ends
 
 
@@ -111,29 +130,36 @@ def entry_of(e) -> Any:
         return as_int(e)
     if hasattr(e, "__array__"):
         return _checked(np.asarray(e))
-    raise IndexError("only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays "
-                     f"are valid indices. Got {e!r}")
+    raise IndexError(
+        "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays "
+        f"are valid indices. Got {e!r}"
+    )
 
 
 def _checked(e):
     """An index array of integers or booleans."""
     if e.dtype not in INTEGER and e.dtype not in BOOL:
-        raise TypeError(f"Indexer must have integer or boolean type, got indexer with type {dtype_name(e.dtype)}. "
-                        "Convert it: x[i.astype(int)].")
+        raise TypeError(
+            f"Indexer must have integer or boolean type, got indexer with type {dtype_name(e.dtype)}. "
+            "Convert it: x[i.astype(int)]."
+        )
     if e.dtype in BOOL and not e.ndim and not isinstance(e, Tracer):
         return bool(e)
     return e
 
 
-# -- masks ---------------------------------------------------------------------------------------------------------
+# -- masks -----------------------------------------------------------------------------------------
+
 
 def _with_masks(x: Array, key: list) -> tuple[Array, tuple, list]:
     """The key with masks made integer arrays, and single booleans a new axis of the operand."""
     shape = x.aval.shape
     used = sum([_axes_used(e) for e in key])
     if used > len(shape):
-        raise IndexError(f"Too many indices: array is {len(shape)}-dimensional, but {used} were indexed; its shape is "
-                         f"{shape}.")
+        raise IndexError(
+            f"Too many indices: array is {len(shape)}-dimensional, but {used} were indexed; its shape is "
+            f"{shape}."
+        )
     new_key, arrays, axis, inserted = [], [], 0, []
     for e in key:
         if e is Ellipsis:
@@ -164,10 +190,12 @@ def _places(mask, shape, axis: int):
     """The indices at which a mask holds, an array for each of its axes."""
     if is_unknown(mask):
         raise NonConcreteBooleanIndexError(mask)
-    expected = shape[axis:axis + mask.ndim]
+    expected = shape[axis : axis + mask.ndim]
     if mask.shape != expected:
-        raise IndexError(f"boolean index did not match shape of indexed array in index {axis}: got {mask.shape}, "
-                         f"expected {list(expected)}")
+        raise IndexError(
+            f"boolean index did not match shape of indexed array in index {axis}: got {mask.shape}, "
+            f"expected {list(expected)}"
+        )
     if isinstance(mask, Tracer):
         return decided_places(mask)
     return np.nonzero(mask.host if isinstance(mask, ArrayImpl) else mask)

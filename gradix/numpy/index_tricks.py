@@ -1,4 +1,5 @@
 """Objects indexed to make indices and grids: ix_, s_, index_exp, mgrid, ogrid, r_, c_."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -34,12 +35,16 @@ def ix_(*args) -> tuple:
     for i, a in enumerate(args):
         x = as_operand("ix_", a, i)
         if x.aval.ndim != 1:
-            raise ValueError(f"Arguments to gradix.numpy.ix_ must be 1-dimensional, got shape {x.aval.shape}")
+            raise ValueError(
+                f"Arguments to gradix.numpy.ix_ must be 1-dimensional, got shape {x.aval.shape}"
+            )
         if x.aval.dtype == bool:
-            raise NotImplementedError("Boolean arguments to gradix.numpy.ix_ are not implemented. Use "
-                                      "jnp.flatnonzero(mask).")
+            raise NotImplementedError(
+                "Boolean arguments to gradix.numpy.ix_ are not implemented. Use "
+                "jnp.flatnonzero(mask)."
+            )
         if not x.aval.size:
-            x = convert(x, dtypes.python_scalar_dtype(int))         # as NumPy: [] holds no floats
+            x = convert(x, dtypes.python_scalar_dtype(int))  # as NumPy: [] holds no floats
         shape = [1] * len(args)
         shape[i] = x.aval.size
         out.append(lax.reshape(x, tuple(shape)))
@@ -132,9 +137,11 @@ class Concatenator:
         try:
             numbers = [int(n) for n in text.split(",")]
         except ValueError:
-            raise ValueError(f"could not understand directive {text!r}: give 'axis', 'axis,ndim', 'axis,ndim,at', 'r' "
-                             "or 'c'.") from None
-        axis, ndmin, at = [*numbers, *(self._axis, self._ndmin, -1)[len(numbers):]][:3]
+            raise ValueError(
+                f"could not understand directive {text!r}: give 'axis', 'axis,ndim', 'axis,ndim,at', 'r' "
+                "or 'c'."
+            ) from None
+        axis, ndmin, at = [*numbers, *(self._axis, self._ndmin, -1)[len(numbers) :]][:3]
         return axis, ndmin, at, None
 
 

@@ -1,4 +1,5 @@
 """`x[index]` for every index NumPy knows: slices without a gather where that is possible."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -19,29 +20,49 @@ def getitem(x: Array, index) -> Array:
     return take_index(x, index) if out is None else out
 
 
-def take_index(x: Array, index, *, mode=None, fill_value=None, indices_are_sorted: bool = False,
-               unique_indices: bool = False, wrap_negative_indices: bool = True) -> Array:
+def take_index(
+    x: Array,
+    index,
+    *,
+    mode=None,
+    fill_value=None,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    wrap_negative_indices: bool = True,
+) -> Array:
     """`x[index]`, with a choice of what integers out of bounds take.
 
     Args:
         x: an array.
         index: as NumPy takes it.
-        mode: "clip" or None for the nearest element, "fill" for `fill_value`, "promise_in_bounds" where none is.
+        mode: "clip" or None for the nearest element, "fill" for `fill_value`, "promise_in_bounds"
+            where none is.
         fill_value: by default NaN, the least signed integer, the largest unsigned one, or True.
         indices_are_sorted, unique_indices: promises about the index arrays.
         wrap_negative_indices: whether negative indices count from the end.
     """
     x, key, arrays = read_index(x, index)
     plan = plan_of(x.aval.shape, key, wrap_negative_indices)
-    mode = lax.GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else lax.GatherScatterMode.from_any(mode)
+    mode = (
+        lax.GatherScatterMode.PROMISE_IN_BOUNDS
+        if mode is None
+        else lax.GatherScatterMode.from_any(mode)
+    )
     filled = mode is lax.GatherScatterMode.FILL_OR_DROP
     if plan.kind == "static":
         return _filled(x, plan, fill_value) if filled and plan.outside else _take_static(x, plan)
     if plan.kind == "dynamic" and not filled:
         return _take_dynamic(x, plan, arrays, wrap_negative_indices)
-    out = _gather(x, plan, arrays, wrap_negative_indices, mode=mode, fill_value=fill_value,
-                  indices_are_sorted=indices_are_sorted or plan.distinct,
-                  unique_indices=unique_indices or plan.distinct)
+    out = _gather(
+        x,
+        plan,
+        arrays,
+        wrap_negative_indices,
+        mode=mode,
+        fill_value=fill_value,
+        indices_are_sorted=indices_are_sorted or plan.distinct,
+        unique_indices=unique_indices or plan.distinct,
+    )
     if plan.reversed:
         out = lax.rev(out, plan.reversed)
     return _expanded(out, plan)
@@ -79,7 +100,9 @@ def _filled(x, plan: IndexPlan, fill_value):
     dtype = x.aval.dtype
     if fill_value is None:
         fill_value = default_fill(dtype)
-    return lax.broadcast_in_dim(convert(as_array(fill_value), dtype, x.aval.weak_type), plan.shape, ())
+    return lax.broadcast_in_dim(
+        convert(as_array(fill_value), dtype, x.aval.weak_type), plan.shape, ()
+    )
 
 
 def default_fill(dtype):
@@ -92,7 +115,8 @@ def default_fill(dtype):
     return True
 
 
-# -- gathers -------------------------------------------------------------------------------------------------------
+# -- gathers ---------------------------------------------------------------------------------------
+
 
 def _gather(x, plan: IndexPlan, arrays, wrap: bool, **options):
     aval = x.aval
@@ -101,16 +125,23 @@ def _gather(x, plan: IndexPlan, arrays, wrap: bool, **options):
     numbers = plan.memo.get("gather")
     if numbers is None:
         numbers = plan.memo["gather"] = lax.GatherDimensionNumbers(
-            offset_dims=plan.offsets, collapsed_slice_dims=plan.collapsed, start_index_map=plan.indexed)
+            offset_dims=plan.offsets,
+            collapsed_slice_dims=plan.collapsed,
+            start_index_map=plan.indexed,
+        )
     return lax.gather(x, index_array(plan, arrays, wrap), numbers, plan.window, **options)
 
 
 def index_array(plan: IndexPlan, arrays, wrap: bool = True) -> Array:
     """The start indices of a gather or scatter: one column for each indexed axis, in the last axis."""
     staging = state.stage is not None
-    if not plan.is_symbolic and all(type(a) is np.ndarray or (type(a) is ArrayImpl and a._host is not None)
-                                    for a in arrays) and (
-            arrays or not staging or not plan.columns):
+    if (
+        not plan.is_symbolic
+        and all(
+            type(a) is np.ndarray or (type(a) is ArrayImpl and a._host is not None) for a in arrays
+        )
+        and (arrays or not staging or not plan.columns)
+    ):
         if arrays:
             return wrap_host(_host_indices(plan, arrays, wrap))
         found = plan.memo.get("indices")
@@ -139,13 +170,16 @@ def _host_indices(plan: IndexPlan, arrays, wrap: bool) -> np.ndarray:
 
 
 def _host_column(a: np.ndarray, c: Picked, plan: IndexPlan, wrap: bool) -> np.ndarray:
-    if a.itemsize >= plan.index_dtype.itemsize:                # a value that does not fit stays out of bounds
+    # a value that does not fit stays out of bounds
+    if a.itemsize >= plan.index_dtype.itemsize:
         info = np.iinfo(plan.index_dtype)
         a = np.clip(a, max(info.min, np.iinfo(a.dtype).min), min(info.max, np.iinfo(a.dtype).max))
     a = a.astype(plan.index_dtype)
     if wrap:
         a = np.where(a < 0, a + plan.index_dtype.type(c.size), a)
-    return a.reshape([a.shape[c.axes.index(k)] if k in c.axes else 1 for k in range(len(plan.batch))])
+    return a.reshape(
+        [a.shape[c.axes.index(k)] if k in c.axes else 1 for k in range(len(plan.batch))]
+    )
 
 
 def _picked(c: Picked, arrays, dtype, wrap: bool) -> Array:

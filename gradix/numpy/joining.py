@@ -1,4 +1,5 @@
 """Arrays put together and taken apart: concatenate, stack, block, split, tile, repeat, append."""
+
 from __future__ import annotations
 
 from itertools import accumulate
@@ -21,7 +22,8 @@ from gradix.numpy.indexing import take_index
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, promote_dtypes
 from gradix.numpy.shapes import atleast_1d, atleast_2d, atleast_3d, expand_dims, ravel
 
-# -- together ------------------------------------------------------------------------------------------------------
+# -- together --------------------------------------------------------------------------------------
+
 
 def _sequence(name: str, arrays) -> list:
     """The arrays of a sequence, or the rows of one array."""
@@ -31,8 +33,10 @@ def _sequence(name: str, arrays) -> list:
             raise ValueError(f"{name}: iteration over a 0-d array; pass a sequence of arrays.")
         return lax.unstack(x, 0)
     if not hasattr(arrays, "__len__") or isinstance(arrays, (str, bytes, dict)):
-        raise TypeError(f"{name} requires a sequence of arrays, got {type(arrays)}."
-                        + (" Write list(...) around the generator." if hasattr(arrays, "__next__") else ""))
+        raise TypeError(
+            f"{name} requires a sequence of arrays, got {type(arrays)}."
+            + (" Write list(...) around the generator." if hasattr(arrays, "__next__") else "")
+        )
     if not len(arrays):
         raise ValueError(f"Need at least one array to {name}.")
     return [as_operand(name, x, i) for i, x in enumerate(arrays)]
@@ -43,7 +47,10 @@ def _in_one_dtype(name: str, xs, dtype) -> list:
         dtype = dtypes.requested_dtype(dtype, name)
         return [convert(x, dtype) for x in xs]
     first = xs[0].aval
-    if all(x.aval is first or (x.aval.dtype == first.dtype and x.aval.weak_type == first.weak_type) for x in xs):
+    if all(
+        x.aval is first or (x.aval.dtype == first.dtype and x.aval.weak_type == first.weak_type)
+        for x in xs
+    ):
         return xs
     return promote_dtypes(name, *xs)
 
@@ -105,8 +112,10 @@ def stack(arrays, axis: int = 0, out=None, dtype=None) -> Array:
     xs = _sequence("stack", arrays)
     shape = xs[0].aval.shape
     if any(x.aval.shape != shape for x in xs):
-        raise ValueError("All input arrays must have the same shape, got "
-                         f"{', '.join([str(x.aval.shape) for x in xs])}.")
+        raise ValueError(
+            "All input arrays must have the same shape, got "
+            f"{', '.join([str(x.aval.shape) for x in xs])}."
+        )
     return lax.stack(_in_one_dtype("stack", xs, dtype), axis_of(axis, len(shape) + 1))
 
 
@@ -182,17 +191,23 @@ def block(arrays) -> Array:
 def _joined_blocks(arrays):
     """The array of nested lists, and how deep they are nested."""
     if isinstance(arrays, tuple):
-        raise ValueError("gradix.numpy.block does not allow tuples, got " + repr(arrays) + ". Nest lists.")
+        raise ValueError(
+            "gradix.numpy.block does not allow tuples, got " + repr(arrays) + ". Nest lists."
+        )
     if not isinstance(arrays, list):
         return as_operand("block", arrays), 1
     if not arrays:
         raise ValueError("block: empty list; every list must hold at least one array.")
     parts, depths = zip(*[_joined_blocks(a) for a in arrays])
     if any(d != depths[0] for d in depths):
-        raise ValueError(f"block: mismatched depths of the lists, got {depths}; nest all blocks equally deep.")
+        raise ValueError(
+            f"block: mismatched depths of the lists, got {depths}; nest all blocks equally deep."
+        )
     depth = depths[0]
     rank = max([depth, *[p.aval.ndim for p in parts]])
-    raised = [expand_dims(p, tuple(range(rank - p.aval.ndim))) if p.aval.ndim < rank else p for p in parts]
+    raised = [
+        expand_dims(p, tuple(range(rank - p.aval.ndim))) if p.aval.ndim < rank else p for p in parts
+    ]
     return concatenate(raised, -depth), depth + 1
 
 
@@ -215,7 +230,8 @@ def append(arr, values, axis: int | None = None) -> Array:
     return concatenate([as_operand("append", arr), as_operand("append", values, 1)], axis)
 
 
-# -- apart ---------------------------------------------------------------------------------------------------------
+# -- apart -----------------------------------------------------------------------------------------
+
 
 def unstack(x, /, *, axis: int = 0) -> tuple:
     """The parts of `x` along an axis, without that axis.
@@ -230,7 +246,9 @@ def unstack(x, /, *, axis: int = 0) -> tuple:
     """
     x = as_operand("unstack", x)
     if not x.aval.ndim:
-        raise ValueError("Unstack requires arrays with rank > 0, however a scalar array was passed.")
+        raise ValueError(
+            "Unstack requires arrays with rank > 0, however a scalar array was passed."
+        )
     return tuple(lax.unstack(x, axis_of(axis, x.aval.ndim)))
 
 
@@ -244,7 +262,8 @@ def split(ary, indices_or_sections, axis: int = 0) -> list:
         axis: the axis; negative ones count from the end.
 
     Raises:
-        ValueError: the axis does not divide into that many equal parts; `array_split` allows unequal ones.
+        ValueError: the axis does not divide into that many equal parts; `array_split` allows
+            unequal ones.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -276,7 +295,9 @@ def _split(name: str, ary, where, axis: int) -> list:
     axis = axis_of(axis, x.aval.ndim)
     n = x.aval.shape[axis]
     if is_unknown(where):
-        raise ConcretizationTypeError(where, f"{name} needs to know where to cut: the sizes of the parts are shapes.")
+        raise ConcretizationTypeError(
+            where, f"{name} needs to know where to cut: the sizes of the parts are shapes."
+        )
     if np.ndim(where) or isinstance(where, (tuple, list)):
         cuts = [0, *[as_int(i) for i in np.asarray(where, dtype=None if len(where) else int)], n]
     else:
@@ -285,17 +306,23 @@ def _split(name: str, ary, where, axis: int) -> list:
             raise ValueError(f"{name}: number of sections must be positive, got {parts}.")
         part, more = divmod(n, parts)
         if more and name != "array_split":
-            raise ValueError(f"array split does not result in an equal division: rest is {more} of {n} elements in "
-                             f"{parts} parts. array_split makes parts of unequal size.")
+            raise ValueError(
+                f"array split does not result in an equal division: rest is {more} of {n} elements in "
+                f"{parts} parts. array_split makes parts of unequal size."
+            )
         if is_undecided_remainder(more):
-            raise InconclusiveDimensionOperation(f"{name}: an axis of size {n} must divide evenly into {parts} parts; "
-                                                 f"the remainder {more} is not known to be 0.")
+            raise InconclusiveDimensionOperation(
+                f"{name}: an axis of size {n} must divide evenly into {parts} parts; "
+                f"the remainder {more} is not known to be 0."
+            )
         more = more if type(more) is int else 0
         cuts = list(accumulate([part + 1] * more + [part] * (parts - more), initial=0))
     sizes = tuple([b - a for a, b in zip(cuts, cuts[1:])])
     if any(s < 0 for s in sizes):
-        raise ValueError(f"{name}: the indices must ascend from 0 to {n}, the size of axis {axis}; {cuts[1:-1]} give "
-                         f"parts of sizes {list(sizes)}.")
+        raise ValueError(
+            f"{name}: the indices must ascend from 0 to {n}, the size of axis {axis}; {cuts[1:-1]} give "
+            f"parts of sizes {list(sizes)}."
+        )
     return list(lax.split(x, sizes, axis))
 
 
@@ -333,7 +360,8 @@ def dsplit(ary, indices_or_sections) -> list:
     return _split("dsplit", ary, indices_or_sections, 2)
 
 
-# -- repeated ------------------------------------------------------------------------------------------------------
+# -- repeated --------------------------------------------------------------------------------------
+
 
 @replayed
 def tile(A, reps) -> Array:
@@ -348,7 +376,11 @@ def tile(A, reps) -> Array:
         Array([0, 1, 0, 1], dtype=int32)
     """
     x = as_operand("tile", A)
-    reps = [as_int(r) for r in reps] if isinstance(reps, (tuple, list)) or np.ndim(reps) else [as_int(reps)]
+    reps = (
+        [as_int(r) for r in reps]
+        if isinstance(reps, (tuple, list)) or np.ndim(reps)
+        else [as_int(reps)]
+    )
     rank = max(len(reps), x.aval.ndim)
     if any(r < 0 for r in reps):
         raise ValueError(f"tile: reps must not be negative, got {tuple(reps)}.")
@@ -357,15 +389,22 @@ def tile(A, reps) -> Array:
 
 
 @replayed
-def repeat(a, repeats, axis: int | None = None, *, total_repeat_length: int | None = None, out_sharding=None) -> Array:
+def repeat(
+    a,
+    repeats,
+    axis: int | None = None,
+    *,
+    total_repeat_length: int | None = None,
+    out_sharding=None,
+) -> Array:
     """Each element of `a` repeated, along an axis or of all in one row.
 
     Args:
         a: an array.
         repeats: how often, for all or for each element.
         axis: the axis to repeat along.
-        total_repeat_length: the size of the result's axis, needed where `repeats` is traced; the result is cut, or its
-            last element repeated further.
+        total_repeat_length: the size of the result's axis, needed where `repeats` is traced; the
+            result is cut, or its last element repeated further.
         out_sharding: how the result is to be divided.
 
     Raises:
@@ -377,7 +416,9 @@ def repeat(a, repeats, axis: int | None = None, *, total_repeat_length: int | No
         Array([0, 0, 2], dtype=int32)
     """
     if out_sharding is not None:
-        return divided(repeat, out_sharding, a, repeats, axis, total_repeat_length=total_repeat_length)
+        return divided(
+            repeat, out_sharding, a, repeats, axis, total_repeat_length=total_repeat_length
+        )
     x = as_operand("repeat", a)
     if axis is None:
         x, axis = ravel(x), 0
@@ -390,8 +431,10 @@ def repeat(a, repeats, axis: int | None = None, *, total_repeat_length: int | No
         return _repeat_known(x, counts, axis, total_repeat_length)
     if total_repeat_length is None:
         raise ConcretizationTypeError(
-            repeats, "When jit-compiling jnp.repeat, the total number of repeats must be static. Specify a "
-                     "static value for `repeats`, or pass `total_repeat_length`.")
+            repeats,
+            "When jit-compiling jnp.repeat, the total number of repeats must be static. Specify a "
+            "static value for `repeats`, or pass `total_repeat_length`.",
+        )
     return _repeat_traced(x, repeats, axis, as_int(total_repeat_length))
 
 
@@ -404,16 +447,22 @@ def _repeat_known(x, counts: np.ndarray, axis: int, total):
         if count < 0:
             raise ValueError(f"repeat: repeats must not be negative, got {count}.")
         shape = x.aval.shape
-        wide = (*shape[:axis + 1], count, *shape[axis + 1:])
+        wide = (*shape[: axis + 1], count, *shape[axis + 1 :])
         kept = tuple([i for i in range(len(wide)) if i != axis + 1])
-        return lax.reshape(lax.broadcast_in_dim(x, wide, kept), (*shape[:axis], n * count, *shape[axis + 1:]))
+        return lax.reshape(
+            lax.broadcast_in_dim(x, wide, kept), (*shape[:axis], n * count, *shape[axis + 1 :])
+        )
     counts = np.broadcast_to(counts, (n,)) if counts.size == 1 else counts
     if counts.shape != (n,):
-        raise ValueError(f"repeat: repeats of shape {counts.shape} must have one entry, or one for each of the {n} "
-                         f"elements of axis {axis}.")
+        raise ValueError(
+            f"repeat: repeats of shape {counts.shape} must have one entry, or one for each of the {n} "
+            f"elements of axis {axis}."
+        )
     places = np.repeat(np.arange(n), np.maximum(counts, 0))
     if total is not None:
-        places = np.append(places, np.full(max(total - len(places), 0), places[-1] if len(places) else 0))[:total]
+        places = np.append(
+            places, np.full(max(total - len(places), 0), places[-1] if len(places) else 0)
+        )[:total]
     return take_index(x, (*[slice(None)] * axis, places.astype(np.int32)))
 
 

@@ -1,4 +1,5 @@
 """Linear algebra: norms, powers and chains of matrices; factorizations and equations of the files beside."""
+
 from __future__ import annotations
 
 from operator import index as as_int
@@ -48,13 +49,48 @@ from gradix.numpy.solving import (
 
 matrix_transpose = shapes.matrix_transpose
 
-__all__ = ["EigResult", "EighResult", "QRResult", "SVDResult", "SlogdetResult", "cholesky", "cond", "cross", "det",
-           "diagonal", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lstsq", "matmul", "matrix_norm", "matrix_power",
-           "matrix_rank", "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd",
-           "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm"]
+__all__ = [
+    "EigResult",
+    "EighResult",
+    "QRResult",
+    "SVDResult",
+    "SlogdetResult",
+    "cholesky",
+    "cond",
+    "cross",
+    "det",
+    "diagonal",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "inv",
+    "lstsq",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "multi_dot",
+    "norm",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "tensorinv",
+    "tensorsolve",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]
 
 
-# -- norms ---------------------------------------------------------------------------------------------------------
+# -- norms -----------------------------------------------------------------------------------------
+
 
 @replayed
 def norm(x, ord=None, axis=None, keepdims: bool = False) -> Array:
@@ -62,10 +98,11 @@ def norm(x, ord=None, axis=None, keepdims: bool = False) -> Array:
 
     Args:
         x: an array.
-        ord: for vectors a number p, infinity with either sign, or 0 for the count of elements that are not zero; for
-            matrices "fro", "nuc", 1, -1, 2, -2, or infinity with either sign. By default 2 and "fro".
-        axis: one axis for vectors, two for matrices; by default all of a vector or matrix, or without `ord` of any
-            array.
+        ord: for vectors a number p, infinity with either sign, or 0 for the count of elements that
+            are not zero; for matrices "fro", "nuc", 1, -1, 2, -2, or infinity with either sign. By
+            default 2 and "fro".
+        axis: one axis for vectors, two for matrices; by default all of a vector or matrix, or
+            without `ord` of any array.
         keepdims: keep the axes, with size 1.
 
     Raises:
@@ -82,15 +119,19 @@ def norm(x, ord=None, axis=None, keepdims: bool = False) -> Array:
         if ord is None:
             return _euclidean(x, tuple(range(ndim)), keepdims)
         if ndim not in (1, 2):
-            raise ValueError(f"norm with ord={ord!r} needs a vector or a matrix, or the axes of these; got shape "
-                             f"{x.aval.shape}.")
+            raise ValueError(
+                f"norm with ord={ord!r} needs a vector or a matrix, or the axes of these; got shape "
+                f"{x.aval.shape}."
+            )
         axis = tuple(range(ndim))
     axes = axes_of(axis, ndim)
     if len(axes) == 1:
         return _vector_norm(x, axes, keepdims, 2 if ord is None else ord)
     if len(axes) == 2:
         return _matrix_norm(x, axes, keepdims, "fro" if ord is None else ord)
-    raise ValueError(f"Invalid axis values ({axis}) for jnp.linalg.norm: one axis for vectors, two for matrices.")
+    raise ValueError(
+        f"Invalid axis values ({axis}) for jnp.linalg.norm: one axis for vectors, two for matrices."
+    )
 
 
 @replayed
@@ -101,7 +142,8 @@ def vector_norm(x, /, *, axis=None, keepdims: bool = False, ord=2) -> Array:
         x: an array.
         axis: one axis or several, taken as one row; by default all.
         keepdims: keep the axes, with size 1.
-        ord: a number p, infinity with either sign, or 0 for the count of elements that are not zero.
+        ord: a number p, infinity with either sign, or 0 for the count of elements that are not
+            zero.
 
     Returns:
         Floats; of integers the largest, smallest and the sum of absolute values are integers.
@@ -123,7 +165,11 @@ def _whole_norm(x, axes, keepdims: bool, order):
     size = abs(x)
     if order == 1:
         return sum(size, axes, keepdims=keepdims)
-    return max(size, axes, keepdims=keepdims, initial=0) if order > 0 else min(size, axes, keepdims=keepdims)
+    return (
+        max(size, axes, keepdims=keepdims, initial=0)
+        if order > 0
+        else min(size, axes, keepdims=keepdims)
+    )
 
 
 @replayed
@@ -165,8 +211,13 @@ def _vector_norm(x, axes, keepdims: bool, order):
         return min(lax.abs(x), axes, keepdims=keepdims, initial=np.inf)
     if order == 0:
         there = lax.ne(x, number(0, x.aval.dtype))
-        return sum(convert(there, dtypes.real_dtype(x.aval.dtype) if x.aval.dtype in COMPLEX else x.aval.dtype), axes,
-                   keepdims=keepdims)
+        return sum(
+            convert(
+                there, dtypes.real_dtype(x.aval.dtype) if x.aval.dtype in COMPLEX else x.aval.dtype
+            ),
+            axes,
+            keepdims=keepdims,
+        )
     size = lax.abs(x)
     if order == 1:
         return sum(size, axes, keepdims=keepdims)
@@ -182,19 +233,30 @@ def _matrix_norm(x, axes, keepdims: bool, order):
     if order in (2, -2, "nuc"):
         return _spectral_norm(x, axes, keepdims, order)
     if isinstance(order, str) or order not in (1, -1, np.inf, -np.inf):
-        raise ValueError(f"Invalid order '{order}' for matrix norm: it takes 'fro', 'nuc', 1, -1, 2, -2, inf "
-                         "and -inf.")
+        raise ValueError(
+            f"Invalid order '{order}' for matrix norm: it takes 'fro', 'nuc', 1, -1, 2, -2, inf "
+            "and -inf."
+        )
     inner, outer_axis = (rows, columns) if abs(order) == 1 else (columns, rows)
     sums = sum(lax.abs(x), inner, keepdims=True)
-    out = max(sums, outer_axis, keepdims=True, initial=0) if order > 0 else min(
-        sums, outer_axis, keepdims=True, initial=np.inf)
+    out = (
+        max(sums, outer_axis, keepdims=True, initial=0)
+        if order > 0
+        else min(sums, outer_axis, keepdims=True, initial=np.inf)
+    )
     return out if keepdims else lax.squeeze(out, axes)
 
 
 def _spectral_norm(x, axes, keepdims: bool, order):
     rest = tuple([i for i in range(x.aval.ndim) if i not in axes])
     s = svdvals(lax.transpose(x, (*rest, *axes)))
-    out = sum(s, -1) if order == "nuc" else max(s, -1, initial=0) if order == 2 else min(s, -1, initial=np.inf)
+    out = (
+        sum(s, -1)
+        if order == "nuc"
+        else max(s, -1, initial=0)
+        if order == 2
+        else min(s, -1, initial=np.inf)
+    )
     return lax.expand_dims(out, axes) if keepdims else out
 
 
@@ -204,7 +266,8 @@ def cond(x, p=None):
 
     Args:
         x: matrices, in the last two axes.
-        p: the order of the norm, as for `norm`; by default 2, the ratio of the largest and least singular values.
+        p: the order of the norm, as for `norm`; by default 2, the ratio of the largest and least
+            singular values.
 
     Raises:
         ValueError: the array has less than two axes, is empty, or has to be square for this `p`.
@@ -229,7 +292,8 @@ def cond(x, p=None):
     return lax.mul(_matrix_norm(x, axes, False, p), _matrix_norm(inv(x), axes, False, p))
 
 
-# -- powers and chains ---------------------------------------------------------------------------------------------
+# -- powers and chains -----------------------------------------------------------------------------
+
 
 @replayed
 def matrix_power(a, n: int) -> Array:
@@ -251,7 +315,9 @@ def matrix_power(a, n: int) -> Array:
     try:
         n = as_int(n)
     except TypeError:
-        raise TypeError(f"exponent must be an integer, got {n!r} of type {type(n).__name__}.") from None
+        raise TypeError(
+            f"exponent must be an integer, got {n!r} of type {type(n).__name__}."
+        ) from None
     if n < 0:
         x, n = inv(x), -n
     if n == 0:
@@ -285,11 +351,15 @@ def multi_dot(arrays, *, precision=None) -> Array:
         raise ValueError(f"multi_dot requires at least two arrays; got {len(xs)}.")
     ranks = [x.aval.ndim for x in xs]
     if ranks[0] not in (1, 2) or ranks[-1] not in (1, 2) or any(r != 2 for r in ranks[1:-1]):
-        raise ValueError("multi_dot: the arrays must be matrices, the first and the last may be vectors; got ranks "
-                         f"{ranks}.")
+        raise ValueError(
+            "multi_dot: the arrays must be matrices, the first and the last may be vectors; got ranks "
+            f"{ranks}."
+        )
     for x, y in zip(xs, xs[1:]):
         if x.aval.shape[-1] != y.aval.shape[0]:
-            raise ValueError(f"multi_dot: shapes {x.aval.shape} and {y.aval.shape} of neighbours do not fit.")
+            raise ValueError(
+                f"multi_dot: shapes {x.aval.shape} and {y.aval.shape} of neighbours do not fit."
+            )
     terms: list = []
     for x in xs:
         start = terms[-1][-1] if terms else 0
@@ -299,7 +369,8 @@ def multi_dot(arrays, *, precision=None) -> Array:
     return einsum(*given, ends, optimize="auto", precision=precision)
 
 
-# -- matrices as the last axes -------------------------------------------------------------------------------------
+# -- matrices as the last axes ---------------------------------------------------------------------
+
 
 def matmul(x1, x2, /, *, precision=None, preferred_element_type=None) -> Array:
     """The matrix product, as `numpy.matmul`.
@@ -313,10 +384,14 @@ def matmul(x1, x2, /, *, precision=None, preferred_element_type=None) -> Array:
         >>> jnp.linalg.matmul(jnp.ones((2, 3)), jnp.ones(3))
         Array([3., 3.], dtype=float32)
     """
-    return products.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
+    return products.matmul(
+        x1, x2, precision=precision, preferred_element_type=preferred_element_type
+    )
 
 
-def tensordot(x1, x2, /, *, axes=2, precision=None, preferred_element_type=None, out_sharding=None) -> Array:
+def tensordot(
+    x1, x2, /, *, axes=2, precision=None, preferred_element_type=None, out_sharding=None
+) -> Array:
     """The sum of products over several axes of each array, as `numpy.tensordot`.
 
     Args:
@@ -330,9 +405,18 @@ def tensordot(x1, x2, /, *, axes=2, precision=None, preferred_element_type=None,
         (2, 4)
     """
     if out_sharding is not None:
-        return divided(tensordot, out_sharding, x1, x2, axes=axes, precision=precision,
-                       preferred_element_type=preferred_element_type)
-    return products.tensordot(x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type)
+        return divided(
+            tensordot,
+            out_sharding,
+            x1,
+            x2,
+            axes=axes,
+            precision=precision,
+            preferred_element_type=preferred_element_type,
+        )
+    return products.tensordot(
+        x1, x2, axes, precision=precision, preferred_element_type=preferred_element_type
+    )
 
 
 def cross(x1, x2, /, *, axis: int = -1) -> Array:
@@ -353,8 +437,10 @@ def cross(x1, x2, /, *, axis: int = -1) -> Array:
     x, y = as_operand("cross", x1), as_operand("cross", x2, 1)
     sizes = [v.aval.shape[axis_of(axis, v.aval.ndim)] for v in (x, y)]
     if sizes != [3, 3]:
-        raise ValueError(f"Both input arrays must be (arrays of) 3-dimensional vectors, but they have {sizes[0]} and "
-                         f"{sizes[1]} components.")
+        raise ValueError(
+            f"Both input arrays must be (arrays of) 3-dimensional vectors, but they have {sizes[0]} and "
+            f"{sizes[1]} components."
+        )
     return products.cross(x, y, axis=axis)
 
 
@@ -372,8 +458,10 @@ def outer(x1, x2, /) -> Array:
     """
     x, y = as_operand("outer", x1), as_operand("outer", x2, 1)
     if x.aval.ndim != 1 or y.aval.ndim != 1:
-        raise ValueError("Input arrays must be one-dimensional, but they are "
-                         f"x1.ndim={x.aval.ndim} x2.ndim={y.aval.ndim}.")
+        raise ValueError(
+            "Input arrays must be one-dimensional, but they are "
+            f"x1.ndim={x.aval.ndim} x2.ndim={y.aval.ndim}."
+        )
     return products.outer(x, y)
 
 
@@ -402,5 +490,6 @@ def trace(x, /, *, offset: int = 0, dtype=None) -> Array:
         Array(3, dtype=int32)
     """
     return matrices.trace(x, offset, -2, -1, dtype)
+
 
 __dir__ = listing(__name__)

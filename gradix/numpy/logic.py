@@ -1,4 +1,5 @@
 """Comparisons, logic, bits, and tests of kinds of numbers."""
+
 from __future__ import annotations
 
 import math
@@ -29,7 +30,8 @@ from gradix.numpy.selection import where
 _BOOL = np.dtype(bool)
 
 
-# -- comparisons ---------------------------------------------------------------------------------------------------
+# -- comparisons -----------------------------------------------------------------------------------
+
 
 def _comparison(name: str, op, summary: str, value: str):
     """A comparison; complex numbers are compared by real part, then imaginary part."""
@@ -42,8 +44,10 @@ def _comparison(name: str, op, summary: str, value: str):
         return compare_complex(op, x, y)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = (f"{summary}\n\nExample:\n    >>> import gradix.numpy as jnp\n"
-                        f"    >>> jnp.{name}(jnp.array([1, 2, 3]), 2)\n    Array({value}, dtype=bool)\n")
+    function.__doc__ = (
+        f"{summary}\n\nExample:\n    >>> import gradix.numpy as jnp\n"
+        f"    >>> jnp.{name}(jnp.array([1, 2, 3]), 2)\n    Array({value}, dtype=bool)\n"
+    )
     return function
 
 
@@ -58,10 +62,13 @@ not_equal = _comparison("not_equal", lax.ne, "x != y, elementwise.", "[ True, Fa
 less = _comparison("less", lax.lt, "x < y, elementwise.", "[ True, False, False]")
 less_equal = _comparison("less_equal", lax.le, "x <= y, elementwise.", "[ True,  True, False]")
 greater = _comparison("greater", lax.gt, "x > y, elementwise.", "[False, False,  True]")
-greater_equal = _comparison("greater_equal", lax.ge, "x >= y, elementwise.", "[False,  True,  True]")
+greater_equal = _comparison(
+    "greater_equal", lax.ge, "x >= y, elementwise.", "[False,  True,  True]"
+)
 
 
-# -- logic ---------------------------------------------------------------------------------------------------------
+# -- logic -----------------------------------------------------------------------------------------
+
 
 def _truth(name: str, x, position: int = 0) -> Array:
     """Whether each element is not zero."""
@@ -75,8 +82,10 @@ def _truths(name: str, x, y) -> tuple[Array, Array]:
     x, y = as_operand(name, x), as_operand(name, y, 1)
     a, b = x.aval, y.aval
     # Of scalars alone can the result be weak, and it is if what they promote to is.
-    weak = not (a.ndim or b.ndim) and promote_pair(a.dtype, a.weak_type, b.dtype, b.weak_type,
-                                                   dtypes.promotion_mode())[1]
+    weak = (
+        not (a.ndim or b.ndim)
+        and promote_pair(a.dtype, a.weak_type, b.dtype, b.weak_type, dtypes.promotion_mode())[1]
+    )
     x, y = same_rank(name, _truth(name, x), _truth(name, y, 1))
     return convert(x, _BOOL, weak), convert(y, _BOOL, weak)
 
@@ -125,7 +134,8 @@ def logical_not(x, /) -> Array:
     return lax.bitwise_not(_truth("logical_not", x))
 
 
-# -- bits ----------------------------------------------------------------------------------------------------------
+# -- bits ------------------------------------------------------------------------------------------
+
 
 def bitwise_and(x, y):
     """The bits set in both integers, elementwise; of booleans, their `and`.
@@ -199,7 +209,9 @@ def right_shift(x1, x2, /) -> Array:
         Array([ 2, -2], dtype=int32)
     """
     x, y = numeric_operands("right_shift", x1, x2)
-    return (lax.shift_right_logical if x.aval.dtype in dtypes.UNSIGNED else lax.shift_right_arithmetic)(x, y)
+    return (
+        lax.shift_right_logical if x.aval.dtype in dtypes.UNSIGNED else lax.shift_right_arithmetic
+    )(x, y)
 
 
 bitwise_right_shift = right_shift
@@ -219,7 +231,8 @@ def bitwise_count(x, /) -> Array:
     return lax.convert_element_type(lax.population_count(x), np.dtype("uint8"))
 
 
-# -- kinds of numbers ----------------------------------------------------------------------------------------------
+# -- kinds of numbers ------------------------------------------------------------------------------
+
 
 def _constant(value: bool, shape) -> Array:
     return lax.full(shape, value, _BOOL)
@@ -301,13 +314,17 @@ def isneginf(x, /, out=None) -> Array:
 
 def _is_infinity(name: str, x, infinity: float, out):
     if out is not None:
-        raise NotImplementedError(f"The 'out' argument to {name} is not supported: arrays are immutable.")
+        raise NotImplementedError(
+            f"The 'out' argument to {name} is not supported: arrays are immutable."
+        )
     x = as_operand(name, x)
     dtype = x.aval.dtype
     if dtype in FLOAT:
         return lax.eq(x, number(infinity, dtype))
     if dtype in COMPLEX:
-        raise ValueError("isposinf/isneginf are not well defined for complex types; take jnp.real(x) or imag.")
+        raise ValueError(
+            "isposinf/isneginf are not well defined for complex types; take jnp.real(x) or imag."
+        )
     return _constant(False, x.aval.shape)
 
 
@@ -358,7 +375,8 @@ def isrealobj(x) -> bool:
     return not iscomplexobj(x)
 
 
-# -- nearly equal --------------------------------------------------------------------------------------------------
+# -- nearly equal ----------------------------------------------------------------------------------
+
 
 @replayed(host=host_implementations.isclose)
 def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan: bool = False) -> Array:

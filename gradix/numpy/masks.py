@@ -1,4 +1,5 @@
 """The places at which a traced mask holds."""
+
 from __future__ import annotations
 
 from gradix import lax
@@ -24,13 +25,24 @@ def first_places(mask, size: int):
     last = lax.squeeze(lax.slice_in_dim(count, n - 1, n), (0,))
     there = lax.lt(slots, lax.broadcast_in_dim(last, (size,), ()))
     if type(n) is int and n >= _LONG and 4 * size * n.bit_length() < n:
-        return lax.select(there, count_by_halving(count, slots, lax.le, dtype),
-                          lax.full((size,), number(0, dtype))), there
-    slot = lax.select(mask, lax.sub(count, number(1, dtype)), lax.full(mask.aval.shape, number(size, dtype)))
-    numbers = lax.ScatterDimensionNumbers(update_window_dims=(), inserted_window_dims=(0,),
-                                          scatter_dims_to_operand_dims=(0,))
-    places = lax.scatter(lax.full((size,), number(0, dtype)), lax.expand_dims(slot, (1,)), lax.iota(dtype, n), numbers,
-                         mode="drop")
+        return lax.select(
+            there,
+            count_by_halving(count, slots, lax.le, dtype),
+            lax.full((size,), number(0, dtype)),
+        ), there
+    slot = lax.select(
+        mask, lax.sub(count, number(1, dtype)), lax.full(mask.aval.shape, number(size, dtype))
+    )
+    numbers = lax.ScatterDimensionNumbers(
+        update_window_dims=(), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,)
+    )
+    places = lax.scatter(
+        lax.full((size,), number(0, dtype)),
+        lax.expand_dims(slot, (1,)),
+        lax.iota(dtype, n),
+        numbers,
+        mode="drop",
+    )
     return places, there
 
 

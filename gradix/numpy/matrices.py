@@ -1,4 +1,5 @@
 """Matrices with a pattern: identity, triangles, diagonals, Vandermonde; and windows for signals."""
+
 from __future__ import annotations
 
 import math
@@ -18,7 +19,14 @@ from gradix.numpy.arithmetic import power
 from gradix.numpy.axes import axis_of, known_int, no_out
 from gradix.numpy.elementary import i0
 from gradix.numpy.placement import place
-from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, number_of, numeric_operand
+from gradix.numpy.promotion import (
+    as_operand,
+    broadcast_to,
+    convert,
+    number,
+    number_of,
+    numeric_operand,
+)
 from gradix.numpy.ranges import arange
 from gradix.numpy.reductions import sum
 from gradix.numpy.selection import where
@@ -27,7 +35,8 @@ _BOOL = np.dtype(bool)
 _INT32 = np.dtype("int32")
 
 
-# -- identity and triangles ----------------------------------------------------------------------------------------
+# -- identity and triangles ------------------------------------------------------------------------
+
 
 @replayed
 def eye(N, M=None, k=0, dtype=None, *, device=None) -> Array:
@@ -56,10 +65,19 @@ def eye(N, M=None, k=0, dtype=None, *, device=None) -> Array:
 def _matrix_shape(name: str, rows, columns) -> tuple:
     shape = (rows, rows if columns is None else columns)
     for n in shape:
-        if is_unknown(n) or isinstance(n, float) or not hasattr(n, "__index__") and not hasattr(n, "__floordiv__"):
-            raise TypeError(f"Shapes must be 1D sequences of concrete values of integer type; {name} got {shape}.")
+        if (
+            is_unknown(n)
+            or isinstance(n, float)
+            or not hasattr(n, "__index__")
+            and not hasattr(n, "__floordiv__")
+        ):
+            raise TypeError(
+                f"Shapes must be 1D sequences of concrete values of integer type; {name} got {shape}."
+            )
         if isinstance(n, int) and n < 0:
-            raise ValueError(f"negative dimensions are not allowed, got {rows} and {columns} in jnp.{name}.")
+            raise ValueError(
+                f"negative dimensions are not allowed, got {rows} and {columns} in jnp.{name}."
+            )
     return shape
 
 
@@ -100,7 +118,9 @@ def tri(N, M=None, k: int = 0, dtype=None) -> Array:
         Array([[1, 0, 0],
                [1, 1, 0]], dtype=int32)
     """
-    dtype = np.dtype("float32") if dtype is None else dtypes.requested_dtype(dtype, "tri", stacklevel=3)
+    dtype = (
+        np.dtype("float32") if dtype is None else dtypes.requested_dtype(dtype, "tri", stacklevel=3)
+    )
     return convert(_lower(_matrix_shape("tri", N, M), k), dtype)
 
 
@@ -164,7 +184,9 @@ def tril_indices(n, k=0, m=None) -> tuple:
         >>> jnp.tril_indices(2)
         (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
-    return _triangle_indices(np.tri(as_int(n), None if m is None else as_int(m), as_int(k), dtype=bool))
+    return _triangle_indices(
+        np.tri(as_int(n), None if m is None else as_int(m), as_int(k), dtype=bool)
+    )
 
 
 def triu_indices(n, k=0, m=None) -> tuple:
@@ -180,7 +202,9 @@ def triu_indices(n, k=0, m=None) -> tuple:
         >>> jnp.triu_indices(2)
         (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    return _triangle_indices(~np.tri(as_int(n), None if m is None else as_int(m), as_int(k) - 1, dtype=bool))
+    return _triangle_indices(
+        ~np.tri(as_int(n), None if m is None else as_int(m), as_int(k) - 1, dtype=bool)
+    )
 
 
 def tril_indices_from(arr, k: int = 0) -> tuple:
@@ -214,7 +238,8 @@ def _two_axes(arr) -> tuple:
     return shape
 
 
-# -- diagonals -----------------------------------------------------------------------------------------------------
+# -- diagonals -------------------------------------------------------------------------------------
+
 
 def diag_indices(n: int, ndim: int = 2) -> tuple:
     """The indices of the main diagonal of an array with `ndim` axes of size `n`.
@@ -277,14 +302,17 @@ def diagonal(a, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     x = as_operand("diagonal", a)
     ndim = x.aval.ndim
     if ndim < 2:
-        raise ValueError(f"diagonal requires an array of at least two dimensions, got shape {x.aval.shape}.")
+        raise ValueError(
+            f"diagonal requires an array of at least two dimensions, got shape {x.aval.shape}."
+        )
     i, j = axis_of(axis1, ndim), axis_of(axis2, ndim)
     if i == j:
         raise ValueError(f"axis1 and axis2 cannot be the same, got {axis1} and {axis2}.")
     offset = as_int(offset)
     x = lax.transpose(x, (*[n for n in range(ndim) if n not in (i, j)], i, j))
     rows, columns = x.aval.shape[-2:]
-    weak = x.aval.weak_type and not (ndim == 2 and rows == columns and not offset)      # as JAX types it
+    # as JAX types it
+    weak = x.aval.weak_type and not (ndim == 2 and rows == columns and not offset)
     return convert(_last_diagonal(x, offset), x.aval.dtype, weak)
 
 
@@ -299,7 +327,9 @@ def _last_diagonal(x, offset: int):
     # In rows of size + 1, the diagonal of a square is the first column.
     flat = lax.reshape(x, (*lead, size * size))
     flat = lax.pad(flat, number(0, x.aval.dtype), (*[(0, 0, 0)] * n, (0, size, 0)))
-    return lax.squeeze(lax.slice_in_dim(lax.reshape(flat, (*lead, size, size + 1)), 0, 1, axis=n + 1), (n + 1,))
+    return lax.squeeze(
+        lax.slice_in_dim(lax.reshape(flat, (*lead, size, size + 1)), 0, 1, axis=n + 1), (n + 1,)
+    )
 
 
 @replayed
@@ -395,7 +425,8 @@ def vander(x, N: int | None = None, increasing: bool = False) -> Array:
     return power(rows, lax.broadcast_in_dim(exponents, (1, n), (1,)))
 
 
-# -- windows -------------------------------------------------------------------------------------------------------
+# -- windows ---------------------------------------------------------------------------------------
+
 
 def _window(name: str, M, formula):
     M = known_int(int(M) if type(M) is float else M, f"M argument of jnp.{name}")
@@ -426,8 +457,19 @@ def bartlett(M: int) -> Array:
         >>> jnp.bartlett(3)
         Array([0., 1., 0.], dtype=float32)
     """
-    return _window("bartlett", M, lambda n, last, num: lax.sub(
-        num(1.0), lax.abs(lax.div(lax.sub(lax.mul(num(2.0), n), number_of(last, n.dtype)), number_of(last, n.dtype)))))
+    return _window(
+        "bartlett",
+        M,
+        lambda n, last, num: lax.sub(
+            num(1.0),
+            lax.abs(
+                lax.div(
+                    lax.sub(lax.mul(num(2.0), n), number_of(last, n.dtype)),
+                    number_of(last, n.dtype),
+                )
+            ),
+        ),
+    )
 
 
 def blackman(M: int) -> Array:

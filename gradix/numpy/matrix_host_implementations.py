@@ -1,4 +1,5 @@
 """Functions of matrices by NumPy and LAPACK: host rules, as those of `gradix.numpy.host_implementations`."""
+
 from __future__ import annotations
 
 import math
@@ -39,6 +40,7 @@ def det(a):
         factors, pivots, _ = factor(x)
         found = np.multiply.reduce(factors.diagonal())
         return -found if np.count_nonzero(np.not_equal(pivots, places)) & 1 else found
+
     return product
 
 
@@ -52,7 +54,8 @@ def inv(a):
 
 def _inverse(x):
     found = _linalg.inv(x)
-    return found if np.count_nonzero(np.equal(found, found)) == found.size else NotImplemented      # singular
+    # singular
+    return found if np.count_nonzero(np.equal(found, found)) == found.size else NotImplemented
 
 
 def eigvalsh(a, UPLO="L", *, symmetrize_input=True):
@@ -60,10 +63,13 @@ def eigvalsh(a, UPLO="L", *, symmetrize_input=True):
     if not _square(a) or not symmetrize_input or UPLO not in (None, "L", "U"):
         return None
     half = a.dtype.type(0.5)
-    return lambda x: _linalg.eigvalsh_lo(np.multiply(np.add(x, np.swapaxes(x, -1, -2).conj()), half))
+    return lambda x: _linalg.eigvalsh_lo(
+        np.multiply(np.add(x, np.swapaxes(x, -1, -2).conj()), half)
+    )
 
 
-# -- of one matrix, by the library that XLA calls: its signs of vectors ----------------------------------------------
+# -- of one matrix, by the library that XLA calls: its signs of vectors ----------------------------
+
 
 def cholesky(a, *, upper=False, symmetrize_input=True):
     if not _symmetric(a, symmetrize_input) or upper:
@@ -72,7 +78,8 @@ def cholesky(a, *, upper=False, symmetrize_input=True):
 
     def lower(x):
         found, info = factor(_mean_of_triangles(x, half), lower=1, clean=1, overwrite_a=1)
-        return NotImplemented if info else found            # not positive definite
+        return NotImplemented if info else found  # not positive definite
+
     return lower
 
 
@@ -84,6 +91,7 @@ def eigh(a, UPLO=None, symmetrize_input=True):
     def values_and_vectors(x):
         values, vectors, info = solve(_mean_of_triangles(x, half), lower=1, overwrite_a=1)
         return NotImplemented if info else (values, vectors)
+
     return values_and_vectors
 
 
@@ -106,6 +114,7 @@ def cond(x, p=None):
     def ratio(x):
         s = values(x)
         return s if s is NotImplemented else s[0] / s[-1]
+
     return ratio
 
 
@@ -120,6 +129,7 @@ def matrix_rank(M, rtol=None, *, hermitian=False, tol=None):
     def rank(x):
         s = values(x)
         return s if s is NotImplemented else np.count_nonzero(np.greater(s, s[0] * part))
+
     return rank
 
 
@@ -128,15 +138,20 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     are_rows = alike(FLOATS, x, y) and len(x.shape) == 1 and x.shape == y.shape
     if not are_rows or type(deg) is not int or not 0 <= deg < min(x.size, 9):
         return None
-    if full is not False or w is not None or cov is not False or not (rcond is None or type(rcond) is float
-                                                                      and rcond >= 0):
+    if (
+        full is not False
+        or w is not None
+        or cov is not False
+        or not (rcond is None or type(rcond) is float and rcond >= 0)
+    ):
         return None
     dtype, order = x.dtype, deg + 1
     solve, number = _routine("gelsd", dtype), dtype.type
     work, whole, _ = [int(n) for n in _routine("gelsd_lwork", dtype)(x.size, order, 1)]
     least = x.size * float(np.finfo(dtype).eps) if rcond is None else rcond
     constant = number(math.sqrt(x.size))
-    start = np.full((order, x.size), number(1) / constant)              # powers of unit length, the highest first
+    # powers of unit length, the highest first
+    start = np.full((order, x.size), number(1) / constant)
 
     def coefficients(x, y):
         powers, power, scales = start.copy(), x, [constant]
@@ -147,7 +162,9 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
             np.divide(power, scales[-1], powers[k])
         found, _, _, info = solve(powers.T, y, work, whole, least, overwrite_a=1)
         out = np.divide(found[:order], np.array(scales[::-1]))
-        return out if not info and out[0] - out[0] == 0 else NotImplemented        # a NaN reaches all
+        # a NaN reaches all
+        return out if not info and out[0] - out[0] == 0 else NotImplemented
+
     return coefficients
 
 
@@ -159,6 +176,7 @@ def _singular_values(a) -> Callable | None:
     def values(x):
         _, s, _, info = solve(x, compute_uv=0)
         return NotImplemented if info else s
+
     return values
 
 

@@ -1,4 +1,5 @@
 """The methods and properties of arrays, installed on `Array` when this module is imported."""
+
 from __future__ import annotations
 
 import inspect
@@ -34,7 +35,8 @@ from gradix.numpy.operators import OPERATORS
 from gradix.numpy.placement import place
 from gradix.numpy.printing import array_repr, array_str
 
-# -- arrangement ---------------------------------------------------------------------------------------------------
+# -- arrangement -----------------------------------------------------------------------------------
+
 
 def reshape(self, *args, order: str = "C", out_sharding=None):
     """The elements, in order, in another shape; one size may be -1.
@@ -89,17 +91,37 @@ def swapaxes(self, axis1: int, axis2: int):
     return shapes.swapaxes(self, axis1, axis2)
 
 
-def repeat(self, repeats, axis: int | None = None, *, total_repeat_length: int | None = None, out_sharding=None):
+def repeat(
+    self,
+    repeats,
+    axis: int | None = None,
+    *,
+    total_repeat_length: int | None = None,
+    out_sharding=None,
+):
     """Each element repeated."""
-    return joining.repeat(self, repeats, axis, total_repeat_length=total_repeat_length, out_sharding=out_sharding)
+    return joining.repeat(
+        self, repeats, axis, total_repeat_length=total_repeat_length, out_sharding=out_sharding
+    )
 
 
-# -- selection and order -------------------------------------------------------------------------------------------
+# -- selection and order ---------------------------------------------------------------------------
 
-def take(self, indices, axis: int | None = None, out=None, mode: str | None = None, unique_indices: bool = False,
-         indices_are_sorted: bool = False, fill_value=None):
+
+def take(
+    self,
+    indices,
+    axis: int | None = None,
+    out=None,
+    mode: str | None = None,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    fill_value=None,
+):
     """The elements at `indices`, along an axis or of the array in one row."""
-    return taking.take(self, indices, axis, out, mode, unique_indices, indices_are_sorted, fill_value)
+    return taking.take(
+        self, indices, axis, out, mode, unique_indices, indices_are_sorted, fill_value
+    )
 
 
 def choose(self, choices, out=None, mode: str = "raise"):
@@ -107,7 +129,9 @@ def choose(self, choices, out=None, mode: str = "raise"):
     return taking.choose(self, choices, out, mode)
 
 
-def compress(self, condition, axis: int | None = None, *, out=None, size: int | None = None, fill_value=0):
+def compress(
+    self, condition, axis: int | None = None, *, out=None, size: int | None = None, fill_value=0
+):
     """The parts along an axis at which the condition holds."""
     return taking.compress(condition, self, axis, out=out, size=size, fill_value=fill_value)
 
@@ -117,12 +141,28 @@ def nonzero(self, *, fill_value=None, size: int | None = None):
     return searching.nonzero(self, size=size, fill_value=fill_value)
 
 
-def sort(self, axis: int | None = -1, *, kind=None, order=None, stable: bool = True, descending: bool = False):
+def sort(
+    self,
+    axis: int | None = -1,
+    *,
+    kind=None,
+    order=None,
+    stable: bool = True,
+    descending: bool = False,
+):
     """The elements in increasing order along an axis."""
     return sorting.sort(self, axis, kind=kind, order=order, stable=stable, descending=descending)
 
 
-def argsort(self, axis: int | None = -1, *, kind=None, order=None, stable: bool = True, descending: bool = False):
+def argsort(
+    self,
+    axis: int | None = -1,
+    *,
+    kind=None,
+    order=None,
+    stable: bool = True,
+    descending: bool = False,
+):
     """The indices that sort the array along an axis."""
     return sorting.argsort(self, axis, kind=kind, order=order, stable=stable, descending=descending)
 
@@ -142,7 +182,8 @@ def dot(self, b, *, precision=None, preferred_element_type=None):
     return products.dot(self, b, precision=precision, preferred_element_type=preferred_element_type)
 
 
-# -- elementwise ---------------------------------------------------------------------------------------------------
+# -- elementwise -----------------------------------------------------------------------------------
+
 
 def astype(self, dtype, copy: bool = False, device=None):
     """The array converted to a dtype.
@@ -171,12 +212,32 @@ def copy(self):
     return conversion.copy(self)
 
 
-def var(self, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, *, where=None, correction=None):
+def var(
+    self,
+    axis=None,
+    dtype=None,
+    out=None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where=None,
+    correction=None,
+):
     """The variance of the elements, over all axes or some."""
     return moments.var(self, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
 
 
-def std(self, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, *, where=None, correction=None):
+def std(
+    self,
+    axis=None,
+    dtype=None,
+    out=None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where=None,
+    correction=None,
+):
     """The standard deviation of the elements, over all axes or some."""
     return moments.std(self, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
 
@@ -186,7 +247,8 @@ def _round(self, ndigits=None):
     return out if ndigits is not None else conversion.astype(out, int)
 
 
-# -- containers ----------------------------------------------------------------------------------------------------
+# -- containers ------------------------------------------------------------------------------------
+
 
 def _iter(self):
     if not self.aval.ndim:
@@ -198,8 +260,10 @@ def _iter(self):
 
 def _contains(self, element) -> bool:
     if getattr(element, "ndim", 0):
-        raise ValueError(f"Array.__contains__: only one element can be looked for, got shape {element.shape}. "
-                         "Write (x == row).all(axis=-1).any().")
+        raise ValueError(
+            f"Array.__contains__: only one element can be looked for, got shape {element.shape}. "
+            "Write (x == row).all(axis=-1).any()."
+        )
     return bool(reductions.any(self == element))
 
 
@@ -217,65 +281,130 @@ def _str(self) -> str:
 
 def _array_namespace(self, *, api_version: str | None = None):
     if api_version is not None and api_version not in API_VERSIONS:
-        raise ValueError(f"{api_version!r} is not an available version of the array API: "
-                         f"{', '.join(API_VERSIONS)} are.")
+        raise ValueError(
+            f"{api_version!r} is not an available version of the array API: "
+            f"{', '.join(API_VERSIONS)} are."
+        )
     return sys.modules["gradix.numpy"]
 
 
 def to_device(self, device, *, stream=None):
     """The array on another device."""
     if stream is not None:
-        raise NotImplementedError(f"to_device: the stream argument is not supported, got {stream!r}.")
+        raise NotImplementedError(
+            f"to_device: the stream argument is not supported, got {stream!r}."
+        )
     return place(self, device, None)
 
 
-# -- properties ----------------------------------------------------------------------------------------------------
+# -- properties ------------------------------------------------------------------------------------
+
 
 def _matrix_transpose(self):
     if self.aval.ndim < 2:
-        raise ValueError(f"x must be at least two-dimensional for matrix_transpose; got ndim={self.aval.ndim}")
+        raise ValueError(
+            f"x must be at least two-dimensional for matrix_transpose; got ndim={self.aval.ndim}"
+        )
     n = self.aval.ndim
     return lax.transpose(self, (*range(n - 2), n - 1, n - 2))
 
 
 def _flat(self):
-    raise NotImplementedError("Arrays do not implement the arr.flat property: consider arr.flatten() instead.")
+    raise NotImplementedError(
+        "Arrays do not implement the arr.flat property: consider arr.flatten() instead."
+    )
 
 
 def _method(function: Any) -> Any:
     """A function of the array as a method: the same code, with `self` as the name of its first argument."""
-    made = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__,
-                        function.__closure__)
+    made = FunctionType(
+        function.__code__,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
     made.__kwdefaults__, made.__annotations__ = function.__kwdefaults__, function.__annotations__
     made.__module__, made.__qualname__ = function.__module__, f"Array.{function.__name__}"
     first, *rest = inspect.signature(function).parameters.values()
     made.__signature__ = inspect.Signature([first.replace(name="self"), *rest])  # type: ignore[attr-defined]
-    made.__doc__ = re.sub(rf"^        {first.name}: .*\n(         .*\n)*", "", function.__doc__ or "",
-                          flags=re.MULTILINE)
+    made.__doc__ = re.sub(
+        rf"^        {first.name}: .*\n(         .*\n)*",
+        "",
+        function.__doc__ or "",
+        flags=re.MULTILINE,
+    )
     return made
 
 
 _METHODS = {
-    f.__name__: f for f in (
-        reshape, transpose, flatten, ravel, squeeze, swapaxes, repeat, take, choose, compress, nonzero, sort, argsort,
-        argpartition, searchsorted, dot, astype, clip, conj, copy, var, std, to_device, views.view, views.byteswap,
-        *map(_method, (
-            reductions.sum, reductions.prod, reductions.max, reductions.min, reductions.all, reductions.any,
-            reductions.argmax, reductions.argmin, reductions.ptp, moments.mean, cumulative.cumsum, cumulative.cumprod,
-            rounding_and_parts.round, matrices.diagonal, matrices.trace,
-        )),
+    f.__name__: f
+    for f in (
+        reshape,
+        transpose,
+        flatten,
+        ravel,
+        squeeze,
+        swapaxes,
+        repeat,
+        take,
+        choose,
+        compress,
+        nonzero,
+        sort,
+        argsort,
+        argpartition,
+        searchsorted,
+        dot,
+        astype,
+        clip,
+        conj,
+        copy,
+        var,
+        std,
+        to_device,
+        views.view,
+        views.byteswap,
+        *map(
+            _method,
+            (
+                reductions.sum,
+                reductions.prod,
+                reductions.max,
+                reductions.min,
+                reductions.all,
+                reductions.any,
+                reductions.argmax,
+                reductions.argmin,
+                reductions.ptp,
+                moments.mean,
+                cumulative.cumsum,
+                cumulative.cumprod,
+                rounding_and_parts.round,
+                matrices.diagonal,
+                matrices.trace,
+            ),
+        ),
     )
 }
 _SPECIAL = {
-    "__getitem__": _getitem, "__iter__": _iter, "__contains__": _contains, "__repr__": _repr, "__str__": _str,
-    "__round__": _round, "__array_namespace__": _array_namespace, "conjugate": conj,
+    "__getitem__": _getitem,
+    "__iter__": _iter,
+    "__contains__": _contains,
+    "__repr__": _repr,
+    "__str__": _str,
+    "__round__": _round,
+    "__array_namespace__": _array_namespace,
+    "conjugate": conj,
 }
 _PROPERTIES = {
     "T": property(transpose, doc="The array with its axes reversed."),
     "mT": property(_matrix_transpose, doc="The array with its last two axes exchanged."),
     "real": property(rounding_and_parts.real, doc="The real part."),
     "imag": property(rounding_and_parts.imag, doc="The imaginary part."),
-    "at": property(IndexUpdateHelper, doc="Updates of elements: x.at[index].set(values), .add, .multiply, ..."),
+    "at": property(
+        IndexUpdateHelper, doc="Updates of elements: x.at[index].set(values), .add, .multiply, ..."
+    ),
     "flat": property(_flat, doc="Not supported."),
 }
 

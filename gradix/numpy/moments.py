@@ -1,4 +1,5 @@
 """Means, variances and covariances."""
+
 from __future__ import annotations
 
 import math
@@ -42,7 +43,8 @@ def mean(a, axis=None, dtype=None, out=None, keepdims: bool = False, *, where=No
     Args:
         a: the array.
         axis: the axis, or axes, to average over; all by default.
-        dtype: the dtype of the mean; a floating or complex one by default. Half precision is summed in float32.
+        dtype: the dtype of the mean; a floating or complex one by default. Half precision is summed
+            in float32.
         out: not supported.
         keepdims: keep the reduced axes, with size 1.
         where: which elements take part.
@@ -53,7 +55,14 @@ def mean(a, axis=None, dtype=None, out=None, keepdims: bool = False, *, where=No
         Array([2., 3.], dtype=float32)
     """
     axis, names = positions_and_names(axis)
-    if isinstance(a, Array) and dtype is None and where is None and out is None and not keepdims and not names:
+    if (
+        isinstance(a, Array)
+        and dtype is None
+        and where is None
+        and out is None
+        and not keepdims
+        and not names
+    ):
         aval = a.aval
         if aval.dtype in _DIRECT and not aval.weak_type:
             axes = axes_of(axis, aval.ndim)
@@ -61,7 +70,11 @@ def mean(a, axis=None, dtype=None, out=None, keepdims: bool = False, *, where=No
     no_out("mean", out)
     x = as_operand("mean", a)
     own = x.aval.dtype
-    result = dtypes.to_inexact_dtype(own) if dtype is None else dtypes.requested_dtype(dtype, "mean", stacklevel=3)
+    result = (
+        dtypes.to_inexact_dtype(own)
+        if dtype is None
+        else dtypes.requested_dtype(dtype, "mean", stacklevel=3)
+    )
     work = _F32 if dtype is None and result in FLOAT and result.itemsize < 4 else result
     shape = x.aval.shape
     axes = axes_of(axis, len(shape))
@@ -115,19 +128,34 @@ def _weights_like(x, w, axis, axes: tuple):
     if own == shape:
         return w
     if axis is None:
-        raise ValueError(f"Axis must be specified when shapes of a and weights differ: {shape} and {own}.")
+        raise ValueError(
+            f"Axis must be specified when shapes of a and weights differ: {shape} and {own}."
+        )
     if own != tuple([shape[i] for i in axes]):
-        raise ValueError(f"Shape of weights must be consistent with shape of a along specified axis: got weights of "
-                         f"shape {own} for an array of shape {shape} and axis={axis}.")
+        raise ValueError(
+            f"Shape of weights must be consistent with shape of a along specified axis: got weights of "
+            f"shape {own} for an array of shape {shape} and axis={axis}."
+        )
     order = tuple(sorted(range(len(axes)), key=lambda i: axes[i]))
     return lax.broadcast_in_dim(lax.transpose(w, order), shape, tuple(sorted(axes)))
 
 
-# -- spread --------------------------------------------------------------------------------------------------------
+# -- spread ----------------------------------------------------------------------------------------
+
 
 @replayed
-def var(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, *, where=None, mean=None,
-        correction=None) -> Array:
+def var(
+    a,
+    axis=None,
+    dtype=None,
+    out=None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where=None,
+    mean=None,
+    correction=None,
+) -> Array:
     """The variance of the elements: the mean square distance from their mean, over all axes or some.
 
     Args:
@@ -146,13 +174,33 @@ def var(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = Fals
         >>> jnp.var(jnp.array([1.0, 3.0]))
         Array(1., dtype=float32)
     """
-    return _variance("var", a, axis, dtype, out, ddof, keepdims=keepdims, where=where, mean_=mean,
-                     correction=correction)
+    return _variance(
+        "var",
+        a,
+        axis,
+        dtype,
+        out,
+        ddof,
+        keepdims=keepdims,
+        where=where,
+        mean_=mean,
+        correction=correction,
+    )
 
 
 @replayed
-def std(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, *, where=None, mean=None,
-        correction=None) -> Array:
+def std(
+    a,
+    axis=None,
+    dtype=None,
+    out=None,
+    ddof: int = 0,
+    keepdims: bool = False,
+    *,
+    where=None,
+    mean=None,
+    correction=None,
+) -> Array:
     """The standard deviation of the elements: the square root of `var`.
 
     Args:
@@ -176,16 +224,30 @@ def std(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = Fals
     """
     if dtype is not None and dtypes.as_dtype(dtype) not in INEXACT:
         raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
-    return lax.sqrt(_variance("std", a, axis, dtype, out, ddof, keepdims=keepdims, where=where, mean_=mean,
-                              correction=correction))
+    return lax.sqrt(
+        _variance(
+            "std",
+            a,
+            axis,
+            dtype,
+            out,
+            ddof,
+            keepdims=keepdims,
+            where=where,
+            mean_=mean,
+            correction=correction,
+        )
+    )
 
 
 def _variance(name, a, axis, dtype, out, ddof, *, keepdims, where, mean_, correction):
     no_out(name, out)
     if correction is not None:
         if ddof:
-            raise ValueError(f"ddof and correction can't be provided simultaneously in jnp.{name}: they are two names "
-                             "of one number.")
+            raise ValueError(
+                f"ddof and correction can't be provided simultaneously in jnp.{name}: they are two names "
+                "of one number."
+            )
         ddof = correction
     x = as_operand(name, a)
     work, result = variance_dtypes(name, x.aval.dtype, dtype)
@@ -194,20 +256,30 @@ def _variance(name, a, axis, dtype, out, ddof, *, keepdims, where, mean_, correc
     axis, names = positions_and_names(axis)
     axes = axes_of(axis, len(shape))
     if mean_ is None and where is None and not names:
-        mean_ = lax.div(keep_axes(lax.reduce_sum(x, axes), shape, axes), number(count_of(shape, axes), work))
+        mean_ = lax.div(
+            keep_axes(lax.reduce_sum(x, axes), shape, axes), number(count_of(shape, axes), work)
+        )
     elif mean_ is None:
         mean_ = mean(x, axes + names, work, None, True, where=where)
     square = distance_squared(x, convert(whole(as_operand(name, mean_), result), work))
     real = square.aval.dtype
     if where is None:
         count = count_of(shape, axes, names)
-        if type(ddof) is int and type(count) is int and count > ddof and result in INEXACT and not names:
+        if (
+            type(ddof) is int
+            and type(count) is int
+            and count > ddof
+            and result in INEXACT
+            and not names
+        ):
             total = lax.reduce_sum(square, axes)
             total = keep_axes(total, shape, axes) if keepdims else total
             return convert(lax.div(total, number(count - ddof, real)), result)
         count = number(count, real)
     else:
-        count = sum(convert(mask_like(name, where, shape), real), axes + names, real, None, keepdims)
+        count = sum(
+            convert(mask_like(name, where, shape), real), axes + names, real, None, keepdims
+        )
     divisor = lax.sub(count, initial_value(name, ddof, real))
     value = lax.div(sum(square, axes + names, real, None, keepdims, None, where), divisor)
     value = convert(value, result)
@@ -223,9 +295,11 @@ def variance_dtypes(name: str, own, dtype):
         return (_F32 if work in FLOAT and work.itemsize < 4 else work), result
     result = dtypes.requested_dtype(dtype, name, stacklevel=5)
     if own in COMPLEX and result not in COMPLEX:
-        raise ValueError(f"gradix.numpy.{name} does not yet support real dtype parameters when computing the variance "
-                         f"of an array of complex values, got dtype={dtype}. Leave dtype out: the result is real "
-                         "anyway.")
+        raise ValueError(
+            f"gradix.numpy.{name} does not yet support real dtype parameters when computing the variance "
+            f"of an array of complex values, got dtype={dtype}. Leave dtype out: the result is real "
+            "anyway."
+        )
     work = dtypes.to_inexact_dtype(dtypes.canonicalize_dtype(dtypes.promote_types(own, result)))
     if result in dtypes.BOOL:
         raise TypeError(f"jnp.{name}: a variance is no boolean, got dtype={dtype}.")
@@ -243,11 +317,21 @@ def distance_squared(x, center):
         return lax.real(lax.mul(d, lax.conj(d)))
     return lax.square(d)
 
-# -- covariance ----------------------------------------------------------------------------------------------------
+
+# -- covariance ------------------------------------------------------------------------------------
+
 
 @replayed
-def cov(m, y=None, rowvar: bool = True, bias: bool = False, ddof: int | None = None, fweights=None, aweights=None,
-        dtype=None) -> Array:
+def cov(
+    m,
+    y=None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights=None,
+    aweights=None,
+    dtype=None,
+) -> Array:
     """The covariance matrix of variables observed together.
 
     Args:
@@ -286,7 +370,9 @@ def cov(m, y=None, rowvar: bool = True, bias: bool = False, ddof: int | None = N
     ddof = (0 if bias else 1) if ddof is None else int(ddof)
     center, factor = _center(x, w, ddof, aweights)
     x = lax.sub(x, center)
-    weighted = x if w is None else lax.mul(x, convert(lax.reshape(w, (1, *w.aval.shape)), x.aval.dtype))
+    weighted = (
+        x if w is None else lax.mul(x, convert(lax.reshape(w, (1, *w.aval.shape)), x.aval.dtype))
+    )
     weighted = lax.conj(weighted) if weighted.aval.dtype in COMPLEX else weighted
     out = lax.dot(x, lax.transpose(weighted, (1, 0)))
     out = lax.div(out, convert(factor, out.aval.dtype))
@@ -309,7 +395,9 @@ def _observation_weights(x, fweights, aweights):
         if v.aval.ndim != 1:
             raise RuntimeError(f"cannot handle multidimensional {name}, got shape {v.aval.shape}.")
         if v.aval.shape[0] != n:
-            raise RuntimeError(f"incompatible numbers of samples and {name}: {n} and {v.aval.shape[0]}.")
+            raise RuntimeError(
+                f"incompatible numbers of samples and {name}: {n} and {v.aval.shape[0]}."
+            )
         if name == "fweights" and v.aval.dtype not in dtypes.INTEGER:
             raise TypeError(f"fweights must be integer, got {v.aval.dtype}.")
         v = convert(v, real)

@@ -1,4 +1,5 @@
 """What this namespace offers, as the Python array API standard asks for it: `__array_namespace_info__`."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -10,11 +11,31 @@ from gradix._core.dtypes import BOOL, COMPLEX, FLOAT, INTEGER, SIGNED, UNSIGNED
 API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
 API_VERSION = API_VERSIONS[-1]
 
-_NAMES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64",
-          "complex64", "complex128")
+_NAMES = (
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+)
 _STANDARD = tuple(np.dtype(name) for name in _NAMES)
-_KINDS = {"bool": BOOL, "signed integer": SIGNED, "unsigned integer": UNSIGNED, "integral": INTEGER,
-          "real floating": FLOAT, "complex floating": COMPLEX, "numeric": INTEGER | FLOAT | COMPLEX}
+_KINDS = {
+    "bool": BOOL,
+    "signed integer": SIGNED,
+    "unsigned integer": UNSIGNED,
+    "integral": INTEGER,
+    "real floating": FLOAT,
+    "complex floating": COMPLEX,
+    "numeric": INTEGER | FLOAT | COMPLEX,
+}
 
 
 class ArrayNamespaceInfo:
@@ -31,8 +52,8 @@ class ArrayNamespaceInfo:
     def capabilities(self) -> dict:
         """What parts of the standard are supported everywhere.
 
-        Masks as indices and other results whose shape depends on values work eagerly, but not under `jit`, where
-        `size=` arguments and `x.at[mask]` take their place; so both answers are False.
+        Masks as indices and other results whose shape depends on values work eagerly, but not under
+        `jit`, where `size=` arguments and `x.at[mask]` take their place; so both answers are False.
 
         Example:
             >>> import gradix.numpy as jnp
@@ -71,8 +92,12 @@ class ArrayNamespaceInfo:
         """
         del device
         integral = dtypes.python_scalar_dtype(int)
-        return {"real floating": dtypes.python_scalar_dtype(float),
-                "complex floating": dtypes.python_scalar_dtype(complex), "integral": integral, "indexing": integral}
+        return {
+            "real floating": dtypes.python_scalar_dtype(float),
+            "complex floating": dtypes.python_scalar_dtype(complex),
+            "integral": integral,
+            "indexing": integral,
+        }
 
     def dtypes(self, *, device=None, kind: str | tuple[str, ...] | None = None) -> dict:
         """The standard's dtypes that arrays can have, by name; 64-bit ones only where x64 is enabled.
@@ -92,8 +117,10 @@ class ArrayNamespaceInfo:
         del device
         kinds = tuple(_KINDS) if kind is None else kind if isinstance(kind, tuple) else (kind,)
         if unknown := [k for k in kinds if k not in _KINDS]:
-            raise ValueError(f"unrecognized kind of dtype {unknown[0]!r}; the kinds are "
-                             f"{', '.join(map(repr, _KINDS))}, and tuples of them.")
+            raise ValueError(
+                f"unrecognized kind of dtype {unknown[0]!r}; the kinds are "
+                f"{', '.join(map(repr, _KINDS))}, and tuples of them."
+            )
         wanted = frozenset().union(*[_KINDS[k] for k in kinds])
         return {d.name: d for d in _STANDARD if d in wanted and dtypes.canonicalize_dtype(d) == d}
 

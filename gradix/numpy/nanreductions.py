@@ -1,4 +1,5 @@
 """Reductions that leave NaN out."""
+
 from __future__ import annotations
 
 import math
@@ -54,7 +55,17 @@ def nanmax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=N
         >>> jnp.nanmax(jnp.array([1.0, jnp.nan, 3.0]))
         Array(3., dtype=float32)
     """
-    return _extreme("nanmax", reductions.max, -math.inf, a, axis, out, keepdims=keepdims, initial=initial, where=where)
+    return _extreme(
+        "nanmax",
+        reductions.max,
+        -math.inf,
+        a,
+        axis,
+        out,
+        keepdims=keepdims,
+        initial=initial,
+        where=where,
+    )
 
 
 @replayed(host=host_implementations.nanmin)
@@ -74,11 +85,23 @@ def nanmin(a, axis=None, out=None, keepdims: bool = False, initial=None, where=N
         >>> jnp.nanmin(jnp.array([1.0, jnp.nan, 3.0]))
         Array(1., dtype=float32)
     """
-    return _extreme("nanmin", reductions.min, math.inf, a, axis, out, keepdims=keepdims, initial=initial, where=where)
+    return _extreme(
+        "nanmin",
+        reductions.min,
+        math.inf,
+        a,
+        axis,
+        out,
+        keepdims=keepdims,
+        initial=initial,
+        where=where,
+    )
 
 
 @replayed
-def nansum(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
+def nansum(
+    a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None, where=None
+) -> Array:
     """The sum of the elements that are not NaN, over all axes or some.
 
     Args:
@@ -100,7 +123,9 @@ def nansum(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=N
 
 
 @replayed
-def nanprod(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
+def nanprod(
+    a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None, where=None
+) -> Array:
     """The product of the elements that are not NaN, over all axes or some.
 
     Args:
@@ -152,16 +177,20 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims: bool = False, where=No
     x = as_operand("nanmean", a)
     if x.aval.dtype not in INEXACT:
         return moments.mean(x, axis, dtype, None, keepdims, where=where)
-    result = x.aval.dtype if dtype is None else dtypes.requested_dtype(dtype, "nanmean", stacklevel=3)
+    result = (
+        x.aval.dtype if dtype is None else dtypes.requested_dtype(dtype, "nanmean", stacklevel=3)
+    )
     axis, names = positions_and_names(axis)
-    axis = axes_of(axis, x.aval.ndim) + names           # of the array, also where the mask has more
+    axis = axes_of(axis, x.aval.ndim) + names  # of the array, also where the mask has more
     count = reductions.sum(_present("nanmean", x, where), axis, np.dtype("int32"), None, keepdims)
     total = nansum(x, axis, result, None, keepdims, None, where)
     return convert(lax.div(total, convert(count, total.aval.dtype)), result)
 
 
 @replayed(host=host_implementations.nanvar)
-def nanvar(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, where=None, mean=None) -> Array:
+def nanvar(
+    a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, where=None, mean=None
+) -> Array:
     """The variance of the elements that are not NaN, over all axes or some; NaN where there are too few.
 
     Args:
@@ -186,7 +215,11 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = F
     axis, names = positions_and_names(axis)
     axes = axes_of(axis, x.aval.ndim) + names
     where = None if where is None else reductions.mask_like("nanvar", where, x.aval.shape)
-    center = nanmean(x, axes, work, None, True, where) if mean is None else convert(as_operand("nanvar", mean), work)
+    center = (
+        nanmean(x, axes, work, None, True, where)
+        if mean is None
+        else convert(as_operand("nanvar", mean), work)
+    )
     center = convert(moments.whole(center, result), work)
     present = _present("nanvar", x, where)
     distance = moments.distance_squared(choose(present, x, center), center)
@@ -195,12 +228,17 @@ def nanvar(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = F
     count = reductions.sum(present, axes, real, None, keepdims)
     divisor = lax.sub(count, reductions.initial_value("nanvar", ddof, real))
     enough = lax.gt(divisor, number(0, real))
-    value = lax.div(reductions.sum(distance, axes, real, None, keepdims), choose(enough, divisor, number(1, real)))
+    value = lax.div(
+        reductions.sum(distance, axes, real, None, keepdims),
+        choose(enough, divisor, number(1, real)),
+    )
     return convert(choose(enough, value, number(math.nan, real)), result)
 
 
 @replayed(host=host_implementations.nanstd)
-def nanstd(a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, where=None, mean=None) -> Array:
+def nanstd(
+    a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, where=None, mean=None
+) -> Array:
     """The standard deviation of the elements that are not NaN: the square root of `nanvar`.
 
     Args:

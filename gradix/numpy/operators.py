@@ -1,4 +1,5 @@
 """The operators of arrays: `x + y`, `x < y`, `x @ y`, ... and their reflected forms."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -12,8 +13,10 @@ from gradix.numpy import arithmetic, logic, products
 from gradix.numpy.promotion import BESIDE, number
 
 _OPERANDS = (Array, int, float, complex, np.ndarray, np.generic)
-_FITTING_WEAK = (frozenset(map(np.dtype, ("int32", "float32", "complex64"))),
-                 frozenset(map(np.dtype, ("int64", "float64", "complex128"))))
+_FITTING_WEAK = (
+    frozenset(map(np.dtype, ("int32", "float32", "complex64"))),
+    frozenset(map(np.dtype, ("int64", "float64", "complex128"))),
+)
 
 
 def _is_operand(x) -> bool:
@@ -34,6 +37,7 @@ def _keeps_weak(dtype) -> bool:
 
 def _forward(name: str, op, function, direct: frozenset):
     """`self op other`: straight to `op` when both have one type, or `other` is a number that fits."""
+
     def method(self, other):
         a = self.aval
         if isinstance(other, Array):
@@ -54,6 +58,7 @@ def _forward(name: str, op, function, direct: frozenset):
 
 def _reflected(name: str, op, function, direct: frozenset):
     """`other op self`, where `other` is no array of ours."""
+
     def method(self, other):
         kinds = BESIDE.get(type(other))
         if kinds is not None:
@@ -75,8 +80,10 @@ def _equality(name: str, op, function, symbol: str):
     def method(self, other):
         out = forward(self, other)
         if out is NotImplemented and isinstance(other, (list, tuple)):
-            raise TypeError(f"unsupported operand type(s) for {symbol}: 'Array' and '{type(other).__name__}'. Compare "
-                            "with gradix.numpy.array(...) of it.")
+            raise TypeError(
+                f"unsupported operand type(s) for {symbol}: 'Array' and '{type(other).__name__}'. Compare "
+                "with gradix.numpy.array(...) of it."
+            )
         return out
 
     return _named(method, f"__{name}__", function.__doc__)
@@ -85,6 +92,7 @@ def _equality(name: str, op, function, symbol: str):
 def _unary(name: str, function):
     def method(self):
         return function(self)
+
     return _named(method, f"__{name}__", function.__doc__)
 
 
@@ -114,7 +122,8 @@ def _matmul(self, other):
             try:
                 return lax._dot_general(self, other, products.MATRICES, None, a.dtype)
             except TypeError:
-                pass                                            # which `matmul` says in its own words
+                # which `matmul` says in its own words
+                pass
         return products.matmul(self, other)
     return products.matmul(self, other) if _is_operand(other) else NotImplemented
 
@@ -142,8 +151,12 @@ _ARITHMETIC = {
     "lshift": (lax.shift_left, logic.left_shift, INTEGER),
     "rshift": (lax.shift_right_arithmetic, logic.right_shift, SIGNED),
 }
-_COMPARISONS = {"lt": (lax.lt, logic.less), "le": (lax.le, logic.less_equal), "gt": (lax.gt, logic.greater),
-                "ge": (lax.ge, logic.greater_equal)}
+_COMPARISONS = {
+    "lt": (lax.lt, logic.less),
+    "le": (lax.le, logic.less_equal),
+    "gt": (lax.gt, logic.greater),
+    "ge": (lax.ge, logic.greater_equal),
+}
 
 OPERATORS = {
     **{f"__{n}__": _forward(n, *row) for n, row in _ARITHMETIC.items()},

@@ -1,6 +1,7 @@
 """Names that stand for others."""
+
 from gradix._core.operators import Array
 from gradix.numpy.scalar_types import bool_
 
 ndarray = Array
-bool = bool_                # noqa: A001  (a dtype, as in NumPy)
+bool = bool_  # noqa: A001  (a dtype, as in NumPy)

@@ -1,4 +1,5 @@
 """pad: arrays made larger at the ends of their axes."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -30,9 +31,12 @@ _STATISTICS: dict[str, Callable] = {"maximum": max, "minimum": min, "mean": mean
 _LONG_ROW = 128
 _LARGE = 1 << 12
 _OPTIONS: dict[str, frozenset] = {
-    "constant": frozenset({"constant_values"}), "linear_ramp": frozenset({"end_values"}),
-    "reflect": frozenset({"reflect_type"}), "symmetric": frozenset({"reflect_type"}),
-    **{m: frozenset({"stat_length"}) for m in _STATISTICS}, **{m: frozenset() for m in ("edge", "wrap", "empty")},
+    "constant": frozenset({"constant_values"}),
+    "linear_ramp": frozenset({"end_values"}),
+    "reflect": frozenset({"reflect_type"}),
+    "symmetric": frozenset({"reflect_type"}),
+    **{m: frozenset({"stat_length"}) for m in _STATISTICS},
+    **{m: frozenset() for m in ("edge", "wrap", "empty")},
 }
 
 
@@ -43,10 +47,10 @@ def pad(array, pad_width, mode="constant", **kwargs) -> Array:
     Args:
         array: an array.
         pad_width: how many elements to add: an int, `(before, after)`, or one such pair per axis.
-        mode: what to add: "constant" (`constant_values`, by default 0), "edge", "reflect" and "symmetric"
-            (`reflect_type` "even" or "odd"), "wrap", "linear_ramp" (`end_values`), "maximum", "minimum", "mean" and
-            "median" (`stat_length`), "empty", or a function of `(row, (before, after), axis, kwargs)` that returns the
-            padded row.
+        mode: what to add: "constant" (`constant_values`, by default 0), "edge", "reflect" and
+            "symmetric" (`reflect_type` "even" or "odd"), "wrap", "linear_ramp" (`end_values`),
+            "maximum", "minimum", "mean" and "median" (`stat_length`), "empty", or a function of
+            `(row, (before, after), axis, kwargs)` that returns the padded row.
         **kwargs: the options named with the modes.
 
     Raises:
@@ -62,18 +66,24 @@ def pad(array, pad_width, mode="constant", **kwargs) -> Array:
     if callable(mode):
         return _pad_by_function(x, widths, mode, kwargs)
     if mode not in _OPTIONS:
-        raise NotImplementedError(f"Unimplemented padding mode '{mode}' for np.pad. Modes are {', '.join(_OPTIONS)}.")
+        raise NotImplementedError(
+            f"Unimplemented padding mode '{mode}' for np.pad. Modes are {', '.join(_OPTIONS)}."
+        )
     unknown = set(kwargs) - _OPTIONS[mode]
     if unknown:
-        raise ValueError(f"Unsupported keyword arguments for mode '{mode}': {unknown}; it takes "
-                         f"{set(_OPTIONS[mode]) or 'none'}.")
+        raise ValueError(
+            f"Unsupported keyword arguments for mode '{mode}': {unknown}; it takes "
+            f"{set(_OPTIONS[mode]) or 'none'}."
+        )
     if mode == "constant":
         return _pad_constant(x, widths, kwargs.get("constant_values", 0))
     if mode == "empty":
         return _pad_constant(x, widths, 0)
     empty = [i for i, (n, w) in enumerate(zip(x.aval.shape, widths)) if n == 0 and w != (0, 0)]
     if empty:
-        raise ValueError(f"can't extend empty axis {empty[0]} using modes other than 'constant' or 'empty'")
+        raise ValueError(
+            f"can't extend empty axis {empty[0]} using modes other than 'constant' or 'empty'"
+        )
     for axis, (lo, hi) in enumerate(widths):
         if lo or hi:
             x = _pad_axis(x, axis, lo, hi, mode, kwargs)
@@ -82,45 +92,62 @@ def pad(array, pad_width, mode="constant", **kwargs) -> Array:
 
 def _widths(pad_width, ndim: int) -> list:
     if isinstance(pad_width, dict):
-        raise TypeError(f"pad_width must be integers, not a dict; write a pair for each of the {ndim} axes, got "
-                        f"{pad_width}.")
+        raise TypeError(
+            f"pad_width must be integers, not a dict; write a pair for each of the {ndim} axes, got "
+            f"{pad_width}."
+        )
     if is_unknown(pad_width):
-        raise ConcretizationTypeError(pad_width, "The pad_width argument of jnp.pad decides a shape.")
+        raise ConcretizationTypeError(
+            pad_width, "The pad_width argument of jnp.pad decides a shape."
+        )
     pairs = _pairs("pad_width", np.asarray(pad_width, dtype=object), ndim)
     try:
         widths = [tuple([as_int(w) for w in p]) for p in pairs]
     except TypeError:
         raise TypeError(f"`pad_width` must be of integral type, got {pad_width}.") from None
     if any(w < 0 for p in widths for w in p):
-        raise ValueError(f"index can't contain negative values: pad_width={pad_width}. lax.pad removes elements so.")
+        raise ValueError(
+            f"index can't contain negative values: pad_width={pad_width}. lax.pad removes elements so."
+        )
     return widths
 
 
 def _pairs(name: str, values: np.ndarray, ndim: int) -> list:
     """A value before and after for each axis, from one value, one pair, or one of either per axis."""
     if values.ndim == 1 and values.shape != (2,) and values.shape != (1,):
-        raise ValueError(f"jnp.pad: {name} with {ndim=} has unsupported shape {values.shape}. Valid shapes are "
-                         f"({ndim}, 2), (1, 2), (2,), (1,), or ().")
+        raise ValueError(
+            f"jnp.pad: {name} with {ndim=} has unsupported shape {values.shape}. Valid shapes are "
+            f"({ndim}, 2), (1, 2), (2,), (1,), or ()."
+        )
     try:
         return [tuple(p) for p in np.broadcast_to(values, (ndim, 2)).tolist()]
     except ValueError:
-        raise ValueError(f"jnp.pad: {name} with {ndim=} has unsupported shape {values.shape}. Valid shapes are "
-                         f"({ndim}, 2), (1, 2), (2,), (1,), or ().") from None
+        raise ValueError(
+            f"jnp.pad: {name} with {ndim=} has unsupported shape {values.shape}. Valid shapes are "
+            f"({ndim}, 2), (1, 2), (2,), (1,), or ()."
+        ) from None
 
 
-# -- constants -----------------------------------------------------------------------------------------------------
+# -- constants -------------------------------------------------------------------------------------
+
 
 def _value_pairs(name: str, values, x) -> list:
     """Scalars of the dtype of `x`, before and after for each axis."""
     dtype, ndim = x.aval.dtype, x.aval.ndim
     if isinstance(values, (int, float, complex)):
-        value = number(values, dtype) if not (isinstance(values, float) and dtype in dtypes.INTEGER) else convert(
-            as_operand("pad", values), dtype)
+        value = (
+            number(values, dtype)
+            if not (isinstance(values, float) and dtype in dtypes.INTEGER)
+            else convert(as_operand("pad", values), dtype)
+        )
         return [(value, value)] * ndim
     if not isinstance(values, Array):
         held = np.asarray(values, dtype=object)
         if held.dtype == object and any(isinstance(v, Array) for v in held.reshape(-1)):
-            return [tuple([convert(as_operand("pad", v), dtype) for v in p]) for p in _pairs(name, held, ndim)]
+            return [
+                tuple([convert(as_operand("pad", v), dtype) for v in p])
+                for p in _pairs(name, held, ndim)
+            ]
         values = np.asarray(values)
     values = convert(as_operand("pad", values), dtype)
     table = _pairs(name, np.arange(values.aval.size).reshape(values.aval.shape), ndim)
@@ -133,11 +160,17 @@ def _pad_constant(x, widths, values):
     kinds = {id(v) for p in pairs for v in p}
     if len(kinds) <= 1:
         value = pairs[0][0] if pairs else None
-        return x if value is None else lax.pad(x, _weak_like(value, x), [(lo, hi, 0) for lo, hi in widths])
+        return (
+            x
+            if value is None
+            else lax.pad(x, _weak_like(value, x), [(lo, hi, 0) for lo, hi in widths])
+        )
     for axis, ((lo, hi), (before, after)) in enumerate(zip(widths, pairs)):
         for ends, value in (((lo, 0, 0), before), ((0, hi, 0), after)):
             if ends != (0, 0, 0):
-                x = lax.pad(x, value, [ends if i == axis else (0, 0, 0) for i in range(x.aval.ndim)])
+                x = lax.pad(
+                    x, value, [ends if i == axis else (0, 0, 0) for i in range(x.aval.ndim)]
+                )
     return x
 
 
@@ -145,7 +178,8 @@ def _weak_like(value, x):
     return convert(value, x.aval.dtype, x.aval.weak_type)
 
 
-# -- copies of the elements ----------------------------------------------------------------------------------------
+# -- copies of the elements ------------------------------------------------------------------------
+
 
 def _pad_axis(x, axis: int, lo: int, hi: int, mode: str, options: dict):
     n = x.aval.shape[axis]
@@ -153,14 +187,20 @@ def _pad_axis(x, axis: int, lo: int, hi: int, mode: str, options: dict):
     if kind not in ("even", "odd"):
         raise ValueError(f"reflect_type must be 'even' or 'odd', got {kind!r}.")
     if mode == "linear_ramp":
-        return _pad_ramp(x, axis, lo, hi, _value_pairs("end_values", options.get("end_values", 0), x)[axis])
+        return _pad_ramp(
+            x, axis, lo, hi, _value_pairs("end_values", options.get("end_values", 0), x)[axis]
+        )
     if mode in _STATISTICS:
         return _pad_statistic(x, axis, lo, hi, mode, options.get("stat_length"))
     if kind == "odd" and not (mode == "reflect" and n == 1):
         return _pad_odd(x, axis, lo, hi, 0 if mode == "symmetric" else 1)
     if mode == "reflect" and n == 1:
         mode = "edge"
-    is_large = not is_symbolic_shape(x.aval.shape) and x.aval.shape[-1] >= _LONG_ROW and x.aval.size >= _LARGE
+    is_large = (
+        not is_symbolic_shape(x.aval.shape)
+        and x.aval.shape[-1] >= _LONG_ROW
+        and x.aval.size >= _LARGE
+    )
     ends = _ends(x, axis, lo, hi, mode) if is_large else None
     if ends is not None:
         return lax.concatenate([ends[0], x, ends[1]], axis)
@@ -191,7 +231,10 @@ def _ends(x, axis: int, lo: int, hi: int, mode: str):
         return None
     if mode == "wrap":
         return _part(x, axis, n - lo, n), _part(x, axis, 0, hi)
-    return [lax.rev(_part(x, axis, a, b), (axis,)) for a, b in ((gap, gap + lo), (n - gap - hi, n - gap))]
+    return [
+        lax.rev(_part(x, axis, a, b), (axis,))
+        for a, b in ((gap, gap + lo), (n - gap - hi, n - gap))
+    ]
 
 
 def _part(x, axis: int, start, stop, step=None):
@@ -204,8 +247,13 @@ def _pad_odd(x, axis: int, lo: int, hi: int, gap: int):
         n = x.aval.shape[axis]
         a, b = [builtin_min(w, n - gap) for w in (lo, hi)]
         first, last = _part(x, axis, 0, 1), _part(x, axis, n - 1, n)
-        before = 2 * first - _part(x, axis, gap, gap + a)[(*[slice(None)] * axis, slice(None, None, -1))]
-        after = 2 * last - _part(x, axis, n - gap - b, n - gap)[(*[slice(None)] * axis, slice(None, None, -1))]
+        before = (
+            2 * first - _part(x, axis, gap, gap + a)[(*[slice(None)] * axis, slice(None, None, -1))]
+        )
+        after = (
+            2 * last
+            - _part(x, axis, n - gap - b, n - gap)[(*[slice(None)] * axis, slice(None, None, -1))]
+        )
         x, lo, hi = lax.concatenate([before, x, after], axis), lo - a, hi - b
     return x
 
@@ -220,18 +268,23 @@ def builtin_max(a: int, b: int) -> int:
 
 def _spread(edge, axis: int, count: int):
     shape = edge.aval.shape
-    return lax.broadcast_in_dim(edge, (*shape[:axis], count, *shape[axis + 1:]), range(len(shape)))
+    return lax.broadcast_in_dim(edge, (*shape[:axis], count, *shape[axis + 1 :]), range(len(shape)))
 
 
 def _pad_statistic(x, axis: int, lo: int, hi: int, mode: str, length):
     n, dtype = x.aval.shape[axis], x.aval.dtype
-    sizes = (None, None) if length is None else _pairs("stat_length", np.asarray(length, dtype=object),
-                                                        x.aval.ndim)[axis]
+    sizes = (
+        (None, None)
+        if length is None
+        else _pairs("stat_length", np.asarray(length, dtype=object), x.aval.ndim)[axis]
+    )
     parts = []
     for size, before in zip(sizes, (True, False)):
         size = n if size is None else builtin_min(as_int(size), n)
         if size < 1:
-            raise ValueError(f"stat_length of {length} yields no value for padding: it must be 1 at least.")
+            raise ValueError(
+                f"stat_length of {length} yields no value for padding: it must be 1 at least."
+            )
         part = _part(x, axis, 0, size) if before else _part(x, axis, n - size, n)
         value = _STATISTICS[mode](part, axis, keepdims=True)
         if mode in ("mean", "median") and dtype in dtypes.INTEGER:
@@ -250,7 +303,10 @@ def _pad_ramp(x, axis: int, lo: int, hi: int, ends):
         work = dtypes.to_inexact_dtype(dtype)
         steps = np.arange(width) / width if before else np.arange(width, 0, -1) / width - 1 / width
         shape = [width if i == axis else 1 for i in range(x.aval.ndim)]
-        share = as_operand("pad", np.reshape(steps, shape).astype(np.float32 if work not in dtypes.INEXACT else work))
+        share = as_operand(
+            "pad",
+            np.reshape(steps, shape).astype(np.float32 if work not in dtypes.INEXACT else work),
+        )
         end = convert(end, work)
         ramp = end + (convert(edge, work) - end) * share
         ramp = convert(_toward_zero(ramp, dtype), dtype)
@@ -266,7 +322,9 @@ def _pad_by_function(x, widths, function, kwargs):
     x = _pad_constant(x, widths, 0)
     for axis, (lo, hi) in enumerate(widths):
         rows = moveaxis(x, axis, -1)
-        flat = lax.reshape(rows, (rows.aval.size // (rows.aval.shape[-1] or 1), rows.aval.shape[-1]))
+        flat = lax.reshape(
+            rows, (rows.aval.size // (rows.aval.shape[-1] or 1), rows.aval.shape[-1])
+        )
         done = vmap(partial(_called, function, (lo, hi), axis, kwargs))(flat)
         x = moveaxis(lax.reshape(done, rows.aval.shape), -1, axis)
     return x

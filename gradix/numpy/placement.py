@@ -1,4 +1,5 @@
 """Where arrays are put: the `device` and `out_sharding` arguments."""
+
 from __future__ import annotations
 
 from gradix._api.constraints import asked, reshard

@@ -1,4 +1,5 @@
 """Polynomials as rows of coefficients, the highest power first."""
+
 from __future__ import annotations
 
 from operator import index as as_int
@@ -50,16 +51,21 @@ def polyval(p, x, *, unroll: int = 16) -> Array:
     shape = lax.broadcast_shapes(p.aval.shape[1:], x.aval.shape)
     x = broadcast_to(x, shape)
     out = broadcast_to(number(0, p.aval.dtype), shape)
-    times, plus = (lax.bitwise_and, lax.bitwise_or) if p.aval.dtype in dtypes.BOOL else (lax.mul, lax.add)
+    times, plus = (
+        (lax.bitwise_and, lax.bitwise_or) if p.aval.dtype in dtypes.BOOL else (lax.mul, lax.add)
+    )
     for i in range(p.aval.shape[0]):
-        out = plus(times(out, x), broadcast_to(take_index(p, i), shape))       # Horner's scheme
+        out = plus(times(out, x), broadcast_to(take_index(p, i), shape))  # Horner's scheme
     return out
 
 
 def _aligned(name: str, a1, a2) -> tuple:
     """Coefficients of two polynomials, of the shape of the longer one: the other has zeros in front."""
     a, b = [atleast_1d(p) for p in promote_dtypes(name, a1, a2)]
-    shape, n = max(a.aval.shape, b.aval.shape, key=lambda s: s[0]), min(a.aval.shape[0], b.aval.shape[0])
+    shape, n = (
+        max(a.aval.shape, b.aval.shape, key=lambda s: s[0]),
+        min(a.aval.shape[0], b.aval.shape[0]),
+    )
     return tuple([_padded(name, p, shape, n) for p in (a, b)])
 
 
@@ -68,9 +74,14 @@ def _padded(name: str, p, shape: tuple, n: int):
         return p
     own, part = p.aval.shape, (n, *shape[1:])
     if len(own) > len(part) or any(k not in (1, m) for k, m in zip(own[::-1], part[::-1])):
-        raise ValueError(f"{name}: coefficients of shape {own} do not broadcast to the last {n} ones of shape {shape}.")
-    return lax.pad(broadcast_to(p, part), number(0, p.aval.dtype),
-                   [(shape[0] - n, 0, 0)] + [(0, 0, 0)] * (len(shape) - 1))
+        raise ValueError(
+            f"{name}: coefficients of shape {own} do not broadcast to the last {n} ones of shape {shape}."
+        )
+    return lax.pad(
+        broadcast_to(p, part),
+        number(0, p.aval.dtype),
+        [(shape[0] - n, 0, 0)] + [(0, 0, 0)] * (len(shape) - 1),
+    )
 
 
 @replayed
@@ -103,7 +114,8 @@ def polymul(a1, a2, *, trim_leading_zeros: bool = False) -> Array:
 
     Args:
         a1, a2: coefficients, the highest power first.
-        trim_leading_zeros: remove leading zeros first, as NumPy does; not possible for traced coefficients.
+        trim_leading_zeros: remove leading zeros first, as NumPy does; not possible for traced
+            coefficients.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -131,7 +143,8 @@ def polydiv(u, v, *, trim_leading_zeros: bool = False) -> tuple:
 
     Args:
         u, v: the coefficients of dividend and divisor, the highest power first.
-        trim_leading_zeros: remove leading zeros of the remainder, as NumPy does; not possible for traced coefficients.
+        trim_leading_zeros: remove leading zeros of the remainder, as NumPy does; not possible for
+            traced coefficients.
 
     Returns:
         `(quotient, remainder)`, coefficients with the highest power first.
@@ -148,7 +161,7 @@ def polydiv(u, v, *, trim_leading_zeros: bool = False) -> tuple:
     for k in range(m - n + 1):
         d = lax.mul(scale, take_index(u, k))
         quotient.append(d)
-        u = u.at[k:k + n + 1].add(lax.neg(lax.mul(broadcast_to(d, v.aval.shape), v)))
+        u = u.at[k : k + n + 1].add(lax.neg(lax.mul(broadcast_to(d, v.aval.shape), v)))
     q = lax.stack(quotient, 0) if quotient else lax.full((1,), number(0, u.aval.dtype))
     if trim_leading_zeros:
         u = _without_leading_zeros(u)
@@ -167,7 +180,7 @@ def polyder(p, m: int = 1) -> Array:
         >>> jnp.polyder(jnp.array([1.0, 2.0, 3.0]))
         Array([2., 2.], dtype=float32)
     """
-    p, = promote_dtypes_inexact("polyder", p)
+    (p,) = promote_dtypes_inexact("polyder", p)
     m = as_int(m)
     if m < 0:
         raise ValueError(f"Order of derivative must be positive, got m={m}.")
@@ -176,9 +189,11 @@ def polyder(p, m: int = 1) -> Array:
         return p
     if n <= m:
         return lax.slice_in_dim(p, 0, 0)
-    powers = np.arange(n)[::-1][:n - m]
+    powers = np.arange(n)[::-1][: n - m]
     factors = np.prod([powers - i for i in range(m)], axis=0)
-    return lax.mul(lax.slice_in_dim(p, 0, n - m), convert(as_operand("polyder", factors), p.aval.dtype))
+    return lax.mul(
+        lax.slice_in_dim(p, 0, n - m), convert(as_operand("polyder", factors), p.aval.dtype)
+    )
 
 
 @replayed
@@ -206,17 +221,22 @@ def polyint(p, m: int = 1, k=None) -> Array:
     if constants.aval.size == 1:
         constants = broadcast_to(constants, (m,))
     if constants.aval.shape != (m,):
-        raise ValueError(f"k must be a scalar or a rank-1 array of length 1 or m, got shape {constants.aval.shape} for "
-                         f"m={m}.")
+        raise ValueError(
+            f"k must be a scalar or a rank-1 array of length 1 or m, got shape {constants.aval.shape} for "
+            f"m={m}."
+        )
     if m == 0:
         return p
     n = p.aval.shape[0]
     both = concatenate([p, constants])
     powers = np.arange(n + m)[::-1]
     divisors = np.ones(n + m)
-    for i in range(m):                                  # a coefficient is divided once for each time it is integrated
+    # a coefficient is divided once for each time it is integrated
+    for i in range(m):
         done = powers - i
-        divisors *= np.where((np.arange(n + m) < n + m - 1 - i) & (done > 0), np.maximum(done, 1), 1)
+        divisors *= np.where(
+            (np.arange(n + m) < n + m - 1 - i) & (done > 0), np.maximum(done, 1), 1
+        )
     return lax.div(both, convert(as_operand("polyint", divisors), both.aval.dtype))
 
 
@@ -235,16 +255,20 @@ def poly(seq_of_zeros) -> Array:
         >>> jnp.poly(jnp.array([1.0, 2.0]))
         Array([ 1., -3.,  2.], dtype=float32)
     """
-    zeros, = promote_dtypes_inexact("poly", seq_of_zeros)
+    (zeros,) = promote_dtypes_inexact("poly", seq_of_zeros)
     zeros = atleast_1d(zeros)
     if zeros.aval.ndim == 2 and zeros.aval.size and zeros.aval.shape[0] == zeros.aval.shape[1]:
         zeros = eigvals(zeros)
     if zeros.aval.ndim != 1:
-        raise ValueError(f"input must be 1d or non-empty square 2d array, got shape {zeros.aval.shape}.")
+        raise ValueError(
+            f"input must be 1d or non-empty square 2d array, got shape {zeros.aval.shape}."
+        )
     one = lax.full((1,), number(1, zeros.aval.dtype))
     if not zeros.aval.size:
         return lax.reshape(one, ())
     out = one
     for i in range(zeros.aval.shape[0]):
-        out = convolve(out, concatenate([one, lax.neg(take_index(zeros, slice(i, i + 1)))]), mode="full")
+        out = convolve(
+            out, concatenate([one, lax.neg(take_index(zeros, slice(i, i + 1)))]), mode="full"
+        )
     return out

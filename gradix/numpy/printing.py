@@ -1,4 +1,5 @@
 """How arrays are printed, and the options of that, which are NumPy's."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -9,8 +10,12 @@ from gradix._core.array import ArrayImpl
 from gradix._core.dtypes import KeyType
 
 
-def array_repr(arr, max_line_width: int | None = None, precision: int | None = None,
-               suppress_small: bool | None = None) -> str:
+def array_repr(
+    arr,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
+) -> str:
     """The array as `repr` prints it.
 
     Args:
@@ -34,8 +39,14 @@ def array_repr(arr, max_line_width: int | None = None, precision: int | None = N
     if not aval.size and aval.ndim:
         return f"Array([], shape={aval.shape}, {tail}"
     host = np.asarray(arr.host)
-    text = np.array2string(host, max_line_width, precision, suppress_small, ", ", prefix="Array(", suffix=",")
-    gap = " " if len(text) - text.rfind("\n") - 1 + len(tail) + 2 <= _width(max_line_width) else "\n" + " " * 6
+    text = np.array2string(
+        host, max_line_width, precision, suppress_small, ", ", prefix="Array(", suffix=","
+    )
+    gap = (
+        " "
+        if len(text) - text.rfind("\n") - 1 + len(tail) + 2 <= _width(max_line_width)
+        else "\n" + " " * 6
+    )
     return f"Array({text},{gap}{tail}"
 
 
@@ -47,12 +58,19 @@ def _words(keys: ArrayImpl) -> np.ndarray:
     """The words of each key."""
     host = np.ascontiguousarray(keys.host)
     made: Any = keys.aval.dtype
-    return host.reshape((*keys.aval.shape, 1)).view(np.uint32)[...,
-                                                               :made.words].reshape((*keys.aval.shape, *made.key_shape))
+    return (
+        host.reshape((*keys.aval.shape, 1))
+        .view(np.uint32)[..., : made.words]
+        .reshape((*keys.aval.shape, *made.key_shape))
+    )
 
 
-def array_str(a, max_line_width: int | None = None, precision: int | None = None,
-              suppress_small: bool | None = None) -> str:
+def array_str(
+    a,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
+) -> str:
     """The array as `str` prints it.
 
     Args:

@@ -1,4 +1,5 @@
 """Products of vectors, matrices and stacks of them."""
+
 from __future__ import annotations
 
 from functools import lru_cache
@@ -34,7 +35,8 @@ def contract(x: Array, y: Array, numbers, precision=None, preferred_element_type
     return convert(lax._dot_general(x, y, numbers, precision, dtype), dtype, weak)
 
 
-# -- matrices ------------------------------------------------------------------------------------------------------
+# -- matrices --------------------------------------------------------------------------------------
+
 
 def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=None) -> Array:
     """The matrix product; of stacks of matrices, product by product, with the leading axes broadcast.
@@ -55,7 +57,14 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
         (2, 4)
     """
     if out_sharding is not None:
-        return divided(matmul, out_sharding, a, b, precision=precision, preferred_element_type=preferred_element_type)
+        return divided(
+            matmul,
+            out_sharding,
+            a,
+            b,
+            precision=precision,
+            preferred_element_type=preferred_element_type,
+        )
     x = a if isinstance(a, Array) else as_operand("matmul", a)
     y = b if isinstance(b, Array) else as_operand("matmul", b, 1)
     if x.aval.ndim == 2 and y.aval.ndim == 2:
@@ -65,8 +74,10 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
             raise _in_terms_of("matmul", a, b, 0, error) from None
     for i, v in enumerate((x, y)):
         if not v.aval.ndim:
-            raise ValueError(f"matmul input operand {i} must have ndim at least 1, but it has ndim 0: use `*` for "
-                             "scalars.")
+            raise ValueError(
+                f"matmul input operand {i} must have ndim at least 1, but it has ndim 0: use `*` for "
+                "scalars."
+            )
     drop_x, drop_y, numbers, order = _matmul_plan(x.aval.shape, y.aval.shape)
     x = lax.squeeze(x, drop_x) if drop_x else x
     y = lax.squeeze(y, drop_y) if drop_y else y
@@ -82,9 +93,11 @@ def _in_terms_of(name: str, a, b, axis: int, error: TypeError) -> TypeError:
     x, y = np.shape(a), np.shape(b)
     if not x or not y or x[-1] == y[axis]:
         return error
-    return TypeError(f"{name}: shapes {x} and {y} do not fit: the products are summed over axis {len(x) - 1} of the "
-                     f"first, of size {x[-1]}, and axis {axis} of the second, of size {y[axis]}. Transpose one of "
-                     "them, or check which axes were meant.")
+    return TypeError(
+        f"{name}: shapes {x} and {y} do not fit: the products are summed over axis {len(x) - 1} of the "
+        f"first, of size {x[-1]}, and axis {axis} of the second, of size {y[axis]}. Transpose one of "
+        "them, or check which axes were meant."
+    )
 
 
 @lru_cache(4096)
@@ -99,8 +112,10 @@ def _matmul_plan(x: tuple, y: tuple):
         if in_x and in_y and x[i] == y[j]:
             batch.append((k, i, j))
         elif in_x and in_y and x[i] != 1 and y[j] != 1:
-            raise ValueError("Incompatible shapes for broadcasting: the leading axes of matmul operands of shapes "
-                             f"{x} and {y} must agree or have size 1.")
+            raise ValueError(
+                "Incompatible shapes for broadcasting: the leading axes of matmul operands of shapes "
+                f"{x} and {y} must agree or have size 1."
+            )
         elif in_x and (not in_y or y[j] == 1):
             kept_x.append((k, i))
             drop_y += [j] if in_y else []
@@ -109,14 +124,27 @@ def _matmul_plan(x: tuple, y: tuple):
             drop_x += [i] if in_x else []
     at_x = {d: n for n, d in enumerate([d for d in range(len(x)) if d not in drop_x])}
     at_y = {d: n for n, d in enumerate([d for d in range(len(y)) if d not in drop_y])}
-    numbers = (((at_x[len(x) - 1],), (at_y[max(len(y) - 2, 0)],)),
-               (tuple([at_x[i] for _, i, _ in batch]), tuple([at_y[j] for _, _, j in batch])))
-    # dot_general gives: batch, x's axes, y's axes; "row" and "column" stand for the matrix axes kept.
-    have = [k for k, _, _ in batch] + [k for k, _ in kept_x] + (["row"] if len(x) > 1 else []) \
-        + [k for k, _ in kept_y] + (["column"] if len(y) > 1 else [])
+    numbers = (
+        ((at_x[len(x) - 1],), (at_y[max(len(y) - 2, 0)],)),
+        (tuple([at_x[i] for _, i, _ in batch]), tuple([at_y[j] for _, _, j in batch])),
+    )
+    # dot_general gives: batch, x's axes, y's axes; "row" and "column" stand for the matrix axes
+    # kept.
+    have = (
+        [k for k, _, _ in batch]
+        + [k for k, _ in kept_x]
+        + (["row"] if len(x) > 1 else [])
+        + [k for k, _ in kept_y]
+        + (["column"] if len(y) > 1 else [])
+    )
     want = list(range(lead)) + (["row"] if len(x) > 1 else []) + (["column"] if len(y) > 1 else [])
     order = tuple([have.index(k) for k in want])
-    return tuple(drop_x), tuple(drop_y), numbers, None if order == tuple(range(len(order))) else order
+    return (
+        tuple(drop_x),
+        tuple(drop_y),
+        numbers,
+        None if order == tuple(range(len(order))) else order,
+    )
 
 
 def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None) -> Array:
@@ -137,7 +165,14 @@ def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None)
         Array(5, dtype=int32)
     """
     if out_sharding is not None:
-        return divided(dot, out_sharding, a, b, precision=precision, preferred_element_type=preferred_element_type)
+        return divided(
+            dot,
+            out_sharding,
+            a,
+            b,
+            precision=precision,
+            preferred_element_type=preferred_element_type,
+        )
     x, y = as_operand("dot", a), as_operand("dot", b, 1)
     m, n = x.aval.ndim, y.aval.ndim
     contracted = ((m - 1,), (max(n - 2, 0),)) if m and n else ((), ())
@@ -217,12 +252,16 @@ def vecdot(x1, x2, /, *, axis: int = -1, precision=None, preferred_element_type=
     """
     x, y = as_operand("vecdot", x1), as_operand("vecdot", x2, 1)
     if not x.aval.ndim or not y.aval.ndim:
-        raise ValueError(f"vecdot requires arrays of one axis at least, got shapes {x.aval.shape} and {y.aval.shape}.")
+        raise ValueError(
+            f"vecdot requires arrays of one axis at least, got shapes {x.aval.shape} and {y.aval.shape}."
+        )
     x = moveaxis(_conjugated(x), axis_of(axis, x.aval.ndim), -1)
     y = moveaxis(y, axis_of(axis, y.aval.ndim), -1)
     n, m = x.aval.shape[-1], y.aval.shape[-1]
     if n != m:
-        raise ValueError(f"vecdot requires the vectors to have one size along axis {axis}, got {n} and {m}.")
+        raise ValueError(
+            f"vecdot requires the vectors to have one size along axis {axis}, got {n} and {m}."
+        )
     return _by_rows(x, y, precision, preferred_element_type)
 
 
@@ -270,11 +309,14 @@ def vecmat(x1, x2, /) -> Array:
 
 def _check_stacks(name: str, x, m: int, y, n: int, inner_x: tuple, *, inner_y: tuple) -> None:
     if x.aval.ndim < m or y.aval.ndim < n or inner_x != inner_y:
-        raise ValueError(f"{name}: shapes {x.aval.shape} and {y.aval.shape} do not fit: it takes an operand with {m} "
-                         f"and one with {n} axes at least, and the sizes it sums over must agree.")
+        raise ValueError(
+            f"{name}: shapes {x.aval.shape} and {y.aval.shape} do not fit: it takes an operand with {m} "
+            f"and one with {n} axes at least, and the sizes it sums over must agree."
+        )
 
 
-# -- every pair ----------------------------------------------------------------------------------------------------
+# -- every pair ------------------------------------------------------------------------------------
+
 
 @replayed
 def outer(a, b, out=None) -> Array:
@@ -306,16 +348,21 @@ def kron(a, b) -> Array:
     x = lax.expand_dims(x, range(rank - x.aval.ndim))
     y = lax.expand_dims(y, range(rank - y.aval.ndim))
     shape = tuple([n * m for n, m in zip(x.aval.shape, y.aval.shape)])
-    pairs = lax.mul(lax.expand_dims(x, range(1, 2 * rank, 2)), lax.expand_dims(y, range(0, 2 * rank, 2)))
+    pairs = lax.mul(
+        lax.expand_dims(x, range(1, 2 * rank, 2)), lax.expand_dims(y, range(0, 2 * rank, 2))
+    )
     return lax.reshape(pairs, shape)
 
 
-def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None, out_sharding=None) -> Array:
+def tensordot(
+    a, b, axes=2, *, precision=None, preferred_element_type=None, out_sharding=None
+) -> Array:
     """The sum of products over several axes of each array.
 
     Args:
         a, b: arrays.
-        axes: a number n for the last n axes of `a` with the first n of `b`; or the axes of each, as a pair.
+        axes: a number n for the last n axes of `a` with the first n of `b`; or the axes of each, as
+            a pair.
         precision: a `lax.Precision`, its name, or a pair: a hint for accelerators.
         preferred_element_type: the dtype of the result, in which products are summed.
         out_sharding: how the result is to be divided.
@@ -329,17 +376,30 @@ def tensordot(a, b, axes=2, *, precision=None, preferred_element_type=None, out_
         (2, 5)
     """
     if out_sharding is not None:
-        return divided(tensordot, out_sharding, a, b, axes, precision=precision,
-                       preferred_element_type=preferred_element_type)
+        return divided(
+            tensordot,
+            out_sharding,
+            a,
+            b,
+            axes,
+            precision=precision,
+            preferred_element_type=preferred_element_type,
+        )
     x, y = as_operand("tensordot", a), as_operand("tensordot", b, 1)
     left, right = _tensordot_axes(axes, x.aval.shape, y.aval.shape)
     try:
         return contract(x, y, ((left, right), ((), ())), precision, preferred_element_type)
     except TypeError as error:
         sizes = [tuple([v.aval.shape[i] for i in summed]) for v, summed in ((x, left), (y, right))]
-        raise error if sizes[0] == sizes[1] else TypeError(
-            f"tensordot: shapes {x.aval.shape} and {y.aval.shape} do not fit: the products are summed over the axes "
-            f"{left} of the first, of sizes {sizes[0]}, and {right} of the second, of sizes {sizes[1]}.") from None
+        raise (
+            error
+            if sizes[0] == sizes[1]
+            else TypeError(
+                f"tensordot: shapes {x.aval.shape} and {y.aval.shape} do not fit: the products are "
+                f"summed over the axes {left} of the first, of sizes {sizes[0]}, "
+                f"and {right} of the second, of sizes {sizes[1]}."
+            )
+        ) from None
 
 
 def _tensordot_axes(axes, x: tuple, y: tuple):
@@ -348,19 +408,27 @@ def _tensordot_axes(axes, x: tuple, y: tuple):
         if n < 0:
             return (), ()
         if n > min(len(x), len(y)):
-            raise TypeError(f"Number of tensordot axes (axes {n}) exceeds input ranks ({len(x)} and {len(y)}).")
+            raise TypeError(
+                f"Number of tensordot axes (axes {n}) exceeds input ranks ({len(x)} and {len(y)})."
+            )
         return tuple(range(len(x) - n, len(x))), tuple(range(n))
     if len(axes) != 2:
-        raise TypeError("tensordot axes argument must be an int, a pair of ints, or a pair of lists/tuples of ints, "
-                        f"got {axes!r}.")
+        raise TypeError(
+            "tensordot axes argument must be an int, a pair of ints, or a pair of lists/tuples of ints, "
+            f"got {axes!r}."
+        )
     left, right = [tuple(a) if isinstance(a, (tuple, list)) or np.ndim(a) else (a,) for a in axes]
     if len(left) != len(right):
-        raise TypeError(f"tensordot requires axes lists to have equal length, got {left} and {right}.")
+        raise TypeError(
+            f"tensordot requires axes lists to have equal length, got {left} and {right}."
+        )
     return tuple([axis_of(i, len(x)) for i in left]), tuple([axis_of(i, len(y)) for i in right])
 
 
 @replayed
-def cross(a, b, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Array:
+def cross(
+    a, b, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Array:
     """The cross products of vectors of two or three components; of two with two only the third component.
 
     Args:
@@ -382,7 +450,9 @@ def cross(a, b, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | N
     x, y = moveaxis(x, axisa, -1), moveaxis(y, axisb, -1)
     n, m = x.aval.shape[-1], y.aval.shape[-1]
     if n not in (2, 3) or m not in (2, 3):
-        raise ValueError(f"Dimension must be either 2 or 3 for cross product, got {n} and {m} components.")
+        raise ValueError(
+            f"Dimension must be either 2 or 3 for cross product, got {n} and {m} components."
+        )
     shape = lax.broadcast_shapes(x.aval.shape[:-1], y.aval.shape[:-1])
     p = [broadcast_to(take_index(x, (..., i)), shape) for i in range(n)]
     q = [broadcast_to(take_index(y, (..., i)), shape) for i in range(m)]

@@ -1,4 +1,5 @@
 """Operands of array functions: Python numbers and NumPy values made arrays, brought to one dtype and one rank."""
+
 from __future__ import annotations
 
 import functools
@@ -19,7 +20,8 @@ from gradix._core.operators import Array
 from gradix._core.promotion import promote_all, promote_pair
 from gradix._core.trace import is_unknown
 
-# A Python number of this type fits beside a strongly typed array of these dtypes without changing them.
+# A Python number of this type fits beside a strongly typed array of these dtypes without changing
+# them.
 BESIDE: dict[type, frozenset] = {float: INEXACT, int: NUMERIC, complex: COMPLEX}
 
 _INT32 = np.dtype("int32")
@@ -27,7 +29,8 @@ _NUMBERS_LIMIT = 4096
 _numbers: dict[tuple, ArrayImpl] = {}
 
 
-# -- single values -------------------------------------------------------------------------------------------------
+# -- single values ---------------------------------------------------------------------------------
+
 
 def number_of(n, dtype):
     """A size, symbolic or not, as a scalar of a dtype."""
@@ -41,7 +44,7 @@ def number(x, dtype, weak: bool = False) -> Any:
         OverflowError: an int fits neither `dtype` nor the default integer dtype.
     """
     try:
-        key = (x or repr(x), dtype, weak)               # zeros by their text: 0.0 equals -0.0
+        key = (x or repr(x), dtype, weak)  # zeros by their text: 0.0 equals -0.0
     except InconclusiveDimensionOperation:
         return convert(as_array(x), dtype, weak)
     found = _numbers.get(key)
@@ -73,11 +76,12 @@ def _host_number(x, dtype) -> np.ndarray:
             dtypes.check_python_int(x, dtype)
         except OverflowError:
             default = dtypes.python_scalar_dtype(int)
-            dtypes.check_python_int(x, default)         # int8(3) + 300 wraps, as for an int32 300
+            dtypes.check_python_int(x, default)  # int8(3) + 300 wraps, as for an int32 300
             return np.asarray(x, default).astype(dtype)
     if dtypes.is_extended(dtype):
         return dtype.filled(int(x))
-    if isinstance(x, float) and dtype in dtypes.INTEGER:    # as arrays convert: to the nearest integer there is
+    # as arrays convert: to the nearest integer there is
+    if isinstance(x, float) and dtype in dtypes.INTEGER:
         info = dtypes.iinfo(dtype)
         x = 0 if x != x else int(min(max(x, int(info.min)), int(info.max)))
     return np.asarray(x, dtype)
@@ -100,7 +104,10 @@ def as_operand(name: str, x, position: int = 0) -> Array:
 def _not_an_array(name: str, x, position: int) -> str:
     text = f"{name} requires ndarray or scalar arguments, got {type(x)} at position {position}."
     if isinstance(x, (list, tuple)):
-        return text + " Lists are not converted silently, as that is slow: write gradix.numpy.array(...) around it."
+        return (
+            text
+            + " Lists are not converted silently, as that is slow: write gradix.numpy.array(...) around it."
+        )
     if x is None:
         return text + " A function that returns nothing is the usual cause."
     return text + " Convert it with gradix.numpy.asarray(...)."
@@ -119,7 +126,8 @@ def convert(x: Array, dtype, weak: bool = False) -> Array:
     return lax._convert_element_type(x, dtype, weak)
 
 
-# -- ranks ---------------------------------------------------------------------------------------------------------
+# -- ranks -----------------------------------------------------------------------------------------
+
 
 def raise_rank(x: Array, rank: int) -> Array:
     """`x` with leading axes of size 1, until it has `rank` axes."""
@@ -137,7 +145,8 @@ def same_rank(name: str, *xs: Array) -> tuple:
     if len(ranks) < 2:
         return xs
     _check_rank_promotion(name, xs)
-    common_shape(name, *xs)                             # names the shapes given, not those with axes added
+    # names the shapes given, not those with axes added
+    common_shape(name, *xs)
     rank = max(ranks)
     return tuple([raise_rank(x, rank) if x.aval.ndim else x for x in xs])
 
@@ -147,14 +156,17 @@ def _check_rank_promotion(name: str, xs) -> None:
     if mode == "allow":
         return
     shapes = " ".join(str(x.aval.shape) for x in xs)
-    text = (f"{name} on operands of shapes {shapes} needs rank promotion, and jax_numpy_rank_promotion is '{mode}'. "
-            "Give the operands one rank, for example with x[None, :] or x[:, None].")
+    text = (
+        f"{name} on operands of shapes {shapes} needs rank promotion, and jax_numpy_rank_promotion is '{mode}'. "
+        "Give the operands one rank, for example with x[None, :] or x[:, None]."
+    )
     if mode == "raise":
         raise ValueError("Operands could not be broadcast together: " + text)
     warnings.warn(text, UserWarning, stacklevel=4)
 
 
-# -- two operands --------------------------------------------------------------------------------------------------
+# -- two operands ----------------------------------------------------------------------------------
+
 
 def _kind(name: str, x, position: int):
     """`x` (an array, or a Python number as it is), its dtype and weakness."""
@@ -187,8 +199,10 @@ def operands(name: str, x, y) -> tuple[Array, Array]:
     x, da, wa = _kind(name, x, 0)
     y, db, wb = _kind(name, y, 1)
     if dtypes.is_extended(da) or dtypes.is_extended(db):
-        raise TypeError(f"{name} does not accept dtypes {da}, {db}: random keys are no numbers. Draw some from them "
-                        "with gradix.random.")
+        raise TypeError(
+            f"{name} does not accept dtypes {da}, {db}: random keys are no numbers. Draw some from them "
+            "with gradix.random."
+        )
     dtype, weak = promote_pair(da, wa, db, wb, dtypes.promotion_mode())
     return same_rank(name, _cast(x, dtype, weak), _cast(y, dtype, weak))
 
@@ -201,7 +215,12 @@ def numeric_operands(name: str, x, y) -> tuple[Array, Array]:
 
 def inexact_operands(name: str, x, y) -> tuple[Array, Array]:
     """As `operands`, integers and booleans becoming the float that holds them."""
-    if isinstance(x, Array) and isinstance(y, Array) and x.aval is y.aval and x.aval.dtype in INEXACT:
+    if (
+        isinstance(x, Array)
+        and isinstance(y, Array)
+        and x.aval is y.aval
+        and x.aval.dtype in INEXACT
+    ):
         return x, y
     x, da, wa = _kind(name, x, 0)
     y, db, wb = _kind(name, y, 1)
@@ -210,13 +229,18 @@ def inexact_operands(name: str, x, y) -> tuple[Array, Array]:
     return same_rank(name, _cast(x, dtype, weak), _cast(y, dtype, weak))
 
 
-# -- one operand ---------------------------------------------------------------------------------------------------
+# -- one operand -----------------------------------------------------------------------------------
+
 
 def inexact_operand(name: str, x) -> Array:
     """An array with integers and booleans made the float that holds them."""
     x = as_operand(name, x)
     aval = x.aval
-    return x if aval.dtype in INEXACT else convert(x, dtypes.to_inexact_dtype(aval.dtype), aval.weak_type)
+    return (
+        x
+        if aval.dtype in INEXACT
+        else convert(x, dtypes.to_inexact_dtype(aval.dtype), aval.weak_type)
+    )
 
 
 def numeric_operand(name: str, x) -> Array:
@@ -225,7 +249,8 @@ def numeric_operand(name: str, x) -> Array:
     return x if x.aval.dtype != bool else convert(x, _INT32)
 
 
-# -- any number of operands ----------------------------------------------------------------------------------------
+# -- any number of operands ------------------------------------------------------------------------
+
 
 def promote_dtypes(name: str, *xs) -> list[Array]:
     """Arrays in their common dtype, each of its own shape."""
@@ -262,8 +287,10 @@ def common_shape(name: str, *xs: Any) -> tuple:
     shapes = tuple([s for x in xs if (s := x.aval.shape)])
     shape = _broadcast(shapes)
     if shape is None:
-        raise ValueError(f"Incompatible shapes for broadcasting in {name}: {', '.join(map(str, shapes))}. Axes are "
-                         "matched from the last one, and must agree or have size 1.")
+        raise ValueError(
+            f"Incompatible shapes for broadcasting in {name}: {', '.join(map(str, shapes))}. Axes are "
+            "matched from the last one, and must agree or have size 1."
+        )
     return shape
 
 

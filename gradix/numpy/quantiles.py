@@ -1,4 +1,5 @@
 """Medians, quantiles and percentiles."""
+
 from __future__ import annotations
 
 import math
@@ -22,18 +23,28 @@ _F32, _INT32 = np.dtype("float32"), np.dtype("int32")
 
 
 @replayed(host=host_implementations.quantile)
-def quantile(a, q, axis=None, out=None, overwrite_input: bool = False, method: str = "linear",
-             keepdims: bool = False, *, weights=None) -> Array:
+def quantile(
+    a,
+    q,
+    axis=None,
+    out=None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights=None,
+) -> Array:
     """The value below which a fraction `q` of the elements lies; NaN where there is a NaN.
 
     Args:
         a: the array.
-        q: the fraction, in [0, 1], or a vector of fractions, which then vary along the first axis of the result.
+        q: the fraction, in [0, 1], or a vector of fractions, which then vary along the first axis
+            of the result.
         axis: the axis, or axes, to reduce; all by default.
         out: not supported.
         overwrite_input: must be False: arrays are immutable.
-        method: what to take between two elements: 'linear', 'lower', 'higher', 'midpoint', 'nearest'; or
-            'inverted_cdf', the only one that takes weights.
+        method: what to take between two elements: 'linear', 'lower', 'higher', 'midpoint',
+            'nearest'; or 'inverted_cdf', the only one that takes weights.
         keepdims: keep the reduced axes, with size 1.
         weights: how much each element counts.
 
@@ -47,13 +58,23 @@ def quantile(a, q, axis=None, out=None, overwrite_input: bool = False, method: s
 
 
 @replayed
-def nanquantile(a, q, axis=None, out=None, overwrite_input: bool = False, method: str = "linear",
-                keepdims: bool = False, *, weights=None) -> Array:
+def nanquantile(
+    a,
+    q,
+    axis=None,
+    out=None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights=None,
+) -> Array:
     """The value below which a fraction `q` of the elements that are not NaN lies.
 
     Args:
         a: the array.
-        q: the fraction, in [0, 1], or a vector of fractions, which then vary along the first axis of the result.
+        q: the fraction, in [0, 1], or a vector of fractions, which then vary along the first axis
+            of the result.
         axis: the axis, or axes, to reduce; all by default.
         out: not supported.
         overwrite_input: must be False: arrays are immutable.
@@ -71,8 +92,18 @@ def nanquantile(a, q, axis=None, out=None, overwrite_input: bool = False, method
 
 
 @replayed(host=host_implementations.percentile)
-def percentile(a, q, axis=None, out=None, overwrite_input: bool = False, method: str = "linear",
-               keepdims: bool = False, *, weights=None, out_sharding=None) -> Array:
+def percentile(
+    a,
+    q,
+    axis=None,
+    out=None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights=None,
+    out_sharding=None,
+) -> Array:
     """The value below which `q` percent of the elements lie: `quantile` of `q / 100`.
 
     Args:
@@ -86,15 +117,43 @@ def percentile(a, q, axis=None, out=None, overwrite_input: bool = False, method:
         Array(1.2, dtype=float32)
     """
     if out_sharding is not None:
-        return divided(percentile, out_sharding, a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
+        return divided(
+            percentile,
+            out_sharding,
+            a,
+            q,
+            axis,
+            out,
+            overwrite_input,
+            method,
+            keepdims,
+            weights=weights,
+        )
     _check_options("percentile", out, overwrite_input, method, weights)
-    return _quantile("percentile", a, _fraction("percentile", q), axis, method, keepdims, weights=weights,
-                     skip_nan=False)
+    return _quantile(
+        "percentile",
+        a,
+        _fraction("percentile", q),
+        axis,
+        method,
+        keepdims,
+        weights=weights,
+        skip_nan=False,
+    )
 
 
 @replayed
-def nanpercentile(a, q, axis=None, out=None, overwrite_input: bool = False, method: str = "linear",
-                  keepdims: bool = False, *, weights=None) -> Array:
+def nanpercentile(
+    a,
+    q,
+    axis=None,
+    out=None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights=None,
+) -> Array:
     """The value below which `q` percent of the elements that are not NaN lie.
 
     Args:
@@ -102,7 +161,8 @@ def nanpercentile(a, q, axis=None, out=None, overwrite_input: bool = False, meth
         q: percentages from 0 to 100, of any shape.
         axis: the axis or axes; None is all of them.
         overwrite_input: must be False: arrays are immutable.
-        method: how to interpolate between elements: "linear", "lower", "higher", "midpoint" or "nearest".
+        method: how to interpolate between elements: "linear", "lower", "higher", "midpoint" or
+            "nearest".
         keepdims: whether the axes stay, with size 1.
         weights: must be None, or weights where `method` is "inverted_cdf".
 
@@ -112,8 +172,16 @@ def nanpercentile(a, q, axis=None, out=None, overwrite_input: bool = False, meth
         Array(2., dtype=float32)
     """
     _check_options("nanpercentile", out, overwrite_input, method, weights)
-    return _quantile("nanpercentile", a, _fraction("nanpercentile", q), axis, method, keepdims, weights=weights,
-                     skip_nan=True)
+    return _quantile(
+        "nanpercentile",
+        a,
+        _fraction("nanpercentile", q),
+        axis,
+        method,
+        keepdims,
+        weights=weights,
+        skip_nan=True,
+    )
 
 
 @replayed(host=host_implementations.median)
@@ -137,7 +205,9 @@ def median(a, axis=None, out=None, overwrite_input: bool = False, keepdims: bool
 
 
 @replayed
-def nanmedian(a, axis=None, out=None, overwrite_input: bool = False, keepdims: bool = False) -> Array:
+def nanmedian(
+    a, axis=None, out=None, overwrite_input: bool = False, keepdims: bool = False
+) -> Array:
     """The middle element of those that are not NaN, or the mean of the two in the middle.
 
     Args:
@@ -156,7 +226,8 @@ def nanmedian(a, axis=None, out=None, overwrite_input: bool = False, keepdims: b
     return _quantile("nanmedian", a, 0.5, axis, "midpoint", keepdims, weights=None, skip_nan=True)
 
 
-# -- the one computation behind them -------------------------------------------------------------------------------
+# -- the one computation behind them ---------------------------------------------------------------
+
 
 def _fraction(name: str, q):
     if isinstance(q, (int, float)):
@@ -169,12 +240,18 @@ def _check_options(name: str, out, overwrite_input, method: str = "linear", weig
     """Raise for options that these functions do not have, or that exclude each other."""
     no_out(name, out)
     if overwrite_input:
-        raise ValueError(f"gradix.numpy.{name} does not support overwrite_input=True: arrays are immutable.")
+        raise ValueError(
+            f"gradix.numpy.{name} does not support overwrite_input=True: arrays are immutable."
+        )
     if method not in _METHODS:
-        raise ValueError(f"method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf', "
-                         f"got {method!r}.")
+        raise ValueError(
+            f"method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf', "
+            f"got {method!r}."
+        )
     if weights is not None and method != "inverted_cdf":
-        raise NotImplementedError(f"{method} doesn't support weights. Only method 'inverted_cdf' supports weights.")
+        raise NotImplementedError(
+            f"{method} doesn't support weights. Only method 'inverted_cdf' supports weights."
+        )
 
 
 def _quantile(name: str, a, q, axis, method: str, keepdims, *, weights, skip_nan: bool):
@@ -184,7 +261,11 @@ def _quantile(name: str, a, q, axis, method: str, keepdims, *, weights, skip_nan
     x = _rows(x, axes)
     if not x.aval.shape[0]:
         raise ValueError(f"{name} of no elements: the array has shape {shape}, axis={axis}.")
-    picked = _inverted_cdf(x, q, w, skip_nan) if method == "inverted_cdf" else _between(x, q, method, skip_nan)
+    picked = (
+        _inverted_cdf(x, q, w, skip_nan)
+        if method == "inverted_cdf"
+        else _between(x, q, method, skip_nan)
+    )
     rest = tuple([1 if i in axes else n for i, n in enumerate(shape) if keepdims or i not in axes])
     return lax.reshape(picked, q.aval.shape + rest)
 
@@ -193,7 +274,9 @@ def _operands(name: str, a, q) -> tuple[Array, Array]:
     """The array and the fractions, both floating; positions are computed with at least float32."""
     x = inexact_operand(name, a)
     if x.aval.dtype in COMPLEX:
-        raise ValueError(f"{name} does not support complex input, as the operation is poorly defined.")
+        raise ValueError(
+            f"{name} does not support complex input, as the operation is poorly defined."
+        )
     dtype = x.aval.dtype if x.aval.dtype.itemsize >= 4 else _F32
     q = number(q, dtype) if isinstance(q, (int, float)) else convert(as_operand(name, q, 1), dtype)
     if q.aval.ndim > 1:
@@ -205,8 +288,8 @@ def _rows(x, axes: tuple):
     """The reduced axes joined in front, the others joined behind: a matrix."""
     rest = tuple([i for i in range(x.aval.ndim) if i not in axes])
     x = lax.transpose(x, axes + rest)
-    n = math.prod(x.aval.shape[:len(axes)])
-    return lax.reshape(x, (n, math.prod(x.aval.shape[len(axes):])))
+    n = math.prod(x.aval.shape[: len(axes)])
+    return lax.reshape(x, (n, math.prod(x.aval.shape[len(axes) :])))
 
 
 def _between(x, q, method: str, skip_nan: bool):
@@ -223,14 +306,18 @@ def _between(x, q, method: str, skip_nan: bool):
         place = lax.mul(q, last)
     low, high = lax.floor(place), lax.ceil(place)
     share = lax.sub(place, low)
-    low, high = (lax.clamp(number(0, dtype), v, broadcast_to(last, v.aval.shape) if skip_nan else last)
-                 for v in (low, high))
+    low, high = (
+        lax.clamp(number(0, dtype), v, broadcast_to(last, v.aval.shape) if skip_nan else last)
+        for v in (low, high)
+    )
     m = q.aval.shape[0]
     # an element and its neighbour in turn
     pairs = lax.convert_element_type(lax.concatenate([low, high], 1), _INT32)
     ranks = lax.reshape(pairs, (2 * m, low.aval.shape[1]))
     rows = lax.reshape(ranked(x, broadcast_to(ranks, (2 * m, columns))), (m, 2, columns))
-    low_rows, high_rows = [lax.squeeze(lax.slice_in_dim(rows, k, k + 1, axis=1), (1,)) for k in (0, 1)]
+    low_rows, high_rows = [
+        lax.squeeze(lax.slice_in_dim(rows, k, k + 1, axis=1), (1,)) for k in (0, 1)
+    ]
     out = _mixed(low_rows, high_rows, convert(share, x.aval.dtype), method)
     gone = reductions.all(nan, 0) if skip_nan else _any(nan)
     return choose(lax.reshape(gone, (1, columns)), number(math.nan, x.aval.dtype), out)
@@ -267,11 +354,15 @@ def _weights(name: str, weights, x, axis, axes: tuple):
     shape, own = x.aval.shape, w.aval.shape
     if own != shape:
         if axis is None or own != tuple([shape[i] for i in axes]):
-            raise ValueError(f"{name}: weights of shape {own} do not fit an array of shape {shape} with axis={axis}: "
-                             "give them the array's shape, or its shape along axis.")
+            raise ValueError(
+                f"{name}: weights of shape {own} do not fit an array of shape {shape} with axis={axis}: "
+                "give them the array's shape, or its shape along axis."
+            )
         order = tuple(sorted(range(len(axes)), key=lambda i: axes[i]))
         w = lax.broadcast_in_dim(lax.transpose(w, order), shape, tuple(sorted(axes)))
-    return convert(w, x.aval.dtype if w.aval.dtype not in INEXACT else dtypes.to_inexact_dtype(w.aval.dtype))
+    return convert(
+        w, x.aval.dtype if w.aval.dtype not in INEXACT else dtypes.to_inexact_dtype(w.aval.dtype)
+    )
 
 
 def _inverted_cdf(x, q, w, skip_nan: bool):
@@ -289,6 +380,10 @@ def _inverted_cdf(x, q, w, skip_nan: bool):
     empty = lax.le(lax.reshape(running, (1, n, columns)), number(0.0, running.aval.dtype))
     rows = reductions.sum(lax.bitwise_or(before, empty), 1, _INT32)
     rows = lax.min(rows, number(n - 1, _INT32))
-    out = _take_rows(x, rows) if columns > 1 else _take_rows(x, lax.reshape(rows, (rows.aval.shape[0], 1)))
+    out = (
+        _take_rows(x, rows)
+        if columns > 1
+        else _take_rows(x, lax.reshape(rows, (rows.aval.shape[0], 1)))
+    )
     gone = reductions.all(nan, 0) if skip_nan else reductions.any(nan, 0)
     return choose(lax.reshape(gone, (1, columns)), number(math.nan, x.aval.dtype), out)

@@ -1,4 +1,5 @@
 """Ranges of numbers: arange, linspace, logspace, geomspace."""
+
 from __future__ import annotations
 
 import math
@@ -72,11 +73,15 @@ def _check_end(name: str, value) -> None:
     if is_unknown(value):
         raise ConcretizationTypeError(value, f"It arose in the jnp.arange argument '{name}'.")
     if isinstance(value, (list, tuple)):
-        raise TypeError(f"arange requires ndarray, scalar, or None arguments, got {type(value)} as {name}.")
+        raise TypeError(
+            f"arange requires ndarray, scalar, or None arguments, got {type(value)} as {name}."
+        )
     if np.ndim(value):
         raise ValueError(f"gradix.numpy.arange: arguments must be scalars; got {name}={value}")
     if np.iscomplexobj(value) or (isinstance(value, Array) and value.dtype in COMPLEX):
-        raise ValueError(f"jnp.arange does not take complex numbers, got {name}={value}. Use jnp.linspace.")
+        raise ValueError(
+            f"jnp.arange does not take complex numbers, got {name}={value}. Use jnp.linspace."
+        )
 
 
 def _plain(value):
@@ -92,7 +97,9 @@ def _arange(start, stop, step, dtype):
             if type(v) is int and dtype in INTEGER:
                 dtypes.check_python_int(v, dtype)
     if dtype in dtypes.BOOL:
-        raise TypeError("arange does not make boolean arrays; name a dtype, such as int, or use jnp.array.")
+        raise TypeError(
+            "arange does not make boolean arrays; name a dtype, such as int, or use jnp.array."
+        )
     first, last, by = (_plain(v) for v in (start, stop, step))
     size = _count(0 if first is None else first, last, 1 if by is None else by)
     x = lax.iota(dtype, size)
@@ -106,8 +113,10 @@ def _count(first, last, by):
     if not is_symbolic_shape((first, last, by)):
         return max(0, math.ceil((last - first) / by))
     if not all(isinstance(end, int) or is_symbolic_shape((end,)) for end in (first, last, by)):
-        raise TypeError(f"arange with a symbolic dimension takes integers beside it, got start={first}, stop={last}, "
-                        f"step={by}.")
+        raise TypeError(
+            f"arange with a symbolic dimension takes integers beside it, got start={first}, stop={last}, "
+            f"step={by}."
+        )
     return larger(-((first - last) // by), 0)
 
 
@@ -119,8 +128,17 @@ def _end(value, dtype):
 
 
 @replayed
-def linspace(start, stop, num: int = 50, endpoint: bool = True, retstep: bool = False, dtype=None, axis: int = 0, *,
-             device=None) -> Any:
+def linspace(
+    start,
+    stop,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype=None,
+    axis: int = 0,
+    *,
+    device=None,
+) -> Any:
     """`num` evenly spaced numbers from `start` to `stop`.
 
     Args:
@@ -181,7 +199,9 @@ def _spaced(first, last, num: int, endpoint: bool, dtype):
         gap = number(float(parts), dtype)
         step = lax.div(lax.sub(last, first), gap)
         rows = num - 1 if endpoint else num
-        t = lax.div(lax.iota(dtypes.real_dtype(dtype), rows), number(float(parts), dtypes.real_dtype(dtype)))
+        t = lax.div(
+            lax.iota(dtypes.real_dtype(dtype), rows), number(float(parts), dtypes.real_dtype(dtype))
+        )
         t = convert(lax.reshape(t, (rows, *(1,) * len(shape))), dtype)
         head, tail = (lax.reshape(v, (1, *shape)) for v in (first, last))
         out = lax.add(lax.mul(head, lax.sub(number(1.0, dtype), t)), lax.mul(tail, t))
@@ -205,7 +225,9 @@ def _moved_axis(x, axis: int):
 
 
 @replayed
-def logspace(start, stop, num: int = 50, endpoint: bool = True, base=10.0, dtype=None, axis: int = 0) -> Array:
+def logspace(
+    start, stop, num: int = 50, endpoint: bool = True, base=10.0, dtype=None, axis: int = 0
+) -> Array:
     """`num` numbers evenly spaced on a logarithmic scale, from `baseˢᵗᵃʳᵗ` to `baseˢᵗᵒᵖ`.
 
     Args:
@@ -223,14 +245,17 @@ def logspace(start, stop, num: int = 50, endpoint: bool = True, base=10.0, dtype
         Array([  1.,  10., 100.], dtype=float32)
     """
     want = None if dtype is None else dtypes.requested_dtype(dtype, "logspace", stacklevel=3)
-    inner = want if want in INEXACT else None               # 10 ** x is computed in the dtype asked for
+    # 10 ** x is computed in the dtype asked for
+    inner = want if want in INEXACT else None
     exponents = linspace(start, stop, num, endpoint=endpoint, dtype=inner, axis=axis)
     out = power(base, exponents)
     return out if want is None else convert(out, want)
 
 
 @replayed
-def geomspace(start, stop, num: int = 50, endpoint: bool = True, dtype=None, axis: int = 0) -> Array:
+def geomspace(
+    start, stop, num: int = 50, endpoint: bool = True, dtype=None, axis: int = 0
+) -> Array:
     """`num` numbers from `start` to `stop`, each the same multiple of the one before.
 
     Args:
@@ -253,7 +278,8 @@ def geomspace(start, stop, num: int = 50, endpoint: bool = True, dtype=None, axi
     first, last = (convert(broadcast_to(v, shape), dtype) for v in (first, last))
     one = number(1.0, dtype)
     if dtype in COMPLEX:
-        scale = lax.sign(first)                             # start on the positive real axis, where log is tame
+        # start on the positive real axis, where log is tame
+        scale = lax.sign(first)
     else:
         both = lax.bitwise_and(lax.lt(first, number(0.0, dtype)), lax.lt(last, number(0.0, dtype)))
         scale = where(both, number(-1.0, dtype), one)
@@ -262,7 +288,11 @@ def geomspace(start, stop, num: int = 50, endpoint: bool = True, dtype=None, axi
     rest = lax.slice_in_dim(out, 1, None) if num else out
     head = lax.reshape(first, (1, *shape))
     if num > 1 and endpoint:
-        rest = lax.concatenate([lax.slice_in_dim(out, 1, num - 1), lax.reshape(last, (1, *shape))], 0)
+        rest = lax.concatenate(
+            [lax.slice_in_dim(out, 1, num - 1), lax.reshape(last, (1, *shape))], 0
+        )
     out = lax.concatenate([head, rest], 0) if num else out
-    out = _moved_axis(lax.mul(broadcast_to(lax.reshape(scale, (1, *scale.aval.shape)), out.aval.shape), out), axis)
+    out = _moved_axis(
+        lax.mul(broadcast_to(lax.reshape(scale, (1, *scale.aval.shape)), out.aval.shape), out), axis
+    )
     return out if want is None else convert(out, want)

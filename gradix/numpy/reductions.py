@@ -1,4 +1,5 @@
 """Reductions over axes: sum, product, extremes, truth, positions of extremes."""
+
 from __future__ import annotations
 
 import math
@@ -21,21 +22,27 @@ from gradix.numpy.selection import where as choose
 _BOOL = np.dtype(bool)
 _F32 = np.dtype("float32")
 # Sums of these neither widen nor go through another dtype.
-_DIRECT = frozenset(np.dtype(t) for t in ("float32", "float64", "complex64", "complex128", "int64", "uint64"))
+_DIRECT = frozenset(
+    np.dtype(t) for t in ("float32", "float64", "complex64", "complex128", "int64", "uint64")
+)
 _DIRECT_OF_32 = frozenset(np.dtype(t) for t in ("int32", "uint32"))
 
 
 def keep_axes(out, shape: tuple, axes: tuple):
     """A reduced array with its reduced axes put back at size 1."""
     kept = tuple([i for i in range(len(shape)) if i not in axes])
-    return lax.broadcast_in_dim(out, tuple([n if i in kept else 1 for i, n in enumerate(shape)]), kept)
+    return lax.broadcast_in_dim(
+        out, tuple([n if i in kept else 1 for i, n in enumerate(shape)]), kept
+    )
 
 
 def where_mask(name: str, where):
     mask = as_operand(name, where)
     if mask.aval.dtype != _BOOL:
-        raise ValueError(f"jnp.{name}: where must be None or a boolean array; got where.dtype={mask.aval.dtype!r}. "
-                         "Write where != 0 for the elements that are not zero.")
+        raise ValueError(
+            f"jnp.{name}: where must be None or a boolean array; got where.dtype={mask.aval.dtype!r}. "
+            "Write where != 0 for the elements that are not zero."
+        )
     return mask
 
 
@@ -43,7 +50,9 @@ def mask_like(name: str, where, shape: tuple):
     """`where` at the shape of the array."""
     mask = where_mask(name, where)
     if len(mask.aval.shape) > len(shape):
-        raise ValueError(f"{name}: where of shape {mask.aval.shape} does not broadcast to the array's shape {shape}.")
+        raise ValueError(
+            f"{name}: where of shape {mask.aval.shape} does not broadcast to the array's shape {shape}."
+        )
     return broadcast_to(mask, shape)
 
 
@@ -52,10 +61,16 @@ def initial_value(name: str, initial, dtype):
         return number(initial, dtype)
     value = as_operand(name, initial)
     if value.aval.dtype in COMPLEX and dtype not in COMPLEX and value is not initial:
-        warnings.warn(f"jnp.{name}: the imaginary part of initial={initial} is discarded beside {dtype}. Pass a real "
-                      "one.", np.exceptions.ComplexWarning, stacklevel=5)
+        warnings.warn(
+            f"jnp.{name}: the imaginary part of initial={initial} is discarded beside {dtype}. Pass a real "
+            "one.",
+            np.exceptions.ComplexWarning,
+            stacklevel=5,
+        )
     if value.aval.ndim:
-        raise ValueError(f"initial value must be a scalar. Got array of shape {value.aval.shape} in {name}.")
+        raise ValueError(
+            f"initial value must be a scalar. Got array of shape {value.aval.shape} in {name}."
+        )
     return convert(value, dtype)
 
 
@@ -99,8 +114,10 @@ def _accumulate(fold: _Fold, a, axis, dtype, out, keepdims, *, initial, where, p
     half = dtype is None and result in FLOAT and result.itemsize < 4
     x = convert(x, _F32 if half else result)
     axis, names = positions_and_names(axis)
-    if result == _BOOL:                         # 1 + 1 is 1: sums are `or`, products `and`
-        op, combine = (lax.reduce_or, lax.bitwise_or) if identity == 0 else (lax.reduce_and, lax.bitwise_and)
+    if result == _BOOL:  # 1 + 1 is 1: sums are `or`, products `and`
+        op, combine = (
+            (lax.reduce_or, lax.bitwise_or) if identity == 0 else (lax.reduce_and, lax.bitwise_and)
+        )
     axes, shape = axes_of(axis, x.aval.ndim), x.aval.shape
     if where is not None:
         x = choose(where_mask(name, where), x, number(identity, x.aval.dtype))
@@ -119,19 +136,30 @@ def _over_named(name: str, x, names: tuple):
     """`x` reduced over mapped axes."""
     across = {"sum": lax.psum, "max": lax.pmax, "min": lax.pmin}.get(name)
     if across is None:
-        raise NotImplementedError(f"jnp.{name} over the named axes {names} is not implemented; jnp.sum, max, min, "
-                                  "mean and var are. Collect the parts with lax.all_gather and reduce these.")
+        raise NotImplementedError(
+            f"jnp.{name} over the named axes {names} is not implemented; jnp.sum, max, min, "
+            "mean and var are. Collect the parts with lax.all_gather and reduce these."
+        )
     return across(x, names)
 
 
-def sum(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None, where=None,
-        promote_integers: bool = True) -> Array:
+def sum(
+    a,
+    axis=None,
+    dtype=None,
+    out=None,
+    keepdims: bool = False,
+    initial=None,
+    where=None,
+    promote_integers: bool = True,
+) -> Array:
     """The sum of the elements, over all axes or some.
 
     Args:
         a: the array.
         axis: the axis, or axes, to sum over; all by default.
-        dtype: the dtype of the sum. Integers of fewer bits than the default are summed in the default by default.
+        dtype: the dtype of the sum. Integers of fewer bits than the default are summed in the
+            default by default.
         out: not supported.
         keepdims: keep the reduced axes, with size 1.
         initial: a number to add.
@@ -143,10 +171,19 @@ def sum(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None
         >>> jnp.sum(jnp.array([[1, 2], [3, 4]]), axis=0)
         Array([4, 6], dtype=int32)
     """
-    if isinstance(a, Array) and dtype is None and where is None and initial is None and out is None and not keepdims:
+    if (
+        isinstance(a, Array)
+        and dtype is None
+        and where is None
+        and initial is None
+        and out is None
+        and not keepdims
+    ):
         aval = a.aval
         own = aval.dtype
-        if not aval.weak_type and (own in _DIRECT or (own in _DIRECT_OF_32 and not state.jax_enable_x64)):
+        if not aval.weak_type and (
+            own in _DIRECT or (own in _DIRECT_OF_32 and not state.jax_enable_x64)
+        ):
             ndim = aval.ndim
             if type(axis) is int and 0 <= axis < ndim:
                 return lax._sum(a, (axis,))
@@ -154,19 +191,37 @@ def sum(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None
                 return lax._sum(a, ALL[ndim])
             if not positions_and_names(axis)[1]:
                 return lax._sum(a, axes_of(axis, ndim))
-    return _accumulate(_SUM, a, axis, dtype, out, keepdims, initial=initial, where=where,
-                       promote_integers=promote_integers)
+    return _accumulate(
+        _SUM,
+        a,
+        axis,
+        dtype,
+        out,
+        keepdims,
+        initial=initial,
+        where=where,
+        promote_integers=promote_integers,
+    )
 
 
 @replayed
-def prod(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=None, where=None,
-         promote_integers: bool = True) -> Array:
+def prod(
+    a,
+    axis=None,
+    dtype=None,
+    out=None,
+    keepdims: bool = False,
+    initial=None,
+    where=None,
+    promote_integers: bool = True,
+) -> Array:
     """The product of the elements, over all axes or some.
 
     Args:
         a: the array.
         axis: the axis, or axes, to multiply over; all by default.
-        dtype: the dtype of the product. Integers of fewer bits than the default become the default by default.
+        dtype: the dtype of the product. Integers of fewer bits than the default become the default
+            by default.
         out: not supported.
         keepdims: keep the reduced axes, with size 1.
         initial: a number to multiply with.
@@ -178,11 +233,21 @@ def prod(a, axis=None, dtype=None, out=None, keepdims: bool = False, initial=Non
         >>> jnp.prod(jnp.array([1, 2, 3]))
         Array(6, dtype=int32)
     """
-    return _accumulate(_PROD, a, axis, dtype, out, keepdims, initial=initial, where=where,
-                       promote_integers=promote_integers)
+    return _accumulate(
+        _PROD,
+        a,
+        axis,
+        dtype,
+        out,
+        keepdims,
+        initial=initial,
+        where=where,
+        promote_integers=promote_integers,
+    )
 
 
-# -- extremes ------------------------------------------------------------------------------------------------------
+# -- extremes --------------------------------------------------------------------------------------
+
 
 def _extreme(name: str, op, combine, a, axis, out, *, keepdims, initial, where):
     no_out(name, out)
@@ -192,13 +257,17 @@ def _extreme(name: str, op, combine, a, axis, out, *, keepdims, initial, where):
     axes = axes_of(axis, len(shape))
     if where is not None:
         if initial is None:
-            raise ValueError(f"reduction operation {name} does not have an identity, so to use a where mask one has to "
-                             "specify 'initial'")
+            raise ValueError(
+                f"reduction operation {name} does not have an identity, so to use a where mask one has to "
+                "specify 'initial'"
+            )
         x = choose(where_mask(name, where), x, _least(dtype, name == "max"))
         shape = x.aval.shape
     if initial is None and 0 in [shape[i] for i in axes]:
-        raise ValueError(f"zero-size array to reduction operation {name} which has no identity: shape {shape}. "
-                         "Give an initial value.")
+        raise ValueError(
+            f"zero-size array to reduction operation {name} which has no identity: shape {shape}. "
+            "Give an initial value."
+        )
     y = op(convert(x, dtype), axes)
     if names:
         y = _over_named(name, y, names)
@@ -237,12 +306,32 @@ def max(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None
         >>> jnp.max(jnp.array([[1, 5], [3, 4]]), axis=0)
         Array([3, 5], dtype=int32)
     """
-    return _extreme("max", lax.reduce_max, lax.max, a, axis, out, keepdims=keepdims, initial=initial, where=where)
+    return _extreme(
+        "max",
+        lax.reduce_max,
+        lax.max,
+        a,
+        axis,
+        out,
+        keepdims=keepdims,
+        initial=initial,
+        where=where,
+    )
 
 
 def max_of_numbers(a, axis, initial, where):
     """`max` with its axes kept, for results that are NaN anyway where an element is: compiled, it may miss the NaN."""
-    return _extreme("max", lax._max_of_numbers, lax.max, a, axis, None, keepdims=True, initial=initial, where=where)
+    return _extreme(
+        "max",
+        lax._max_of_numbers,
+        lax.max,
+        a,
+        axis,
+        None,
+        keepdims=True,
+        initial=initial,
+        where=where,
+    )
 
 
 @replayed
@@ -265,7 +354,17 @@ def min(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None
         >>> jnp.min(jnp.array([[1, 5], [3, 4]]), axis=0)
         Array([1, 4], dtype=int32)
     """
-    return _extreme("min", lax.reduce_min, lax.min, a, axis, out, keepdims=keepdims, initial=initial, where=where)
+    return _extreme(
+        "min",
+        lax.reduce_min,
+        lax.min,
+        a,
+        axis,
+        out,
+        keepdims=keepdims,
+        initial=initial,
+        where=where,
+    )
 
 
 def amax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
@@ -323,13 +422,15 @@ def ptp(a, axis=None, out=None, keepdims: bool = False) -> Array:
     return lax.sub(max(a, axis, None, keepdims), min(a, axis, None, keepdims))
 
 
-# -- truth ---------------------------------------------------------------------------------------------------------
+# -- truth -----------------------------------------------------------------------------------------
+
 
 def _truth(name: str, op, identity: bool, a, axis, out, *, keepdims, where):
     no_out(name, out)
     x = as_operand(name, a)
     if x.aval.dtype != _BOOL:
-        x = lax.ne(x, number(0, x.aval.dtype))           # a conversion would look at the real part alone
+        # a conversion would look at the real part alone
+        x = lax.ne(x, number(0, x.aval.dtype))
     axis, names = positions_and_names(axis)
     axes, shape = axes_of(axis, x.aval.ndim), x.aval.shape
     if where is not None:
@@ -399,7 +500,8 @@ def count_nonzero(a, axis=None, keepdims: bool = False) -> Array:
     return sum(x, axis, dtypes.python_scalar_dtype(int), None, keepdims)
 
 
-# -- positions -----------------------------------------------------------------------------------------------------
+# -- positions -------------------------------------------------------------------------------------
+
 
 def _position(name: str, op, a, axis, out, keepdims):
     no_out(name, out)
@@ -411,7 +513,9 @@ def _position(name: str, op, a, axis, out, keepdims):
         i = axis_of(axis, len(shape))
         axes = (i,)
     if not x.aval.shape[i]:
-        raise ValueError(f"attempt to get {name} of an empty sequence: the array has shape {shape}, axis={axis}.")
+        raise ValueError(
+            f"attempt to get {name} of an empty sequence: the array has shape {shape}, axis={axis}."
+        )
     y = op(x, i, dtypes.python_scalar_dtype(int))
     return keep_axes(y, shape, axes) if keepdims else y
 

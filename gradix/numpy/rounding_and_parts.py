@@ -1,4 +1,5 @@
 """Parts of numbers: signs, exponents, rounding, real and imaginary parts, and replacing what is not finite."""
+
 from __future__ import annotations
 
 import math
@@ -13,14 +14,22 @@ from gradix._core.dtypes import COMPLEX, FLOAT, INEXACT, INTEGER
 from gradix._core.operators import Array
 from gradix.numpy import host_implementations
 from gradix.numpy.axes import no_out
-from gradix.numpy.promotion import as_operand, convert, inexact_operand, inexact_operands, like, number
+from gradix.numpy.promotion import (
+    as_operand,
+    convert,
+    inexact_operand,
+    inexact_operands,
+    like,
+    number,
+)
 from gradix.numpy.selection import where
 
 _BOOL = np.dtype(bool)
 _INT32 = np.dtype("int32")
 
 
-# -- signs ---------------------------------------------------------------------------------------------------------
+# -- signs -----------------------------------------------------------------------------------------
+
 
 def _bits(x):
     """A real floating array's bits as signed integers."""
@@ -104,7 +113,8 @@ def spacing(x, /) -> Array:
     return where(lax.eq(step, like(x, 0.0)), copysign(least, x), step)
 
 
-# -- exponents -----------------------------------------------------------------------------------------------------
+# -- exponents -------------------------------------------------------------------------------------
+
 
 @replayed
 def ldexp(x1, x2, /) -> Array:
@@ -120,8 +130,10 @@ def ldexp(x1, x2, /) -> Array:
     """
     x, e = as_operand("ldexp", x1), as_operand("ldexp", x2, 1)
     if x.aval.dtype in COMPLEX or e.aval.dtype in INEXACT:
-        raise ValueError(f"ldexp not supported for input types {(x.aval.dtype, e.aval.dtype)}: it takes real numbers "
-                         "and integer exponents. For other exponents write x1 * 2.0 ** x2.")
+        raise ValueError(
+            f"ldexp not supported for input types {(x.aval.dtype, e.aval.dtype)}: it takes real numbers "
+            "and integer exponents. For other exponents write x1 * 2.0 ** x2."
+        )
     x = inexact_operand("ldexp", x)
     dtype = x.aval.dtype
     info = dtypes.finfo(dtype)
@@ -129,10 +141,15 @@ def ldexp(x1, x2, /) -> Array:
         e = convert(e, _INT32)
     limit = 4 * (info.nmant - info.minexp)
     low, high = number(-limit, e.aval.dtype), number(limit, e.aval.dtype)
-    e = lax.clamp(low, e, high) if e.aval.dtype not in dtypes.UNSIGNED else convert(lax.min(e, high), _INT32)
+    e = (
+        lax.clamp(low, e, high)
+        if e.aval.dtype not in dtypes.UNSIGNED
+        else convert(lax.min(e, high), _INT32)
+    )
     x, rest = _same_shape(x, e)
     largest = number(int(info.maxexp) - 1, rest.aval.dtype)
-    for _ in range(5):                                  # 2ᵉ itself may overflow, so it is applied in parts
+    # 2ᵉ itself may overflow, so it is applied in parts
+    for _ in range(5):
         part = lax.clamp(lax.neg(largest), rest, largest)
         part = lax.max(part, number(int(info.minexp), part.aval.dtype))
         x, rest = lax.mul(x, _power_of_two(part, dtype)), lax.sub(rest, part)
@@ -142,7 +159,12 @@ def ldexp(x1, x2, /) -> Array:
 def _same_shape(x, y):
     from_shape = lax.broadcast_shapes(x.aval.shape, y.aval.shape)
     rank = len(from_shape)
-    return tuple([lax.broadcast_in_dim(v, from_shape, tuple(range(rank - v.aval.ndim, rank))) for v in (x, y)])
+    return tuple(
+        [
+            lax.broadcast_in_dim(v, from_shape, tuple(range(rank - v.aval.ndim, rank)))
+            for v in (x, y)
+        ]
+    )
 
 
 def _power_of_two(e, dtype):
@@ -172,10 +194,12 @@ def frexp(x, /) -> tuple[Array, Array]:
     info = dtypes.finfo(dtype)
     word, mantissa = np.dtype(f"int{dtype.itemsize * 8}"), int(info.nmant)
     small = lax.lt(lax.abs(x), like(x, float(info.smallest_normal)))
-    scaled = where(small, lax.mul(x, like(x, 2.0 ** mantissa)), x)
+    scaled = where(small, lax.mul(x, like(x, 2.0**mantissa)), x)
     bits = _bits(lax.stop_gradient(scaled))
-    mask = 2 * int(info.maxexp) - 1                     # all ones in the exponent's field
-    field = lax.bitwise_and(lax.shift_right_arithmetic(bits, number(mantissa, word)), number(mask, word))
+    mask = 2 * int(info.maxexp) - 1  # all ones in the exponent's field
+    field = lax.bitwise_and(
+        lax.shift_right_arithmetic(bits, number(mantissa, word)), number(mask, word)
+    )
     exponent = lax.sub(field, number(int(info.maxexp) - 2, word))
     exponent = lax.add(exponent, where(small, number(-mantissa, word), number(0, word)))
     plain = lax.bitwise_or(lax.bitwise_not(lax.is_finite(x)), lax.eq(x, like(x, 0.0)))
@@ -199,7 +223,8 @@ def modf(x, /, out=None) -> tuple[Array, Array]:
     return lax.sub(x, whole), whole
 
 
-# -- rounding ------------------------------------------------------------------------------------------------------
+# -- rounding --------------------------------------------------------------------------------------
+
 
 def floor(x, /) -> Array:
     """The largest whole number not above each element; integers stay as they are.
@@ -262,7 +287,8 @@ def round(a, decimals: int = 0, out=None) -> Array:
 
     Args:
         a: the numbers.
-        decimals: how many places; negative ones round to tens, hundreds and so on (floating-point numbers only).
+        decimals: how many places; negative ones round to tens, hundreds and so on (floating-point
+            numbers only).
         out: not supported.
 
     Raises:
@@ -280,8 +306,10 @@ def round(a, decimals: int = 0, out=None) -> Array:
     dtype = x.aval.dtype
     if dtype in INTEGER:
         if decimals < 0:
-            raise NotImplementedError(f"integer np.round not implemented for decimals < 0, got decimals={decimals}. "
-                                      "Convert to a floating dtype first.")
+            raise NotImplementedError(
+                f"integer np.round not implemented for decimals < 0, got decimals={decimals}. "
+                "Convert to a floating dtype first."
+            )
         return x
     if dtype in COMPLEX:
         return lax.complex(_round(lax.real(x), decimals), _round(lax.imag(x), decimals))
@@ -295,16 +323,18 @@ def _round(x, decimals: int):
     if not decimals:
         return lax.round(x, even)
     dtype, weak = x.aval.dtype, x.aval.weak_type
-    if dtype.itemsize < 4:                              # 10ⁿ and the scaled numbers overflow half precision early
+    # 10ⁿ and the scaled numbers overflow half precision early
+    if dtype.itemsize < 4:
         x = convert(x, np.dtype("float32"))
-    factor = like(x, 10.0 ** decimals)
+    factor = like(x, 10.0**decimals)
     return convert(lax.div(lax.round(lax.mul(x, factor), even), factor), dtype, weak)
 
 
 around = round
 
 
-# -- complex numbers -----------------------------------------------------------------------------------------------
+# -- complex numbers -------------------------------------------------------------------------------
+
 
 def real(val, /) -> Array:
     """The real part of each number.
@@ -366,13 +396,15 @@ def angle(z, deg: bool = False) -> Array:
     if z.aval.dtype not in INEXACT:
         z = convert(z, dtypes.python_scalar_dtype(float))
     x, y = inexact_operands("angle", real(z), imag(z))
-    if z.aval.dtype not in COMPLEX and (not x.aval.ndim or z.aval.dtype not in FLOAT):      # as JAX types it
+    # as JAX types it
+    if z.aval.dtype not in COMPLEX and (not x.aval.ndim or z.aval.dtype not in FLOAT):
         x, y = convert(x, x.aval.dtype), convert(y, y.aval.dtype)
     out = lax.atan2(y, x)
     return lax.mul(out, like(out, 180 / math.pi)) if deg else out
 
 
-# -- steps and replacements ----------------------------------------------------------------------------------------
+# -- steps and replacements ------------------------------------------------------------------------
+
 
 @replayed
 def heaviside(x1, x2, /) -> Array:
@@ -413,11 +445,16 @@ def nan_to_num(x, copy: bool = True, nan=0.0, posinf=None, neginf=None) -> Array
     if dtype not in INEXACT:
         return x
     if dtype in COMPLEX:
-        return lax.complex(*(nan_to_num(part(x), True, nan, posinf, neginf) for part in (lax.real, lax.imag)))
+        return lax.complex(
+            *(nan_to_num(part(x), True, nan, posinf, neginf) for part in (lax.real, lax.imag))
+        )
     x = convert(x, dtype)
     info = dtypes.finfo(dtype)
-    cases = ((lax.ne(x, x), nan), (lax.eq(x, like(x, math.inf)), float(info.max) if posinf is None else posinf),
-             (lax.eq(x, like(x, -math.inf)), float(info.min) if neginf is None else neginf))
+    cases = (
+        (lax.ne(x, x), nan),
+        (lax.eq(x, like(x, math.inf)), float(info.max) if posinf is None else posinf),
+        (lax.eq(x, like(x, -math.inf)), float(info.min) if neginf is None else neginf),
+    )
     for case, value in cases:
         x = where(case, convert(as_operand("nan_to_num", value), dtype, x.aval.weak_type), x)
     return x

@@ -1,4 +1,5 @@
 """The dtypes as scalar types, `jnp.float32` and the like, and the questions one asks about dtypes."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -29,7 +30,11 @@ class _ScalarMeta(type):
         return hash(cls.dtype.type)
 
     def __eq__(cls, other) -> bool:
-        return cls is other or cls.dtype.type == other or (isinstance(other, np.dtype) and cls.dtype == other)
+        return (
+            cls is other
+            or cls.dtype.type == other
+            or (isinstance(other, np.dtype) and cls.dtype == other)
+        )
 
     def __ne__(cls, other) -> bool:
         return not cls == other
@@ -43,8 +48,12 @@ class _ScalarMeta(type):
 
 def _scalar_type(scalar: type, name: str) -> type:
     kind = "boolean" if scalar is np.bool_ else name
-    body = {"dtype": np.dtype(scalar), "__module__": "gradix.numpy", "__qualname__": name,
-            "__doc__": f"The {kind} scalar type: a dtype, and called with a value, an array of that dtype."}
+    body = {
+        "dtype": np.dtype(scalar),
+        "__module__": "gradix.numpy",
+        "__qualname__": name,
+        "__doc__": f"The {kind} scalar type: a dtype, and called with a value, an array of that dtype.",
+    }
     return _ScalarMeta(name, (), body)
 
 
@@ -64,9 +73,15 @@ float8_e4m3fnuz = _scalar_type(ml_dtypes.float8_e4m3fnuz, "float8_e4m3fnuz")
 float8_e5m2 = _scalar_type(ml_dtypes.float8_e5m2, "float8_e5m2")
 float8_e5m2fnuz = _scalar_type(ml_dtypes.float8_e5m2fnuz, "float8_e5m2fnuz")
 float8_e8m0fnu = _scalar_type(ml_dtypes.float8_e8m0fnu, "float8_e8m0fnu")
-bfloat16, float16 = _scalar_type(ml_dtypes.bfloat16, "bfloat16"), _scalar_type(np.float16, "float16")
+bfloat16, float16 = (
+    _scalar_type(ml_dtypes.bfloat16, "bfloat16"),
+    _scalar_type(np.float16, "float16"),
+)
 float32, float64 = _scalar_type(np.float32, "float32"), _scalar_type(np.float64, "float64")
-complex64, complex128 = _scalar_type(np.complex64, "complex64"), _scalar_type(np.complex128, "complex128")
+complex64, complex128 = (
+    _scalar_type(np.complex64, "complex64"),
+    _scalar_type(np.complex128, "complex128"),
+)
 single, double, csingle, cdouble = float32, float64, complex64, complex128
 int_, uint, float_, complex_ = int64, uint64, float64, complex128
 
@@ -122,8 +137,12 @@ def can_cast(from_, to, casting: Any = "safe") -> bool:
 
 
 _KINDS = {
-    "bool": dtypes.BOOL, "signed integer": dtypes.SIGNED, "unsigned integer": dtypes.UNSIGNED,
-    "integral": dtypes.INTEGER, "real floating": dtypes.FLOAT, "complex floating": dtypes.COMPLEX,
+    "bool": dtypes.BOOL,
+    "signed integer": dtypes.SIGNED,
+    "unsigned integer": dtypes.UNSIGNED,
+    "integral": dtypes.INTEGER,
+    "real floating": dtypes.FLOAT,
+    "complex floating": dtypes.COMPLEX,
     "numeric": dtypes.NUMERIC,
 }
 
@@ -133,8 +152,8 @@ def isdtype(dtype, kind) -> bool:
 
     Args:
         dtype: the dtype.
-        kind: 'bool', 'signed integer', 'unsigned integer', 'integral', 'real floating', 'complex floating',
-            'numeric', a dtype, or a tuple of these.
+        kind: 'bool', 'signed integer', 'unsigned integer', 'integral', 'real floating', 'complex
+            floating', 'numeric', a dtype, or a tuple of these.
 
     Raises:
         ValueError: the kind is not known.
@@ -152,7 +171,9 @@ def isdtype(dtype, kind) -> bool:
     try:
         return own == dtypes.as_dtype(kind)
     except TypeError:
-        raise ValueError(f"Unrecognized kind={kind!r}: expected one of {list(_KINDS)}, or a dtype.") from None
+        raise ValueError(
+            f"Unrecognized kind={kind!r}: expected one of {list(_KINDS)}, or a dtype."
+        ) from None
 
 
 def isscalar(element) -> bool:

@@ -1,4 +1,5 @@
 """Where things are: nonzero and its relatives, searchsorted, and indices of many axes as one and back."""
+
 from __future__ import annotations
 
 from math import prod
@@ -33,14 +34,16 @@ def _truth(name: str, a) -> Array:
     return x if x.aval.dtype == bool else lax.ne(x, number(0, x.aval.dtype))
 
 
-# -- nonzero -------------------------------------------------------------------------------------------------------
+# -- nonzero ---------------------------------------------------------------------------------------
+
 
 def nonzero(a, *, size: int | None = None, fill_value=None) -> tuple:
     """The indices of the elements that are not zero, one array for each axis.
 
     Args:
         a: an array with one axis at least.
-        size: how many indices to return, needed where `a` is traced: later ones are cut, missing ones filled up.
+        size: how many indices to return, needed where `a` is traced: later ones are cut, missing
+            ones filled up.
         fill_value: a scalar, or one for each axis; by default 0.
 
     Returns:
@@ -56,14 +59,18 @@ def nonzero(a, *, size: int | None = None, fill_value=None) -> tuple:
     """
     mask = _truth("nonzero", a)
     if not mask.aval.ndim:
-        raise ValueError("Calling nonzero on 0d arrays is not allowed. Use jnp.atleast_1d(scalar).nonzero() instead.")
+        raise ValueError(
+            "Calling nonzero on 0d arrays is not allowed. Use jnp.atleast_1d(scalar).nonzero() instead."
+        )
     if size is None and isinstance(mask, Tracer) and mask._decides:
         return tuple(decided_places(mask))
     if size is None:
         return tuple([wrap_host(i.astype(_index_dtype())) for i in np.nonzero(_known(mask))])
     fills = _fills(fill_value, mask.aval.ndim)
     if size == 0 or not mask.aval.size:
-        return tuple([lax.full((size,), number(0, _index_dtype()) if mask.aval.size else f) for f in fills])
+        return tuple(
+            [lax.full((size,), number(0, _index_dtype()) if mask.aval.size else f) for f in fills]
+        )
     places, there = first_places(ravel(mask), size)
     out = unravelled(places, mask.aval.shape)
     return tuple([where(there, i, f) for i, f in zip(out, fills)])
@@ -71,9 +78,12 @@ def nonzero(a, *, size: int | None = None, fill_value=None) -> tuple:
 
 def _known(mask) -> np.ndarray:
     if isinstance(mask, Tracer):
-        raise ConcretizationTypeError(mask, "The size argument of jnp.nonzero must be statically specified to use "
-                                            "jnp.nonzero within transformations: jnp.nonzero(x, size=n, fill_value=0). "
-                                            "jnp.where(condition, x, y) with three arguments needs no size.")
+        raise ConcretizationTypeError(
+            mask,
+            "The size argument of jnp.nonzero must be statically specified to use "
+            "jnp.nonzero within transformations: jnp.nonzero(x, size=n, fill_value=0). "
+            "jnp.where(condition, x, y) with three arguments needs no size.",
+        )
     return mask.host if isinstance(mask, ArrayImpl) else np.asarray(mask)
 
 
@@ -85,11 +95,15 @@ def _fills(fill_value, ndim: int) -> list:
     dtype = _index_dtype()
     if isinstance(fill_value, tuple):
         if len(fill_value) != ndim:
-            raise ValueError(f"fill_value must be a scalar or a tuple of length {ndim}; got {fill_value}")
+            raise ValueError(
+                f"fill_value must be a scalar or a tuple of length {ndim}; got {fill_value}"
+            )
         return [_fill(as_operand("nonzero", f), dtype) for f in fill_value]
     fill = as_operand("nonzero", 0 if fill_value is None else fill_value)
     if fill.aval.ndim:
-        raise ValueError(f"fill_value must be a scalar or a tuple of length {ndim}; got {fill_value}")
+        raise ValueError(
+            f"fill_value must be a scalar or a tuple of length {ndim}; got {fill_value}"
+        )
     return [_fill(fill, dtype)] * ndim
 
 
@@ -103,7 +117,8 @@ def flatnonzero(a, *, size: int | None = None, fill_value=None) -> Array:
 
     Args:
         a: an array of any shape.
-        size: how many indices to return, needed where `a` is traced: later ones are cut, missing ones filled up.
+        size: how many indices to return, needed where `a` is traced: later ones are cut, missing
+            ones filled up.
         fill_value: what to fill up with; by default 0.
 
     Example:
@@ -119,7 +134,8 @@ def argwhere(a, *, size: int | None = None, fill_value=None) -> Array:
 
     Args:
         a: an array of any shape.
-        size: how many rows to return, needed where `a` is traced: later ones are cut, missing ones filled up.
+        size: how many rows to return, needed where `a` is traced: later ones are cut, missing ones
+            filled up.
         fill_value: the indices of missing rows; by default 0.
 
     Example:
@@ -138,7 +154,8 @@ def argwhere(a, *, size: int | None = None, fill_value=None) -> Array:
     return lax.stack(list(nonzero(x, size=size, fill_value=fills)), 1)
 
 
-# -- searchsorted --------------------------------------------------------------------------------------------------
+# -- searchsorted ----------------------------------------------------------------------------------
+
 
 @replayed(host=host_implementations.searchsorted)
 def searchsorted(a, v, side: str = "left", sorter=None, *, method: str = "scan") -> Array:
@@ -149,8 +166,8 @@ def searchsorted(a, v, side: str = "left", sorter=None, *, method: str = "scan")
         v: values of any shape.
         side: "left" before equal elements, "right" after them.
         sorter: indices that sort `a`, if it is not sorted.
-        method: "scan" and "scan_unrolled" halve the row step by step, "compare_all" compares every pair, "sort" sorts
-            both together.
+        method: "scan" and "scan_unrolled" halve the row step by step, "compare_all" compares every
+            pair, "sort" sorts both together.
 
     Raises:
         ValueError: `a` is no vector, or `side` or `method` is unknown.
@@ -175,7 +192,8 @@ def searchsorted(a, v, side: str = "left", sorter=None, *, method: str = "scan")
     goes_before = _before if side == "left" else _not_after
     if method == "compare_all" or is_known_at_most(n, 16):
         return _count_all(x, v, goes_before)
-    if method == "sort" or type(n) is not int:              # halving takes a number of steps that depends on the size
+    # halving takes a number of steps that depends on the size
+    if method == "sort" or type(n) is not int:
         return _count_by_sorting(x, v, side)
     return count_by_halving(x, v, goes_before, _INT)
 
@@ -185,7 +203,9 @@ def _before(x, v):
     if x.aval.dtype in COMPLEX:
         xr, vr = lax.real(x), lax.real(v)
         same = lax.bitwise_not(lax.bitwise_or(_before(xr, vr), _before(vr, xr)))
-        return lax.bitwise_or(_before(xr, vr), lax.bitwise_and(same, _before(lax.imag(x), lax.imag(v))))
+        return lax.bitwise_or(
+            _before(xr, vr), lax.bitwise_and(same, _before(lax.imag(x), lax.imag(v)))
+        )
     less = lax.lt(x, v)
     if x.aval.dtype not in INEXACT:
         return less
@@ -198,8 +218,10 @@ def _not_after(x, v):
 
 def _count_all(x, v, goes_before):
     shape = (*v.aval.shape, x.aval.shape[0])
-    hits = goes_before(lax.broadcast_in_dim(x, shape, (len(shape) - 1,)),
-                       lax.broadcast_in_dim(v, shape, range(len(shape) - 1)))
+    hits = goes_before(
+        lax.broadcast_in_dim(x, shape, (len(shape) - 1,)),
+        lax.broadcast_in_dim(v, shape, range(len(shape) - 1)),
+    )
     return lax.reduce_sum(convert(hits, _INT), (len(shape) - 1,))
 
 
@@ -209,7 +231,11 @@ def _count_by_sorting(x, v, side: str):
     first, second = (flat, x) if side == "left" else (x, flat)
     both = lax.concatenate([first, second], 0)
     order = lax.sort((both, lax.iota(_INT, n + m)), num_keys=1)[1]
-    rank = lax.full((n + m,), number(0, _INT)).at[order].set(lax.iota(_INT, n + m), unique_indices=True)
+    rank = (
+        lax.full((n + m,), number(0, _INT))
+        .at[order]
+        .set(lax.iota(_INT, n + m), unique_indices=True)
+    )
     start = 0 if side == "left" else n
     own = lax.slice(rank, (start,), (start + m,))
     among = lax.sort((flat, lax.iota(_INT, m)), num_keys=1)[1]
@@ -217,7 +243,8 @@ def _count_by_sorting(x, v, side: str):
     return lax.reshape(lax.sub(own, before), v.aval.shape)
 
 
-# -- many axes as one ----------------------------------------------------------------------------------------------
+# -- many axes as one ------------------------------------------------------------------------------
+
 
 def unravel_index(indices, shape) -> tuple:
     """Indices counted in one row as indices of each axis of an array of `shape`; those out of bounds are clipped.
@@ -231,8 +258,11 @@ def unravel_index(indices, shape) -> tuple:
         (Array(1, dtype=int32, weak_type=True), Array(2, dtype=int32, weak_type=True))
     """
     i = as_operand("unravel_index", indices)
-    shape = tuple([as_dim(n) for n in shape]) if isinstance(shape,
-                                                            (tuple, list)) or np.ndim(shape) else (as_dim(shape),)
+    shape = (
+        tuple([as_dim(n) for n in shape])
+        if isinstance(shape, (tuple, list)) or np.ndim(shape)
+        else (as_dim(shape),)
+    )
     if i.aval.dtype not in INTEGER:
         raise TypeError(f"unravel_index: indices must be integers, got {i.aval.dtype}.")
     total, weak = prod(shape), i.aval.weak_type
@@ -241,7 +271,9 @@ def unravel_index(indices, shape) -> tuple:
     return tuple([convert(v, v.aval.dtype, weak) for v in unravelled(i, shape)])
 
 
-def ravel_multi_index(multi_index, dims, mode: str = "raise", order: str = "C", *, dtype=None) -> Array:
+def ravel_multi_index(
+    multi_index, dims, mode: str = "raise", order: str = "C", *, dtype=None
+) -> Array:
     """Indices of each axis of an array of shape `dims` as indices counted in one row.
 
     Args:
@@ -268,7 +300,10 @@ def ravel_multi_index(multi_index, dims, mode: str = "raise", order: str = "C", 
     if mode == "raise":
         _check_inside(parts, dims)
     elif mode == "clip":
-        parts = [lax.max(lax.min(p, number(n - 1, p.aval.dtype)), number(0, p.aval.dtype)) for p, n in zip(parts, dims)]
+        parts = [
+            lax.max(lax.min(p, number(n - 1, p.aval.dtype)), number(0, p.aval.dtype))
+            for p, n in zip(parts, dims)
+        ]
     else:
         parts = [remainder(p, number(n, p.aval.dtype)) for p, n in zip(parts, dims)]
     if dtype is not None:
@@ -285,12 +320,17 @@ def ravel_multi_index(multi_index, dims, mode: str = "raise", order: str = "C", 
 def _check_inside(parts, dims) -> None:
     for p, n in zip(parts, dims):
         if is_unknown(p):
-            raise ConcretizationTypeError(p, "The error occurred because ravel_multi_index was jit-compiled with "
-                                             "mode='raise'. Use mode='wrap' or mode='clip' instead.")
+            raise ConcretizationTypeError(
+                p,
+                "The error occurred because ravel_multi_index was jit-compiled with "
+                "mode='raise'. Use mode='wrap' or mode='clip' instead.",
+            )
         held = p.host if isinstance(p, ArrayImpl) else np.asarray(p)
         if ((held < 0) | (held >= n)).any():
-            raise ValueError(f"invalid entry in coordinates array: an axis of size {n} has no elements {held.min()} to "
-                             f"{held.max()}.")
+            raise ValueError(
+                f"invalid entry in coordinates array: an axis of size {n} has no elements {held.min()} to "
+                f"{held.max()}."
+            )
 
 
 def mask_indices(n: int, mask_func, k: int = 0, *, size: int | None = None) -> tuple:
@@ -300,7 +340,8 @@ def mask_indices(n: int, mask_func, k: int = 0, *, size: int | None = None) -> t
         n: the number of rows and of columns.
         mask_func: a function such as `triu`.
         k: its second argument.
-        size: how many indices to return, needed where it is traced: later ones are cut, missing ones are 0.
+        size: how many indices to return, needed where it is traced: later ones are cut, missing
+            ones are 0.
 
     Example:
         >>> import gradix.numpy as jnp

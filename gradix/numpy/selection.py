@@ -1,4 +1,5 @@
 """Choosing between arrays element by element: where, select, piecewise, clip."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -47,8 +48,10 @@ def where(condition, x=None, y=None, /, *, size=None, fill_value=None) -> Any:
     if x is None or y is None:
         return _where_indices(condition, x, y, size, fill_value)
     if size is not None or fill_value is not None:
-        raise ValueError(f"where: size and fill_value belong to the form with one argument, got size={size}, "
-                         f"fill_value={fill_value} beside x and y.")
+        raise ValueError(
+            f"where: size and fill_value belong to the form with one argument, got size={size}, "
+            f"fill_value={fill_value} beside x and y."
+        )
     if isinstance(x, Array) and isinstance(condition, Array):
         a, b = condition.aval, x.aval
         if a.shape == b.shape and a.dtype is _BOOL:
@@ -62,8 +65,12 @@ def where(condition, x=None, y=None, /, *, size=None, fill_value=None) -> Any:
 
 def _values(x, y):
     """Both values in their common dtype, whatever their shapes."""
-    if isinstance(x, Array) and isinstance(y, Array) and x.aval.dtype == y.aval.dtype and (
-            x.aval.weak_type == y.aval.weak_type):
+    if (
+        isinstance(x, Array)
+        and isinstance(y, Array)
+        and x.aval.dtype == y.aval.dtype
+        and (x.aval.weak_type == y.aval.weak_type)
+    ):
         return x, y
     if isinstance(x, Array) and not x.aval.weak_type and x.aval.dtype in BESIDE.get(type(y), ()):
         return x, number(y, x.aval.dtype)
@@ -78,7 +85,7 @@ def _select(condition, x, y):
         condition = broadcast_to(condition, shape)
     if y.aval.ndim:
         y = broadcast_to(y, shape)
-    if x.aval.ndim or not y.aval.ndim:                      # a scalar may stand beside an array
+    if x.aval.ndim or not y.aval.ndim:  # a scalar may stand beside an array
         x = broadcast_to(x, shape)
     return lax._choose(condition, y, x)
 
@@ -91,8 +98,10 @@ def _truth(name: str, x) -> Array:
 
 def _where_indices(condition, x, y, size, fill_value):
     if x is not None or y is not None:
-        raise ValueError("Either both or neither of the x and y arguments should be provided to gradix.numpy.where, "
-                         f"got only {'x' if y is None else 'y'}. Write where(condition, x, 0) to choose a constant.")
+        raise ValueError(
+            "Either both or neither of the x and y arguments should be provided to gradix.numpy.where, "
+            f"got only {'x' if y is None else 'y'}. Write where(condition, x, 0) to choose a constant."
+        )
     from_mask = as_operand("where", condition)
     return from_mask.nonzero(size=size, fill_value=fill_value)
 
@@ -115,8 +124,10 @@ def select(condlist, choicelist, default=0) -> Array:
         Array([ 0, -1,  0,  0, 16], dtype=int32)
     """
     if len(condlist) != len(choicelist) or not len(condlist):
-        raise ValueError(f"condlist must have length equal to choicelist (and not zero), got {len(condlist)} "
-                         f"conditions and {len(choicelist)} choices.")
+        raise ValueError(
+            f"condlist must have length equal to choicelist (and not zero), got {len(condlist)} "
+            f"conditions and {len(choicelist)} choices."
+        )
     conditions = [_truth("select", c) for c in condlist]
     *choices, out = promote_dtypes("select", *choicelist, default)
     shape = common_shape("select", *conditions, *choices, out)
@@ -132,7 +143,8 @@ def piecewise(x, condlist, funclist, *args, **kw) -> Array:
     Args:
         x: the argument.
         condlist: boolean arrays of the shape of `x`, or one array of them.
-        funclist: as many functions or constants, and optionally one more for where no condition holds (else 0).
+        funclist: as many functions or constants, and optionally one more for where no condition
+            holds (else 0).
         *args: further arguments of the functions.
         **kw: further keyword arguments of the functions.
 
@@ -149,18 +161,27 @@ def piecewise(x, condlist, funclist, *args, **kw) -> Array:
     conditions = _piece_conditions(condlist)
     n, m = len(conditions), len(funclist)
     if m not in (n, n + 1):
-        raise ValueError(f"with {n} condition(s), either {n} or {n + 1} functions are expected; got {m}")
+        raise ValueError(
+            f"with {n} condition(s), either {n} or {n + 1} functions are expected; got {m}"
+        )
     functions = list(funclist) + [0] * (n + 1 - m)
     pieces = [f(x, *args, **kw) if callable(f) else f for f in functions]
     pieces = [convert(as_operand("piecewise", p), x.aval.dtype) for p in pieces]
-    return select(conditions[::-1], pieces[:n][::-1], pieces[n])         # of several that hold, the last counts
+    # of several that hold, the last counts
+    return select(conditions[::-1], pieces[:n][::-1], pieces[n])
 
 
 def _piece_conditions(condlist) -> list:
     if isinstance(condlist, (Array, np.ndarray)):
         c = as_operand("piecewise", condlist)
-        return [_truth("piecewise", c[i]) for i in range(c.shape[0])] if c.ndim > 1 else [_truth("piecewise", c)]
-    if not isinstance(condlist, (list, tuple)) or (condlist and isinstance(condlist[0], (bool, np.bool_))):
+        return (
+            [_truth("piecewise", c[i]) for i in range(c.shape[0])]
+            if c.ndim > 1
+            else [_truth("piecewise", c)]
+        )
+    if not isinstance(condlist, (list, tuple)) or (
+        condlist and isinstance(condlist[0], (bool, np.bool_))
+    ):
         condlist = [np.asarray(condlist)]
     return [_truth("piecewise", c) for c in condlist]
 
@@ -183,11 +204,15 @@ def clip(arr=None, /, min=None, max=None) -> Array:
         Array([1, 1, 2, 3, 3], dtype=int32)
     """
     if arr is None:
-        raise ValueError("At most one of {min, max} may be given without arr: clip() needs an array as first argument.")
+        raise ValueError(
+            "At most one of {min, max} may be given without arr: clip() needs an array as first argument."
+        )
     for value in (arr, min, max):
         if value is not None and _is_complex(value):
-            raise ValueError("Clip received a complex value either through the input or the min/max keywords. Complex "
-                             "values have no ordering and cannot be clipped; clip the real and imaginary parts.")
+            raise ValueError(
+                "Clip received a complex value either through the input or the min/max keywords. Complex "
+                "values have no ordering and cannot be clipped; clip the real and imaginary parts."
+            )
     if min is not None:
         arr = lax.max(*operands("clip", min, arr))
     if max is not None:

@@ -1,4 +1,5 @@
 """Arrays as sets: unique values, unions, intersections, differences, membership."""
+
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -24,7 +25,7 @@ from gradix.numpy.shapes import moveaxis, ravel
 from gradix.numpy.sorting import argsort, lexsort, sort
 
 _BOOL = np.dtype(bool)
-_PAIRS = 1 << 20            # up to so many pairs membership is tested by comparing them all
+_PAIRS = 1 << 20  # up to so many pairs membership is tested by comparing them all
 
 
 class UniqueAll(NamedTuple):
@@ -53,8 +54,11 @@ class UniqueInverse(NamedTuple):
 def _known(x, name: str) -> np.ndarray:
     x = value_of(x)
     if is_unknown(x):
-        raise ConcretizationTypeError(x, f"The error arose for an argument of jnp.{name}(): how many values there "
-                                         f"are is the size of the result. Pass size=n to jnp.{name} to fix it.")
+        raise ConcretizationTypeError(
+            x,
+            f"The error arose for an argument of jnp.{name}(): how many values there "
+            f"are is the size of the result. Pass size=n to jnp.{name} to fix it.",
+        )
     return x.host if isinstance(x, ArrayImpl) else np.asarray(x)
 
 
@@ -62,11 +66,21 @@ def _index_dtype():
     return dtypes.python_scalar_dtype(int)
 
 
-# -- unique --------------------------------------------------------------------------------------------------------
+# -- unique ----------------------------------------------------------------------------------------
 
-def unique(ar, return_index: bool = False, return_inverse: bool = False, return_counts: bool = False,
-           axis: int | None = None, *, equal_nan: bool = True, size: int | None = None, fill_value=None,
-           sorted: bool = True) -> Any:
+
+def unique(
+    ar,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    size: int | None = None,
+    fill_value=None,
+    sorted: bool = True,
+) -> Any:
     """The distinct values of an array, or the distinct slices along an axis, in increasing order.
 
     Args:
@@ -76,7 +90,8 @@ def unique(ar, return_index: bool = False, return_inverse: bool = False, return_
         return_counts: also return how often each occurs.
         axis: compare whole slices along this axis; by default elements.
         equal_nan: whether all NaN are one value.
-        size: how many values to return, needed where `ar` is traced: later ones are cut, missing ones filled up.
+        size: how many values to return, needed where `ar` is traced: later ones are cut, missing
+            ones filled up.
         fill_value: the value to fill up with; by default the least one.
         sorted: results are always sorted.
 
@@ -90,15 +105,20 @@ def unique(ar, return_index: bool = False, return_inverse: bool = False, return_
     """
     x = as_operand("unique", ar)
     if dtypes.is_extended(x.aval.dtype):
-        raise TypeError(f"unique compares numbers, and random keys have no order; got {x.aval.str_short()}. Compare "
-                        "their words, random.key_data(keys).")
+        raise TypeError(
+            f"unique compares numbers, and random keys have no order; got {x.aval.str_short()}. Compare "
+            "their words, random.key_data(keys)."
+        )
     x, shape = _with_one_nan(x), x.aval.shape
     rows = ravel(x) if axis is None else moveaxis(x, axis_of(axis, x.aval.ndim), 0)
     asked = (True, return_index, return_inverse, return_counts)
     if size is None:
         out: list = _unique_known(_known(rows, "unique"), equal_nan)
         weak = x.aval.weak_type and x.aval.dtype not in COMPLEX
-        out = [wrap_host(out[0], weak), *[wrap_host(np.asarray(o, _index_dtype())) for o in out[1:]]]
+        out = [
+            wrap_host(out[0], weak),
+            *[wrap_host(np.asarray(o, _index_dtype())) for o in out[1:]],
+        ]
     else:
         out = _unique_of_size(rows, equal_nan, size, fill_value, return_index or return_inverse)
     if axis is None:
@@ -110,8 +130,14 @@ def unique(ar, return_index: bool = False, return_inverse: bool = False, return_
 
 
 def _unique_known(rows: np.ndarray, equal_nan: bool) -> list:
-    out = np.unique(rows, return_index=True, return_inverse=True, return_counts=True,
-                    axis=None if rows.ndim == 1 else 0, equal_nan=equal_nan)
+    out = np.unique(
+        rows,
+        return_index=True,
+        return_inverse=True,
+        return_counts=True,
+        axis=None if rows.ndim == 1 else 0,
+        equal_nan=equal_nan,
+    )
     return [out[0], out[1], np.reshape(out[2], rows.shape[:1]), out[3]]
 
 
@@ -120,15 +146,21 @@ def _unique_of_size(rows, equal_nan: bool, size: int, fill_value, places: bool) 
     n, dtype = rows.aval.shape[0], _index_dtype()
     if not n:
         if size and fill_value is None:
-            raise ValueError("jnp.unique: for zero-sized input with nonzero size argument, fill_value must be "
-                             "specified")
+            raise ValueError(
+                "jnp.unique: for zero-sized input with nonzero size argument, fill_value must be "
+                "specified"
+            )
         none = lax.full((size,), number(0, dtype))
-        values = lax.full((size, *rows.aval.shape[1:]), convert(as_operand("unique", fill_value or 0), rows.aval.dtype))
+        values = lax.full(
+            (size, *rows.aval.shape[1:]),
+            convert(as_operand("unique", fill_value or 0), rows.aval.dtype),
+        )
         return [values, none, lax.full((0,), number(0, dtype)), none]
     order = _order_of(rows) if places or rows.aval.ndim > 1 else None
     sorted_rows = sort(rows) if order is None else take_index(rows, order)
     first = lax.concatenate([lax.full((1,), True), _differs(sorted_rows, equal_nan)], 0)
-    after, = nonzero(first, size=size + 1, fill_value=n)        # the last value kept ends where the next begins
+    # the last value kept ends where the next begins
+    (after,) = nonzero(first, size=size + 1, fill_value=n)
     starts = lax.slice_in_dim(after, 0, size)
     there = lax.lt(starts, number(n, dtype))
     at = where(there, starts, number(0, dtype))
@@ -149,7 +181,10 @@ def _order_of(rows):
     """The indices that sort rows of any shape, by their elements in turn."""
     if rows.aval.ndim == 1:
         return argsort(rows)
-    flat = lax.reshape(rows, (rows.aval.shape[0], -1 if not rows.aval.size else rows.aval.size // rows.aval.shape[0]))
+    flat = lax.reshape(
+        rows,
+        (rows.aval.shape[0], -1 if not rows.aval.size else rows.aval.size // rows.aval.shape[0]),
+    )
     return lexsort(lax.unstack(flat, 1)[::-1])
 
 
@@ -167,8 +202,8 @@ def unique_all(x, /, *, size: int | None = None, fill_value=None) -> UniqueAll:
 
     Args:
         x: an array of any shape.
-        size: how many distinct values to return, needed where `x` is traced: later ones are cut, missing ones filled
-            up.
+        size: how many distinct values to return, needed where `x` is traced: later ones are cut,
+            missing ones filled up.
         fill_value: what to fill up with; by default the least value.
 
     Example:
@@ -176,7 +211,9 @@ def unique_all(x, /, *, size: int | None = None, fill_value=None) -> UniqueAll:
         >>> jnp.unique_all(jnp.array([2, 1, 1])).counts
         Array([2, 1], dtype=int32)
     """
-    return UniqueAll(*unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value))
+    return UniqueAll(
+        *unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value)
+    )
 
 
 def unique_counts(x, /, *, size: int | None = None, fill_value=None) -> UniqueCounts:
@@ -184,8 +221,8 @@ def unique_counts(x, /, *, size: int | None = None, fill_value=None) -> UniqueCo
 
     Args:
         x: an array of any shape.
-        size: how many distinct values to return, needed where `x` is traced: later ones are cut, missing ones filled
-            up.
+        size: how many distinct values to return, needed where `x` is traced: later ones are cut,
+            missing ones filled up.
         fill_value: what to fill up with; by default the least value.
 
     Example:
@@ -193,7 +230,9 @@ def unique_counts(x, /, *, size: int | None = None, fill_value=None) -> UniqueCo
         >>> jnp.unique_counts(jnp.array([2, 1, 1])).values
         Array([1, 2], dtype=int32)
     """
-    return UniqueCounts(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
+    return UniqueCounts(
+        *unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value)
+    )
 
 
 def unique_inverse(x, /, *, size: int | None = None, fill_value=None) -> UniqueInverse:
@@ -201,8 +240,8 @@ def unique_inverse(x, /, *, size: int | None = None, fill_value=None) -> UniqueI
 
     Args:
         x: an array of any shape.
-        size: how many distinct values to return, needed where `x` is traced: later ones are cut, missing ones filled
-            up.
+        size: how many distinct values to return, needed where `x` is traced: later ones are cut,
+            missing ones filled up.
         fill_value: what to fill up with; by default the least value.
 
     Example:
@@ -210,7 +249,9 @@ def unique_inverse(x, /, *, size: int | None = None, fill_value=None) -> UniqueI
         >>> jnp.unique_inverse(jnp.array([2, 1, 1])).inverse_indices
         Array([1, 0, 0], dtype=int32)
     """
-    return UniqueInverse(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
+    return UniqueInverse(
+        *unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value)
+    )
 
 
 def unique_values(x, /, *, size: int | None = None, fill_value=None) -> Array:
@@ -218,8 +259,8 @@ def unique_values(x, /, *, size: int | None = None, fill_value=None) -> Array:
 
     Args:
         x: an array of any shape.
-        size: how many distinct values to return, needed where `x` is traced: later ones are cut, missing ones filled
-            up.
+        size: how many distinct values to return, needed where `x` is traced: later ones are cut,
+            missing ones filled up.
         fill_value: what to fill up with; by default the least value.
 
     Example:
@@ -230,10 +271,13 @@ def unique_values(x, /, *, size: int | None = None, fill_value=None) -> Array:
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 
-# -- membership ----------------------------------------------------------------------------------------------------
+# -- membership ------------------------------------------------------------------------------------
+
 
 @replayed
-def isin(element, test_elements, assume_unique: bool = False, invert: bool = False, *, method="auto") -> Array:
+def isin(
+    element, test_elements, assume_unique: bool = False, invert: bool = False, *, method="auto"
+) -> Array:
     """Whether each element is among `test_elements`; NaN never is.
 
     Args:
@@ -253,15 +297,19 @@ def isin(element, test_elements, assume_unique: bool = False, invert: bool = Fal
     """
     del assume_unique
     if method not in ("auto", "compare_all", "binary_search", "sort"):
-        raise ValueError(f"Invalid value {method=}. Valid values are 'auto', 'compare_all', 'binary_search' and "
-                         "'sort'.")
+        raise ValueError(
+            f"Invalid value {method=}. Valid values are 'auto', 'compare_all', 'binary_search' and "
+            "'sort'."
+        )
     x, tests = promote_dtypes("isin", element, test_elements)
     flat, among = ravel(x), ravel(tests)
     n, m = flat.aval.size, among.aval.size
     if not n or not m:
         found = lax.full((n,), False)
     elif method == "compare_all" or (method == "auto" and is_known_at_most(n * m, _PAIRS)):
-        pairs = lax.eq(lax.broadcast_in_dim(flat, (n, m), (0,)), lax.broadcast_in_dim(among, (n, m), (1,)))
+        pairs = lax.eq(
+            lax.broadcast_in_dim(flat, (n, m), (0,)), lax.broadcast_in_dim(among, (n, m), (1,))
+        )
         found = lax.reduce_or(pairs, (1,))
     else:
         line = sort(among)
@@ -269,7 +317,8 @@ def isin(element, test_elements, assume_unique: bool = False, invert: bool = Fal
     return lax.reshape(convert(lax.bitwise_not(found) if invert else found, _BOOL), x.aval.shape)
 
 
-# -- two sets ------------------------------------------------------------------------------------------------------
+# -- two sets --------------------------------------------------------------------------------------
+
 
 def _rows(name: str, ar1, ar2) -> list:
     return [ravel(_with_one_nan(x)) for x in promote_dtypes(name, ar1, ar2)]
@@ -277,7 +326,11 @@ def _rows(name: str, ar1, ar2) -> list:
 
 def _with_one_nan(x):
     """Complex numbers with NaN in either part are one value, nan + 0i, as they have no order among each other."""
-    return where(lax.ne(x, x), number(complex(np.nan, 0), x.aval.dtype), x) if x.aval.dtype in COMPLEX else x
+    return (
+        where(lax.ne(x, x), number(complex(np.nan, 0), x.aval.dtype), x)
+        if x.aval.dtype in COMPLEX
+        else x
+    )
 
 
 def _firsts(line):
@@ -292,15 +345,26 @@ def _kept(line, keep, size: int | None, fill, name: str):
     n = line.aval.size
     if size is None:
         _known(keep, name)
-        places, = nonzero(keep)
+        (places,) = nonzero(keep)
         return take_index(line, places), places, None
-    places, = nonzero(keep, size=size, fill_value=n)
+    (places,) = nonzero(keep, size=size, fill_value=n)
     there = lax.lt(places, number(n, places.aval.dtype))
     if not n:
-        return lax.full((size,), convert(as_operand(name, fill or 0), line.aval.dtype)), places, there
+        return (
+            lax.full((size,), convert(as_operand(name, fill or 0), line.aval.dtype)),
+            places,
+            there,
+        )
     values = take_index(line, places, mode="clip")
-    first = where(lax.broadcast_in_dim(take_index(there, 0), (), ()), take_index(values, 0), number(
-        0, line.aval.dtype)) if fill is None and size else as_operand(name, fill or 0)
+    first = (
+        where(
+            lax.broadcast_in_dim(take_index(there, 0), (), ()),
+            take_index(values, 0),
+            number(0, line.aval.dtype),
+        )
+        if fill is None and size
+        else as_operand(name, fill or 0)
+    )
     if name == "setdiff1d" or fill is None:
         first = convert(first, line.aval.dtype)
     return where(there, values, first), places, there
@@ -325,8 +389,15 @@ def union1d(ar1, ar2, *, size: int | None = None, fill_value=None) -> Array:
     return unique(convert(both, both.aval.dtype), size=size, fill_value=fill_value)
 
 
-def intersect1d(ar1, ar2, assume_unique: bool = False, return_indices: bool = False, *, size: int | None = None,
-                fill_value=None) -> Any:
+def intersect1d(
+    ar1,
+    ar2,
+    assume_unique: bool = False,
+    return_indices: bool = False,
+    *,
+    size: int | None = None,
+    fill_value=None,
+) -> Any:
     """The distinct values in both of two arrays, sorted.
 
     Args:
@@ -334,7 +405,8 @@ def intersect1d(ar1, ar2, assume_unique: bool = False, return_indices: bool = Fa
         assume_unique: each array holds no value twice.
         return_indices: also return where in each array the values occur first.
         size: how many to return, needed where the arrays are traced.
-        fill_value: what to fill up with; by default the least value. Indices are filled with the array's size.
+        fill_value: what to fill up with; by default the least value. Indices are filled with the
+            array's size.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -358,7 +430,9 @@ def intersect1d(ar1, ar2, assume_unique: bool = False, return_indices: bool = Fa
     return values, *at
 
 
-def setdiff1d(ar1, ar2, assume_unique: bool = False, *, size: int | None = None, fill_value=None) -> Array:
+def setdiff1d(
+    ar1, ar2, assume_unique: bool = False, *, size: int | None = None, fill_value=None
+) -> Array:
     """The distinct values of `ar1` that `ar2` does not hold, sorted.
 
     Args:
@@ -380,7 +454,9 @@ def setdiff1d(ar1, ar2, assume_unique: bool = False, *, size: int | None = None,
     return _kept(line, keep, size, 0 if fill_value is None else fill_value, "setdiff1d")[0]
 
 
-def setxor1d(ar1, ar2, assume_unique: bool = False, *, size: int | None = None, fill_value=None) -> Array:
+def setxor1d(
+    ar1, ar2, assume_unique: bool = False, *, size: int | None = None, fill_value=None
+) -> Array:
     """The distinct values in one of two arrays but not both, sorted; a NaN equals none, so each array's is kept.
 
     Args:

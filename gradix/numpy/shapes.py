@@ -1,4 +1,5 @@
 """The same elements in other shapes: reshape, transpose, new and dropped axes, broadcasting, reversal."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -17,7 +18,8 @@ from gradix._core.operators import Array
 from gradix.numpy.axes import axes_of, axis_of
 from gradix.numpy.promotion import as_operand, broadcast_to as _stretch
 
-# -- reshape -------------------------------------------------------------------------------------------------------
+# -- reshape ---------------------------------------------------------------------------------------
+
 
 def reshape(a, shape, order: str = "C", *, copy: bool | None = None, out_sharding=None) -> Array:
     """The elements of `a`, in order, in another shape.
@@ -26,7 +28,8 @@ def reshape(a, shape, order: str = "C", *, copy: bool | None = None, out_shardin
         a: an array.
         shape: an int or a sequence; one size may be -1, which is then inferred.
         order: "C" reads and writes the last axis fastest, "F" the first.
-        copy: has no visible effect; False is refused, as NumPy's promise of shared memory cannot be kept.
+        copy: has no visible effect; False is refused, as NumPy's promise of shared memory cannot be
+            kept.
         out_sharding: how the result is to be divided.
 
     Raises:
@@ -47,7 +50,9 @@ def reshape(a, shape, order: str = "C", *, copy: bool | None = None, out_shardin
     if order == "F":
         return transpose(lax.reshape(transpose(a), shape[::-1]))
     if order == "A":
-        raise NotImplementedError("np.reshape order=A is not implemented: arrays have no memory order. Use 'C' or 'F'.")
+        raise NotImplementedError(
+            "np.reshape order=A is not implemented: arrays have no memory order. Use 'C' or 'F'."
+        )
     raise ValueError(f"Unexpected value for 'order' argument: {order}. Use 'C' or 'F'.")
 
 
@@ -55,24 +60,32 @@ def _new_shape(own: tuple, shape) -> tuple:
     """The shape asked for, a size of -1 inferred."""
     if not isinstance(shape, (tuple, list)):
         shape = tuple(shape) if hasattr(shape, "__len__") and np.ndim(shape) else (shape,)
-    sizes = tuple([n if type(n) is int else as_int(n) if hasattr(n, "__index__") else n for n in shape])
+    sizes = tuple(
+        [n if type(n) is int else as_int(n) if hasattr(n, "__index__") else n for n in shape]
+    )
     total = prod(own)
     unknown = [i for i, n in enumerate(sizes) if type(n) is int and n == -1]
     if not unknown:
         if all(type(n) is int and n >= 0 for n in sizes) and prod(sizes) != total:
-            raise TypeError(f"cannot reshape array of shape {own} (size {total}) into shape {tuple(shape)} "
-                            f"(size {prod(sizes)})")
+            raise TypeError(
+                f"cannot reshape array of shape {own} (size {total}) into shape {tuple(shape)} "
+                f"(size {prod(sizes)})"
+            )
         return sizes
     rest = prod([n for n in sizes if not (type(n) is int and n == -1)])
     if is_undecided_remainder(total % rest if rest else 0):
-        raise InconclusiveDimensionOperation(f"Cannot divide evenly the sizes of shapes {own} and {tuple(shape)}: the "
-                                             f"remainder {total % rest} should be 0. Give the dimension a factor, as "
-                                             "in symbolic_shape(\"2*b\"), or state it as a constraint, \"mod(b, 2) == "
-                                             "0\".")
+        raise InconclusiveDimensionOperation(
+            f"Cannot divide evenly the sizes of shapes {own} and {tuple(shape)}: the "
+            f"remainder {total % rest} should be 0. Give the dimension a factor, as "
+            'in symbolic_shape("2*b"), or state it as a constraint, "mod(b, 2) == '
+            '0".'
+        )
     if len(unknown) > 1 or type(rest) is int and (rest == 0 or type(total) is int and total % rest):
-        raise TypeError(f"cannot reshape array of shape {own} (size {total}) into shape {tuple(shape)}: one size at "
-                        "most may be -1, and the others must divide the size.")
-    return (*sizes[:unknown[0]], total // rest, *sizes[unknown[0] + 1:])
+        raise TypeError(
+            f"cannot reshape array of shape {own} (size {total}) into shape {tuple(shape)}: one size at "
+            "most may be -1, and the others must divide the size."
+        )
+    return (*sizes[: unknown[0]], total // rest, *sizes[unknown[0] + 1 :])
 
 
 def ravel(a, order: str = "C", *, out_sharding=None) -> Array:
@@ -89,7 +102,9 @@ def ravel(a, order: str = "C", *, out_sharding=None) -> Array:
     if out_sharding is not None:
         return divided(ravel, out_sharding, a, order)
     if order == "K":
-        raise NotImplementedError("Ravel not implemented for order='K': arrays have no memory order. Use 'C' or 'F'.")
+        raise NotImplementedError(
+            "Ravel not implemented for order='K': arrays have no memory order. Use 'C' or 'F'."
+        )
     a = as_operand("ravel", a)
     return reshape(a, (a.aval.size,), order)
 
@@ -120,10 +135,13 @@ def expand_dims(a, axis) -> Array:
         (1, 3, 1)
     """
     a = as_operand("expand_dims", a)
-    return lax.expand_dims(a, [as_int(i) for i in axis] if isinstance(axis, Sequence) else (as_int(axis),))
+    return lax.expand_dims(
+        a, [as_int(i) for i in axis] if isinstance(axis, Sequence) else (as_int(axis),)
+    )
 
 
-# -- axes in another order -----------------------------------------------------------------------------------------
+# -- axes in another order -------------------------------------------------------------------------
+
 
 def transpose(a, axes=None) -> Array:
     """`a` with its axes permuted; reversed by default.
@@ -143,7 +161,8 @@ def transpose(a, axes=None) -> Array:
     axes = [axis_of(i, ndim) for i in (axes if isinstance(axes, (tuple, list)) else tuple(axes))]
     if sorted(axes) != list(range(ndim)):
         raise (TypeError if len(axes) != ndim or len(set(axes)) != len(axes) else ValueError)(
-            f"transpose: axes {tuple(axes)} must name each of the {ndim} axes of shape {a.aval.shape} once.")
+            f"transpose: axes {tuple(axes)} must name each of the {ndim} axes of shape {a.aval.shape} once."
+        )
     return lax.transpose(a, axes)
 
 
@@ -171,7 +190,9 @@ def matrix_transpose(x, /) -> Array:
     """
     x = as_operand("matrix_transpose", x)
     if x.aval.ndim < 2:
-        raise ValueError(f"x must be at least two-dimensional for matrix_transpose; got ndim={x.aval.ndim}")
+        raise ValueError(
+            f"x must be at least two-dimensional for matrix_transpose; got ndim={x.aval.ndim}"
+        )
     return swapaxes(x, -1, -2)
 
 
@@ -214,8 +235,10 @@ def moveaxis(a, source, destination) -> Array:
     ndim = a.aval.ndim
     sources, targets = axes_of(_listed(source), ndim), axes_of(_listed(destination), ndim)
     if len(sources) != len(targets):
-        raise ValueError(f"Inconsistent number of elements: {len(sources)} vs {len(targets)}: source={source} and "
-                         f"destination={destination} must name as many axes.")
+        raise ValueError(
+            f"Inconsistent number of elements: {len(sources)} vs {len(targets)}: source={source} and "
+            f"destination={destination} must name as many axes."
+        )
     order = [i for i in range(ndim) if i not in sources]
     for target, i in sorted(zip(targets, sources)):
         order.insert(target, i)
@@ -251,7 +274,8 @@ def rollaxis(a, axis: int, start: int = 0) -> Array:
     return moveaxis(a, axis, start - (start > axis))
 
 
-# -- broadcasting --------------------------------------------------------------------------------------------------
+# -- broadcasting ----------------------------------------------------------------------------------
+
 
 def broadcast_to(array, shape, *, out_sharding=None) -> Array:
     """`array` stretched to `shape`: its axes are the last ones, and those of size 1 repeat.
@@ -271,17 +295,23 @@ def broadcast_to(array, shape, *, out_sharding=None) -> Array:
     shape = _given_shape(shape)
     own = array.aval.shape
     if len(own) > len(shape):
-        raise ValueError(f"Cannot broadcast to shape with fewer dimensions: arr_shape={own} shape={shape}")
+        raise ValueError(
+            f"Cannot broadcast to shape with fewer dimensions: arr_shape={own} shape={shape}"
+        )
     if any(n != m and not (type(n) is int and n == 1) for n, m in zip(own[::-1], shape[::-1])):
-        raise ValueError(f"Incompatible shapes for broadcasting: {own} and requested shape {shape}. Axes are matched "
-                         "from the last one, and must agree or have size 1 in the array.")
+        raise ValueError(
+            f"Incompatible shapes for broadcasting: {own} and requested shape {shape}. Axes are matched "
+            "from the last one, and must agree or have size 1 in the array."
+        )
     return _stretch(array, shape)
 
 
 def _given_shape(shape) -> tuple:
     if not isinstance(shape, (tuple, list)):
         shape = (shape,) if not np.ndim(shape) else tuple(shape)
-    return tuple([n if type(n) is int else as_int(n) if hasattr(n, "__index__") else n for n in shape])
+    return tuple(
+        [n if type(n) is int else as_int(n) if hasattr(n, "__index__") else n for n in shape]
+    )
 
 
 def broadcast_arrays(*args):
@@ -334,7 +364,9 @@ def atleast_2d(*arys) -> Any:
         >>> jnp.atleast_2d(jnp.ones(3)).shape
         (1, 3)
     """
-    return _atleast("atleast_2d", 2, arys, lambda x: lax.expand_dims(x, range(max(2 - x.aval.ndim, 0))))
+    return _atleast(
+        "atleast_2d", 2, arys, lambda x: lax.expand_dims(x, range(max(2 - x.aval.ndim, 0)))
+    )
 
 
 @replayed
@@ -347,10 +379,13 @@ def atleast_3d(*arys) -> Array:
         (2, 3, 1)
     """
     new_axes = {0: (0, 1, 2), 1: (0, 2), 2: (2,)}
-    return _atleast("atleast_3d", 3, arys, lambda x: lax.expand_dims(x, new_axes.get(x.aval.ndim, ())))
+    return _atleast(
+        "atleast_3d", 3, arys, lambda x: lax.expand_dims(x, new_axes.get(x.aval.ndim, ()))
+    )
 
 
-# -- reversal ------------------------------------------------------------------------------------------------------
+# -- reversal --------------------------------------------------------------------------------------
+
 
 def flip(m, axis=None) -> Array:
     """`m` with its elements in reverse order along an axis, several, or all.
@@ -416,7 +451,8 @@ def rot90(m, k: int = 1, axes=(0, 1)) -> Array:
     return swapaxes(flip(m, j), i, j) if k == 1 else flip(swapaxes(m, i, j), j)
 
 
-# -- shape, ndim, size ---------------------------------------------------------------------------------------------
+# -- shape, ndim, size -----------------------------------------------------------------------------
+
 
 def shape(a) -> tuple:
     """The sizes of the axes.

@@ -1,4 +1,5 @@
 """Systems of equations and what comes with them: inverses, determinants, least squares, ranks."""
+
 from __future__ import annotations
 
 from math import prod
@@ -27,8 +28,18 @@ from gradix.numpy.promotion import (
 )
 from gradix.numpy.selection import where
 
-__all__ = ["SlogdetResult", "det", "inv", "lstsq", "matrix_rank", "pinv", "slogdet", "solve", "tensorinv",
-           "tensorsolve"]
+__all__ = [
+    "SlogdetResult",
+    "det",
+    "inv",
+    "lstsq",
+    "matrix_rank",
+    "pinv",
+    "slogdet",
+    "solve",
+    "tensorinv",
+    "tensorsolve",
+]
 
 
 class SlogdetResult(NamedTuple):
@@ -46,7 +57,8 @@ def _square(name: str, a):
     return x
 
 
-# -- equations -----------------------------------------------------------------------------------------------------
+# -- equations -------------------------------------------------------------------------------------
+
 
 @replayed
 def solve(a, b) -> Array:
@@ -80,11 +92,15 @@ def _check_system(a: tuple, b: tuple) -> None:
     if not b:
         raise ValueError("right hand array must have one axis at least; got b.shape=()")
     if len(b) > 1 and len(b) == len(a) - 1 and b[-2:-1] != a[-1:]:
-        raise ValueError(f"Invalid shapes for solve: {a}, {b}. A stack of vectors is written b[..., None], and the "
-                         "result's last axis squeezed.")
+        raise ValueError(
+            f"Invalid shapes for solve: {a}, {b}. A stack of vectors is written b[..., None], and the "
+            "result's last axis squeezed."
+        )
     rows = b[0] if len(b) == 1 else b[-2]
     if a[-1] != a[-2] or rows != a[-1]:
-        raise ValueError(f"solve needs square matrices and as many rows on the right side, got shapes {a} and {b}.")
+        raise ValueError(
+            f"solve needs square matrices and as many rows on the right side, got shapes {a} and {b}."
+        )
 
 
 def _solve(a, b):
@@ -95,7 +111,9 @@ def _solve(a, b):
         found = lax.reshape(found, rows.aval.shape)
         return lax.transpose(found, (*range(1, b.aval.ndim - 1), 0, b.aval.ndim - 1))
     lead = _lead("solve", a, b)
-    return _solve_stack(broadcast_to(a, (*lead, *a.aval.shape[-2:])), broadcast_to(b, (*lead, *b.aval.shape[-2:])))
+    return _solve_stack(
+        broadcast_to(a, (*lead, *a.aval.shape[-2:])), broadcast_to(b, (*lead, *b.aval.shape[-2:]))
+    )
 
 
 def _lead(name: str, a, b) -> tuple:
@@ -105,17 +123,23 @@ def _lead(name: str, a, b) -> tuple:
     try:
         return lax.broadcast_shapes(a.aval.shape[:-2], b.aval.shape[:-2])
     except ValueError:
-        raise ValueError(f"{name}: the stacks of matrices of shapes {a.aval.shape} and {b.aval.shape} do not "
-                         "broadcast: the axes before the last two must agree or have size 1.") from None
+        raise ValueError(
+            f"{name}: the stacks of matrices of shapes {a.aval.shape} and {b.aval.shape} do not "
+            "broadcast: the axes before the last two must agree or have size 1."
+        ) from None
 
 
 def _solve_stack(a, b):
     factors, _, order = lax.linalg.lu(lax.stop_gradient(a))
-    if type(a) is ArrayImpl and type(b) is ArrayImpl:           # nothing to differentiate: no need of the rules
+    # nothing to differentiate: no need of the rules
+    if type(a) is ArrayImpl and type(b) is ArrayImpl:
         return lax.linalg._solve_factored(factors, order, b)
     return lax.custom_linear_solve(
-        lambda x: lax.linalg._product(a, x), b, lambda _, y: lax.linalg._solve_factored(factors, order, y),
-        lambda _, y: lax.linalg._solve_factored_transposed(factors, order, y))
+        lambda x: lax.linalg._product(a, x),
+        b,
+        lambda _, y: lax.linalg._solve_factored(factors, order, y),
+        lambda _, y: lax.linalg._solve_factored_transposed(factors, order, y),
+    )
 
 
 @replayed(host=matrix_host_implementations.inv)
@@ -132,7 +156,8 @@ def inv(a) -> Array:
     return _solve_stack(x, broadcast_to(eye(x.aval.shape[-1], dtype=x.aval.dtype), x.aval.shape))
 
 
-# -- determinants --------------------------------------------------------------------------------------------------
+# -- determinants ----------------------------------------------------------------------------------
+
 
 @replayed(host=matrix_host_implementations.slogdet)
 def slogdet(a, *, method: str | None = None) -> SlogdetResult:
@@ -152,10 +177,16 @@ def slogdet(a, *, method: str | None = None) -> SlogdetResult:
     """
     x = _square("slogdet", a)
     if method not in (None, "lu", "qr"):
-        raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' (`None`), and 'qr'.")
-    if x.aval.dtype.itemsize < 4:                   # LAPACK has no half precision
-        return SlogdetResult(*[convert(part, x.aval.dtype)
-                               for part in slogdet(convert(x, np.dtype("float32")), method=method)])
+        raise ValueError(
+            f"Unknown slogdet method '{method}'. Supported methods are 'lu' (`None`), and 'qr'."
+        )
+    if x.aval.dtype.itemsize < 4:  # LAPACK has no half precision
+        return SlogdetResult(
+            *[
+                convert(part, x.aval.dtype)
+                for part in slogdet(convert(x, np.dtype("float32")), method=method)
+            ]
+        )
     if method == "qr":
         return _slogdet_qr(x)
     return SlogdetResult(*_slogdet_lu(x))
@@ -183,7 +214,12 @@ def _slogdet_qr(x):
     """Each reflection changes the sign, in the complex case by the phase its factor tells."""
     r, taus = lax.linalg._geqrf(lax.stop_gradient(x))
     v = lax.linalg._triangle(r, True, -1)
-    squares = reductions.sum(lax.real(v * lax.conj(v)) if x.aval.dtype in dtypes.COMPLEX else v * v, axis=-2) + 1
+    squares = (
+        reductions.sum(
+            lax.real(v * lax.conj(v)) if x.aval.dtype in dtypes.COMPLEX else v * v, axis=-2
+        )
+        + 1
+    )
     turn = 1 - taus * squares.astype(taus.aval.dtype)
     _, upper = lax.linalg.qr(x)
     return _sign_and_log(lax.linalg._diagonal(upper), reductions.prod(turn, axis=-1))
@@ -198,7 +234,9 @@ def _parity(pivots, dtype):
 
 def _sign_and_log(diagonal, sign):
     size = lax.abs(diagonal)
-    return SlogdetResult(sign * reductions.prod(lax.sign(diagonal), axis=-1), reductions.sum(lax.log(size), axis=-1))
+    return SlogdetResult(
+        sign * reductions.prod(lax.sign(diagonal), axis=-1), reductions.sum(lax.log(size), axis=-1)
+    )
 
 
 @replayed(host=matrix_host_implementations.det)
@@ -216,9 +254,11 @@ def det(a) -> Array:
         return x[..., 0, 0] * x[..., 1, 1] - x[..., 0, 1] * x[..., 1, 0]
     if n == 3:
         p, q, r = x[..., 0, :], x[..., 1, :], x[..., 2, :]
-        return (p[..., 0] * (q[..., 1] * r[..., 2] - q[..., 2] * r[..., 1])
-                - p[..., 1] * (q[..., 0] * r[..., 2] - q[..., 2] * r[..., 0])
-                + p[..., 2] * (q[..., 0] * r[..., 1] - q[..., 1] * r[..., 0]))
+        return (
+            p[..., 0] * (q[..., 1] * r[..., 2] - q[..., 2] * r[..., 1])
+            - p[..., 1] * (q[..., 0] * r[..., 2] - q[..., 2] * r[..., 0])
+            + p[..., 2] * (q[..., 0] * r[..., 1] - q[..., 1] * r[..., 0])
+        )
     return _det(x)
 
 
@@ -239,10 +279,21 @@ def _det_jvp(primals, tangents):
     direct = y * reductions.sum(lax.linalg._diagonal(_solve_stack(regular, t)), axis=-1)
     if not x.aval.size:
         return y, lax.full_like(y, 0)
-    apart = lax.broadcasted_iota(x.aval.dtype if x.aval.dtype not in dtypes.COMPLEX else np.dtype("float32"),
-                                 x.aval.shape, x.aval.ndim - 1).astype(x.aval.dtype) * one + one
-    cofactors = lax.cond(reductions.any(singular), _adjugate, lambda v: v * 0,
-                         where(singular[..., None, None], x, apart))
+    apart = (
+        lax.broadcasted_iota(
+            x.aval.dtype if x.aval.dtype not in dtypes.COMPLEX else np.dtype("float32"),
+            x.aval.shape,
+            x.aval.ndim - 1,
+        ).astype(x.aval.dtype)
+        * one
+        + one
+    )
+    cofactors = lax.cond(
+        reductions.any(singular),
+        _adjugate,
+        lambda v: v * 0,
+        where(singular[..., None, None], x, apart),
+    )
     traced = reductions.sum(lax.linalg._diagonal(lax.linalg._product(cofactors, t)), axis=-1)
     return y, where(singular, traced, direct)
 
@@ -251,11 +302,14 @@ def _adjugate(x):
     """`det(U) det(Vᴴ) V adj(S) Uᴴ`, where the diagonal of `adj(S)` has the products of all other singular values."""
     u, s, vh = svd(x, full_matrices=False)
     n = s.aval.shape[-1]
-    others = where(eye(n, dtype=bool), number(1, s.aval.dtype), broadcast_to(s[..., None, :], x.aval.shape))
+    others = where(
+        eye(n, dtype=bool), number(1, s.aval.dtype), broadcast_to(s[..., None, :], x.aval.shape)
+    )
     weights = reductions.prod(others, axis=-1).astype(x.aval.dtype)
     sign = _unit_det(u) * _unit_det(vh)
-    return sign[..., None, None] * lax.linalg._product(lax.linalg._adjoint(vh) * weights[..., None, :],
-                                                       lax.linalg._adjoint(u))
+    return sign[..., None, None] * lax.linalg._product(
+        lax.linalg._adjoint(vh) * weights[..., None, :], lax.linalg._adjoint(u)
+    )
 
 
 def _unit_det(x):
@@ -263,7 +317,8 @@ def _unit_det(x):
     return _parity(pivots, x.aval.dtype) * reductions.prod(lax.linalg._diagonal(factors), axis=-1)
 
 
-# -- least squares and ranks ---------------------------------------------------------------------------------------
+# -- least squares and ranks -----------------------------------------------------------------------
+
 
 def lstsq(a, b, rcond: float | None = None, *, numpy_resid: bool = False):
     """The x of least length for which `a @ x` is nearest to `b`.
@@ -271,9 +326,10 @@ def lstsq(a, b, rcond: float | None = None, *, numpy_resid: bool = False):
     Args:
         a: a matrix.
         b: a vector or a matrix.
-        rcond: singular values up to this part of the largest count as zero; by default the rounding of the dtype
-            times the larger side.
-        numpy_resid: give the residuals as NumPy, empty where the rank is not full or there are too few equations.
+        rcond: singular values up to this part of the largest count as zero; by default the rounding
+            of the dtype times the larger side.
+        numpy_resid: give the residuals as NumPy, empty where the rank is not full or there are too
+            few equations.
 
     Returns:
         x, the squared distances, the rank, and the singular values.
@@ -289,10 +345,14 @@ def lstsq(a, b, rcond: float | None = None, *, numpy_resid: bool = False):
     """
     a, b = promote_dtypes_inexact("lstsq", a, b)
     if a.aval.shape[:1] != b.aval.shape[:1]:
-        raise ValueError("Leading dimensions of input arrays must match, got shapes "
-                         f"{a.aval.shape} and {b.aval.shape}.")
+        raise ValueError(
+            "Leading dimensions of input arrays must match, got shapes "
+            f"{a.aval.shape} and {b.aval.shape}."
+        )
     if a.aval.ndim != 2 or b.aval.ndim not in (1, 2):
-        raise TypeError(f"lstsq needs a matrix, and a vector or matrix, got shapes {a.aval.shape} and {b.aval.shape}.")
+        raise TypeError(
+            f"lstsq needs a matrix, and a vector or matrix, got shapes {a.aval.shape} and {b.aval.shape}."
+        )
     m, n = a.aval.shape
     vector = b.aval.ndim == 1
     rhs = b[:, None] if vector else b
@@ -308,7 +368,11 @@ def lstsq(a, b, rcond: float | None = None, *, numpy_resid: bool = False):
 def _least_squares(a, b, rcond):
     m, n = a.aval.shape
     if not a.aval.size:
-        s = lax.full((0,), 0, dtypes.real_dtype(a.aval.dtype) if a.aval.dtype in dtypes.COMPLEX else a.aval.dtype)
+        s = lax.full(
+            (0,),
+            0,
+            dtypes.real_dtype(a.aval.dtype) if a.aval.dtype in dtypes.COMPLEX else a.aval.dtype,
+        )
         return lax.full((n, b.aval.shape[1]), 0, a.aval.dtype), reductions.sum(lax.ne(s, s)), s
     u, s, vh = svd(a, full_matrices=False)
     if rcond is None:
@@ -316,8 +380,12 @@ def _least_squares(a, b, rcond):
     else:
         rcond = where(rcond < 0, float(ml_dtypes.finfo(s.aval.dtype).eps), rcond)
     kept = (s > 0) & (s >= convert(as_operand("lstsq", rcond), s.aval.dtype) * s[0])
-    inverse = where(kept, 1 / where(kept, s, number(1, s.aval.dtype)), number(0, s.aval.dtype)).astype(a.aval.dtype)
-    x = lax.linalg._product(lax.linalg._adjoint(vh), inverse[:, None] * lax.linalg._product(lax.linalg._adjoint(u), b))
+    inverse = where(
+        kept, 1 / where(kept, s, number(1, s.aval.dtype)), number(0, s.aval.dtype)
+    ).astype(a.aval.dtype)
+    x = lax.linalg._product(
+        lax.linalg._adjoint(vh), inverse[:, None] * lax.linalg._product(lax.linalg._adjoint(u), b)
+    )
     return x, reductions.sum(kept), s
 
 
@@ -327,8 +395,8 @@ def pinv(a, rtol=None, hermitian: bool = False, *, rcond=None) -> Array:
 
     Args:
         a: matrices, in the last two axes.
-        rtol: singular values up to this part of the largest count as zero; by default ten times the rounding of the
-            dtype times the larger side.
+        rtol: singular values up to this part of the largest count as zero; by default ten times the
+            rounding of the dtype times the larger side.
         hermitian: the matrices are Hermitian, which is quicker.
         rcond: the older name of `rtol`.
 
@@ -344,7 +412,9 @@ def pinv(a, rtol=None, hermitian: bool = False, *, rcond=None) -> Array:
     x = inexact_operand("pinv", a)
     lax.linalg._check_matrices("pinv", x.aval)
     if rtol is not None and rcond is not None:
-        raise ValueError(f"pinv: only one of rtol and rcond may be specified, got rtol={rtol} and rcond={rcond}.")
+        raise ValueError(
+            f"pinv: only one of rtol and rcond may be specified, got rtol={rtol} and rcond={rcond}."
+        )
     rtol = rcond if rtol is None else rtol
     if not x.aval.size:
         return lax.full((*x.aval.shape[:-2], x.aval.shape[-1], x.aval.shape[-2]), 0, x.aval.dtype)
@@ -356,9 +426,12 @@ def pinv(a, rtol=None, hermitian: bool = False, *, rcond=None) -> Array:
 def _pinv_of(x, rtol, hermitian: bool):
     u, s, vh = svd(x, full_matrices=False, hermitian=hermitian)
     limit = convert(as_operand("pinv", rtol), s.aval.dtype)[..., None] * s[..., :1]
-    inverse = where(s > limit, 1 / where(s > limit, s, number(1, s.aval.dtype)), number(0, s.aval.dtype))
-    return lax.linalg._product(lax.linalg._adjoint(vh) * inverse[..., None, :].astype(u.aval.dtype),
-                               lax.linalg._adjoint(u))
+    inverse = where(
+        s > limit, 1 / where(s > limit, s, number(1, s.aval.dtype)), number(0, s.aval.dtype)
+    )
+    return lax.linalg._product(
+        lax.linalg._adjoint(vh) * inverse[..., None, :].astype(u.aval.dtype), lax.linalg._adjoint(u)
+    )
 
 
 _pinv = custom_jvp(_pinv_of, nondiff_argnums=(1, 2))
@@ -371,8 +444,8 @@ def _pinv_jvp(rtol, hermitian, primals, tangents):
     mul, adjoint = lax.linalg._product, lax.linalg._adjoint
     p = _pinv(a, rtol, hermitian)
     back, p_h = adjoint(t), adjoint(p)
-    left = mul(mul(p, p_h), back)                       # P Pᴴ dAᴴ (I - A P)
-    right = mul(back, mul(p_h, p))                      # (I - P A) dAᴴ Pᴴ P
+    left = mul(mul(p, p_h), back)  # P Pᴴ dAᴴ (I - A P)
+    right = mul(back, mul(p_h, p))  # (I - P A) dAᴴ Pᴴ P
     return p, left - mul(mul(left, a), p) + right - mul(p, mul(a, right)) - mul(mul(p, t), p)
 
 
@@ -382,8 +455,8 @@ def matrix_rank(M, rtol=None, *, hermitian: bool = False, tol=None) -> Array:
 
     Args:
         M: matrices, in the last two axes; of a vector, whether it is not zero.
-        rtol: singular values up to this part of the largest count as zero; by default the rounding of the dtype times
-            the larger side.
+        rtol: singular values up to this part of the largest count as zero; by default the rounding
+            of the dtype times the larger side.
         hermitian: the matrices are Hermitian, which is quicker.
         tol: the limit itself instead of a part.
 
@@ -396,18 +469,29 @@ def matrix_rank(M, rtol=None, *, hermitian: bool = False, tol=None) -> Array:
         Array(1, dtype=int32)
     """
     if rtol is not None and tol is not None:
-        raise ValueError(f"matrix_rank: only one of tol or rtol may be specified, got tol={tol} and rtol={rtol}.")
+        raise ValueError(
+            f"matrix_rank: only one of tol or rtol may be specified, got tol={tol} and rtol={rtol}."
+        )
     x = inexact_operand("matrix_rank", M)
     if x.aval.ndim < 2:
         return reductions.any(lax.ne(x, number(0, x.aval.dtype))).astype(np.dtype("int32"))
     s = svd(x, full_matrices=False, compute_uv=False, hermitian=hermitian)
     if tol is None:
-        part = max(x.aval.shape[-2:]) * float(ml_dtypes.finfo(s.aval.dtype).eps) if rtol is None else rtol
-        tol = convert(as_operand("matrix_rank", part), s.aval.dtype) * reductions.max(s, axis=-1, initial=0)
-    return reductions.sum(s > convert(as_operand("matrix_rank", tol), s.aval.dtype)[..., None], axis=-1)
+        part = (
+            max(x.aval.shape[-2:]) * float(ml_dtypes.finfo(s.aval.dtype).eps)
+            if rtol is None
+            else rtol
+        )
+        tol = convert(as_operand("matrix_rank", part), s.aval.dtype) * reductions.max(
+            s, axis=-1, initial=0
+        )
+    return reductions.sum(
+        s > convert(as_operand("matrix_rank", tol), s.aval.dtype)[..., None], axis=-1
+    )
 
 
-# -- tensors as matrices -------------------------------------------------------------------------------------------
+# -- tensors as matrices ---------------------------------------------------------------------------
+
 
 def tensorinv(a, ind: int = 2) -> Array:
     """The inverse of a tensor for `tensordot` over its first `ind` axes.
@@ -425,8 +509,10 @@ def tensorinv(a, ind: int = 2) -> Array:
         raise ValueError(f"ind must be a positive integer; got ind={ind}")
     first, rest = x.aval.shape[:ind], x.aval.shape[ind:]
     if prod(first) != prod(rest):
-        raise ValueError("tensorinv is only possible when the product of the first `ind` dimensions equals that of the "
-                         f"remaining dimensions. got arr.shape={x.aval.shape} with ind={ind}.")
+        raise ValueError(
+            "tensorinv is only possible when the product of the first `ind` dimensions equals that of the "
+            f"remaining dimensions. got arr.shape={x.aval.shape} with ind={ind}."
+        )
     return lax.reshape(inv(lax.reshape(x, (prod(first), prod(rest)))), (*rest, *first))
 
 
@@ -449,9 +535,11 @@ def tensorsolve(a, b, axes=None) -> Array:
     if axes is not None:
         moved = [as_int(i) % a.aval.ndim for i in axes]
         a = lax.transpose(a, (*[i for i in range(a.aval.ndim) if i not in moved], *moved))
-    rest = a.aval.shape[b.aval.ndim:]
-    if prod(a.aval.shape[:b.aval.ndim]) != prod(rest) or b.aval.size != prod(rest):
-        raise ValueError("Input arrays must have prod(a.shape[:b.ndim]) == prod(a.shape[b.ndim:]); got "
-                         f"a.shape={a.aval.shape}, b.ndim={b.aval.ndim}.")
+    rest = a.aval.shape[b.aval.ndim :]
+    if prod(a.aval.shape[: b.aval.ndim]) != prod(rest) or b.aval.size != prod(rest):
+        raise ValueError(
+            "Input arrays must have prod(a.shape[:b.ndim]) == prod(a.shape[b.ndim:]); got "
+            f"a.shape={a.aval.shape}, b.ndim={b.aval.ndim}."
+        )
     size = prod(rest)
     return lax.reshape(solve(lax.reshape(a, (size, size)), lax.reshape(b, (size,))), rest)

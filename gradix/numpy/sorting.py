@@ -1,4 +1,5 @@
 """Elements in order: sort, argsort, lexsort, partition."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -19,16 +20,28 @@ _INT = np.dtype("int32")
 
 def _prepared(name: str, a, axis, kind, order) -> tuple[Array, int]:
     if kind is not None:
-        raise TypeError(f"'kind' argument to {name} is not supported. Use stable=True or stable=False to specify sort "
-                        "stability.")
+        raise TypeError(
+            f"'kind' argument to {name} is not supported. Use stable=True or stable=False to specify sort "
+            "stability."
+        )
     if order is not None:
-        raise TypeError(f"'order' argument to {name} is not supported: arrays have no named fields.")
+        raise TypeError(
+            f"'order' argument to {name} is not supported: arrays have no named fields."
+        )
     x = as_operand(name, a)
     return (ravel(x), 0) if axis is None else (x, axis_of(axis, x.aval.ndim))
 
 
 @replayed
-def sort(a, axis: int | None = -1, *, kind=None, order=None, stable: bool = True, descending: bool = False) -> Array:
+def sort(
+    a,
+    axis: int | None = -1,
+    *,
+    kind=None,
+    order=None,
+    stable: bool = True,
+    descending: bool = False,
+) -> Array:
     """The elements in increasing order along an axis, NaN last.
 
     Args:
@@ -49,8 +62,16 @@ def sort(a, axis: int | None = -1, *, kind=None, order=None, stable: bool = True
 
 
 @replayed
-def argsort(a, axis: int | None = -1, *, kind=None, order=None, stable: bool = True, descending: bool = False,
-            dtype=None) -> Array:
+def argsort(
+    a,
+    axis: int | None = -1,
+    *,
+    kind=None,
+    order=None,
+    stable: bool = True,
+    descending: bool = False,
+    dtype=None,
+) -> Array:
     """The indices that put the elements in increasing order along an axis, NaN last.
 
     Args:
@@ -67,14 +88,22 @@ def argsort(a, axis: int | None = -1, *, kind=None, order=None, stable: bool = T
         Array([1, 2, 0], dtype=int32)
     """
     x, axis = _prepared("argsort", a, axis, kind, order)
-    dtype = dtypes.python_scalar_dtype(int) if dtype is None else dtypes.requested_dtype(dtype, "argsort")
+    dtype = (
+        dtypes.python_scalar_dtype(int)
+        if dtype is None
+        else dtypes.requested_dtype(dtype, "argsort")
+    )
     places = lax.broadcasted_iota(dtype, x.aval.shape, axis)
     if not descending:
         return lax.sort((x, places), dimension=axis, is_stable=stable, num_keys=1)[1]
     if not stable:
-        return lax.rev(lax.sort((x, places), dimension=axis, is_stable=False, num_keys=1)[1], (axis,))
+        return lax.rev(
+            lax.sort((x, places), dimension=axis, is_stable=False, num_keys=1)[1], (axis,)
+        )
     # Reversed before and after, equal elements keep their order.
-    out = lax.sort((lax.rev(x, (axis,)), lax.rev(places, (axis,))), dimension=axis, is_stable=True, num_keys=1)[1]
+    out = lax.sort(
+        (lax.rev(x, (axis,)), lax.rev(places, (axis,))), dimension=axis, is_stable=True, num_keys=1
+    )[1]
     return lax.rev(out, (axis,))
 
 
@@ -118,10 +147,15 @@ def sort_complex(a) -> Array:
     """
     out = sort(as_operand("sort_complex", a))
     dtype = out.aval.dtype
-    return out if dtype in COMPLEX else convert(out, dtypes.to_complex_dtype(dtypes.to_inexact_dtype(dtype)))
+    return (
+        out
+        if dtype in COMPLEX
+        else convert(out, dtypes.to_complex_dtype(dtypes.to_inexact_dtype(dtype)))
+    )
 
 
-# -- partition -----------------------------------------------------------------------------------------------------
+# -- partition -------------------------------------------------------------------------------------
+
 
 def _descending(x):
     """Numbers that sort the other way round, without overflow; its own inverse."""
@@ -131,8 +165,10 @@ def _descending(x):
 def _partition_of(name: str, a, kth, axis) -> tuple[Array, int, int]:
     x = as_operand(name, a)
     if x.aval.dtype in COMPLEX:
-        raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented. Sort by the real part: "
-                                  "x[jnp.argsort(x.real)].")
+        raise NotImplementedError(
+            f"jnp.{name} for complex dtype is not implemented. Sort by the real part: "
+            "x[jnp.argsort(x.real)]."
+        )
     axis = axis_of(axis, x.aval.ndim)
     return x, axis_of(kth, x.aval.shape[axis]), axis
 
@@ -163,7 +199,8 @@ def argpartition(a, kth: int, axis: int = -1) -> Array:
 
     Args:
         a: an array.
-        kth: the place of the element that is put where sorting puts it; negative ones count from the end.
+        kth: the place of the element that is put where sorting puts it; negative ones count from
+            the end.
         axis: the axis; negative ones count from the end.
 
     Example:
@@ -174,7 +211,10 @@ def argpartition(a, kth: int, axis: int = -1) -> Array:
     x, kth, axis = _partition_of("argpartition", a, kth, axis)
     n = x.aval.shape[axis]
     low = lax.top_k(_descending(x), kth + 1, axis=axis)[1]
-    places = [lax.broadcasted_iota(_INT, low.aval.shape, d) if d != axis else low for d in range(x.aval.ndim)]
+    places = [
+        lax.broadcasted_iota(_INT, low.aval.shape, d) if d != axis else low
+        for d in range(x.aval.ndim)
+    ]
     rest = lax.full(x.aval.shape, number(1, _INT))
     rest = IndexUpdateHelper(rest)[tuple(places)].set(0, unique_indices=True)
     high = lax.top_k(rest, n - kth - 1, axis=axis)[1]

@@ -1,4 +1,5 @@
 """Elements taken and put by index arrays and masks: take, take_along_axis, choose, compress, put, place."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -16,7 +17,14 @@ from gradix.numpy.at import IndexUpdateHelper
 from gradix.numpy.axes import axis_of, no_out
 from gradix.numpy.cumulative import cumsum
 from gradix.numpy.indexing import index_from_end, take_index
-from gradix.numpy.promotion import as_operand, broadcast_to, common_shape, convert, number, promote_dtypes
+from gradix.numpy.promotion import (
+    as_operand,
+    broadcast_to,
+    common_shape,
+    convert,
+    number,
+    promote_dtypes,
+)
 from gradix.numpy.rearrangement import concrete, resize
 from gradix.numpy.searching import nonzero
 from gradix.numpy.selection import where
@@ -30,15 +38,26 @@ def _integers(name: str, indices, error=ValueError, booleans: bool = False) -> A
     if booleans and i.aval.dtype in dtypes.BOOL:
         return convert(i, _INT)
     if i.aval.dtype not in INTEGER:
-        raise error(f"{name}: indices must have an integer type, got {dtypes.dtype_name(i.aval.dtype)}. A boolean mask "
-                    "is an index too: x[mask].")
+        raise error(
+            f"{name}: indices must have an integer type, got {dtypes.dtype_name(i.aval.dtype)}. A boolean mask "
+            "is an index too: x[mask]."
+        )
     return i
 
 
-# -- take ----------------------------------------------------------------------------------------------------------
+# -- take ------------------------------------------------------------------------------------------
 
-def take(a, indices, axis: int | None = None, out=None, mode: str | None = None, unique_indices: bool = False,
-         indices_are_sorted: bool = False, fill_value=None) -> Array:
+
+def take(
+    a,
+    indices,
+    axis: int | None = None,
+    out=None,
+    mode: str | None = None,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    fill_value=None,
+) -> Array:
     """The elements, or slices, of `a` at `indices` along an axis.
 
     Args:
@@ -46,8 +65,8 @@ def take(a, indices, axis: int | None = None, out=None, mode: str | None = None,
         indices: integers of any shape; booleans are the numbers 0 and 1.
         axis: by default the elements are taken from one row.
         out: not supported.
-        mode: what integers out of bounds take: "fill" (the default): `fill_value`; "clip": the nearest element,
-            negative ones the first; "wrap": modulo the size.
+        mode: what integers out of bounds take: "fill" (the default): `fill_value`; "clip": the
+            nearest element, negative ones the first; "wrap": modulo the size.
         unique_indices, indices_are_sorted: promises about `indices`.
         fill_value: by default NaN, the least signed integer, the largest unsigned one, or True.
 
@@ -67,9 +86,13 @@ def take(a, indices, axis: int | None = None, out=None, mode: str | None = None,
     axis = axis_of(axis, x.aval.ndim)
     n = x.aval.shape[axis]
     if not n and i.aval.size:
-        raise IndexError(f"Cannot do a non-empty jnp.take() from an empty axis: axis {axis} of shape {x.aval.shape}.")
+        raise IndexError(
+            f"Cannot do a non-empty jnp.take() from an empty axis: axis {axis} of shape {x.aval.shape}."
+        )
     if mode == "raise":
-        raise NotImplementedError("The 'raise' mode to jnp.take is not supported. Use 'fill', 'clip' or 'wrap'.")
+        raise NotImplementedError(
+            "The 'raise' mode to jnp.take is not supported. Use 'fill', 'clip' or 'wrap'."
+        )
     if mode == "wrap":
         i, mode = remainder(i, number(n, i.aval.dtype)), "promise_in_bounds"
     index = (*[slice(None)] * axis, i)
@@ -77,13 +100,27 @@ def take(a, indices, axis: int | None = None, out=None, mode: str | None = None,
         found = lax._host_get(x, index)
         if found is not None:
             return found
-    return take_index(x, index, mode=mode or "fill", fill_value=fill_value, unique_indices=unique_indices,
-                      indices_are_sorted=indices_are_sorted, wrap_negative_indices=mode != "clip")
+    return take_index(
+        x,
+        index,
+        mode=mode or "fill",
+        fill_value=fill_value,
+        unique_indices=unique_indices,
+        indices_are_sorted=indices_are_sorted,
+        wrap_negative_indices=mode != "clip",
+    )
 
 
 @replayed(host=host_implementations.take_along_axis)
-def take_along_axis(arr, indices, axis: int | None = -1, mode=None, fill_value=None, *,
-                    wrap_negative_indices: bool | None = None) -> Array:
+def take_along_axis(
+    arr,
+    indices,
+    axis: int | None = -1,
+    mode=None,
+    fill_value=None,
+    *,
+    wrap_negative_indices: bool | None = None,
+) -> Array:
     """For each position, the element of the same row of `arr` that `indices` names.
 
     Args:
@@ -108,21 +145,30 @@ def take_along_axis(arr, indices, axis: int | None = -1, mode=None, fill_value=N
     x, i = as_operand("take_along_axis", arr), _integers("take_along_axis", indices, TypeError)
     if axis is None:
         if i.aval.ndim != 1:
-            raise ValueError(f"take_along_axis indices must be 1D if axis=None, got shape {i.aval.shape}")
+            raise ValueError(
+                f"take_along_axis indices must be 1D if axis=None, got shape {i.aval.shape}"
+            )
         x, axis = ravel(x), 0
     if x.aval.ndim != i.aval.ndim:
-        raise ValueError(f"indices and arr must have the same number of dimensions; {i.aval.ndim} vs. {x.aval.ndim}. "
-                         "indices[:, None] adds an axis.")
+        raise ValueError(
+            f"indices and arr must have the same number of dimensions; {i.aval.ndim} vs. {x.aval.ndim}. "
+            "indices[:, None] adds an axis."
+        )
     axis = axis_of(axis, x.aval.ndim)
     mode = "fill" if mode is None else mode
     if wrap_negative_indices is None or wrap_negative_indices:
         i = index_from_end(i, x.aval.shape[axis])
     if not i.aval.size:
-        sizes = [n if d == axis else m if n == 1 else n for d, (n, m) in enumerate(zip(i.aval.shape, x.aval.shape))]
+        sizes = [
+            n if d == axis else m if n == 1 else n
+            for d, (n, m) in enumerate(zip(i.aval.shape, x.aval.shape))
+        ]
         return lax.full(tuple(sizes), number(0, x.aval.dtype))
     if x.aval.shape[axis] == 0:
-        raise IndexError(f"take_along_axis: axis {axis} of arr, of shape {x.aval.shape}, has no elements to take, and "
-                         f"indices of shape {i.aval.shape} ask for some.")
+        raise IndexError(
+            f"take_along_axis: axis {axis} of arr, of shape {x.aval.shape}, has no elements to take, and "
+            f"indices of shape {i.aval.shape} ask for some."
+        )
     numbers, window, shape = _along_axis(x.aval.shape, i.aval.shape, axis)
     i = lax.reshape(convert(i, _INT) if i.aval.dtype != np.int64 else i, shape)
     return lax.gather(x, i, numbers, window, mode=mode, fill_value=fill_value)
@@ -141,19 +187,26 @@ def _along_axis(own: tuple, other: tuple, axis: int):
             batching.append(d)
             batch_at.append(len(kept))
         else:
-            raise ValueError(f"take_along_axis: arr of shape {own} and indices of shape {other} do not broadcast along "
-                             f"axis {d}.")
+            raise ValueError(
+                f"take_along_axis: arr of shape {own} and indices of shape {other} do not broadcast along "
+                f"axis {d}."
+            )
         kept.append(m)
-    numbers = lax.GatherDimensionNumbers(tuple(offsets), tuple(collapsed), (axis,), tuple(batching), tuple(batch_at))
+    numbers = lax.GatherDimensionNumbers(
+        tuple(offsets), tuple(collapsed), (axis,), tuple(batching), tuple(batch_at)
+    )
     return numbers, tuple([n if d in offsets else 1 for d, n in enumerate(own)]), (*kept, 1)
 
 
-# -- put -----------------------------------------------------------------------------------------------------------
+# -- put -------------------------------------------------------------------------------------------
+
 
 def _not_in_place(name: str, inplace: bool, error=ValueError) -> None:
     if inplace:
-        raise error(f"gradix.numpy.{name} cannot modify arrays in-place, because arrays are immutable. Pass "
-                    "inplace=False to instead return an updated array.")
+        raise error(
+            f"gradix.numpy.{name} cannot modify arrays in-place, because arrays are immutable. Pass "
+            "inplace=False to instead return an updated array."
+        )
 
 
 def put(a, ind, v, mode: str | None = None, *, inplace: bool = True) -> Array:
@@ -187,7 +240,9 @@ def put(a, ind, v, mode: str | None = None, *, inplace: bool = True) -> Array:
     return lax.reshape(out, x.aval.shape)
 
 
-def put_along_axis(arr, indices, values, axis: int | None, inplace: bool = True, *, mode: str | None = None) -> Array:
+def put_along_axis(
+    arr, indices, values, axis: int | None, inplace: bool = True, *, mode: str | None = None
+) -> Array:
     """`arr` with, in each row, the elements that `indices` names set to `values`.
 
     Args:
@@ -214,7 +269,9 @@ def put_along_axis(arr, indices, values, axis: int | None, inplace: bool = True,
         x, axis = ravel(x), 0
     axis = axis_of(axis, x.aval.ndim)
     if x.aval.ndim != i.aval.ndim:
-        raise ValueError(f"indices and arr must have the same number of dimensions; {i.aval.ndim} vs. {x.aval.ndim}")
+        raise ValueError(
+            f"indices and arr must have the same number of dimensions; {i.aval.ndim} vs. {x.aval.ndim}"
+        )
     index: list = []
     for d, n in enumerate(x.aval.shape):
         place = [1] * x.aval.ndim
@@ -242,9 +299,15 @@ def place(arr, mask, vals, *, inplace: bool = True) -> Array:
         Array([0, 1, 7, 8, 7], dtype=int32)
     """
     _not_in_place("place", inplace)
-    x, m, v = as_operand("place", arr), as_operand("place", mask, 1), ravel(as_operand("place", vals, 2))
+    x, m, v = (
+        as_operand("place", arr),
+        as_operand("place", mask, 1),
+        ravel(as_operand("place", vals, 2)),
+    )
     if m.aval.size != x.aval.size:
-        raise ValueError(f"place: arr and mask must be the same size, got shapes {x.aval.shape} and {m.aval.shape}.")
+        raise ValueError(
+            f"place: arr and mask must be the same size, got shapes {x.aval.shape} and {m.aval.shape}."
+        )
     if not v.aval.size:
         raise ValueError("Cannot place values from an empty array")
     flat = ravel(m)
@@ -288,7 +351,8 @@ def fill_diagonal(a, val, wrap: bool = False, *, inplace: bool = True) -> Array:
     return IndexUpdateHelper(x)[(i,) * len(shape)].set(v)
 
 
-# -- choose --------------------------------------------------------------------------------------------------------
+# -- choose ----------------------------------------------------------------------------------------
+
 
 def choose(a, choices, out=None, mode: str = "raise") -> Array:
     """Each element from the array among `choices` that `a` names.
@@ -308,26 +372,38 @@ def choose(a, choices, out=None, mode: str = "raise") -> Array:
     which = as_operand("choose", a)
     if which.aval.dtype not in INTEGER:
         raise ValueError(f"`a` array must be integer typed, got {which.aval.dtype}.")
-    cases = promote_dtypes("choose", *(lax.unstack(choices, 0) if isinstance(choices, Array) else choices))
+    cases = promote_dtypes(
+        "choose", *(lax.unstack(choices, 0) if isinstance(choices, Array) else choices)
+    )
     n = len(cases)
     if mode == "raise":
-        held = concrete(which, "The error occurred because jnp.choose was jit-compiled with mode='raise'. Use "
-                               "mode='wrap' or mode='clip' instead.")
+        held = concrete(
+            which,
+            "The error occurred because jnp.choose was jit-compiled with mode='raise'. Use "
+            "mode='wrap' or mode='clip' instead.",
+        )
         if ((held < 0) | (held >= n)).any():
-            raise ValueError(f"invalid entry in choice array: choices are 0 to {n - 1}, got {held.min()} to "
-                             f"{held.max()}.")
+            raise ValueError(
+                f"invalid entry in choice array: choices are 0 to {n - 1}, got {held.min()} to "
+                f"{held.max()}."
+            )
     elif mode == "wrap":
         which = remainder(which, number(n, which.aval.dtype))
     elif mode != "clip":
         raise ValueError(f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
     shape = common_shape("choose", which, *cases)
-    out = lax.select_n(broadcast_to(convert(which, _INT), shape), *[broadcast_to(c, shape) for c in cases])
+    out = lax.select_n(
+        broadcast_to(convert(which, _INT), shape), *[broadcast_to(c, shape) for c in cases]
+    )
     return convert(out, out.aval.dtype)
 
 
-# -- compress ------------------------------------------------------------------------------------------------------
+# -- compress --------------------------------------------------------------------------------------
 
-def compress(condition, a, axis: int | None = None, *, size: int | None = None, fill_value=0, out=None) -> Array:
+
+def compress(
+    condition, a, axis: int | None = None, *, size: int | None = None, fill_value=0, out=None
+) -> Array:
     """The slices of `a` along an axis where `condition` holds.
 
     Args:
@@ -357,18 +433,22 @@ def compress(condition, a, axis: int | None = None, *, size: int | None = None, 
     if c.aval.shape[0] > n:
         rest = take_index(c, slice(n, None))
         if not isinstance(rest, Tracer) and np.any(np.asarray(rest)):
-            raise ValueError(f"condition contains entries that are out of bounds: it is longer than the {n} elements "
-                             f"of axis {axis}.")
+            raise ValueError(
+                f"condition contains entries that are out of bounds: it is longer than the {n} elements "
+                f"of axis {axis}."
+            )
         c = take_index(c, slice(0, n))
     if size is None:
-        places, = nonzero(c)
+        (places,) = nonzero(c)
         return take_index(x, (*[slice(None)] * axis, places))
     if size == 0:
         return take_index(x, (*[slice(None)] * axis, slice(0, 0)))
     if not 0 < size <= n:
-        raise ValueError("size must be positive and not greater than the size of the array axis; got "
-                         f"size={size} for a.shape[axis]={n}")
-    places, = nonzero(c, size=size, fill_value=n)
+        raise ValueError(
+            "size must be positive and not greater than the size of the array axis; got "
+            f"size={size} for a.shape[axis]={n}"
+        )
+    (places,) = nonzero(c, size=size, fill_value=n)
     fill = fill_value.item() if isinstance(fill_value, ArrayImpl) else fill_value
     return take_index(x, (*[slice(None)] * axis, places), mode="fill", fill_value=fill)
 
@@ -379,8 +459,8 @@ def extract(condition, arr, *, size: int | None = None, fill_value=0) -> Array:
     Args:
         condition: booleans, of as many elements as `arr`.
         arr: an array.
-        size: how many elements to return, needed where `condition` is traced: later ones are cut, missing ones filled
-            up.
+        size: how many elements to return, needed where `condition` is traced: later ones are cut,
+            missing ones filled up.
         fill_value: what to fill up with.
 
     Example:
@@ -390,5 +470,3 @@ def extract(condition, arr, *, size: int | None = None, fill_value=0) -> Array:
         Array([2, 3], dtype=int32)
     """
     return compress(ravel(condition), ravel(arr), 0, size=size, fill_value=fill_value)
-
-

@@ -1,4 +1,5 @@
 """The functions that are `ufunc` objects, with the reductions and updates that belong to each."""
+
 from __future__ import annotations
 
 import math
@@ -20,6 +21,7 @@ def _reduce_truth(op, identity: bool):
             start = convert(as_operand("reduce", initial), dtypes.as_dtype(bool))
             out = (lax.bitwise_and if identity else lax.bitwise_or)(start, out)
         return out if dtype is None else convert(out, dtypes.requested_dtype(dtype, "reduce"))
+
     return reduce
 
 
@@ -28,6 +30,7 @@ def _reduce_extreme(op):
         if dtype is not None:
             a = convert(as_operand("reduce", a), dtypes.requested_dtype(dtype, "reduce"))
         return op(a, axis, None, keepdims, initial, where)
+
     return reduce
 
 
@@ -45,6 +48,7 @@ def _reduce_bits(name: str, op, combine, identity: int):
         if initial is not None:
             out = combine(reductions.initial_value(name, initial, own), out)
         return reductions.keep_axes(out, shape, axes) if keepdims else out
+
     return reduce
 
 
@@ -53,11 +57,13 @@ _INT = dtypes.as_dtype("int32")
 
 def _at(method: str):
     """The update `a.at[indices].method(b)`."""
+
     def at(a, indices, b):
         a = as_operand("at", a)
         if method in ("max", "min"):
             a = convert(a, dtypes.result_type(a, b))
         return getattr(a.at[indices], method)(b)
+
     return at
 
 
@@ -65,16 +71,29 @@ def _binary(function, identity=None, **rules):
     return ufunc(function, nin=2, nout=1, identity=identity, **rules)
 
 
-add = _binary(arithmetic.add, 0, reduce=reductions.sum, accumulate=cumulative.accumulated_sum, at=_at("add"))
-multiply = _binary(arithmetic.multiply, 1, reduce=reductions.prod, accumulate=cumulative.accumulated_product,
-                   at=_at("mul"))
+add = _binary(
+    arithmetic.add, 0, reduce=reductions.sum, accumulate=cumulative.accumulated_sum, at=_at("add")
+)
+multiply = _binary(
+    arithmetic.multiply,
+    1,
+    reduce=reductions.prod,
+    accumulate=cumulative.accumulated_product,
+    at=_at("mul"),
+)
 subtract = _binary(arithmetic.subtract, at=_at("subtract"))
 maximum = _binary(arithmetic.maximum, reduce=_reduce_extreme(reductions.max), at=_at("max"))
 minimum = _binary(arithmetic.minimum, reduce=_reduce_extreme(reductions.min), at=_at("min"))
 negative = ufunc(arithmetic.negative, nin=1, nout=1)
-bitwise_and = _binary(logic.bitwise_and, -1, reduce=_reduce_bits("bitwise_and", lax.reduce_and, lax.bitwise_and, -1))
-bitwise_or = _binary(logic.bitwise_or, 0, reduce=_reduce_bits("bitwise_or", lax.reduce_or, lax.bitwise_or, 0))
-bitwise_xor = _binary(logic.bitwise_xor, 0, reduce=_reduce_bits("bitwise_xor", lax.reduce_xor, lax.bitwise_xor, 0))
+bitwise_and = _binary(
+    logic.bitwise_and, -1, reduce=_reduce_bits("bitwise_and", lax.reduce_and, lax.bitwise_and, -1)
+)
+bitwise_or = _binary(
+    logic.bitwise_or, 0, reduce=_reduce_bits("bitwise_or", lax.reduce_or, lax.bitwise_or, 0)
+)
+bitwise_xor = _binary(
+    logic.bitwise_xor, 0, reduce=_reduce_bits("bitwise_xor", lax.reduce_xor, lax.bitwise_xor, 0)
+)
 logical_and = _binary(logic.logical_and, True, reduce=_reduce_truth(reductions.all, True))
 logical_or = _binary(logic.logical_or, False, reduce=_reduce_truth(reductions.any, False))
 logical_xor = _binary(logic.logical_xor, False)
@@ -96,5 +115,11 @@ def frompyfunc(func, /, nin: int, nout: int, *, identity=None) -> ufunc:
         >>> jnp.frompyfunc(lambda x, y: x * y + 1, 2, 1)(jnp.arange(3), 2)
         Array([1, 3, 5], dtype=int32)
     """
-    return ufunc(func, nin, nout, name=getattr(func, "__name__", None), identity=identity,
-                 call=vectorize(func, excluded=(), signature=None))
+    return ufunc(
+        func,
+        nin,
+        nout,
+        name=getattr(func, "__name__", None),
+        identity=identity,
+        call=vectorize(func, excluded=(), signature=None),
+    )

@@ -1,4 +1,5 @@
 """The `ufunc` class: an elementwise function with `reduce`, `accumulate`, `at`, `outer` and `reduceat`."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -33,10 +34,22 @@ class ufunc:
                [0, 2]], dtype=int32)
     """
 
-    def __init__(self, func: Callable[..., Any], /, nin: int, nout: int, *, name: str | None = None,
-                 nargs: int | None = None, identity: Any = None, call: Callable[..., Any] | None = None,
-                 reduce: Callable[..., Any] | None = None, accumulate: Callable[..., Any] | None = None,
-                 at: Callable[..., Any] | None = None, reduceat: Callable[..., Any] | None = None):
+    def __init__(
+        self,
+        func: Callable[..., Any],
+        /,
+        nin: int,
+        nout: int,
+        *,
+        name: str | None = None,
+        nargs: int | None = None,
+        identity: Any = None,
+        call: Callable[..., Any] | None = None,
+        reduce: Callable[..., Any] | None = None,
+        accumulate: Callable[..., Any] | None = None,
+        at: Callable[..., Any] | None = None,
+        reduceat: Callable[..., Any] | None = None,
+    ):
         self.__name__ = self.__qualname__ = name or func.__name__
         self.__doc__ = func.__doc__
         self.__module__ = "gradix.numpy"
@@ -51,15 +64,23 @@ class ufunc:
             return self._call(*args)
         if out is not None or where is not None:
             name, value = ("out", out) if out is not None else ("where", where)
-            raise NotImplementedError(f"{name} argument of {self!r} is not supported, got {name}={value!r}. "
-                                      f"Use jnp.where(mask, jnp.{self.__name__}(...), other).")
-        raise TypeError(f"jnp.{self.__name__} takes {self.nin} positional arguments, got {len(args)}.")
+            raise NotImplementedError(
+                f"{name} argument of {self!r} is not supported, got {name}={value!r}. "
+                f"Use jnp.where(mask, jnp.{self.__name__}(...), other)."
+            )
+        raise TypeError(
+            f"jnp.{self.__name__} takes {self.nin} positional arguments, got {len(args)}."
+        )
 
     def __repr__(self) -> str:
         return f"<jnp.ufunc '{self.__name__}'>"
 
     def __reduce__(self):
-        return self.__name__ if self._function.__module__.startswith("gradix.numpy") else object.__reduce__(self)
+        return (
+            self.__name__
+            if self._function.__module__.startswith("gradix.numpy")
+            else object.__reduce__(self)
+        )
 
     def __eq__(self, other) -> bool:
         return self is other or (isinstance(other, ufunc) and self._key() == other._key())
@@ -72,10 +93,21 @@ class ufunc:
 
     def _check_binary(self, method: str) -> None:
         if self.nin != 2 or self.nout != 1:
-            raise ValueError(f"jnp.{self.__name__}.{method} needs a function of two arrays with one result; this one "
-                             f"takes {self.nin} and returns {self.nout}.")
+            raise ValueError(
+                f"jnp.{self.__name__}.{method} needs a function of two arrays with one result; this one "
+                f"takes {self.nin} and returns {self.nout}."
+            )
 
-    def reduce(self, a, axis: int | None = 0, dtype=None, out=None, keepdims: bool = False, initial=None, where=None):
+    def reduce(
+        self,
+        a,
+        axis: int | None = 0,
+        dtype=None,
+        out=None,
+        keepdims: bool = False,
+        initial=None,
+        where=None,
+    ):
         """The elements along an axis combined into one.
 
         Args:
@@ -102,18 +134,33 @@ class ufunc:
     def _reduce_by_steps(self, a, axis, dtype, keepdims, initial, where):
         x = _ready(f"{self.__name__}.reduce", a, dtype)
         if initial is None and self.identity is None and where is not None:
-            raise ValueError(f"reduction operation {self.__name__} does not have an identity, so to use a where mask "
-                             "one has to specify 'initial'.")
+            raise ValueError(
+                f"reduction operation {self.__name__} does not have an identity, so to use a where mask "
+                "one has to specify 'initial'."
+            )
         if isinstance(axis, tuple) and len(axis) != 1 and self.identity is None:
-            raise NotImplementedError(f"reduction operation {self.__name__} is not reorderable, so only one axis can "
-                                      f"be reduced at a time, got axis={axis}.")
+            raise NotImplementedError(
+                f"reduction operation {self.__name__} is not reorderable, so only one axis can "
+                f"be reduced at a time, got axis={axis}."
+            )
         start = self.identity if initial is None else initial
         shape = x.shape
-        x, mask = _axis_first(x, axis), None if where is None else _axis_first(
-            broadcast_to(convert(as_operand(self.__name__, where), dtypes.as_dtype(bool)), shape), axis)
+        x, mask = (
+            _axis_first(x, axis),
+            None
+            if where is None
+            else _axis_first(
+                broadcast_to(
+                    convert(as_operand(self.__name__, where), dtypes.as_dtype(bool)), shape
+                ),
+                axis,
+            ),
+        )
         if start is None:
             if not x.shape[0]:
-                raise ValueError(f"zero-size array to reduction operation {self.__name__} which has no identity")
+                raise ValueError(
+                    f"zero-size array to reduction operation {self.__name__} which has no identity"
+                )
             first, x = x[0], x[1:]
         else:
             first = lax.full(x.shape[1:], start, x.dtype)
@@ -130,7 +177,9 @@ class ufunc:
         def step(carry, row):
             item, keep = row
             new = convert(call(carry, item), one.dtype)
-            return (new if keep is None else lax.select(broadcast_to(keep, new.shape), new, carry)), None
+            return (
+                new if keep is None else lax.select(broadcast_to(keep, new.shape), new, carry)
+            ), None
 
         return lax.scan(step, first, (x, mask))[0]
 
@@ -168,7 +217,8 @@ class ufunc:
     def at(self, a, indices, b=None, /, *, inplace: bool = True):
         """The array with the function applied at `indices`, repeated ones as often as they occur.
 
-        Sums, differences and products keep the array's dtype; others give that of the function's results.
+        Sums, differences and products keep the array's dtype; others give that of the function's
+        results.
 
         Args:
             a: the array.
@@ -182,8 +232,10 @@ class ufunc:
             Array([1., 0., 2.], dtype=float32)
         """
         if inplace:
-            raise NotImplementedError(f"jnp.{self.__name__}.at: arrays are immutable, so inplace=True is not "
-                                      f"supported. Write a = jnp.{self.__name__}.at(a, indices, b, inplace=False).")
+            raise NotImplementedError(
+                f"jnp.{self.__name__}.at: arrays are immutable, so inplace=True is not "
+                f"supported. Write a = jnp.{self.__name__}.at(a, indices, b, inplace=False)."
+            )
         rule = self._rules["at"]
         if rule is not None:
             return rule(a, indices) if b is None else rule(a, indices, b)
@@ -215,11 +267,15 @@ class ufunc:
                    [1, 2, 3]], dtype=int32)
         """
         if self.nin != 2:
-            raise ValueError(f"jnp.{self.__name__}.outer needs a function of two arrays; this one takes {self.nin}.")
+            raise ValueError(
+                f"jnp.{self.__name__}.outer needs a function of two arrays; this one takes {self.nin}."
+            )
         A, B = (as_operand(f"{self.__name__}.outer", x, i) for i, x in enumerate((A, B)))
         rows, columns = A.shape + (1,) * B.ndim, (1,) * A.ndim + B.shape
-        return self._call(lax.broadcast_in_dim(A, rows, tuple(range(A.ndim))) if B.ndim else A,
-                          lax.broadcast_in_dim(B, columns, tuple(range(A.ndim, len(columns)))) if A.ndim else B)
+        return self._call(
+            lax.broadcast_in_dim(A, rows, tuple(range(A.ndim))) if B.ndim else A,
+            lax.broadcast_in_dim(B, columns, tuple(range(A.ndim, len(columns)))) if A.ndim else B,
+        )
 
     def reduceat(self, a, indices, axis: int = 0, dtype=None, out=None):
         """`reduce` of the pieces of an axis that begin at `indices`.
@@ -259,7 +315,9 @@ class ufunc:
             i, item = row
             inside = ((i > starts) & (i < ends))[column]
             new = convert(self._call(carry, broadcast_to(item, carry.shape)), x.dtype)
-            return lax.select(lax.broadcast_in_dim(inside, new.shape, tuple(range(new.ndim))), new, carry), None
+            return lax.select(
+                lax.broadcast_in_dim(inside, new.shape, tuple(range(new.ndim))), new, carry
+            ), None
 
         out = lax.scan(step, rows[starts], (lax.iota(starts.dtype, n), rows))[0]
         order = list(range(1, x.ndim))

@@ -1,4 +1,5 @@
 """`vectorize`: functions of small arrays made functions of arrays that broadcast."""
+
 from __future__ import annotations
 
 import functools
@@ -33,22 +34,28 @@ def vectorize(pyfunc: Callable, *, excluded=frozenset(), signature: str | None =
         Array([1., 4.], dtype=float32)
     """
     if any(not isinstance(e, (str, int)) for e in excluded):
-        raise TypeError("gradix.numpy.vectorize can only exclude integer or string arguments, but "
-                        f"excluded={excluded!r}.")
+        raise TypeError(
+            "gradix.numpy.vectorize can only exclude integer or string arguments, but "
+            f"excluded={excluded!r}."
+        )
     if any(isinstance(e, int) and e < 0 for e in excluded):
-        raise ValueError(f"excluded={excluded!r} contains negative numbers: count positions from 0.")
+        raise ValueError(
+            f"excluded={excluded!r} contains negative numbers: count positions from 0."
+        )
     axes = None if signature is None else _parse(signature)
 
     @functools.wraps(pyfunc)
     def vectorized(*args, **kwargs):
         function, positions, arrays = _bound(pyfunc, args, kwargs, excluded)
         given = axes
-        if any(x is None for x in arrays):       # None is not mapped over, but is handed on
+        if any(x is None for x in arrays):  # None is not mapped over, but is handed on
             absent = [i for i, x in zip(positions, arrays) if x is None]
             if axes is not None and len(axes[0]) == len(arrays):
                 given = [core for core, x in zip(axes[0], arrays) if x is not None], axes[1]
             function, positions, arrays = _bound(pyfunc, args, kwargs, {*excluded, *absent})
-        return _mapped(function, [as_operand("vectorize", x, i) for i, x in zip(positions, arrays)], given)
+        return _mapped(
+            function, [as_operand("vectorize", x, i) for i, x in zip(positions, arrays)], given
+        )
 
     return vectorized
 
@@ -56,7 +63,9 @@ def vectorize(pyfunc: Callable, *, excluded=frozenset(), signature: str | None =
 def _parse(signature: str) -> tuple[list, list]:
     text = signature.replace(" ", "")
     if not _SIGNATURE.match(text):
-        raise ValueError(f"not a valid gufunc signature: {signature!r}. Write for example '(n,m),(m)->(n)'.")
+        raise ValueError(
+            f"not a valid gufunc signature: {signature!r}. Write for example '(n,m),(m)->(n)'."
+        )
     sides = []
     for side in text.split("->"):
         groups = re.findall(rf"\(((?:{_NAME}(?:,{_NAME})*)?)\)", side)
@@ -73,7 +82,7 @@ def _bound(pyfunc, args, kwargs, excluded):
         full, named = list(args), dict(kwargs)
         for i, x in zip(positions, arrays):
             full[i] = x
-        for k, x in zip(names, arrays[len(positions):]):
+        for k, x in zip(names, arrays[len(positions) :]):
             named[k] = x
         return pyfunc(*full, **named)
 
@@ -83,7 +92,9 @@ def _bound(pyfunc, args, kwargs, excluded):
 def _mapped(function, arrays, axes):
     core = [()] * len(arrays) if axes is None else axes[0]
     if len(core) != len(arrays):
-        raise ValueError(f"wrong number of positional arguments: expected {len(core)}, got {len(arrays)}.")
+        raise ValueError(
+            f"wrong number of positional arguments: expected {len(core)}, got {len(arrays)}."
+        )
     sizes: dict = {}
     leads = [_lead(x, names, sizes) for x, names in zip(arrays, core)]
     shape = lax.broadcast_shapes(*leads) if leads else ()
@@ -105,29 +116,41 @@ def _mapped(function, arrays, axes):
 def _lead(x, names: tuple, sizes: dict) -> tuple:
     """The shape in front of the axes the function works on; their sizes are noted by name."""
     if x.ndim < len(names):
-        raise ValueError(f"input with shape {x.shape} does not have enough dimensions for all core dimensions {names} "
-                         "on vectorized function.")
-    lead, own = x.shape[:x.ndim - len(names)], x.shape[x.ndim - len(names):]
+        raise ValueError(
+            f"input with shape {x.shape} does not have enough dimensions for all core dimensions {names} "
+            "on vectorized function."
+        )
+    lead, own = x.shape[: x.ndim - len(names)], x.shape[x.ndim - len(names) :]
     for name, size in zip(names, own):
         if sizes.setdefault(name, size) != size:
-            raise ValueError(f"inconsistent size for core dimension {name!r}: {size} and {sizes[name]}.")
+            raise ValueError(
+                f"inconsistent size for core dimension {name!r}: {size} and {sizes[name]}."
+            )
     return lead
 
 
 def _checked(function, axes, sizes):
     """The function with its results compared with the signature."""
+
     def checked(*arrays):
         out = function(*arrays)
         results = out if isinstance(out, (tuple, list)) else (out,)
         if len(results) != len(axes[1]):
-            raise TypeError(f"wrong number of outputs from the vectorized function: expected {len(axes[1])}, "
-                            f"got {len(results)}.")
+            raise TypeError(
+                f"wrong number of outputs from the vectorized function: expected {len(axes[1])}, "
+                f"got {len(results)}."
+            )
         for value, names in zip(results, axes[1]):
             value = as_operand("vectorize", value)
             if value.ndim != len(names):
-                raise ValueError(f"output of shape {value.shape} does not have the core dimensions {names}.")
+                raise ValueError(
+                    f"output of shape {value.shape} does not have the core dimensions {names}."
+                )
             for name, size in zip(names, value.shape):
                 if sizes.get(name, size) != size:
-                    raise ValueError(f"inconsistent size for core dimension {name!r}: {size} and {sizes[name]}.")
+                    raise ValueError(
+                        f"inconsistent size for core dimension {name!r}: {size} and {sizes[name]}."
+                    )
         return out
+
     return checked

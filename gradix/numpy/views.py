@@ -1,4 +1,5 @@
 """An array's bytes read as another dtype."""
+
 from __future__ import annotations
 
 import math
@@ -22,7 +23,9 @@ def view(self, dtype=None, type=None):
         Array([1065353216], dtype=int32)
     """
     if type is not None:
-        raise NotImplementedError(f"`type` argument of array.view() is not supported, got type={type!r}.")
+        raise NotImplementedError(
+            f"`type` argument of array.view() is not supported, got type={type!r}."
+        )
     if dtype is None:
         return self
     dtype = dtypes.requested_dtype(dtype, "view")
@@ -31,10 +34,14 @@ def view(self, dtype=None, type=None):
         return convert(self, dtype)
     old, new = dtypes.itemsize_bits(own), dtypes.itemsize_bits(dtype)
     if not self.aval.ndim and old != new:
-        raise ValueError(f"view() of a 0d array is only supported if the itemsize is unchanged, got {own} and {dtype}.")
+        raise ValueError(
+            f"view() of a 0d array is only supported if the itemsize is unchanged, got {own} and {dtype}."
+        )
     if old < new and (self.aval.shape[-1] * old) % new:
-        raise ValueError("When changing to a larger dtype, its size must be a divisor of the total size in bytes of "
-                         f"the last axis of the array: got {own}{list(self.aval.shape)} and {dtype}.")
+        raise ValueError(
+            "When changing to a larger dtype, its size must be a divisor of the total size in bytes of "
+            f"the last axis of the array: got {own}{list(self.aval.shape)} and {dtype}."
+        )
     return _to_complex(_plain(self), dtype) if dtype in COMPLEX else _cast_bits(_plain(self), dtype)
 
 
@@ -55,7 +62,10 @@ def _to_complex(x, dtype):
     x = _cast_bits(x, dtypes.real_dtype(dtype))
     *lead, n = x.aval.shape
     pairs = lax.reshape(x, (*lead, n // 2, 2))
-    parts = [lax.squeeze(lax.slice_in_dim(pairs, i, i + 1, axis=len(lead) + 1), (len(lead) + 1,)) for i in (0, 1)]
+    parts = [
+        lax.squeeze(lax.slice_in_dim(pairs, i, i + 1, axis=len(lead) + 1), (len(lead) + 1,))
+        for i in (0, 1)
+    ]
     return lax.complex(*parts)
 
 
@@ -71,7 +81,7 @@ def _cast_bits(x, dtype):
         x = lax.reshape(x, (*shape[:-1], shape[-1] * old // new, new // old))
         return lax.bitcast_convert_type(x, dtype)
     out = lax.bitcast_convert_type(x, dtype)
-    return lax.reshape(out, (*shape[:-1], math.prod(out.aval.shape[len(shape) - 1:])))
+    return lax.reshape(out, (*shape[:-1], math.prod(out.aval.shape[len(shape) - 1 :])))
 
 
 def byteswap(self):

@@ -6,6 +6,7 @@ Example:
     >>> ops.segment_sum(jnp.array([1.0, 2.0, 3.0]), jnp.array([0, 0, 1]))
     Array([3., 3.], dtype=float32)
 """
+
 from gradix.ops.segments import (
     segment_max as segment_max,
     segment_min as segment_min,

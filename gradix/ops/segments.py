@@ -1,4 +1,5 @@
 """Sums, products and extremes of the rows of an array, grouped by numbers given to the rows."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -29,8 +30,10 @@ def _segment(kind: _Kind, data, segment_ids, num_segments, promises: dict, bucke
     name, scatter, reduce, identity = kind
     data, ids = as_operand(name, data), as_operand(name, segment_ids)
     if ids.aval.dtype not in dtypes.INTEGER:
-        raise TypeError(f"{name} takes integers as segment_ids, got dtype {ids.aval.dtype}. Convert them: "
-                        "ids.astype(int).")
+        raise TypeError(
+            f"{name} takes integers as segment_ids, got dtype {ids.aval.dtype}. Convert them: "
+            "ids.astype(int)."
+        )
     if not data.aval.shape or ids.aval.shape != data.aval.shape[:1]:
         data, ids = _spread(name, data, ids)
     count = _count(name, ids) if num_segments is None else index(num_segments)
@@ -39,13 +42,25 @@ def _segment(kind: _Kind, data, segment_ids, num_segments, promises: dict, bucke
     rows, tail = data.aval.shape[0], data.aval.shape[1:]
     start = identity(data.aval.dtype)
     if bucket_size is None:
-        return _scatter(scatter, lax.full((count, *tail), start, data.aval.dtype), lax.expand_dims(ids, (1,)), data, 1,
-                        **promises)
+        return _scatter(
+            scatter,
+            lax.full((count, *tail), start, data.aval.dtype),
+            lax.expand_dims(ids, (1,)),
+            data,
+            1,
+            **promises,
+        )
     buckets = -(-rows // bucket_size)
     numbers = lax.iota(ids.aval.dtype, rows) // bucket_size
     places = lax.concatenate([lax.expand_dims(numbers, (1,)), lax.expand_dims(ids, (1,))], 1)
-    parts = _scatter(scatter, lax.full((buckets, count, *tail), start, data.aval.dtype), places, data, 2,
-                     **promises)
+    parts = _scatter(
+        scatter,
+        lax.full((buckets, count, *tail), start, data.aval.dtype),
+        places,
+        data,
+        2,
+        **promises,
+    )
     return reduce(parts, (0,))
 
 
@@ -58,9 +73,11 @@ def _spread(name: str, data, ids):
     except ValueError:
         fits = False
     if not fits:
-        raise ValueError(f"{name} takes one segment id for each row of data, got data of shape {data.aval.shape} and "
-                         f"segment_ids of shape {ids.aval.shape}. Incompatible types for broadcasting: reshape data so "
-                         "that its first axis is that of segment_ids.")
+        raise ValueError(
+            f"{name} takes one segment id for each row of data, got data of shape {data.aval.shape} and "
+            f"segment_ids of shape {ids.aval.shape}. Incompatible types for broadcasting: reshape data so "
+            "that its first axis is that of segment_ids."
+        )
     places = tuple(range(len(shape) - data.aval.ndim, len(shape)))
     whole = lax.broadcast_in_dim(data, shape, places)
     return lax.reshape(whole, (ids.aval.size, *row)), lax.reshape(ids, (ids.aval.size,))
@@ -68,42 +85,92 @@ def _spread(name: str, data, ids):
 
 def _scatter(scatter, into, places, data, depth: int, *, indices_are_sorted, unique_indices, mode):
     numbers = lax.ScatterDimensionNumbers(
-        update_window_dims=tuple(range(1, data.aval.ndim)), inserted_window_dims=tuple(range(depth)),
-        scatter_dims_to_operand_dims=tuple(range(depth)))
-    return scatter(into, places, data, numbers, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices,
-                   mode=lax.GatherScatterMode.FILL_OR_DROP if mode is None else mode)
+        update_window_dims=tuple(range(1, data.aval.ndim)),
+        inserted_window_dims=tuple(range(depth)),
+        scatter_dims_to_operand_dims=tuple(range(depth)),
+    )
+    return scatter(
+        into,
+        places,
+        data,
+        numbers,
+        indices_are_sorted=indices_are_sorted,
+        unique_indices=unique_indices,
+        mode=lax.GatherScatterMode.FILL_OR_DROP if mode is None else mode,
+    )
 
 
 def _count(name: str, ids) -> int:
     """One more than the largest id."""
     if is_unknown(ids):
-        raise ConcretizationTypeError(ids,
-                                      f"{name}() `num_segments` argument: without it the number of segments depends on "
-                                      f"the values of segment_ids. Write {name}(data, ids, num_segments=n).")
+        raise ConcretizationTypeError(
+            ids,
+            f"{name}() `num_segments` argument: without it the number of segments depends on "
+            f"the values of segment_ids. Write {name}(data, ids, num_segments=n).",
+        )
     if not ids.aval.size:
-        raise ValueError(f"zero-size array to reduction operation max which has no identity: {name} got no "
-                         "segment_ids. Give num_segments.")
-    top = lax.reduce_max(ids, tuple(range(ids.aval.ndim))) if isinstance(ids, Tracer) else ids.host.max()
+        raise ValueError(
+            f"zero-size array to reduction operation max which has no identity: {name} got no "
+            "segment_ids. Give num_segments."
+        )
+    top = (
+        lax.reduce_max(ids, tuple(range(ids.aval.ndim)))
+        if isinstance(ids, Tracer)
+        else ids.host.max()
+    )
     return max(int(top) + 1, 0)
 
 
 def _lowest(dtype):
-    return False if dtype in dtypes.BOOL else -np.inf if dtype in dtypes.INEXACT else dtypes.iinfo(dtype).min
+    return (
+        False
+        if dtype in dtypes.BOOL
+        else -np.inf
+        if dtype in dtypes.INEXACT
+        else dtypes.iinfo(dtype).min
+    )
 
 
 def _highest(dtype):
-    return True if dtype in dtypes.BOOL else np.inf if dtype in dtypes.INEXACT else dtypes.iinfo(dtype).max
+    return (
+        True
+        if dtype in dtypes.BOOL
+        else np.inf
+        if dtype in dtypes.INEXACT
+        else dtypes.iinfo(dtype).max
+    )
 
 
 def _public(name: str, summary: str, empty: str, shown: str, scatter, reduce, *, identity):
     kind = _Kind(name, scatter, reduce, identity)
 
-    def function(data, segment_ids, num_segments: int | None = None, indices_are_sorted: bool = False,
-                 unique_indices: bool = False, bucket_size: int | None = None, mode=None, out_sharding=None):
+    def function(
+        data,
+        segment_ids,
+        num_segments: int | None = None,
+        indices_are_sorted: bool = False,
+        unique_indices: bool = False,
+        bucket_size: int | None = None,
+        mode=None,
+        out_sharding=None,
+    ):
         if out_sharding is not None:
-            return divided(function, out_sharding, data, segment_ids, num_segments, indices_are_sorted, unique_indices,
-                           bucket_size, mode)
-        promises = {"indices_are_sorted": indices_are_sorted, "unique_indices": unique_indices, "mode": mode}
+            return divided(
+                function,
+                out_sharding,
+                data,
+                segment_ids,
+                num_segments,
+                indices_are_sorted,
+                unique_indices,
+                bucket_size,
+                mode,
+            )
+        promises = {
+            "indices_are_sorted": indices_are_sorted,
+            "unique_indices": unique_indices,
+            "mode": mode,
+        }
         return _segment(kind, data, segment_ids, num_segments, promises, bucket_size)
 
     function.__name__ = function.__qualname__ = name
@@ -130,11 +197,39 @@ def _public(name: str, summary: str, empty: str, shown: str, scatter, reduce, *,
     return function
 
 
-segment_sum = _public("segment_sum", "The sum of the rows of each segment.", "0", "Array([3., 5.], dtype=float32)",
-                      scatter_add, lax.reduce_sum, identity=lambda dtype: 0)
-segment_prod = _public("segment_prod", "The product of the rows of each segment.", "1",
-                       "Array([2., 5.], dtype=float32)", scatter_mul, lax.reduce_prod, identity=lambda dtype: 1)
-segment_max = _public("segment_max", "The largest of the rows of each segment.", "the dtype's lowest value",
-                      "Array([2., 5.], dtype=float32)", scatter_max, lax.reduce_max, identity=_lowest)
-segment_min = _public("segment_min", "The least of the rows of each segment.", "the dtype's highest value",
-                      "Array([1., 5.], dtype=float32)", scatter_min, lax.reduce_min, identity=_highest)
+segment_sum = _public(
+    "segment_sum",
+    "The sum of the rows of each segment.",
+    "0",
+    "Array([3., 5.], dtype=float32)",
+    scatter_add,
+    lax.reduce_sum,
+    identity=lambda dtype: 0,
+)
+segment_prod = _public(
+    "segment_prod",
+    "The product of the rows of each segment.",
+    "1",
+    "Array([2., 5.], dtype=float32)",
+    scatter_mul,
+    lax.reduce_prod,
+    identity=lambda dtype: 1,
+)
+segment_max = _public(
+    "segment_max",
+    "The largest of the rows of each segment.",
+    "the dtype's lowest value",
+    "Array([2., 5.], dtype=float32)",
+    scatter_max,
+    lax.reduce_max,
+    identity=_lowest,
+)
+segment_min = _public(
+    "segment_min",
+    "The least of the rows of each segment.",
+    "the dtype's highest value",
+    "Array([1., 5.], dtype=float32)",
+    scatter_min,
+    lax.reduce_min,
+    identity=_highest,
+)

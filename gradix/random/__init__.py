@@ -6,6 +6,7 @@ Example:
     >>> key, subkey = random.split(key)
     >>> x = random.normal(subkey, (3,))
 """
+
 from gradix.random.continuous import (
     cauchy as cauchy,
     double_sided_maxwell as double_sided_maxwell,
@@ -21,7 +22,11 @@ from gradix.random.continuous import (
     wald as wald,
     weibull_min as weibull_min,
 )
-from gradix.random.counts import binomial as binomial, multinomial as multinomial, poisson as poisson
+from gradix.random.counts import (
+    binomial as binomial,
+    multinomial as multinomial,
+    poisson as poisson,
+)
 from gradix.random.discrete import (
     bernoulli as bernoulli,
     categorical as categorical,

@@ -1,4 +1,5 @@
 """Continuous distributions drawn by transforming uniform and normal numbers."""
+
 from __future__ import annotations
 
 import math
@@ -27,6 +28,7 @@ _options = config.state
 
 def _standard(draw, name: str, summary: str):
     """The public function of a distribution without parameters."""
+
     def function(key, shape=(), dtype=None, *, out_sharding=None):
         if out_sharding is not None:
             return divided(function, out_sharding, key, shape, dtype)
@@ -57,7 +59,8 @@ def _tiny(dtype):
     return number(float(dtypes.finfo(dtype).tiny), dtype)
 
 
-# -- without parameters --------------------------------------------------------------------------------------------
+# -- without parameters ----------------------------------------------------------------------------
+
 
 @sampler
 def _exponential(key, *, shape, dtype):
@@ -78,7 +81,13 @@ def _logistic(key, *, shape, dtype):
 
 @sampler
 def _cauchy(key, *, shape, dtype):
-    u = draw_uniform(key, number(float(dtypes.finfo(dtype).eps), dtype), number(1, dtype), shape=shape, dtype=dtype)
+    u = draw_uniform(
+        key,
+        number(float(dtypes.finfo(dtype).eps), dtype),
+        number(1, dtype),
+        shape=shape,
+        dtype=dtype,
+    )
     return lax.tan(lax.mul(number(math.pi, dtype), lax.sub(u, number(0.5, dtype))))
 
 
@@ -88,11 +97,17 @@ def _maxwell(key, *, shape, dtype):
     return lax.sqrt(lax.reduce_sum(lax.mul(x, x), (len(shape),)))
 
 
-exponential = _standard(_exponential, "exponential", "Exponential random numbers of rate 1: density e⁻ˣ for x ≥ 0.")
+exponential = _standard(
+    _exponential, "exponential", "Exponential random numbers of rate 1: density e⁻ˣ for x ≥ 0."
+)
 laplace = _standard(_laplace, "laplace", "Laplace random numbers, with density e^(-|x|) / 2.")
-logistic = _standard(_logistic, "logistic", "Logistic random numbers, with density e⁻ˣ / (1 + e⁻ˣ)².")
+logistic = _standard(
+    _logistic, "logistic", "Logistic random numbers, with density e⁻ˣ / (1 + e⁻ˣ)²."
+)
 cauchy = _standard(_cauchy, "cauchy", "Cauchy random numbers, with density 1 / (π (1 + x²)).")
-maxwell = _standard(_maxwell, "maxwell", "Maxwell random numbers: the length of a standard normal vector of three.")
+maxwell = _standard(
+    _maxwell, "maxwell", "Maxwell random numbers: the length of a standard normal vector of three."
+)
 
 
 def gumbel(key, shape=(), dtype=None, mode: str | None = None, *, out_sharding=None) -> Array:
@@ -102,7 +117,8 @@ def gumbel(key, shape=(), dtype=None, mode: str | None = None, *, out_sharding=N
         key: a key, typed or raw.
         shape: the result's shape.
         dtype: a float dtype; the default float by default.
-        mode: "low", the default, uses one word of bits for a number; "high" uses two, for exact tails.
+        mode: "low", the default, uses one word of bits for a number; "high" uses two, for exact
+            tails.
 
     Example:
         >>> from gradix import random
@@ -119,7 +135,9 @@ def gumbel_mode(mode: str | None) -> str:
     if mode is None:
         return "high" if _options.jax_high_dynamic_range_gumbel else "low"
     if mode not in ("high", "low"):
-        raise ValueError(f"Must provide valid mode for gumbel got: {mode!r}. Modes are 'low', 'high' and None.")
+        raise ValueError(
+            f"Must provide valid mode for gumbel got: {mode!r}. Modes are 'low', 'high' and None."
+        )
     return mode
 
 
@@ -144,7 +162,8 @@ def halves(x):
     return [lax.squeeze(lax.slice_in_dim(x, i, i + 1), (0,)) for i in (0, 1)]
 
 
-# -- with parameters -----------------------------------------------------------------------------------------------
+# -- with parameters -------------------------------------------------------------------------------
+
 
 def lognormal(key, sigma=1.0, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Log-normal random numbers: exp(sigma · a standard normal number).
@@ -162,7 +181,9 @@ def lognormal(key, sigma=1.0, shape=None, dtype=None, *, out_sharding=None) -> A
     """
     if out_sharding is not None:
         return divided(lognormal, out_sharding, key, sigma, shape, dtype)
-    return drawn(_lognormal, "lognormal", key, (sigma,), shape, dtype, dtypes.INEXACT, "float or complex")
+    return drawn(
+        _lognormal, "lognormal", key, (sigma,), shape, dtype, dtypes.INEXACT, "float or complex"
+    )
 
 
 @sampler
@@ -224,10 +245,11 @@ def weibull_min(key, scale, concentration, shape=(), dtype=None) -> Array:
 
     Args:
         key: a key, typed or raw.
-        scale, concentration: numbers or arrays, which broadcast against the draw as operands of `*` do: they may widen
-            it.
+        scale, concentration: numbers or arrays, which broadcast against the draw as operands of `*`
+            do: they may widen it.
         shape: the shape of the draw before it meets the parameters.
-        dtype: a float dtype; the default float by default. Parameters of a wider one give it to the result.
+        dtype: a float dtype; the default float by default. Parameters of a wider one give it to the
+            result.
 
     Example:
         >>> from gradix import random
@@ -236,8 +258,13 @@ def weibull_min(key, scale, concentration, shape=(), dtype=None) -> Array:
     """
     dtype = float_dtype("weibull_min", dtype)
     scale, concentration = parameter("weibull_min", scale), parameter("weibull_min", concentration)
-    return _weibull_min(take_key("weibull_min", key), scale, concentration, shape=shape_of("weibull_min", shape),
-                        dtype=dtype)
+    return _weibull_min(
+        take_key("weibull_min", key),
+        scale,
+        concentration,
+        shape=shape_of("weibull_min", shape),
+        dtype=dtype,
+    )
 
 
 @sampler
@@ -274,7 +301,11 @@ def _wald(key, mean, *, shape, dtype):
     z = _unit(uniform_key, shape, dtype)
     two = number(2, dtype)
     y, squared = lax.integer_pow(v, 2), lax.integer_pow(mean, 2)
-    root = lax.sqrt(lax.add(lax.mul(lax.mul(number(4, dtype), mean), y), lax.mul(squared, lax.integer_pow(y, 2))))
+    root = lax.sqrt(
+        lax.add(
+            lax.mul(lax.mul(number(4, dtype), mean), y), lax.mul(squared, lax.integer_pow(y, 2))
+        )
+    )
     x = lax.sub(lax.add(mean, lax.div(lax.mul(squared, y), two)), lax.mul(lax.div(mean, two), root))
     return lax.select_n(lax.le(z, lax.div(mean, lax.add(mean, x))), lax.div(squared, x), x)
 
@@ -315,9 +346,10 @@ def double_sided_maxwell(key, loc, scale, shape=(), dtype=None) -> Array:
     Args:
         key: a key, typed or raw.
         loc, scale: numbers or arrays.
-        shape: of the draws for each pair of `loc` and `scale`, by default their common shape; the result is of this
-            shape, and then of their common one.
-        dtype: a float dtype; the default float by default. Parameters of a wider one give it to the result.
+        shape: of the draws for each pair of `loc` and `scale`, by default their common shape; the
+            result is of this shape, and then of their common one.
+        dtype: a float dtype; the default float by default. Parameters of a wider one give it to the
+            result.
 
     Example:
         >>> from gradix import random
@@ -337,5 +369,7 @@ def _double_sided_maxwell(key, loc, scale, *, shape, dtype):
     size = _maxwell(size_key, shape=shape, dtype=dtype)
     toss = dtypes.python_scalar_dtype(float)
     heads = lax.lt(_unit(sign_key, shape, toss), number(0.5, toss))
-    sign = lax.sub(lax.mul(number(2, dtype), lax.convert_element_type(heads, dtype)), number(1, dtype))
+    sign = lax.sub(
+        lax.mul(number(2, dtype), lax.convert_element_type(heads, dtype)), number(1, dtype)
+    )
     return lax.mul(sign, size) * scale + loc

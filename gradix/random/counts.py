@@ -1,4 +1,5 @@
 """Counts: the Poisson, binomial and multinomial distributions."""
+
 from __future__ import annotations
 
 import math
@@ -35,11 +36,14 @@ def _unit(key, shape, dtype):
 def _where(pred, x, y):
     """`x` where `pred`, else `y`; numbers take the shape of `pred`, and the dtype of the other."""
     dtype = next(v.aval.dtype for v in (x, y) if not isinstance(v, (int, float)))
-    x, y = [lax.full_like(pred, v, dtype=dtype) if isinstance(v, (int, float)) else v for v in (x, y)]
+    x, y = [
+        lax.full_like(pred, v, dtype=dtype) if isinstance(v, (int, float)) else v for v in (x, y)
+    ]
     return lax.select_n(pred, y, x)
 
 
-# -- Poisson -------------------------------------------------------------------------------------------------------
+# -- Poisson ---------------------------------------------------------------------------------------
+
 
 def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Poisson random numbers: how many events of rate `lam` happen in a unit of time.
@@ -51,7 +55,8 @@ def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None) -> Array:
         dtype: an integer dtype; the default integer by default.
 
     Returns:
-        Integers from 0; -1 where `lam` is NaN or negative, and the greatest integer where it is too large.
+        Integers from 0; -1 where `lam` is NaN or negative, and the greatest integer where it is too
+        large.
 
     Raises:
         ValueError: `dtype` is no integer, or `shape` does not go with that of `lam`.
@@ -72,8 +77,11 @@ def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None) -> Array:
 def _poisson(key, lam, *, shape, dtype):
     lam = spread(lam, _F32, shape)
     few = lax.bitwise_or(lax.ne(lam, lam), lax.lt(lam, number(10, _F32)))
-    drawn = _where(few, _by_waiting(key, _where(few, lam, 0.0), dtype),
-                   _by_rejection(key, _where(few, 1e5, lam), dtype))
+    drawn = _where(
+        few,
+        _by_waiting(key, _where(few, lam, 0.0), dtype),
+        _by_rejection(key, _where(few, 1e5, lam), dtype),
+    )
     return _where(lax.eq(lam, number(0, _F32)), 0, drawn)
 
 
@@ -88,13 +96,15 @@ def _by_waiting(key, lam, dtype):
         return count, key, lax.add(total, lax.log(_unit(u_key, shape, _F32)))
 
     start = lax.full(shape, 0, dtype), key, lax.full(shape, 0, _F32)
-    return lax.sub(repeat_while(lambda v: is_any(lax.gt(v[2], limit)), turn, start)[0], number(1, dtype))
+    return lax.sub(
+        repeat_while(lambda v: is_any(lax.gt(v[2], limit)), turn, start)[0], number(1, dtype)
+    )
 
 
 def _by_rejection(key, lam, dtype):
     """W. Hörmann, "The transformed rejection method for generating Poisson random variables" (1993), algorithm PTRS."""
     shape = lam.aval.shape
-    c = lambda x: number(x, _F32)                                           # noqa: E731
+    c = lambda x: number(x, _F32)  # noqa: E731
     log_lam = lax.log(lam)
     b = lax.add(c(0.931), lax.mul(c(2.53), lax.sqrt(lam)))
     a = lax.add(c(-0.059), lax.mul(c(0.02483), b))
@@ -106,11 +116,17 @@ def _by_rejection(key, lam, dtype):
         key, u_key, v_key = split_keys(key, 3)
         u, v = lax.sub(_unit(u_key, shape, _F32), c(0.5)), _unit(v_key, shape, _F32)
         side = lax.sub(c(0.5), lax.abs(u))
-        k = lax.floor(lax.add(lax.add(lax.mul(lax.add(lax.div(lax.mul(c(2.0), a), side), b), u), lam), c(0.43)))
+        k = lax.floor(
+            lax.add(
+                lax.add(lax.mul(lax.add(lax.div(lax.mul(c(2.0), a), side), b), u), lam), c(0.43)
+            )
+        )
         hat = lax.log(lax.div(lax.mul(v, inv_alpha), lax.add(lax.div(a, lax.mul(side, side)), b)))
         mass = lax.sub(lax.add(lax.neg(lam), lax.mul(k, log_lam)), lax.lgamma(lax.add(k, c(1.0))))
         at_once = lax.bitwise_and(lax.ge(side, c(0.07)), lax.le(v, v_r))
-        out = lax.bitwise_or(lax.lt(k, c(0.0)), lax.bitwise_and(lax.lt(side, c(0.013)), lax.gt(v, side)))
+        out = lax.bitwise_or(
+            lax.lt(k, c(0.0)), lax.bitwise_and(lax.lt(side, c(0.013)), lax.gt(v, side))
+        )
         accepted = lax.bitwise_or(at_once, lax.bitwise_and(lax.bitwise_not(out), lax.le(hat, mass)))
         return _where(accepted, k, found), lax.bitwise_or(done, accepted), key
 
@@ -119,7 +135,8 @@ def _by_rejection(key, lam, dtype):
     return lax.convert_element_type(found, dtype)
 
 
-# -- binomial ------------------------------------------------------------------------------------------------------
+# -- binomial --------------------------------------------------------------------------------------
+
 
 def binomial(key, n, p, shape=None, dtype=None) -> Array:
     """Binomial random numbers: how many of `n` tosses of probability `p` succeed.
@@ -156,9 +173,10 @@ def _common_float(n, p):
 @rejection_sampler
 def _binomial(key, n, p, *, shape, dtype):
     n, p = spread(n, dtype, shape), spread(p, dtype, shape)
-    c = lambda x: number(x, dtype)                                          # noqa: E731
+    c = lambda x: number(x, dtype)  # noqa: E731
     lower = lax.lt(p, c(0.5))
-    q = _where(lower, p, lax.sub(c(1), p))                                  # count the rarer outcome
+    # count the rarer outcome
+    q = _where(lower, p, lax.sub(c(1), p))
     no_count = lax.bitwise_or(lax.ne(n, n), lax.lt(n, c(0)))
     no_chance = lax.bitwise_or(lax.ne(q, q), lax.lt(q, c(0)))
     endless = lax.eq(lax.abs(n), c(math.inf))
@@ -166,8 +184,11 @@ def _binomial(key, n, p, *, shape, dtype):
     few = lax.bitwise_or(no_count, lax.le(lax.mul(n, safe), c(10)))
     whole = lax.floor(n)
     some = lax.bitwise_or(few, endless)
-    drawn = _where(few, _by_gaps(key, _where(few, whole, 0.0), safe),
-                   _by_transformed_rejection(key, _where(some, 1e4, whole), _where(some, 0.5, safe)))
+    drawn = _where(
+        few,
+        _by_gaps(key, _where(few, whole, 0.0), safe),
+        _by_transformed_rejection(key, _where(some, 1e4, whole), _where(some, 0.5, safe)),
+    )
     invalid = lax.bitwise_or(no_chance, no_count)
     drawn = _where(invalid, math.nan, drawn)
     drawn = _where(lax.bitwise_and(endless, lax.bitwise_not(invalid)), math.inf, drawn)
@@ -192,20 +213,26 @@ def _by_gaps(key, n, p):
     return lax.sub(count, number(1, dtype))
 
 
-# log k! less Stirling's formula in k + 1, for k = 0 … 9; from there on the tails of what is compared nearly cancel.
-_TAILS = [math.lgamma(k + 1) - (0.5 * math.log(2 * math.pi) + (k + 0.5) * math.log(k + 1) - (k + 1)) for k in range(10)]
+# log k! less Stirling's formula in k + 1, for k = 0 … 9; from there on the tails of what is
+# compared nearly cancel.
+_TAILS = [
+    math.lgamma(k + 1) - (0.5 * math.log(2 * math.pi) + (k + 0.5) * math.log(k + 1) - (k + 1))
+    for k in range(10)
+]
 
 
 def _tail(k):
     table = ArrayImpl(np.array(_TAILS, k.aval.dtype), make_aval((10,), k.aval.dtype))
-    place = lax.convert_element_type(lax.clamp(number(0, k.aval.dtype), k, number(9, k.aval.dtype)), np.dtype("int32"))
-    return table[place]                                                     # type: ignore[index]
+    place = lax.convert_element_type(
+        lax.clamp(number(0, k.aval.dtype), k, number(9, k.aval.dtype)), np.dtype("int32")
+    )
+    return table[place]  # type: ignore[index]
 
 
 def _by_transformed_rejection(key, n, p):
     """W. Hörmann, "The generation of binomial random variates" (1993), algorithm BTRS."""
     shape, dtype = n.aval.shape, n.aval.dtype
-    c = lambda x: number(x, dtype)                                          # noqa: E731
+    c = lambda x: number(x, dtype)  # noqa: E731
     one = c(1)
     miss = lax.sub(one, p)
     deviation = lax.sqrt(lax.mul(lax.mul(n, p), miss))
@@ -217,7 +244,9 @@ def _by_transformed_rejection(key, n, p):
     alpha = lax.mul(lax.add(c(2.83), lax.div(c(5.1), b)), deviation)
     mode = lax.floor(lax.mul(lax.add(n, one), p))
     above_mode = lax.add(lax.sub(n, mode), one)
-    at_mode = lax.mul(lax.add(mode, c(0.5)), lax.log(lax.div(lax.add(mode, one), lax.mul(odds, above_mode))))
+    at_mode = lax.mul(
+        lax.add(mode, c(0.5)), lax.log(lax.div(lax.add(mode, one), lax.mul(odds, above_mode)))
+    )
     at_mode_tails = lax.add(_tail(mode), _tail(lax.sub(n, mode)))
 
     def turn(values):
@@ -229,7 +258,10 @@ def _by_transformed_rejection(key, n, p):
         hat = lax.log(lax.div(lax.mul(v, alpha), lax.add(lax.div(a, lax.mul(side, side)), b)))
         above = lax.add(lax.sub(n, k), one)
         mass = lax.add(at_mode, lax.mul(lax.add(n, one), lax.log(lax.div(above_mode, above))))
-        mass = lax.add(mass, lax.mul(lax.add(k, c(0.5)), lax.log(lax.div(lax.mul(odds, above), lax.add(k, one)))))
+        mass = lax.add(
+            mass,
+            lax.mul(lax.add(k, c(0.5)), lax.log(lax.div(lax.mul(odds, above), lax.add(k, one)))),
+        )
         mass = lax.sub(lax.sub(lax.add(mass, at_mode_tails), _tail(k)), _tail(lax.sub(n, k)))
         at_once = lax.bitwise_and(lax.ge(side, c(0.07)), lax.le(v, v_r))
         inside = lax.bitwise_and(lax.ge(k, c(0)), lax.le(k, n))
@@ -240,7 +272,8 @@ def _by_transformed_rejection(key, n, p):
     return repeat_while(lambda v: is_any(lax.bitwise_not(v[1])), turn, start)[0]
 
 
-# -- multinomial ---------------------------------------------------------------------------------------------------
+# -- multinomial -----------------------------------------------------------------------------------
+
 
 def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1) -> Array:
     """Multinomial random vectors: how many of `n` draws fall into each category.
@@ -272,14 +305,22 @@ def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1) -> Array:
     if shape is not None:
         *batch, count = batch_shape("multinomial", shape, own, f"p of shape {own}")
         if count != own[-1]:
-            raise ValueError(f"multinomial draws counts of the {own[-1]} categories of p: the last axis of shape must "
-                             f"have that size, got shape={tuple(shape)}.")
+            raise ValueError(
+                f"multinomial draws counts of the {own[-1]} categories of p: the last axis of shape must "
+                f"have that size, got shape={tuple(shape)}."
+            )
         shape = tuple(batch)
     else:
         shape = own[:-1]
     batch_shape("multinomial", shape, n.aval.shape, f"n of shape {n.aval.shape}")
-    drawn = _multinomial(take_key("multinomial", key), n, p, shape=(*shape, own[-1]), dtype=_common_float(n, p),
-                         unroll=unroll)
+    drawn = _multinomial(
+        take_key("multinomial", key),
+        n,
+        p,
+        shape=(*shape, own[-1]),
+        dtype=_common_float(n, p),
+        unroll=unroll,
+    )
     return lax.convert_element_type(drawn, dtype)
 
 

@@ -1,4 +1,5 @@
 """Discrete distributions: coin tosses, categories, waiting times."""
+
 from __future__ import annotations
 
 import functools
@@ -10,7 +11,16 @@ from gradix._core import dtypes
 from gradix._core.operators import Array
 from gradix._ops.canonicalization import canonical_axis
 from gradix.random.continuous import draw_gumbel, gumbel_mode, halves
-from gradix.random.draws import QUICK, converted, int_dtype, number, parameter, parameter_shape, sampler, shape_of
+from gradix.random.draws import (
+    QUICK,
+    converted,
+    int_dtype,
+    number,
+    parameter,
+    parameter_shape,
+    sampler,
+    shape_of,
+)
 from gradix.random.floats import draw_uniform
 from gradix.random.keys import take_key
 
@@ -19,7 +29,8 @@ def _unit(key, shape, dtype):
     return draw_uniform(key, number(0, dtype), number(1, dtype), shape=shape, dtype=dtype)
 
 
-# -- coins ---------------------------------------------------------------------------------------------------------
+# -- coins -----------------------------------------------------------------------------------------
+
 
 def bernoulli(key, p=0.5, shape=None, mode: str = "low", *, out_sharding=None) -> Array:
     """Random booleans that are True with probability `p`.
@@ -45,8 +56,10 @@ def bernoulli(key, p=0.5, shape=None, mode: str = "low", *, out_sharding=None) -
         raise ValueError(f"got mode={mode!r}, expected 'high' or 'low'")
     p = parameter("bernoulli", p)
     if p.aval.dtype not in dtypes.FLOAT:
-        raise TypeError("bernoulli probability `p` must have a floating dtype, got "
-                        f"{dtypes.dtype_name(p.aval.dtype)}. Write p=0.5, or p.astype(float).")
+        raise TypeError(
+            "bernoulli probability `p` must have a floating dtype, got "
+            f"{dtypes.dtype_name(p.aval.dtype)}. Write p=0.5, or p.astype(float)."
+        )
     shape = parameter_shape("bernoulli", shape, p)
     return _bernoulli(take_key("bernoulli", key), p, shape=shape, mode=mode)
 
@@ -77,8 +90,14 @@ def rademacher(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
     """
     if out_sharding is not None:
         return divided(rademacher, out_sharding, key, shape, dtype)
-    dtype = dtypes.python_scalar_dtype(int) if dtype is None else dtypes.requested_dtype(dtype, "rademacher")
-    return _rademacher(take_key("rademacher", key), shape=shape_of("rademacher", shape), dtype=dtype)
+    dtype = (
+        dtypes.python_scalar_dtype(int)
+        if dtype is None
+        else dtypes.requested_dtype(dtype, "rademacher")
+    )
+    return _rademacher(
+        take_key("rademacher", key), shape=shape_of("rademacher", shape), dtype=dtype
+    )
 
 
 @sampler
@@ -86,14 +105,25 @@ def _rademacher(key, *, shape, dtype):
     half = number(0.5, dtypes.python_scalar_dtype(float))
     heads = _bernoulli(key, half, shape=shape, mode="low")
     wide = dtypes.python_scalar_dtype(int) if dtype in dtypes.BOOL else dtype
-    signs = lax.sub(lax.mul(number(2, wide), lax.convert_element_type(heads, wide)), number(1, wide))
+    signs = lax.sub(
+        lax.mul(number(2, wide), lax.convert_element_type(heads, wide)), number(1, wide)
+    )
     return lax.convert_element_type(signs, dtype)
 
 
-# -- categories ----------------------------------------------------------------------------------------------------
+# -- categories ------------------------------------------------------------------------------------
 
-def categorical(key, logits, axis: int = -1, shape=None, replace: bool = True, mode: str | None = None, *,
-                out_sharding=None) -> Array:
+
+def categorical(
+    key,
+    logits,
+    axis: int = -1,
+    shape=None,
+    replace: bool = True,
+    mode: str | None = None,
+    *,
+    out_sharding=None,
+) -> Array:
     """Random categories, numbered along an axis of `logits`, by the Gumbel-max trick.
 
     Args:
@@ -120,39 +150,48 @@ def categorical(key, logits, axis: int = -1, shape=None, replace: bool = True, m
     logits = parameter("categorical", logits)
     own = logits.aval.shape
     if not own:
-        raise IndexError("categorical takes logits with an axis of categories, got an array of shape ().")
+        raise IndexError(
+            "categorical takes logits with an axis of categories, got an array of shape ()."
+        )
     if not -len(own) <= axis < len(own):
-        raise IndexError(f"index {axis} is out of bounds: categorical got axis={axis} for logits of shape {own}.")
+        raise IndexError(
+            f"index {axis} is out of bounds: categorical got axis={axis} for logits of shape {own}."
+        )
     axis = canonical_axis(axis, len(own))
     dtype = _logits_dtype(logits)
-    batch = own[:axis] + own[axis + 1:]
+    batch = own[:axis] + own[axis + 1 :]
     shape = batch if shape is None else shape_of("categorical", shape)
     _check_batch(shape, batch, own)
-    more = shape[:len(shape) - len(batch)]
+    more = shape[: len(shape) - len(batch)]
     key, mode = take_key("categorical", key), gumbel_mode(mode)
-    return (_with_replacement if replace else _without_replacement)(key, logits, axis, shape, more, dtype=dtype,
-                                                                 mode=mode)
+    return (_with_replacement if replace else _without_replacement)(
+        key, logits, axis, shape, more, dtype=dtype, mode=mode
+    )
 
 
 def _logits_dtype(logits):
     if logits.aval.dtype not in dtypes.FLOAT:
-        raise ValueError(f"categorical takes logits of a float dtype, got {dtypes.dtype_name(logits.aval.dtype)}. "
-                         "They are log probabilities: write jnp.log(p), or logits.astype(float).")
+        raise ValueError(
+            f"categorical takes logits of a float dtype, got {dtypes.dtype_name(logits.aval.dtype)}. "
+            "They are log probabilities: write jnp.log(p), or logits.astype(float)."
+        )
     return logits.aval.dtype
 
 
 def _check_batch(shape, batch, own) -> None:
-    tail = shape[len(shape) - len(batch):] if batch else ()
+    tail = shape[len(shape) - len(batch) :] if batch else ()
     if len(shape) < len(batch) or any(m not in (1, n) for m, n in zip(batch, tail)):
-        raise ValueError(f"Incompatible shapes for broadcasting: categorical got shape={shape} for logits of shape "
-                         f"{own}. It "
-                         f"must end with {batch}, the axes of logits without the categories; draws more go before "
-                         "them.")
+        raise ValueError(
+            f"Incompatible shapes for broadcasting: categorical got shape={shape} for logits of shape "
+            f"{own}. It "
+            f"must end with {batch}, the axes of logits without the categories; draws more go before "
+            "them."
+        )
 
 
 def _with_replacement(key, logits, axis, shape, more, *, dtype, mode):
     own = logits.aval.shape
-    tail = list(shape[len(more):])
+    tail = list(shape[len(more) :])
     tail.insert(axis, own[axis])
     noise = draw_gumbel(key, shape=(*more, *tail), dtype=dtype, mode=mode)
     if more:
@@ -164,15 +203,18 @@ def _without_replacement(key, logits, axis, shape, more, *, dtype, mode):
     own = logits.aval.shape
     count = math.prod(more)
     if count > own[axis]:
-        raise ValueError(f"Number of samples without replacement ({count}) cannot exceed number of categories "
-                         f"({own[axis]}).")
+        raise ValueError(
+            f"Number of samples without replacement ({count}) cannot exceed number of categories "
+            f"({own[axis]})."
+        )
     noise = draw_gumbel(key, shape=own, dtype=dtype, mode=mode)
     _, drawn = lax.top_k(lax.add(logits, noise), count, axis=axis)
     drawn = lax.transpose(drawn, (axis, *[i for i in range(len(own)) if i != axis]))
     return lax.reshape(drawn, shape)
 
 
-# -- waiting times -------------------------------------------------------------------------------------------------
+# -- waiting times ---------------------------------------------------------------------------------
+
 
 def geometric(key, p, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """The number of tosses until the first success, each of probability `p`: 1, 2, …

@@ -1,4 +1,5 @@
 """What the samplers share: where a draw runs, and the checks of shapes and dtypes."""
+
 from __future__ import annotations
 
 import functools
@@ -24,8 +25,10 @@ from gradix._ops.random.generators import is_composed
 
 # elements up to which composing a draw eagerly is quicker than compiling a program for it
 EAGER_LIMIT = 1 << 16
-COMPILE_AFTER = 256              # eager draws of one signature, after which a program for it has paid for itself
-QUICK = 1 << 8                   # elements up to which uniform numbers are quicker on the host than a compiled call
+# eager draws of one signature, after which a program for it has paid for itself
+COMPILE_AFTER = 256
+# elements up to which uniform numbers are quicker on the host than a compiled call
+QUICK = 1 << 8
 _options = config.state
 
 
@@ -41,13 +44,15 @@ _turn = _Turn()
 def sampler(function: Callable, limit: int = EAGER_LIMIT, quick: int = 0) -> Callable:
     """A draw `function(key, *arrays, shape, dtype, ...)`: run eagerly up to `limit` elements, else compiled.
 
-    A signature drawn `COMPILE_AFTER` times is compiled from then on, unless `gradix_eager` is "host": counted, so that
-    runs of a program repeat exactly. Up to `quick` elements the host stays quicker. Inside a traced function a draw is
-    one equation, `jit[name=_uniform ...]`, traced once per signature. The attribute `compiled` is the draw as one
-    program.
+    A signature drawn `COMPILE_AFTER` times is compiled from then on, unless `gradix_eager` is
+    "host": counted, so that runs of a program repeat exactly. Up to `quick` elements the host stays
+    quicker. Inside a traced function a draw is one equation, `jit[name=_uniform ...]`, traced once
+    per signature. The attribute `compiled` is the draw as one program.
     """
     parameters = inspect.signature(function).parameters.values()
-    compiled = jit(function, static_argnames=[p.name for p in parameters if p.kind is p.KEYWORD_ONLY])
+    compiled = jit(
+        function, static_argnames=[p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
+    )
     counts: BoundedCache[tuple, int] = BoundedCache(4096)
 
     @functools.wraps(function)
@@ -58,7 +63,8 @@ def sampler(function: Callable, limit: int = EAGER_LIMIT, quick: int = 0) -> Cal
         if size <= quick or _turn.inside or type(key) is not ArrayImpl:
             return function(key, *args, shape=shape, **options)
         if is_frequent(counts, args, shape, options):
-            args = [number(a, options["dtype"]) if type(a) is float else a for a in args]      # already on the device
+            # already on the device
+            args = [number(a, options["dtype"]) if type(a) is float else a for a in args]
             return compiled(key, *args, shape=shape, **options)
         _turn.inside = True
         try:
@@ -66,7 +72,7 @@ def sampler(function: Callable, limit: int = EAGER_LIMIT, quick: int = 0) -> Cal
         finally:
             _turn.inside = False
 
-    draw.compiled = compiled                                # type: ignore[attr-defined]
+    draw.compiled = compiled  # type: ignore[attr-defined]
     return draw
 
 
@@ -85,21 +91,31 @@ def is_frequent(counts: BoundedCache, args: tuple, shape: tuple, options: dict) 
     return False
 
 
-REJECTION_LIMIT = 1 << 9         # as EAGER_LIMIT, of draws that loop until all elements are accepted
+# as EAGER_LIMIT, of draws that loop until all elements are accepted
+REJECTION_LIMIT = 1 << 9
 rejection_sampler = functools.partial(sampler, limit=REJECTION_LIMIT)
+
+
 def size_of(shape: tuple) -> Any:
     return shape[0] if len(shape) == 1 else prod(shape)
 
 
 def on_host(key) -> bool:
     """Whether a draw from this key may be computed by NumPy at once."""
-    return (state.stage is None and type(key) is ArrayImpl and _options.gradix_eager != "xla"
-            and (key.aval.dtype is dtypes.KEY or not is_composed(key.aval.dtype)))
+    return (
+        state.stage is None
+        and type(key) is ArrayImpl
+        and _options.gradix_eager != "xla"
+        and (key.aval.dtype is dtypes.KEY or not is_composed(key.aval.dtype))
+    )
 
 
-# -- dtypes --------------------------------------------------------------------------------------------------------
+# -- dtypes ----------------------------------------------------------------------------------------
 
-def float_dtype(name: str, dtype, kinds: frozenset = dtypes.FLOAT, what: str = "float", stacklevel: int = 4):
+
+def float_dtype(
+    name: str, dtype, kinds: frozenset = dtypes.FLOAT, what: str = "float", stacklevel: int = 4
+):
     """The dtype of a sampler's `dtype=` argument; the default float when None.
 
     Raises:
@@ -109,20 +125,29 @@ def float_dtype(name: str, dtype, kinds: frozenset = dtypes.FLOAT, what: str = "
         return dtypes.python_scalar_dtype(float)
     found = dtypes.requested_dtype(dtype, name, stacklevel=stacklevel)
     if found not in kinds:
-        raise ValueError(f"dtype argument to `{name}` must be a {what} dtype, got {dtypes.dtype_name(found)}. "
-                         f"Draw floats and convert them: {name}(key, ...).astype({dtypes.dtype_name(found)!r}).")
+        raise ValueError(
+            f"dtype argument to `{name}` must be a {what} dtype, got {dtypes.dtype_name(found)}. "
+            f"Draw floats and convert them: {name}(key, ...).astype({dtypes.dtype_name(found)!r})."
+        )
     return found
 
 
 def int_dtype(name: str, dtype):
     """As `float_dtype`, for integers."""
-    found = dtypes.python_scalar_dtype(int) if dtype is None else dtypes.requested_dtype(dtype, name, stacklevel=4)
+    found = (
+        dtypes.python_scalar_dtype(int)
+        if dtype is None
+        else dtypes.requested_dtype(dtype, name, stacklevel=4)
+    )
     if found not in dtypes.INTEGER:
-        raise ValueError(f"dtype argument to `{name}` must be an int dtype, got {dtypes.dtype_name(found)}.")
+        raise ValueError(
+            f"dtype argument to `{name}` must be an int dtype, got {dtypes.dtype_name(found)}."
+        )
     return found
 
 
-# -- shapes --------------------------------------------------------------------------------------------------------
+# -- shapes ----------------------------------------------------------------------------------------
+
 
 def shape_of(name: str, shape) -> tuple:
     """A sampler's `shape=` argument as a tuple."""
@@ -145,9 +170,11 @@ def parameter_shape(name: str, shape, *params: Array) -> tuple:
         return _broadcast(shapes)
     shape = shape_of(name, shape)
     if any(shapes) and _broadcast([shape, *shapes]) != shape:
-        raise ValueError(f"{name} got shape={shape} for parameters of shapes {', '.join(map(str, shapes))}, which "
-                         f"broadcast to {_broadcast([shape, *shapes])}. The shape of the draw must be that or a "
-                         "larger one.")
+        raise ValueError(
+            f"{name} got shape={shape} for parameters of shapes {', '.join(map(str, shapes))}, which "
+            f"broadcast to {_broadcast([shape, *shapes])}. The shape of the draw must be that or a "
+            "larger one."
+        )
     return shape
 
 
@@ -161,7 +188,8 @@ def _broadcast(shapes) -> tuple:
         raise ValueError(f"Incompatible shapes for broadcasting: shapes={list(shapes)}") from None
 
 
-# -- parameters ----------------------------------------------------------------------------------------------------
+# -- parameters ------------------------------------------------------------------------------------
+
 
 def parameter(name: str, x) -> Array:
     """An array parameter of a sampler: a number or an array, no list."""
@@ -170,8 +198,10 @@ def parameter(name: str, x) -> Array:
     try:
         return as_array(x)
     except TypeError:
-        raise TypeError(f"{name} requires ndarray or scalar arguments, got {type(x)}. Convert it with "
-                        "gradix.numpy.asarray(...).") from None
+        raise TypeError(
+            f"{name} requires ndarray or scalar arguments, got {type(x)}. Convert it with "
+            "gradix.numpy.asarray(...)."
+        ) from None
 
 
 def fitting(name: str, dtype, *params) -> tuple:
@@ -185,9 +215,11 @@ def fitting(name: str, dtype, *params) -> tuple:
         aval = x.aval
         if aval.dtype is not dtype and dtypes.result_type(aval, dtype) != dtype:
             own, wanted = dtypes.dtype_name(aval.dtype), dtypes.dtype_name(dtype)
-            raise dtypes.TypePromotionError(f"{name} cannot safely cast a parameter of dtype {own} to dtype={wanted}, "
-                                            f"that of the draw. Convert it with .astype({wanted!r}), or draw in a "
-                                            "wider dtype.")
+            raise dtypes.TypePromotionError(
+                f"{name} cannot safely cast a parameter of dtype {own} to dtype={wanted}, "
+                f"that of the draw. Convert it with .astype({wanted!r}), or draw in a "
+                "wider dtype."
+            )
     return found
 
 
@@ -210,7 +242,9 @@ def raise_rank(x: Array, rank: int) -> Array:
     """`x` with leading axes of size 1, until it has `rank` axes."""
     own = x.aval.shape
     missing = rank - len(own)
-    return lax.broadcast_in_dim(x, (1,) * missing + own, tuple(range(missing, rank))) if missing else x
+    return (
+        lax.broadcast_in_dim(x, (1,) * missing + own, tuple(range(missing, rank))) if missing else x
+    )
 
 
 def number(x, dtype) -> ArrayImpl:
@@ -218,7 +252,7 @@ def number(x, dtype) -> ArrayImpl:
     key = (x, dtype)
     found = _numbers.get(key)
     if found is None:
-        found = ArrayImpl(np.asarray(x, dtype), make_aval((), dtype))    # never a tracer
+        found = ArrayImpl(np.asarray(x, dtype), make_aval((), dtype))  # never a tracer
         if len(_numbers) < _numbers.limit:
             _numbers.keep(key, shared(found))
     return found

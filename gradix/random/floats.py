@@ -1,4 +1,5 @@
 """Uniform bits, uniform floats, and the normal distributions."""
+
 from __future__ import annotations
 
 import functools
@@ -32,7 +33,8 @@ from gradix.random.keys import take_key
 _F32, _F64 = np.dtype("float32"), np.dtype("float64")
 
 
-# -- bits ----------------------------------------------------------------------------------------------------------
+# -- bits ------------------------------------------------------------------------------------------
+
 
 def bits(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
     """Uniform random unsigned integers: every bit is 0 or 1 with equal chance.
@@ -52,16 +54,24 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
     """
     if out_sharding is not None:
         return divided(bits, out_sharding, key, shape, dtype)
-    dtype = dtypes.requested_dtype("uint64" if dtypes.python_scalar_dtype(int).itemsize == 8 else "uint32") \
-        if dtype is None else dtypes.requested_dtype(dtype, "bits")
+    dtype = (
+        dtypes.requested_dtype(
+            "uint64" if dtypes.python_scalar_dtype(int).itemsize == 8 else "uint32"
+        )
+        if dtype is None
+        else dtypes.requested_dtype(dtype, "bits")
+    )
     if dtype not in dtypes.UNSIGNED:
-        raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {dtypes.dtype_name(dtype)}. "
-                         "Use random.randint for integers in a range.")
+        raise ValueError(
+            f"dtype argument to `bits` must be an unsigned int dtype, got {dtypes.dtype_name(dtype)}. "
+            "Use random.randint for integers in a range."
+        )
     shape = shape_of("bits", shape)
     return random_bits(take_key("bits", key), 8 * dtype.itemsize, shape)
 
 
-# -- uniform -------------------------------------------------------------------------------------------------------
+# -- uniform ---------------------------------------------------------------------------------------
+
 
 class _Layout(NamedTuple):
     """How uniform floats are made of bits: the mantissa of a number in [1, 2), less one."""
@@ -83,11 +93,13 @@ def _layout(dtype) -> _Layout:
         width = 8 if info.nmant < 8 else info.bits
         words = np.dtype(f"uint{info.bits}")
         one = np.asarray(1, dtype)
-        found = _layouts[dtype] = _Layout(width, words, np.asarray(width - info.nmant, words), one.view(words), one)
+        found = _layouts[dtype] = _Layout(
+            width, words, np.asarray(width - info.nmant, words), one.view(words), one
+        )
     return found
 
 
-_ZERO, _ONE = 0.0, 1.0      # the usual bounds, recognised by identity
+_ZERO, _ONE = 0.0, 1.0  # the usual bounds, recognised by identity
 
 
 def uniform(key, shape=(), dtype=None, minval=_ZERO, maxval=_ONE, *, out_sharding=None) -> Array:
@@ -117,9 +129,13 @@ def uniform(key, shape=(), dtype=None, minval=_ZERO, maxval=_ONE, *, out_shardin
 def _bound(name: str, x, shape):
     x = parameter("uniform", x)
     own = x.aval.shape
-    if own and (len(own) > len(shape) or any(m not in (1, n) for m, n in zip(own[::-1], shape[::-1]))):
-        raise TypeError(f"uniform got incompatible shapes for broadcasting: {name} of shape {own} does not broadcast "
-                        f"to shape={shape}. Give shape={own}, or reshape {name}.")
+    if own and (
+        len(own) > len(shape) or any(m not in (1, n) for m, n in zip(own[::-1], shape[::-1]))
+    ):
+        raise TypeError(
+            f"uniform got incompatible shapes for broadcasting: {name} of shape {own} does not broadcast "
+            f"to shape={shape}. Give shape={own}, or reshape {name}."
+        )
     return x
 
 
@@ -157,7 +173,7 @@ def _scalar(x: np.ndarray) -> ArrayImpl:
 
 def _host_bound(x, dtype) -> np.ndarray | None:
     if type(x) is float:
-        return x                                                             # type: ignore[return-value]
+        return x  # type: ignore[return-value]
     return np.asarray(x.host, dtype) if type(x) is ArrayImpl else None
 
 
@@ -197,12 +213,12 @@ def _fused64(x, y, z):
 
 
 def _halves(x):
-    c = 134217729.0 * x                      # 2²⁷ + 1
+    c = 134217729.0 * x  # 2²⁷ + 1
     high = c - (c - x)
     return high, x - high
 
 
-# -- normal --------------------------------------------------------------------------------------------------------
+# -- normal ----------------------------------------------------------------------------------------
 
 _below_one: dict[np.dtype, ArrayImpl] = {}
 
@@ -211,7 +227,9 @@ def after_minus_one(dtype) -> ArrayImpl:
     """The least number of `dtype` above -1."""
     found = _below_one.get(dtype)
     if found is None:
-        found = _below_one[dtype] = _scalar(np.nextafter(np.asarray(-1, dtype), np.asarray(0, dtype), dtype=dtype))
+        found = _below_one[dtype] = _scalar(
+            np.nextafter(np.asarray(-1, dtype), np.asarray(0, dtype), dtype=dtype)
+        )
     return found
 
 
@@ -281,7 +299,9 @@ def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=
     dtype = float_dtype("truncated_normal", dtype)
     lower, upper = parameter("truncated_normal", lower), parameter("truncated_normal", upper)
     shape = parameter_shape("truncated_normal", shape, lower, upper)
-    return _truncated_normal(take_key("truncated_normal", key), lower, upper, shape=shape, dtype=dtype)
+    return _truncated_normal(
+        take_key("truncated_normal", key), lower, upper, shape=shape, dtype=dtype
+    )
 
 
 @sampler

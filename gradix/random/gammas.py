@@ -1,4 +1,5 @@
 """The gamma distribution, and those made of it: beta, chi-square, Dirichlet, F and Student's t."""
+
 from __future__ import annotations
 
 import functools
@@ -27,7 +28,8 @@ from gradix.random.floats import after_minus_one, draw_normal, floats_of, split_
 from gradix.random.keys import take_key
 from gradix.random.parametric import drawn
 
-# -- one key for each number ---------------------------------------------------------------------------------------
+# -- one key for each number -----------------------------------------------------------------------
+
 
 def lane_keys(keys, num: int):
     """`num` new keys from each key."""
@@ -43,14 +45,14 @@ def lane_uniform(keys, dtype, low=None):
 def lane_normal(keys, dtype):
     """A standard normal number from each key."""
     u = lane_uniform(keys, dtype, after_minus_one(dtype))
-    return lax.mul(number(2 ** 0.5, dtype), lax.erf_inv(u))
+    return lax.mul(number(2**0.5, dtype), lax.erf_inv(u))
 
 
 def repeat_while(cond, body, values):
     """`lax.while_loop`, stepped in Python as long as the values are known, and whether it goes on is."""
     while state.stage is None and all(type(v) is ArrayImpl for v in values):
         goes_on = cond(values)
-        if type(goes_on) is not ArrayImpl:      # the functions hold a tracer
+        if type(goes_on) is not ArrayImpl:  # the functions hold a tracer
             break
         if not goes_on:
             return values
@@ -63,14 +65,16 @@ def is_any(mask):
     return lax.reduce_or(mask, tuple(range(mask.aval.ndim)))
 
 
-# -- gamma ---------------------------------------------------------------------------------------------------------
+# -- gamma -----------------------------------------------------------------------------------------
+
 
 @functools.partial(custom_jvp, nondiff_argnums=(2,))
 def _gammas(keys, a, log_space: bool):
     """Gamma numbers of shape `a` from keys of the shape of `a`, or their logarithms.
 
-    G. Marsaglia and W. W. Tsang, "A simple method for generating gamma variables" (2000): d·V with V = (1 + c·x)³ for
-    normal x, accepted against a uniform number. Below a = 1 a number of shape a + 1 times u^(1/a), their section 6.
+    G. Marsaglia and W. W. Tsang, "A simple method for generating gamma variables" (2000): d·V with
+    V = (1 + c·x)³ for normal x, accepted against a uniform number. Below a = 1 a number of shape a
+    + 1 times u^(1/a), their section 6.
     """
     dtype = a.aval.dtype
     one = number(1, dtype)
@@ -105,12 +109,16 @@ def _accepted(keys, c, d):
         square, v = lax.mul(x, x), lax.mul(lax.mul(v, v), v)
         u = lane_uniform(u_keys, dtype)
         squeeze = lax.sub(number(1, dtype), lax.mul(number(0.0331, dtype), lax.mul(square, square)))
-        bound = lax.add(lax.mul(square, number(0.5, dtype)),
-                        lax.mul(d, lax.add(lax.sub(number(1, dtype), v), lax.log(v))))
+        bound = lax.add(
+            lax.mul(square, number(0.5, dtype)),
+            lax.mul(d, lax.add(lax.sub(number(1, dtype), v), lax.log(v))),
+        )
         again = lax.bitwise_and(lax.ge(u, squeeze), lax.ge(lax.log(u), bound))
         return lax.bitwise_and(open_, again), keys, lax.select_n(open_, old, v)
 
-    return repeat_while(rejects, propose, (lax.full_like(d, True, dtype=bool), keys, lax.full_like(d, 1)))[2]
+    return repeat_while(
+        rejects, propose, (lax.full_like(d, True, dtype=bool), keys, lax.full_like(d, 1))
+    )[2]
 
 
 def _positive(open_, keys, c):
@@ -152,23 +160,32 @@ def _tiny(x):
 @functools.cache
 def _one_by_one(log_space: bool):
     """`_gammas` of keys of which the first would draw for all: one after another, also those of all mapped examples."""
+
     @custom_vmap
     def draw(keys, a):
-        lanes = random_split(keys, a.aval.shape[keys.aval.ndim:])
-        drawn = lax.map(lambda lane: _gammas(*lane, log_space),
-                        (lax.reshape(lanes, (a.aval.size,)), lax.reshape(a, (a.aval.size,))))
+        lanes = random_split(keys, a.aval.shape[keys.aval.ndim :])
+        drawn = lax.map(
+            lambda lane: _gammas(*lane, log_space),
+            (lax.reshape(lanes, (a.aval.size,)), lax.reshape(a, (a.aval.size,))),
+        )
         return lax.reshape(drawn, a.aval.shape)
 
     @draw.def_vmap
     def _(size, mapped, keys, a):
-        return draw(*[x if is_mapped else lax.broadcast(x, (size,)) for x, is_mapped in zip((keys, a), mapped)]), True
+        return draw(
+            *[
+                x if is_mapped else lax.broadcast(x, (size,))
+                for x, is_mapped in zip((keys, a), mapped)
+            ]
+        ), True
 
     return draw
 
 
 @rejection_sampler
 def _gamma(key, a, *, shape, dtype, log_space):
-    a = lax.reshape(spread(a, dtype, shape), (size_of(shape),))         # loops over short rows would have no vectors
+    # loops over short rows would have no vectors
+    a = lax.reshape(spread(a, dtype, shape), (size_of(shape),))
     if draws_together(key.aval.dtype):
         return lax.reshape(_one_by_one(log_space)(key, a), shape)
     return lax.reshape(_gammas(random_split(key, a.aval.shape), a, log_space), shape)
@@ -207,11 +224,16 @@ def _gamma_function(name: str, log_space: bool, summary: str):
     return function
 
 
-gamma = _gamma_function("gamma", False, "Gamma random numbers of scale 1, with density x^(a-1) e⁻ˣ / Γ(a).")
-loggamma = _gamma_function("loggamma", True, "The logarithms of gamma random numbers, exact where those underflow.")
+gamma = _gamma_function(
+    "gamma", False, "Gamma random numbers of scale 1, with density x^(a-1) e⁻ˣ / Γ(a)."
+)
+loggamma = _gamma_function(
+    "loggamma", True, "The logarithms of gamma random numbers, exact where those underflow."
+)
 
 
-# -- made of gamma numbers -----------------------------------------------------------------------------------------
+# -- made of gamma numbers -------------------------------------------------------------------------
+
 
 def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None) -> Array:
     """Beta random numbers, in [0, 1], with density proportional to x^(a-1) (1-x)^(b-1).
@@ -346,7 +368,8 @@ def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None) -> Array
         dtype: a float dtype; the default float by default.
 
     Raises:
-        ValueError: `alpha` has no axis, `dtype` is no float, or `shape` does not go with that of `alpha`.
+        ValueError: `alpha` has no axis, `dtype` is no float, or `shape` does not go with that of
+            `alpha`.
 
     Example:
         >>> from gradix import random, numpy as jnp
@@ -358,8 +381,14 @@ def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None) -> Array
     dtype, alpha = float_dtype("dirichlet", dtype), parameter("dirichlet", alpha)
     own = alpha.aval.shape
     if not own:
-        raise ValueError("dirichlet requires alpha.ndim >= 1, got a scalar: give the concentrations as a vector.")
-    shape = own[:-1] if shape is None else batch_shape("dirichlet", shape, own[:-1], f"alpha of shape {own}")
+        raise ValueError(
+            "dirichlet requires alpha.ndim >= 1, got a scalar: give the concentrations as a vector."
+        )
+    shape = (
+        own[:-1]
+        if shape is None
+        else batch_shape("dirichlet", shape, own[:-1], f"alpha of shape {own}")
+    )
     return _dirichlet(take_key("dirichlet", key), alpha, shape=(*shape, own[-1]), dtype=dtype)
 
 
@@ -370,9 +399,13 @@ def batch_shape(name: str, shape, own: tuple, whose: str) -> tuple:
         ValueError: they do not.
     """
     shape = shape_of(name, shape)
-    if own and (len(own) > len(shape) or any(m not in (1, n) for m, n in zip(own[::-1], shape[::-1]))):
-        raise ValueError(f"{name} got shape={shape} for {whose}, whose axes {own} do not broadcast to it. Give a "
-                         f"shape that ends with {own}.")
+    if own and (
+        len(own) > len(shape) or any(m not in (1, n) for m, n in zip(own[::-1], shape[::-1]))
+    ):
+        raise ValueError(
+            f"{name} got shape={shape} for {whose}, whose axes {own} do not broadcast to it. Give a "
+            f"shape that ends with {own}."
+        )
     return shape
 
 

@@ -1,4 +1,5 @@
 """Random numbers with a state: a generator for scripts, which every transformation makes explicit state."""
+
 from __future__ import annotations
 
 import functools
@@ -17,7 +18,17 @@ from gradix._core.aval import make_aval
 from gradix._core.operators import Array
 from gradix._core.refs import AbstractRef, ForkedKind, Ref
 from gradix._ops.random import random as _random
-from gradix.random import continuous, counts, discrete, floats, gammas, integers, keys, permutations, vectors
+from gradix.random import (
+    continuous,
+    counts,
+    discrete,
+    floats,
+    gammas,
+    integers,
+    keys,
+    permutations,
+    vectors,
+)
 
 _U32 = np.dtype("uint32")
 
@@ -41,11 +52,15 @@ class _KeyAndCount(ForkedKind):
         state = ref.read()
         words = self.impl.words
         if state.ndim > 1:
-            raise ValueError(f"this generator holds states of shape {state.shape[:-1]}, made by split: pass it to a "
-                             "function under vmap, which sees one of them at a time.")
+            raise ValueError(
+                f"this generator holds states of shape {state.shape[:-1]}, made by split: pass it to a "
+                "function under vmap, which sees one of them at a time."
+            )
         base = lax.slice_in_dim(state, 0, words)
         count = lax.slice_in_dim(state, words, words + 1)
-        key = _random.random_fold_in(_random.random_wrap(base, self.impl._impl), lax.reshape(count, ()))
+        key = _random.random_fold_in(
+            _random.random_wrap(base, self.impl._impl), lax.reshape(count, ())
+        )
         ref.write(lax.concatenate([base, lax.add(count, np.ones(1, _U32))], 0))
         return key
 
@@ -116,7 +131,10 @@ class Stateful:
             2
         """
         made = self.key((n_children,))
-        return [self._of(_new_state(lax.index_in_dim(made, i, keepdims=False))) for i in range(n_children)]
+        return [
+            self._of(_new_state(lax.index_in_dim(made, i, keepdims=False)))
+            for i in range(n_children)
+        ]
 
     @classmethod
     def _of(cls, state: Any):
@@ -138,9 +156,11 @@ def register(cls: Any) -> Any:
 class Generator(Stateful):
     """Draws random numbers without keys; the state it holds goes on at every draw.
 
-    Each sampler of `gradix.random` is a method, without the key: `rng.normal(shape)`. Under `jit`, loops and branches
-    the state goes in and out of the program; under `vmap` each example draws its own numbers; derivatives take the
-    numbers as constants. No two draws use the same key, for the 2^32 draws a generator has.
+    Each sampler of `gradix.random` is a method, without the key: `rng.normal(shape)`. Under `jit`,
+        loops and branches
+    the state goes in and out of the program; under `vmap` each example draws its own numbers;
+    derivatives take the numbers as constants. No two draws use the same key, for the 2^32 draws a
+    generator has.
 
     Args:
         seed: an integer, or a key; None draws a seed from the operating system.
@@ -177,11 +197,12 @@ def base_key(seed: Any, impl: Any) -> Array:
 
 def stateful_of(cls: type, made: Any, count: Any):
     """A generator of `cls` that made `count` keys of the key `made` before."""
-    return cls._of(_new_state(made, count.read() if isinstance(count, Ref) else count))     # type: ignore[attr-defined]
+    return cls._of(_new_state(made, count.read() if isinstance(count, Ref) else count))  # type: ignore[attr-defined]
 
 
 def _method(function: Callable) -> Callable:
     """A sampler as a method, which takes the generator's next key."""
+
     @functools.wraps(function)
     def draw(self, *args, **kwargs):
         return function(self.key(), *args, **kwargs)

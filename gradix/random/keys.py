@@ -1,4 +1,5 @@
 """Random keys: made from seeds, split, and derived."""
+
 from __future__ import annotations
 
 import warnings
@@ -24,11 +25,12 @@ from gradix.random.draws import is_frequent, size_of
 KEY = dtypes.KEY
 _SCALAR_KEY, _WORDS = make_aval((), KEY), make_aval((2,), U32)
 _IMPLS = {made: name for name, made in dtypes.KEYS.items()}
-_MANY = 1 << 9              # keys that a compiled program makes quicker than the host
+_MANY = 1 << 9  # keys that a compiled program makes quicker than the host
 _options = config.state
 
 
-# -- keys as arguments ---------------------------------------------------------------------------------------------
+# -- keys as arguments -----------------------------------------------------------------------------
+
 
 def take_key(name: str, key) -> Array:
     """The single typed key a sampler was given; the sampler consumes it.
@@ -46,7 +48,7 @@ def take_key(name: str, key) -> Array:
 
 def consume_eagerly(name: str, key: Array) -> None:
     """Mark a concrete key as used; uses inside a program are seen in its jaxpr."""
-    while hasattr(key, "val"):                      # the keys a vmap runs over
+    while hasattr(key, "val"):  # the keys a vmap runs over
         key = key.val
     if type(key) is ArrayImpl and state.stage is None:
         consume(name, key.host)
@@ -57,17 +59,23 @@ def single_key(name: str, key) -> tuple[Array, bool]:
     keys, raw = typed_keys(name, key)
     if keys.aval.shape:
         shape = (*keys.aval.shape, *keys.aval.dtype.key_shape) if raw else keys.aval.shape
-        raise ValueError(f"{name} accepts a single key, but was given a key array of shape {shape} != (). Use "
-                         f"gradix.vmap for batching: vmap(lambda k: {name}(k, ...))(keys); or take one of them, "
-                         "keys[0].")
+        raise ValueError(
+            f"{name} accepts a single key, but was given a key array of shape {shape} != (). Use "
+            f"gradix.vmap for batching: vmap(lambda k: {name}(k, ...))(keys); or take one of them, "
+            "keys[0]."
+        )
     return keys, raw
 
 
 def typed_keys(name: str, keys) -> tuple[Array, bool]:
     """Keys as a typed array, and whether they were given as raw words."""
-    if (type(keys) is ArrayImpl and keys.aval is _WORDS and state.stage is None
+    if (
+        type(keys) is ArrayImpl
+        and keys.aval is _WORDS
+        and state.stage is None
         and _options.jax_legacy_prng_key == "allow"
-        and _options.jax_default_prng_impl == "threefry2x32"):
+        and _options.jax_default_prng_impl == "threefry2x32"
+    ):
         return ArrayImpl(keys.host.copy().view(U64).reshape(()), _SCALAR_KEY), True
     if isinstance(keys, Array) and isinstance(keys.aval.dtype, dtypes.KeyType):
         return keys, False
@@ -77,7 +85,7 @@ def typed_keys(name: str, keys) -> tuple[Array, bool]:
     if isinstance(words.aval.dtype, dtypes.KeyType):
         return words, False
     made = resolve_impl(None)
-    if words.aval.dtype != U32 or words.aval.shape[-len(made.key_shape):] != made.key_shape:
+    if words.aval.dtype != U32 or words.aval.shape[-len(made.key_shape) :] != made.key_shape:
         raise TypeError(_not_words(name, words.aval, made))
     if _options.jax_legacy_prng_key != "allow":
         _refuse_raw(name)
@@ -86,26 +94,44 @@ def typed_keys(name: str, keys) -> tuple[Array, bool]:
 
 def _no_key(name: str, key) -> str:
     seed = key if isinstance(key, (int, np.integer)) else "seed"
-    what = f"the Python number {key!r}" if isinstance(key, (int, float)) else f"{key!r} of type {type(key)}"
-    return (f"{name} takes a random key, got {what}: unexpected PRNG key type {type(key)}. Make a key from a seed: "
-            f"key = gradix.random.key({seed}), then {name}(key, ...).")
+    what = (
+        f"the Python number {key!r}"
+        if isinstance(key, (int, float))
+        else f"{key!r} of type {type(key)}"
+    )
+    return (
+        f"{name} takes a random key, got {what}: unexpected PRNG key type {type(key)}. Make a key from a seed: "
+        f"key = gradix.random.key({seed}), then {name}(key, ...)."
+    )
 
 
 def _not_words(name: str, aval, made: dtypes.KeyType) -> str:
     dtype = dtypes.dtype_name(aval.dtype)
-    wrong = (f"expected key_data.dtype = uint32; got dtype={dtype}" if aval.dtype != U32 else
-             f"expected key_data.shape to end with {made.key_shape}; got shape={aval.shape} for "
-             f"impl={_impl_of(made)!r}")
-    other = "" if aval.dtype != U32 or aval.shape[-1:] not in ((1,), (2,), (4,)) else (
-        " Raw keys are taken for the generator of the option jax_default_prng_impl; random.wrap_key_data(words, "
-        "impl=...) names another one.")
-    return (f"{name} encountered invalid PRNG key data: {wrong}. A random key is gradix.random.key(seed), of dtype "
-            f"{made}, or gradix.random.PRNGKey(seed), of dtype uint32 and shape ({made.words},).{other}")
+    wrong = (
+        f"expected key_data.dtype = uint32; got dtype={dtype}"
+        if aval.dtype != U32
+        else f"expected key_data.shape to end with {made.key_shape}; got shape={aval.shape} for "
+        f"impl={_impl_of(made)!r}"
+    )
+    other = (
+        ""
+        if aval.dtype != U32 or aval.shape[-1:] not in ((1,), (2,), (4,))
+        else (
+            " Raw keys are taken for the generator of the option jax_default_prng_impl; random.wrap_key_data(words, "
+            "impl=...) names another one."
+        )
+    )
+    return (
+        f"{name} encountered invalid PRNG key data: {wrong}. A random key is gradix.random.key(seed), of dtype "
+        f"{made}, or gradix.random.PRNGKey(seed), of dtype uint32 and shape ({made.words},).{other}"
+    )
 
 
 def _refuse_raw(name: str) -> None:
-    text = (f"{name} was given a raw uint32 key, and jax_legacy_prng_key is {_options.jax_legacy_prng_key!r}. "
-            "Make typed keys with gradix.random.key(seed), or wrap raw words with gradix.random.wrap_key_data.")
+    text = (
+        f"{name} was given a raw uint32 key, and jax_legacy_prng_key is {_options.jax_legacy_prng_key!r}. "
+        "Make typed keys with gradix.random.key(seed), or wrap raw words with gradix.random.wrap_key_data."
+    )
     if _options.jax_legacy_prng_key == "error":
         raise ValueError(text)
     warnings.warn(text, FutureWarning, stacklevel=5)
@@ -115,16 +141,18 @@ def _as_given(keys: Array, raw: bool) -> Array:
     return _random.random_unwrap(keys) if raw else keys
 
 
-# -- making keys ---------------------------------------------------------------------------------------------------
+# -- making keys -----------------------------------------------------------------------------------
+
 
 def key(seed, *, impl=None, dtype=None) -> Array:
     """A typed random key, of dtype `key<fry>` for the default generator and shape (), from an integer seed.
 
     Args:
         seed: an integer; its low 32 bits count unless 64-bit integers are enabled.
-        impl: the generator's name: "threefry2x32", the default, "threefry4x32", "philox2x32" and "philox4x32", which
-            draw from each key on its own (Salmon et al. 2011); "rbg", XLA's own generator, which draws large arrays
-            several times faster; "unsafe_rbg", which splits keys by that generator as well.
+        impl: the generator's name: "threefry2x32", the default, "threefry4x32", "philox2x32" and
+            "philox4x32", which draw from each key on its own (Salmon et al. 2011); "rbg", XLA's own
+            generator, which draws large arrays several times faster; "unsafe_rbg", which splits
+            keys by that generator as well.
         dtype: the key's dtype, in place of `impl`.
 
     Raises:
@@ -148,8 +176,8 @@ def key(seed, *, impl=None, dtype=None) -> Array:
 def PRNGKey(seed, *, impl=None) -> Array:
     """A raw random key, uint32 words, from an integer seed; `key` makes typed keys, which are safer.
 
-    It has two words; one with `impl` "philox2x32", four with "threefry4x32", "rbg" and "unsafe_rbg". Draws take raw
-    keys for those of the default generator.
+    It has two words; one with `impl` "philox2x32", four with "threefry4x32", "rbg" and
+    "unsafe_rbg". Draws take raw keys for those of the default generator.
 
     Example:
         >>> from gradix import random
@@ -170,18 +198,24 @@ def _seed(name: str, seed) -> Array:
     except TypeError as e:
         raise TypeError(f"PRNG key seed must be an integer. {e}") from None
     if x.aval.shape:
-        raise TypeError(f"{name} accepts a scalar seed, but was given an array of shape {x.aval.shape} != (). "
-                        f"Use gradix.vmap for batching: vmap(gradix.random.{name})(seeds).")
+        raise TypeError(
+            f"{name} accepts a scalar seed, but was given an array of shape {x.aval.shape} != (). "
+            f"Use gradix.vmap for batching: vmap(gradix.random.{name})(seeds)."
+        )
     if x.aval.dtype not in dtypes.INTEGER:
-        raise TypeError(f"PRNG key seed must be an integer; got {seed!r} of dtype {dtypes.dtype_name(x.aval.dtype)}. "
-                        f"Write gradix.random.{name}(int(seed)).")
+        raise TypeError(
+            f"PRNG key seed must be an integer; got {seed!r} of dtype {dtypes.dtype_name(x.aval.dtype)}. "
+            f"Write gradix.random.{name}(int(seed))."
+        )
     return x
 
 
 def _python_seed(seed: int) -> ArrayImpl:
     if not -1 << 63 <= seed < 1 << 63:
-        raise OverflowError(f"Python int too large to convert to a seed: {seed} has more than 64 bits. Seeds are "
-                            "integers of 32 bits, or 64 with jax_enable_x64; take seed % 2**32.")
+        raise OverflowError(
+            f"Python int too large to convert to a seed: {seed} has more than 64 bits. Seeds are "
+            "integers of 32 bits, or 64 with jax_enable_x64; take seed % 2**32."
+        )
     dtype = dtypes.python_scalar_dtype(int)
     if dtype.itemsize == 4:
         seed = (seed + (1 << 31)) % (1 << 32) - (1 << 31)
@@ -195,8 +229,10 @@ def resolve_impl(impl) -> dtypes.KeyType:
         return spec
     found = dtypes.KEYS.get(spec) if isinstance(spec, str) else getattr(spec, "key_dtype", None)
     if found is None:
-        raise ValueError(f"unrecognized PRNG implementation {spec!r}. Did you mean one of: "
-                         f"{', '.join(map(repr, dtypes.KEYS))}?")
+        raise ValueError(
+            f"unrecognized PRNG implementation {spec!r}. Did you mean one of: "
+            f"{', '.join(map(repr, dtypes.KEYS))}?"
+        )
     return found
 
 
@@ -211,7 +247,8 @@ def key_dtype(impl_spec=None):
     return resolve_impl(impl_spec)
 
 
-# -- looking into keys ---------------------------------------------------------------------------------------------
+# -- looking into keys -----------------------------------------------------------------------------
+
 
 def key_data(keys) -> Array:
     """The words of keys: uint32, with an axis of their number at the end: 2, or 1 or 4 for other generators.
@@ -230,7 +267,8 @@ def wrap_key_data(key_bits_array, *, impl=None, dtype=None) -> Array:
 
     Args:
         key_bits_array: uint32, of shape (..., words).
-        impl: the generator's name, as for `key`; by default that of the option `jax_default_prng_impl`.
+        impl: the generator's name, as for `key`; by default that of the option
+            `jax_default_prng_impl`.
         dtype: the keys' dtype, in place of `impl`.
 
     Raises:
@@ -243,8 +281,11 @@ def wrap_key_data(key_bits_array, *, impl=None, dtype=None) -> Array:
     """
     made = resolve_impl(dtype if impl is None else impl)
     words = as_array(key_bits_array)
-    if (isinstance(words.aval.dtype, dtypes.KeyType) or words.aval.dtype != U32
-            or words.aval.shape[-len(made.key_shape):] != made.key_shape):
+    if (
+        isinstance(words.aval.dtype, dtypes.KeyType)
+        or words.aval.dtype != U32
+        or words.aval.shape[-len(made.key_shape) :] != made.key_shape
+    ):
         raise TypeError(_not_words("wrap_key_data", words.aval, made))
     return _random.random_wrap(words, made._impl)
 
@@ -264,7 +305,8 @@ def _impl_of(made: dtypes.KeyType):
     return _IMPLS.get(made) or _defined[made]
 
 
-_defined: dict[dtypes.KeyType, Any] = {}        # key dtypes of users' generators -> what they are named by
+# key dtypes of users' generators -> what they are named by
+_defined: dict[dtypes.KeyType, Any] = {}
 
 
 def define_key_type(made: dtypes.KeyType, impl: Any) -> None:
@@ -272,7 +314,8 @@ def define_key_type(made: dtypes.KeyType, impl: Any) -> None:
     _defined[made] = impl
 
 
-# -- deriving keys -------------------------------------------------------------------------------------------------
+# -- deriving keys ---------------------------------------------------------------------------------
+
 
 def split(key, num: int | tuple[int, ...] = 2) -> Array:
     """New, independent keys from one key; the old key should not be used again.
@@ -282,7 +325,8 @@ def split(key, num: int | tuple[int, ...] = 2) -> Array:
         num: how many, or the shape of the array of keys.
 
     Returns:
-        Keys of the given kind, of shape `(num,)` or `num`; raw keys have an axis of their words more.
+        Keys of the given kind, of shape `(num,)` or `num`; raw keys have an axis of their words
+        more.
 
     Raises:
         ValueError: `num` is negative.
@@ -299,9 +343,15 @@ def split(key, num: int | tuple[int, ...] = 2) -> Array:
     shape = (num,) if type(num) is int else num if type(num) is tuple else _split_shape(num)
     for n in shape:
         if type(n) is int and n < 0:
-            raise ValueError(f"split makes a number of keys, got num={num}: sizes must not be negative.")
-    if state.stage is None and type(keys) is ArrayImpl and size_of(shape) >= _MANY and is_frequent(_counts, (),
-                                                                                                   shape, {}):
+            raise ValueError(
+                f"split makes a number of keys, got num={num}: sizes must not be negative."
+            )
+    if (
+        state.stage is None
+        and type(keys) is ArrayImpl
+        and size_of(shape) >= _MANY
+        and is_frequent(_counts, (), shape, {})
+    ):
         return _as_given(_split_compiled(keys, shape), raw)
     return _as_given(_random.random_split(keys, shape), raw)
 
@@ -338,13 +388,17 @@ def fold_in(key, data) -> Array:
 def _fold_data(data) -> Array:
     if type(data) is int:
         if not 0 <= data < 1 << 32:
-            raise OverflowError(f"Python integer {data} out of bounds for uint32: fold_in takes 32 bits of data. "
-                                "Take data % 2**32.")
+            raise OverflowError(
+                f"Python integer {data} out of bounds for uint32: fold_in takes 32 bits of data. "
+                "Take data % 2**32."
+            )
         return scalar_array(data, U32, False)
     x: Any = data if isinstance(data, Tracer) else as_array(data)
     if x.aval.shape:
-        raise TypeError(f"fold_in accepts a scalar, but was given an array of shape {x.aval.shape} != (). Use "
-                        "gradix.vmap for batching: vmap(gradix.random.fold_in, (None, 0))(key, data).")
+        raise TypeError(
+            f"fold_in accepts a scalar, but was given an array of shape {x.aval.shape} != (). Use "
+            "gradix.vmap for batching: vmap(gradix.random.fold_in, (None, 0))(key, data)."
+        )
     return convert(x, U32)
 
 
@@ -359,4 +413,3 @@ def clone(key) -> Array:
     """
     x = as_array(key)
     return _random.random_clone(x) if isinstance(x.aval.dtype, dtypes.KeyType) else x
-

@@ -1,4 +1,5 @@
 """Draws of distributions with float parameters: what such a sampler does before it draws."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -9,8 +10,16 @@ from gradix.random.draws import fitting, float_dtype, parameter_shape
 from gradix.random.keys import take_key
 
 
-def drawn(draw: Callable, name: str, key, params: tuple, shape, dtype, kinds: frozenset = dtypes.FLOAT,
-          what: str = "float") -> Array:
+def drawn(
+    draw: Callable,
+    name: str,
+    key,
+    params: tuple,
+    shape,
+    dtype,
+    kinds: frozenset = dtypes.FLOAT,
+    what: str = "float",
+) -> Array:
     """`draw(key, *params, shape=shape, dtype=dtype)` of the checked arguments of the public function `name`.
 
     Args:

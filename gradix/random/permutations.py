@@ -1,4 +1,5 @@
 """Random order and random selection."""
+
 from __future__ import annotations
 
 import functools
@@ -49,8 +50,10 @@ def permutation(key, x, axis: int = 0, independent: bool = False, *, out_shardin
     x = parameter("permutation", x)
     if not x.aval.shape:
         if x.aval.dtype not in dtypes.INTEGER:
-            raise TypeError(f"x must be an integer or at least 1-dimensional; permutation got a scalar of dtype "
-                            f"{dtypes.dtype_name(x.aval.dtype)}.")
+            raise TypeError(
+                f"x must be an integer or at least 1-dimensional; permutation got a scalar of dtype "
+                f"{dtypes.dtype_name(x.aval.dtype)}."
+            )
         return _shuffled_numbers(take_key("permutation", key), max(index(x), 0))  # type: ignore[arg-type]
     axis = canonical_axis(axis, x.aval.ndim)
     key = take_key("permutation", key)
@@ -84,7 +87,12 @@ def _is_sorted_at_once(key, shape) -> bool:
     """Whether `_order` does it: several rounds, along one axis, of keys whose bits are the same drawn together."""
     if is_symbolic_shape(shape):
         return False
-    return len(shape) == 1 and _rounds(shape) > 1 and shape[0] < 1 << 31 and not draws_together(key.aval.dtype)
+    return (
+        len(shape) == 1
+        and _rounds(shape) > 1
+        and shape[0] < 1 << 31
+        and not draws_together(key.aval.dtype)
+    )
 
 
 @sampler
@@ -105,9 +113,12 @@ def _shuffle_openly(key, x, shape, axis: int):
 
     def sorted_once(subkey, x):
         return lax.sort_key_val(random_bits(subkey, 32, shape), x, axis)[1]
+
     for i in range(3):
         key, subkey = split_keys(key, 2)
-        x = lax.cond(lax.gt(size, np.float32(math.exp(i * _ROUND))), sorted_once, lambda _, x: x, subkey, x)
+        x = lax.cond(
+            lax.gt(size, np.float32(math.exp(i * _ROUND))), sorted_once, lambda _, x: x, subkey, x
+        )
     return x
 
 
@@ -124,7 +135,9 @@ def _order(key, *, shape):
     return functools.reduce(lambda order, row: take_along(order, row, 0), rows)
 
 
-def choice(key, a, shape=(), replace: bool = True, p=None, axis: int = 0, mode: str | None = None) -> Array:
+def choice(
+    key, a, shape=(), replace: bool = True, p=None, axis: int = 0, mode: str | None = None
+) -> Array:
     """A random sample of an array's elements.
 
     Args:
@@ -154,7 +167,9 @@ def choice(key, a, shape=(), replace: bool = True, p=None, axis: int = 0, mode: 
         return lax.full(shape, 0, a.aval.dtype if a.aval.shape else dtypes.python_scalar_dtype(int))
     key = take_key("choice", key)
     if p is not None:
-        where = _weighted(key, _weights(p, elements, axis), elements, shape, count, replace, mode=mode)
+        where = _weighted(
+            key, _weights(p, elements, axis), elements, shape, count, replace, mode=mode
+        )
     elif replace:
         where = draw_integers(key, 0, elements, shape=shape, dtype=dtypes.python_scalar_dtype(int))
     else:
@@ -169,11 +184,15 @@ def _population(a) -> int:
 
 def _check_population(elements: int, count: int, replace: bool) -> None:
     if elements <= 0 and count:
-        raise ValueError(f"a must be greater than 0 unless no samples are taken; choice got {elements} elements and "
-                         f"{count} samples to take.")
+        raise ValueError(
+            f"a must be greater than 0 unless no samples are taken; choice got {elements} elements and "
+            f"{count} samples to take."
+        )
     if not replace and count > elements:
-        raise ValueError(f"Cannot take a larger sample (size {count}) than population (size {elements}) when "
-                         "'replace=False'")
+        raise ValueError(
+            f"Cannot take a larger sample (size {count}) than population (size {elements}) when "
+            "'replace=False'"
+        )
 
 
 def _weights(p, elements: int, axis: int):
@@ -181,8 +200,10 @@ def _weights(p, elements: int, axis: int):
     if p.aval.dtype not in dtypes.INEXACT:
         p = lax.convert_element_type(p, dtypes.to_inexact_dtype(p.aval.dtype))
     if p.aval.shape != (elements,):
-        raise ValueError("p must be None or a 1D vector with the same size as a.shape[axis]. "
-                         f"p has shape {p.aval.shape} and a.shape[axis] is {elements}.")
+        raise ValueError(
+            "p must be None or a 1D vector with the same size as a.shape[axis]. "
+            f"p has shape {p.aval.shape} and a.shape[axis] is {elements}."
+        )
     return p
 
 
@@ -190,7 +211,9 @@ def _weighted(key, p, elements, shape, count, replace, *, mode):
     dtype, integer = p.aval.dtype, dtypes.python_scalar_dtype(int)
     if not replace:
         noise = draw_gumbel(key, shape=(elements,), dtype=dtype, mode=gumbel_mode(mode))
-        return lax.convert_element_type(lax.reshape(lax.top_k(lax.add(noise, lax.log(p)), count)[1], shape), integer)
+        return lax.convert_element_type(
+            lax.reshape(lax.top_k(lax.add(noise, lax.log(p)), count)[1], shape), integer
+        )
     ends = lax.cumsum(p)
     total = lax.squeeze(lax.slice_in_dim(ends, elements - 1, elements), (0,))
     u = draw_uniform(key, number(0, dtype), number(1, dtype), shape=shape, dtype=dtype)
@@ -207,4 +230,6 @@ def _first_of_permutation(key, a, elements, shape, count, axis):
     else:
         drawn = _take(a, _shuffled_numbers(key, elements), axis)
     own = a.aval.shape
-    return lax.reshape(lax.slice_in_dim(drawn, 0, count, axis=axis), own[:axis] + shape + own[axis + 1:])
+    return lax.reshape(
+        lax.slice_in_dim(drawn, 0, count, axis=axis), own[:axis] + shape + own[axis + 1 :]
+    )

@@ -1,4 +1,5 @@
 """Random vectors and matrices: the multivariate and generalized normal distributions, balls, orthogonal matrices."""
+
 from __future__ import annotations
 
 import operator
@@ -17,21 +18,24 @@ from gradix.random.keys import take_key
 _METHODS = ("cholesky", "eigh", "svd")
 
 
-# -- multivariate normal -------------------------------------------------------------------------------------------
+# -- multivariate normal ---------------------------------------------------------------------------
 
-def multivariate_normal(key, mean, cov, shape=None, dtype=None, method: str = "cholesky", *,
-                        out_sharding=None) -> Array:
+
+def multivariate_normal(
+    key, mean, cov, shape=None, dtype=None, method: str = "cholesky", *, out_sharding=None
+) -> Array:
     """Normal random vectors of a mean and a covariance.
 
     Args:
         key: a key, typed or raw.
         mean: the mean along the last axis, (..., n).
         cov: the covariance along the last two axes, (..., n, n).
-        shape: the result's shape without the last axis; the common shape of the other axes of `mean` and `cov` by
-            default.
-        dtype: a float dtype, that of the normal numbers; that of `mean` and `cov` by default. The result has the wider
-            of both.
-        method: how the covariance is factored: "cholesky", the quickest; "eigh" or "svd" also where it is singular.
+        shape: the result's shape without the last axis; the common shape of the other axes of
+            `mean` and `cov` by default.
+        dtype: a float dtype, that of the normal numbers; that of `mean` and `cov` by default. The
+            result has the wider of both.
+        method: how the covariance is factored: "cholesky", the quickest; "eigh" or "svd" also where
+            it is singular.
 
     Returns:
         An array of shape (*shape, n).
@@ -59,21 +63,30 @@ def multivariate_normal(key, mean, cov, shape=None, dtype=None, method: str = "c
     else:
         shape = shape_of("multivariate_normal", shape)
         if lax.broadcast_shapes(shape, own) != shape:
-            raise ValueError(f"multivariate_normal got shape={shape} for mean of shape {mean.aval.shape} and cov of "
-                             f"shape {cov.aval.shape}. It must end with their common other axes, {own}.")
-    return _multivariate_normal(take_key("multivariate_normal", key), mean, cov, shape=shape, dtype=dtype,
-                                method=method)
+            raise ValueError(
+                f"multivariate_normal got shape={shape} for mean of shape {mean.aval.shape} and cov of "
+                f"shape {cov.aval.shape}. It must end with their common other axes, {own}."
+            )
+    return _multivariate_normal(
+        take_key("multivariate_normal", key), mean, cov, shape=shape, dtype=dtype, method=method
+    )
 
 
 def _check_moments(mean, cov) -> None:
     if not mean:
-        raise ValueError("multivariate_normal requires mean.ndim >= 1, got mean.ndim == 0: give a vector.")
+        raise ValueError(
+            "multivariate_normal requires mean.ndim >= 1, got mean.ndim == 0: give a vector."
+        )
     if len(cov) < 2:
-        raise ValueError(f"multivariate_normal requires cov.ndim >= 2, got cov.ndim == {len(cov)}: give a matrix, as "
-                         "in jnp.diag(variances).")
+        raise ValueError(
+            f"multivariate_normal requires cov.ndim >= 2, got cov.ndim == {len(cov)}: give a matrix, as "
+            "in jnp.diag(variances)."
+        )
     if cov[-2:] != (mean[-1], mean[-1]):
-        raise ValueError(f"multivariate_normal requires cov.shape == (..., n, n) for n={mean[-1]}, but got cov.shape "
-                         f"== {cov}.")
+        raise ValueError(
+            f"multivariate_normal requires cov.shape == (..., n, n) for n={mean[-1]}, but got cov.shape "
+            f"== {cov}."
+        )
 
 
 @sampler
@@ -90,7 +103,8 @@ def _multivariate_normal(key, mean, cov, *, shape, dtype, method):
     return mean + jnp.einsum("...ij,...j->...i", factor, noise)
 
 
-# -- generalized normal --------------------------------------------------------------------------------------------
+# -- generalized normal ----------------------------------------------------------------------------
+
 
 def generalized_normal(key, p, shape=(), dtype=None, *, out_sharding=None) -> Array:
     """Random numbers with density proportional to `exp(-|x|^p)`.
@@ -128,8 +142,8 @@ _generalized_normal = rejection_sampler(_generalized_normals)
 def ball(key, d: int, p=2, shape=(), dtype=None, *, out_sharding=None) -> Array:
     """Uniform random vectors in the unit ball of the p-norm.
 
-    F. Barthe and others, "A probabilistic approach to the geometry of the Lₚⁿ-ball" (2005): generalized normal vectors
-    over the p-norm of themselves and an exponential number.
+    F. Barthe and others, "A probabilistic approach to the geometry of the Lₚⁿ-ball" (2005):
+    generalized normal vectors over the p-norm of themselves and an exponential number.
 
     Args:
         key: a key, typed or raw.
@@ -167,13 +181,16 @@ def _balls(key, *, p, shape, dtype):
 _ball = rejection_sampler(_balls)
 
 
-# -- orthogonal matrices -------------------------------------------------------------------------------------------
+# -- orthogonal matrices ---------------------------------------------------------------------------
 
-def orthogonal(key, n: int, shape=(), dtype=None, m: int | None = None, *, out_sharding=None) -> Array:
+
+def orthogonal(
+    key, n: int, shape=(), dtype=None, m: int | None = None, *, out_sharding=None
+) -> Array:
     """Uniform random orthogonal matrices, or unitary ones; with orthonormal rows or columns where they are not square.
 
-    F. Mezzadri, "How to generate random matrices from the classical compact groups" (2007): the Q of a normal matrix,
-    with the signs of the diagonal of R.
+    F. Mezzadri, "How to generate random matrices from the classical compact groups" (2007): the Q
+    of a normal matrix, with the signs of the diagonal of R.
 
     Args:
         key: a key, typed or raw.

@@ -1,4 +1,5 @@
 """Functions of SciPy on arrays, with their derivatives."""
+
 from gradix.scipy import cluster as cluster
 from gradix.scipy import fft as fft
 from gradix.scipy import integrate as integrate

@@ -1,4 +1,5 @@
 """Discrete cosine transforms, as `scipy.fft`."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -71,7 +72,8 @@ def dctn(x, type: int = 2, s=None, axes=None, norm: str | None = None) -> Array:
     Args:
         x: the array.
         type: must be 2.
-        s: the length along each axis, or one for the last; the array is cut, or lengthened with zeros.
+        s: the length along each axis, or one for the last; the array is cut, or lengthened with
+            zeros.
         axes: the axes to transform; all, or the last as many as `s` has.
         norm: as for `dct`.
 
@@ -117,7 +119,9 @@ def _check(name: str, type: int, norm) -> None:
     if type != 2:
         raise NotImplementedError(f"{name}: only DCT type 2 is implemented, got type={type}.")
     if norm not in (None, "backward", "ortho"):
-        raise ValueError(f"scipy.fft.{name}: norm={norm!r} is not implemented; it takes None, 'backward' and 'ortho'.")
+        raise ValueError(
+            f"scipy.fft.{name}: norm={norm!r} is not implemented; it takes None, 'backward' and 'ortho'."
+        )
 
 
 def _operand(name: str, x):
@@ -133,7 +137,9 @@ def _along_all(name: str, x, type, s, axes, norm, *, transform):
         axes = tuple(range(x.aval.ndim - len(lengths), x.aval.ndim))
     axes = axes_of(axes, x.aval.ndim)
     if lengths is not None and len(lengths) != len(axes):
-        raise ValueError(f"{name}: s and axes must have the same length, got s={s} and axes={axes}.")
+        raise ValueError(
+            f"{name}: s and axes must have the same length, got s={s} and axes={axes}."
+        )
     for axis, n in zip(axes, lengths or [None] * len(axes)):
         x = _along(x, axis, n, norm, transform)
     return x
@@ -144,7 +150,9 @@ def _along(x, axis: int, n, norm, transform):
     have = x.aval.shape[axis]
     n = have if n is None else known_int(n, "n")
     if n < 1:
-        raise ValueError(f"Cosine transforms need one element at least, got n={n} for shape {x.aval.shape}.")
+        raise ValueError(
+            f"Cosine transforms need one element at least, got n={n} for shape {x.aval.shape}."
+        )
     x = jnp.moveaxis(x, axis, -1)[..., :n]
     x = jnp.pad(x, [(0, 0)] * (x.aval.ndim - 1) + [(0, max(n - have, 0))])
     if x.aval.dtype in COMPLEX:
@@ -188,7 +196,9 @@ def _inverse(x, n: int, norm):
     x = x / _scales(n, dtype) if norm == "ortho" else x
     behind = jnp.pad(lax.rev(x[..., 1:], (rank - 1,)), [(0, 0)] * (rank - 1) + [(1, 0)])
     half = n // 2 + 1
-    spectrum = lax.complex(x[..., :half], -behind[..., :half]) * lax.conj(_turns(n, dtype)[:half]) / 2
+    spectrum = (
+        lax.complex(x[..., :half], -behind[..., :half]) * lax.conj(_turns(n, dtype)[:half]) / 2
+    )
     mixed = jnp.fft.irfft(spectrum, n)
     if type(n) is not int:
         place = jnp.arange(n)

@@ -1,4 +1,5 @@
 """Integrals of sampled functions, as `scipy.integrate`."""
+
 from __future__ import annotations
 
 from gradix import numpy as jnp

@@ -1,4 +1,5 @@
 """Functions through samples on a grid, as `scipy.interpolate`."""
+
 from __future__ import annotations
 
 import itertools
@@ -25,7 +26,8 @@ class RegularGridInterpolator:
         fill_value: the value outside of the grid; None continues the outermost cells.
 
     Raises:
-        ValueError: an unknown method, shapes that do not fit, or a `fill_value` of another kind of dtype than the
+        ValueError: an unknown method, shapes that do not fit, or a `fill_value` of another kind of
+            dtype than the
         values. NotImplementedError: `bounds_error` is True.
 
     Example:
@@ -40,29 +42,38 @@ class RegularGridInterpolator:
     def __init__(self, points, values, method="linear", bounds_error=False, fill_value=np.nan):
         _check_method(method)
         if bounds_error:
-            raise NotImplementedError("RegularGridInterpolator: bounds_error=True is not supported, since values are "
-                                      "not known while compiling. Outside of the grid the result is fill_value.")
+            raise NotImplementedError(
+                "RegularGridInterpolator: bounds_error=True is not supported, since values are "
+                "not known while compiling. Outside of the grid the result is fill_value."
+            )
         self.method, self.bounds_error, self.fill_value = method, bounds_error, fill_value
         self.values = inexact_operand("RegularGridInterpolator", jnp.asarray(values))
         self.grid = tuple([jnp.asarray(p) for p in points])
         shape = self.values.aval.shape
         if len(self.grid) > len(shape):
-            raise ValueError(f"there are {len(self.grid)} point arrays, but values has {len(shape)} dimensions")
+            raise ValueError(
+                f"there are {len(self.grid)} point arrays, but values has {len(shape)} dimensions"
+            )
         for i, p in enumerate(self.grid):
             if p.aval.ndim != 1 or p.aval.shape[0] != shape[i] or not shape[i]:
-                raise ValueError(f"the points of axis {i} must be a vector of as many elements as values of shape "
-                                 f"{shape} have along it, one at least; got shape {p.aval.shape}.")
+                raise ValueError(
+                    f"the points of axis {i} must be a vector of as many elements as values of shape "
+                    f"{shape} have along it, one at least; got shape {p.aval.shape}."
+                )
         if fill_value is not None:
             kind = jnp.asarray(fill_value).aval.dtype
             if not jnp.can_cast(kind, self.values.aval.dtype, casting="same_kind"):
-                raise ValueError("fill_value must be either 'None' or of a type compatible with values, of dtype "
-                                 f"{self.values.aval.dtype}; got {fill_value!r}.")
+                raise ValueError(
+                    "fill_value must be either 'None' or of a type compatible with values, of dtype "
+                    f"{self.values.aval.dtype}; got {fill_value!r}."
+                )
 
     def __call__(self, xi, method=None):
         """The values at points.
 
         Args:
-            xi: shape (..., axes of the grid), or a tuple of one array for each axis, which broadcast.
+            xi: shape (..., axes of the grid), or a tuple of one array for each axis, which
+                broadcast.
             method: "linear" or "nearest"; that of the constructor by default.
 
         Returns:
@@ -73,8 +84,10 @@ class RegularGridInterpolator:
         count = len(self.grid)
         xi = self._points(xi)
         if xi.aval.shape[-1] != count:
-            raise ValueError(f"the requested sample points xi have dimension {xi.aval.shape[-1]}, but this "
-                             f"RegularGridInterpolator has dimension {count}")
+            raise ValueError(
+                f"the requested sample points xi have dimension {xi.aval.shape[-1]}, but this "
+                f"RegularGridInterpolator has dimension {count}"
+            )
         places = [xi[..., i] for i in range(count)]
         cells = [_cell(p, x) for p, x in zip(self.grid, places)]
         out = (_linear if method == "linear" else _nearest)(self.values, cells)
@@ -82,13 +95,21 @@ class RegularGridInterpolator:
         if self.fill_value is not None:
             outside = _any((x < p[0]) | (x > p[-1]) for p, x in zip(self.grid, places))
             out = jnp.where(outside[spread], jnp.asarray(self.fill_value, out.aval.dtype), out)
-        return jnp.where(_any(x != x for x in places)[spread], jnp.asarray(np.nan, out.aval.dtype), out)
+        return jnp.where(
+            _any(x != x for x in places)[spread], jnp.asarray(np.nan, out.aval.dtype), out
+        )
 
     def _points(self, xi):
         if isinstance(xi, tuple):
-            return jnp.stack(jnp.broadcast_arrays(*[inexact_operand("xi", jnp.asarray(x)) for x in xi]), -1)
+            return jnp.stack(
+                jnp.broadcast_arrays(*[inexact_operand("xi", jnp.asarray(x)) for x in xi]), -1
+            )
         xi = inexact_operand("xi", jnp.asarray(xi))
-        return xi.reshape(-1, len(self.grid)) if xi.aval.ndim < 2 and xi.aval.size % len(self.grid) == 0 else xi
+        return (
+            xi.reshape(-1, len(self.grid))
+            if xi.aval.ndim < 2 and xi.aval.size % len(self.grid) == 0
+            else xi
+        )
 
 
 def _check_method(method) -> None:
@@ -120,7 +141,10 @@ def _linear(values, cells):
         for upper, (_, _, part) in zip(corner, cells):
             w = part if upper else 1 - part
             weight = w if weight is None else weight * w
-        value = values[tuple([c[upper] for upper, c in zip(corner, cells)])] * weight[(..., *[None] * more)]
+        value = (
+            values[tuple([c[upper] for upper, c in zip(corner, cells)])]
+            * weight[(..., *[None] * more)]
+        )
         total = value if total is None else total + value
     return total
 

@@ -1,4 +1,5 @@
 """Images at places between their elements, as `scipy.ndimage`."""
+
 from __future__ import annotations
 
 import itertools
@@ -22,11 +23,12 @@ def map_coordinates(input, coordinates, order: int, mode: str = "constant", cval
 
     Args:
         input: the array.
-        coordinates: a sequence of one array for each axis of `input`, which broadcast: where to read, counted in
-            elements.
+        coordinates: a sequence of one array for each axis of `input`, which broadcast: where to
+            read, counted in elements.
         order: 0 for the nearest element, 1 for linear interpolation.
-        mode: what lies beyond the edge: "constant" for `cval`, "nearest" for the last element, "wrap" for the array
-            again, "mirror" and "reflect" for it reversed, without and with the edge twice.
+        mode: what lies beyond the edge: "constant" for `cval`, "nearest" for the last element,
+            "wrap" for the array again, "mirror" and "reflect" for it reversed, without and with the
+            edge twice.
         cval: the value beyond the edge for "constant".
 
     Returns:
@@ -46,20 +48,28 @@ def map_coordinates(input, coordinates, order: int, mode: str = "constant", cval
     if order not in (0, 1):
         raise NotImplementedError(f"map_coordinates requires order 0 or 1, got {order}.")
     if mode not in _PLACES and mode != "constant":
-        raise NotImplementedError(f"map_coordinates does not support mode {mode!r}. Supported modes are 'constant', "
-                                  f"{', '.join(map(repr, _PLACES))}; 'wrap' and 'constant' are SciPy's 'grid-wrap' and "
-                                  "'grid-constant'.")
+        raise NotImplementedError(
+            f"map_coordinates does not support mode {mode!r}. Supported modes are 'constant', "
+            f"{', '.join(map(repr, _PLACES))}; 'wrap' and 'constant' are SciPy's 'grid-wrap' and "
+            "'grid-constant'."
+        )
     places = [as_operand("map_coordinates", jnp.asarray(c), i) for i, c in enumerate(coordinates)]
     if len(places) != x.aval.ndim:
-        raise ValueError(f"coordinates must be a sequence of length input.ndim, but {len(places)} != {x.aval.ndim}")
+        raise ValueError(
+            f"coordinates must be a sequence of length input.ndim, but {len(places)} != {x.aval.ndim}"
+        )
     if not places:
         return x
     for i, c in enumerate(places):
         if c.aval.dtype in COMPLEX or c.aval.dtype == bool:
-            raise TypeError(f"map_coordinates: coordinates must be real numbers, got {c.aval.dtype} for axis {i}.")
+            raise TypeError(
+                f"map_coordinates: coordinates must be real numbers, got {c.aval.dtype} for axis {i}."
+            )
         if not x.aval.shape[i] and c.aval.size:
-            raise ValueError(f"map_coordinates: axis {i} of the input, of shape {x.aval.shape}, has no elements to "
-                             "read.")
+            raise ValueError(
+                f"map_coordinates: axis {i} of the input, of shape {x.aval.shape}, has no elements to "
+                "read."
+            )
     places = jnp.broadcast_arrays(*places)
     if not places[0].aval.size:
         return jnp.zeros(places[0].aval.shape, x.aval.dtype)
@@ -69,8 +79,10 @@ def map_coordinates(input, coordinates, order: int, mode: str = "constant", cval
 def _fill(cval, dtype):
     value = jnp.asarray(cval)
     if value.aval.dtype in COMPLEX and dtype not in COMPLEX:
-        raise TypeError(f"map_coordinates: cval must be real for an input of dtype {dtypes.dtype_name(dtype)}, got "
-                        f"{cval!r}.")
+        raise TypeError(
+            f"map_coordinates: cval must be real for an input of dtype {dtypes.dtype_name(dtype)}, got "
+            f"{cval!r}."
+        )
     return convert(value, dtype)
 
 

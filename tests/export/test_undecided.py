@@ -7,7 +7,14 @@ import pytest
 from gradix import export
 from gradix._core.dimensions.expression import larger, smaller
 from gradix.errors import InconclusiveDimensionOperation
-from tests.export.test_symbolic_dims import COMPARISONS, CONSTRAINTS, ENVIRONMENTS, allowed, drawn, value
+from tests.export.test_symbolic_dims import (
+    COMPARISONS,
+    CONSTRAINTS,
+    ENVIRONMENTS,
+    allowed,
+    drawn,
+    value,
+)
 
 pytestmark = [pytest.mark.parity, pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")]
 UNDECIDED = object()

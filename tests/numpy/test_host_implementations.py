@@ -9,7 +9,11 @@ import gradix.numpy as jnp
 from gradix import nn
 from gradix._base.tree import tree_leaves
 from gradix.nn import host_implementations as nn_host
-from gradix.numpy import elementary, host_implementations as host, matrix_host_implementations as on_matrices
+from gradix.numpy import (
+    elementary,
+    host_implementations as host,
+    matrix_host_implementations as on_matrices,
+)
 
 RNG = np.random.default_rng(0)
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 2.0, -3.7, 7.3, 1e-3, -1e30, 3e38, np.inf, -np.inf, np.nan]

@@ -6,7 +6,11 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
-from gradix.errors import TracerArrayConversionError, TracerBoolConversionError, UnexpectedTracerError
+from gradix.errors import (
+    TracerArrayConversionError,
+    TracerBoolConversionError,
+    UnexpectedTracerError,
+)
 
 x3 = np.arange(3, dtype=np.float32)
 RUNS = {

@@ -1,9 +1,10 @@
 """Which checks for NaN may be left out, since what is checked further down is NaN too.
 
-Most operations give NaN where an operand is NaN. A value that such an operation uses need not be looked at itself: with
-it, the results that are looked at hold a NaN as well. Which operation made it is found by running the program with all
-checks, once there is one.
+Most operations give NaN where an operand is NaN. A value that such an operation uses need not be
+looked at itself: with it, the results that are looked at hold a NaN as well. Which operation made
+it is found by running the program with all checks, once there is one.
 """
+
 from __future__ import annotations
 
 import math
@@ -24,9 +25,21 @@ from gradix._ops.sorting.sort import sort_p
 from gradix._transforms.staging import stage_closed
 
 # Each element of an operand is part of some element of the result.
-_KEEP_ALL = frozenset((max_p, min_p, broadcast_in_dim_p, reduce_sum_p, transpose_p, convert_element_type_p,
-                       dot_general_p,
-                       concatenate_p, reshape_p, rev_p, squeeze_p))
+_KEEP_ALL = frozenset(
+    (
+        max_p,
+        min_p,
+        broadcast_in_dim_p,
+        reduce_sum_p,
+        transpose_p,
+        convert_element_type_p,
+        dot_general_p,
+        concatenate_p,
+        reshape_p,
+        rev_p,
+        squeeze_p,
+    )
+)
 _HAVE_NAN = frozenset(d for d in FLOAT if d.itemsize >= 2)
 
 
@@ -35,6 +48,7 @@ _CALLED = {jit_p: "jaxpr", custom_jvp_call_p: "call_jaxpr", custom_vjp_call_p: "
 
 def flattened(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program with the equations of those it calls in their places, so that what uses a result is seen."""
+
     def run(closed, args):
         env = dict(zip(closed.jaxpr.constvars, closed.consts))
         env.update(zip(closed.jaxpr.invars, args))
@@ -42,20 +56,29 @@ def flattened(closed: ClosedJaxpr) -> ClosedJaxpr:
             state.place = eqn.source
             ins = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
             inner = _CALLED.get(eqn.primitive)
-            outs = bind(eqn.primitive, ins, eqn.params) if inner is None else run(eqn.params[inner], ins)
-            env.update(zip(eqn.outvars, outs if inner or eqn.primitive.multiple_results else [outs]))
+            outs = (
+                bind(eqn.primitive, ins, eqn.params)
+                if inner is None
+                else run(eqn.params[inner], ins)
+            )
+            env.update(
+                zip(eqn.outvars, outs if inner or eqn.primitive.multiple_results else [outs])
+            )
         return [v.val if type(v) is Literal else env[v] for v in closed.jaxpr.outvars]
 
     before = state.place
     try:
-        return stage_closed(lambda *args: run(closed, args), closed.in_avals, closed.jaxpr.debug_info)
+        return stage_closed(
+            lambda *args: run(closed, args), closed.in_avals, closed.jaxpr.debug_info
+        )
     finally:
         state.place = before
 
 
 def covered(jaxpr: Jaxpr) -> frozenset:
     """The places of the equations whose results need not be looked at for NaN."""
-    known: set = set()                      # variables whose NaN shows in a result that is looked at
+    # variables whose NaN shows in a result that is looked at
+    known: set = set()
     left_out = []
     for i, eqn in reversed(list(enumerate(jaxpr.eqns))):
         floats = [v for v in eqn.outvars if v.aval.dtype in _HAVE_NAN]
@@ -65,7 +88,9 @@ def covered(jaxpr: Jaxpr) -> frozenset:
         else:
             shows = is_looked_at(eqn)
         if shows and _keeps(eqn):
-            known.update(v for v in eqn.invars if type(v) is not Literal and v.aval.dtype in _HAVE_NAN)
+            known.update(
+                v for v in eqn.invars if type(v) is not Literal and v.aval.dtype in _HAVE_NAN
+            )
     return frozenset(left_out)
 
 
@@ -77,6 +102,10 @@ def is_looked_at(eqn) -> bool:
 def _keeps(eqn) -> bool:
     """Whether a NaN anywhere in an operand gives one in the result."""
     out, prim = eqn.outvars[0].aval, eqn.primitive
-    if prim.multiple_results or out.dtype not in _HAVE_NAN or not all(type(n) is int for n in out.shape):
+    if (
+        prim.multiple_results
+        or out.dtype not in _HAVE_NAN
+        or not all(type(n) is int for n in out.shape)
+    ):
         return False
     return math.prod(out.shape) > 0 and (prim.keeps_nan or prim in _KEEP_ALL)

@@ -1,4 +1,5 @@
 """The kinds of errors that checks find, the sets of them, and `Error`, which holds what was found."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -34,7 +35,9 @@ class BatchedError(CheckError):
     """Errors of several examples."""
 
     def __init__(self, found):
-        super().__init__("\n".join([f"at mapped index {_shown(index)}: {error}" for index, error in found]))
+        super().__init__(
+            "\n".join([f"at mapped index {_shown(index)}: {error}" for index, error in found])
+        )
         self.error_mapping = {tuple(map(int, index)): error for index, error in found}
 
 
@@ -72,9 +75,11 @@ class Error:
 
     def _found(self) -> list:
         if isinstance(self._code, Tracer):
-            raise ValueError("The value of a checkify Error is not known while its program is traced. Return the "
-                             "error from the function and look at it outside, or pass it on with "
-                             "checkify.check_error(error).")
+            raise ValueError(
+                "The value of a checkify Error is not known while its program is traced. Return the "
+                "error from the function and look at it outside, or pass it on with "
+                "checkify.check_error(error)."
+            )
         return errors_in(np.asarray(self._code), np.asarray(self._words), self._sites)
 
     def get_exception(self) -> CheckError | None:
@@ -96,10 +101,16 @@ class Error:
             raise JaxRuntimeError(str(error)) from error
 
     def __repr__(self) -> str:
-        return "Error(traced)" if isinstance(self._code, Tracer) or not isinstance(self._code,
-                                                                                   Array) else f"Error({self.get()})"
+        return (
+            "Error(traced)"
+            if isinstance(self._code, Tracer) or not isinstance(self._code, Array)
+            else f"Error({self.get()})"
+        )
 
 
-register_pytree_node(Error, lambda e: ((e._code, e._words), e._sites),
-                     lambda sites, parts: Error(parts[0], parts[1], sites))
+register_pytree_node(
+    Error,
+    lambda e: ((e._code, e._words), e._sites),
+    lambda sites, parts: Error(parts[0], parts[1], sites),
+)
 init_error = Error(as_array(np.int32(0)), as_array(np.zeros(0, np.uint32)))

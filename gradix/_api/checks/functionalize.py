@@ -1,4 +1,5 @@
 """`checkify` and `check`: errors of compiled code as results."""
+
 from __future__ import annotations
 
 import string
@@ -9,7 +10,13 @@ import numpy as np
 
 from gradix._api.arguments import check_callable, debug_info, name_of, stand_in
 from gradix._api.checks import program_rules  # noqa: F401  (fills the table of rules)
-from gradix._api.checks.errors import Error, ErrorCategory, FailedCheckError, JaxRuntimeError, user_checks
+from gradix._api.checks.errors import (
+    Error,
+    ErrorCategory,
+    FailedCheckError,
+    JaxRuntimeError,
+    user_checks,
+)
 from gradix._api.checks.programs import Checker
 from gradix._api.checks.words import pack, unpack
 from gradix._api.flat_functions import arrays
@@ -27,21 +34,24 @@ from gradix._ops.random.random import random_unwrap, random_wrap
 from gradix._ops.select import select
 from gradix._transforms.staging import eval_closed, stage_open
 
-# Programs with checks that are kept of a function, so that calling it again does not compile them again
+# Programs with checks that are kept of a function, so that calling it again does not compile them
+# again
 _KEPT = 16
 
 
-def checkify(f: Callable, errors: frozenset[ErrorCategory] = user_checks) -> Callable[..., tuple[Error, Any]]:
+def checkify(
+    f: Callable, errors: frozenset[ErrorCategory] = user_checks
+) -> Callable[..., tuple[Error, Any]]:
     """A function that returns `(error, f(*args))`, where `error` tells which check failed first, and what it met.
 
-    The checks are computed with the program, under jit, vmap, grad, in loops and branches; nothing calls back to
-    Python.
+    The checks are computed with the program, under jit, vmap, grad, in loops and branches; nothing
+    calls back to Python.
 
     Args:
         f: a function of arrays in pytrees.
-        errors: the kinds of errors looked for, joined with `|`: `user_checks` (those of `check`), `nan_checks`,
-            `div_checks`, `index_checks`, `float_checks` (NaNs and divisions), `automatic_checks` (all but the user's),
-            `all_checks`.
+        errors: the kinds of errors looked for, joined with `|`: `user_checks` (those of `check`),
+            `nan_checks`, `div_checks`, `index_checks`, `float_checks` (NaNs and divisions),
+            `automatic_checks` (all but the user's), `all_checks`.
 
     Raises:
         TypeError: `f` is no function.
@@ -70,7 +80,11 @@ def checkify(f: Callable, errors: frozenset[ErrorCategory] = user_checks) -> Cal
             given, keywords = tree.unflatten(xs)
             result = f(*given, **keywords)
             outs, out["tree"] = tree_flatten(result)
-            return [x if isinstance(x, Array) else as_result(x, i, result, name_of(f)) for i, x in enumerate(outs)]
+            return [
+                x if isinstance(x, Array) else as_result(x, i, result, name_of(f))
+                for i, x in enumerate(outs)
+            ]
+
         closed, consts = stage_open(flat, [x.aval for x in leaves], debug_info(f, args, kwargs))
         closed = interned(closed)
         found = known.get(id(closed))
@@ -83,6 +97,7 @@ def checkify(f: Callable, errors: frozenset[ErrorCategory] = user_checks) -> Cal
         if program is None:
             return Error(as_array(np.int32(0)), checker.no_words()), out["tree"].unflatten(outs)
         return Error(outs[-2], outs[-1], tuple(checker.sites)), out["tree"].unflatten(outs[:-2])
+
     stand_in(checked, f)
     return checked
 
@@ -108,12 +123,16 @@ def check(pred, msg: str, *fmt_args, debug: bool = False, **fmt_kwargs) -> None:
     if isinstance(pred, (bool, np.bool_, np.ndarray)):
         pred = as_array(pred)
     if not isinstance(pred, Array) or pred.shape or pred.dtype != np.bool_:
-        raise TypeError(f"check takes a scalar pred as argument, got {pred}. Reduce it with jnp.all or jnp.any.")
+        raise TypeError(
+            f"check takes a scalar pred as argument, got {pred}. Reduce it with jnp.all or jnp.any."
+        )
     leaves, tree = tree_flatten((fmt_args, fmt_kwargs))
     for x in leaves:
         if not isinstance(x, (Array, np.ndarray, np.generic, bool, int, float, complex)):
-            raise TypeError("Formatting arguments to checkify.check need to be PyTrees of arrays, but got "
-                            f"{x!r} of type {type(x)}.")
+            raise TypeError(
+                "Formatting arguments to checkify.check need to be PyTrees of arrays, but got "
+                f"{x!r} of type {type(x)}."
+            )
     values = [as_array(x) for x in leaves]
     impls = [v.aval.dtype._impl if isinstance(v.aval.dtype, KeyType) else None for v in values]
     values = [v if impl is None else random_unwrap(v) for v, impl in zip(values, impls)]
@@ -121,11 +140,18 @@ def check(pred, msg: str, *fmt_args, debug: bool = False, **fmt_kwargs) -> None:
 
     def exception(words):
         found = [as_array(x) for x in unpack(words, avals)]
-        args, kwargs = tree.unflatten([x if impl is None else random_wrap(x, impl) for x, impl in zip(found, impls)])
-        return FailedCheckError(f"{string.Formatter().vformat(msg, args, kwargs)} (`check` failed at {place})")
+        args, kwargs = tree.unflatten(
+            [x if impl is None else random_wrap(x, impl) for x, impl in zip(found, impls)]
+        )
+        return FailedCheckError(
+            f"{string.Formatter().vformat(msg, args, kwargs)} (`check` failed at {place})"
+        )
+
     code = select(pred, as_array(np.int32(0)), as_array(np.int32(1)))
     words = packed[0] if packed else as_array(np.zeros(0, np.uint32))
-    _bind_check(code, words, (Site(FailedCheckError, exception, place),), "debug" if debug else "check")
+    _bind_check(
+        code, words, (Site(FailedCheckError, exception, place),), "debug" if debug else "check"
+    )
 
 
 def debug_check(pred, msg: str, *fmt_args, **fmt_kwargs) -> None:

@@ -1,4 +1,5 @@
 """Checks of jitted functions: what is looked for under which name, and what is raised for it."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -29,14 +30,26 @@ from gradix._core.trace import bind
 from gradix._transforms.batch import BatchTracer
 from gradix._transforms.jvp import JVPTracer
 
-SETS = {"user": user_checks, "nan": nan_checks, "div": div_checks, "index": index_checks, "float": float_checks,
-        "automatic": automatic_checks, "all": all_checks}
+SETS = {
+    "user": user_checks,
+    "nan": nan_checks,
+    "div": div_checks,
+    "index": index_checks,
+    "float": float_checks,
+    "automatic": automatic_checks,
+    "all": all_checks,
+}
 _RAISED: dict[type, type[Exception]] = {
-    NaNError: FloatingPointError, DivisionByZeroError: ZeroDivisionError, OOBError: IndexError,
-    FailedCheckError: JaxRuntimeError}
+    NaNError: FloatingPointError,
+    DivisionByZeroError: ZeroDivisionError,
+    OOBError: IndexError,
+    FailedCheckError: JaxRuntimeError,
+}
 
 
-def with_checks(closed: ClosedJaxpr, names: tuple | None, is_screen: bool = False) -> tuple[ClosedJaxpr, tuple]:
+def with_checks(
+    closed: ClosedJaxpr, names: tuple | None, is_screen: bool = False
+) -> tuple[ClosedJaxpr, tuple]:
     """The program with which check failed, and what it met, as further results; then the checks, in order."""
     errors = frozenset().union(*[SETS[n] for n in names or ()])
     kinds = ("raise",) if names is None else ("check", "debug", "raise")

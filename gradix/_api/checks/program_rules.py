@@ -1,4 +1,5 @@
 """How primitives that hold programs are checked: calls, branches, loops, rules of their users', parts of a mesh."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -44,15 +45,20 @@ def _with_state(checker: Checker, closed: ClosedJaxpr) -> tuple[ClosedJaxpr, boo
     program = checker.program(closed)
     if program is not None:
         return program, True
-    return stage_closed(lambda *xs: [*eval_closed(closed, *xs), *Found(checker).state()], closed.in_avals,
-                        closed.jaxpr.debug_info), False
+    return stage_closed(
+        lambda *xs: [*eval_closed(closed, *xs), *Found(checker).state()],
+        closed.in_avals,
+        closed.jaxpr.debug_info,
+    ), False
 
 
 def _cond(checker: Checker, eqn, args, found):
     branches = [_with_state(checker, b) for b in eqn.params["branches"]]
     if not any(checks for _, checks in branches):
         return bind(cond_p, args, eqn.params)
-    return _taken(bind(cond_p, args, {**eqn.params, "branches": tuple([b for b, _ in branches])}), found)
+    return _taken(
+        bind(cond_p, args, {**eqn.params, "branches": tuple([b for b, _ in branches])}), found
+    )
 
 
 def _scan(checker: Checker, eqn, args, found):
@@ -65,15 +71,24 @@ def _scan(checker: Checker, eqn, args, found):
     empty = Found(checker).state()
 
     def body(*xs):
-        code, words, rest = xs[nc + nk], xs[nc + nk + 1], xs[nc + nk + 2:]
-        *outs, new_code, new_words = eval_closed(program, *xs[:nc + nk], *rest)
+        code, words, rest = xs[nc + nk], xs[nc + nk + 1], xs[nc + nk + 2 :]
+        *outs, new_code, new_words = eval_closed(program, *xs[: nc + nk], *rest)
         carried = Found(checker, code, words)
         carried.take(new_code, new_words)
         return [*outs[:nk], *carried.state(), *outs[nk:]]
-    whole = stage_closed(body, [*avals[:nc + nk], *[e.aval for e in empty], *avals[nc + nk:]], closed.jaxpr.debug_info)
-    outs = bind(scan_p, [*args[:nc + nk], *empty, *args[nc + nk:]], {**params, "jaxpr": whole, "num_carry": nk + 2})
+
+    whole = stage_closed(
+        body,
+        [*avals[: nc + nk], *[e.aval for e in empty], *avals[nc + nk :]],
+        closed.jaxpr.debug_info,
+    )
+    outs = bind(
+        scan_p,
+        [*args[: nc + nk], *empty, *args[nc + nk :]],
+        {**params, "jaxpr": whole, "num_carry": nk + 2},
+    )
     found.take(outs[nk], outs[nk + 1])
-    return [*outs[:nk], *outs[nk + 2:]]
+    return [*outs[:nk], *outs[nk + 2 :]]
 
 
 def _while(checker: Checker, eqn, args, found):
@@ -88,7 +103,12 @@ def _while(checker: Checker, eqn, args, found):
 
     def goes_on(*xs):
         return eval_closed(cond if checked_cond is None else checked_cond, *xs)[0]
-    cond_consts, body_consts, carry = args[:ncond], args[ncond:ncond + nbody], args[ncond + nbody:]
+
+    cond_consts, body_consts, carry = (
+        args[:ncond],
+        args[ncond : ncond + nbody],
+        args[ncond + nbody :],
+    )
     start = Found(checker)
     if checked_cond is not None:
         _taken(eval_closed(checked_cond, *cond_consts, *carry), start)
@@ -101,24 +121,35 @@ def _while(checker: Checker, eqn, args, found):
 
     def turn(*xs):
         *xs, code, words = xs
-        before, consts, old = xs[:ncond], xs[ncond:ncond + nbody], xs[ncond + nbody:]
+        before, consts, old = xs[:ncond], xs[ncond : ncond + nbody], xs[ncond + nbody :]
         state, given = Found(checker, code, words), old
         going = goes_on(*before, *old) if shape else None
         if shape:
             given = _of_the_going(going, old)
-        new = eval_closed(body, *consts, *given) if checked_body is None else _taken(
-            eval_closed(checked_body, *consts, *given), state)
+        new = (
+            eval_closed(body, *consts, *given)
+            if checked_body is None
+            else _taken(eval_closed(checked_body, *consts, *given), state)
+        )
         if shape:
             new = [select(_along(going, n), n, o) for n, o in zip(new, old)]
         if checked_cond is not None:
             _taken(eval_closed(checked_cond, *before, *new), state)
         return [*new, *state.state()]
+
     types = [e.aval for e in empty]
     carried, debug = [*body.out_avals, *types], body.jaxpr.debug_info
-    whole = {**params, "cond_jaxpr": stage_closed(again, [*cond.in_avals[:ncond], *carried], debug),
-             "body_nconsts": ncond + nbody,
-             "body_jaxpr": stage_closed(turn, [*cond.in_avals[:ncond], *body.in_avals[:nbody], *carried], debug)}
-    return _taken(bind(while_p, [*cond_consts, *cond_consts, *body_consts, *carry, *empty], whole), found)
+    whole = {
+        **params,
+        "cond_jaxpr": stage_closed(again, [*cond.in_avals[:ncond], *carried], debug),
+        "body_nconsts": ncond + nbody,
+        "body_jaxpr": stage_closed(
+            turn, [*cond.in_avals[:ncond], *body.in_avals[:nbody], *carried], debug
+        ),
+    }
+    return _taken(
+        bind(while_p, [*cond_consts, *cond_consts, *body_consts, *carry, *empty], whole), found
+    )
 
 
 def _any(going):
@@ -144,11 +175,13 @@ def _of_the_going(going, carry) -> list:
 
 def _checked_rule(checker: Checker, rule, n_out: int):
     """A user's rule on lists of arrays, checked: its results, then the state."""
+
     def call(*args):
         closed, consts = stage_open(rule, [a.aval for a in args])
         program, _ = _with_state(checker, closed)
         *outs, code, words = eval_closed(program, *consts, *args)
         return [*outs[:n_out], code, words, *outs[n_out:]]
+
     return call
 
 
@@ -168,10 +201,16 @@ def _custom_jvp(checker: Checker, eqn, args, found):
             outs, ts = rule(list(xs[:n]), [next(given) if t else None for t in there])
             zero[:] = [t is None for t in ts]
             return [*outs, *[t for t in ts if t is not None]]
-        outs = _checked_rule(checker, flat, n_out)(*primals, *[t for t in tangents if t is not None])
-        ts = iter(outs[n_out + 2:])
-        return outs[:n_out + 2], [*[None if z else next(ts) for z in zero], None, None]
-    return _taken(bind(custom_jvp_call_p, args, {**params, "call_jaxpr": program, "jvp": jvp}), found)
+
+        outs = _checked_rule(checker, flat, n_out)(
+            *primals, *[t for t in tangents if t is not None]
+        )
+        ts = iter(outs[n_out + 2 :])
+        return outs[: n_out + 2], [*[None if z else next(ts) for z in zero], None, None]
+
+    return _taken(
+        bind(custom_jvp_call_p, args, {**params, "call_jaxpr": program, "jvp": jvp}), found
+    )
 
 
 def _custom_vjp(checker: Checker, eqn, args, found):
@@ -185,10 +224,16 @@ def _custom_vjp(checker: Checker, eqn, args, found):
         def flat(*xs):
             outs, residuals = fwd(*xs, **told)
             return [*outs, *residuals]
+
         outs = _checked_rule(checker, flat, n_out)(*primals)
-        return outs[:n_out + 2], outs[n_out + 2:]
-    new = {**params, "call_jaxpr": program, "fwd": checked_fwd,
-           "bwd": lambda residuals, cts: bwd(residuals, cts[:n_out])}
+        return outs[: n_out + 2], outs[n_out + 2 :]
+
+    new = {
+        **params,
+        "call_jaxpr": program,
+        "fwd": checked_fwd,
+        "bwd": lambda residuals, cts: bwd(residuals, cts[:n_out]),
+    }
     return _taken(bind(custom_vjp_call_p, args, new), found)
 
 
@@ -204,15 +249,27 @@ def _shard_map(checker: Checker, eqn, args, found):
         def part(*xs, program=program):
             *outs, code, words = eval_closed(program, *xs)
             return [*outs, reshape(code, (1,)), reshape(words, (1, checker.width))]
+
         whole = stage_closed(part, closed.in_avals, closed.jaxpr.debug_info)
     axes = tuple([a for a in mesh.axis_names if a in manual])
-    outs = bind(shard_map_p, args, {**params, "jaxpr": whole,
-                                    "out_specs": (*params["out_specs"], P(axes), P(axes, None))})
+    outs = bind(
+        shard_map_p,
+        args,
+        {**params, "jaxpr": whole, "out_specs": (*params["out_specs"], P(axes), P(axes, None))},
+    )
     found.take(*first_failed(*outs[-2:]))
     return outs[:-2]
 
 
-PROGRAM_RULES.update({
-    jit_p: _call, remat_p: _call, cond_p: _cond, scan_p: _scan, while_p: _while,
-    custom_jvp_call_p: _custom_jvp, custom_vjp_call_p: _custom_vjp, shard_map_p: _shard_map,
-})
+PROGRAM_RULES.update(
+    {
+        jit_p: _call,
+        remat_p: _call,
+        cond_p: _cond,
+        scan_p: _scan,
+        while_p: _while,
+        custom_jvp_call_p: _custom_jvp,
+        custom_vjp_call_p: _custom_vjp,
+        shard_map_p: _shard_map,
+    }
+)

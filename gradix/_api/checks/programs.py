@@ -1,9 +1,10 @@
 """Programs with their checks computed: two further results tell which check failed first, and what it met.
 
-The state is an int32 `code`, 0 while nothing failed and otherwise 1 + the place of the check in a list, and a row of
-`words`. A program inside starts from none and gives its own, which the program around it takes over where it has none
-yet.
+The state is an int32 `code`, 0 while nothing failed and otherwise 1 + the place of the check in a
+list, and a row of `words`. A program inside starts from none and gives its own, which the program
+around it takes over where it has none yet.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -58,8 +59,10 @@ class Found:
         self.code = select(none, code, self.code)
 
     def state(self) -> list:
-        return [zero_code() if self.code is None else self.code,
-                self.checker.no_words() if self.words is None else self.words]
+        return [
+            zero_code() if self.code is None else self.code,
+            self.checker.no_words() if self.words is None else self.words,
+        ]
 
 
 class Checker:
@@ -69,11 +72,18 @@ class Checker:
         errors: the kinds of errors looked for.
         closed: the whole program, which tells how many words the largest check needs.
         kinds: which checks of the user's are made results: "check", "debug", "raise".
-        is_screen: leave out checks for NaN that others imply: the one that fails is then not always the first.
+        is_screen: leave out checks for NaN that others imply: the one that fails is then not always
+            the first.
     """
 
-    def __init__(self, errors: frozenset, closed: ClosedJaxpr, kinds=("check", "debug", "raise"), *,
-                 is_screen: bool = False):
+    def __init__(
+        self,
+        errors: frozenset,
+        closed: ClosedJaxpr,
+        kinds=("check", "debug", "raise"),
+        *,
+        is_screen: bool = False,
+    ):
         self.errors, self.kinds = errors, kinds
         self.is_screen = is_screen and NaNError in errors
         self.sites: list[Site] = []
@@ -86,7 +96,11 @@ class Checker:
     def filled(self, words):
         """The words in a row as long as all are."""
         missing = self.width - words.aval.shape[-1]
-        return words if not missing else concatenate([words, as_array(np.zeros(missing, np.uint32))], 0)
+        return (
+            words
+            if not missing
+            else concatenate([words, as_array(np.zeros(missing, np.uint32))], 0)
+        )
 
     def program(self, closed: ClosedJaxpr) -> ClosedJaxpr | None:
         """The program with the state as two further results; None where it has nothing to check."""
@@ -99,6 +113,7 @@ class Checker:
                 outs = self.run(closed, args, found)
                 seen.append(found.code)
                 return [*outs, *found.state()]
+
             written = stage_closed(function, closed.in_avals, closed.jaxpr.debug_info)
             # Or some that are left out
             has_checks = seen[0] is not None or any(type(e) is CheckEffect for e in closed.effects)
@@ -140,10 +155,13 @@ class Checker:
     def _note(self, finding, kind, eqn, found: Found) -> None:
         if finding is not None:
             place, make = eqn.source, finding.exception
-            found.add(finding.bad, finding.words, Site(kind, lambda words: make(words, place), place))
+            found.add(
+                finding.bad, finding.words, Site(kind, lambda words: make(words, place), place)
+            )
 
 
-PROGRAM_RULES: dict = {}               # primitives that hold programs, and checks of the user's -> rule
+# primitives that hold programs, and checks of the user's -> rule
+PROGRAM_RULES: dict = {}
 
 
 def _user_check(checker: Checker, eqn, args, found: Found):
@@ -154,7 +172,9 @@ def _user_check(checker: Checker, eqn, args, found: Found):
         return []
     code, words = args
     if checker.sites:
-        code = select(ne(code, zero_code()), add(code, as_array(np.int32(len(checker.sites)))), zero_code())
+        code = select(
+            ne(code, zero_code()), add(code, as_array(np.int32(len(checker.sites)))), zero_code()
+        )
     checker.sites += sites
     found.take(code, words)
     return []

@@ -1,4 +1,5 @@
 """Values of any type as a row of 32-bit words, so that one buffer holds what any check met."""
+
 from __future__ import annotations
 
 from math import prod
@@ -32,8 +33,10 @@ def pack(values) -> list:
     parts = []
     for x in values:
         if isinstance(x.aval.dtype, ExtendedDType):
-            raise TypeError(f"Formatting arguments to checkify.check need to be arrays of numbers, but got {x.aval}. "
-                            "Pass random.key_data(key) for a key.")
+            raise TypeError(
+                f"Formatting arguments to checkify.check need to be arrays of numbers, but got {x.aval}. "
+                "Pass random.key_data(key) for a key."
+            )
         for part in (real(x), imag(x)) if x.aval.dtype in COMPLEX else (x,):
             part = convert_element_type(part, _sent_as(part.aval.dtype))
             parts.append(reshape(bitcast_convert_type(part, _WORD), (size_of(part.aval),)))
@@ -49,7 +52,7 @@ def unpack(words: np.ndarray, avals) -> list[np.ndarray]:
         parts = []
         for _ in range(2 if pair else 1):
             n = prod(aval.shape) * sent.itemsize // 4
-            parts.append(np.ascontiguousarray(words[at:at + n]).view(sent).reshape(aval.shape))
+            parts.append(np.ascontiguousarray(words[at : at + n]).view(sent).reshape(aval.shape))
             at += n
         values.append((parts[0] + 1j * parts[1] if pair else parts[0]).astype(aval.dtype))
     return values

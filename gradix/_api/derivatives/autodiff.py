@@ -1,4 +1,5 @@
 """Derivatives of functions on pytrees: grad, value_and_grad, jvp, vjp, linearize, linear_transpose."""
+
 from __future__ import annotations
 
 import functools
@@ -32,19 +33,27 @@ from gradix._transforms.repeats import is_slope
 _FLOAT0 = dtypes.float0
 
 
-def value_and_grad(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holomorphic: bool = False,
-                   allow_int: bool = False, reduce_axes=(), nondiff: str = "error") -> Callable:
+def value_and_grad(
+    fun: Callable,
+    argnums: int | tuple = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes=(),
+    nondiff: str = "error",
+) -> Callable:
     """A function that returns both `fun(*args)` and its gradient.
 
     Args:
         fun: returns a scalar (with `has_aux` a pair of it and auxiliary data).
-        argnums: the number(s) of the arguments to differentiate in; a tuple gives a tuple of gradients.
+        argnums: the number(s) of the arguments to differentiate in; a tuple gives a tuple of
+            gradients.
         has_aux: `fun` returns `(value, aux)`; the result is then `((value, aux), gradient)`.
         holomorphic: `fun` is promised to be complex-differentiable; inputs and output are complex.
         allow_int: integer arguments get gradients of dtype float0.
         reduce_axes: must be empty: an argument that JAX had once.
-        nondiff: "skip" lets arguments hold leaves that are no floats (ints, strings, functions): they are passed on
-            as they are, and the gradient has None in their places.
+        nondiff: "skip" lets arguments hold leaves that are no floats (ints, strings, functions):
+            they are passed on as they are, and the gradient has None in their places.
 
     Raises:
         TypeError: the output is no scalar, or an argument has no derivative; the message names it.
@@ -64,14 +73,22 @@ def value_and_grad(fun: Callable, argnums: int | tuple = 0, has_aux: bool = Fals
     def value_and_grad_f(*args, **kwargs):
         flat, leaves, trees = differentiated("grad", fun, args, kwargs, numbers, has_aux)
         check_inputs(fun, args, numbers, leaves, holomorphic, allow_int)
-        outs, program = _linearize(flat, leaves, [is_differentiable(x.aval) for x in leaves], named=True)
+        outs, program = _linearize(
+            flat, leaves, [is_differentiable(x.aval) for x in leaves], named=True
+        )
         if has_aux:
             outs, aux = flat.split_aux(outs)
         check_scalar("grad", flat.out_tree, outs, holomorphic)
-        y, = outs
+        (y,) = outs
         one, rest = full_like_one(y.aval), [None] * (len(program.outs) - 1)
-        cts = iter(program.apply([one])[:1] if is_slope(program, leaves) else program.transpose([one, *rest]))
-        grads = iter([finished(next(cts) if is_differentiable(x.aval) else None, x.aval) for x in leaves])
+        cts = iter(
+            program.apply([one])[:1]
+            if is_slope(program, leaves)
+            else program.transpose([one, *rest])
+        )
+        grads = iter(
+            [finished(next(cts) if is_differentiable(x.aval) else None, x.aval) for x in leaves]
+        )
         parts = [tree.unflatten([next(grads) for _ in range(tree.num_leaves)]) for tree in trees]
         gradient = parts[0] if single else tuple(parts)
         value = flat.out_tree.unflatten(outs)
@@ -82,10 +99,13 @@ def value_and_grad(fun: Callable, argnums: int | tuple = 0, has_aux: bool = Fals
 
 def _skipping(fun, numbers, single: bool, has_aux: bool, holomorphic: bool) -> Callable:
     """`value_and_grad` in the float leaves of the arguments."""
+
     @named_as(fun)
     def value_and_grad_f(*args, **kwargs):
         mixed = Mixed(args, numbers)
-        both = value_and_grad(functools.wraps(fun)(mixed.function(fun)), numbers, has_aux, holomorphic)
+        both = value_and_grad(
+            functools.wraps(fun)(mixed.function(fun)), numbers, has_aux, holomorphic
+        )
         value, gradients = both(*mixed.args, **kwargs)
         parts = tuple([mixed.spread(n, g) for n, g in zip(numbers, gradients)])
         return value, parts[0] if single else parts
@@ -93,8 +113,15 @@ def _skipping(fun, numbers, single: bool, has_aux: bool, holomorphic: bool) -> C
     return value_and_grad_f
 
 
-def grad(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holomorphic: bool = False,
-         allow_int: bool = False, reduce_axes=(), nondiff: str = "error") -> Callable:
+def grad(
+    fun: Callable,
+    argnums: int | tuple = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes=(),
+    nondiff: str = "error",
+) -> Callable:
     """The gradient of a scalar function; arguments as for `value_and_grad`.
 
     Args:
@@ -104,10 +131,12 @@ def grad(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holomor
         holomorphic: `fun` is a holomorphic function of complex arguments, with a complex value.
         allow_int: accept integers, whose gradient is of dtype float0.
         reduce_axes: accepted for compatibility.
-        nondiff: "skip" passes leaves of the arguments that are no floats on as they are; the gradient has None there.
+        nondiff: "skip" passes leaves of the arguments that are no floats on as they are; the
+            gradient has None there.
 
     Returns:
-        A function with the arguments of `fun` that returns the gradient, or `(gradient, aux)` with `has_aux`.
+        A function with the arguments of `fun` that returns the gradient, or `(gradient, aux)` with
+        `has_aux`.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -138,7 +167,8 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
 
     Args:
         fun: a function of as many positional arguments as there are primals.
-        primals, tangents: tuples or lists, of one structure, shape and dtype; integer primals take float0 tangents.
+        primals, tangents: tuples or lists, of one structure, shape and dtype; integer primals take
+            float0 tangents.
         has_aux: `fun` returns `(value, aux)`, and aux is not differentiated.
 
     Returns:
@@ -156,13 +186,17 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
     check_callable("jvp", fun)
     for what, x in (("primals", primals), ("tangents", tangents)):
         if not isinstance(x, (tuple, list)):
-            raise TypeError(f"{what} arguments to jvp must be tuples or lists; found {type(x).__name__}. "
-                            "Wrap a single argument, as in jvp(f, (x,), (t,)).")
+            raise TypeError(
+                f"{what} arguments to jvp must be tuples or lists; found {type(x).__name__}. "
+                "Wrap a single argument, as in jvp(f, (x,), (t,))."
+            )
     leaves, tree = flatten(tuple(primals))
     t_leaves, t_tree = flatten(tuple(tangents))
     if tree != t_tree:
-        raise TypeError(f"primal and tangent arguments to jvp must have the same tree structure; primals have tree "
-                        f"structure {tree} whereas tangents have tree structure {t_tree}.")
+        raise TypeError(
+            f"primal and tangent arguments to jvp must have the same tree structure; primals have tree "
+            f"structure {tree} whereas tangents have tree structure {t_tree}."
+        )
     leaves = arrays("jvp", leaves, tree, "primals")
     ts = [tangent_of("jvp", x.aval, t, i) for i, (x, t) in enumerate(zip(leaves, t_leaves))]
     flat = Flat(fun, name_of(fun), tree, has_aux)
@@ -175,11 +209,15 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
 
 
 @overload
-def vjp(fun: Callable, *primals, has_aux: Literal[False] = False, reduce_axes=()) -> tuple[Any, Callable[..., Any]]: ...
+def vjp(
+    fun: Callable, *primals, has_aux: Literal[False] = False, reduce_axes=()
+) -> tuple[Any, Callable[..., Any]]: ...
 
 
 @overload
-def vjp(fun: Callable, *primals, has_aux: Literal[True], reduce_axes=()) -> tuple[Any, Callable[..., Any], Any]: ...
+def vjp(
+    fun: Callable, *primals, has_aux: Literal[True], reduce_axes=()
+) -> tuple[Any, Callable[..., Any], Any]: ...
 
 
 def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
@@ -192,8 +230,8 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
         reduce_axes: accepted for compatibility.
 
     Returns:
-        `(value, vjp_fun)`, with `has_aux` `(value, vjp_fun, aux)`; `vjp_fun(ct)` returns a tuple with a cotangent
-        for each of `primals`.
+        `(value, vjp_fun)`, with `has_aux` `(value, vjp_fun, aux)`; `vjp_fun(ct)` returns a tuple
+        with a cotangent for each of `primals`.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -208,18 +246,28 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
     ys, program = _linearize(flat, leaves, [is_differentiable(x.aval) for x in leaves], named=True)
     if has_aux:
         ys, aux = flat.split_aux(ys)
-    pull = Pullback(spread_inputs(program, leaves), tree, flat.out_tree, [x.aval for x in leaves],
-                    [y.aval for y in ys], args=leaves)
+    pull = Pullback(
+        spread_inputs(program, leaves),
+        tree,
+        flat.out_tree,
+        [x.aval for x in leaves],
+        [y.aval for y in ys],
+        args=leaves,
+    )
     out = flat.out_tree.unflatten(ys)
     return (out, pull, aux) if has_aux else (out, pull)
 
 
 @overload
-def linearize(fun: Callable, *primals, has_aux: Literal[False] = False) -> tuple[Any, Callable[..., Any]]: ...
+def linearize(
+    fun: Callable, *primals, has_aux: Literal[False] = False
+) -> tuple[Any, Callable[..., Any]]: ...
 
 
 @overload
-def linearize(fun: Callable, *primals, has_aux: Literal[True]) -> tuple[Any, Callable[..., Any], Any]: ...
+def linearize(
+    fun: Callable, *primals, has_aux: Literal[True]
+) -> tuple[Any, Callable[..., Any], Any]: ...
 
 
 def linearize(fun: Callable, *primals, has_aux: bool = False):
@@ -233,7 +281,8 @@ def linearize(fun: Callable, *primals, has_aux: bool = False):
         has_aux: `fun` returns `(value, aux)`.
 
     Returns:
-        `(value, f_jvp)`, with `has_aux` `(value, f_jvp, aux)`; `f_jvp` takes a tangent for each of `primals`.
+        `(value, f_jvp)`, with `has_aux` `(value, f_jvp, aux)`; `f_jvp` takes a tangent for each of
+        `primals`.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -280,7 +329,9 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
     avals = [_aval_of(x) for x in leaves]
     for a in avals:
         if not is_differentiable(a):
-            raise TypeError(f"linear_transpose only supports [float or complex] dtypes for inputs, got {a}.")
+            raise TypeError(
+                f"linear_transpose only supports [float or complex] dtypes for inputs, got {a}."
+            )
     flat = Flat(fun, name_of(fun), tree)
     program = linear_program(flat, avals)
     out_avals = program.out_avals

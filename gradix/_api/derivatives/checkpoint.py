@@ -1,4 +1,5 @@
 """`checkpoint`: trade memory of the backward pass for computing again; its policies, and names for them."""
+
 from __future__ import annotations
 
 import functools
@@ -17,14 +18,21 @@ from gradix._ops.markers import name_p
 from gradix._transforms.staging import hoist, stage_with_refs, with_refs, written
 
 
-def checkpoint(fun: Callable, *, prevent_cse: bool = True, policy: Callable[..., bool] | None = None,
-               static_argnums: int | tuple[int, ...] = (), static_argnames: str | Iterable[str] = (),
-               concrete: bool = False) -> Callable:
+def checkpoint(
+    fun: Callable,
+    *,
+    prevent_cse: bool = True,
+    policy: Callable[..., bool] | None = None,
+    static_argnums: int | tuple[int, ...] = (),
+    static_argnames: str | Iterable[str] = (),
+    concrete: bool = False,
+) -> Callable:
     """`fun`, whose intermediate values are not kept for the backward pass but computed again.
 
     Args:
         fun: the function.
-        prevent_cse: keep the compiler from undoing this under `jit`; False is quicker inside `scan`.
+        prevent_cse: keep the compiler from undoing this under `jit`; False is quicker inside
+            `scan`.
         policy: which values to keep all the same; one of `checkpoint_policies`. None keeps none.
         static_argnums, static_argnames: arguments that are Python values.
         concrete: accepted and of no effect; values are never traced more than the function needs.
@@ -46,8 +54,11 @@ def checkpoint(fun: Callable, *, prevent_cse: bool = True, policy: Callable[...,
         others = {k: v for k, v in kwargs.items() if k not in named}
         leaves, tree = flatten((dynamic, others))
         if any(isinstance(x, Ref) for x in leaves):
-            return checkpoint(bound_refs(_spread(fun, static, named), leaves, tree), prevent_cse=prevent_cse,
-                              policy=policy)(*without_refs(leaves))
+            return checkpoint(
+                bound_refs(_spread(fun, static, named), leaves, tree),
+                prevent_cse=prevent_cse,
+                policy=policy,
+            )(*without_refs(leaves))
         leaves = arrays("checkpoint", leaves, tree, "argument ")
         out: dict = {}
 
@@ -61,9 +72,17 @@ def checkpoint(fun: Callable, *, prevent_cse: bool = True, policy: Callable[...,
         traced = stage_with_refs(flat, [x.aval for x in leaves], debug_info(fun, dynamic, others))
         refs = written(traced[2])
         closed, consts = hoist(*with_refs(*traced, refs) if traced[2] else traced[:2])
-        outs = bind(remat_p, [*consts, *[r.read() for r in refs], *leaves],
-                    {"jaxpr": closed, "prevent_cse": prevent_cse, "differentiated": False, "policy": policy,
-                     "name": name_of(fun)})
+        outs = bind(
+            remat_p,
+            [*consts, *[r.read() for r in refs], *leaves],
+            {
+                "jaxpr": closed,
+                "prevent_cse": prevent_cse,
+                "differentiated": False,
+                "policy": policy,
+                "name": name_of(fun),
+            },
+        )
         return out["tree"].unflatten(give_back(refs, outs))
 
     return checkpointed
@@ -71,10 +90,12 @@ def checkpoint(fun: Callable, *, prevent_cse: bool = True, policy: Callable[...,
 
 def _spread(fun, static: dict, named: dict) -> Callable:
     """`fun` of its other positional arguments and keywords, in two containers."""
+
     def spread(dynamic, others):
         rest = iter(dynamic)
         full = [static[i] if i in static else next(rest) for i in range(len(dynamic) + len(static))]
         return fun(*full, **others, **named)
+
     return functools.update_wrapper(spread, fun, updated=())
 
 
@@ -87,7 +108,9 @@ def checkpoint_name(x, name: str):
         Array(1., dtype=float32, weak_type=True)
     """
     leaves, tree = flatten(x)
-    return tree.unflatten([bind(name_p, (a,), {"name": name}) for a in arrays("checkpoint_name", leaves, tree, "x")])
+    return tree.unflatten(
+        [bind(name_p, (a,), {"name": name}) for a in arrays("checkpoint_name", leaves, tree, "x")]
+    )
 
 
 def everything_saveable(prim, *_, **params) -> bool:
@@ -130,9 +153,13 @@ def _named(names, inside, prim, *_, **params) -> bool:
     return prim is name_p and (params["name"] in names) is inside
 
 
-def save_from_both_policies(policy_1: Callable[..., bool], policy_2: Callable[..., bool]) -> Callable[..., bool]:
+def save_from_both_policies(
+    policy_1: Callable[..., bool], policy_2: Callable[..., bool]
+) -> Callable[..., bool]:
     """Keep what either policy keeps."""
-    return lambda prim, *args, **params: policy_1(prim, *args, **params) or policy_2(prim, *args, **params)
+    return lambda prim, *args, **params: (
+        policy_1(prim, *args, **params) or policy_2(prim, *args, **params)
+    )
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Callable[..., bool]:
@@ -140,8 +167,9 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Callab
     return dots_with_no_batch_dims_saveable
 
 
-def save_and_offload_only_these_names(*, names_which_can_be_saved, names_which_can_be_offloaded, offload_src: str,
-                                      offload_dst: str) -> Callable[..., bool]:
+def save_and_offload_only_these_names(
+    *, names_which_can_be_saved, names_which_can_be_offloaded, offload_src: str, offload_dst: str
+) -> Callable[..., bool]:
     """Keep the values of both lists of names."""
     return save_only_these_names(*names_which_can_be_saved, *names_which_can_be_offloaded)
 

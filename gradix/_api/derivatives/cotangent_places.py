@@ -1,4 +1,5 @@
 """Where `with_refs` puts cotangents, and what stands for what was not needed."""
+
 from __future__ import annotations
 
 

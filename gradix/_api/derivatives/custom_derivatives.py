@@ -1,4 +1,5 @@
 """Functions with derivatives of the user's own: custom_jvp, custom_vjp, custom_gradient."""
+
 from __future__ import annotations
 
 import functools
@@ -8,7 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from gradix._api.arguments import argument_names, check_callable, debug_info, name_of, signature, stand_in
+from gradix._api.arguments import (
+    argument_names,
+    check_callable,
+    debug_info,
+    name_of,
+    signature,
+    stand_in,
+)
 from gradix._api.derivatives.symbolic_zeros import CustomVJPPrimal, SymbolicZero
 from gradix._api.flat_functions import arrays
 from gradix._base.tree import prefix_errors, tree_flatten as flatten
@@ -29,7 +37,12 @@ _FLOAT0 = dtypes.float0
 class _Custom:
     """What custom_jvp and custom_vjp share: resolving arguments, and standing in for the function."""
 
-    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
+    def __init__(
+        self,
+        fun: Callable,
+        nondiff_argnums: Sequence[int] = (),
+        nondiff_argnames: Sequence[str] = (),
+    ):
         check_callable(type(self).__name__, fun)
         stand_in(self, fun)
         self.fun = fun
@@ -54,20 +67,26 @@ class _Custom:
         try:
             bound = sig.bind(*args, **kwargs)
         except TypeError as e:
-            raise TypeError(f"The input arguments to the {type(self).__name__}-decorated function {self._name} could "
-                            f"not be resolved to positional-only arguments: {e}.") from None
+            raise TypeError(
+                f"The input arguments to the {type(self).__name__}-decorated function {self._name} could "
+                f"not be resolved to positional-only arguments: {e}."
+            ) from None
         bound.apply_defaults()
         if bound.kwargs:
-            raise TypeError(f"The {type(self).__name__}-decorated function {self._name} has keyword-only arguments "
-                            f"{sorted(bound.kwargs)}, which its rule cannot receive. Make them positional.")
+            raise TypeError(
+                f"The {type(self).__name__}-decorated function {self._name} has keyword-only arguments "
+                f"{sorted(bound.kwargs)}, which its rule cannot receive. Make them positional."
+            )
         return bound.args
 
     def _split(self, args):
         """The arguments not differentiated, and the others."""
         for n in self.nondiff_argnums:
             if n >= len(args):
-                raise ValueError(f"nondiff_argnums={self.nondiff_argnums} is out of bounds for {self._name}, called "
-                                 f"with {len(args)} arguments.")
+                raise ValueError(
+                    f"nondiff_argnums={self.nondiff_argnums} is out of bounds for {self._name}, called "
+                    f"with {len(args)} arguments."
+                )
         static = _Static([args[n] for n in self.nondiff_argnums])
         return static, [a for i, a in enumerate(args) if i not in self.nondiff_argnums]
 
@@ -111,7 +130,11 @@ class _Given:
     def __init__(self, name: str, given):
         self.leaves, self.tree = flatten(tuple(given))
         self.places = [i for i, x in enumerate(self.leaves) if _is_array_like(x)]
-        tree = self.tree if len(self.places) == len(self.leaves) else flatten([0] * len(self.places))[1]
+        tree = (
+            self.tree
+            if len(self.places) == len(self.leaves)
+            else flatten([0] * len(self.places))[1]
+        )
         self.arrays = arrays(name, [self.leaves[i] for i in self.places], tree, "argument")
 
     def filled(self, values, other=None):
@@ -124,9 +147,11 @@ class _Given:
 
 
 def _is_array_like(x) -> bool:
-    if isinstance(x, Ref):          # which says so itself when asked to be one
+    if isinstance(x, Ref):  # which says so itself when asked to be one
         return False
-    return isinstance(x, (Array, np.ndarray, np.generic, bool, int, float, complex)) or hasattr(x, "__jax_array__")
+    return isinstance(x, (Array, np.ndarray, np.generic, bool, int, float, complex)) or hasattr(
+        x, "__jax_array__"
+    )
 
 
 class custom_jvp(_Custom):
@@ -134,7 +159,8 @@ class custom_jvp(_Custom):
 
     Args:
         fun: the function.
-        nondiff_argnums, nondiff_argnames: arguments its rule receives first, as they are, without tangents.
+        nondiff_argnums, nondiff_argnames: arguments its rule receives first, as they are, without
+            tangents.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -149,7 +175,12 @@ class custom_jvp(_Custom):
         Array(1., dtype=float32, weak_type=True)
     """
 
-    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
+    def __init__(
+        self,
+        fun: Callable,
+        nondiff_argnums: Sequence[int] = (),
+        nondiff_argnames: Sequence[str] = (),
+    ):
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.jvp: Callable | None = None
         self.symbolic_zeros = False
@@ -157,7 +188,8 @@ class custom_jvp(_Custom):
     def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
         """Set the rule: `jvp(primals, tangents) -> (primal_out, tangent_out)`; returns it.
 
-        With `symbolic_zeros`, a tangent that is zero whatever the values is a `SymbolicZero`, and may be returned.
+        With `symbolic_zeros`, a tangent that is zero whatever the values is a `SymbolicZero`, and
+        may be returned.
         """
         self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
         return jvp
@@ -181,39 +213,60 @@ class custom_jvp(_Custom):
 
     def __call__(self, *args, **kwargs):
         if self.jvp is None:
-            raise AttributeError(f"No JVP defined for custom_jvp function {self._name} using defjvp. "
-                                 f"Decorate its rule with @{self._name}.defjvp before calling it.")
+            raise AttributeError(
+                f"No JVP defined for custom_jvp function {self._name} using defjvp. "
+                f"Decorate its rule with @{self._name}.defjvp before calling it."
+            )
         static, given = self._split(self._resolve(args, kwargs))
         known, out = _Given(self._name, given), {}
         rule = self._rule(static, known, out)
-        outs = call_custom_jvp(self._flat(static, known, out), rule, [*static.traced, *known.arrays], self._name,
-                               debug_info(self.fun, tuple(given), {}), len(static.traced),
-                               symbolic_zeros=self.symbolic_zeros)
+        outs = call_custom_jvp(
+            self._flat(static, known, out),
+            rule,
+            [*static.traced, *known.arrays],
+            self._name,
+            debug_info(self.fun, tuple(given), {}),
+            len(static.traced),
+            symbolic_zeros=self.symbolic_zeros,
+        )
         return out["tree"].unflatten(outs)
 
     def _rule(self, static, args, out: dict):
         jvp, name, k = self.jvp, self._name, len(static.traced)
 
         def rule(primals, tangents):
-            tangents = [SymbolicZero.from_primal_value(p) if t is None else t for p, t in zip(primals, tangents)]
-            pair = jvp(*static.filled(primals[:k]), args.filled(primals[k:]), args.filled(tangents[k:], lambda x: None))
+            tangents = [
+                SymbolicZero.from_primal_value(p) if t is None else t
+                for p, t in zip(primals, tangents)
+            ]
+            pair = jvp(
+                *static.filled(primals[:k]),
+                args.filled(primals[k:]),
+                args.filled(tangents[k:], lambda x: None),
+            )
             if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-                raise TypeError(f"Custom JVP rule {name_of(jvp)} for function {name} must produce a pair (list or "
-                                f"tuple of length two) representing primal and tangent outputs, but got {pair!r}.")
+                raise TypeError(
+                    f"Custom JVP rule {name_of(jvp)} for function {name} must produce a pair (list or "
+                    f"tuple of length two) representing primal and tangent outputs, but got {pair!r}."
+                )
             ys, y_tree = flatten(pair[0])
             ts, t_tree = flatten(pair[1])
             ys = arrays(name, ys, y_tree, "primal output of the rule")
             out.setdefault("tree", y_tree)
             if t_tree != y_tree:
-                raise TypeError(f"Custom JVP rule {name_of(jvp)} for function {name} must produce primal and tangent "
-                                f"outputs with equal container (pytree) structures, but got {y_tree} and {t_tree} "
-                                "respectively.")
+                raise TypeError(
+                    f"Custom JVP rule {name_of(jvp)} for function {name} must produce primal and tangent "
+                    f"outputs with equal container (pytree) structures, but got {y_tree} and {t_tree} "
+                    "respectively."
+                )
             if y_tree != out["tree"]:
-                raise TypeError(f"Custom JVP rule {name_of(jvp)} for function {name} must produce a pair whose first "
-                                f"element has the structure of the function's output, {out['tree']}, but got {y_tree}.")
+                raise TypeError(
+                    f"Custom JVP rule {name_of(jvp)} for function {name} must produce a pair whose first "
+                    f"element has the structure of the function's output, {out['tree']}, but got {y_tree}."
+                )
             return ys, [_rule_tangent(name, jvp, y, t) for y, t in zip(ys, ts)]
 
-        functools.update_wrapper(rule, jvp, assigned=("__name__",), updated=())          # type: ignore[arg-type]
+        functools.update_wrapper(rule, jvp, assigned=("__name__",), updated=())  # type: ignore[arg-type]
         return rule
 
 
@@ -223,9 +276,11 @@ def _rule_tangent(name, rule, y, t):
         return None
     t = as_array(t)
     if (t.aval.shape, t.aval.dtype) != (want.shape, want.dtype):
-        raise TypeError(f"Custom JVP rule {name_of(rule)} for function {name} must produce primal and tangent outputs "
-                        f"with equal shapes and corresponding dtypes, but got primal {y.aval} with tangent {t.aval}, "
-                        f"expecting tangent {want}.")
+        raise TypeError(
+            f"Custom JVP rule {name_of(rule)} for function {name} must produce primal and tangent outputs "
+            f"with equal shapes and corresponding dtypes, but got primal {y.aval} with tangent {t.aval}, "
+            f"expecting tangent {want}."
+        )
     return t
 
 
@@ -242,9 +297,10 @@ def _zeros_like_tree(x):
 class custom_vjp(_Custom):
     """A function with its own reverse-mode rule.
 
-    `fwd(*args)` returns the output and residuals; `bwd(*nondiff_args, residuals, ct)` returns a tuple with a cotangent
-    for each other argument, None for zero. Forward mode differentiates the function itself. Arguments may be or hold
-    what is no array, which has no cotangent, so any value in its place does.
+    `fwd(*args)` returns the output and residuals; `bwd(*nondiff_args, residuals, ct)` returns a
+    tuple with a cotangent for each other argument, None for zero. Forward mode differentiates the
+    function itself. Arguments may be or hold what is no array, which has no cotangent, so any value
+    in its place does.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -256,30 +312,50 @@ class custom_vjp(_Custom):
         Array(1., dtype=float32, weak_type=True)
     """
 
-    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = (), nondiff_argnames: Sequence[str] = ()):
+    def __init__(
+        self,
+        fun: Callable,
+        nondiff_argnums: Sequence[int] = (),
+        nondiff_argnames: Sequence[str] = (),
+    ):
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.fwd: Callable | None = None
         self.bwd: Callable | None = None
         self.symbolic_zeros = False
 
-    def defvjp(self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False, optimize_remat: bool = False) -> None:
+    def defvjp(
+        self,
+        fwd: Callable,
+        bwd: Callable,
+        symbolic_zeros: bool = False,
+        optimize_remat: bool = False,
+    ) -> None:
         """Set the rule.
 
-        With `symbolic_zeros`, each leaf of the arguments of `fwd` is a `CustomVJPPrimal`, which says whether it is
-        differentiated in, and `bwd` gets a `SymbolicZero` for a cotangent that is zero whatever the values.
+        With `symbolic_zeros`, each leaf of the arguments of `fwd` is a `CustomVJPPrimal`, which
+        says whether it is differentiated in, and `bwd` gets a `SymbolicZero` for a cotangent that
+        is zero whatever the values.
         """
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
     def __call__(self, *args, **kwargs):
         if self.fwd is None or self.bwd is None:
-            raise AttributeError(f"No VJP defined for custom_vjp function {self._name} using defvjp. "
-                                 f"Call {self._name}.defvjp(fwd, bwd) before calling it.")
+            raise AttributeError(
+                f"No VJP defined for custom_vjp function {self._name} using defvjp. "
+                f"Call {self._name}.defvjp(fwd, bwd) before calling it."
+            )
         static, given = self._split(self._resolve(args, kwargs))
         known, out = _Given(self._name, given), {}
-        outs = call_custom_vjp(self._flat(static, known, out), self._forward(static, known, out),
-                               self._backward(static, known, out), [*static.traced, *known.arrays], self._name,
-                               debug_info(self.fun, tuple(given), {}), num_static=len(static.traced),
-                               symbolic_zeros=self.symbolic_zeros)
+        outs = call_custom_vjp(
+            self._flat(static, known, out),
+            self._forward(static, known, out),
+            self._backward(static, known, out),
+            [*static.traced, *known.arrays],
+            self._name,
+            debug_info(self.fun, tuple(given), {}),
+            num_static=len(static.traced),
+            symbolic_zeros=self.symbolic_zeros,
+        )
         return out["tree"].unflatten(outs)
 
     def _forward(self, static, args, out):
@@ -289,21 +365,30 @@ class custom_vjp(_Custom):
             values = leaves[k:]
             if perturbed is not None:
                 values = [CustomVJPPrimal(x, p) for x, p in zip(values, perturbed[k:])]
-            given = list(args.filled(values, None if perturbed is None else lambda x: CustomVJPPrimal(x, False)))
+            given = list(
+                args.filled(
+                    values, None if perturbed is None else lambda x: CustomVJPPrimal(x, False)
+                )
+            )
             for n, a in zip(numbers, static.filled(leaves[:k])):
                 given.insert(n, a)
             pair = fwd(*given)
             if not isinstance(pair, (list, tuple)) or len(pair) != 2:
-                raise TypeError(f"Custom VJP fwd rule {name_of(fwd)} for function {self._name} must produce a pair "
-                                "(list or tuple of length two) where the first element represents the primal output "
-                                f"and the second the residuals, but got {pair!r}.")
+                raise TypeError(
+                    f"Custom VJP fwd rule {name_of(fwd)} for function {self._name} must produce a pair "
+                    "(list or tuple of length two) where the first element represents the primal output "
+                    f"and the second the residuals, but got {pair!r}."
+                )
             ys, y_tree = flatten(pair[0])
             if out.setdefault("tree", y_tree) != y_tree:
-                raise TypeError(f"Custom VJP fwd rule {name_of(fwd)} for function {self._name} must produce a pair "
-                                f"whose first element has the structure of the function's output, {out['tree']}, but "
-                                f"got {y_tree}.")
+                raise TypeError(
+                    f"Custom VJP fwd rule {name_of(fwd)} for function {self._name} must produce a pair "
+                    f"whose first element has the structure of the function's output, {out['tree']}, but "
+                    f"got {y_tree}."
+                )
             res, res_tree = flatten(pair[1])
-            is_array = [_is_array_like(r) and type(r) is not bool for r in res]       # a bool is for Python's `if`
+            # a bool is for Python's `if`
+            is_array = [_is_array_like(r) and type(r) is not bool for r in res]
             out["res"] = res_tree, is_array, [None if a else r for r, a in zip(res, is_array)]
             ys = arrays(self._name, ys, y_tree, "output of fwd")
             out["avals"] = [tangent_aval(y.aval) for y in ys]
@@ -336,8 +421,10 @@ class custom_vjp(_Custom):
             result = tuple(result)
         count = len(tree.children())
         if not isinstance(result, tuple) or len(result) != count:
-            raise TypeError(f"Custom VJP bwd rule {name_of(self.bwd)} must produce a tuple of length equal to the "
-                            f"primal args tuple ({count}), but got {result!r}.")
+            raise TypeError(
+                f"Custom VJP bwd rule {name_of(self.bwd)} must produce a tuple of length equal to the "
+                f"primal args tuple ({count}), but got {result!r}."
+            )
         leaves: list[Any] = []
         for i, (part, sub) in enumerate(zip(result, tree.children())):
             leaves += self._argument_cotangents(i, part, sub)
@@ -347,9 +434,11 @@ class custom_vjp(_Custom):
         values = _matched(part, sub)
         if values is None:
             errors = "\n".join(map(str, prefix_errors(part, sub.unflatten([0] * sub.num_leaves))))
-            raise TypeError(f"Custom VJP bwd rule {name_of(self.bwd)} must produce an output with the same container "
-                            f"(pytree) structure as the args tuple of the primal function; for argument {i} it has "
-                            f"{flatten(part)[1]} where {sub} is expected.\n{errors}")
+            raise TypeError(
+                f"Custom VJP bwd rule {name_of(self.bwd)} must produce an output with the same container "
+                f"(pytree) structure as the args tuple of the primal function; for argument {i} it has "
+                f"{flatten(part)[1]} where {sub} is expected.\n{errors}"
+            )
         return values
 
     def _checked(self, ct, aval, index):
@@ -372,14 +461,16 @@ class custom_vjp(_Custom):
             raise ValueError(
                 f"Custom VJP bwd rule {name_of(self.bwd)} for function {self._name} must produce a cotangent of the "
                 f"shape and dtype of each argument: for leaf {index} of the arguments it is {want}, but got {got}. "
-                "Sum over broadcast axes, or convert with .astype.")
+                "Sum over broadcast axes, or convert with .astype."
+            )
         return ct
 
 
 def _converts(given, wanted) -> bool:
     """Whether a cotangent of one dtype is taken for another: any number is, but a complex one for a real one."""
-    return (given in dtypes.NUMERIC or given in dtypes.BOOL) and (given not in dtypes.COMPLEX
-                                                                  or wanted in dtypes.COMPLEX)
+    return (given in dtypes.NUMERIC or given in dtypes.BOOL) and (
+        given not in dtypes.COMPLEX or wanted in dtypes.COMPLEX
+    )
 
 
 def _matched(part, tree) -> list | None:
@@ -388,7 +479,9 @@ def _matched(part, tree) -> list | None:
         return [None] * tree.num_leaves
     parts, top = flatten(part, lambda x: x is not part)
     subtrees = tree.children()
-    if top.node_data() != tree.node_data() or (top.node_data() is not None and len(parts) != len(subtrees)):
+    if top.node_data() != tree.node_data() or (
+        top.node_data() is not None and len(parts) != len(subtrees)
+    ):
         return None
     if top.node_data() is None:
         return [part]
@@ -418,7 +511,7 @@ def custom_gradient(fun: Callable) -> Callable:
         return fun(*args)[0], args
 
     def bwd(args, ct):
-        out = fun(*args)[1](ct)            # rebuilt from the arguments, so that nothing is captured
+        out = fun(*args)[1](ct)  # rebuilt from the arguments, so that nothing is captured
         return out if isinstance(out, tuple) else (out,)
 
     value_only.defvjp(fwd, bwd)

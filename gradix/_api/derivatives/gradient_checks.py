@@ -1,4 +1,5 @@
 """Derivatives against finite differences."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -14,28 +15,40 @@ from gradix._core import dtypes
 from gradix._core.array import as_array
 from gradix._ops.basis import is_differentiable
 
-_EPS = {2: 5e-2, 4: 1e-2, 8: 1e-3}             # by bytes of a real number: steps of a difference of fourth order
-_FINER = (0.1, 0.01)                            # parts of them, where those disagree: a jump or kink may be near
+# by bytes of a real number: steps of a difference of fourth order
+_EPS = {2: 5e-2, 4: 1e-2, 8: 1e-3}
+# parts of them, where those disagree: a jump or kink may be near
+_FINER = (0.1, 0.01)
 _ROUNDINGS = {2: 2.0**-8, 4: 2.0**-24, 8: 2.0**-53}
-_VISIBLE = 256                                  # roundings of the largest argument that a finer step must be
+# roundings of the largest argument that a finer step must be
+_VISIBLE = 256
 _TOLERANCE = {2: 1e-1, 4: 2e-3, 8: 1e-5}
 _MODES = ("fwd", "rev")
 
 
-def check_grads(f: Callable, args: Sequence, order: int, modes: Sequence[str] = ("fwd", "rev"), atol: Any = None,
-                rtol: Any = None, eps: float | None = None) -> None:
+def check_grads(
+    f: Callable,
+    args: Sequence,
+    order: int,
+    modes: Sequence[str] = ("fwd", "rev"),
+    atol: Any = None,
+    rtol: Any = None,
+    eps: float | None = None,
+) -> None:
     """Compare the derivatives of `f` at `args`, up to `order`, with finite differences along a random direction.
 
-    Forward mode is compared with differences, reverse mode with the adjoint of them; each derivative is then itself
-    checked, in each mode, one order less.
+    Forward mode is compared with differences, reverse mode with the adjoint of them; each
+    derivative is then itself checked, in each mode, one order less.
 
     Args:
         f: takes and returns arrays or pytrees of them; integers among them are held fixed.
         args: a tuple of arguments.
         modes: "fwd", "rev" or both.
-        atol, rtol: tolerances, or dicts of them by dtype; by default for the coarsest float dtype that occurs.
-        eps: the step of the differences; by default from the dtype, and where they disagree a tenth and a hundredth of
-            it, as a jump or kink of `f` may be near, as far as these are well above the rounding of the arguments.
+        atol, rtol: tolerances, or dicts of them by dtype; by default for the coarsest float dtype
+            that occurs.
+        eps: the step of the differences; by default from the dtype, and where they disagree a tenth
+            and a hundredth of it, as a jump or kink of `f` may be near, as far as these are well
+            above the rounding of the arguments.
 
     Raises:
         AssertionError: a derivative differs; the message says which mode, order and leaf.
@@ -49,7 +62,9 @@ def check_grads(f: Callable, args: Sequence, order: int, modes: Sequence[str] = 
     modes = (modes,) if isinstance(modes, str) else tuple(modes)
     unknown = [m for m in modes if m not in _MODES]
     if unknown or not modes:
-        raise ValueError(f'check_grads: modes are "fwd" and "rev", got {", ".join(map(repr, unknown)) or "none"}.')
+        raise ValueError(
+            f'check_grads: modes are "fwd" and "rev", got {", ".join(map(repr, unknown)) or "none"}.'
+        )
     _check(f, tuple(args), order, modes, atol, rtol, eps=eps, path="")
 
 
@@ -59,15 +74,40 @@ def _check(f, args, order: int, modes, atol, rtol, *, eps, path: str) -> None:
     if "fwd" in modes:
         where = f"{path}forward mode"
         check_jvp(f, partial(jvp, f), args, atol, rtol, eps, where)
-        _check(partial(_pushed, f, args), _inexact(args)[0], order - 1, modes, atol, rtol, eps=eps, path=f"{where} of ")
+        _check(
+            partial(_pushed, f, args),
+            _inexact(args)[0],
+            order - 1,
+            modes,
+            atol,
+            rtol,
+            eps=eps,
+            path=f"{where} of ",
+        )
     if "rev" in modes:
         where = f"{path}reverse mode"
         check_vjp(f, partial(vjp, f), args, atol, rtol, eps, where)
-        _check(partial(_pulled, f, args), _inexact(args)[0], order - 1, modes, atol, rtol, eps=eps, path=f"{where} of ")
+        _check(
+            partial(_pulled, f, args),
+            _inexact(args)[0],
+            order - 1,
+            modes,
+            atol,
+            rtol,
+            eps=eps,
+            path=f"{where} of ",
+        )
 
 
-def check_jvp(f: Callable, f_jvp: Callable, args: Sequence, atol: float | None = None, rtol: float | None = None,
-              eps: float | None = None, err_msg: str = "") -> None:
+def check_jvp(
+    f: Callable,
+    f_jvp: Callable,
+    args: Sequence,
+    atol: float | None = None,
+    rtol: float | None = None,
+    eps: float | None = None,
+    err_msg: str = "",
+) -> None:
     """Compare `f_jvp(args, tangents)`, such as `partial(gradix.jvp, f)`, with finite differences of `f`.
 
     Raises:
@@ -85,8 +125,15 @@ def check_jvp(f: Callable, f_jvp: Callable, args: Sequence, atol: float | None =
     given.confirm(lambda: given.compare(t, given.slope(tangents), f"{err_msg}: tangent"))
 
 
-def check_vjp(f: Callable, f_vjp: Callable, args: Sequence, atol: float | None = None, rtol: float | None = None,
-              eps: float | None = None, err_msg: str = "") -> None:
+def check_vjp(
+    f: Callable,
+    f_vjp: Callable,
+    args: Sequence,
+    atol: float | None = None,
+    rtol: float | None = None,
+    eps: float | None = None,
+    err_msg: str = "",
+) -> None:
     """Compare `f_vjp(*args)`, such as `partial(gradix.vjp, f)`, with finite differences of `f`.
 
     Raises:
@@ -126,7 +173,11 @@ class _Point:
 
     def _finer(self) -> list:
         """Smaller steps that still move the arguments: differences of 0 would agree with a wrong derivative of 0."""
-        sizes = [np.max(np.abs(_wide(np.asarray(x))), initial=1.0) for x in self.leaves if is_differentiable(x.aval)]
+        sizes = [
+            np.max(np.abs(_wide(np.asarray(x))), initial=1.0)
+            for x in self.leaves
+            if is_differentiable(x.aval)
+        ]
         least = _VISIBLE * _ROUNDINGS[self.size] * max(sizes, default=1.0)
         return [self.eps * f for f in _FINER if self.eps * f >= least]
 
@@ -138,9 +189,14 @@ class _Point:
 
     def slope(self, direction):
         """The derivative along a direction by a central difference of fourth order."""
+
         def at(step):
-            moved = [x if t.dtype == dtypes.float0 else as_array((np.asarray(x) + step * t).astype(x.aval.dtype))
-                     for x, t in zip(self.leaves, direction)]
+            moved = [
+                x
+                if t.dtype == dtypes.float0
+                else as_array((np.asarray(x) + step * t).astype(x.aval.dtype))
+                for x, t in zip(self.leaves, direction)
+            ]
             return flatten(self.f(*self.tree.unflatten(moved)))
 
         e = self.eps
@@ -167,9 +223,13 @@ class _Point:
             if a.dtype == dtypes.float0:
                 continue
             tolerance = _TOLERANCE[min(self.size, _real_size(b.dtype))]
-            np.testing.assert_allclose(_wide(a), _wide(b), rtol=_given(self.rtol, b.dtype, tolerance),
-                                       atol=_given(self.atol, b.dtype, tolerance),
-                                       err_msg=f"{what.removeprefix(': ')} {keystr(path)}".strip())
+            np.testing.assert_allclose(
+                _wide(a),
+                _wide(b),
+                rtol=_given(self.rtol, b.dtype, tolerance),
+                atol=_given(self.atol, b.dtype, tolerance),
+                err_msg=f"{what.removeprefix(': ')} {keystr(path)}".strip(),
+            )
 
 
 def _given(tolerance, dtype, default: float) -> float:
@@ -221,7 +281,14 @@ def _tree_like(tree, leaves):
 def _inner(xs, ys):
     """The real pairing Re Σ x·y, in which reverse mode is the adjoint of forward mode."""
     pairs = [(np.asarray(x), np.asarray(y)) for x, y in zip(xs, ys)]
-    return sum([np.real(np.sum(_wide(x) * _wide(y))) for x, y in pairs if dtypes.float0 not in (x.dtype, y.dtype)], 0.0)
+    return sum(
+        [
+            np.real(np.sum(_wide(x) * _wide(y)))
+            for x, y in pairs
+            if dtypes.float0 not in (x.dtype, y.dtype)
+        ],
+        0.0,
+    )
 
 
 def _inexact(args) -> tuple[tuple, Callable]:
@@ -246,9 +313,12 @@ def _pushed(f, args, *values):
 def _pulled(f, args, *values):
     """The gradient of `f` paired with a fixed cotangent."""
     y, pull = vjp(f, *_inexact(args)[1](values))
-    ct = [np.zeros(v.aval.shape, dtypes.float0) if not is_differentiable(v.aval) else
-          np.cos(np.arange(v.aval.size) + 1.0).reshape(v.aval.shape).astype(v.aval.dtype)
-          for v in map(as_array, flatten(y)[0])]
+    ct = [
+        np.zeros(v.aval.shape, dtypes.float0)
+        if not is_differentiable(v.aval)
+        else np.cos(np.arange(v.aval.size) + 1.0).reshape(v.aval.shape).astype(v.aval.dtype)
+        for v in map(as_array, flatten(y)[0])
+    ]
     return _without_float0((y, pull(_tree_like(y, ct))))
 
 

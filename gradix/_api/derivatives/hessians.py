@@ -1,4 +1,5 @@
 """Hessians, dense and sparse: of a sparse one as many products with vectors as its columns have colours."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -24,21 +25,29 @@ from gradix._transforms.jvp import jvp
 from gradix._transforms.linearize import linearize
 from gradix._transforms.staging import eval_closed, stage
 
-_FULL = 8                  # elements per element of the pattern from which on writing the latter one by one is quicker
+# elements per element of the pattern from which on writing the latter one by one is quicker
+_FULL = 8
 _ELEMENTS = ScatterDimensionNumbers((), (0, 1), (0, 1))
 
 
-def hessian(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holomorphic: bool = False,
-            chunk_size: int | None = None, sparsity: str | np.ndarray | None = None) -> Callable:
+def hessian(
+    fun: Callable,
+    argnums: int | tuple = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    chunk_size: int | None = None,
+    sparsity: str | np.ndarray | None = None,
+) -> Callable:
     """The matrix of second derivatives, as a Jacobian of a Jacobian. Arguments as for `jacfwd`.
 
     Args:
         fun: of floating-point arrays.
         argnums, has_aux, holomorphic, chunk_size: as for `jacfwd`.
-        sparsity: "auto" finds, from the program of `fun`, which elements are zero for all arguments, and computes the
-            others from as few products with vectors as it can: three for a tridiagonal Hessian of any size. A matrix of
-            booleans, rows and columns in the order of the arguments' elements, says it instead. The result is the same
-            array. For scalar functions of real arguments.
+        sparsity: "auto" finds, from the program of `fun`, which elements are zero for all
+            arguments, and computes the others from as few products with vectors as it can: three
+            for a tridiagonal Hessian of any size. A matrix of booleans, rows and columns in the
+            order of the arguments' elements, says it instead. The result is the same array. For
+            scalar functions of real arguments.
 
     Raises:
         ValueError: `sparsity` is something else, or beside `has_aux` or `holomorphic`.
@@ -56,8 +65,10 @@ def hessian(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holo
         inner = jacrev(fun, argnums, has_aux, holomorphic, chunk_size=chunk_size)
         return jacfwd(inner, argnums, has_aux, holomorphic, chunk_size)
     if has_aux or holomorphic:
-        raise ValueError("hessian: sparsity goes with real functions without auxiliary data; leave out has_aux and "
-                         "holomorphic.")
+        raise ValueError(
+            "hessian: sparsity goes with real functions without auxiliary data; leave out has_aux and "
+            "holomorphic."
+        )
     check_callable("hessian", fun)
     numbers, single = as_numbers("argnums", argnums), not isinstance(argnums, (tuple, list))
     chunk = check_chunk_size("hessian", chunk_size)
@@ -70,8 +81,11 @@ def hessian(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holo
         product = _product(flat, leaves)
         pattern = _given(sparsity, sum([x.aval.size for x in leaves]))
         if pattern is None:
-            pattern = np.concatenate([np.zeros((0, 0), bool), *linear_pattern(product, len(leaves))]
-                                     if not leaves else linear_pattern(product, len(leaves)))
+            pattern = np.concatenate(
+                [np.zeros((0, 0), bool), *linear_pattern(product, len(leaves))]
+                if not leaves
+                else linear_pattern(product, len(leaves))
+            )
         blocks = _blocks(product, leaves, pattern, chunk)
         return _by_argument([_by_argument(row, trees, single) for row in blocks], trees, single)
 
@@ -89,7 +103,7 @@ def _product(flat, leaves) -> ClosedJaxpr:
         return [zeros(x.aval) if c is None else c for c, x in zip(cts, xs)]
 
     def along(*args):
-        xs, ts = args[:len(leaves)], args[len(leaves):]
+        xs, ts = args[: len(leaves)], args[len(leaves) :]
         ys, out = jvp(gradient, xs, ts)
         return [instantiate(t, y.aval) for t, y in zip(out, ys)]
 
@@ -101,12 +115,16 @@ def _given(sparsity, n: int) -> np.ndarray | None:
     """The pattern the user gave; None to find it."""
     if isinstance(sparsity, str):
         if sparsity != "auto":
-            raise ValueError(f'hessian: sparsity must be "auto", a matrix of booleans or None, got {sparsity!r}.')
+            raise ValueError(
+                f'hessian: sparsity must be "auto", a matrix of booleans or None, got {sparsity!r}.'
+            )
         return None
     pattern = np.asarray(sparsity)
     if pattern.dtype != bool or pattern.shape != (n, n):
-        raise ValueError(f"hessian: sparsity must be booleans of shape {(n, n)}, one row and column per element of the "
-                         f"arguments; got {pattern.dtype} of shape {pattern.shape}.")
+        raise ValueError(
+            f"hessian: sparsity must be booleans of shape {(n, n)}, one row and column per element of the "
+            f"arguments; got {pattern.dtype} of shape {pattern.shape}."
+        )
     return pattern
 
 
@@ -117,17 +135,37 @@ def _blocks(product: ClosedJaxpr, leaves, pattern: np.ndarray, chunk) -> list[li
     ends = np.cumsum([0, *sizes])
     parts = [slice(a, b) for a, b in zip(ends, ends[1:])]
     if not count:
-        return [[zeros(make_aval((*x.aval.shape, *y.aval.shape), x.aval.dtype)) for y in leaves] for x in leaves]
-    seeds = (colour == np.arange(count)[:, None])
-    directions = [ArrayImpl(seeds[:, p].astype(x.aval.dtype).reshape(count, *x.aval.shape),
-                            make_aval((count, *x.aval.shape), x.aval.dtype, x.aval.weak_type))
-                  for p, x in zip(parts, leaves)]
-    outs, axes = batch_in_chunks(lambda *ts: eval_closed(product, *leaves, *ts), AxisData(None, count), directions,
-                                 [0] * len(leaves), chunk, peel=True)
-    rows = [reshape(to_axis(count, o, None, 0) if a is None else move_axis(o, a, 0), (count, n))
-            for o, a, n in zip(outs, axes, sizes)]
-    return [[_block(r, colour[q], pattern[p, q], (*x.aval.shape, *y.aval.shape)) for q, y in zip(parts, leaves)]
-            for r, p, x in zip(rows, parts, leaves)]
+        return [
+            [zeros(make_aval((*x.aval.shape, *y.aval.shape), x.aval.dtype)) for y in leaves]
+            for x in leaves
+        ]
+    seeds = colour == np.arange(count)[:, None]
+    directions = [
+        ArrayImpl(
+            seeds[:, p].astype(x.aval.dtype).reshape(count, *x.aval.shape),
+            make_aval((count, *x.aval.shape), x.aval.dtype, x.aval.weak_type),
+        )
+        for p, x in zip(parts, leaves)
+    ]
+    outs, axes = batch_in_chunks(
+        lambda *ts: eval_closed(product, *leaves, *ts),
+        AxisData(None, count),
+        directions,
+        [0] * len(leaves),
+        chunk,
+        peel=True,
+    )
+    rows = [
+        reshape(to_axis(count, o, None, 0) if a is None else move_axis(o, a, 0), (count, n))
+        for o, a, n in zip(outs, axes, sizes)
+    ]
+    return [
+        [
+            _block(r, colour[q], pattern[p, q], (*x.aval.shape, *y.aval.shape))
+            for q, y in zip(parts, leaves)
+        ]
+        for r, p, x in zip(rows, parts, leaves)
+    ]
 
 
 def _block(rows, colour, pattern, shape):
@@ -137,8 +175,15 @@ def _block(rows, colour, pattern, shape):
         n, dtype = pattern.shape[0], rows.aval.dtype
         values = index_take(reshape(rows, (rows.aval.size,)), (as_array(colour[j] * n + i),), (0,))
         places = as_array(np.stack([i, j], 1).astype(np.int32))
-        matrix = scatter(zeros(make_aval(pattern.shape, dtype)), places, values, _ELEMENTS, indices_are_sorted=True,
-                         unique_indices=True, mode="clip")
+        matrix = scatter(
+            zeros(make_aval(pattern.shape, dtype)),
+            places,
+            values,
+            _ELEMENTS,
+            indices_are_sorted=True,
+            unique_indices=True,
+            mode="clip",
+        )
         return reshape(matrix, shape)
     wide = transpose(index_take(rows, (as_array(np.maximum(colour, 0)),), (0,)), (1, 0))
     return reshape(choose(as_array(pattern), zeros(wide.aval), wide), shape)

@@ -1,4 +1,5 @@
 """Solutions differentiated implicitly: custom_root, custom_linear_solve; and stop_gradient."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -47,29 +48,43 @@ def _stopped(x):
 
 def _flat(name: str, function, tree, out: dict | None = None):
     """A function of one pytree as one on lists."""
+
     def flat(*leaves):
         result, got = flatten(function(tree.unflatten(leaves)))
         if out is not None:
             out["tree"] = got
         return arrays(name, result, got, "output")
+
     return flat
 
 
 def _check_same(name: str, what: str, got_tree, got, tree, avals) -> None:
-    if got_tree != tree or not same_types([a.strip_weak_type() for a in got], [a.strip_weak_type() for a in avals]):
-        raise TypeError(f"{name}: the output of {what} must have the structure, shapes and dtypes of the vector it is "
-                        f"given: expected {tree} with {[str(a) for a in avals]}, got {got_tree} with "
-                        f"{[str(a) for a in got]}.")
+    if got_tree != tree or not same_types(
+        [a.strip_weak_type() for a in got], [a.strip_weak_type() for a in avals]
+    ):
+        raise TypeError(
+            f"{name}: the output of {what} must have the structure, shapes and dtypes of the vector it is "
+            f"given: expected {tree} with {[str(a) for a in avals]}, got {got_tree} with "
+            f"{[str(a) for a in got]}."
+        )
 
 
-def custom_root(f: Callable, initial_guess: Any, solve: Callable[[Callable, Any], Any],
-                tangent_solve: Callable[[Callable, Any], Any], has_aux: bool = False):
+def custom_root(
+    f: Callable,
+    initial_guess: Any,
+    solve: Callable[[Callable, Any], Any],
+    tangent_solve: Callable[[Callable, Any], Any],
+    has_aux: bool = False,
+):
     """The root of `f` that `solve` finds, differentiated by the implicit function theorem.
 
     Args:
-        f: a function of one pytree to one of the same structure; it may close over values to differentiate in.
-        solve: `solve(f, initial_guess)` returns the root (with `has_aux` a pair of it and auxiliary data).
-        tangent_solve: `tangent_solve(g, y)` returns x with g(x) = y, for g the derivative of `f` at the root.
+        f: a function of one pytree to one of the same structure; it may close over values to
+            differentiate in.
+        solve: `solve(f, initial_guess)` returns the root (with `has_aux` a pair of it and auxiliary
+            data).
+        tangent_solve: `tangent_solve(g, y)` returns x with g(x) = y, for g the derivative of `f` at
+            the root.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -89,20 +104,27 @@ def custom_root(f: Callable, initial_guess: Any, solve: Callable[[Callable, Any]
 
     def solution(*args):
         cs, guess = args[:n], args[n:]
-        answer = solve(lambda x: tree.unflatten(eval_closed(closed, *cs, *[as_array(v) for v in flatten(x)[0]])),
-                       tree.unflatten(guess))
+        answer = solve(
+            lambda x: tree.unflatten(
+                eval_closed(closed, *cs, *[as_array(v) for v in flatten(x)[0]])
+            ),
+            tree.unflatten(guess),
+        )
         return _solution("custom_root", answer, has_aux, tree, avals, aux)
 
     def tangent_solution(*args):
-        cs, root, y = args[:n], args[n:n + k], args[n + k:]
+        cs, root, y = args[:n], args[n : n + k], args[n + k :]
 
         def g(x):
-            _, got = _jvp(lambda *v: eval_closed(closed, *cs, *v), root, [as_array(t) for t in flatten(x)[0]])
+            _, got = _jvp(
+                lambda *v: eval_closed(closed, *cs, *v), root, [as_array(t) for t in flatten(x)[0]]
+            )
             return tree.unflatten([instantiate(t, r.aval) for t, r in zip(got, root)])
 
         return _solution("custom_root", tangent_solve(g, tree.unflatten(y)), False, tree, avals, {})
 
-    # Staged, so that the values they close over are operands, of which the rule takes no derivative.
+    # Staged, so that the values they close over are operands, of which the rule takes no
+    # derivative.
     const_avals = [c.aval for c in consts]
     solver, s_consts = stage_open(solution, [*const_avals, *avals])
     tangent_solver, t_consts = stage_open(tangent_solution, [*const_avals, *avals, *avals])
@@ -110,7 +132,7 @@ def custom_root(f: Callable, initial_guess: Any, solve: Callable[[Callable, Any]
     m = n + len(s_consts)
 
     def run(*args):
-        return eval_closed(solver, *args[n:m], *args[:n], *args[m + len(t_consts):])
+        return eval_closed(solver, *args[n:m], *args[:n], *args[m + len(t_consts) :])
 
     def rule(primals, tangents):
         outs = call_custom_jvp(run, rule, primals, "custom_root", no_debug)
@@ -119,10 +141,12 @@ def custom_root(f: Callable, initial_guess: Any, solve: Callable[[Callable, Any]
         trace = trace_for(ts)
         _, change = _jvp(lambda *c: eval_closed(closed, *c, *root), cs, ts, trace)
         y = [neg(instantiate(c, r.aval)) for c, r in zip(change, root)]
-        moved = eval_closed(tangent_solver, *primals[m:m + len(t_consts)], *cs, *root, *y)
+        moved = eval_closed(tangent_solver, *primals[m : m + len(t_consts)], *cs, *root, *y)
         return outs, [*moved, *[None] * (len(outs) - k)]
 
-    outs = call_custom_jvp(run, rule, [*consts, *s_consts, *t_consts, *leaves], "custom_root", no_debug)
+    outs = call_custom_jvp(
+        run, rule, [*consts, *s_consts, *t_consts, *leaves], "custom_root", no_debug
+    )
     root = tree.unflatten(outs[:k])
     return (root, aux["tree"].unflatten(outs[k:])) if has_aux else root
 
@@ -137,15 +161,22 @@ def _solution(name: str, answer, has_aux: bool, tree, avals, seen: dict) -> list
     return xs + arrays(name, aux_leaves, seen["tree"], "auxiliary output")
 
 
-def custom_linear_solve(matvec: Callable, b: Any, solve: Callable[[Callable, Any], Any],
-                        transpose_solve: Callable[[Callable, Any], Any] | None = None, symmetric: bool = False,
-                        has_aux: bool = False):
+def custom_linear_solve(
+    matvec: Callable,
+    b: Any,
+    solve: Callable[[Callable, Any], Any],
+    transpose_solve: Callable[[Callable, Any], Any] | None = None,
+    symmetric: bool = False,
+    has_aux: bool = False,
+):
     """x with `matvec(x) = b`, found by `solve` and differentiated as the solution of a linear system.
 
     Args:
-        matvec: a linear function of a pytree of the structure of `b`; it may close over values to differentiate in.
+        matvec: a linear function of a pytree of the structure of `b`; it may close over values to
+            differentiate in.
         solve: `solve(matvec, b)` returns x (with `has_aux` a pair of it and auxiliary data).
-        transpose_solve: `transpose_solve(vecmat, b)` solves the transposed system; needed for reverse mode.
+        transpose_solve: `transpose_solve(vecmat, b)` solves the transposed system; needed for
+            reverse mode.
         symmetric: the system is its own transpose, so `solve` serves for both.
 
     Example:
@@ -176,7 +207,10 @@ def custom_linear_solve(matvec: Callable, b: Any, solve: Callable[[Callable, Any
 
         def flat(*args):
             cs, given = args[:n], args[n:]
-            answer = user(lambda x: tree.unflatten(eval_closed(program, *cs, *flatten(x)[0])), tree.unflatten(given))
+            answer = user(
+                lambda x: tree.unflatten(eval_closed(program, *cs, *flatten(x)[0])),
+                tree.unflatten(given),
+            )
             return _solution("custom_linear_solve", answer, has_aux, tree, avals, seen)
 
         closed, own = stage_open(flat, [*const_avals, *avals])
@@ -184,8 +218,18 @@ def custom_linear_solve(matvec: Callable, b: Any, solve: Callable[[Callable, Any
 
     s, s_consts = solver(solve, mv)
     t, t_consts = solver(transpose_solve, vm)
-    outs = bind(linear_solve_p, [*mv_consts, *s_consts, *t_consts, *leaves],
-                {"matvec": mv, "vecmat": vm, "solve": s, "transpose_solve": t, "negate": neg, "n_x": k,
-                 "counts": (n, len(s_consts), len(t_consts))})
+    outs = bind(
+        linear_solve_p,
+        [*mv_consts, *s_consts, *t_consts, *leaves],
+        {
+            "matvec": mv,
+            "vecmat": vm,
+            "solve": s,
+            "transpose_solve": t,
+            "negate": neg,
+            "n_x": k,
+            "counts": (n, len(s_consts), len(t_consts)),
+        },
+    )
     x = tree.unflatten(outs[:k])
     return (x, seen["tree"].unflatten(outs[k:])) if has_aux else x

@@ -1,4 +1,5 @@
 """Jacobians: jacfwd, jacrev and jacobian on pytrees."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -14,7 +15,15 @@ from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
 from gradix._core.trace import is_staging
 from gradix._ops.arithmetic import add
-from gradix._ops.basis import full_like_one, instantiate, is_differentiable, move_axis, tangent_aval, to_axis, zeros
+from gradix._ops.basis import (
+    full_like_one,
+    instantiate,
+    is_differentiable,
+    move_axis,
+    tangent_aval,
+    to_axis,
+    zeros,
+)
 from gradix._ops.comparison import eq
 from gradix._ops.convert import convert
 from gradix._ops.creation import broadcasted_iota
@@ -25,19 +34,25 @@ from gradix._transforms.jvp import jvp
 from gradix._transforms.linearize import linearize
 
 
-def jacfwd(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holomorphic: bool = False,
-           chunk_size: int | None = None) -> Callable:
+def jacfwd(
+    fun: Callable,
+    argnums: int | tuple = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    chunk_size: int | None = None,
+) -> Callable:
     """The Jacobian of `fun`, column by column in forward mode: best for tall Jacobians.
 
     Args:
-        argnums: the number(s) of the arguments to differentiate in; a tuple gives a tuple inside each output leaf.
+        argnums: the number(s) of the arguments to differentiate in; a tuple gives a tuple inside
+            each output leaf.
         has_aux: `fun` returns `(output, auxiliary data)`; the result is then `(jacobian, aux)`.
         holomorphic: `fun` is promised to be complex-differentiable; inputs and outputs are complex.
         chunk_size: compute so many columns (rows for `jacrev`) at a time, in the memory of so many.
 
     Returns:
-        A function with the arguments of `fun`; for an output of shape `s` and an argument of shape `t`, an array of
-        shape `s + t`, in the trees of output and argument, one inside the other.
+        A function with the arguments of `fun`; for an output of shape `s` and an argument of shape
+        `t`, an array of shape `s + t`, in the trees of output and argument, one inside the other.
 
     Raises:
         TypeError: an argument has no derivative in this mode.
@@ -62,11 +77,14 @@ def jacfwd(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holom
         def push(*tangents):
             ys, ts = jvp(flat, leaves, tangents, named=True)
             n = flat.out_tree.num_leaves
-            if "primals" not in kept:            # later chunks are traced in a loop of their own
+            if "primals" not in kept:  # later chunks are traced in a loop of their own
                 kept["primals"] = ys[:n]
             if has_aux and "aux" not in kept:
                 kept["aux"] = flat.split_aux(ys)[1]
-            return [instantiate(t, y.aval) if is_differentiable(y.aval) else None for y, t in zip(ys[:n], ts)]
+            return [
+                instantiate(t, y.aval) if is_differentiable(y.aval) else None
+                for y, t in zip(ys[:n], ts)
+            ]
 
         columns = _mapped_over_basis(push, [x.aval for x in leaves], False, chunk)
         ys = kept["primals"]
@@ -79,8 +97,14 @@ def jacfwd(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holom
     return jacfwd_f
 
 
-def jacrev(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holomorphic: bool = False,
-           allow_int: bool = False, chunk_size: int | None = None) -> Callable:
+def jacrev(
+    fun: Callable,
+    argnums: int | tuple = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    chunk_size: int | None = None,
+) -> Callable:
     """The Jacobian of `fun`, row by row in reverse mode: best for wide Jacobians. Arguments as for `jacfwd`.
 
     Args:
@@ -102,7 +126,9 @@ def jacrev(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holom
         flat, leaves, trees = differentiated("jacrev", fun, args, kwargs, numbers, has_aux)
         for x in leaves:
             _check_reverse_input(x.aval, holomorphic, allow_int)
-        ys, program = linearize(flat, leaves, [is_differentiable(x.aval) for x in leaves], named=True)
+        ys, program = linearize(
+            flat, leaves, [is_differentiable(x.aval) for x in leaves], named=True
+        )
         if has_aux:
             ys, aux = flat.split_aux(ys)
         for y in ys:
@@ -111,7 +137,10 @@ def jacrev(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holom
         active = [x.aval for x in leaves if is_differentiable(x.aval)]
 
         def pull(*cts):
-            return [zeros(a) if c is None else c for c, a in zip(program.transpose([*cts, *extra]), active)]
+            return [
+                zeros(a) if c is None else c
+                for c, a in zip(program.transpose([*cts, *extra]), active)
+            ]
 
         rows = _mapped_over_basis(pull, [y.aval for y in ys], True, chunk)
         blocks = _reverse_blocks(rows, ys, leaves)
@@ -124,14 +153,15 @@ def jacrev(fun: Callable, argnums: int | tuple = 0, has_aux: bool = False, holom
 jacobian = jacrev
 
 
-# -- the standard basis ------------------------------------------------------------------------------------------------
+# -- the standard basis ----------------------------------------------------------------------------
+
 
 def _mapped_over_basis(function, avals, front: bool, chunk: int | None) -> list:
     """`function`, linear in values of the types `avals`, of all unit vectors at once; None where it gives None.
 
     The mapped axis is the first or the last of each result.
     """
-    if len(avals) == 1 and avals[0].size == 1:         # one direction: nothing to map
+    if len(avals) == 1 and avals[0].size == 1:  # one direction: nothing to map
         outs = function(full_like_one(tangent_aval(avals[0])))
         return [None if o is None else _placed(o, None, 1, front) for o in outs]
     size, basis = sum([a.size for a in avals]), _basis(avals)
@@ -142,7 +172,9 @@ def _mapped_over_basis(function, avals, front: bool, chunk: int | None) -> list:
         present[:] = [o is not None for o in outs]
         return [o for o in outs if o is not None]
 
-    outs, axes = batch_in_chunks(given, AxisData(None, size), basis, [0] * len(basis), chunk, peel=True)
+    outs, axes = batch_in_chunks(
+        given, AxisData(None, size), basis, [0] * len(basis), chunk, peel=True
+    )
     placed = iter([_placed(o, a, size, front) for o, a in zip(outs, axes)])
     return [next(placed) if p else None for p in present]
 
@@ -158,9 +190,12 @@ def _basis(avals) -> list:
     size, at, out = sum([a.size for a in avals]), 0, []
     for a in avals:
         dtype, shape = tangent_aval(a).dtype, (size, *a.shape)
-        if is_staging():                     # computed by the program: it need not carry the numbers
+        # computed by the program: it need not carry the numbers
+        if is_staging():
             rows, columns = [broadcasted_iota(np.int32, (size, a.size), axis) for axis in (0, 1)]
-            eye = convert(eq(rows, add(columns, np.int32(at)) if at else columns), dtype, a.weak_type)
+            eye = convert(
+                eq(rows, add(columns, np.int32(at)) if at else columns), dtype, a.weak_type
+            )
             out.append(reshape(eye, shape))
         else:
             eye = np.zeros((size, a.size), dtype)
@@ -170,11 +205,12 @@ def _basis(avals) -> list:
     return out
 
 
-# -- assembling --------------------------------------------------------------------------------------------------------
+# -- assembling ------------------------------------------------------------------------------------
+
 
 def _forward_blocks(column, y, leaves) -> list:
     """The derivatives of one output in each leaf, from its derivative along all unit vectors."""
-    if column is None:                       # an integer output: zeros of its own dtype
+    if column is None:  # an integer output: zeros of its own dtype
         return [zeros(make_aval((*y.shape, *x.aval.shape), y.dtype, False)) for x in leaves]
     parts = _cut(column, [x.aval.size for x in leaves], y.ndim)
     return [reshape(p, (*y.shape, *x.aval.shape)) for p, x in zip(parts, leaves)]
@@ -208,42 +244,61 @@ def _by_argument(parts, trees, single: bool):
     return built[0] if single else tuple(built)
 
 
-# -- what can be differentiated ----------------------------------------------------------------------------------------
+# -- what can be differentiated --------------------------------------------------------------------
+
 
 def _check_forward_input(aval, holomorphic: bool) -> None:
     if holomorphic:
         if aval.dtype not in dtypes.COMPLEX:
-            raise TypeError(f"jacfwd with holomorphic=True requires inputs with complex dtype, but got {aval}. "
-                            "Convert them with .astype(complex).")
+            raise TypeError(
+                f"jacfwd with holomorphic=True requires inputs with complex dtype, but got {aval}. "
+                "Convert them with .astype(complex)."
+            )
     elif aval.dtype not in dtypes.FLOAT:
-        raise TypeError(f"jacfwd requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got "
-                        f"{aval}. For holomorphic differentiation, pass holomorphic=True. For differentiation of "
-                        "non-holomorphic functions involving complex inputs or integer inputs, use jvp directly.")
+        raise TypeError(
+            f"jacfwd requires real-valued inputs (input dtype that is a sub-dtype of np.floating), but got "
+            f"{aval}. For holomorphic differentiation, pass holomorphic=True. For differentiation of "
+            "non-holomorphic functions involving complex inputs or integer inputs, use jvp directly."
+        )
 
 
 def _check_forward_output(aval, holomorphic: bool) -> None:
     if holomorphic and aval.dtype not in dtypes.COMPLEX:
-        raise TypeError(f"jacfwd with holomorphic=True requires outputs with complex dtype, but got {aval}.")
+        raise TypeError(
+            f"jacfwd with holomorphic=True requires outputs with complex dtype, but got {aval}."
+        )
 
 
 def _check_reverse_input(aval, holomorphic: bool, allow_int: bool) -> None:
     if holomorphic:
         if aval.dtype not in dtypes.COMPLEX:
-            raise TypeError(f"jacrev with holomorphic=True requires inputs with complex dtype, but got {aval}. "
-                            "Convert them with .astype(complex).")
+            raise TypeError(
+                f"jacrev with holomorphic=True requires inputs with complex dtype, but got {aval}. "
+                "Convert them with .astype(complex)."
+            )
     elif aval.dtype not in dtypes.COMPLEX and aval.dtype not in dtypes.FLOAT and not allow_int:
-        raise TypeError("jacrev requires real- or complex-valued inputs (input dtype that is a sub-dtype of "
-                        f"np.inexact), but got {aval}. If you want to use Boolean- or integer-valued inputs, use vjp "
-                        "or set allow_int to True.")
+        raise TypeError(
+            "jacrev requires real- or complex-valued inputs (input dtype that is a sub-dtype of "
+            f"np.inexact), but got {aval}. If you want to use Boolean- or integer-valued inputs, use vjp "
+            "or set allow_int to True."
+        )
 
 
 def _check_reverse_output(aval, holomorphic: bool) -> None:
     if holomorphic:
         if aval.dtype not in dtypes.COMPLEX:
-            raise TypeError(f"jacrev with holomorphic=True requires outputs with complex dtype, but got {aval}.")
+            raise TypeError(
+                f"jacrev with holomorphic=True requires outputs with complex dtype, but got {aval}."
+            )
     elif aval.dtype not in dtypes.FLOAT:
         what = "complex outputs" if aval.dtype in dtypes.COMPLEX else "integer outputs"
-        hint = " For holomorphic differentiation, pass holomorphic=True." if aval.dtype in dtypes.COMPLEX else ""
-        raise TypeError("jacrev requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but "
-                        f"got {aval}.{hint} For differentiation of non-holomorphic functions involving {what}, use vjp "
-                        "directly.")
+        hint = (
+            " For holomorphic differentiation, pass holomorphic=True."
+            if aval.dtype in dtypes.COMPLEX
+            else ""
+        )
+        raise TypeError(
+            "jacrev requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but "
+            f"got {aval}.{hint} For differentiation of non-holomorphic functions involving {what}, use vjp "
+            "directly."
+        )

@@ -1,10 +1,12 @@
 """Taylor mode: push truncated power series through a function.
 
-Every primitive follows from its `jvp` rule. Along a curve x(s), y(s) = f(x(s)) has y′(s) = jvp(x(s), x′(s)), so the
-rule, run on series of degree k - 1, gives the coefficients of y to degree k. Linear, bilinear operations and quotients
-are computed by their own recurrences. What a rule asks for twice is computed once: the work is polynomial in the
-degree.
+Every primitive follows from its `jvp` rule. Along a curve x(s), y(s) = f(x(s)) has y′(s) =
+jvp(x(s), x′(s)), so the rule, run on series of degree k - 1, gives the coefficients of y to degree
+k. Linear, bilinear operations and quotients
+are computed by their own recurrences. What a rule asks for twice is computed once: the work is
+polynomial in the degree.
 """
+
 from __future__ import annotations
 
 import math
@@ -28,7 +30,9 @@ from gradix._ops.markers import name_p
 from gradix._ops.select import select_n_p
 from gradix._transforms.staging import eval_closed
 
-_LINEAR = frozenset([add_p, sub_p, neg_p, add_any_p, real_p, imag_p, convert_element_type_p, name_p])
+_LINEAR = frozenset(
+    [add_p, sub_p, neg_p, add_any_p, real_p, imag_p, convert_element_type_p, name_p]
+)
 _BILINEAR = frozenset([mul_p, dot_general_p, conv_general_dilated_p])
 
 
@@ -45,9 +49,10 @@ class JetTrace(Interpreter):
     """Applies each primitive to series; a result without higher terms is no tracer at all."""
 
     def __init__(self):
-        self.roots: dict = {}               # operation and roots of its operands -> root of its results
-        self.made: dict = {}                # root -> its longest series so far
-        self.kept: list = []                # keeps alive what is known by identity
+        # operation and roots of its operands -> root of its results
+        self.roots: dict = {}
+        self.made: dict = {}  # root -> its longest series so far
+        self.kept: list = []  # keeps alive what is known by identity
 
     def interpret(self, prim, args, params):
         order = min(len(a.terms) - 1 for a in args if type(a) is JetTracer and a._trace is self)
@@ -56,7 +61,7 @@ class JetTrace(Interpreter):
         outs = self.made.get(root)
         if outs is None or len(outs[0]) <= order:
             outs = self.made[root] = self.apply(prim, args, params, order)
-        made = [self.wrap(ts[:order + 1], (root, i)) for i, ts in enumerate(outs)]
+        made = [self.wrap(ts[: order + 1], (root, i)) for i, ts in enumerate(outs)]
         return made if prim.multiple_results else made[0]
 
     def terms(self, x) -> list:
@@ -87,7 +92,7 @@ class JetTrace(Interpreter):
         """The terms, up to `order`, of each result."""
         if isinstance(prim, NonDifferentiable):
             out = bind(prim, [self.terms(a)[0] for a in args], params)
-            outs = out if prim.multiple_results else [out]                    # type: ignore[attr-defined]
+            outs = out if prim.multiple_results else [out]  # type: ignore[attr-defined]
             return [_padded([o], order) for o in outs]
         if prim is jit_p:
             outs = eval_closed(params["jaxpr"], *[self.cut(a, order) for a in args])
@@ -110,16 +115,25 @@ class JetTrace(Interpreter):
         result = []
         for y, t in zip(outs, ts):
             slopes = [] if t is None else self.terms(t)
-            result.append([self.terms(y)[0], *[_scaled(c, k) for k, c in enumerate(_padded(slopes, order - 1), 1)]])
+            result.append(
+                [
+                    self.terms(y)[0],
+                    *[_scaled(c, k) for k, c in enumerate(_padded(slopes, order - 1), 1)],
+                ]
+            )
         return result
 
     def cut(self, x, order: int):
         """A series to this degree."""
-        return self.wrap(x.terms[:order + 1], x.root) if type(x) is JetTracer and x._trace is self else x
+        return (
+            self.wrap(x.terms[: order + 1], x.root)
+            if type(x) is JetTracer and x._trace is self
+            else x
+        )
 
     def derivative(self, x, order: int):
         """The series of x′(s), or None if it is zero."""
-        slopes = [_times(c, k) for k, c in enumerate(self.terms(x)[1:order + 1], 1)]
+        slopes = [_times(c, k) for k, c in enumerate(self.terms(x)[1 : order + 1], 1)]
         if all(c is None for c in slopes):
             return None
         first = zeros(x.aval) if slopes[0] is None else slopes[0]
@@ -150,8 +164,14 @@ def _linear(prim, series, params, order: int) -> list:
         if all(c is None for c in at):
             out.append(None)
             continue
-        args = [s[0] if not is_differentiable(s[0].aval) or (prim is select_n_p and not i)
-                else zeros(s[0].aval) if c is None else c for i, (s, c) in enumerate(zip(series, at))]
+        args = [
+            s[0]
+            if not is_differentiable(s[0].aval) or (prim is select_n_p and not i)
+            else zeros(s[0].aval)
+            if c is None
+            else c
+            for i, (s, c) in enumerate(zip(series, at))
+        ]
         out.append(bind(prim, args, params))
     return out
 
@@ -199,21 +219,24 @@ def taylor(function: Callable, primals, series) -> tuple[list, list]:
 def jet(fun: Callable, primals, series, factorial_scaled: bool = True, **_):
     """The truncated Taylor polynomial of `fun` along a curve.
 
-    The curve goes through `primals` with derivatives `series`; the result has the derivatives of `fun` along it. One
-    call gives all orders, in work that grows with the square of their number, not exponentially as nested jvp.
+    The curve goes through `primals` with derivatives `series`; the result has the derivatives of
+    `fun` along it. One call gives all orders, in work that grows with the square of their number,
+    not exponentially as nested jvp.
 
     Args:
         fun: takes and returns arrays or pytrees of them.
         primals: a tuple or list, one value per argument.
-        series: a tuple or list, per argument the list of its higher terms; the n-th is the n-th derivative, and all
-            lists have one length.
-        factorial_scaled: False for coefficients of the polynomial in place of derivatives, that is over n!.
+        series: a tuple or list, per argument the list of its higher terms; the n-th is the n-th
+            derivative, and all lists have one length.
+        factorial_scaled: False for coefficients of the polynomial in place of derivatives, that is
+            over n!.
 
     Returns:
         `(value, series)`: each leaf of the output has its list of terms.
 
     Raises:
-        ValueError: the lists differ in length, or a term differs from its primal in structure or shape.
+        ValueError: the lists differ in length, or a term differs from its primal in structure or
+            shape.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -225,29 +248,44 @@ def jet(fun: Callable, primals, series, factorial_scaled: bool = True, **_):
     check_callable("jet", fun)
     for what, x in (("primals", primals), ("series", series)):
         if not isinstance(x, (tuple, list)):
-            raise TypeError(f"jet: {what} must be a tuple or list with an entry per argument, got {type(x).__name__}.")
+            raise TypeError(
+                f"jet: {what} must be a tuple or list with an entry per argument, got {type(x).__name__}."
+            )
     leaves, tree = flatten(tuple(primals))
     leaves = arrays("jet", leaves, tree, "primals")
     terms = _checked_series(primals, series, leaves)
-    scale = [math.factorial(k) if factorial_scaled else 1 for k in range(1, len(terms[0]) + 1)] if terms else []
+    scale = (
+        [math.factorial(k) if factorial_scaled else 1 for k in range(1, len(terms[0]) + 1)]
+        if terms
+        else []
+    )
     flat = Flat(fun, name_of(fun), tree)
     ys, outs = taylor(flat, leaves, [[_scaled(c, n) for c, n in zip(ts, scale)] for ts in terms])
-    full = [[zeros(y.aval) if c is None else _times(c, n) for c, n in zip(ts, scale)] for y, ts in zip(ys, outs)]
+    full = [
+        [zeros(y.aval) if c is None else _times(c, n) for c, n in zip(ts, scale)]
+        for y, ts in zip(ys, outs)
+    ]
     return flat.out_tree.unflatten(ys), flat.out_tree.unflatten(full)
 
 
 def _checked_series(primals, series, leaves) -> list:
     """Per leaf of the primals the list of its terms."""
     if len(primals) != len(series):
-        raise ValueError(f"jet: series has {len(series)} entries for {len(primals)} primals; give a list of terms "
-                         "each.")
+        raise ValueError(
+            f"jet: series has {len(series)} entries for {len(primals)} primals; give a list of terms "
+            "each."
+        )
     for i, terms in enumerate(series):
         if not isinstance(terms, (tuple, list)):
-            raise TypeError(f"jet: series[{i}] must be a list of terms, got {type(terms).__name__}; wrap one term as "
-                            "[t].")
+            raise TypeError(
+                f"jet: series[{i}] must be a list of terms, got {type(terms).__name__}; wrap one term as "
+                "[t]."
+            )
     if len({len(terms) for terms in series}) > 1:
-        raise ValueError("jet terms have inconsistent lengths for different arguments: "
-                         f"{[len(t) for t in series]}. Fill up with zeros.")
+        raise ValueError(
+            "jet terms have inconsistent lengths for different arguments: "
+            f"{[len(t) for t in series]}. Fill up with zeros."
+        )
     given, out = iter(leaves), []
     for i, (primal, terms) in enumerate(zip(primals, series)):
         _, tree = flatten(primal)
@@ -258,12 +296,17 @@ def _checked_series(primals, series, leaves) -> list:
                 raise ValueError(f"jet: series[{i}][{k}] has structure {other}, its primal {tree}.")
             columns.append(arrays("jet", parts, other, f"series[{i}][{k}]"))
         for j in range(tree.num_leaves):
-            out.append([_term(c[j], next_aval, i, k) for k, c in enumerate(columns)]
-                       if is_differentiable(next_aval := next(given).aval) else [None] * len(terms))
+            out.append(
+                [_term(c[j], next_aval, i, k) for k, c in enumerate(columns)]
+                if is_differentiable(next_aval := next(given).aval)
+                else [None] * len(terms)
+            )
     return out
 
 
 def _term(c, aval, i: int, k: int):
     if c.aval.shape != aval.shape:
-        raise ValueError(f"jet: series[{i}][{k}] has shape {c.aval.shape}, its primal {aval.shape}.")
+        raise ValueError(
+            f"jet: series[{i}][{k}] has shape {c.aval.shape}, its primal {aval.shape}."
+        )
     return c if c.aval.dtype == aval.dtype else convert_element_type(c, aval.dtype)

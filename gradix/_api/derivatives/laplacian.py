@@ -1,4 +1,5 @@
 """The Laplacian of a function, in forward mode."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -18,12 +19,13 @@ from gradix._ops.operands import scalar_like
 def laplacian(fun: Callable, argnums: int | tuple = 0, chunk_size: int | None = None) -> Callable:
     """The sum of the unmixed second derivatives of `fun`, the trace of its Hessian.
 
-    Series of degree two are pushed along all unit vectors at once; no Hessian is formed, nothing is kept for a pass
-    backward.
+    Series of degree two are pushed along all unit vectors at once; no Hessian is formed, nothing is
+    kept for a pass backward.
 
     Args:
         fun: a function of real arrays to real arrays of any shape, or pytrees of these.
-        argnums: the number(s) of the arguments to differentiate in; the sum is over the elements of all of them.
+        argnums: the number(s) of the arguments to differentiate in; the sum is over the elements of
+            all of them.
         chunk_size: how many unit vectors to push at a time, in the memory of so many.
 
     Returns:
@@ -56,12 +58,15 @@ def laplacian(fun: Callable, argnums: int | tuple = 0, chunk_size: int | None = 
         for a in avals:
             _check_real("result", a)
         sums = [zeros(a) if h is None else reduce_sum(h, (0,)) for h, a in zip(halves, avals)]
-        return flat.out_tree.unflatten([mul(s, scalar_like(s, 2)) for s in sums])      # d² is 2! times its coefficient
+        # d² is 2! times its coefficient
+        return flat.out_tree.unflatten([mul(s, scalar_like(s, 2)) for s in sums])
 
     return laplacian_f
 
 
 def _check_real(what: str, aval) -> None:
     if aval.dtype not in FLOAT:
-        raise TypeError(f"laplacian needs real floats, got {what} of type {aval}. Convert it with .astype(float), or "
-                        "leave the argument out of argnums.")
+        raise TypeError(
+            f"laplacian needs real floats, got {what} of type {aval}. Convert it with .astype(float), or "
+            "leave the argument out of argnums."
+        )

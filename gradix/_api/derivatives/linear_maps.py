@@ -1,11 +1,18 @@
 """The linear functions that `vjp` and `linearize` return: pytrees of their residuals, which pass through jit."""
+
 from __future__ import annotations
 
 from functools import partial
 
 import numpy as np
 
-from gradix._api.derivatives.cotangent_places import DidntWant, DontWant, GradRef, GradValue, NotNeeded
+from gradix._api.derivatives.cotangent_places import (
+    DidntWant,
+    DontWant,
+    GradRef,
+    GradValue,
+    NotNeeded,
+)
 from gradix._base.tree import register_pytree_node, tree_flatten as flatten
 from gradix._core import dtypes
 from gradix._core.array import as_array
@@ -37,20 +44,26 @@ def tangent_of(name, aval, t, index):
         if getattr(t, "dtype", None) == _FLOAT0:
             return None
         got = as_array(t).aval
-        raise TypeError(f"primal and tangent arguments to {name} do not match; dtypes must be equal, or in case of "
-                        f"int/bool primal dtype the tangent dtype must be float0. Got primal dtype {aval.dtype} and "
-                        f"so expected tangent dtype float0, but got tangent dtype {got.dtype} instead (leaf {index}). "
-                        f"Pass np.zeros(shape, gradix.dtypes.float0).")
+        raise TypeError(
+            f"primal and tangent arguments to {name} do not match; dtypes must be equal, or in case of "
+            f"int/bool primal dtype the tangent dtype must be float0. Got primal dtype {aval.dtype} and "
+            f"so expected tangent dtype float0, but got tangent dtype {got.dtype} instead (leaf {index}). "
+            f"Pass np.zeros(shape, gradix.dtypes.float0)."
+        )
     t = as_array(t)
     got = t.aval
     if got.dtype != want.dtype:
-        raise TypeError(f"primal and tangent arguments to {name} do not match; dtypes must be equal, or in case of "
-                        f"int/bool primal dtype the tangent dtype must be float0. Got primal dtype {want.dtype} and "
-                        f"so expected tangent dtype {want.dtype}, but got tangent dtype {got.dtype} instead (leaf "
-                        f"{index}).")
+        raise TypeError(
+            f"primal and tangent arguments to {name} do not match; dtypes must be equal, or in case of "
+            f"int/bool primal dtype the tangent dtype must be float0. Got primal dtype {want.dtype} and "
+            f"so expected tangent dtype {want.dtype}, but got tangent dtype {got.dtype} instead (leaf "
+            f"{index})."
+        )
     if got.shape != want.shape:
-        raise ValueError(f"{name} called with different primal and tangent shapes; got primal shape {want.shape} and "
-                         f"tangent shape as {got.shape} (leaf {index}).")
+        raise ValueError(
+            f"{name} called with different primal and tangent shapes; got primal shape {want.shape} and "
+            f"tangent shape as {got.shape} (leaf {index})."
+        )
     return t
 
 
@@ -60,12 +73,17 @@ def _cotangent(ct, aval, index):
         return None
     ct = as_array(ct)
     if ct.aval.dtype != want.dtype or ct.aval.shape != want.shape:
-        if ct.aval.shape == want.shape and ct.aval.weak_type and dtypes.promote_types(ct.aval.dtype, want.dtype) \
-                == want.dtype:
+        if (
+            ct.aval.shape == want.shape
+            and ct.aval.weak_type
+            and dtypes.promote_types(ct.aval.dtype, want.dtype) == want.dtype
+        ):
             return convert_element_type(ct, want.dtype)
-        raise ValueError(f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {ct.aval}, but "
-                         f"expected {want} because the corresponding output of the function had type {aval} (output "
-                         f"{index}).")
+        raise ValueError(
+            f"unexpected JAX type (e.g. shape/dtype) for argument to vjp function: got {ct.aval}, but "
+            f"expected {want} because the corresponding output of the function had type {aval} (output "
+            f"{index})."
+        )
     return ct
 
 
@@ -80,7 +98,11 @@ class Spread:
     __slots__ = ("program", "active", "outs")
 
     def __init__(self, program, leaves):
-        self.program, self.active, self.outs = program, [is_differentiable(x.aval) for x in leaves], program.outs
+        self.program, self.active, self.outs = (
+            program,
+            [is_differentiable(x.aval) for x in leaves],
+            program.outs,
+        )
 
     def transpose(self, cts):
         given = iter(self.program.transpose(cts))
@@ -93,7 +115,8 @@ class Spread:
 class Pullback:
     """The function `vjp` returns: cotangents of the outputs in, cotangents of the inputs out.
 
-    What it keeps can be looked at, and, as far as it is arguments of the function, be replaced: set an entry of
+    What it keeps can be looked at, and, as far as it is arguments of the function, be replaced: set
+        an entry of
     `args_res` to None to let go of an argument, and to the argument before the next call.
 
     Example:
@@ -106,7 +129,16 @@ class Pullback:
         [5.0, 2.0]
     """
 
-    __slots__ = ("program", "in_tree", "out_tree", "in_avals", "out_avals", "source", "args", "_args_res")
+    __slots__ = (
+        "program",
+        "in_tree",
+        "out_tree",
+        "in_avals",
+        "out_avals",
+        "source",
+        "args",
+        "_args_res",
+    )
 
     def __init__(self, program, in_tree, out_tree, in_avals, out_avals, source=None, *, args=()):
         self.program, self.in_tree, self.out_tree = program, in_tree, out_tree
@@ -116,8 +148,10 @@ class Pullback:
     def __call__(self, cts):
         leaves, tree = flatten(cts)
         if tree != self.out_tree:
-            raise ValueError(f"unexpected tree structure of argument to vjp function: got {tree}, but expected to "
-                             f"match {self.out_tree}, the structure of the function's output.")
+            raise ValueError(
+                f"unexpected tree structure of argument to vjp function: got {tree}, but expected to "
+                f"match {self.out_tree}, the structure of the function's output."
+            )
         cts = [_cotangent(c, a, i) for i, (c, a) in enumerate(zip(leaves, self.out_avals))]
         program = self.program if self._args_res is None else self._replaced()
         cts += [None] * (len(program.outs) - len(cts))
@@ -129,7 +163,10 @@ class Pullback:
         """Per input the array that was passed, if it is kept, else `NotNeeded()`."""
         if self._args_res is None:
             kept = {id(r) for r in base(self.program).residuals()}
-            self._args_res = [x if id(x) in kept else NotNeeded() for x in self.args or [None] * len(self.in_avals)]
+            self._args_res = [
+                x if id(x) in kept else NotNeeded()
+                for x in self.args or [None] * len(self.in_avals)
+            ]
         return self._args_res
 
     @property
@@ -142,8 +179,10 @@ class Pullback:
     def jaxpr(self):
         """The linear program from tangents to tangents; what is kept are its constants."""
         linear = base(self.program)
-        return stage(lambda *ts: [instantiate(t, a) for t, a in zip(linear.apply(ts), linear.out_avals)],
-                     linear.in_avals)[0]
+        return stage(
+            lambda *ts: [instantiate(t, a) for t, a in zip(linear.apply(ts), linear.out_avals)],
+            linear.in_avals,
+        )[0]
 
     @property
     def fun(self):
@@ -155,21 +194,27 @@ class Pullback:
         new = {}
         for i, (old, now) in enumerate(zip(self.args, self.args_res)):
             if now is None:
-                raise ValueError(f"the vjp function needs its argument {i}, of type {old.aval}, which was taken away: "
-                                 f"set args_res[{i}] to it again before the call.")
+                raise ValueError(
+                    f"the vjp function needs its argument {i}, of type {old.aval}, which was taken away: "
+                    f"set args_res[{i}] to it again before the call."
+                )
             if now is not old and not isinstance(now, NotNeeded):
                 new[id(old)] = as_array(now)
         if not new:
             return self.program
         program = base(self.program).with_residuals(new)
-        return Spread(program, [Linear(a) for a in self.in_avals]) if isinstance(self.program, Spread) else program
+        return (
+            Spread(program, [Linear(a) for a in self.in_avals])
+            if isinstance(self.program, Spread)
+            else program
+        )
 
     def with_refs(self, *places):
         """The pullback that adds cotangents to refs.
 
         Args:
-            *places: per argument, in its tree, a `Ref` to add the cotangent to, `gradix.ad.GradValue()` to return it,
-                or `gradix.ad.DontWant()`.
+            *places: per argument, in its tree, a `Ref` to add the cotangent to,
+                `gradix.ad.GradValue()` to return it, or `gradix.ad.DontWant()`.
 
         Example:
             >>> import gradix
@@ -180,10 +225,16 @@ class Pullback:
             >>> total
             Ref(13., dtype=float32)
         """
-        leaves, tree = flatten(places, lambda x: x is None or isinstance(x, (Ref, GradValue, DontWant)))
-        if tree != self.in_tree or not all(isinstance(x, (Ref, GradValue, DontWant)) for x in leaves):
-            raise TypeError("with_refs takes, per argument, a Ref, gradix.ad.GradValue() or gradix.ad.DontWant(), in "
-                            f"its tree {self.in_tree}; got {places!r}.")
+        leaves, tree = flatten(
+            places, lambda x: x is None or isinstance(x, (Ref, GradValue, DontWant))
+        )
+        if tree != self.in_tree or not all(
+            isinstance(x, (Ref, GradValue, DontWant)) for x in leaves
+        ):
+            raise TypeError(
+                "with_refs takes, per argument, a Ref, gradix.ad.GradValue() or gradix.ad.DontWant(), in "
+                f"its tree {self.in_tree}; got {places!r}."
+            )
         return partial(self._put, leaves)
 
     def _put(self, places, cts):
@@ -212,10 +263,15 @@ class Pushforward(Pullback):
     def __call__(self, *tangents):
         ts, tree = flatten(tangents)
         if tree != self.in_tree:
-            raise TypeError(f"linearized function called with tangents of tree structure {tree}, but the primals had "
-                            f"{self.in_tree}.")
+            raise TypeError(
+                f"linearized function called with tangents of tree structure {tree}, but the primals had "
+                f"{self.in_tree}."
+            )
         try:
-            ts = [tangent_of("the linearized function", a, t, i) for i, (a, t) in enumerate(zip(self.in_avals, ts))]
+            ts = [
+                tangent_of("the linearized function", a, t, i)
+                for i, (a, t) in enumerate(zip(self.in_avals, ts))
+            ]
         except TypeError as e:
             raise ValueError(str(e)) from None
         outs = self.program.apply(ts)
@@ -225,7 +281,8 @@ class Pushforward(Pullback):
         return f"<linearized function of {len(self.in_avals)} inputs and {len(self.out_avals)} outputs>"
 
 
-# -- as pytrees -------------------------------------------------------------------------------------------------------
+# -- as pytrees ------------------------------------------------------------------------------------
+
 
 class _Shape:
     """A pullback without its residuals; the shape of one program is one."""
@@ -248,11 +305,13 @@ class _Shape:
         old = self.pullback
         if isinstance(old.program, Spread):
             program = Spread(program, [Linear(a) for a in old.in_avals])
-        return type(old)(program, old.in_tree, old.out_tree, old.in_avals, old.out_avals, (self, list(values)))
+        return type(old)(
+            program, old.in_tree, old.out_tree, old.in_avals, old.out_avals, (self, list(values))
+        )
 
 
 def _flatten(pullback: Pullback) -> tuple[list, _Shape]:
-    if pullback.source is not None:              # made from parts: still of the same shape
+    if pullback.source is not None:  # made from parts: still of the same shape
         shape, values = pullback.source
         return values, shape
     shape = _Shape(pullback)

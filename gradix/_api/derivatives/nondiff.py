@@ -1,4 +1,5 @@
 """`nondiff="skip"`: derivatives of arguments that hold more than floats."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -15,8 +16,10 @@ def check_nondiff(nondiff: str) -> bool:
         ValueError: `nondiff` is neither "error" nor "skip".
     """
     if nondiff not in ("error", "skip"):
-        raise ValueError(f"nondiff must be 'error' or 'skip', got {nondiff!r}. With 'skip', leaves that are no floats "
-                         "are left out, and the gradient has None in their places.")
+        raise ValueError(
+            f"nondiff must be 'error' or 'skip', got {nondiff!r}. With 'skip', leaves that are no floats "
+            "are left out, and the gradient has None in their places."
+        )
     return nondiff == "skip"
 
 
@@ -35,12 +38,16 @@ class Mixed:
 
     def function(self, fun: Callable) -> Callable:
         """`fun` as a function of the lists, given back their places among the other leaves."""
+
         def of_floats(*args, **kwargs):
             given = list(args)
             for p, tree in self.trees.items():
                 floats = iter(args[p])
-                given[p] = tree.unflatten([next(floats) if a else x for x, a in zip(self.leaves[p], self.active[p])])
+                given[p] = tree.unflatten(
+                    [next(floats) if a else x for x, a in zip(self.leaves[p], self.active[p])]
+                )
             return fun(*given, **kwargs)
+
         return of_floats
 
     def spread(self, number: int, gradients: list):

@@ -1,4 +1,5 @@
 """`fwd_and_bwd`: a function as a forward and a backward one."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -8,7 +9,9 @@ from gradix._api.derivatives.autodiff import vjp
 from gradix._api.jit.jit import jit
 
 
-def fwd_and_bwd(fun: Callable, argnums: int | tuple, has_aux: bool = False, jitted: bool = True) -> tuple:
+def fwd_and_bwd(
+    fun: Callable, argnums: int | tuple, has_aux: bool = False, jitted: bool = True
+) -> tuple:
     """`fun` as a forward function that also returns what the backward one needs, and that backward function.
 
     Args:
@@ -17,8 +20,9 @@ def fwd_and_bwd(fun: Callable, argnums: int | tuple, has_aux: bool = False, jitt
         jitted: compile both.
 
     Returns:
-        `(fwd, bwd)`: `fwd(*args)` returns `(output, residuals)`, with `has_aux` `(output, residuals, aux)`;
-        `bwd(residuals, cotangent)` returns the cotangent of the argument, or a tuple of them.
+        `(fwd, bwd)`: `fwd(*args)` returns `(output, residuals)`, with `has_aux` `(output,
+        residuals, aux)`; `bwd(residuals, cotangent)` returns the cotangent of the argument, or a
+        tuple of them.
 
     Example:
         >>> import gradix

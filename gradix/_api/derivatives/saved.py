@@ -1,4 +1,5 @@
 """What the forward pass keeps for the backward pass, and where each value comes from."""
+
 from __future__ import annotations
 
 import builtins
@@ -35,8 +36,10 @@ def saved_residuals(f: Callable, *args, **kwargs) -> list[tuple]:
     cut = linearize_jaxpr(closed, nonzero)
     jaxpr = cut.known.jaxpr
     makers = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
-    names = dict(zip(jaxpr.invars[len(consts):], _argument_names(f, args, kwargs)))
-    found = dict.fromkeys([v for v in cut.residuals(jaxpr.invars, jaxpr.outvars) if type(v) is not Literal])
+    names = dict(zip(jaxpr.invars[len(consts) :], _argument_names(f, args, kwargs)))
+    found = dict.fromkeys(
+        [v for v in cut.residuals(jaxpr.invars, jaxpr.outvars) if type(v) is not Literal]
+    )
     return [(v.aval, _origin(v, makers, names)) for v in found]
 
 
@@ -46,9 +49,17 @@ def _apply(f, args, kwargs):
 
 def _argument_names(f, args, kwargs) -> list[str]:
     sig = signature(f)
-    names = [p.name for p in sig.parameters.values() if p.kind <= p.POSITIONAL_OR_KEYWORD] if sig is not None else []
+    names = (
+        [p.name for p in sig.parameters.values() if p.kind <= p.POSITIONAL_OR_KEYWORD]
+        if sig is not None
+        else []
+    )
     names += [f"args[{i}]" for i in range(len(names), len(args))]
-    return [leaf for name, x in [*zip(names, args), *sorted(kwargs.items())] for leaf in leaf_names(name, x)]
+    return [
+        leaf
+        for name, x in [*zip(names, args), *sorted(kwargs.items())]
+        for leaf in leaf_names(name, x)
+    ]
 
 
 def _origin(v, makers, names) -> str:
@@ -77,7 +88,8 @@ def print_saved_residuals(f: Callable, *args, **kwargs) -> None:
         builtins.print(f"{aval.str_short(True)} {text}")
 
 
-# -- what a policy may answer besides True and False ---------------------------------------------------------------
+# -- what a policy may answer besides True and False -----------------------------------------------
+
 
 class Offloadable(NamedTuple):
     """A policy's answer: keep the value, in the memory `dst`; where a device has no other it stays in `src`."""

@@ -1,4 +1,5 @@
 """The structure of a Jacobian: which results depend on which inputs, read off a linear program; and colours for it."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -23,8 +24,8 @@ _BYTE = np.dtype(np.uint8)
 def linear_pattern(closed: ClosedJaxpr, linear: int) -> list[np.ndarray]:
     """Which elements of each result of a program depend on which elements of its last `linear` inputs.
 
-    The program is linear in these, such as a derivative along them; every coefficient counts as not zero. What is not
-    known of an operation is taken to mix all its operands.
+    The program is linear in these, such as a derivative along them; every coefficient counts as not
+    zero. What is not known of an operation is taken to mix all its operands.
 
     Returns:
         Booleans of shape `(size of the result, elements of these inputs)`.
@@ -34,18 +35,23 @@ def linear_pattern(closed: ClosedJaxpr, linear: int) -> list[np.ndarray]:
     eye = np.packbits(np.eye(count, dtype=bool), axis=1)
     env, at = {}, 0
     for v in jaxpr.invars[-linear:]:
-        env[v] = eye[at:at + v.aval.size].reshape(*v.aval.shape, -1)
+        env[v] = eye[at : at + v.aval.size].reshape(*v.aval.shape, -1)
         at += v.aval.size
     outs = _walk(closed, env, {})
-    return [np.zeros((v.aval.size, count), bool) if o is None else
-            np.unpackbits(o.reshape(v.aval.size, eye.shape[1]), axis=1, count=count).astype(bool)
-            for v, o in zip(jaxpr.outvars, outs)]
+    return [
+        np.zeros((v.aval.size, count), bool)
+        if o is None
+        else np.unpackbits(o.reshape(v.aval.size, eye.shape[1]), axis=1, count=count).astype(bool)
+        for v, o in zip(jaxpr.outvars, outs)
+    ]
 
 
 def _walk(closed: ClosedJaxpr, env: dict, known: dict) -> list:
     """Dependences of the results, bits along the last axis, or None; `known` are values of variables."""
     jaxpr = closed.jaxpr
-    known.update([(v, c.host) for v, c in zip(jaxpr.constvars, closed.consts) if type(c) is ArrayImpl])
+    known.update(
+        [(v, c.host) for v, c in zip(jaxpr.constvars, closed.consts) if type(c) is ArrayImpl]
+    )
     for eqn in jaxpr.eqns:
         values = [v.val.host if type(v) is Literal else known.get(v) for v in eqn.invars]
         ins = [None if type(v) is Literal else env.get(v) for v in eqn.invars]
@@ -70,8 +76,11 @@ def _through(eqn, ins, values) -> list:
     inner = params.get("jaxpr") or params.get("call_jaxpr")
     if prim.is_call and isinstance(inner, ClosedJaxpr):
         invars = inner.jaxpr.invars
-        return _walk(inner, {v: b for v, b in zip(invars, ins) if b is not None},
-                     {v: x for v, x in zip(invars, values) if x is not None})
+        return _walk(
+            inner,
+            {v: b for v, b in zip(invars, ins) if b is not None},
+            {v: x for v, x in zip(invars, values) if x is not None},
+        )
     if prim is select_n_p or prim.live == "elements":
         return [_union([_spread(b, out.shape) for b in ins if b is not None])]
     if prim is reduce_sum_p:
@@ -80,8 +89,12 @@ def _through(eqn, ins, values) -> list:
         return [_accumulated(ins[0], params["axis"], params["reverse"])]
     if prim is dot_general_p and (ins[0] is None) is not (ins[1] is None):
         return [_contracted(eqn, ins)]
-    if any(b is None and x is None and v.aval.dtype not in INEXACT for v, b, x in zip(eqn.invars, ins, values)):
-        return _mixed(eqn, ins)                        # places that are known only when the program runs
+    if any(
+        b is None and x is None and v.aval.dtype not in INEXACT
+        for v, b, x in zip(eqn.invars, ins, values)
+    ):
+        # places that are known only when the program runs
+        return _mixed(eqn, ins)
     if prim is scatter_add_p:
         return [_scattered(eqn, ins, values)]
     if prim in _CUTS or (prim.live == "moves" and prim.host is not None):
@@ -131,12 +144,16 @@ def _scattered(eqn, ins, values):
     if operand is not None:
         table[1:] = operand.reshape(size, last)
     if updates is not None:
-        numbers = ArrayImpl(np.arange(1, size + 1, dtype=np.int32).reshape(out.shape),
-                            make_aval(out.shape, np.dtype(np.int32)))
+        numbers = ArrayImpl(
+            np.arange(1, size + 1, dtype=np.int32).reshape(out.shape),
+            make_aval(out.shape, np.dtype(np.int32)),
+        )
         aval = make_aval(eqn.invars[2].aval.shape, np.dtype(np.int32))
         indices = ArrayImpl(np.asarray(values[1]), eqn.invars[1].aval)
         with outside():
-            places = scatter_add_p.transpose(numbers, Linear(numbers.aval), indices, Linear(aval), **eqn.params)[2].host
+            places = scatter_add_p.transpose(
+                numbers, Linear(numbers.aval), indices, Linear(aval), **eqn.params
+            )[2].host
         np.bitwise_or.at(table, places.reshape(-1), updates.reshape(-1, last))
     return table[1:].reshape(*out.shape, last)
 
@@ -148,18 +165,22 @@ def _contracted(eqn, ins):
     bits, other = ins[mine], eqn.invars[1 - mine].aval
     axes, along = tuple(contract[mine]), tuple(batch[mine])
     free = [i for i in range(bits.ndim - 1) if i not in axes and i not in along]
-    bits = np.bitwise_or.reduce(bits.transpose(*along, *free, *axes, bits.ndim - 1),
-                                axis=tuple(range(len(along) + len(free), bits.ndim - 1)))
+    bits = np.bitwise_or.reduce(
+        bits.transpose(*along, *free, *axes, bits.ndim - 1),
+        axis=tuple(range(len(along) + len(free), bits.ndim - 1)),
+    )
     n_other = other.ndim - len(axes) - len(along)
     shape = [1] * n_other
-    lead, tail, last = bits.shape[:len(along)], bits.shape[len(along):-1], bits.shape[-1:]
+    lead, tail, last = bits.shape[: len(along)], bits.shape[len(along) : -1], bits.shape[-1:]
     bits = bits.reshape(*lead, *((*tail, *shape) if mine == 0 else (*shape, *tail)), *last)
     return np.broadcast_to(bits, (*eqn.outvars[0].aval.shape, *last))
 
 
 def _mixed(eqn, ins) -> list:
     """Every element of every result depends on all that any operand does."""
-    whole = _union([np.bitwise_or.reduce(b.reshape(-1, b.shape[-1]), axis=0) for b in ins if b is not None])
+    whole = _union(
+        [np.bitwise_or.reduce(b.reshape(-1, b.shape[-1]), axis=0) for b in ins if b is not None]
+    )
     return [np.broadcast_to(whole, (*v.aval.shape, whole.size)) for v in eqn.outvars]
 
 
@@ -168,7 +189,7 @@ def colours(pattern: np.ndarray) -> np.ndarray:
 
     Curtis, Powell, Reid (1974): columns of one colour can share one derivative.
     """
-    used = [0] * pattern.shape[0]              # per row the colours taken, as bits
+    used = [0] * pattern.shape[0]  # per row the colours taken, as bits
     out = np.zeros(pattern.shape[1], np.int32)
     for j in np.argsort(-pattern.sum(0), kind="stable"):
         rows = np.flatnonzero(pattern[:, j])

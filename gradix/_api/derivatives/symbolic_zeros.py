@@ -1,4 +1,5 @@
 """What rules of users get with `symbolic_zeros=True`: zeros known as such, and arguments that say if they vary."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -72,7 +73,9 @@ def zero_from_primal(val, symbolic_zeros: bool = False):
         {'a': Array(0., dtype=float32, weak_type=True)}
     """
     leaves, treedef = flatten(val)
-    return treedef.unflatten([_zero(SymbolicZero.from_primal_value(x), symbolic_zeros) for x in leaves])
+    return treedef.unflatten(
+        [_zero(SymbolicZero.from_primal_value(x), symbolic_zeros) for x in leaves]
+    )
 
 
 def _zero(zero: SymbolicZero, symbolic: bool):
@@ -92,6 +95,8 @@ def custom_vjp_primal_tree_values(tree):
     leaves, treedef = flatten(tree)
     wrong = [x for x in leaves if not isinstance(x, CustomVJPPrimal)]
     if wrong:
-        raise TypeError("custom_vjp_primal_tree_values expects the arguments of a fwd rule that was set with "
-                        f"symbolic_zeros=True, got a leaf of type {type(wrong[0]).__name__}.")
+        raise TypeError(
+            "custom_vjp_primal_tree_values expects the arguments of a fwd rule that was set with "
+            f"symbolic_zeros=True, got a leaf of type {type(wrong[0]).__name__}."
+        )
     return treedef.unflatten([x.value for x in leaves])

@@ -1,4 +1,5 @@
 """`abstracted_axes` of `jit`: axes that are given a name, and of which those of one name must be of one size."""
+
 from __future__ import annotations
 
 from collections.abc import Hashable
@@ -8,9 +9,11 @@ import numpy as np
 
 from gradix._base.tree import keystr, tree_flatten, tree_flatten_with_path
 
-_FORM = ("abstracted_axes names axes of the positional arguments: a dict from axis to name, such as {0: 'n'}, or a "
-         "tuple with a name or None for each axis, such as ('n', None), for all of them, or a tree of these that is a "
-         "prefix of the arguments")
+_FORM = (
+    "abstracted_axes names axes of the positional arguments: a dict from axis to name, such as {0: 'n'}, or a "
+    "tuple with a name or None for each axis, such as ('n', None), for all of them, or a tree of these that is a "
+    "prefix of the arguments"
+)
 
 
 def _is_named(x: Any) -> bool:
@@ -34,7 +37,9 @@ def check_form(axes: Any) -> None:
         if isinstance(part, dict):
             for axis, name in part.items():
                 if not isinstance(name, Hashable) or name is None:
-                    raise TypeError(f"{_FORM}; got the name {name!r} of type {type(name).__name__} for axis {axis}.")
+                    raise TypeError(
+                        f"{_FORM}; got the name {name!r} of type {type(name).__name__} for axis {axis}."
+                    )
 
 
 def check_sizes(axes: Any, args: tuple, function: str) -> None:
@@ -53,15 +58,19 @@ def check_sizes(axes: Any, args: tuple, function: str) -> None:
         shape = np.shape(x) if not hasattr(x, "shape") else x.shape
         for axis, name in _pairs(part):
             if not -len(shape) <= axis < len(shape):
-                raise ValueError(f"abstracted_axes of {function} names axis {axis} of args{keystr(path)}, {name!r}, "
-                                 f"whose shape {shape} has {len(shape)} axes. {_FORM}.")
+                raise ValueError(
+                    f"abstracted_axes of {function} names axis {axis} of args{keystr(path)}, {name!r}, "
+                    f"whose shape {shape} has {len(shape)} axes. {_FORM}."
+                )
             here = shape[axis], f"axis {axis} of args{keystr(path)}"
             first = sizes.setdefault(name, here)
             if first[0] != here[0]:
-                raise ValueError(f"abstracted_axes of {function} gives the name {name!r} to axes of different sizes: "
-                                 f"{first[0]}, "
-                                 f"{first[1]}, and {here[0]}, {here[1]}. Give them names of their own, or arrays of "
-                                 "one size.")
+                raise ValueError(
+                    f"abstracted_axes of {function} gives the name {name!r} to axes of different sizes: "
+                    f"{first[0]}, "
+                    f"{first[1]}, and {here[0]}, {here[1]}. Give them names of their own, or arrays of "
+                    "one size."
+                )
 
 
 def _spread(axes: Any, args: tuple, function: str) -> list:
@@ -70,8 +79,10 @@ def _spread(axes: Any, args: tuple, function: str) -> list:
     try:
         below = tree.flatten_up_to(args)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"abstracted_axes of {function}, {axes!r}, is no prefix of its {len(args)} positional "
-                         f"arguments: {error}. {_FORM}.") from None
+        raise ValueError(
+            f"abstracted_axes of {function}, {axes!r}, is no prefix of its {len(args)} positional "
+            f"arguments: {error}. {_FORM}."
+        ) from None
     return [part for part, x in zip(parts, below) for _ in tree_flatten(x)[0]]
 
 

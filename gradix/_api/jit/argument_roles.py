@@ -1,4 +1,5 @@
 """Which arguments of a jitted function are arrays, which are static, and which give their memory away."""
+
 from __future__ import annotations
 
 import functools
@@ -13,8 +14,16 @@ from gradix._base.tree import flatten
 class ArgumentRoles:
     """The roles of one function's arguments, asked for at every call."""
 
-    __slots__ = ("_fun", "_name", "_plans", "donate_names", "donate_numbers", "has_static", "static_names",
-                 "static_numbers")
+    __slots__ = (
+        "_fun",
+        "_name",
+        "_plans",
+        "donate_names",
+        "donate_numbers",
+        "has_static",
+        "static_names",
+        "static_numbers",
+    )
 
     def __init__(self, fun: Callable, name: str, static: tuple, donated: tuple):
         self._fun, self._name = fun, name
@@ -66,7 +75,10 @@ class ArgumentRoles:
             names.append(p.name if p.kind is p.POSITIONAL_OR_KEYWORD else None)
         nums = self.static_positions(count)
         places = [(names[i] if i < len(names) and names[i] else i, i) for i in nums]
-        plan = sorted(places, key=lambda item: str(item[0])), [i for i in range(count) if i not in nums]
+        plan = (
+            sorted(places, key=lambda item: str(item[0])),
+            [i for i in range(count) if i not in nums],
+        )
         self._plans[count] = plan
         return plan
 
@@ -78,33 +90,47 @@ class ArgumentRoles:
         if not self.has_static:
             return dynamic, named
         nums, rest = self.static_positions(len(args)), iter(dynamic)
-        return ([a if i in nums else next(rest) for i, a in enumerate(args)],
-                {k: named.get(k, v) for k, v in kwargs.items()})
+        return (
+            [a if i in nums else next(rest) for i, a in enumerate(args)],
+            {k: named.get(k, v) for k, v in kwargs.items()},
+        )
 
     def static_only(self, args, kwargs) -> tuple[list, dict]:
         """The arguments with None for each dynamic one, which is then not kept alive."""
         nums = self.static_positions(len(args))
-        return ([a if i in nums else None for i, a in enumerate(args)],
-                {k: v if k in self.static_names else None for k, v in kwargs.items()})
+        return (
+            [a if i in nums else None for i, a in enumerate(args)],
+            {k: v if k in self.static_names else None for k, v in kwargs.items()},
+        )
 
     def stand_in(self, args):
         """A function with the dynamic parameters alone, for naming them."""
         sig, nums = signature(self._fun), self.static_positions(len(args))
         if sig is None:
             return self._fun
-        params = [p for i, p in enumerate(sig.parameters.values())
-                  if i not in nums and p.name not in self.static_names]
+        params = [
+            p
+            for i, p in enumerate(sig.parameters.values())
+            if i not in nums and p.name not in self.static_names
+        ]
         like = functools.wraps(self._fun)(lambda *a, **k: None)
-        like.__signature__ = sig.replace(parameters=params)     # type: ignore[attr-defined]
+        like.__signature__ = sig.replace(parameters=params)  # type: ignore[attr-defined]
         return like
 
     def donated(self, args, kwargs) -> tuple[int, ...]:
         """Which leaves of the dynamic arguments are donated."""
         if not self.donate_numbers and not self.donate_names:
             return ()
-        numbers, static = positions(self.donate_numbers, len(args)), self.static_positions(len(args))
+        numbers, static = (
+            positions(self.donate_numbers, len(args)),
+            self.static_positions(len(args)),
+        )
         parts = [(i in numbers, a) for i, a in enumerate(args) if i not in static]
-        parts += [(k in self.donate_names, kwargs[k]) for k in sorted(kwargs) if k not in self.static_names]
+        parts += [
+            (k in self.donate_names, kwargs[k])
+            for k in sorted(kwargs)
+            if k not in self.static_names
+        ]
         out: list[int] = []
         at = 0
         for donated, part in parts:

@@ -1,4 +1,5 @@
 """`jit(f, check=...)`: the checks of a program as a further result of the compiled one, and what is raised for it."""
+
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ from gradix._core.jaxpr import ClosedJaxpr
 from gradix._runtime.program import Program
 from gradix._transforms.cse import simplify
 
-_checks = lazy_module("gradix._api.checks.jitted")       # few programs are checked
+_checks = lazy_module("gradix._api.checks.jitted")  # few programs are checked
 NAMES = ("user", "nan", "div", "index", "float", "automatic", "all")
 _NAN = {"nan", "float", "automatic", "all"}
 _RAISES = CheckEffect("raise")
@@ -22,9 +23,11 @@ def names_of(check: str | None) -> tuple[str, ...] | None:
         return None
     names = tuple([n.strip() for n in check.split(",")]) if isinstance(check, str) else ()
     if not names or any(n not in NAMES for n in names):
-        raise ValueError(f"check must name what is looked for, of {', '.join(NAMES)}, joined with commas; got "
-                         f"{check!r}. "
-                         "Write check=\"nan,index\".")
+        raise ValueError(
+            f"check must name what is looked for, of {', '.join(NAMES)}, joined with commas; got "
+            f"{check!r}. "
+            'Write check="nan,index".'
+        )
     return names
 
 
@@ -38,7 +41,8 @@ class Screen(NamedTuple):
 class CheckedTraced(Traced):
     """A signature whose program gives two further results: which check failed first, and what it met.
 
-    Where there is a `screen`, that is what is compiled; the program with all checks is, once one of them fails.
+    Where there is a `screen`, that is what is compiled; the program with all checks is, once one of
+    them fails.
     """
 
     __slots__ = ("sites", "screen", "whole")
@@ -71,8 +75,12 @@ class CheckedTraced(Traced):
     def name_failure(self, leaves) -> None:
         """Raise what the first check that fails tells, by the program with all of them."""
         if self.whole is None:
-            self.whole = Program(simplify(self.jaxpr), self.name, keep_unused=self.keep_unused,
-                                 compiler_options=self.options)
+            self.whole = Program(
+                simplify(self.jaxpr),
+                self.name,
+                keep_unused=self.keep_unused,
+                compiler_options=self.options,
+            )
         *_, code, words = self.whole([*self.consts, *leaves])
         _checks.raise_found(code, words, self.sites)
 
@@ -97,14 +105,18 @@ def checked(closed: ClosedJaxpr, names: tuple | None) -> tuple[ClosedJaxpr, tupl
 def refuse_refs(refs, name: str) -> None:
     """Raise for mutable arrays, whose values a call that fails would leave unwritten."""
     if refs:
-        raise NotImplementedError(f"{name} is jitted with check, or calls a function that is, and uses mutable "
-                                  "arrays: after an error their values would be undefined. Take the values as "
-                                  "arguments and return the new ones.")
+        raise NotImplementedError(
+            f"{name} is jitted with check, or calls a function that is, and uses mutable "
+            "arrays: after an error their values would be undefined. Take the values as "
+            "arguments and return the new ones."
+        )
 
 
 def refuse_other(**options: Any) -> None:
     """Raise for arguments of `jit` that do not go together with check."""
     for name, value in options.items():
         if value is not None and value is not False:
-            raise ValueError(f"jit cannot have both check and {name}={value!r}. Leave out one of them, or use "
-                             "checkify.checkify(f), whose errors are results.")
+            raise ValueError(
+                f"jit cannot have both check and {name}={value!r}. Leave out one of them, or use "
+                "checkify.checkify(f), whose errors are results."
+            )

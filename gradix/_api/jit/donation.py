@@ -1,4 +1,5 @@
 """Donated arguments: which of them no result can replace, and why."""
+
 from __future__ import annotations
 
 import sys
@@ -21,8 +22,11 @@ def check(module, traced) -> None:
     Raises:
         ValueError: the function was jitted with donate_strict=True.
     """
-    lost = [(i - len(traced.consts), _reason(i, module, traced.name)) for i in module.unusable_donations
-            if traced.strict or i in module.kept]
+    lost = [
+        (i - len(traced.consts), _reason(i, module, traced.name))
+        for i in module.unusable_donations
+        if traced.strict or i in module.kept
+    ]
     if not lost:
         return
     names, lines = traced.debug.arg_names, []
@@ -56,7 +60,7 @@ def own(x: ArrayImpl) -> ArrayImpl:
     host = x._host
     if host is not None:
         if x._buffer is None or not _is_fetched(host) and xla.is_at(x._buffer, host):
-            x._buffer = xla.put(host, x.aval)           # which copies, as XLA would, each time
+            x._buffer = xla.put(host, x.aval)  # which copies, as XLA would, each time
         x._host = None
     return x
 
@@ -76,8 +80,10 @@ def check_held(args, donated, traced) -> None:
         x = args[i]
         if _is_viewed(x):
             name = names[i - n] if i - n < len(names) else f"number {i - n}"
-            lines.append(f"  {x.aval.str_short()} of argument {name}: a NumPy view of it is in use, and its values "
-                         "must stay")
+            lines.append(
+                f"  {x.aval.str_short()} of argument {name}: a NumPy view of it is in use, and its values "
+                "must stay"
+            )
     if lines:
         advice = f"  instead: keep a copy, np.array(x), in place of the view, or give {traced.name} a copy, x.copy()."
         raise ValueError("Some donated buffers were not usable:\n" + "\n".join([*lines, advice]))
@@ -85,8 +91,12 @@ def check_held(args, donated, traced) -> None:
 
 def _is_viewed(x: ArrayImpl) -> bool:
     """Whether a view of the user's shows the memory of the array's buffer."""
-    return x._buffer is not None and x._host is not None and _is_fetched(x._host) and any(
-        n > least for n, least in zip(_holders(x), _UNVIEWED))
+    return (
+        x._buffer is not None
+        and x._host is not None
+        and _is_fetched(x._host)
+        and any(n > least for n, least in zip(_holders(x), _UNVIEWED))
+    )
 
 
 def _holders(x) -> list[int]:

@@ -1,4 +1,5 @@
 """`explain`: what was traced, compiled and loaded from disk while a block ran, and why."""
+
 from __future__ import annotations
 
 import collections
@@ -33,10 +34,17 @@ class Explanation:
 
     def __str__(self) -> str:
         counts = collections.Counter([(e.kind, e.function) for e in self.events])
-        lines = [f"{what}: {self.count(kind)} in {self.seconds(kind):.3f} s" for kind, what in _KINDS.items()]
+        lines = [
+            f"{what}: {self.count(kind)} in {self.seconds(kind):.3f} s"
+            for kind, what in _KINDS.items()
+        ]
         lines.append(f"calls that found their program: {sum(self.hits.values())}")
         for name in dict.fromkeys([*[e.function for e in self.events], *self.hits]):
-            told = [f"{counts[kind, name]} {what}" for kind, what in _KINDS.items() if counts[kind, name]]
+            told = [
+                f"{counts[kind, name]} {what}"
+                for kind, what in _KINDS.items()
+                if counts[kind, name]
+            ]
             told += [f"{self.hits[name]} hits"] if name in self.hits else []
             lines.append(f"  {name}: {', '.join(told)}")
         return "\n".join(lines)
@@ -50,8 +58,8 @@ _KINDS = {"trace": "traces", "compile": "compilations", "load": "loads from disk
 class explain:
     """Context manager: says of every trace, compilation and load from disk what it was for.
 
-    Calls that find their program are counted by function. Nested blocks each see everything; a block sees what all
-    threads do.
+    Calls that find their program are counted by function. Nested blocks each see everything; a
+    block sees what all threads do.
 
     Args:
         show: whether to print each event as it happens, and the calls that hit at the end.

@@ -1,4 +1,5 @@
 """Calls of a jitted function as code written for one signature: check the arguments, run, wrap the results."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -16,9 +17,10 @@ from gradix._runtime import xla
 from gradix._runtime.program import to_device
 
 _LEAVES_LIMIT = 512
-_BYTES_LIMIT = 1 << 18            # of memory kept for NumPy arrays to be copied to, of all arguments
+# of memory kept for NumPy arrays to be copied to, of all arguments
+_BYTES_LIMIT = 1 << 18
 _NUMBERS = (bool, int, float, complex)
-_NAMED = (bool, int, str, type(None))           # static arguments that one comparison distinguishes
+_NAMED = (bool, int, str, type(None))  # static arguments that one comparison distinguishes
 MISS: Any = object()
 _options = _config.state
 
@@ -34,8 +36,10 @@ class _Writer:
         self.lines: list[str] = []
         self.names: dict[str, Any] = {}
         self.leaves: list[tuple[str, Any]] = []
-        self.memory = ""                                # the variable that holds memory to copy arguments to
-        self.checks = 0                                 # how many of the lines find out whether the signature is met
+        # the variable that holds memory to copy arguments to
+        self.memory = ""
+        # how many of the lines find out whether the signature is met
+        self.checks = 0
 
     def name(self, value: Any, prefix: str = "k") -> str:
         found = f"{prefix}{len(self.names)}"
@@ -57,7 +61,9 @@ class _Writer:
             self.unless(f"type({var}) is dict and len({var}) == {len(value)}")
             for key in sorted(value):
                 self.take(self.let(f"{var}[{self._constant(key)}]"), value[key])
-        elif kind is tuple or kind is list or (issubclass(kind, tuple) and hasattr(kind, "_fields")):
+        elif (
+            kind is tuple or kind is list or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
+        ):
             self.unless(f"type({var}) is {self.name(kind)} and len({var}) == {len(value)}")
             for i, part in enumerate(value):
                 self.take(self.let(f"{var}[{i}]"), part)
@@ -75,9 +81,11 @@ class _Writer:
                 self.take(self.let(f"{found}[0][{i}]"), part)
 
     def static(self, var: str, value: Any) -> None:
-        if type(value) is tuple and all(type(n) is int for n in value):       # a shape
-            self.unless(f"type({var}) is tuple and {var} == {value}" + "".join([
-                f" and type({var}[{i}]) is int" for i in range(len(value))]))
+        if type(value) is tuple and all(type(n) is int for n in value):  # a shape
+            self.unless(
+                f"type({var}) is tuple and {var} == {value}"
+                + "".join([f" and type({var}[{i}]) is int" for i in range(len(value))])
+            )
             return
         if isinstance(value, np.dtype):
             self.unless(f"{var} is {self.name(value)}")
@@ -95,7 +103,11 @@ class _Writer:
         if kind is int:
             return f"r{value}"
         if kind is dict:
-            return "{" + ", ".join([f"{self._constant(k)}: {self.build(v)}" for k, v in value.items()]) + "}"
+            return (
+                "{"
+                + ", ".join([f"{self._constant(k)}: {self.build(v)}" for k, v in value.items()])
+                + "}"
+            )
         if kind is list:
             return "[" + ", ".join([self.build(v) for v in value]) + "]"
         if kind is tuple:
@@ -110,7 +122,9 @@ def no_code(args: tuple, kwargs: dict) -> Any:
     return MISS
 
 
-def write_call(traced: Traced, args: tuple, kwargs: dict, is_static: Callable[[Any], bool]) -> Callable | None:
+def write_call(
+    traced: Traced, args: tuple, kwargs: dict, is_static: Callable[[Any], bool]
+) -> Callable | None:
     """`call(args, kwargs)` for arguments like these: the result, or MISS where they are of another signature.
 
     Args:
@@ -121,14 +135,20 @@ def write_call(traced: Traced, args: tuple, kwargs: dict, is_static: Callable[[A
         The function; None where calls of this kind need more than it could do.
     """
     program = traced.program
-    if type(traced) is not Traced or program is None or traced.donated or program.executable.has_callbacks or any(
-            a.dtype == float0 for a in program.out_avals):
+    if (
+        type(traced) is not Traced
+        or program is None
+        or traced.donated
+        or program.executable.has_callbacks
+        or any(a.dtype == float0 for a in program.out_avals)
+    ):
         return None
     w = _Writer()
     try:
         _write_arguments(w, args, kwargs, is_static)
         if len(w.leaves) > _LEAVES_LIMIT or [id(x) for _, x in w.leaves] != [
-                id(x) for x in flatten(_dynamic(args, kwargs, is_static))[0]]:
+            id(x) for x in flatten(_dynamic(args, kwargs, is_static))[0]
+        ]:
             return None
         inputs = _write_leaves(w, traced)
         _write_run(w, traced, inputs)
@@ -140,13 +160,16 @@ def write_call(traced: Traced, args: tuple, kwargs: dict, is_static: Callable[[A
 
 def _dynamic(args, kwargs, is_static):
     return tuple([a for i, a in enumerate(args) if not is_static(i)]), {
-        k: v for k, v in kwargs.items() if not is_static(k)}
+        k: v for k, v in kwargs.items() if not is_static(k)
+    }
 
 
 def _write_arguments(w: _Writer, args, kwargs, is_static) -> None:
     w.lines.append(f"if {f'len(kwargs) != {len(kwargs)}' if kwargs else 'kwargs'}: return MISS")
     names = [f"a{i}" for i in range(len(args))]
-    w.lines.append("".join([f"{name}, " for name in names]) + "= args" if args else "if args: return MISS")
+    w.lines.append(
+        "".join([f"{name}, " for name in names]) + "= args" if args else "if args: return MISS"
+    )
     for i, (name, value) in enumerate(zip(names, args)):
         (w.static if is_static(i) else w.take)(name, value)
     for key in sorted(kwargs):
@@ -176,20 +199,24 @@ def _write_leaves(w: _Writer, traced: Traced) -> list[str]:
         if len(inputs) in used:
             copied.append((len(inputs), var, value))
         elif type(value) is int:
-            raise _Unsuited                                 # which may be too large, used or not
+            raise _Unsuited  # which may be too large, used or not
         inputs.append("")
     if copied:
         _write_copies(w, traced, copied, inputs)
     return [w.name(c) for c in program.consts] + [inputs[i] for i in used]
 
 
-def _write_copies(w: _Writer, traced: Traced, copied: list[tuple[int, str, Any]], inputs: list[str]) -> None:
+def _write_copies(
+    w: _Writer, traced: Traced, copied: list[tuple[int, str, Any]], inputs: list[str]
+) -> None:
     """Lines that copy NumPy arrays and numbers to memory the program reads, which one call at a time has for itself."""
     assert traced.program is not None
     avals = [traced.avals[i - len(traced.consts)] for i, _, _ in copied]
     if sum([a.size * a.dtype.itemsize for a in avals]) > _BYTES_LIMIT:
         raise _Unsuited
-    make = xla.staging(avals, [type(value) in _NUMBERS for _, _, value in copied], traced.program.executable.device)
+    make = xla.staging(
+        avals, [type(value) in _NUMBERS for _, _, value in copied], traced.program.executable.device
+    )
     if make is None or not traced.program.out_avals:
         raise _Unsuited
     w.memory = pool = w.name([])
@@ -220,7 +247,7 @@ def _write_run(w: _Writer, traced: Traced, inputs: list[str]) -> None:
     run = f"{w.name(executable.execute)}([{', '.join(inputs)}]).consume_with_handlers({w.name(executable.handlers)})"
     w.lines.append(f"{outs}= {run}" if outs else run)
     if executable.is_awaited and outs:
-        w.lines.append("o0.block_until_ready()")            # they are all ready then
+        w.lines.append("o0.block_until_ready()")  # they are all ready then
     if w.memory:
         w.lines.append(f"if o0.is_ready(): {w.memory}.append(memory)")
 
@@ -229,7 +256,9 @@ def _write_results(w: _Writer, traced: Traced) -> None:
     assert traced.program is not None
     avals = traced.program.out_avals
     for i, aval in enumerate(avals):
-        w.lines.append(f"r{i} = new(ArrayImpl); r{i}.aval = {w.name(aval)}; r{i}._host = None; r{i}._buffer = o{i}")
+        w.lines.append(
+            f"r{i} = new(ArrayImpl); r{i}.aval = {w.name(aval)}; r{i}._host = None; r{i}._buffer = o{i}"
+        )
     numbers = traced.out_tree.unflatten(list(range(len(avals))))
     try:
         w.lines.append(f"return {w.build(numbers)}")
@@ -240,13 +269,25 @@ def _write_results(w: _Writer, traced: Traced) -> None:
 
 def _defined(w: _Writer, context) -> Callable:
     """The function of the lines; outside of its signature, the lookups it makes fail and are a miss."""
-    checks, rest = w.lines[:w.checks], w.lines[w.checks:]
-    source = ["def call(args, kwargs):",
-              " if options.context is not context or state.depth: return MISS",
-              " try:", *["  " + line for line in checks],
-              " except (AttributeError, KeyError, TypeError, ValueError): return MISS", *[" " + line for line in rest]]
-    names = {**w.names, "MISS": MISS, "ArrayImpl": ArrayImpl, "new": ArrayImpl.__new__, "to_device": to_device,
-             "flatten": flatten,
-             "options": _options, "state": state, "context": context}
+    checks, rest = w.lines[: w.checks], w.lines[w.checks :]
+    source = [
+        "def call(args, kwargs):",
+        " if options.context is not context or state.depth: return MISS",
+        " try:",
+        *["  " + line for line in checks],
+        " except (AttributeError, KeyError, TypeError, ValueError): return MISS",
+        *[" " + line for line in rest],
+    ]
+    names = {
+        **w.names,
+        "MISS": MISS,
+        "ArrayImpl": ArrayImpl,
+        "new": ArrayImpl.__new__,
+        "to_device": to_device,
+        "flatten": flatten,
+        "options": _options,
+        "state": state,
+        "context": context,
+    }
     exec(compile("\n".join(source), "<call of a jitted function>", "exec"), names)
     return names["call"]

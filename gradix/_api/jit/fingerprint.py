@@ -1,9 +1,11 @@
 """What a static argument contains, as a key: equal content gives equal keys, whether or not it can be hashed.
 
-A key holds a snapshot, so that a list changed later has another key. Types are distinguished everywhere (`True` from
-`1`, a list from a tuple). Methods users wrote are not called, except `__hash__` and `__eq__` of a class that defines
+A key holds a snapshot, so that a list changed later has another key. Types are distinguished
+everywhere (`True` from `1`, a list from a tuple). Methods users wrote are not called, except
+`__hash__` and `__eq__` of a class that defines
 both a hash of its own and equality: that is what such a class asks for.
 """
+
 from __future__ import annotations
 
 import collections
@@ -20,8 +22,9 @@ from gradix._core.trace import Tracer
 hashlib = lazy_module("hashlib")
 
 ATOMS = frozenset({int, bool, str, bytes, type(None), type(Ellipsis), range, types.CodeType})
-_NODES_LIMIT = 10_000             # objects compared by identity are not looked into further than this
-_DIGEST_FROM = 4096               # bytes of an array from which its digest stands for it
+# objects compared by identity are not looked into further than this
+_NODES_LIMIT = 10_000
+_DIGEST_FROM = 4096  # bytes of an array from which its digest stands for it
 _CYCLE = "cycle"
 
 
@@ -51,7 +54,8 @@ def fingerprint(value: Any) -> Any:
     """A hashable snapshot of what `value` contains.
 
     Raises:
-        NoFingerprint: the value, or something in it, is an array or of a type that tells neither a hash nor content.
+        NoFingerprint: the value, or something in it, is an array or of a type that tells neither a
+            hash nor content.
 
     Example:
         >>> fingerprint([1, {"a": 2}]) == fingerprint([1, {"a": 2}])
@@ -68,7 +72,7 @@ def fingerprint(value: Any) -> Any:
         return _Walk(None).of(value)
     try:
         return _Walk(_NODES_LIMIT).of(value)
-    except (NoFingerprint, RecursionError):          # the object itself is a good key
+    except (NoFingerprint, RecursionError):  # the object itself is a good key
         return kind, Same(value)
 
 
@@ -91,7 +95,7 @@ class _Walk:
         if kind in ATOMS:
             return kind, x
         if kind is float or kind is complex:
-            return kind, repr(x)                     # -0.0 is not 0.0, and nan is nan
+            return kind, repr(x)  # -0.0 is not 0.0, and nan is nan
         self.nodes += 1
         if self.limit is not None and self.nodes > self.limit:
             raise NoFingerprint("too large")
@@ -121,26 +125,41 @@ class _Walk:
 
     def _container(self, x, kind: type):
         """The content of the built-in containers, and of their subclasses that do not hash otherwise."""
-        if isinstance(x, (tuple, frozenset)) and kind.__hash__ in (tuple.__hash__, frozenset.__hash__):
-            parts = map(self.of, tuple.__iter__(x) if isinstance(x, tuple) else frozenset.__iter__(x))
-            return (tuple(parts) if isinstance(x, tuple) else frozenset(parts)), self._attributes(x, kind)
+        if isinstance(x, (tuple, frozenset)) and kind.__hash__ in (
+            tuple.__hash__,
+            frozenset.__hash__,
+        ):
+            parts = map(
+                self.of, tuple.__iter__(x) if isinstance(x, tuple) else frozenset.__iter__(x)
+            )
+            return (tuple(parts) if isinstance(x, tuple) else frozenset(parts)), self._attributes(
+                x, kind
+            )
         if kind.__hash__ is not None:
             return None
         if isinstance(x, list):
             return tuple([self.of(v) for v in list.__iter__(x)]), self._attributes(x, kind)
         if isinstance(x, dict):
-            return tuple([(self.of(k), self.of(v)) for k, v in dict.items(x)]), self._attributes(x, kind)
+            return tuple([(self.of(k), self.of(v)) for k, v in dict.items(x)]), self._attributes(
+                x, kind
+            )
         if isinstance(x, set):
             return frozenset([self.of(v) for v in set.__iter__(x)]), self._attributes(x, kind)
         if isinstance(x, collections.deque):
-            return tuple([self.of(v) for v in collections.deque.__iter__(x)]), self._attributes(x, kind)
+            return tuple([self.of(v) for v in collections.deque.__iter__(x)]), self._attributes(
+                x, kind
+            )
         return bytes(x) if kind is bytearray else None
 
     def _array(self, x: np.ndarray):
         if x.dtype.hasobject:
             return x.dtype, x.shape, tuple([self.of(v) for v in x.ravel().tolist()])
         data = x.tobytes()
-        return x.dtype, x.shape, hashlib.blake2b(data).digest() if len(data) >= _DIGEST_FROM else data
+        return (
+            x.dtype,
+            x.shape,
+            hashlib.blake2b(data).digest() if len(data) >= _DIGEST_FROM else data,
+        )
 
     def _object(self, x, kind: type):
         hashed = kind.__hash__
@@ -179,16 +198,25 @@ class _Walk:
 
     def _function(self, f):
         cells = [_content_of(c) for c in f.__closure__ or ()]
-        return (f.__code__, Same(f.__globals__), tuple([self._captured(v) for v in cells]),
-                self._captured(f.__defaults__), self._captured(f.__kwdefaults__), self._captured(f.__dict__ or None))
+        return (
+            f.__code__,
+            Same(f.__globals__),
+            tuple([self._captured(v) for v in cells]),
+            self._captured(f.__defaults__),
+            self._captured(f.__kwdefaults__),
+            self._captured(f.__dict__ or None),
+        )
 
     def _captured(self, x):
         """What a function holds on to: arrays are taken as they are, which costs nothing and keeps no copy."""
         return (type(x), Same(x)) if isinstance(x, (ArrayImpl, Tracer)) else self.of(x)
 
     def _partial(self, f):
-        return self.of(f.func), tuple([self._captured(a) for a in f.args]), tuple(
-            [(k, self._captured(v)) for k, v in f.keywords.items()])
+        return (
+            self.of(f.func),
+            tuple([self._captured(a) for a in f.args]),
+            tuple([(k, self._captured(v)) for k, v in f.keywords.items()]),
+        )
 
     def _method(self, f):
         return self.of(f.__func__), self.of(f.__self__)
@@ -196,8 +224,14 @@ class _Walk:
 
 _HEAP_TYPE = 1 << 9
 _BARE = frozenset({tuple, list, dict, set, frozenset, collections.deque, collections.OrderedDict})
-_BY_IDENTITY = frozenset({"gradix", "jaxlib", "builtins", "types", "_thread", "threading", "logging", "_io"})
-_READERS = {types.FunctionType: _Walk._function, functools.partial: _Walk._partial, types.MethodType: _Walk._method}
+_BY_IDENTITY = frozenset(
+    {"gradix", "jaxlib", "builtins", "types", "_thread", "threading", "logging", "_io"}
+)
+_READERS = {
+    types.FunctionType: _Walk._function,
+    functools.partial: _Walk._partial,
+    types.MethodType: _Walk._method,
+}
 
 
 def _has_hash(x) -> bool:
@@ -225,4 +259,8 @@ def _mangled(owner: type, name: str) -> str:
 def _generated(kind: type) -> bool:
     """Whether the class's hash was written by `dataclass` from the fields."""
     code = getattr(kind.__hash__, "__code__", None)
-    return code is not None and code.co_filename == "<string>" and hasattr(kind, "__dataclass_fields__")
+    return (
+        code is not None
+        and code.co_filename == "<string>"
+        and hasattr(kind, "__dataclass_fields__")
+    )

@@ -1,4 +1,5 @@
 """Jitted functions inside of others: run on concrete arrays, and traced for lowering."""
+
 from __future__ import annotations
 
 from gradix._api.jit.traced import check_results
@@ -18,8 +19,9 @@ def _run_call(args, params):
     """Evaluate `jit_p` on concrete arrays: its program compiled once, kept with the jaxpr."""
     closed = params["jaxpr"]
     if any(type(e) is MeshEffect for e in closed.effects):
-        return NotImplemented                       # it runs on the devices of that mesh
-    key = "program", xla.client()                   # which may be another one, of more devices, by now
+        return NotImplemented  # it runs on the devices of that mesh
+    # which may be another one, of more devices, by now
+    key = "program", xla.client()
     found = closed.memo.get(key)
     if found is None:
         found = closed.memo[key] = Program(simplify(closed), params["name"])
@@ -31,9 +33,11 @@ def _run_call(args, params):
 
 def _trace_expand(function, avals, params) -> ClosedJaxpr:
     """Trace a primitive's `expand`, for lowering."""
+
     def flat(*xs):
         out = function(*xs, **params)
         return list(out) if isinstance(out, (list, tuple)) else [out]
+
     return stage_closed(flat, avals)
 
 

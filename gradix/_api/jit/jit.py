@@ -1,4 +1,5 @@
 """`jit`: trace once per signature, compile, and call the compiled program ever after."""
+
 from __future__ import annotations
 
 import functools
@@ -28,7 +29,14 @@ from gradix._api.jit import (
     stages,
 )
 from gradix._api.jit.argument_roles import ArgumentRoles
-from gradix._api.jit.checked import CheckedTraced, checked, names_of, refuse_other, refuse_refs, screen_of
+from gradix._api.jit.checked import (
+    CheckedTraced,
+    checked,
+    names_of,
+    refuse_other,
+    refuse_refs,
+    screen_of,
+)
 from gradix._api.jit.fastcall import MISS, no_code, write_call
 from gradix._api.jit.fingerprint import compared_by_identity
 from gradix._api.jit.placed import PlacedTraced, WithoutPlace, needs_place, shardings_of, unplaced
@@ -81,9 +89,9 @@ def clear_caches() -> None:
 
 xla.on_renewal(clear_caches)
 _CHECKED = (Traced, FloatCheckedTraced)
-_ANYWHERE = (Traced, PlacedTraced)                  # which arguments of any place can be given to
-_WARM = 3                         # calls of a signature after which it gets code of its own
-_FAST_LIMIT = 4                   # signatures of one function that have some
+_ANYWHERE = (Traced, PlacedTraced)  # which arguments of any place can be given to
+_WARM = 3  # calls of a signature after which it gets code of its own
+_FAST_LIMIT = 4  # signatures of one function that have some
 
 
 def _remade(fun: Callable, roles: tuple, settings: Settings) -> JitFunction:
@@ -102,22 +110,33 @@ _Result = TypeVar("_Result")
 class JitFunction(Generic[_Result]):
     """A function compiled by XLA for each signature it is called with; made by `jit`."""
 
-    __slots__ = ("_calls", "_first", "__dict__", "__weakref__")     # what every call reads, where it is found quickest
-    __qualname__ = "PjitFunction"                   # libraries recognise jitted functions by this name of their type
+    # what every call reads, where it is found quickest
+    __slots__ = ("_calls", "_first", "__dict__", "__weakref__")
+    # libraries recognise jitted functions by this name of their type
+    __qualname__ = "PjitFunction"
 
     def __init__(self, fun: Callable, roles: ArgumentRoles, settings: Settings):
         stand_in(self, fun)
         self._fun, self._name, self._settings = fun, name_of(fun), settings
-        self._symbolic = None if settings.symbolic is None else SymbolicSizes(settings.symbolic, self._name)
+        self._symbolic = (
+            None if settings.symbolic is None else SymbolicSizes(settings.symbolic, self._name)
+        )
         self._roles, self._shardings = roles, settings.shardings
         self._has_static, self._split = roles.has_static, roles.split
         self._cache: BoundedCache[tuple, Traced] = BoundedCache(4096, drop=1)
         self._calls, self._log = count(), TraceLog(is_own(fun))
-        self._owner = Owner(self._name, settings.keep_unused, settings.compiler_options, settings.donate_strict,
-                            self._log)
-        self._fast: tuple[Callable, ...] = ()                   # code for the signatures that come often
-        self._first: Callable = no_code                         # the first of them
-        self._mixed: BoundedCache[tuple, int] = BoundedCache(4096)     # calls with arguments that are no arrays of ours
+        self._owner = Owner(
+            self._name,
+            settings.keep_unused,
+            settings.compiler_options,
+            settings.donate_strict,
+            self._log,
+        )
+        # code for the signatures that come often
+        self._fast: tuple[Callable, ...] = ()
+        self._first: Callable = no_code  # the first of them
+        # calls with arguments that are no arrays of ours
+        self._mixed: BoundedCache[tuple, int] = BoundedCache(4096)
         _functions.add(self)
 
     def __call__(self, *args, **kwargs) -> _Result:
@@ -136,7 +155,7 @@ class JitFunction(Generic[_Result]):
         try:
             leaves, tree = flatten(parts[:2])
         except Exception:
-            leaves, tree = tree_flatten(parts[:2])              # which says where the trouble is
+            leaves, tree = tree_flatten(parts[:2])  # which says where the trouble is
         key = [_options.context, tree]
         for x in leaves:
             if type(x) is not ArrayImpl:
@@ -146,7 +165,7 @@ class JitFunction(Generic[_Result]):
             return self._call_general(leaves, tree, parts[2], args, kwargs)
         try:
             traced = self._cache.get((*key, *parts[2]))
-        except Exception:                                       # a static argument's own __eq__, named there
+        except Exception:  # a static argument's own __eq__, named there
             traced = None
         if traced is None:
             return self._call_general(leaves, tree, parts[2], args, kwargs)
@@ -158,22 +177,31 @@ class JitFunction(Generic[_Result]):
 
     def _call_general(self, leaves, tree, static, args, kwargs):
         given = leaves
-        leaves = [x if isinstance(x, (Array, Ref)) else self._leaf(x, i, args, kwargs) for i, x in enumerate(leaves)]
+        leaves = [
+            x if isinstance(x, (Array, Ref)) else self._leaf(x, i, args, kwargs)
+            for i, x in enumerate(leaves)
+        ]
         traced = self._traced(leaves, tree, static, args, kwargs)
         if type(traced) is Tree:
             return traced.run([unplaced(x) for x in leaves])
         if type(traced) is TracedWithRefs:
             return traced.out_tree.unflatten(traced.run([unplaced(x) for x in leaves]))
-        tracing = state.stage is not None or any(isinstance(x, Tracer) for x in (*leaves, *traced.consts))
+        tracing = state.stage is not None or any(
+            isinstance(x, Tracer) for x in (*leaves, *traced.consts)
+        )
         if tracing and self._shardings is not None:
             return self._call_inside(traced, leaves, tree)
         if not tracing:
-            outs = traced.run(leaves if type(traced) in _ANYWHERE else [unplaced(x) for x in leaves])
+            outs = traced.run(
+                leaves if type(traced) in _ANYWHERE else [unplaced(x) for x in leaves]
+            )
             self._count(traced, given, args, kwargs)
         elif self._settings.inline:
             outs = eval_closed(traced.jaxpr, *traced.consts, *leaves)
         else:
-            outs = bind(jit_p, [*traced.consts, *leaves], {"jaxpr": traced.jaxpr, "name": self._name})
+            outs = bind(
+                jit_p, [*traced.consts, *leaves], {"jaxpr": traced.jaxpr, "name": self._name}
+            )
         if tracing and type(traced) is CheckedTraced:
             outs = traced.results(outs)
         return traced.out_tree.unflatten(outs)
@@ -181,7 +209,9 @@ class JitFunction(Generic[_Result]):
     def _call_inside(self, traced: Traced, leaves, tree):
         """The call within another program, which divides arguments and results as this function was asked to."""
         assert self._shardings is not None
-        leaves = self._shardings.constrain_arguments(self._name, tree, leaves, traced.debug.arg_names)
+        leaves = self._shardings.constrain_arguments(
+            self._name, tree, leaves, traced.debug.arg_names
+        )
         outs = bind(jit_p, [*traced.consts, *leaves], {"jaxpr": traced.jaxpr, "name": self._name})
         return traced.out_tree.unflatten(self._shardings.constrain_results(traced.out_tree, outs))
 
@@ -197,7 +227,7 @@ class JitFunction(Generic[_Result]):
         positions, names = self._roles.static_positions(len(args)), self._roles.static_names
         call = write_call(traced, args, kwargs, lambda place: place in positions or place in names)
         if call is not None:
-            self._fast = (call, *self._fast[:_FAST_LIMIT - 1])
+            self._fast = (call, *self._fast[: _FAST_LIMIT - 1])
             self._first = call
 
     def _traced(self, leaves, tree, static, args, kwargs) -> Traced:
@@ -207,18 +237,27 @@ class JitFunction(Generic[_Result]):
         except Exception as e:
             raise incomparable(self._name, static, e) or e from None
         if found is None and any(x.aval.place is not None for x in leaves):
-            found = self._placed(self._traced([WithoutPlace(x) for x in leaves], tree, static, args, kwargs),
-                                 leaves, tree)
+            found = self._placed(
+                self._traced([WithoutPlace(x) for x in leaves], tree, static, args, kwargs),
+                leaves,
+                tree,
+            )
             self._cache.keep(key, found)
         if found is None:
             opens = self._symbolic is not None and not is_open(leaves)
-            found = (self._of_open_sizes if opens else self._trace)(leaves, tree, static, args, kwargs)
+            found = (self._of_open_sizes if opens else self._trace)(
+                leaves, tree, static, args, kwargs
+            )
             found = self._placed(found, leaves, tree)
             if not any(isinstance(c, Tracer) for c in found.consts):
                 self._cache.keep(key, found)
                 if any(compared_by_identity(kind) for _, (kind, _) in static):
-                    # An object the trace itself altered, such as one counting calls, is the same object still.
-                    self._cache.keep((*key[:2 + len(leaves)], *self._split(args, kwargs)[2], *_bound_axes()), found)
+                    # An object the trace itself altered, such as one counting calls, is the same
+                    # object still.
+                    self._cache.keep(
+                        (*key[: 2 + len(leaves)], *self._split(args, kwargs)[2], *_bound_axes()),
+                        found,
+                    )
         return found
 
     def _placed(self, traced: Any, leaves, tree) -> Any:
@@ -237,10 +276,18 @@ class JitFunction(Generic[_Result]):
         whole = self._traced(opened, tree, static, args, kwargs)
 
         def make(closed, avals):
-            found = kind_of_traced()(self._owner, closed, whole.consts, whole.out_tree, whole.debug, avals,
-                                     donated=whole.donated)
+            found = kind_of_traced()(
+                self._owner,
+                closed,
+                whole.consts,
+                whole.out_tree,
+                whole.debug,
+                avals,
+                donated=whole.donated,
+            )
             found.by_quick = quick_calls(found)
             return found
+
         return self._symbolic.instance(whole, leaves, make)
 
     def _trace(self, leaves, tree, static, args, kwargs, whole: bool = False) -> Any:
@@ -250,8 +297,11 @@ class JitFunction(Generic[_Result]):
         avals = [x.aval for x in leaves]
         out: dict[str, Any] = {}
         dynamic, named, values = self._roles.parts(args, kwargs)
-        debug = debug_info(self._fun, args, kwargs) if not static else debug_info(
-            self._roles.stand_in(args), dynamic, named)
+        debug = (
+            debug_info(self._fun, args, kwargs)
+            if not static
+            else debug_info(self._roles.stand_in(args), dynamic, named)
+        )
         shown = [(str(place), key, value) for (place, key), value in zip(static, values.values())]
         seen = Signature(_options.context, _bound_axes(), tree, debug.arg_names, avals, shown)
         reason = self._log.add(seen, self._name, settings.max_traces)
@@ -262,7 +312,9 @@ class JitFunction(Generic[_Result]):
         inside = stand_ins(leaves)
 
         def flat(*tracers):
-            return self._results(all_of(len(leaves), tracers, inside) if inside else tracers, tree, args, kwargs, out)
+            return self._results(
+                all_of(len(leaves), tracers, inside) if inside else tracers, tree, args, kwargs, out
+            )
 
         types = [x.aval for x in without_refs(leaves)] if inside else avals
         jaxpr, consts, refs = stage_with_refs(flat, types, debug)
@@ -270,8 +322,15 @@ class JitFunction(Generic[_Result]):
         plain, (closed, sites) = closed, checked(closed, settings.check)
         self._log.traced(self._name, time.perf_counter() - start, reason)
         kind = CheckedTraced if sites else TracedWithRefs if refs or inside else kind_of_traced()
-        traced = kind(self._owner, closed, consts, out["tree"], debug, avals,
-                      donated=self._roles.donated(args, kwargs))
+        traced = kind(
+            self._owner,
+            closed,
+            consts,
+            out["tree"],
+            debug,
+            avals,
+            donated=self._roles.donated(args, kwargs),
+        )
         if isinstance(traced, CheckedTraced):
             refuse_refs([*refs, *inside], self._name)
             traced.attach(sites, screen_of(plain, settings.check, traced.donated))
@@ -285,7 +344,10 @@ class JitFunction(Generic[_Result]):
         given, keywords = self._roles.join(dynamic, named, args, kwargs)
         result = self._fun(*given, **keywords)
         outs, out["tree"] = tree_flatten(result)
-        return [x if isinstance(x, Array) else as_result(x, i, result, self._name) for i, x in enumerate(outs)]
+        return [
+            x if isinstance(x, Array) else as_result(x, i, result, self._name)
+            for i, x in enumerate(outs)
+        ]
 
     def _tree(self, avals, tree, args, kwargs, debug, limit: int) -> Tree:
         """What follows the function wherever it decides by the values of its arguments."""
@@ -297,6 +359,7 @@ class JitFunction(Generic[_Result]):
 
         def make(closed):
             return kind_of_traced()(self._owner, closed, [], None, debug, closed.in_avals)
+
         return Tree(function, avals, debug, make, self._log, limit)
 
     def _leaf(self, x, index: int, args, kwargs) -> Array:
@@ -307,17 +370,18 @@ class JitFunction(Generic[_Result]):
                 aval = make_aval(x.shape, dtype, False)
                 return ArrayImpl(None, aval, xla.put(x, aval))
         known = stand_in_of(x) if state.stage is not None else None
-        if known is not None:                # the program around this one is only looked at
+        if known is not None:  # the program around this one is only looked at
             return known
         try:
             return as_array(x)
         except (TypeError, OverflowError) as e:
             path = path_of(index, self._split(args, kwargs)[:2], self._fun)
-            raise type(e)(f"Cannot interpret the argument {path} of {self._name} as an abstract array. {e} If it is a "
-                          "Python value the function only branches on, name it in static_argnums or static_argnames."
-                          ) from None
+            raise type(e)(
+                f"Cannot interpret the argument {path} of {self._name} as an abstract array. {e} If it is a "
+                "Python value the function only branches on, name it in static_argnums or static_argnames."
+            ) from None
 
-    # -- the rest of the public face -----------------------------------------------------------------------------------
+    # -- the rest of the public face ---------------------------------------------------------------
 
     def __get__(self, instance, owner=None):
         return self if instance is None else types.MethodType(self, instance)
@@ -328,10 +392,21 @@ class JitFunction(Generic[_Result]):
         for part in getattr(self, "__qualname__", "").split("."):
             named = getattr(named, part, None)
         roles = self._roles
-        return self.__qualname__ if named is self else (_remade, (
-            self._fun, ((roles.static_numbers, tuple(roles.static_names)),
-                        (roles.donate_numbers, tuple(roles.donate_names))),
-            self._settings))
+        return (
+            self.__qualname__
+            if named is self
+            else (
+                _remade,
+                (
+                    self._fun,
+                    (
+                        (roles.static_numbers, tuple(roles.static_names)),
+                        (roles.donate_numbers, tuple(roles.donate_names)),
+                    ),
+                    self._settings,
+                ),
+            )
+        )
 
     def __repr__(self) -> str:
         return f"<jit of {self._fun!r}>"
@@ -392,66 +467,131 @@ def _bound_axes() -> list:
 
 
 @overload
-def jit(fun: Callable[..., _Result], /, *, in_shardings: Any = ..., out_shardings: Any = ..., static_argnums: Any = ...,
-        static_argnames: Any = ..., donate_argnums: Any = ..., donate_argnames: Any = ..., keep_unused: bool = ...,
-        device: Any = ...,
-        backend: str | None = ..., inline: bool = ..., abstracted_axes: Any = ..., compiler_options: dict | None = ...,
-        max_traces: int | None = ..., specialize: bool = ..., max_paths: int = ..., donate_strict: bool = ...,
-        symbolic: Any = ..., check: str | None = ...) -> JitFunction[_Result]: ...
+def jit(
+    fun: Callable[..., _Result],
+    /,
+    *,
+    in_shardings: Any = ...,
+    out_shardings: Any = ...,
+    static_argnums: Any = ...,
+    static_argnames: Any = ...,
+    donate_argnums: Any = ...,
+    donate_argnames: Any = ...,
+    keep_unused: bool = ...,
+    device: Any = ...,
+    backend: str | None = ...,
+    inline: bool = ...,
+    abstracted_axes: Any = ...,
+    compiler_options: dict | None = ...,
+    max_traces: int | None = ...,
+    specialize: bool = ...,
+    max_paths: int = ...,
+    donate_strict: bool = ...,
+    symbolic: Any = ...,
+    check: str | None = ...,
+) -> JitFunction[_Result]: ...
 
 
 @overload
-def jit(fun: None = None, /, *, in_shardings: Any = ..., out_shardings: Any = ..., static_argnums: Any = ...,
-        static_argnames: Any = ..., donate_argnums: Any = ..., donate_argnames: Any = ..., keep_unused: bool = ...,
-        device: Any = ...,
-        backend: str | None = ..., inline: bool = ..., abstracted_axes: Any = ..., compiler_options: dict | None = ...,
-        max_traces: int | None = ..., specialize: bool = ..., max_paths: int = ..., donate_strict: bool = ...,
-        symbolic: Any = ..., check: str | None = ...) -> Callable[[Callable[..., _Result]], JitFunction[_Result]]: ...
+def jit(
+    fun: None = None,
+    /,
+    *,
+    in_shardings: Any = ...,
+    out_shardings: Any = ...,
+    static_argnums: Any = ...,
+    static_argnames: Any = ...,
+    donate_argnums: Any = ...,
+    donate_argnames: Any = ...,
+    keep_unused: bool = ...,
+    device: Any = ...,
+    backend: str | None = ...,
+    inline: bool = ...,
+    abstracted_axes: Any = ...,
+    compiler_options: dict | None = ...,
+    max_traces: int | None = ...,
+    specialize: bool = ...,
+    max_paths: int = ...,
+    donate_strict: bool = ...,
+    symbolic: Any = ...,
+    check: str | None = ...,
+) -> Callable[[Callable[..., _Result]], JitFunction[_Result]]: ...
 
 
-def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardings: Any = None, static_argnums=None,
-        static_argnames=None, donate_argnums=None, donate_argnames=None, keep_unused: bool = False, device=None,
-        backend: str | None = None, inline: bool = False, abstracted_axes=None, compiler_options: dict | None = None,
-        max_traces: int | None = None, specialize: bool = False, max_paths: int = 128, donate_strict: bool = False,
-        symbolic: Any = None, check: str | None = None):
+def jit(
+    fun: Callable | None = None,
+    /,
+    *,
+    in_shardings: Any = None,
+    out_shardings: Any = None,
+    static_argnums=None,
+    static_argnames=None,
+    donate_argnums=None,
+    donate_argnames=None,
+    keep_unused: bool = False,
+    device=None,
+    backend: str | None = None,
+    inline: bool = False,
+    abstracted_axes=None,
+    compiler_options: dict | None = None,
+    max_traces: int | None = None,
+    specialize: bool = False,
+    max_paths: int = 128,
+    donate_strict: bool = False,
+    symbolic: Any = None,
+    check: str | None = None,
+):
     """`fun` compiled by XLA: traced once per signature (tree, shapes, dtypes, static values), then only executed.
 
     Args:
         fun: a pure function of arrays in pytrees. Without it, a decorator is returned.
-        in_shardings, out_shardings: how arguments and results are divided over devices: shardings, or PartitionSpecs on
-            the mesh in force, as tree prefixes of the positional arguments and of the result; None leaves it open.
-        device, backend: the device, or platform, to run on; `device_put` of the arguments does the same.
-        static_argnums, static_argnames: arguments that are Python values, not arrays; the function is traced anew
-            for each content. Lists, dicts, sets, NumPy arrays and plain objects are distinguished by what they contain.
+        in_shardings, out_shardings: how arguments and results are divided over devices: shardings,
+            or PartitionSpecs on the mesh in force, as tree prefixes of the positional arguments and
+            of the result; None leaves it open.
+        device, backend: the device, or platform, to run on; `device_put` of the arguments does the
+            same.
+        static_argnums, static_argnames: arguments that are Python values, not arrays; the function
+            is traced anew for each content. Lists, dicts, sets, NumPy arrays and plain objects are
+            distinguished by what they contain.
         donate_argnums, donate_argnames: arguments whose memory the results may take over.
         keep_unused: keep arguments the function does not use in the compiled program.
         inline: inside another traced function, write the equations in place of a call.
-        abstracted_axes: names for axes of the positional arguments: `{axis: name}` or a tuple of names, for all of
-            them, or a tree of these that is a prefix of the arguments. Axes of one name must be of one size, or the
-            call raises. XLA's programs are of fixed sizes, so each size is compiled as without names.
+        abstracted_axes: names for axes of the positional arguments: `{axis: name}` or a tuple of
+            names, for all of them, or a tree of these that is a prefix of the arguments. Axes of
+            one name must be of one size, or the call raises. XLA's programs are of fixed sizes, so
+            each size is compiled as without names.
         compiler_options: XLA debug options by name.
-        max_traces: how often the function may be traced; one time more raises and says what differed.
-        specialize: let Python decide by traced values (`if`, `while`, `int(x)`, `x[mask]`, NumPy): the program so far
-            is run to get the value, and each way the function goes is kept as compiled segments.
-        max_paths: how many ways of a signature to keep; of more, the one not taken for longest is forgotten.
-        donate_strict: raise where no result can take over the memory of a donated argument, which otherwise only warns,
-            or where a NumPy view of it is in use.
-        symbolic: axes whose sizes the trace leaves open, so that one trace serves them all and only XLA compiles for
-            each: a text with a dimension for each axis, such as ``"n"`` or ``"b, _"`` (`export.symbolic_shape` has its
+        max_traces: how often the function may be traced; one time more raises and says what
+            differed.
+        specialize: let Python decide by traced values (`if`, `while`, `int(x)`, `x[mask]`, NumPy):
+            the program so far is run to get the value, and each way the function goes is kept as
+            compiled segments.
+        max_paths: how many ways of a signature to keep; of more, the one not taken for longest is
+            forgotten.
+        donate_strict: raise where no result can take over the memory of a donated argument, which
+            otherwise only warns, or where a NumPy view of it is in use.
+        symbolic: axes whose sizes the trace leaves open, so that one trace serves them all and only
+            XLA compiles for each: a text with a dimension for each axis, such as ``"n"`` or ``"b,
+            _"`` (`export.symbolic_shape` has its
                 grammar), None
-            for shapes that stay, or a tree of these that is a prefix of the positional arguments. Sizes are at least 1.
-        check: errors that the compiled program looks for, joined with commas: "nan", "div", "index" (out of bounds),
-            "user" (`checkify.check`), "float", "automatic", "all". Each call then waits for its results.
+            for shapes that stay, or a tree of these that is a prefix of the positional arguments.
+            Sizes are at least 1.
+        check: errors that the compiled program looks for, joined with commas: "nan", "div", "index"
+            (out of bounds), "user" (`checkify.check`), "float", "automatic", "all". Each call then
+            waits for its results.
 
     Returns:
         The compiled function; it has `lower`, `trace`, `eval_shape`, `stats` and `clear_cache`.
 
     Raises:
-        TypeError: `fun` is not callable, `abstracted_axes` names no axes, or a leaf of an argument is no array.
-        ValueError: a static argument is an array, or has neither a hash nor content that can be compared; axes of one
-            name differ in size; with donate_strict, a donated argument cannot be used.
+        TypeError: `fun` is not callable, `abstracted_axes` names no axes, or a leaf of an argument
+            is no array.
+        ValueError: a static argument is an array, or has neither a hash nor content that can be
+            compared; axes of one name differ in size; with donate_strict, a donated argument cannot
+            be used.
         RetraceError: more than `max_traces` traces.
-        FloatingPointError, ZeroDivisionError, IndexError: with check, what a call met, with the line that did.
+        FloatingPointError, ZeroDivisionError, IndexError: with check, what a call met, with the
+            line that did.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -462,36 +602,73 @@ def jit(fun: Callable | None = None, /, *, in_shardings: Any = None, out_shardin
         Array(5., dtype=float32)
     """
     if fun is None:
-        return functools.partial(jit, in_shardings=in_shardings, out_shardings=out_shardings,
-                                 static_argnums=static_argnums, static_argnames=static_argnames,
-                                 donate_argnums=donate_argnums, donate_argnames=donate_argnames,
-                                 keep_unused=keep_unused, device=device, backend=backend, inline=inline,
-                                 abstracted_axes=abstracted_axes, compiler_options=compiler_options,
-                                 max_traces=max_traces, specialize=specialize,
-                                 max_paths=max_paths, donate_strict=donate_strict, symbolic=symbolic, check=check)
+        return functools.partial(
+            jit,
+            in_shardings=in_shardings,
+            out_shardings=out_shardings,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames,
+            keep_unused=keep_unused,
+            device=device,
+            backend=backend,
+            inline=inline,
+            abstracted_axes=abstracted_axes,
+            compiler_options=compiler_options,
+            max_traces=max_traces,
+            specialize=specialize,
+            max_paths=max_paths,
+            donate_strict=donate_strict,
+            symbolic=symbolic,
+            check=check,
+        )
     check_callable("jit", fun)
     nums = as_numbers("static_argnums", static_argnums) if static_argnums is not None else ()
     names = as_names("static_argnames", static_argnames) if static_argnames is not None else ()
     nums, names = complete(fun, "static", nums, names)
     donated = as_numbers("donate_argnums", donate_argnums) if donate_argnums is not None else ()
-    donated_names = as_names("donate_argnames", donate_argnames) if donate_argnames is not None else ()
+    donated_names = (
+        as_names("donate_argnames", donate_argnames) if donate_argnames is not None else ()
+    )
     donated, donated_names = complete(fun, "donate", donated, donated_names)
     if set(nums) & set(donated) or set(names) & set(donated_names):
-        raise ValueError(f"static and donated arguments cannot intersect: static_argnums={nums}, "
-                         f"donate_argnums={donated}. A static argument has no memory to donate.")
+        raise ValueError(
+            f"static and donated arguments cannot intersect: static_argnums={nums}, "
+            f"donate_argnums={donated}. A static argument has no memory to donate."
+        )
     abstracted.check_form(abstracted_axes)
     check_symbolic(symbolic)
     if specialize and (donated or donated_names):
-        raise ValueError("jit with specialize=True cannot donate arguments: a segment further on may need them. Leave "
-                         "out donate_argnums and donate_argnames.")
+        raise ValueError(
+            "jit with specialize=True cannot donate arguments: a segment further on may need them. Leave "
+            "out donate_argnums and donate_argnames."
+        )
     if check is not None:
-        refuse_other(specialize=specialize, symbolic=symbolic, in_shardings=in_shardings, out_shardings=out_shardings,
-                     device=device)
+        refuse_other(
+            specialize=specialize,
+            symbolic=symbolic,
+            in_shardings=in_shardings,
+            out_shardings=out_shardings,
+            device=device,
+        )
     roles = ArgumentRoles(fun, name_of(fun), (nums, names), (donated, donated_names))
-    return JitFunction(fun, roles, Settings(
-        inline, keep_unused, compiler_options, max_traces, max_paths if specialize else None, donate_strict,
-        abstracted_axes,
-        symbolic, shardings_of(in_shardings, out_shardings, device), names_of(check)))
+    return JitFunction(
+        fun,
+        roles,
+        Settings(
+            inline,
+            keep_unused,
+            compiler_options,
+            max_traces,
+            max_paths if specialize else None,
+            donate_strict,
+            abstracted_axes,
+            symbolic,
+            shardings_of(in_shardings, out_shardings, device),
+            names_of(check),
+        ),
+    )
 
 
 install_jit(jit)

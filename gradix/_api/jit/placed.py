@@ -1,4 +1,5 @@
 """Signatures of jitted functions whose arguments or results lie on devices of choice, or are divided over several."""
+
 from __future__ import annotations
 
 import time
@@ -30,34 +31,48 @@ class Shardings:
     __slots__ = ("ins", "outs", "device")
 
     def __init__(self, ins, outs, device):
-        self.ins, self.outs, self.device = tuple(ins) if isinstance(ins, list) else ins, outs, device
+        self.ins, self.outs, self.device = (
+            tuple(ins) if isinstance(ins, list) else ins,
+            outs,
+            device,
+        )
 
     def of_arguments(self, name: str, in_tree, avals, arg_names) -> list[Sharding | None]:
         """A sharding for each leaf of the arguments.
 
         Raises:
-            ValueError: there are keyword arguments beside shardings, or a leaf cannot be divided so.
+            ValueError: there are keyword arguments beside shardings, or a leaf cannot be divided
+                so.
         """
         if self.ins is None:
             return [None] * len(avals)
         args, kwargs = in_tree.unflatten([0] * in_tree.num_leaves)
         if kwargs:
-            raise ValueError(f"pjit does not support kwargs when in_shardings is specified: {name} was called with "
-                             f"{', '.join(kwargs)} by keyword. Pass them by position.")
+            raise ValueError(
+                f"pjit does not support kwargs when in_shardings is specified: {name} was called with "
+                f"{', '.join(kwargs)} by keyword. Pass them by position."
+            )
         if isinstance(self.ins, tuple) and len(self.ins) != len(args):
-            raise ValueError("pjit in_shardings specification must be a tree prefix of the positional arguments "
-                             f"tuple. In particular, you're passing in a tuple of length {len(self.ins)} for "
-                             f"{len(args)} positional "
-                             f"arguments of {name}.")
+            raise ValueError(
+                "pjit in_shardings specification must be a tree prefix of the positional arguments "
+                f"tuple. In particular, you're passing in a tuple of length {len(self.ins)} for "
+                f"{len(args)} positional "
+                f"arguments of {name}."
+            )
         given = flatten_axes("jit in_shardings", in_tree, (self.ins, None))
-        return [_fitting("arguments", n, a, s) for n, a, s in zip(_padded(arg_names, len(avals)), avals, given)]
+        return [
+            _fitting("arguments", n, a, s)
+            for n, a, s in zip(_padded(arg_names, len(avals)), avals, given)
+        ]
 
     def of_results(self, out_tree, avals) -> list[Sharding | None]:
         """A sharding for each leaf of the results."""
         if self.outs is None:
             return [None] * len(avals)
         given = flatten_axes("jit out_shardings", out_tree, self.outs)
-        return [_fitting("outputs", f"result[{i}]", a, s) for i, (a, s) in enumerate(zip(avals, given))]
+        return [
+            _fitting("outputs", f"result[{i}]", a, s) for i, (a, s) in enumerate(zip(avals, given))
+        ]
 
     def constrain_arguments(self, name: str, in_tree, leaves, arg_names) -> list:
         """Inside of another traced function: the arguments, which the compiler is to divide as asked."""
@@ -80,13 +95,17 @@ def _fitting(what: str, name: str, aval, given) -> Sharding | None:
     head = f"One of pjit {what} with pytree key path {name} was given the sharding of {sharding}, which"
     n_entries = len(getattr(sharding, "spec", ()))
     if n_entries > aval.ndim:
-        raise ValueError(f"{head} is only valid for values of rank at least {n_entries}, but was applied to a "
-                         f"value of rank {aval.ndim}")
+        raise ValueError(
+            f"{head} is only valid for values of rank at least {n_entries}, but was applied to a "
+            f"value of rank {aval.ndim}"
+        )
     factors: Any = getattr(sharding, "factors", None)
     for i, (n, f) in enumerate(zip(aval.shape, factors(aval.ndim) if factors is not None else ())):
         if type(n) is int and n % f:
-            raise ValueError(f"{head} implies that the global size of its dimension {i} should be divisible by {f}, "
-                             f"but it is equal to {n} (full shape: {aval.shape})")
+            raise ValueError(
+                f"{head} implies that the global size of its dimension {i} should be divisible by {f}, "
+                f"but it is equal to {n} (full shape: {aval.shape})"
+            )
     return sharding
 
 
@@ -102,8 +121,15 @@ class PlacedTraced(Traced):
     @classmethod
     def of(cls, traced: Traced, asked: Shardings | None, in_tree) -> PlacedTraced:
         """The same signature, for arguments that lie anywhere."""
-        new = cls(traced.owner, traced.jaxpr, traced.consts, traced.out_tree, traced.debug, traced.avals,
-                  donated=traced.donated)
+        new = cls(
+            traced.owner,
+            traced.jaxpr,
+            traced.consts,
+            traced.out_tree,
+            traced.debug,
+            traced.avals,
+            donated=traced.donated,
+        )
         new.on_host = 0
         new.asked, new.in_tree, new.programs = asked, in_tree, {}
         new.checked = isinstance(traced, FloatCheckedTraced)
@@ -144,11 +170,19 @@ class PlacedTraced(Traced):
         if self.asked is not None:
             ins = self.asked.of_arguments(self.name, self.in_tree, avals, names)
             outs = self.asked.of_results(self.out_tree, self.jaxpr.out_avals)
-        named = [(f"argument {name} of {self.name} with shape {a.plain.str_short()}", a.place.sharding)
-                 for name, a in zip(_padded(names, len(avals)), avals) if a.place is not None and a.place.is_committed]
-        named += [(f"an array of shape {c.aval.plain.str_short()} captured by {self.name}", c.aval.place.sharding)
-                  for c in self.consts if type(c) is ArrayImpl and c.aval.place is not None
-                  and c.aval.place.is_committed]
+        named = [
+            (f"argument {name} of {self.name} with shape {a.plain.str_short()}", a.place.sharding)
+            for name, a in zip(_padded(names, len(avals)), avals)
+            if a.place is not None and a.place.is_committed
+        ]
+        named += [
+            (
+                f"an array of shape {c.aval.plain.str_short()} captured by {self.name}",
+                c.aval.place.sharding,
+            )
+            for c in self.consts
+            if type(c) is ArrayImpl and c.aval.place is not None and c.aval.place.is_committed
+        ]
         named += [(f"in_shardings of {self.name}", s) for s in ins if s is not None]
         named += [(f"out_shardings of {self.name}", s) for s in outs if s is not None]
         if self.asked is not None and self.asked.device is not None:
@@ -164,22 +198,38 @@ class PlacedTraced(Traced):
         if home is None:
             device = _options.jax_default_device
             place = next((a.place for a in avals if a.place is not None), None)
-            if place is None and hasattr(device, "platform") and device is not xla.local_devices()[0]:
+            if (
+                place is None
+                and hasattr(device, "platform")
+                and device is not xla.local_devices()[0]
+            ):
                 place = Placement(SingleDeviceSharding(device), False)
             if place is None or place.device is None:
                 return _ORDINARY
             home, is_committed = Home((place.device,), None), False
-        elif self.asked is None and home == Home((xla.local_devices()[0],), None) and not any(
-                a.place is not None for a in avals) and not any(type(e) is MeshEffect for e in self.jaxpr.effects):
+        elif (
+            self.asked is None
+            and home == Home((xla.local_devices()[0],), None)
+            and not any(a.place is not None for a in avals)
+            and not any(type(e) is MeshEffect for e in self.jaxpr.effects)
+        ):
             return _ORDINARY
         start = time.perf_counter()
         n = len(self.consts)
         donated = tuple([i + n for i in self.donated])
         closed = simplify(self.jaxpr)
         every = [*[c.aval for c in self.consts], *avals]
-        program = PlacedProgram(closed, self.name, home, every, ins, outs, donated=donated,
-                                keep_unused=self.keep_unused,
-                                compiler_options=self.options)
+        program = PlacedProgram(
+            closed,
+            self.name,
+            home,
+            every,
+            ins,
+            outs,
+            donated=donated,
+            keep_unused=self.keep_unused,
+            compiler_options=self.options,
+        )
         if donated:
             donation.check(program.lowered, self)
         if not is_committed:
@@ -201,7 +251,7 @@ class PlacedTraced(Traced):
             ValueError: one is committed elsewhere.
         """
         out = []
-        for x, want, sharding in zip(leaves, avals, program.in_shardings[len(self.consts):]):
+        for x, want, sharding in zip(leaves, avals, program.in_shardings[len(self.consts) :]):
             x = as_array(x) if not isinstance(x, Array) else x
             if type(x) is ArrayImpl and x.aval is not want:
                 _check_same(x.aval, sharding)
@@ -214,36 +264,57 @@ class PlacedTraced(Traced):
         home, ins, outs = self.plan(avals)
         if home is None:
             return None
-        own = [w if w is not None else a.place.sharding if a.place is not None else None
-               for w, a in zip(ins, [*[c.aval for c in self.consts], *avals])]
+        own = [
+            w if w is not None else a.place.sharding if a.place is not None else None
+            for w, a in zip(ins, [*[c.aval for c in self.consts], *avals])
+        ]
         donated = tuple([i + len(self.consts) for i in self.donated])
-        return lower_placed(simplify(self.jaxpr), self.name, home, own, outs, donated,
-                            keep_unused=self.keep_unused, places=places)
+        return lower_placed(
+            simplify(self.jaxpr),
+            self.name,
+            home,
+            own,
+            outs,
+            donated,
+            keep_unused=self.keep_unused,
+            places=places,
+        )
 
 
-_ORDINARY = object()            # nothing asks for anything but the first device
+_ORDINARY = object()  # nothing asks for anything but the first device
 
 
 def _check_same(aval, wanted: Sharding | None) -> None:
     if wanted is None or aval.place is None or not aval.place.is_committed:
         return
     have = aval.place.sharding
-    if have.device_set == wanted.device_set and parts_of(have, aval.ndim)[:2] != parts_of(wanted, aval.ndim)[:2]:
-        raise ValueError("Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: "
-                         f"{wanted},\narg sharding: {have} for arg type: {aval.plain.str_short()}. Put the argument "
-                         "there first, with device_put.")
+    if (
+        have.device_set == wanted.device_set
+        and parts_of(have, aval.ndim)[:2] != parts_of(wanted, aval.ndim)[:2]
+    ):
+        raise ValueError(
+            "Sharding passed to jit does not match the sharding on the respective arg. Got jit sharding: "
+            f"{wanted},\narg sharding: {have} for arg type: {aval.plain.str_short()}. Put the argument "
+            "there first, with device_put."
+        )
 
 
 def needs_place(traced: Traced, asked: Shardings | None, leaves) -> bool:
     """Whether a call has to ask where its arguments lie."""
-    return (asked is not None or _options.gradix_mesh is not None or _options.jax_default_device is not None
-            or any(type(x) is ArrayImpl and x.aval.place is not None for x in (*leaves, *traced.consts))
-            or any(type(e) is MeshEffect for e in traced.jaxpr.effects))
+    return (
+        asked is not None
+        or _options.gradix_mesh is not None
+        or _options.jax_default_device is not None
+        or any(type(x) is ArrayImpl and x.aval.place is not None for x in (*leaves, *traced.consts))
+        or any(type(e) is MeshEffect for e in traced.jaxpr.effects)
+    )
 
 
 def unplaced(x):
     """An array on the first device, for what knows of no other."""
-    return ArrayImpl(x.host, x.aval.plain) if type(x) is ArrayImpl and x.aval.place is not None else x
+    return (
+        ArrayImpl(x.host, x.aval.plain) if type(x) is ArrayImpl and x.aval.place is not None else x
+    )
 
 
 def shardings_of(ins, outs, device) -> Shardings | None:
@@ -255,8 +326,10 @@ def shardings_of(ins, outs, device) -> Shardings | None:
     if ins is None and outs is None and device is None:
         return None
     if device is not None and (ins is not None or outs is not None):
-        raise ValueError("If backend or device is specified on jit, then in_shardings should not be specified, nor "
-                         "out_shardings: shardings name their devices.")
+        raise ValueError(
+            "If backend or device is specified on jit, then in_shardings should not be specified, nor "
+            "out_shardings: shardings name their devices."
+        )
     return Shardings(ins, outs, device)
 
 

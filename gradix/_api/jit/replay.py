@@ -1,11 +1,12 @@
 """Functions made of many operations on small arrays, replayed by NumPy without what finds each operation anew.
 
-A function's own code decides, checks and promotes in every call; for types it has met before, all of that comes out the
-same. So its program is traced once, what depends on no argument is computed once, and the rest is written as straight
-code that calls the operations' host rules: the same answers bit for bit, since the same rules give them. A function may
-have a host rule of its own, which takes the place of its program from the first call on. A long program is compiled in
-the end.
+A function's own code decides, checks and promotes in every call; for types it has met before, all
+of that comes out the same. So its program is traced once, what depends on no argument is computed
+once, and the rest is written as straight code that calls the operations' host rules: the same
+answers bit for bit, since the same rules give them. A function may have a host rule of its own,
+which takes the place of its program from the first call on. A long program is compiled in the end.
 """
+
 from __future__ import annotations
 
 import functools
@@ -29,11 +30,12 @@ from gradix._transforms.dce import dce_jaxpr
 from gradix._transforms.staging import stage
 
 F = TypeVar("F", bound=Callable)
-_FIRST = 16               # the call of given types that is traced, which takes as long as some thirty calls do
-_LIMIT = 1 << 8           # signatures of one function
+# the call of given types that is traced, which takes as long as some thirty calls do
+_FIRST = 16
+_LIMIT = 1 << 8  # signatures of one function
 # operations of NumPy that take longer than a compiled program, functions of ours counted twice
 _LONG = 15
-_COMPILE_AFTER = 256      # replays of a long program, after which compiling it has paid for itself
+_COMPILE_AFTER = 256  # replays of a long program, after which compiling it has paid for itself
 _INTS = frozenset((int,))
 _PLAIN = frozenset((int, bool, str, type(None)))
 _ONE = flatten(0)[1]
@@ -52,16 +54,19 @@ def replayed(*, host: Callable | None = None) -> Callable[[F], F]: ...
 def replayed(function: Callable | None = None, *, host: Callable | None = None) -> Any:
     """`function`, replayed where it is called eagerly with small arrays of types it has met before.
 
-    For functions of arrays and plain parameters whose operations depend on types and parameters only: those that look
-    at an array's values, warn, or have effects must not be replayed. A program of more than fifteen operations is
-    compiled when it has been replayed 256 times, unless `gradix_eager` is "host": counted, so that runs of a program
-    repeat exactly. Integers and booleans stay the same then, floats may differ in their last bits.
+    For functions of arrays and plain parameters whose operations depend on types and parameters
+        only: those that look
+    at an array's values, warn, or have effects must not be replayed. A program of more than fifteen
+    operations is compiled when it has been replayed 256 times, unless `gradix_eager` is "host":
+    counted, so that runs of a program repeat exactly. Integers and booleans stay the same then,
+    floats may differ in their last bits.
 
     Args:
         function: what to replay.
-        host: gives the function's own host rule: called as `function` is, with types in place of arrays, it returns
-            what computes the result from the NumPy arrays, or None where it has no rule for these. The rule's results
-            are those of the function's program, floats to a few units in the last place, or NotImplemented.
+        host: gives the function's own host rule: called as `function` is, with types in place of
+            arrays, it returns what computes the result from the NumPy arrays, or None where it has
+            no rule for these. The rule's results are those of the function's program, floats to a
+            few units in the last place, or NotImplemented.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -89,7 +94,7 @@ def replayed(function: Callable | None = None, *, host: Callable | None = None) 
             elif t in _PLAIN:
                 key += t, a
             elif t is float:
-                key += t, a or repr(a)                          # 0.0 equals -0.0
+                key += t, a or repr(a)  # 0.0 equals -0.0
             elif t is tuple and _INTS.issuperset(map(type, a)):
                 key.append(a)
             elif isinstance(a, (type, np.dtype)):
@@ -102,7 +107,11 @@ def replayed(function: Callable | None = None, *, host: Callable | None = None) 
                 if t is ArrayImpl:
                     key += name, a.aval
                     arrays.append(a)
-                elif t in _PLAIN or (t is tuple and _INTS.issuperset(map(type, a))) or isinstance(a, (type, np.dtype)):
+                elif (
+                    t in _PLAIN
+                    or (t is tuple and _INTS.issuperset(map(type, a)))
+                    or isinstance(a, (type, np.dtype))
+                ):
                     key += name, t, a
                 elif t is float:
                     key += name, t, a or repr(a)
@@ -112,7 +121,7 @@ def replayed(function: Callable | None = None, *, host: Callable | None = None) 
         found = table.get(signature)
         if type(found) is Replay:
             return found.call(arrays)
-        if found is not None and found >= _FIRST:               # it cannot be replayed
+        if found is not None and found >= _FIRST:  # it cannot be replayed
             return function(*args, **kwargs)
         rule = _rule(host, args, kwargs) if host is not None and found is None else None
         seen = (found or 0) + 1
@@ -120,7 +129,7 @@ def replayed(function: Callable | None = None, *, host: Callable | None = None) 
         if seen == _FIRST or rule:
             try:
                 table[signature] = made = Replay(function, args, kwargs, rule)
-            except Exception:                                   # whatever it is, the function itself says it better
+            except Exception:  # whatever it is, the function itself says it better
                 table[signature] = _FIRST if not rule else seen
             else:
                 if rule:
@@ -133,9 +142,11 @@ def replayed(function: Callable | None = None, *, host: Callable | None = None) 
 def _rule(host: Callable, args: tuple, kwargs: dict) -> Callable | None:
     """The function's own host rule for arguments like these."""
     try:
-        return host(*[a.aval if type(a) is ArrayImpl else a for a in args],
-                    **{name: a.aval if type(a) is ArrayImpl else a for name, a in kwargs.items()})
-    except (AttributeError, TypeError):                         # arguments the function itself complains of
+        return host(
+            *[a.aval if type(a) is ArrayImpl else a for a in args],
+            **{name: a.aval if type(a) is ArrayImpl else a for name, a in kwargs.items()},
+        )
+    except (AttributeError, TypeError):  # arguments the function itself complains of
         return None
 
 
@@ -143,16 +154,20 @@ class Replay:
     """A function's program for arguments of given types, as calls of host rules; long ones are compiled later."""
 
     __slots__ = ("call", "host", "left", "program")
-    program: Any                            # what makes the compiled program, and the tree of its results
+    # what makes the compiled program, and the tree of its results
+    program: Any
 
     def __init__(self, function: Callable, args: tuple, kwargs: dict, rule: Callable | None = None):
         mode, nans, infs = _modes.get(_options.context) or policy.mode_of(_options.context)
         if mode == "xla" or nans or infs or _options.jax_disable_jit:
             raise NotReplayable
         bound, avals = _of_arrays(function, args, kwargs)
-        if _options.gradix_mesh is not None or _options.jax_default_device is not None or any(a.place is not None
-                                                                                              for a in avals):
-            raise NotReplayable                                 # it runs where the arrays lie
+        if (
+            _options.gradix_mesh is not None
+            or _options.jax_default_device is not None
+            or any(a.place is not None for a in avals)
+        ):
+            raise NotReplayable  # it runs where the arrays lie
         closed, tree = _program(bound, avals)
         if rule is not None:
             self.call = _ruled(rule, bound, closed, tree)
@@ -168,7 +183,7 @@ class Replay:
         self.left -= 1
         if self.left <= 0:
             program, self.program = self.program, None
-            if program is not None:                             # no other thread is at it
+            if program is not None:  # no other thread is at it
                 make, tree = program
                 self.call = _compiled(make(), tree)
         return self.host(arrays)
@@ -181,12 +196,14 @@ def _compiled(program: Program, tree) -> Callable[[list], Any]:
         return lambda arrays: tree.unflatten(run(arrays))
     if program.consts or program.kept is not None or program.executable.is_awaited:
         return lambda arrays: run(arrays)[0]
-    aval, = program.out_avals
+    (aval,) = program.out_avals
 
     def call(arrays):
-        out, = execute([a._buffer if a._buffer is not None else to_device(a)
-                        for a in arrays]).consume_with_handlers(handlers)
+        (out,) = execute(
+            [a._buffer if a._buffer is not None else to_device(a) for a in arrays]
+        ).consume_with_handlers(handlers)
         return ArrayImpl(None, aval, out)
+
     return call
 
 
@@ -211,9 +228,11 @@ def _of_arrays(function, args, kwargs) -> tuple[Callable, list]:
 
     def bound(*arrays):
         rest = iter(arrays)
-        following = lambda _: next(rest)                        # noqa: E731
-        return function(*[_replaced(a, following) for a in args],
-                        **{n: _replaced(a, following) for n, a in kwargs.items()})
+        following = lambda _: next(rest)  # noqa: E731
+        return function(
+            *[_replaced(a, following) for a in args],
+            **{n: _replaced(a, following) for n, a in kwargs.items()},
+        )
 
     return bound, found
 
@@ -239,8 +258,9 @@ def _program(bound, avals):
 
     jaxpr, consts = stage(flat, avals)
     jaxpr = cse_jaxpr(dce_jaxpr(jaxpr, keep_inputs=True)[0])
-    if jaxpr.effects or any(e.primitive.declines and e.outvars[0].aval.dtype in e.primitive.declines
-                            for e in jaxpr.eqns):
+    if jaxpr.effects or any(
+        e.primitive.declines and e.outvars[0].aval.dtype in e.primitive.declines for e in jaxpr.eqns
+    ):
         raise NotReplayable
     return ClosedJaxpr(jaxpr, consts), trees[0]
 

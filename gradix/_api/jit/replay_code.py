@@ -1,9 +1,10 @@
 """Programs on small arrays as straight Python, which calls the host rules of their operations.
 
-What depends on no argument is computed once; operations that leave their operand as it is are left out, and arrays of
-one element are kept as numbers where they meet whole arrays, which NumPy's quick loops take. No result changes by a
-bit.
+What depends on no argument is computed once; operations that leave their operand as it is are left
+out, and arrays of one element are kept as numbers where they meet whole arrays, which NumPy's quick
+loops take. No result changes by a bit.
 """
+
 from __future__ import annotations
 
 import functools
@@ -25,14 +26,18 @@ from gradix._ops.reduction_identities import highest, lowest
 from gradix._ops.shape import reshape_p, squeeze_p
 from gradix._runtime import dispatch
 
-ELEMENTS = 1 << 12        # of an equation's operands and results
+ELEMENTS = 1 << 12  # of an equation's operands and results
 _EQUATIONS = 400
 _LIGHT = (np.ufunc, itemgetter, methodcaller)
 _ARRAY, _NUMBER = "array", "number"
 # The number that leaves the other operand as it is, and whether it does so on either side.
 _NEUTRAL: dict[Any, tuple[Callable, bool]] = {
-    mul_p: (lambda dtype: 1, True), div_p: (lambda dtype: 1, False), sub_p: (lambda dtype: 0, False),
-    max_p: (lowest, True), min_p: (highest, True)}
+    mul_p: (lambda dtype: 1, True),
+    div_p: (lambda dtype: 1, False),
+    sub_p: (lambda dtype: 0, False),
+    max_p: (lowest, True),
+    min_p: (highest, True),
+}
 _RESHAPES = frozenset((reshape_p, squeeze_p, broadcast_in_dim_p))
 
 
@@ -53,15 +58,21 @@ class Writer:
     """Writes a program as Python that works on NumPy arrays."""
 
     def __init__(self, closed: ClosedJaxpr):
-        self.names: dict[str, Any] = {"ndarray": np.ndarray, "asarray": np.asarray, "physical": dispatch._physical,
-                                      "ArrayImpl": ArrayImpl,
-                                      "quiet": dispatch._quiet, "resume": dispatch._resume}
+        self.names: dict[str, Any] = {
+            "ndarray": np.ndarray,
+            "asarray": np.asarray,
+            "physical": dispatch._physical,
+            "ArrayImpl": ArrayImpl,
+            "quiet": dispatch._quiet,
+            "resume": dispatch._resume,
+        }
         self.lines: list[_Line] = []
         self.size = self.work = 0
         self.inputs = [self.fresh() for _ in closed.invars]
         self.known: dict[str, np.ndarray] = {}
-        self.axisless: dict[str, str] = {}          # arrays of one element, and the same without axes
-        self.numbers: set[str] = set()              # NumPy's numbers, not arrays
+        # arrays of one element, and the same without axes
+        self.axisless: dict[str, str] = {}
+        self.numbers: set[str] = set()  # NumPy's numbers, not arrays
         self.outs = self.program(closed, self.inputs)
         self.avals = closed.out_avals
         self.sweep()
@@ -121,7 +132,12 @@ class Writer:
         neutral, either = _NEUTRAL[prim]
         for i in (0, 1) if either else (0,):
             number = self.known.get(inputs[1 - i])
-            if number is not None and number.size == 1 and avals[i].shape == out.shape and out.dtype.kind in "fiu":
+            if (
+                number is not None
+                and number.size == 1
+                and avals[i].shape == out.shape
+                and out.dtype.kind in "fiu"
+            ):
                 wanted = neutral(out.dtype)
                 if number == wanted and np.signbit(number) == np.signbit(wanted):
                     return inputs[i]
@@ -132,7 +148,7 @@ class Writer:
         bare = name if not aval.shape else self.axisless.get(name)
         if bare and not out.shape:
             return bare
-        given, = self.write(rule, [name], [aval], [out], False, True)
+        (given,) = self.write(rule, [name], [aval], [out], False, True)
         if bare:
             self.axisless[given] = bare
         return given
@@ -141,12 +157,21 @@ class Writer:
         """NumPy is quick where all operands have the shape of the result, or no axes."""
         bare = [self.bare(name) if a.size == 1 else None for name, a in zip(inputs, avals)]
         if out.size != 1 and any(a.shape == out.shape for a in avals):
-            pairs = [(name, a) if b is None else (b, a.update(shape=())) for name, a, b in zip(inputs, avals, bare)]
+            pairs = [
+                (name, a) if b is None else (b, a.update(shape=()))
+                for name, a, b in zip(inputs, avals, bare)
+            ]
             inputs, avals = [name for name, _ in pairs], [a for _, a in pairs]
         elif out.size == 1 and all(bare):
             kind = out.update(shape=())
-            number, = self.write(rule, [b for b in bare if b], [a.update(shape=()) for a in avals], [kind],
-                                 False, stable)
+            (number,) = self.write(
+                rule,
+                [b for b in bare if b],
+                [a.update(shape=()) for a in avals],
+                [kind],
+                False,
+                stable,
+            )
             return self.reshaped(methodcaller("reshape", out.shape), number, kind, out)
         return self.write(rule, inputs, avals, [out], False, stable)[0]
 
@@ -157,20 +182,30 @@ class Writer:
             return self.constant(value.reshape(())) if value.shape else name
         return self.axisless.get(name)
 
-    def write(self, rule, inputs: list[str], avals, outs, multiple: bool, stable: bool) -> list[str]:
+    def write(
+        self, rule, inputs: list[str], avals, outs, multiple: bool, stable: bool
+    ) -> list[str]:
         """One line; `stable` says that the types of the operands decide those of the results."""
         light = isinstance(rule, _LIGHT)
         names = [self.fresh() for _ in outs]
-        taken = inputs if isinstance(rule, np.ufunc) else [f"asarray({n})" if n in self.numbers else n for n in inputs]
-        code = f"{', '.join(names)}{',' if multiple else ''} = {self.fresh(rule)}({', '.join(taken)})"
+        taken = (
+            inputs
+            if isinstance(rule, np.ufunc)
+            else [f"asarray({n})" if n in self.numbers else n for n in inputs]
+        )
+        code = (
+            f"{', '.join(names)}{',' if multiple else ''} = {self.fresh(rule)}({', '.join(taken)})"
+        )
         found = _gives(rule, avals, outs[0]) if (light or stable) and not multiple else None
         if found is _NUMBER:
             self.numbers.add(names[0])
         elif found is None:
             for name, aval in zip(names, outs):
                 dtype, kind = self.fresh(aval.dtype), self.fresh(aval)
-                code += (f"\n        if type({name}) is not ndarray: {name} = asarray({name})"
-                         f"\n        if {name}.dtype is not {dtype}: {name} = physical({name}, {kind})")
+                code += (
+                    f"\n        if type({name}) is not ndarray: {name} = asarray({name})"
+                    f"\n        if {name}.dtype is not {dtype}: {name} = physical({name}, {kind})"
+                )
         self.lines.append(_Line(names, inputs, code, 1 if light else 2))
         return names
 
@@ -196,16 +231,24 @@ class Writer:
 
     def function(self, tree, one: bool) -> Callable[[list], Any]:
         """Takes the arrays, gives what the function gives: a tree, or one array."""
-        wrapped = [f"ArrayImpl({f'asarray({name})' if name in self.numbers else name}, {self.fresh(aval)})"
-                   for name, aval in zip(self.outs, self.avals)]
+        wrapped = [
+            f"ArrayImpl({f'asarray({name})' if name in self.numbers else name}, {self.fresh(aval)})"
+            for name, aval in zip(self.outs, self.avals)
+        ]
         result = wrapped[0] if one else f"{self.fresh(tree)}.unflatten([{', '.join(wrapped)}])"
         body = "\n        ".join([line.code for line in self.lines]) or "pass"
-        taken = "".join([f"\n    {name} = a{i}._host\n    if {name} is None: {name} = a{i}.host"
-                         for i, name in enumerate(self.inputs)])
+        taken = "".join(
+            [
+                f"\n    {name} = a{i}._host\n    if {name} is None: {name} = a{i}.host"
+                for i, name in enumerate(self.inputs)
+            ]
+        )
         names = ", ".join([f"a{i}" for i in range(len(self.inputs))])
         # the inputs hide equal names in the namespace
-        text = (f"def call(arrays):\n    [{names}] = arrays{taken}\n    token = quiet()\n    try:\n        {body}\n   "
-                f" finally:\n        resume(token)\n    return {result}\n")
+        text = (
+            f"def call(arrays):\n    [{names}] = arrays{taken}\n    token = quiet()\n    try:\n        {body}\n   "
+            f" finally:\n        resume(token)\n    return {result}\n"
+        )
         exec(compile(text, "<replayed>", "exec"), self.names)
         return self.names["call"]
 
@@ -223,7 +266,11 @@ def _gives(rule, avals, out) -> str | None:
         dispatch._resume(token)
     if type(found) is np.ndarray:
         return _ARRAY if found.dtype is out.dtype and found.shape == out.shape else None
-    return _NUMBER if isinstance(found, np.generic) and found.dtype is out.dtype and not out.shape else None
+    return (
+        _NUMBER
+        if isinstance(found, np.generic) and found.dtype is out.dtype and not out.shape
+        else None
+    )
 
 
 def _host(x) -> np.ndarray:

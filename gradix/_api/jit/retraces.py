@@ -1,4 +1,5 @@
 """What is said when a function is traced again: a line of log where asked for, a warning where it goes on."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -22,13 +23,20 @@ def is_own(function: Callable) -> bool:
 def log_miss(name: str, reason: str) -> None:
     """What the option jax_explain_cache_misses asks for."""
     if _options.jax_explain_cache_misses:
-        events.warn("trace", "TRACING CACHE MISS at %s: %s: %s", events.place(), name, reason or "never traced before")
+        events.warn(
+            "trace",
+            "TRACING CACHE MISS at %s: %s: %s",
+            events.place(),
+            name,
+            reason or "never traced before",
+        )
 
 
 def is_due(retraces: int) -> bool:
     """Whether the user should hear of a function traced again for the n-th time.
 
-    Not while another function is traced: a layer used in five sizes is five programs by intention, and the outer
+    Not while another function is traced: a layer used in five sizes is five programs by intention,
+        and the outer
     function's own retraces are counted.
     """
     return retraces == _options.gradix_retrace_warning and retraces > 0 and state.stage is None
@@ -41,10 +49,12 @@ def warn(name: str, reasons: list[str]) -> None:
         reasons: of the retraces so far, each naming arguments with their old and new types.
     """
     listed = "\n".join([f"  {reason}" for reason in reasons])
-    text = (f"{name} was traced {len(reasons) + 1} times; each trace is compiled anew. What differed:\n{listed}\n"
-            f"  instead: {_advice(reasons)}\n"
-            "This is said once per function; f.stats().reasons lists all, jit(f, max_traces=n) raises, and "
-            "gradix.config.update('gradix_retrace_warning', 0) silences it.")
+    text = (
+        f"{name} was traced {len(reasons) + 1} times; each trace is compiled anew. What differed:\n{listed}\n"
+        f"  instead: {_advice(reasons)}\n"
+        "This is said once per function; f.stats().reasons lists all, jit(f, max_traces=n) raises, and "
+        "gradix.config.update('gradix_retrace_warning', 0) silences it."
+    )
     brief = f"{name} was traced {len(reasons) + 1} times too; the last time {reasons[-1]}"
     advice.tell_of_function(name, text, brief, RetraceWarning, source.current())
 
@@ -54,7 +64,9 @@ def _advice(reasons: list[str]) -> str:
     if "static argument" in text:
         return "pass what changes from call to call as an array, not as a static argument."
     if "structure" in text or "is new" in text:
-        return "call it with arguments of the same structure, with None or zeros for what is missing."
+        return (
+            "call it with arguments of the same structure, with None or zeros for what is missing."
+        )
     if "weakly typed" in text:
         return "give Python numbers a dtype before the first call: jnp.asarray(x, jnp.float32)."
     return "call it with arrays of a few shapes and dtypes: pad to the next power of two, drop the last batch."

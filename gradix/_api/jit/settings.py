@@ -1,4 +1,5 @@
 """What `jit` is asked for, as one record."""
+
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -13,9 +14,9 @@ class Settings(NamedTuple):
     keep_unused: bool = False
     compiler_options: dict | None = None
     max_traces: int | None = None
-    max_paths: int | None = None            # None where Python may not decide by traced values
+    max_paths: int | None = None  # None where Python may not decide by traced values
     donate_strict: bool = False
     abstracted_axes: Any = None
     symbolic: Any = None
     shardings: Shardings | None = None
-    check: tuple[str, ...] | None = None    # the kinds of errors looked for in the compiled program
+    check: tuple[str, ...] | None = None  # the kinds of errors looked for in the compiled program

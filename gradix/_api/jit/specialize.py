@@ -1,4 +1,5 @@
 """`jit(f, specialize=True)`: Python may decide by traced values; each way it goes becomes compiled segments."""
+
 from __future__ import annotations
 
 import reprlib
@@ -21,8 +22,14 @@ from gradix._core.trace import Tracer, bind, new_level, state
 from gradix._transforms.batch import BatchTracer
 from gradix._transforms.segments import FETCH, Cut, LostValue, SegmentTrace, SegmentTracer, value_at
 
-_ASKED = {"bool": "a truth value", "int": "an int", "index": "an int", "float": "a float",
-          "complex": "a complex number", "array": "the numbers"}
+_ASKED = {
+    "bool": "a truth value",
+    "int": "an int",
+    "index": "an int",
+    "float": "a float",
+    "complex": "a complex number",
+    "array": "the numbers",
+}
 
 
 class Segment:
@@ -31,17 +38,32 @@ class Segment:
     `ways` holds, for each value the decision has had, the segment that follows.
     """
 
-    __slots__ = ("cut", "traced", "kind", "place", "ways", "above", "out_tree", "used", "calls", "take", "moves")
+    __slots__ = (
+        "cut",
+        "traced",
+        "kind",
+        "place",
+        "ways",
+        "above",
+        "out_tree",
+        "used",
+        "calls",
+        "take",
+        "moves",
+    )
 
     def __init__(self, cut: Cut, traced: Traced | None, kind: str, place, above, out_tree=None):
         self.cut, self.traced, self.kind, self.place = cut, traced, kind, place
-        self.above: tuple[Segment, Any] | None = above          # the segment before, and the key of its decision
+        # the segment before, and the key of its decision
+        self.above: tuple[Segment, Any] | None = above
         self.out_tree = out_tree
         self.ways: dict[Any, Segment] = {}
         self.used = self.calls = 0
         self.take = cut.take
         # i: the value of that number carried in; ~i: the result of that number
-        self.moves = [i if source == "in" else ~i for source, i in cut.give] if out_tree is None else None
+        self.moves = (
+            [i if source == "in" else ~i for source, i in cut.give] if out_tree is None else None
+        )
 
     def run(self, values: list, is_concrete: bool) -> list:
         """The results, for the values carried into the segment: compiled, or bound where they may be traced."""
@@ -62,8 +84,11 @@ class Segment:
 
     def is_like(self, other: Segment) -> bool:
         """Whether the function did the same here, and carries on the same values."""
-        return (self.kind == other.kind and self.cut.recorded == other.cut.recorded
-                and self.cut.numbers == other.cut.numbers)
+        return (
+            self.kind == other.kind
+            and self.cut.recorded == other.cut.recorded
+            and self.cut.numbers == other.cut.numbers
+        )
 
     def decide(self, outs, values):
         """The value Python asks for, and the key it is known by."""
@@ -82,18 +107,25 @@ def _fetch(x, kind: str, place):
     except JAXTypeError:
         if not isinstance(x, Tracer):
             raise
-        raise ConcretizationTypeError(x, f"Python asks for {_ASKED[kind]} of it at {place}, in a function jitted with "
-                                         f"specialize=True. {_advice(x, kind)}") from None
+        raise ConcretizationTypeError(
+            x,
+            f"Python asks for {_ASKED[kind]} of it at {place}, in a function jitted with "
+            f"specialize=True. {_advice(x, kind)}",
+        ) from None
 
 
 def _advice(x, kind: str) -> str:
     if isinstance(x, BatchTracer):
-        return ("Under vmap every example has a value of its own, and Python cannot go several ways at once: select "
-                "with jnp.where or lax.cond, loop with lax.while_loop, or call the function in a Python loop over the "
-                "examples.")
+        return (
+            "Under vmap every example has a value of its own, and Python cannot go several ways at once: select "
+            "with jnp.where or lax.cond, loop with lax.while_loop, or call the function in a Python loop over the "
+            "examples."
+        )
     if kind in ("float", "complex", "array"):
-        return ("A Python number or NumPy array has no derivative, so it would be lost: compute with array "
-                "functions, or ask for the value of lax.stop_gradient(x).")
+        return (
+            "A Python number or NumPy array has no derivative, so it would be lost: compute with array "
+            "functions, or ask for the value of lax.stop_gradient(x)."
+        )
     return "The transformation around it has no values: give the outermost jit specialize=True."
 
 
@@ -109,14 +141,18 @@ def _key(value, kind: str):
 class Tree:
     """All ways a function has gone for one signature.
 
-    `run` walks the compiled segments, asking each decision's value; a value not met before has Python run the
-    function once more: what is known is only traced, and from the new decision on it is compiled and run.
+    `run` walks the compiled segments, asking each decision's value; a value not met before has
+    Python run the
+    function once more: what is known is only traced, and from the new decision on it is compiled
+        and run.
     """
 
     consts = ()
-    warm = 1 << 30                              # no code is to be written for its calls
+    warm = 1 << 30  # no code is to be written for its calls
 
-    def __init__(self, function: Callable, avals, debug: DebugInfo, make: Callable, log: TraceLog, limit: int):
+    def __init__(
+        self, function: Callable, avals, debug: DebugInfo, make: Callable, log: TraceLog, limit: int
+    ):
         self.function, self.avals, self.debug, self.make = function, avals, debug, make
         self.log, self.limit = log, limit
         self.programs: dict[ClosedJaxpr, Traced] = {}
@@ -144,14 +180,16 @@ class Tree:
     def _record(self, leaves: list, values: list, script: list):
         if script:
             segment, value = script[-1]
-            self.log.another_way(f"{_ASKED[segment.kind]} asked for at {segment.place} is new: {reprlib.repr(value)}")
+            self.log.another_way(
+                f"{_ASKED[segment.kind]} asked for at {segment.place} is new: {reprlib.repr(value)}"
+            )
         elif self.is_begun:
             self.log.another_way("called within itself, or not kept")
         self.is_begun = True
         start, compiling = time.perf_counter(), self.log.seconds
         try:
             return Recording(self, values, script).run(self.avals)
-        except LostValue:                       # the function went another way for the same values
+        except LostValue:  # the function went another way for the same values
             self.root, self.ends = None, []
             return Recording(self, leaves, []).run(self.avals)
         finally:
@@ -189,7 +227,7 @@ class Tree:
                 return True
             if there.out_tree is not None or not there.is_like(segment):
                 return False
-            new[i + 1].above = there, new[i + 1].above[1]       # type: ignore[index]
+            new[i + 1].above = there, new[i + 1].above[1]  # type: ignore[index]
         return False
 
     def _forget(self) -> None:
@@ -199,11 +237,14 @@ class Tree:
         if not self.warned:
             self.warned = True
             widest = max((s for e in self.ends for s in _to_root(e)), key=lambda s: len(s.ways))
-            warnings.warn(f"{self.debug.name} was jitted with specialize=True and has gone more than max_paths="
-                          f"{self.limit} ways, so the one not taken for longest is forgotten, and compiled again if "
-                          f"it comes back. {_ASKED[widest.kind].capitalize()} asked for at {widest.place} had "
-                          f"{len(widest.ways)} values. Decide by fewer values, keep the numbers in arrays, or raise "
-                          "max_paths.", stacklevel=6)
+            warnings.warn(
+                f"{self.debug.name} was jitted with specialize=True and has gone more than max_paths="
+                f"{self.limit} ways, so the one not taken for longest is forgotten, and compiled again if "
+                f"it comes back. {_ASKED[widest.kind].capitalize()} asked for at {widest.place} had "
+                f"{len(widest.ways)} values. Decide by fewer values, keep the numbers in arrays, or raise "
+                "max_paths.",
+                stacklevel=6,
+            )
         segment = end
         while segment.above is not None:
             above, key = segment.above
@@ -212,12 +253,24 @@ class Tree:
                 break
             segment = above
         left = {s.cut.closed for e in self.ends for s in (e, *_to_root(e))}
-        self.programs = {closed: traced for closed, traced in self.programs.items() if closed in left}
+        self.programs = {
+            closed: traced for closed, traced in self.programs.items() if closed in left
+        }
 
     def paths(self) -> list[Path]:
         """The ways gone."""
-        return [Path(tuple([Decision(s.kind, str(s.place), _shown(key, s.kind)) for s, key in _decisions(end)]),
-                     end.calls) for end in list(self.ends)]
+        return [
+            Path(
+                tuple(
+                    [
+                        Decision(s.kind, str(s.place), _shown(key, s.kind))
+                        for s, key in _decisions(end)
+                    ]
+                ),
+                end.calls,
+            )
+            for end in list(self.ends)
+        ]
 
 
 def _to_root(segment: Segment):
@@ -258,7 +311,8 @@ class Recording:
         self.new: list[Segment] = []
         last = script[-1] if script else None
         self.above = (last[0], _key(last[1], last[0].kind)) if last else None
-        self.stage = state.stage                # of the transformations around, in which segments run
+        # of the transformations around, in which segments run
+        self.stage = state.stage
 
     def run(self, avals):
         trace = SegmentTrace(self.decide, self.tree.debug)

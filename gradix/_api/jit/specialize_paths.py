@@ -1,4 +1,5 @@
 """The ways a specialized function has gone, as `f.stats().paths` shows them."""
+
 from __future__ import annotations
 
 import reprlib
@@ -74,7 +75,7 @@ def _draw(paths: list[Path], depth: int, indent: str, lines: list[str]) -> None:
         depth += 1
         if len(answers) != 1:
             break
-        (answer, paths), = answers.items()
+        ((answer, paths),) = answers.items()
         lines.append(f"{indent}└─ {answer}: {_question(paths[0], depth)}")
     for i, (answer, chosen) in enumerate(answers.items()):
         last = i == len(answers) - 1

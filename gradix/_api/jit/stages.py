@@ -1,4 +1,5 @@
 """The stages of `jit`: traced, lowered, compiled; each can be looked at and taken further by hand."""
+
 from __future__ import annotations
 
 import operator
@@ -8,7 +9,12 @@ from typing import Any, Protocol, runtime_checkable
 from gradix._api.jit import donation
 from gradix._api.jit.placed import PlacedTraced, unplaced
 from gradix._api.structs import struct_of
-from gradix._base.tree import equality_errors, keystr, tree_flatten as flatten, tree_flatten_with_path
+from gradix._base.tree import (
+    equality_errors,
+    keystr,
+    tree_flatten as flatten,
+    tree_flatten_with_path,
+)
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.array_layouts import Format, row_major
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr
@@ -46,7 +52,10 @@ class ArgInfo:
     dtype = property(lambda self: self._aval.dtype)
 
     def __eq__(self, other) -> bool:
-        return isinstance(other, ArgInfo) and (self._aval, self.donated) == (other._aval, other.donated)
+        return isinstance(other, ArgInfo) and (self._aval, self.donated) == (
+            other._aval,
+            other.donated,
+        )
 
     def __hash__(self) -> int:
         return hash((self._aval, self.donated))
@@ -62,7 +71,8 @@ class _Stage:
 
     def __init__(self, traced, in_tree, places=None):
         self._traced, self.in_tree = traced, in_tree
-        self._places = places if isinstance(traced, PlacedTraced) else None     # the types of the arguments given
+        # the types of the arguments given
+        self._places = places if isinstance(traced, PlacedTraced) else None
 
     out_tree = property(lambda self: self._traced.out_tree)
     donate_argnums = property(lambda self: tuple(self._traced.donated))
@@ -76,12 +86,16 @@ class _Stage:
     def args_info(self):
         """An `ArgInfo` for each argument, as `(args, kwargs)`."""
         donated = set(self._traced.donated)
-        return self.in_tree.unflatten([ArgInfo(a, i in donated) for i, a in enumerate(self._traced.avals)])
+        return self.in_tree.unflatten(
+            [ArgInfo(a, i in donated) for i, a in enumerate(self._traced.avals)]
+        )
 
     @property
     def out_info(self):
         """A `ShapeDtypeStruct` for each result."""
-        return self.out_tree.unflatten([struct_of(a) for a in self._traced.jaxpr.out_avals[:self.out_tree.num_leaves]])
+        return self.out_tree.unflatten(
+            [struct_of(a) for a in self._traced.jaxpr.out_avals[: self.out_tree.num_leaves]]
+        )
 
 
 class Traced(_Stage):
@@ -99,7 +113,7 @@ class Traced(_Stage):
 
     @property
     def out_avals(self):
-        return self.out_tree.unflatten(self._traced.jaxpr.out_avals[:self.out_tree.num_leaves])
+        return self.out_tree.unflatten(self._traced.jaxpr.out_avals[: self.out_tree.num_leaves])
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
@@ -107,8 +121,17 @@ class Traced(_Stage):
         inner, n = self._traced.jaxpr.jaxpr, len(self._traced.consts)
         if not n:
             return self._traced.jaxpr
-        return ClosedJaxpr(Jaxpr(inner.invars[:n], inner.invars[n:], inner.outvars, inner.eqns, inner.effects,
-                                 inner.debug_info), self._traced.consts)
+        return ClosedJaxpr(
+            Jaxpr(
+                inner.invars[:n],
+                inner.invars[n:],
+                inner.outvars,
+                inner.eqns,
+                inner.effects,
+                inner.debug_info,
+            ),
+            self._traced.consts,
+        )
 
     def lower(self, *, lowering_platforms: tuple[str, ...] | None = None) -> Lowered:
         """Lower the program to StableHLO, for this machine or for the platform named.
@@ -118,13 +141,20 @@ class Traced(_Stage):
         """
         platforms = lowering_platforms or ("cpu",)
         if len(platforms) != 1:
-            raise NotImplementedError(f"lower takes one platform at a time, got {platforms}. Lower for each apart.")
+            raise NotImplementedError(
+                f"lower takes one platform at a time, got {platforms}. Lower for each apart."
+            )
         traced = self._traced
         donated = tuple([i + len(traced.consts) for i in traced.donated])
         module = traced.lowered(self._places) if self._places is not None else None
         if module is None:
-            module = _program.lower(simplify(traced.jaxpr), traced.name, donated=donated,
-                                    keep_unused=traced.keep_unused, platform=platforms[0])
+            module = _program.lower(
+                simplify(traced.jaxpr),
+                traced.name,
+                donated=donated,
+                keep_unused=traced.keep_unused,
+                platform=platforms[0],
+            )
         if donated:
             donation.check(module, traced)
         return Lowered(traced, self.in_tree, module, platforms[0], self._places)
@@ -144,8 +174,8 @@ class Lowered(_Stage):
 
         Args:
             dialect: "stablehlo", the default, or "hlo".
-            debug_info: in StableHLO, say of each operation its name, within those of the scopes and transformations
-                around it, and which line of the user's program it comes from.
+            debug_info: in StableHLO, say of each operation its name, within those of the scopes and
+                transformations around it, and which line of the user's program it comes from.
 
         Raises:
             ValueError: there is no such dialect.
@@ -159,8 +189,14 @@ class Lowered(_Stage):
     def _placed_text(self) -> str:
         traced = self._traced
         donated = tuple([i + len(traced.consts) for i in traced.donated])
-        return _program.lower(simplify(traced.jaxpr), traced.name, donated=donated, keep_unused=traced.keep_unused,
-                              platform=self._platform, places=True).text
+        return _program.lower(
+            simplify(traced.jaxpr),
+            traced.name,
+            donated=donated,
+            keep_unused=traced.keep_unused,
+            platform=self._platform,
+            places=True,
+        ).text
 
     def compiler_ir(self, dialect: str | None = None):
         """The program as an object of the compiler: an MLIR module, or of "hlo" an `XlaComputation`."""
@@ -182,15 +218,23 @@ class Lowered(_Stage):
             device_assignment: the one device to run on; only the first is supported.
         """
         if device_assignment is not None and tuple(device_assignment) != (xla.local_devices()[0],):
-            raise NotImplementedError(f"compile runs on {xla.local_devices()[0]}; got device_assignment="
-                                      f"{tuple(device_assignment)}.")
+            raise NotImplementedError(
+                f"compile runs on {xla.local_devices()[0]}; got device_assignment="
+                f"{tuple(device_assignment)}."
+            )
         traced = self._traced
         placed = traced.program_for(tuple(self._places)) if self._places is not None else None
         if placed is not None:
             return PlacedCompiled(traced, self.in_tree, placed, self._places)
         options = {**(traced.options or {}), **(compiler_options or {})} or None
         donated = tuple([i + len(traced.consts) for i in traced.donated])
-        program = Program(traced.jaxpr, traced.name, donated=donated, compiler_options=options, lowered=self._module)
+        program = Program(
+            traced.jaxpr,
+            traced.name,
+            donated=donated,
+            compiler_options=options,
+            lowered=self._module,
+        )
         return Compiled(traced, self.in_tree, program)
 
 
@@ -236,21 +280,28 @@ class Compiled(_Stage):
 
     def _concrete(self, x) -> Array | Ref:
         if isinstance(x, Tracer):
-            raise TypeError(f"Cannot apply transformations to a function compiled for a particular signature: "
-                            f"{self._traced.name} got an argument of type {type(x).__name__}. Transform first, compile "
-                            "after: jit(vmap(f)).lower(...).compile().")
+            raise TypeError(
+                f"Cannot apply transformations to a function compiled for a particular signature: "
+                f"{self._traced.name} got an argument of type {type(x).__name__}. Transform first, compile "
+                "after: jit(vmap(f)).lower(...).compile()."
+            )
         return x if isinstance(x, Ref) else as_array(x)
 
     def _tree_mismatch(self, args, kwargs) -> str:
         seen = self.in_tree.unflatten([0] * self.in_tree.num_leaves)
         differences = []
         for what, was, now in (("args", seen[0], args), ("kwargs", seen[1], kwargs)):
-            differences += [f"  * at {what}{keystr(path)}, seen {before} but now given {after}, so the {_PLURAL[why]} "
-                            f"differ{_key_difference(was, now, path) if why == 'keys' else ''}"
-                            for path, before, after, why in equality_errors(was, now)]
-        return (f"Function {self._traced.name} was compiled with an input pytree that does not match the one it was "
-                f"called with. There are {len(differences)} mismatches:\n" + "\n".join(differences)
-                + "\nStatic arguments are part of the compiled program: leave them out of the call.")
+            differences += [
+                f"  * at {what}{keystr(path)}, seen {before} but now given {after}, so the {_PLURAL[why]} "
+                f"differ{_key_difference(was, now, path) if why == 'keys' else ''}"
+                for path, before, after, why in equality_errors(was, now)
+            ]
+        return (
+            f"Function {self._traced.name} was compiled with an input pytree that does not match the one it was "
+            f"called with. There are {len(differences)} mismatches:\n"
+            + "\n".join(differences)
+            + "\nStatic arguments are part of the compiled program: leave them out of the call."
+        )
 
     def _type_mismatch(self, args, kwargs, leaves) -> str:
         names = [keystr(p) for p, _ in tree_flatten_with_path((args, kwargs))[0]]
@@ -260,9 +311,15 @@ class Compiled(_Stage):
             have = x.aval if isinstance(x, Ref) else as_array(x).aval
             if have.shape != want.shape or have.dtype != want.dtype:
                 name = known[i] if i < len(known) else names[i]
-                rows.append(f"Argument '{name}' compiled with {want.str_short()} and called with {have.str_short()}")
-        return (f"Argument types differ from the types for which the computation {self._traced.name} was compiled. "
-                "The mismatches are:\n" + "\n".join(rows) + "\nConvert the arguments, or compile for their types.")
+                rows.append(
+                    f"Argument '{name}' compiled with {want.str_short()} and called with {have.str_short()}"
+                )
+        return (
+            f"Argument types differ from the types for which the computation {self._traced.name} was compiled. "
+            "The mismatches are:\n"
+            + "\n".join(rows)
+            + "\nConvert the arguments, or compile for their types."
+        )
 
     def as_text(self) -> str:
         """The program after XLA's optimisations."""
@@ -293,14 +350,17 @@ class Compiled(_Stage):
     @property
     def input_formats(self):
         """How the arguments are expected to lie in memory, as `(args, kwargs)`."""
-        return self.in_tree.unflatten([Format(row_major(a.ndim), s)
-                                       for a, s in zip(self._traced.avals, self._shardings()[0])])
+        return self.in_tree.unflatten(
+            [Format(row_major(a.ndim), s) for a, s in zip(self._traced.avals, self._shardings()[0])]
+        )
 
     @property
     def output_formats(self):
         """How the results will lie in memory."""
         avals = self._traced.jaxpr.out_avals
-        return self.out_tree.unflatten([Format(row_major(a.ndim), s) for a, s in zip(avals, self._shardings()[1])])
+        return self.out_tree.unflatten(
+            [Format(row_major(a.ndim), s) for a, s in zip(avals, self._shardings()[1])]
+        )
 
     def _shardings(self) -> tuple[list, list]:
         """Where each argument is expected, and where each result will be."""
@@ -317,7 +377,9 @@ class PlacedCompiled(Compiled):
         return self._traced.fitted(self._program, leaves, self._places)
 
     def _shardings(self) -> tuple[list, list]:
-        return self._program.in_shardings[len(self._traced.consts):], list(self._program.executable.out_shardings)
+        return self._program.in_shardings[len(self._traced.consts) :], list(
+            self._program.executable.out_shardings
+        )
 
 
 _PLURAL = {"type": "types", "keys": "keys", "length": "lengths", "data": "metadata"}
@@ -330,7 +392,9 @@ def _key_difference(was, now, path) -> str:
         step = getattr if hasattr(key, "name") else operator.getitem
         was, now = step(was, name), step(now, name)
     sides = (("missing", set(was) - set(now)), ("unexpected", set(now) - set(was)))
-    return ": " + ", ".join([f"{what} {', '.join(sorted(map(repr, keys)))}" for what, keys in sides if keys])
+    return ": " + ", ".join(
+        [f"{what} {', '.join(sorted(map(repr, keys)))}" for what, keys in sides if keys]
+    )
 
 
 CompilerOptions = dict[str, Any]

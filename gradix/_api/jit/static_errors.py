@@ -1,13 +1,16 @@
 """What to raise for static arguments that cannot be compared."""
+
 from __future__ import annotations
 
 
 def not_hashable(name: str, place, value, why) -> ValueError:
     """For a static argument of the function `name` that has no fingerprint."""
     which = f"index {place}" if isinstance(place, int) else f"name {place!r}"
-    return ValueError(f"Non-hashable static arguments are not supported: {name} got the static argument of "
-                      f"{which} of type {type(value)}: {value!r} ({why}). Arrays belong among the other "
-                      "arguments; pass a Python value whose content can be told, such as a tuple or a dataclass.")
+    return ValueError(
+        f"Non-hashable static arguments are not supported: {name} got the static argument of "
+        f"{which} of type {type(value)}: {value!r} ({why}). Arrays belong among the other "
+        "arguments; pass a Python value whose content can be told, such as a tuple or a dataclass."
+    )
 
 
 def incomparable(name: str, static, error: Exception) -> ValueError | None:
@@ -15,5 +18,7 @@ def incomparable(name: str, static, error: Exception) -> ValueError | None:
     if not static:
         return None
     kinds = [kind for _, (kind, _) in static]
-    return ValueError(f"static arguments should be comparable using __eq__; comparing those of {name}, of "
-                      f"types {kinds}, raised {type(error).__name__}: {error}")
+    return ValueError(
+        f"static arguments should be comparable using __eq__; comparing those of {name}, of "
+        f"types {kinds}, raised {type(error).__name__}: {error}"
+    )

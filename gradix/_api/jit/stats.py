@@ -1,4 +1,5 @@
 """What a jitted function was traced for, and why again: `f.stats()` and `max_traces`."""
+
 from __future__ import annotations
 
 import collections
@@ -13,8 +14,8 @@ from gradix._api.jit.specialize_paths import NO_PATHS, Paths
 from gradix._base import events
 from gradix._base.errors import RetraceError
 
-_REMEMBERED = 64                  # signatures a new one is compared with
-_REASONS = 1024                   # kept for each function; the oldest go first
+_REMEMBERED = 64  # signatures a new one is compared with
+_REASONS = 1024  # kept for each function; the oldest go first
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +51,10 @@ class Signature:
         for name, key, value in statics:
             parts["static argument", name] = key, f"{_shown(value)} of type {type(value).__name__}"
         for name, aval in zip(names, avals):
-            parts["argument", name] = aval, str(aval).lstrip("~") + (" (weakly typed)" if aval.weak_type else "")
+            parts["argument", name] = (
+                aval,
+                str(aval).lstrip("~") + (" (weakly typed)" if aval.weak_type else ""),
+            )
         parts["the structure of", "the arguments"] = tree, str(tree)
         parts["named", "axes"] = tuple(axes), str(tuple(axes))
         parts["the", "configuration"] = context, "as set"
@@ -65,7 +69,7 @@ class TraceLog:
     def __init__(self, is_own: bool = False):
         self.traces = self.compiles = self.loads = 0
         self.lock = threading.RLock()
-        self._is_own = is_own                  # of this package: its retraces are nobody's fault
+        self._is_own = is_own  # of this package: its retraces are nobody's fault
         self.seconds = 0.0
         self.reasons: collections.deque[str] = collections.deque(maxlen=_REASONS)
         self._known: collections.deque[Signature] = collections.deque(maxlen=_REMEMBERED)
@@ -85,7 +89,8 @@ class TraceLog:
             raise RetraceError(
                 f"{name} was jitted with max_traces={limit} and would be traced once more ({self.traces} so far): "
                 f"{reason or 'no trace is allowed'}. Call it with the shapes, dtypes and static values it was "
-                "traced for, or raise max_traces.")
+                "traced for, or raise max_traces."
+            )
         self.traces += 1
         if known:
             self.reasons.append(reason)
@@ -115,19 +120,27 @@ class TraceLog:
         self.seconds += seconds
 
     def stats(self, calls: int, paths: Paths = NO_PATHS) -> Stats:
-        return Stats(self.traces, calls, self.compiles, self.seconds, tuple(self.reasons), self.loads, paths)
+        return Stats(
+            self.traces, calls, self.compiles, self.seconds, tuple(self.reasons), self.loads, paths
+        )
 
 
 def _difference(known: list[Signature], new: Signature) -> str:
     """What tells a signature from the known one that differs in the fewest places, the latest of several."""
-    ways = [(_changes(old.parts, new.parts), _apart(old.parts, new.parts)) for old in reversed(known)]
+    ways = [
+        (_changes(old.parts, new.parts), _apart(old.parts, new.parts)) for old in reversed(known)
+    ]
     changes, _ = min(ways, key=lambda way: (len(way[0]), way[1]))
     return "; ".join(changes) or "traced before, but not kept"
 
 
 def _apart(old: dict, new: dict) -> int:
     """How many of shapes and dtypes differ, in the arguments both signatures have."""
-    pairs = [(old[place][0], key) for place, (key, _) in new.items() if place in old and place[0] == "argument"]
+    pairs = [
+        (old[place][0], key)
+        for place, (key, _) in new.items()
+        if place in old and place[0] == "argument"
+    ]
     return sum([(a.shape != b.shape) + (a.dtype != b.dtype) for a, b in pairs if a is not b])
 
 
@@ -139,15 +152,20 @@ def _changes(old: dict, new: dict) -> list[str]:
             out.append(f"{kind} {name} is new: {text}")
         elif not _equal(old[place][0], key):
             was = old[place][1]
-            out.append(f"{kind} {name}: {was} -> {text}" if was != text else f"{kind} {name} changed")
-    return out + [f"{kind} {name} is gone: {text}" for (kind, name), (_, text) in old.items()
-                  if (kind, name) not in new]
+            out.append(
+                f"{kind} {name}: {was} -> {text}" if was != text else f"{kind} {name} changed"
+            )
+    return out + [
+        f"{kind} {name} is gone: {text}"
+        for (kind, name), (_, text) in old.items()
+        if (kind, name) not in new
+    ]
 
 
 def _equal(a, b) -> bool:
     try:
         return bool(a == b)
-    except Exception:                 # a static argument's own __eq__
+    except Exception:  # a static argument's own __eq__
         return a is b
 
 
@@ -160,4 +178,4 @@ def _shown(value) -> str:
 
 def reached(counter: count) -> int:
     """How often `next` was called on a counter; unlike a sum, it misses no call of another thread."""
-    return int(repr(counter)[len("count("):-1])
+    return int(repr(counter)[len("count(") : -1])

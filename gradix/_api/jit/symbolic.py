@@ -1,4 +1,5 @@
 """`jit(f, symbolic=...)`: one trace for all sizes of some axes, and a compiled program for each size called."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -13,9 +14,11 @@ from gradix._core.dimensions.scope import SymbolicScope
 from gradix._core.dimensions.solving import Solver
 from gradix._transforms.instantiate import instantiate
 
-_FORM = ("symbolic= takes a text such as \"n\" or \"b, _\" with a dimension for each axis of an array (`_` for a size "
-         "the program depends on, `...` for the rest), None for arrays whose shapes stay, or a tree of these that is "
-         "a prefix of the positional arguments")
+_FORM = (
+    'symbolic= takes a text such as "n" or "b, _" with a dimension for each axis of an array (`_` for a size '
+    "the program depends on, `...` for the rest), None for arrays whose shapes stay, or a tree of these that is "
+    "a prefix of the positional arguments"
+)
 
 
 def check_form(spec: Any) -> None:
@@ -55,8 +58,10 @@ class SymbolicSizes:
                 try:
                     aval = aval.update(shape=parsing.shape(spec, self.scope, aval.shape))
                 except ValueError as e:
-                    raise ValueError(f"the symbolic shape {spec!r} of {self._path(i, dynamic)} of {self.name}: "
-                                     f"{e}") from None
+                    raise ValueError(
+                        f"the symbolic shape {spec!r} of {self._path(i, dynamic)} of {self.name}: "
+                        f"{e}"
+                    ) from None
             out.append(Typed(aval))
         return out
 
@@ -64,8 +69,10 @@ class SymbolicSizes:
         try:
             return broadcast_prefix(self.spec, dynamic, is_leaf=_is_spec)
         except ValueError as e:
-            raise ValueError(f"symbolic={self.spec!r} is no prefix of the {len(dynamic)} positional arguments of "
-                             f"{self.name}: {e}. {_FORM}.") from None
+            raise ValueError(
+                f"symbolic={self.spec!r} is no prefix of the {len(dynamic)} positional arguments of "
+                f"{self.name}: {e}. {_FORM}."
+            ) from None
 
     def _path(self, i: int, dynamic: tuple) -> str:
         paths = tree_flatten_with_path(dynamic)[0]

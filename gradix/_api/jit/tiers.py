@@ -1,9 +1,11 @@
 """Tiers before the whole compilation: what the first calls of a function run by.
 
-The host tier runs the first calls of a tiny function operation by operation, if asked for. In the quick tier a program
-is compiled in a fraction of the time, and compiled whole when it has been called some times: the sizes of
-`jit(symbolic=...)` are, and all functions if asked for.
+The host tier runs the first calls of a tiny function operation by operation, if asked for. In the
+quick tier a program
+is compiled in a fraction of the time, and compiled whole when it has been called some times: the
+sizes of `jit(symbolic=...)` are, and all functions if asked for.
 """
+
 from __future__ import annotations
 
 from gradix._base import config
@@ -16,7 +18,9 @@ from gradix._transforms.cse import simplify
 
 def _at_least_none(name: str, value) -> int:
     if type(value) is not int or value < 0:
-        raise ValueError(f"option {name} is how many calls, 0 for none; got {value!r} of type {type(value).__name__}.")
+        raise ValueError(
+            f"option {name} is how many calls, 0 for none; got {value!r} of type {type(value).__name__}."
+        )
     return value
 
 
@@ -24,14 +28,19 @@ config.define("gradix_tier", "xla", ("xla", "auto", "quick"), traced=True)
 config.define("gradix_quick_calls", 32, _at_least_none, traced=True)
 _options = config.state
 
-HOST_CALLS = 2            # of a signature, before it is compiled: counted, so that runs of a program repeat exactly
+# of a signature, before it is compiled: counted, so that runs of a program repeat exactly
+HOST_CALLS = 2
 _EQUATIONS = 256
-_ELEMENTS = 1 << 12       # of an equation's operands and results
+_ELEMENTS = 1 << 12  # of an equation's operands and results
 
 
 def first_calls_on_host(closed: ClosedJaxpr) -> int:
     """How many calls of a program run on the host: none unless `gradix_tier` is "auto" and the program is tiny."""
-    if _options.gradix_tier != "auto" or closed.effects or _size(simplify(closed).jaxpr) > _EQUATIONS:
+    if (
+        _options.gradix_tier != "auto"
+        or closed.effects
+        or _size(simplify(closed).jaxpr) > _EQUATIONS
+    ):
         return 0
     return HOST_CALLS
 
@@ -48,7 +57,10 @@ def _size(jaxpr: Jaxpr) -> int:
     for eqn in jaxpr.eqns:
         if eqn.primitive is jit_p:
             size += _size(eqn.params["jaxpr"].jaxpr)
-        elif eqn.primitive.host is None or sum([v.aval.size for v in (*eqn.invars, *eqn.outvars)]) > _ELEMENTS:
+        elif (
+            eqn.primitive.host is None
+            or sum([v.aval.size for v in (*eqn.invars, *eqn.outvars)]) > _ELEMENTS
+        ):
             return _EQUATIONS + 1
         size += 1
     return size

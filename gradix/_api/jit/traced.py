@@ -1,4 +1,5 @@
 """One signature of a jitted function: traced, compiled when first called, and run."""
+
 from __future__ import annotations
 
 import time
@@ -25,29 +26,57 @@ class Owner(NamedTuple):
     name: str
     keep_unused: bool
     compiler_options: dict | None
-    donate_strict: bool                     # whether a donation that cannot be used is an error
+    donate_strict: bool  # whether a donation that cannot be used is an error
     log: TraceLog
 
 
 class Traced:
     """One signature of a jitted function: its program, the constants it captured, and the tree of its results."""
 
-    __slots__ = ("jaxpr", "consts", "out_tree", "debug", "program", "name", "donated", "keep_unused", "options",
-                 "avals", "call", "log", "strict", "warm", "on_host", "quick", "by_quick", "owner")
+    __slots__ = (
+        "jaxpr",
+        "consts",
+        "out_tree",
+        "debug",
+        "program",
+        "name",
+        "donated",
+        "keep_unused",
+        "options",
+        "avals",
+        "call",
+        "log",
+        "strict",
+        "warm",
+        "on_host",
+        "quick",
+        "by_quick",
+        "owner",
+    )
 
-    def __init__(self, owner: Owner, jaxpr: ClosedJaxpr, consts, out_tree, debug, avals, *, donated=()):
-        self.owner, (self.name, self.keep_unused, self.options, self.strict, self.log) = owner, owner
+    def __init__(
+        self, owner: Owner, jaxpr: ClosedJaxpr, consts, out_tree, debug, avals, *, donated=()
+    ):
+        self.owner, (self.name, self.keep_unused, self.options, self.strict, self.log) = (
+            owner,
+            owner,
+        )
         self.jaxpr, self.consts, self.out_tree, self.debug = jaxpr, consts, out_tree, debug
         self.avals, self.donated = avals, donated
         self.program: Program | None = None
-        self.warm = 0                                           # calls, until there is code for them
-        self.on_host = 0 if donated else first_calls_on_host(jaxpr)     # calls to go before it is compiled
-        self.by_quick = quick_calls(self) if _options.gradix_tier == "quick" else 0     # and by one compiled quickly
+        # calls, until there is code for them
+        self.warm = 0
+        # calls to go before it is compiled
+        self.on_host = 0 if donated else first_calls_on_host(jaxpr)
+        # and by one compiled quickly
+        self.by_quick = quick_calls(self) if _options.gradix_tier == "quick" else 0
         self.quick: Program | None = None
-        self.call: Callable[[list], Any] = self.run_whole       # what the function returns, for its leaves
+        # what the function returns, for its leaves
+        self.call: Callable[[list], Any] = self.run_whole
 
     def compiled(self) -> Program:
-        with self.log.lock:                                     # threads that call at once compile once
+        # threads that call at once compile once
+        with self.log.lock:
             if self.program is None:
                 self._compile()
         assert self.program is not None
@@ -70,7 +99,9 @@ class Traced:
         module = lower(closed, self.name, donated=donated, keep_unused=self.keep_unused)
         if donated:
             donation.check(module, self)
-        program = Program(closed, self.name, donated=donated, compiler_options=options(module), lowered=module)
+        program = Program(
+            closed, self.name, donated=donated, compiler_options=options(module), lowered=module
+        )
         self.log.compiled(time.perf_counter() - start, program.is_loaded)
         return program
 
@@ -94,7 +125,9 @@ class Traced:
         with self.log.lock:
             program = self.quick
             if program is None:
-                program = self.quick = self._made((), lambda module: tuning.quick_options_for(module))
+                program = self.quick = self._made(
+                    (), lambda module: tuning.quick_options_for(module)
+                )
             self.by_quick -= 1
             if not self.by_quick:
                 self.quick = None
@@ -115,7 +148,8 @@ class Traced:
         outs = program(args)
         taken = Donation(self.debug, self.name, source.current())
         for i in program.donated:
-            args[i]._host = args[i]._buffer = None  # memory XLA may not write to lives on with the views that hold it
+            # memory XLA may not write to lives on with the views that hold it
+            args[i]._host = args[i]._buffer = None
             args[i]._extra = taken, i - n
         return outs
 
@@ -130,8 +164,13 @@ class KeyCheckedTraced(Traced):
         self.flow = key_flow(jaxpr)
 
     def run(self, leaves):
-        return call_checked(self.flow, f"jit-compiled function {self.name}", self.consts + leaves,
-                            lambda: super(KeyCheckedTraced, self).run(leaves), len(self.consts))
+        return call_checked(
+            self.flow,
+            f"jit-compiled function {self.name}",
+            self.consts + leaves,
+            lambda: super(KeyCheckedTraced, self).run(leaves),
+            len(self.consts),
+        )
 
 
 class FloatCheckedTraced(Traced):
@@ -150,6 +189,7 @@ def _caller(run: Callable[[list], list], out_tree) -> Callable[[list], Any]:
 
     def call(leaves):
         return unflatten(run(leaves))
+
     return call
 
 

@@ -1,4 +1,5 @@
 """Mapping over an axis a few examples at a time, in the memory those take."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -29,9 +30,13 @@ def check_chunk_size(name: str, chunk_size) -> int | None:
     try:
         size = as_index(chunk_size)
     except TypeError:
-        raise TypeError(f"{name} chunk_size must be a positive int or None, got {chunk_size!r}.") from None
+        raise TypeError(
+            f"{name} chunk_size must be a positive int or None, got {chunk_size!r}."
+        ) from None
     if size < 1:
-        raise ValueError(f"{name} chunk_size must be positive, got {size}. Write None to map over all at once.")
+        raise ValueError(
+            f"{name} chunk_size must be positive, got {size}. Write None to map over all at once."
+        )
     return size
 
 
@@ -40,18 +45,24 @@ def _plan(size: int, chunk: int, peel: bool) -> tuple[int, int]:
 
     As few as possible outside, since XLA may run those beside the loop, or beside its only turn.
     """
+
     def outside(c):
         return (size - 1) % c + 1 if peel else size % c
-    head, at_a_time = min([(outside(c), -c) for c in range(max(1, 3 * chunk // 4, chunk - 256), chunk + 1)])
+
+    head, at_a_time = min(
+        [(outside(c), -c) for c in range(max(1, 3 * chunk // 4, chunk - 256), chunk + 1)]
+    )
     return head, -at_a_time
 
 
-def batch_in_chunks(function: Callable, axis: AxisData, args, in_axes, chunk: int | None,
-                    peel: bool = False) -> tuple[list, list]:
+def batch_in_chunks(
+    function: Callable, axis: AxisData, args, in_axes, chunk: int | None, peel: bool = False
+) -> tuple[list, list]:
     """As `batch`, taking `chunk` examples at a time, or somewhat fewer; what does not fill a chunk goes first.
 
-    With `peel` the first chunk is mapped outside of the loop, so that a function that keeps values keeps usable ones.
-    Reverse mode computes each chunk again instead of keeping what all of them computed.
+    With `peel` the first chunk is mapped outside of the loop, so that a function that keeps values
+    keeps usable ones. Reverse mode computes each chunk again instead of keeping what all of them
+    computed.
     """
     if chunk is None or chunk >= axis.size:
         return batch(function, axis, args, in_axes, named=True)
@@ -64,7 +75,13 @@ def batch_in_chunks(function: Callable, axis: AxisData, args, in_axes, chunk: in
         given = list(args)
         for i, v in zip(places, values):
             given[i] = v
-        outs, got = batch(function, AxisData(None, values[0].shape[0] if values else chunk), given, axes, named=True)
+        outs, got = batch(
+            function,
+            AxisData(None, values[0].shape[0] if values else chunk),
+            given,
+            axes,
+            named=True,
+        )
         mapped[:] = [a is not None for a in got]
         return [o if a is None else move_axis(o, a, 0) for o, a in zip(outs, got)]
 
@@ -73,12 +90,17 @@ def batch_in_chunks(function: Callable, axis: AxisData, args, in_axes, chunk: in
     turns = (axis.size - head) // chunk
     if not turns:
         return first or [], [0 if m else None for m in mapped]
-    xs = [reshape(slice_in_dim(x, head, axis.size) if head else x, (turns, chunk, *x.aval.shape[1:])) for x in rows]
+    xs = [
+        reshape(slice_in_dim(x, head, axis.size) if head else x, (turns, chunk, *x.aval.shape[1:]))
+        for x in rows
+    ]
     avals = [make_aval(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type) for x in xs]
     traced = stage_with_refs(checkpoint(one, prevent_cse=False), avals, DebugInfo("chunk", [], ""))
     refs = written(traced[2])
     body, consts = hoist(*with_refs(*traced, refs))
-    results = give_back(refs, bind_scan(body, consts, [r.read() for r in refs], xs, turns, False, unroll=1))
+    results = give_back(
+        refs, bind_scan(body, consts, [r.read() for r in refs], xs, turns, False, unroll=1)
+    )
     outs = []
     for i, y in enumerate(results):
         if not mapped[i]:

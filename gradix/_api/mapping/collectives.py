@@ -1,4 +1,5 @@
 """Collectives on pytrees: psum, pmean, pmax, pmin, all_gather, all_to_all, ppermute, psum_scatter, axis_index."""
+
 from __future__ import annotations
 
 from math import prod
@@ -54,16 +55,23 @@ def _groups(groups, names):
         raise ValueError(f"axis_index_groups needs one named axis, got {names}.")
     groups = tuple(tuple(g) for g in groups)
     if len({len(g) for g in groups}) > 1:
-        raise NotImplementedError(f"axis_index_groups of different sizes, {[len(g) for g in groups]}, are not "
-                                  "supported: each group's result must have one type. Pad the groups.")
+        raise NotImplementedError(
+            f"axis_index_groups of different sizes, {[len(g) for g in groups]}, are not "
+            "supported: each group's result must have one type. Pad the groups."
+        )
     if sorted(i for g in groups for i in g) != list(range(size_of(names))):
-        raise ValueError(f"axis_index_groups must cover all indices of the axis {names[0]!r} exactly once: got "
-                         f"{groups} for size {size_of(names)}.")
+        raise ValueError(
+            f"axis_index_groups must cover all indices of the axis {names[0]!r} exactly once: got "
+            f"{groups} for size {size_of(names)}."
+        )
     return groups
 
 
 def _reduction(name: str, collective, x, axis_name, axis_index_groups):
-    names, placed = names_of(axis_name), tuple([n for n in names_of(axis_name) if isinstance(n, int)])
+    names, placed = (
+        names_of(axis_name),
+        tuple([n for n in names_of(axis_name) if isinstance(n, int)]),
+    )
     names = tuple([n for n in names if not isinstance(n, int)])
     size_of(names)
     groups = _groups(axis_index_groups, names)
@@ -100,8 +108,10 @@ def psum(x, axis_name, *, axis_index_groups=None):
     if isinstance(x, (int, float)) and not isinstance(x, bool) and axis_index_groups is None:
         return x * size_of(axis_name)
     leaves, tree = flatten(x)
-    leaves = [convert_element_type(a, np.dtype("int32")) if a.aval.dtype == bool else a
-              for a in arrays("psum", leaves, tree, "x")]
+    leaves = [
+        convert_element_type(a, np.dtype("int32")) if a.aval.dtype == bool else a
+        for a in arrays("psum", leaves, tree, "x")
+    ]
     return _reduction("psum", psum_p, tree.unflatten(leaves), axis_name, axis_index_groups)
 
 
@@ -111,8 +121,8 @@ def pmean(x, axis_name, *, axis_index_groups=None):
     Args:
         x: an array, or a pytree of them, of any shape.
         axis_name: the name of the axis, as given to `vmap`, `pmap` or a mesh, or a tuple of names.
-        axis_index_groups: lists of members' indices that partition the axis; each group is on its own. None is one
-            group.
+        axis_index_groups: lists of members' indices that partition the axis; each group is on its
+            own. None is one group.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -137,8 +147,8 @@ def pmax(x, axis_name, *, axis_index_groups=None):
     Args:
         x: an array, or a pytree of them, of any shape.
         axis_name: the name of the axis, as given to `vmap`, `pmap` or a mesh, or a tuple of names.
-        axis_index_groups: lists of members' indices that partition the axis; each group is on its own. None is one
-            group.
+        axis_index_groups: lists of members' indices that partition the axis; each group is on its
+            own. None is one group.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -154,8 +164,8 @@ def pmin(x, axis_name, *, axis_index_groups=None):
     Args:
         x: an array, or a pytree of them, of any shape.
         axis_name: the name of the axis, as given to `vmap`, `pmap` or a mesh, or a tuple of names.
-        axis_index_groups: lists of members' indices that partition the axis; each group is on its own. None is one
-            group.
+        axis_index_groups: lists of members' indices that partition the axis; each group is on its
+            own. None is one group.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -192,7 +202,9 @@ def axis_size(axis_name) -> int:
     return size_of(axis_name)
 
 
-def all_gather(x, axis_name, *, axis_index_groups=None, axis: int = 0, tiled: bool = False, to: str = "varying"):
+def all_gather(
+    x, axis_name, *, axis_index_groups=None, axis: int = 0, tiled: bool = False, to: str = "varying"
+):
     """The values of all members, stacked in a new axis, or with `tiled` joined along an existing one.
 
     Args:
@@ -216,31 +228,51 @@ def all_gather(x, axis_name, *, axis_index_groups=None, axis: int = 0, tiled: bo
         """One name after the other, the last first, so that they are in the order of their joint index."""
         place = canonical_axis(axis, a.aval.ndim + (not tiled), "all_gather axis")
         for name in reversed(names):
-            a = bind(all_gather_p, (a,), {"axes": (name,), "all_gather_dimension": place, "axis_size": size_of(name),
-                                          "tiled": False, "axis_index_groups": None})
+            a = bind(
+                all_gather_p,
+                (a,),
+                {
+                    "axes": (name,),
+                    "all_gather_dimension": place,
+                    "axis_size": size_of(name),
+                    "tiled": False,
+                    "axis_index_groups": None,
+                },
+            )
         shape, k = a.aval.shape, len(names) + tiled
-        return reshape(a, (*shape[:place], prod(shape[place:place + k]), *shape[place + k:]))
+        return reshape(a, (*shape[:place], prod(shape[place : place + k]), *shape[place + k :]))
 
     def gather(a):
         if len(names) > 1:
             return gather_all(a)
         place = canonical_axis(axis, a.aval.ndim + (not tiled), "all_gather axis")
-        return bind(all_gather_p, (a,), {"axes": names, "all_gather_dimension": place, "axis_size": n, "tiled": tiled,
-                                         "axis_index_groups": groups})
+        return bind(
+            all_gather_p,
+            (a,),
+            {
+                "axes": names,
+                "all_gather_dimension": place,
+                "axis_size": n,
+                "tiled": tiled,
+                "axis_index_groups": groups,
+            },
+        )
 
     return _map("all_gather", gather, x)
 
 
-def psum_scatter(x, axis_name, *, scatter_dimension: int = 0, axis_index_groups=None, tiled: bool = False):
+def psum_scatter(
+    x, axis_name, *, scatter_dimension: int = 0, axis_index_groups=None, tiled: bool = False
+):
     """As `psum`, of which each member keeps its own part along `scatter_dimension`.
 
     Args:
         x: an array, or a pytree of them, of any shape.
         axis_name: the name of the axis, as given to `vmap`, `pmap` or a mesh, or a tuple of names.
-        scatter_dimension: the axis of `x` along which the sum is divided; its size is that of the named axis (with
-            `tiled`, a multiple of it).
-        axis_index_groups: lists of members' indices that partition the axis; each group is on its own. None is one
-            group.
+        scatter_dimension: the axis of `x` along which the sum is divided; its size is that of the
+            named axis (with `tiled`, a multiple of it).
+        axis_index_groups: lists of members' indices that partition the axis; each group is on its
+            own. None is one group.
         tiled: keep the axis, with as many elements as each member's part has.
 
     Raises:
@@ -253,16 +285,29 @@ def psum_scatter(x, axis_name, *, scatter_dimension: int = 0, axis_index_groups=
     """
     names = names_of(axis_name)
     groups = _groups(axis_index_groups, names)
-    params = {"axes": names, "tiled": tiled, "axis_index_groups": groups,
-              "axis_size": len(groups[0]) if groups else size_of(names)}
+    params = {
+        "axes": names,
+        "tiled": tiled,
+        "axis_index_groups": groups,
+        "axis_size": len(groups[0]) if groups else size_of(names),
+    }
 
     def scatter_all(a, place):
         shape, sizes = a.aval.shape, [size_of(name) for name in names]
         rest = (shape[place] // prod(sizes),) if tiled else ()
-        a = reshape(a, (*shape[:place], *sizes, *rest, *shape[place + 1:]))
+        a = reshape(a, (*shape[:place], *sizes, *rest, *shape[place + 1 :]))
         for name, size in zip(names, sizes):
-            a = bind(reduce_scatter_p, (a,), {**params, "axes": (name,), "axis_size": size, "tiled": False,
-                                              "scatter_dimension": place})
+            a = bind(
+                reduce_scatter_p,
+                (a,),
+                {
+                    **params,
+                    "axes": (name,),
+                    "axis_size": size,
+                    "tiled": False,
+                    "scatter_dimension": place,
+                },
+            )
         return a
 
     def scatter(a):
@@ -277,17 +322,20 @@ def psum_scatter(x, axis_name, *, scatter_dimension: int = 0, axis_index_groups=
     return _map("psum_scatter", scatter, x)
 
 
-def all_to_all(x, axis_name, split_axis: int, concat_axis: int, *, axis_index_groups=None, tiled: bool = False):
+def all_to_all(
+    x, axis_name, split_axis: int, concat_axis: int, *, axis_index_groups=None, tiled: bool = False
+):
     """Deal `split_axis` out to the members and stack what arrives at `concat_axis`.
 
     Args:
         x: an array, or a pytree of them, of any shape.
         axis_name: the name of the axis, as given to `vmap`, `pmap` or a mesh, or a tuple of names.
-        split_axis: the axis of `x` that is dealt out; its size is that of the named axis (with `tiled`, a multiple of
-            it).
-        concat_axis: where the axis of what arrives is put (with `tiled`, the axis along which it is joined).
-        axis_index_groups: lists of members' indices that partition the axis; each group is on its own. None is one
-            group.
+        split_axis: the axis of `x` that is dealt out; its size is that of the named axis (with
+            `tiled`, a multiple of it).
+        concat_axis: where the axis of what arrives is put (with `tiled`, the axis along which it is
+            joined).
+        axis_index_groups: lists of members' indices that partition the axis; each group is on its
+            own. None is one group.
         tiled: split and join axes that stay, in place of removing one and adding one.
 
     Raises:
@@ -310,10 +358,13 @@ def all_to_all(x, axis_name, split_axis: int, concat_axis: int, *, axis_index_gr
             return _checked(all_to_all_p, a, {**params, "split_axis": split, "concat_axis": concat})
         all_to_all_p.abstract(a.aval, **params, split_axis=split, concat_axis=concat)
         shape, sizes = a.aval.shape, [size_of(name) for name in names]
-        a = reshape(a, (*shape[:split], *sizes, *shape[split + 1:]))
+        a = reshape(a, (*shape[:split], *sizes, *shape[split + 1 :]))
         for k, (name, size) in enumerate(zip(names, sizes), split):
-            a = bind(all_to_all_p, (a,),
-                     {**params, "axes": (name,), "axis_size": size, "split_axis": k, "concat_axis": k})
+            a = bind(
+                all_to_all_p,
+                (a,),
+                {**params, "axes": (name,), "axis_size": size, "split_axis": k, "concat_axis": k},
+            )
         return move_axis(reshape(a, shape), split, concat)
 
     def exchange(a):
@@ -325,11 +376,13 @@ def all_to_all(x, axis_name, split_axis: int, concat_axis: int, *, axis_index_gr
             return deal(a, split, concat)
         shape = a.aval.shape
         if shape[split] % n:
-            raise ValueError(f"all_to_all: axis {split} of size {shape[split]} does not divide into {n} equal parts.")
-        dealt = reshape(a, (*shape[:split], n, shape[split] // n, *shape[split + 1:]))
+            raise ValueError(
+                f"all_to_all: axis {split} of size {shape[split]} does not divide into {n} equal parts."
+            )
+        dealt = reshape(a, (*shape[:split], n, shape[split] // n, *shape[split + 1 :]))
         got = deal(dealt, split, concat)
         full = got.aval.shape
-        return reshape(got, (*full[:concat], full[concat] * full[concat + 1], *full[concat + 2:]))
+        return reshape(got, (*full[:concat], full[concat] * full[concat + 1], *full[concat + 2 :]))
 
     return _map("all_to_all", exchange, x)
 
@@ -357,7 +410,9 @@ def ppermute(x, axis_name, perm):
     if len(set(sources)) != len(sources) or len(set(targets)) != len(targets):
         raise ValueError(f"ppermute sources and destinations must be unique, got {perm}.")
     if any(not 0 <= i < n for i in (*sources, *targets)):
-        raise ValueError(f"ppermute indices must be within [0, {n}), the size of axis {axis_name!r}; got {perm}.")
+        raise ValueError(
+            f"ppermute indices must be within [0, {n}), the size of axis {axis_name!r}; got {perm}."
+        )
     if len(names) > 1:
         return _permuted(x, names, n, perm)
     return _map("ppermute", lambda a: bind(ppermute_p, (a,), {"axes": names, "perm": perm}), x)
@@ -369,7 +424,9 @@ def _permuted(x, names, n: int, perm):
     for s, t in perm:
         source[t], has[t] = s, True
     here = axis_index(names)
-    mine, receives = (dynamic_index_in_dim(as_array(table), here, keepdims=False) for table in (source, has))
+    mine, receives = (
+        dynamic_index_in_dim(as_array(table), here, keepdims=False) for table in (source, has)
+    )
 
     def pick(a):
         got = dynamic_index_in_dim(a, mine, keepdims=False)
@@ -396,7 +453,9 @@ def pshuffle(x, axis_name, perm):
         Array([2, 0, 1], dtype=int32)
     """
     if sorted(perm) != list(range(size_of(axis_name))):
-        raise ValueError(f"pshuffle needs a permutation of range({size_of(axis_name)}), got {perm}.")
+        raise ValueError(
+            f"pshuffle needs a permutation of range({size_of(axis_name)}), got {perm}."
+        )
     return ppermute(x, axis_name, list(zip(perm, range(len(perm)))))
 
 
@@ -429,8 +488,8 @@ def pswapaxes(x, axis_name, axis: int, *, axis_index_groups=None):
         x: an array, or a pytree of them, of any shape.
         axis_name: the name of the axis, as given to `vmap`, `pmap` or a mesh, or a tuple of names.
         axis: the positional axis.
-        axis_index_groups: lists of members' indices that partition the axis; each group is on its own. None is one
-            group.
+        axis_index_groups: lists of members' indices that partition the axis; each group is on its
+            own. None is one group.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -461,17 +520,22 @@ def pcast(x, axis_name, *, to: str):
         Array([1., 1.], dtype=float32)
     """
     if to != "varying":
-        raise ValueError(f"pcast to={to!r} is not possible; values can be made varying, with to='varying'. A sum over "
-                         "the axis, psum, is the same for all.")
+        raise ValueError(
+            f"pcast to={to!r} is not possible; values can be made varying, with to='varying'. A sum over "
+            "the axis, psum, is the same for all."
+        )
     names = names_of(axis_name)
     size_of(names)
 
     def cast(a):
         wanted = frozenset(names) & state.manual
         if a.aval.vma & wanted:
-            raise ValueError(f"Unsupported pcast from='varying', to='varying': {a.aval.str_short()} varies over "
-                             f"{sorted(map(str, a.aval.vma & wanted))} already. Leave these axes out.")
+            raise ValueError(
+                f"Unsupported pcast from='varying', to='varying': {a.aval.str_short()} varies over "
+                f"{sorted(map(str, a.aval.vma & wanted))} already. Leave these axes out."
+            )
         return vary(a, wanted) if wanted else a
+
     return _map("pcast", cast, x)
 
 

@@ -1,4 +1,5 @@
 """Containers of libraries' own that `vmap` maps over: how one example is taken out of many, and put back."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -13,8 +14,8 @@ from gradix._ops.creation import iota
 class Container(NamedTuple):
     """How a class is mapped over: `to_elt(cont, get_index, many, spec)` and `from_elt(cont, axis_size, one, spec)`.
 
-    `cont(array, axis)` maps an array: it is given the array of all examples and gives the one of one, or the other way
-    round.
+    `cont(array, axis)` maps an array: it is given the array of all examples and gives the one of
+    one, or the other way round.
     """
 
     spec: type
@@ -24,11 +25,19 @@ class Container(NamedTuple):
     make_iota: Callable | None
 
 
-def register(data_type: type, spec_type: type, axis_size_type: type, to_elt: Callable, from_elt: Callable,
-             make_iota: Callable | None) -> None:
+def register(
+    data_type: type,
+    spec_type: type,
+    axis_size_type: type,
+    to_elt: Callable,
+    from_elt: Callable,
+    make_iota: Callable | None,
+) -> None:
     if data_type in containers:
-        raise ValueError(f"{data_type.__name__} is registered for vmap already: "
-                         f"unregister_vmappable({data_type.__name__}) first.")
+        raise ValueError(
+            f"{data_type.__name__} is registered for vmap already: "
+            f"unregister_vmappable({data_type.__name__}) first."
+        )
     containers[data_type] = Container(spec_type, axis_size_type, to_elt, from_elt, make_iota)
     specs.add(spec_type)
 
@@ -45,7 +54,9 @@ def is_container(x) -> bool:
 
 def are_met(args, kwargs, in_axes, out_axes) -> bool:
     """Whether a call of a mapped function has to do with containers."""
-    given = flatten((args, kwargs, in_axes, out_axes), lambda x: is_container(x) or type(x) in specs)[0]
+    given = flatten(
+        (args, kwargs, in_axes, out_axes), lambda x: is_container(x) or type(x) in specs
+    )[0]
     return any(is_container(x) or type(x) in specs for x in given)
 
 
@@ -69,15 +80,22 @@ def mapped(vmap: Callable, fun: Callable, in_axes, out_axes, options: dict, *, a
             spread(x, axis)
     size = options.pop("axis_size")
     if size is None:
-        size = next((as_array(x).shape[a] for x, a in zip(arrays, places) if isinstance(a, int)), None)
+        size = next(
+            (as_array(x).shape[a] for x, a in zip(arrays, places) if isinstance(a, int)), None
+        )
     form: list = []
     axes_of_results: list = []
 
     def flat(index, given):
         rest = iter(given)
-        ones = [next(rest) if not is_container(x) else x if axis is None else
-                containers[type(x)].to_elt(lambda x, axis: next(rest), lambda: index, x, axis)
-                for x, axis in zip(leaves, axes)]
+        ones = [
+            next(rest)
+            if not is_container(x)
+            else x
+            if axis is None
+            else containers[type(x)].to_elt(lambda x, axis: next(rest), lambda: index, x, axis)
+            for x, axis in zip(leaves, axes)
+        ]
         args, kwargs = tree.unflatten(ones)
         outs, out_tree = flatten(fun(*args, **kwargs), is_container)
         wanted = flatten_axes("vmap out_axes", out_tree, out_axes)
@@ -86,8 +104,12 @@ def mapped(vmap: Callable, fun: Callable, in_axes, out_axes, options: dict, *, a
         axes_of_results.clear()
         for x, axis in zip(outs, wanted):
             if is_container(x) and axis is not None:
-                containers[type(x)].from_elt(lambda x, axis: (found.append(x), axes_of_results.append(axis), x)[2],
-                                             size, x, axis)
+                containers[type(x)].from_elt(
+                    lambda x, axis: (found.append(x), axes_of_results.append(axis), x)[2],
+                    size,
+                    x,
+                    axis,
+                )
             elif not is_container(x):
                 found.append(x)
                 axes_of_results.append(axis)
@@ -95,20 +117,39 @@ def mapped(vmap: Callable, fun: Callable, in_axes, out_axes, options: dict, *, a
         return found
 
     counts = iota(as_array(0).dtype, size) if size is not None else None
-    results = iter(vmap(flat, (None if counts is None else 0, places), axes_of_results, axis_size=size,
-                        **options)(counts, arrays))
+    results = iter(
+        vmap(
+            flat,
+            (None if counts is None else 0, places),
+            axes_of_results,
+            axis_size=size,
+            **options,
+        )(counts, arrays)
+    )
     outs, out_tree, wanted = form
-    return out_tree.unflatten([next(results) if not is_container(x) else x
-                               if axis is None else containers[type(x)].from_elt(
-        lambda x, axis: next(results), size, x, axis) for x, axis in zip(outs, wanted)])
+    return out_tree.unflatten(
+        [
+            next(results)
+            if not is_container(x)
+            else x
+            if axis is None
+            else containers[type(x)].from_elt(lambda x, axis: next(results), size, x, axis)
+            for x, axis in zip(outs, wanted)
+        ]
+    )
 
 
 def _check(leaves, axes, name: str) -> None:
     for x, axis in zip(leaves, axes):
         spec = containers[type(x)].spec if is_container(x) else None
-        if axis is not None and (isinstance(axis, spec) if spec else type(axis) not in specs) is False:
-            raise ValueError(f"vmap {name} has {axis!r} for a {type(x).__name__}, which is mapped by "
-                             f"{f'an instance of {spec.__name__}' if spec else 'the number of an axis'}, or None.")
+        if (
+            axis is not None
+            and (isinstance(axis, spec) if spec else type(axis) not in specs) is False
+        ):
+            raise ValueError(
+                f"vmap {name} has {axis!r} for a {type(x).__name__}, which is mapped by "
+                f"{f'an instance of {spec.__name__}' if spec else 'the number of an axis'}, or None."
+            )
 
 
 def _no_index():

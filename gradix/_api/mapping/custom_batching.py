@@ -1,4 +1,5 @@
 """Functions with vmap rules of the user's own: custom_vmap and sequential_vmap."""
+
 from __future__ import annotations
 
 import types
@@ -41,9 +42,9 @@ class custom_vmap:
         """Set the rule, and return it.
 
         Args:
-            vmap_rule: `vmap_rule(axis_size, in_batched, *args) -> (outs, out_batched)`. `in_batched` is a list with,
-                for each argument, a tree of booleans that tell which leaves are mapped, along their first axis;
-                `out_batched` is such a tree of `outs`.
+            vmap_rule: `vmap_rule(axis_size, in_batched, *args) -> (outs, out_batched)`.
+                `in_batched` is a list with, for each argument, a tree of booleans that tell which
+                leaves are mapped, along their first axis; `out_batched` is such a tree of `outs`.
         """
         check_callable("def_vmap", vmap_rule)
         self.vmap_rule = vmap_rule
@@ -55,8 +56,10 @@ class custom_vmap:
     def __call__(self, *args, **kwargs):
         name = name_of(self.fun)
         if self.vmap_rule is None:
-            raise AttributeError(f"No batching rule defined for custom_vmap function {name} using def_vmap. "
-                                 f"Decorate its rule with @{name}.def_vmap before calling it.")
+            raise AttributeError(
+                f"No batching rule defined for custom_vmap function {name} using def_vmap. "
+                f"Decorate its rule with @{name}.def_vmap before calling it."
+            )
         args = self._resolve(args, kwargs)
         leaves, tree = flatten(args)
         leaves = arrays(name, leaves, tree, "argument")
@@ -66,7 +69,9 @@ class custom_vmap:
             outs, out["tree"] = flatten(self.fun(*tree.unflatten(xs)))
             return arrays(name, outs, out["tree"], "output")
 
-        outs = call_custom_vmap(flat, self._flat_rule(tree, out), leaves, name, debug_info(self.fun, args, {}))
+        outs = call_custom_vmap(
+            flat, self._flat_rule(tree, out), leaves, name, debug_info(self.fun, args, {})
+        )
         return out["tree"].unflatten(outs)
 
     def _resolve(self, args, kwargs) -> tuple:
@@ -77,9 +82,11 @@ class custom_vmap:
         bound = sig.bind(*args, **kwargs)
         bound.apply_defaults()
         if bound.kwargs:
-            raise TypeError(f"The custom_vmap function {name_of(self.fun)} has keyword-only arguments "
-                            f"{sorted(bound.kwargs)}, "
-                            "which its rule cannot receive. Make them positional.")
+            raise TypeError(
+                f"The custom_vmap function {name_of(self.fun)} has keyword-only arguments "
+                f"{sorted(bound.kwargs)}, "
+                "which its rule cannot receive. Make them positional."
+            )
         return bound.args
 
     def _flat_rule(self, tree, out: dict) -> Callable:
@@ -89,12 +96,16 @@ class custom_vmap:
         def flat(size: int, batched: list, leaves: list):
             result = rule(size, list(tree.unflatten(batched)), *tree.unflatten(leaves))
             if not isinstance(result, (tuple, list)) or len(result) != 2:
-                raise ValueError(f"The vmap rule {name_of(rule)} of {name} must return a pair: the results, and which "
-                                 f"of them are batched. It returned {_kind(result)}.")
+                raise ValueError(
+                    f"The vmap rule {name_of(rule)} of {name} must return a pair: the results, and which "
+                    f"of them are batched. It returned {_kind(result)}."
+                )
             outs, out_tree = flatten(result[0])
             if out_tree != out["tree"]:
-                raise ValueError(f"The vmap rule {name_of(rule)} of {name} must return results in the structure "
-                                 f"{name} returns, {out['tree']}, but returned {out_tree}.")
+                raise ValueError(
+                    f"The vmap rule {name_of(rule)} of {name} must return results in the structure "
+                    f"{name} returns, {out['tree']}, but returned {out_tree}."
+                )
             mapped = _flags(result[1], out_tree, name_of(rule), name)
             return arrays(f"the vmap rule of {name}", outs, out_tree, "output"), mapped
 
@@ -102,21 +113,29 @@ class custom_vmap:
 
 
 def _kind(x: Any) -> str:
-    return f"a {type(x).__name__} of length {len(x)}" if isinstance(x, (tuple, list)) else f"a {type(x).__name__}"
+    return (
+        f"a {type(x).__name__} of length {len(x)}"
+        if isinstance(x, (tuple, list))
+        else f"a {type(x).__name__}"
+    )
 
 
 def _flags(given, tree, rule: str, name: str) -> list[bool]:
     """Which results a rule says are batched."""
     flags, got = flatten(given)
     if got != tree:
-        raise ValueError("structure of output value and output batching specification returned by custom vmap rule "
-                         f"({rule}) of {name} do not match.\nOutput values: {tree}\nBatching spec: {got}\n"
-                         "Return a boolean for each result.")
+        raise ValueError(
+            "structure of output value and output batching specification returned by custom vmap rule "
+            f"({rule}) of {name} do not match.\nOutput values: {tree}\nBatching spec: {got}\n"
+            "Return a boolean for each result."
+        )
     wrong = next((i for i, f in enumerate(flags) if not isinstance(f, bool)), None)
     if wrong is not None:
         path = keystr(tree_flatten_with_path(given)[0][wrong][0])
-        raise ValueError(f"The vmap rule {rule} of {name} must say of each result whether it is batched, True or "
-                         f"False; at out_batched{path} it returned {flags[wrong]!r}.")
+        raise ValueError(
+            f"The vmap rule {rule} of {name} must say of each result whether it is batched, True or "
+            f"False; at out_batched{path} it returned {flags[wrong]!r}."
+        )
     return flags
 
 
@@ -144,7 +163,9 @@ def sequential_vmap(f: Callable) -> custom_vmap:
 
         def step(_, rows):
             given = iter(rows)
-            return None, wrapped(*tree.unflatten([next(given) if m else x for x, m in zip(leaves, flags)]))
+            return None, wrapped(
+                *tree.unflatten([next(given) if m else x for x, m in zip(leaves, flags)])
+            )
 
         outs = scan(step, None, [x for x, m in zip(leaves, flags) if m], length=axis_size)[1]
         out_leaves, out_tree = flatten(outs)

@@ -1,4 +1,5 @@
 """`pmap`: a function run once on each of several devices, for each its own example."""
+
 from __future__ import annotations
 
 import weakref
@@ -7,7 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from gradix._api.arguments import argument_names, as_numbers, check_callable, leaf_names, name_of, positions, stand_in
+from gradix._api.arguments import (
+    argument_names,
+    as_numbers,
+    check_callable,
+    leaf_names,
+    name_of,
+    positions,
+    stand_in,
+)
 from gradix._api.devices import devices as all_devices
 from gradix._api.jit.jit import jit
 from gradix._api.mapping.shard_map import shard_map
@@ -27,17 +36,28 @@ from gradix._runtime import xla
 _UNNAMED = "_internal_pmap_axis_name"
 
 
-def pmap(fun: Callable, axis_name=None, *, in_axes: Any = 0, out_axes: Any = 0, static_broadcasted_argnums=(),
-         devices: Sequence | None = None, backend: str | None = None, axis_size: int | None = None,
-         donate_argnums=()) -> Any:
+def pmap(
+    fun: Callable,
+    axis_name=None,
+    *,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    static_broadcasted_argnums=(),
+    devices: Sequence | None = None,
+    backend: str | None = None,
+    axis_size: int | None = None,
+    donate_argnums=(),
+) -> Any:
     """`fun` mapped over an axis of its arguments, each example on a device of its own.
 
     Args:
         fun: the function of one example.
         axis_name: a name collectives such as `lax.psum` may use for the axis.
-        in_axes: which axis of each positional argument is mapped: an int, None for an argument that all devices get
-            whole, or a tree prefix of the tuple of arguments. Keywords map over axis 0.
-        out_axes: where the mapped axis goes in each result; None for a result that is the same on all devices.
+        in_axes: which axis of each positional argument is mapped: an int, None for an argument that
+            all devices get whole, or a tree prefix of the tuple of arguments. Keywords map over
+            axis 0.
+        out_axes: where the mapped axis goes in each result; None for a result that is the same on
+            all devices.
         static_broadcasted_argnums: positional arguments that are Python values.
         devices: those to use; by default the first of this process, as many as there are examples.
         backend: the platform; the one there is.
@@ -45,8 +65,8 @@ def pmap(fun: Callable, axis_name=None, *, in_axes: Any = 0, out_axes: Any = 0, 
         donate_argnums: arguments whose memory the results may take over.
 
     Returns:
-        The mapped function, compiled. Inside of another `pmap` or of `shard_map` its examples are mapped as by `vmap`,
-        since the devices are taken.
+        The mapped function, compiled. Inside of another `pmap` or of `shard_map` its examples are
+        mapped as by `vmap`, since the devices are taken.
 
     Raises:
         ValueError: there are more examples than devices, mapped sizes differ, or nothing is mapped.
@@ -65,12 +85,22 @@ def pmap(fun: Callable, axis_name=None, *, in_axes: Any = 0, out_axes: Any = 0, 
         in_axes = tuple(in_axes)
     bad = [a for a in flatten(in_axes)[0] if not hasattr(a, "__index__")]
     if bad:
-        raise TypeError("pmap in_axes must be an int, None, or (nested) container with those types as leaves, but "
-                        f"got {in_axes!r}.")
+        raise TypeError(
+            "pmap in_axes must be an int, None, or (nested) container with those types as leaves, but "
+            f"got {in_axes!r}."
+        )
     if backend is not None:
         all_devices(backend)
-    return PmapFunction(fun, axis_name, in_axes, out_axes, static=static, devices=devices, axis_size=axis_size,
-                        donated=donated)
+    return PmapFunction(
+        fun,
+        axis_name,
+        in_axes,
+        out_axes,
+        static=static,
+        devices=devices,
+        axis_size=axis_size,
+        donated=donated,
+    )
 
 
 _functions: weakref.WeakSet = weakref.WeakSet()
@@ -96,6 +126,7 @@ class PmapFunction:
 
         def whole(*args, **kwargs):
             return self._mapped(args, kwargs)
+
         whole.__name__, whole.__qualname__ = self._name, self._name
         self._jit = jit(whole, static_argnums=static or None, donate_argnums=donated or None)
 
@@ -105,17 +136,24 @@ class PmapFunction:
         if not self._static and state.stage is None:
             leaves, tree = flatten((args, kwargs))
             try:
-                key = tree, tuple([x.aval if type(x) is ArrayImpl else (x.shape, x.dtype) for x in leaves])
+                key = (
+                    tree,
+                    tuple([x.aval if type(x) is ArrayImpl else (x.shape, x.dtype) for x in leaves]),
+                )
                 plan = self._plans.get(key)
             except (AttributeError, TypeError):
-                key = plan = None                               # another kind of argument
+                key = plan = None  # another kind of argument
             if plan is None and key is not None:
                 plan = self._plan(args, kwargs, key)
             if plan is not None:
                 arrays = zip(map(as_array, leaves), plan)
-                args, kwargs = tree.unflatten([x if x.aval.place is p else placed(x, p.sharding) for x, p in arrays])
+                args, kwargs = tree.unflatten(
+                    [x if x.aval.place is p else placed(x, p.sharding) for x, p in arrays]
+                )
                 return self._jit(*args, **kwargs)
-        return self._jit(*self._placed(args, kwargs), **{k: self._put(k, v, 0) for k, v in kwargs.items()})
+        return self._jit(
+            *self._placed(args, kwargs), **{k: self._put(k, v, 0) for k, v in kwargs.items()}
+        )
 
     def _plan(self, args, kwargs, key) -> list:
         """Where the leaves of arguments of these types go."""
@@ -145,20 +183,26 @@ class PmapFunction:
     def __repr__(self) -> str:
         return f"<pmap of {self._fun!r}>"
 
-    # -- axes --------------------------------------------------------------------------------------------------------
+    # -- axes --------------------------------------------------------------------------------------
 
     def _axes(self, args) -> list:
         """For each positional argument the axes of its leaves; None for a static one."""
         static = positions(self._static, len(args))
         given = self._in_axes
         if isinstance(given, tuple) and len(given) != len(args):
-            raise ValueError("pmap in_axes must be an int, None, or a tuple of entries corresponding to the "
-                             f"positional arguments passed to the function, but got {len(given)} entries in "
-                             f"in_axes={given} for {len(args)} positional arguments of {self._name}.")
+            raise ValueError(
+                "pmap in_axes must be an int, None, or a tuple of entries corresponding to the "
+                f"positional arguments passed to the function, but got {len(given)} entries in "
+                f"in_axes={given} for {len(args)} positional arguments of {self._name}."
+            )
         out: list = []
         for i, a in enumerate(args):
             entry = given[i] if isinstance(given, tuple) else given
-            out.append(None if i in static else flatten_axes(f"pmap in_axes of argument {i}", flatten(a)[1], entry))
+            out.append(
+                None
+                if i in static
+                else flatten_axes(f"pmap in_axes of argument {i}", flatten(a)[1], entry)
+            )
         return out
 
     def _size_of(self, args, kwargs) -> int:
@@ -166,47 +210,62 @@ class PmapFunction:
         rows = []
         for name, a, axes in zip(argument_names(self._fun, len(args)), args, self._axes(args)):
             if axes is not None:
-                rows += [(n, x, k) for n, x, k in zip(leaf_names(name, a), flatten(a)[0], axes) if k is not None]
+                rows += [
+                    (n, x, k)
+                    for n, x, k in zip(leaf_names(name, a), flatten(a)[0], axes)
+                    if k is not None
+                ]
         for name, a in kwargs.items():
             rows += [(n, x, 0) for n, x in zip(leaf_names(name, a), flatten(a)[0])]
         sizes = {}
         for name, x, k in rows:
             shape = np.shape(x)
             if not -len(shape) <= k < len(shape):
-                raise ValueError(f"pmap was requested to map its argument along axis {k}, which implies that its rank "
-                                 f"should be at least {k + 1 if k >= 0 else -k}, but is only {len(shape)}: argument "
-                                 f"{name} of {self._name} has shape {shape}.")
+                raise ValueError(
+                    f"pmap was requested to map its argument along axis {k}, which implies that its rank "
+                    f"should be at least {k + 1 if k >= 0 else -k}, but is only {len(shape)}: argument "
+                    f"{name} of {self._name} has shape {shape}."
+                )
             sizes[name] = shape[k]
         if self._size is not None:
             sizes["axis_size"] = self._size
         if not sizes:
-            raise ValueError("pmap requires at least one argument with a mapped axis, or axis_size; nothing is mapped "
-                             f"in the call of {self._name}.")
+            raise ValueError(
+                "pmap requires at least one argument with a mapped axis, or axis_size; nothing is mapped "
+                f"in the call of {self._name}."
+            )
         if len(set(sizes.values())) > 1:
-            raise ValueError("pmap got inconsistent sizes for array axes to be mapped, in the call of "
-                             f"{self._name}: {', '.join([f'{n} has {s}' for n, s in sizes.items()])}. All need one "
-                             "size; share an argument among the devices with in_axes=None.")
+            raise ValueError(
+                "pmap got inconsistent sizes for array axes to be mapped, in the call of "
+                f"{self._name}: {', '.join([f'{n} has {s}' for n, s in sizes.items()])}. All need one "
+                "size; share an argument among the devices with in_axes=None."
+            )
         return next(iter(sizes.values()))
 
     def _mesh(self, size: int) -> Mesh:
         found = self._devices if self._devices is not None else xla.local_devices()
         if size > len(found) or (self._devices is not None and size != len(found)):
             there = "devices=" if self._devices is not None else "this process"
-            raise ValueError(f"compiling computation of {self._name} that requires {size} logical devices, but "
-                             f"{len(found)} XLA "
-                             f"devices are available of {there}: pmap runs one example on each. Use vmap for more, "
-                             f"or, on the CPU, gradix.config.update('jax_num_cpu_devices', {size}).")
+            raise ValueError(
+                f"compiling computation of {self._name} that requires {size} logical devices, but "
+                f"{len(found)} XLA "
+                f"devices are available of {there}: pmap runs one example on each. Use vmap for more, "
+                f"or, on the CPU, gradix.config.update('jax_num_cpu_devices', {size})."
+            )
         chosen = np.empty(size, dtype=object)
         chosen[:] = found[:size]
         return Mesh(chosen, (self._axis,))
 
-    # -- calls -------------------------------------------------------------------------------------------------------
+    # -- calls -------------------------------------------------------------------------------------
 
     def _placed(self, args, kwargs) -> list:
         """The arguments on the devices that map them."""
         mesh = self._mesh(self._size_of(args, kwargs))
         self._here = mesh
-        return [a if axes is None else self._put(a, a, axes, mesh) for a, axes in zip(args, self._axes(args))]
+        return [
+            a if axes is None else self._put(a, a, axes, mesh)
+            for a, axes in zip(args, self._axes(args))
+        ]
 
     def _put(self, name, value, axes, mesh: Mesh | None = None):
         mesh = mesh or self._here
@@ -218,13 +277,15 @@ class PmapFunction:
         try:
             x = as_array(x)
         except TypeError:
-            return x                                    # jit says which argument it is
+            return x  # jit says which argument it is
         if isinstance(x, Tracer) or state.stage is not None or type(x) is not ArrayImpl:
             return x
         return placed(x, NamedSharding(mesh, self._spec(axis, x.aval.ndim)))
 
     def _spec(self, axis, ndim: int) -> PartitionSpec:
-        return PartitionSpec() if axis is None else PartitionSpec(*[None] * (axis % ndim), self._axis)
+        return (
+            PartitionSpec() if axis is None else PartitionSpec(*[None] * (axis % ndim), self._axis)
+        )
 
     def _mapped(self, args, kwargs):
         """The whole function, as a program of each device's part."""
@@ -241,19 +302,28 @@ class PmapFunction:
             own = [x if k is None else _without(x, k % x.ndim) for x, k in zip(parts, every)]
             positional, named = tree.unflatten(own)
             rest = iter(positional)
-            results, out["tree"] = flatten(self._fun(*[a if i in static else next(rest) for i, a in enumerate(args)],
-                                                     **named))
+            results, out["tree"] = flatten(
+                self._fun(*[a if i in static else next(rest) for i, a in enumerate(args)], **named)
+            )
             wanted = out["axes"] = flatten_axes("pmap out_axes", out["tree"], self._out_axes)
             results = [as_array(r) for r in results]
             out["specs"] = [self._out_spec(k, r) for k, r in zip(wanted, results)]
-            return [r if k is None else expand_axis(r, k % (r.ndim + 1)) for r, k in zip(results, wanted)]
-        results = shard_map(part, mesh=mesh, in_specs=tuple(specs), out_specs=_Later(out), check_vma=False)(*leaves)
+            return [
+                r if k is None else expand_axis(r, k % (r.ndim + 1))
+                for r, k in zip(results, wanted)
+            ]
+
+        results = shard_map(
+            part, mesh=mesh, in_specs=tuple(specs), out_specs=_Later(out), check_vma=False
+        )(*leaves)
         return out["tree"].unflatten(results)
 
     def _out_spec(self, axis, x) -> PartitionSpec:
         if axis is not None and not -x.ndim - 1 <= axis <= x.ndim:
-            raise ValueError(f"pmap out_axes={axis} is out of range for a result of {self._name} with {x.ndim + 1} "
-                             "axes, the mapped one included.")
+            raise ValueError(
+                f"pmap out_axes={axis} is out of range for a result of {self._name} with {x.ndim + 1} "
+                "axes, the mapped one included."
+            )
         return PartitionSpec() if axis is None else self._spec(axis % (x.ndim + 1), x.ndim + 1)
 
     def _on_one_device(self, args, kwargs):
@@ -265,8 +335,13 @@ class PmapFunction:
 
         def one(*xs, **named):
             rest = iter(xs)
-            return self._fun(*[a if i in static else next(rest) for i, a in enumerate(args)], **named)
-        return vmap(one, axes, self._out_axes, axis_name=self._axis, axis_size=self._size)(*dynamic, **kwargs)
+            return self._fun(
+                *[a if i in static else next(rest) for i, a in enumerate(args)], **named
+            )
+
+        return vmap(one, axes, self._out_axes, axis_name=self._axis, axis_size=self._size)(
+            *dynamic, **kwargs
+        )
 
 
 class _Later:
@@ -284,4 +359,4 @@ class _Later:
 def _without(x, axis: int):
     """A part without its mapped axis, of one element."""
     shape = x.aval.shape
-    return reshape(x, (*shape[:axis], *shape[axis + 1:]))
+    return reshape(x, (*shape[:axis], *shape[axis + 1 :]))

@@ -1,4 +1,5 @@
 """`shard_map`: a function that each device of a mesh runs on its own part of the arguments."""
+
 from __future__ import annotations
 
 import functools
@@ -34,31 +35,40 @@ class _Infer:
 Infer = _Infer()
 
 
-def shard_map(f: Callable | None = None, /, *, out_specs: Any, in_specs: Any = Infer, mesh: BaseMesh | None = None,
-              axis_names=frozenset(), check_vma: bool = True) -> Any:
+def shard_map(
+    f: Callable | None = None,
+    /,
+    *,
+    out_specs: Any,
+    in_specs: Any = Infer,
+    mesh: BaseMesh | None = None,
+    axis_names=frozenset(),
+    check_vma: bool = True,
+) -> Any:
     """`f` run by each device of a mesh on its part of the arguments; the results are parts of the whole.
 
-    Inside, arrays have the shapes of parts, and collectives such as `lax.psum` communicate over the mesh's axes.
+    Inside, arrays have the shapes of parts, and collectives such as `lax.psum` communicate over the
+    mesh's axes.
 
     Args:
         f: the function of one device. Without it, a decorator is returned.
-        out_specs: PartitionSpecs of the results, as a tree prefix of them. An axis that is not named is one along which
-            all devices return the same.
-        in_specs: PartitionSpecs of the positional arguments, as a tree prefix of their tuple. None for an argument that
-            every device gets whole.
+        out_specs: PartitionSpecs of the results, as a tree prefix of them. An axis that is not
+            named is one along which all devices return the same.
+        in_specs: PartitionSpecs of the positional arguments, as a tree prefix of their tuple. None
+            for an argument that every device gets whole.
         mesh: the devices; by default the mesh in force.
-        axis_names: the axes of the mesh that are divided so; by default all of them. The compiler divides along the
-            others.
-        check_vma: let types tell over which axes values vary, so that what `out_specs` claim is checked, and
-            derivatives inside add up what all devices contribute.
+        axis_names: the axes of the mesh that are divided so; by default all of them. The compiler
+            divides along the others.
+        check_vma: let types tell over which axes values vary, so that what `out_specs` claim is
+            checked, and derivatives inside add up what all devices contribute.
 
     Returns:
         A function of the whole arguments.
 
     Raises:
-        ValueError: there is no mesh; a spec names an axis that is not manual, is longer than an array has axes, or does
-            not divide one evenly; or `out_specs` claim of a result that it does not vary along an axis over which it
-            may.
+        ValueError: there is no mesh; a spec names an axis that is not manual, is longer than an
+            array has axes, or does not divide one evenly; or `out_specs` claim of a result that it
+            does not vary along an axis over which it may.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -69,19 +79,30 @@ def shard_map(f: Callable | None = None, /, *, out_specs: Any, in_specs: Any = I
         Array(6., dtype=float32)
     """
     if f is None:
-        return functools.partial(shard_map, out_specs=out_specs, in_specs=in_specs, mesh=mesh, axis_names=axis_names,
-                                 check_vma=check_vma)
+        return functools.partial(
+            shard_map,
+            out_specs=out_specs,
+            in_specs=in_specs,
+            mesh=mesh,
+            axis_names=axis_names,
+            check_vma=check_vma,
+        )
     check_callable("shard_map", f)
     if mesh is not None and not isinstance(mesh, BaseMesh):
-        raise TypeError("shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` instance for "
-                        f"its second argument, but got {mesh} of type {type(mesh)}.")
+        raise TypeError(
+            "shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` instance for "
+            f"its second argument, but got {mesh} of type {type(mesh)}."
+        )
     if isinstance(axis_names, str):
-        raise TypeError(f"shard_map axis_names must be a set of names, got {axis_names!r}. Write {{{axis_names!r}}}.")
+        raise TypeError(
+            f"shard_map axis_names must be a set of names, got {axis_names!r}. Write {{{axis_names!r}}}."
+        )
     call = _ShardMapped(f, out_specs, in_specs, mesh, frozenset(axis_names), check_vma)
 
     @functools.wraps(f)
     def shard_mapped(*args):
         return call(args)
+
     return shard_mapped
 
 
@@ -91,7 +112,13 @@ class _ShardMapped:
     __slots__ = ("f", "name", "out_specs", "in_specs", "mesh", "axes", "check_vma")
 
     def __init__(self, f, out_specs, in_specs, mesh, axes: frozenset, check_vma: bool):
-        self.f, self.name, self.out_specs, self.mesh, self.axes = f, name_of(f), out_specs, mesh, axes
+        self.f, self.name, self.out_specs, self.mesh, self.axes = (
+            f,
+            name_of(f),
+            out_specs,
+            mesh,
+            axes,
+        )
         self.in_specs = tuple(in_specs) if isinstance(in_specs, list) else in_specs
         self.check_vma = check_vma
 
@@ -109,14 +136,26 @@ class _ShardMapped:
             wanted = out["specs"] = self._specs_of_results(out["tree"], given, mesh, axes)
             if not self.check_vma:
                 return given
-            return [vary(o, missing) if (missing := _named(s) - o.aval.vma) else o for o, s in zip(given, wanted)]
+            return [
+                vary(o, missing) if (missing := _named(s) - o.aval.vma) else o
+                for o, s in zip(given, wanted)
+            ]
 
         debug = DebugInfo(self.name, argument_names(self.f, len(args)))
         with part_of_mesh(mesh, axes, self.check_vma):
             jaxpr, consts = stage_open(flat, avals, debug)
-        results = bind(shard_map_p, [*consts, *xs], {
-            "jaxpr": jaxpr, "mesh": mesh, "manual_axes": axes, "check_vma": self.check_vma,
-            "in_specs": (*[PartitionSpec()] * len(consts), *specs), "out_specs": tuple(out["specs"])})
+        results = bind(
+            shard_map_p,
+            [*consts, *xs],
+            {
+                "jaxpr": jaxpr,
+                "mesh": mesh,
+                "manual_axes": axes,
+                "check_vma": self.check_vma,
+                "in_specs": (*[PartitionSpec()] * len(consts), *specs),
+                "out_specs": tuple(out["specs"]),
+            },
+        )
         return out["tree"].unflatten(results)
 
     def _mesh(self) -> tuple[BaseMesh, frozenset]:
@@ -124,31 +163,46 @@ class _ShardMapped:
         around = _options.gradix_mesh
         mesh = self.mesh if self.mesh is not None else around
         if mesh is None or not mesh.axis_names:
-            raise ValueError("The context mesh cannot be empty. Either use `jax.set_mesh(mesh)` to enter into a mesh "
-                             "context or pass a mesh to `shard_map` via the `mesh` keyword argument.")
+            raise ValueError(
+                "The context mesh cannot be empty. Either use `jax.set_mesh(mesh)` to enter into a mesh "
+                "context or pass a mesh to `shard_map` via the `mesh` keyword argument."
+            )
         taken = frozenset(around.manual_axes) if around is not None else frozenset()
         if taken and mesh.shape_tuple != around.shape_tuple:
-            raise ValueError(f"The context mesh {around} should match the mesh passed to shard_map {mesh!s}")
+            raise ValueError(
+                f"The context mesh {around} should match the mesh passed to shard_map {mesh!s}"
+            )
         if not self.axes <= frozenset(mesh.axis_names):
-            raise ValueError(f"jax.shard_map requires axis_names={set(self.axes)} to be a subset of "
-                             f"mesh.axis_names={mesh.axis_names}")
+            raise ValueError(
+                f"jax.shard_map requires axis_names={set(self.axes)} to be a subset of "
+                f"mesh.axis_names={mesh.axis_names}"
+            )
         axes = self.axes or frozenset(mesh.axis_names) - taken
         if axes & taken:
-            raise ValueError(f"shard_map axis_names={set(axes)} are manual already, in the shard_map around this one: "
-                             f"give the others, of {mesh.axis_names}.")
+            raise ValueError(
+                f"shard_map axis_names={set(axes)} are manual already, in the shard_map around this one: "
+                f"give the others, of {mesh.axis_names}."
+            )
         if isinstance(mesh, Mesh) and taken and isinstance(around, AbstractMesh):
-            mesh = mesh.abstract_mesh                   # the devices are those of the shard_map around
+            # the devices are those of the shard_map around
+            mesh = mesh.abstract_mesh
         return mesh, axes
 
     def _specs_of_arguments(self, tree, xs, args, mesh, axes) -> list:
         if self.in_specs is Infer:
             return [_inferred(x, axes) for x in xs]
-        is_one_each = isinstance(self.in_specs, tuple) and not isinstance(self.in_specs, PartitionSpec)
+        is_one_each = isinstance(self.in_specs, tuple) and not isinstance(
+            self.in_specs, PartitionSpec
+        )
         if is_one_each and len(self.in_specs) != len(args):
-            raise ValueError(f"shard_map applied to the function '{self.name}' was given an in_specs tuple of length "
-                             f"{len(self.in_specs)}, but was called with {len(args)} positional arguments. Give one "
-                             "for each, or one PartitionSpec for all.")
-        specs = [_as_spec("in_specs", s) for s in flatten_axes("shard_map in_specs", tree, self.in_specs)]
+            raise ValueError(
+                f"shard_map applied to the function '{self.name}' was given an in_specs tuple of length "
+                f"{len(self.in_specs)}, but was called with {len(args)} positional arguments. Give one "
+                "for each, or one PartitionSpec for all."
+            )
+        specs = [
+            _as_spec("in_specs", s) for s in flatten_axes("shard_map in_specs", tree, self.in_specs)
+        ]
         paths = [p for p, _ in tree_flatten_with_path(args)[0]]
         for spec, x, path in zip(specs, xs, paths):
             self._check("in_specs", spec, x, mesh, axes, f"the passed args{keystr(path)}")
@@ -156,7 +210,9 @@ class _ShardMapped:
 
     def _specs_of_results(self, tree, xs, mesh, axes) -> list:
         wanted = self.out_specs() if callable(self.out_specs) else self.out_specs
-        specs = [_as_spec("out_specs", s) for s in flatten_axes("shard_map out_specs", tree, wanted)]
+        specs = [
+            _as_spec("out_specs", s) for s in flatten_axes("shard_map out_specs", tree, wanted)
+        ]
         for spec, x in zip(specs, xs):
             self._check("out_specs", spec, x, mesh, axes, f"{self.name}(*args)")
             more = (x.aval.vma & axes) - _named(spec)
@@ -169,22 +225,27 @@ class _ShardMapped:
                     f"{_shown(more)}, but it was inferred to be possibly varying over "
                     f"{_shown(x.aval.vma & axes)}\n\nCheck if these output values are meant to be replicated over "
                     "those mesh axes. If not, consider revising the corresponding out_specs entries. If so, consider "
-                    "disabling the check by passing the check_vma=False argument to `jax.shard_map`.")
+                    "disabling the check by passing the check_vma=False argument to `jax.shard_map`."
+                )
         return specs
 
     def _check(self, which: str, spec: PartitionSpec, x: Array, mesh, axes, what: str) -> None:
         head = f"shard_map applied to the function '{self.name}' was given"
         for a in [a for p in spec for a in axes_of(p)]:
             if a not in axes:
-                raise ValueError(f"shard_map {which} argument must refer to an axis marked as manual ({axes}), "
-                                 f"but:\n\n  {which} refers to {a!r}\n\nCheck the {which} values passed to shard_map.")
+                raise ValueError(
+                    f"shard_map {which} argument must refer to an axis marked as manual ({axes}), "
+                    f"but:\n\n  {which} refers to {a!r}\n\nCheck the {which} values passed to shard_map."
+                )
         if len(spec) > x.aval.ndim:
-            raise ValueError(f"{head} an {which} entry which is too long to be compatible with the corresponding "
-                             f"{'input' if which == 'in_specs' else 'output'} value from the function:\n\n{which} is "
-                             f"{spec} which has length {len(spec)}, but {what} has shape {x.aval.str_short()}, which "
-                             f"has rank {x.aval.ndim} (and {x.aval.ndim} < {len(spec)})\n\nEntries in {which} must be "
-                             "of length no greater than the number of axes in the corresponding value. Either revise "
-                             "the spec to be shorter, or the value to have sufficient rank.")
+            raise ValueError(
+                f"{head} an {which} entry which is too long to be compatible with the corresponding "
+                f"{'input' if which == 'in_specs' else 'output'} value from the function:\n\n{which} is "
+                f"{spec} which has length {len(spec)}, but {what} has shape {x.aval.str_short()}, which "
+                f"has rank {x.aval.ndim} (and {x.aval.ndim} < {len(spec)})\n\nEntries in {which} must be "
+                "of length no greater than the number of axes in the corresponding value. Either revise "
+                "the spec to be shorter, or the value to have sufficient rank."
+            )
         if which == "in_specs":
             self._check_division(spec, x, mesh, axes)
             for i, p in enumerate(spec):
@@ -197,8 +258,8 @@ class _ShardMapped:
                         f"{spec}, which maps array axis {i} (of size {x.aval.shape[i]}) to mesh axis {p!r} (of size "
                         f"{n}), but {n} does not evenly divide {x.aval.shape[i]}\n\nArray arguments' axis sizes must "
                         "be evenly divisible by the mesh axis or axes indicated by the corresponding elements of the "
-                        "argument's in_specs entry. Pad the argument, or change the mesh.")
-
+                        "argument's in_specs entry. Pad the argument, or change the mesh."
+                    )
 
     @staticmethod
     def _check_division(spec: PartitionSpec, x: Array, mesh, axes) -> None:
@@ -206,21 +267,27 @@ class _ShardMapped:
         named = axes & frozenset(around(mesh).explicit_axes)
         if not named:
             return
-        given = [tuple([a for a in axes_of(p) if a in named]) for p in spec] + [()] * (x.aval.ndim - len(spec))
+        given = [tuple([a for a in axes_of(p) if a in named]) for p in spec] + [()] * (
+            x.aval.ndim - len(spec)
+        )
         have = [tuple([a for a in axes_of(p) if a in named]) for p in entries(x.aval)]
         if given != have:
-            raise ValueError(f"in_specs passed to shard_map: {spec} does not match the specs of the input: "
-                             f"{PartitionSpec(*entries(x.aval))} for arg: {x.aval.str_short()}. `in_specs` is an "
-                             "optional argument so you can omit specifying it; or divide the argument so, with "
-                             "gradix.sharding.reshard(x, in_spec).")
+            raise ValueError(
+                f"in_specs passed to shard_map: {spec} does not match the specs of the input: "
+                f"{PartitionSpec(*entries(x.aval))} for arg: {x.aval.str_short()}. `in_specs` is an "
+                "optional argument so you can omit specifying it; or divide the argument so, with "
+                "gradix.sharding.reshard(x, in_spec)."
+            )
 
 
 def _as_spec(which: str, spec) -> PartitionSpec:
     if spec is None:
         return PartitionSpec()
     if not isinstance(spec, PartitionSpec):
-        raise TypeError(f"shard_map {which} argument must be a pytree of `jax.sharding.PartitionSpec` instances, but: "
-                        f"{which} is or holds {spec!r} of type {type(spec).__name__}")
+        raise TypeError(
+            f"shard_map {which} argument must be a pytree of `jax.sharding.PartitionSpec` instances, but: "
+            f"{which} is or holds {spec!r} of type {type(spec).__name__}"
+        )
     if UNCONSTRAINED in tuple(spec):
         raise ValueError(f"shard_map {which} cannot have UNCONSTRAINED entries, got {spec}.")
     return spec
@@ -267,7 +334,12 @@ def smap(f: Callable | None = None, /, *, in_axes: Any = Infer, out_axes: Any, a
     def specs(axes):
         leaves, tree = flatten(axes, lambda a: a is None)
         return tree.unflatten([spec(a) for a in leaves])
-    ins = Infer if in_axes is Infer else specs(tuple(in_axes) if isinstance(in_axes, list) else in_axes)
+
+    ins = (
+        Infer
+        if in_axes is Infer
+        else specs(tuple(in_axes) if isinstance(in_axes, list) else in_axes)
+    )
     return shard_map(f, in_specs=ins, out_specs=specs(out_axes), axis_names={axis_name})
 
 

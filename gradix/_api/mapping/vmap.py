@@ -1,4 +1,5 @@
 """`vmap`: a function of one example made one of many."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -22,27 +23,37 @@ from gradix._transforms.batch import AxisData
 containers = lazy_module("gradix._api.mapping.containers")
 
 
-def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name=None, axis_size: int | None = None,
-         spmd_axis_name=None, sum_match: bool = False, chunk_size: int | None = None) -> Callable:
+def vmap(
+    fun: Callable,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_name=None,
+    axis_size: int | None = None,
+    spmd_axis_name=None,
+    sum_match: bool = False,
+    chunk_size: int | None = None,
+) -> Callable:
     """`fun` mapped over an axis of its arguments.
 
     Args:
         fun: a function of one example.
-        in_axes: which axis of each positional argument to map: an int (negative counts from the end), None for an
-            argument all examples share, or a tree prefix of the tuple of arguments. Keywords map over axis 0.
-            A dict gives axes by the names of arguments, however they are passed; others map over axis 0. Leaves
-            that are no arrays (strings, functions) are passed on as they are.
-        out_axes: where the mapped axis goes in each result, as a tree prefix of it; None for a result that does not
-            depend on the example.
+        in_axes: which axis of each positional argument to map: an int (negative counts from the
+            end), None for an argument all examples share, or a tree prefix of the tuple of
+            arguments. Keywords map over axis 0. A dict gives axes by the names of arguments,
+            however they are passed; others map over axis 0. Leaves that are no arrays (strings,
+            functions) are passed on as they are.
+        out_axes: where the mapped axis goes in each result, as a tree prefix of it; None for a
+            result that does not depend on the example.
         axis_name: a name collectives such as `lax.psum` may use for the axis.
         axis_size: the number of examples, when no argument tells it.
-        spmd_axis_name: the mesh axis, or axes, over which examples are divided by sharding constraints and `shard_map`
-            inside.
+        spmd_axis_name: the mesh axis, or axes, over which examples are divided by sharding
+            constraints and `shard_map` inside.
         sum_match: accepted; results that do not depend on the example are never summed.
         chunk_size: take so many examples at a time, in the memory of so many; derivatives too.
 
     Raises:
-        ValueError: the mapped sizes differ, an axis is out of range, or nothing is mapped; the message says where.
+        ValueError: the mapped sizes differ, an axis is out of range, or nothing is mapped; the
+            message says where.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -52,36 +63,58 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name=None, axi
     check_callable("vmap", fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    if not (in_axes is None or isinstance(in_axes, (int, tuple, dict)) or hasattr(in_axes, "__index__")
-            or _is_spec(in_axes)):
-        raise TypeError(f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
-                        f"arguments passed to the function, but got {in_axes!r} of type {type(in_axes).__name__}.")
+    if not (
+        in_axes is None
+        or isinstance(in_axes, (int, tuple, dict))
+        or hasattr(in_axes, "__index__")
+        or _is_spec(in_axes)
+    ):
+        raise TypeError(
+            f"vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
+            f"arguments passed to the function, but got {in_axes!r} of type {type(in_axes).__name__}."
+        )
     _check_entries("in_axes", in_axes)
     _check_entries("out_axes", out_axes)
     chunk = check_chunk_size("vmap", chunk_size)
     if chunk is not None and axis_name is not None:
-        raise ValueError(f"vmap cannot map over the named axis {axis_name!r} with chunk_size={chunk}: collectives "
-                         "need all examples at once. Leave one of the two out.")
+        raise ValueError(
+            f"vmap cannot map over the named axis {axis_name!r} with chunk_size={chunk}: collectives "
+            "need all examples at once. Leave one of the two out."
+        )
 
     @named_as(fun)
     def vmap_f(*args, **kwargs):
         if library_values.containers and containers.are_met(args, kwargs, in_axes, out_axes):
-            options = {"axis_name": axis_name, "axis_size": axis_size, "spmd_axis_name": spmd_axis_name,
-                       "chunk_size": chunk_size}
-            return containers.mapped(vmap, fun, in_axes, out_axes, options, args=args, kwargs=kwargs)
+            options = {
+                "axis_name": axis_name,
+                "axis_size": axis_size,
+                "spmd_axis_name": spmd_axis_name,
+                "chunk_size": chunk_size,
+            }
+            return containers.mapped(
+                vmap, fun, in_axes, out_axes, options, args=args, kwargs=kwargs
+            )
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-            raise ValueError("vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
-                             f"arguments passed to the function, but got {len(in_axes)} entries in in_axes={in_axes} "
-                             f"for {len(args)} positional arguments of {name_of(fun)}.")
+            raise ValueError(
+                "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
+                f"arguments passed to the function, but got {len(in_axes)} entries in in_axes={in_axes} "
+                f"for {len(args)} positional arguments of {name_of(fun)}."
+            )
         leaves, tree = flatten((args, kwargs))
-        wanted_axes = _by_name(fun, in_axes, args, kwargs) if isinstance(in_axes, dict) else (in_axes, 0)
+        wanted_axes = (
+            _by_name(fun, in_axes, args, kwargs) if isinstance(in_axes, dict) else (in_axes, 0)
+        )
         axes = flatten_axes("vmap in_axes", tree, wanted_axes)
         axes = [None if a is not None and _is_no_array(x) else a for x, a in zip(leaves, axes)]
         refs = [x if a is not None and isinstance(x, Ref) else None for x, a in zip(leaves, axes)]
         leaves = [x if ref is None else ref.read() for x, ref in zip(leaves, refs)]
-        leaves = [x if a is None else y for x, a, y in zip(leaves, axes, arrays("vmap", leaves, tree, "argument ",
-                                                                               axes))]
-        axes = [_normalised(x, a, fun, args, kwargs, i) for i, (x, a) in enumerate(zip(leaves, axes))]
+        leaves = [
+            x if a is None else y
+            for x, a, y in zip(leaves, axes, arrays("vmap", leaves, tree, "argument ", axes))
+        ]
+        axes = [
+            _normalised(x, a, fun, args, kwargs, i) for i, (x, a) in enumerate(zip(leaves, axes))
+        ]
         size = _size(fun, leaves, axes, axis_size, args, kwargs)
         out: dict = {}
 
@@ -89,9 +122,14 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name=None, axi
             xs, inner = inner_refs(refs, xs)
             given, named = tree.unflatten(xs)
             outs, out["tree"] = flatten(fun(*given, **named))
-            return [*[r.read() for r in inner], *arrays(f"vmap of {name_of(fun)}", outs, out["tree"], "output")]
+            return [
+                *[r.read() for r in inner],
+                *arrays(f"vmap of {name_of(fun)}", outs, out["tree"], "output"),
+            ]
 
-        vals, got = batch_in_chunks(flat, AxisData(axis_name, size, spmd_axis_name), leaves, axes, chunk)
+        vals, got = batch_in_chunks(
+            flat, AxisData(axis_name, size, spmd_axis_name), leaves, axes, chunk
+        )
         if any(r is not None for r in refs):
             vals, got = _given_back(fun, refs, axes, vals, got, size)
         wanted = flatten_axes("vmap out_axes", out["tree"], out_axes)
@@ -104,8 +142,11 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name=None, axi
 def _given_back(fun, refs, axes, vals, got, size) -> tuple[list, list]:
     """Write the first results to the mapped refs they are the last values of; the other results and their axes."""
     mapped = [(r, a) for r, a in zip(refs, axes) if r is not None]
-    give_back([r for r, _ in mapped], [_placed(fun, v, g, a, size) for (_, a), v, g in zip(mapped, vals, got)])
-    return vals[len(mapped):], got[len(mapped):]
+    give_back(
+        [r for r, _ in mapped],
+        [_placed(fun, v, g, a, size) for (_, a), v, g in zip(mapped, vals, got)],
+    )
+    return vals[len(mapped) :], got[len(mapped) :]
 
 
 def _by_name(fun, in_axes: dict, args, kwargs) -> tuple:
@@ -115,8 +156,10 @@ def _by_name(fun, in_axes: dict, args, kwargs) -> tuple:
     known = {*names, *kwargs, *(sig.parameters if sig is not None else ())}
     unknown = [n for n in in_axes if n not in known]
     if unknown:
-        raise TypeError(f"vmap in_axes={in_axes!r} names {', '.join(map(repr, unknown))}, but {name_of(fun)} has the "
-                        f"arguments {', '.join(sorted(known)) or 'none'}.")
+        raise TypeError(
+            f"vmap in_axes={in_axes!r} names {', '.join(map(repr, unknown))}, but {name_of(fun)} has the "
+            f"arguments {', '.join(sorted(known)) or 'none'}."
+        )
     return tuple([in_axes.get(n, 0) for n in names]), {k: in_axes.get(k, 0) for k in kwargs}
 
 
@@ -140,8 +183,10 @@ def _check_entries(name: str, axes) -> None:
     leaves = flatten(axes, lambda x: x is None)[0]
     bad = [a for a in leaves if a is not None and not hasattr(a, "__index__") and not _is_spec(a)]
     if bad:
-        raise TypeError(f"vmap {name} must be an int, None, or (nested) container with those types as leaves, but got "
-                        f"{axes!r}: {bad[0]!r} is of type {type(bad[0]).__name__}.")
+        raise TypeError(
+            f"vmap {name} must be an int, None, or (nested) container with those types as leaves, but got "
+            f"{axes!r}: {bad[0]!r} is of type {type(bad[0]).__name__}."
+        )
 
 
 def _normalised(x: Array, axis, fun, args, kwargs, index):
@@ -152,12 +197,16 @@ def _normalised(x: Array, axis, fun, args, kwargs, index):
     if not -ndim <= axis < ndim:
         name = _names(fun, args, kwargs)[index]
         if not ndim:
-            raise ValueError(f"vmap was requested to map its argument along axis {axis}, which implies that its rank "
-                             f"should be at least {axis + 1 if axis >= 0 else -axis}, but is only 0: argument {name} "
-                             f"of {name_of(fun)} has shape (). Give it in_axes=None to share it among all examples.")
-        raise ValueError(f"vmap was requested to map its argument along axis {axis}, which implies that its rank "
-                         f"should be at least {axis + 1 if axis >= 0 else -axis}, but is only {ndim}: argument {name} "
-                         f"of {name_of(fun)} has shape {x.aval.shape}.")
+            raise ValueError(
+                f"vmap was requested to map its argument along axis {axis}, which implies that its rank "
+                f"should be at least {axis + 1 if axis >= 0 else -axis}, but is only 0: argument {name} "
+                f"of {name_of(fun)} has shape (). Give it in_axes=None to share it among all examples."
+            )
+        raise ValueError(
+            f"vmap was requested to map its argument along axis {axis}, which implies that its rank "
+            f"should be at least {axis + 1 if axis >= 0 else -axis}, but is only {ndim}: argument {name} "
+            f"of {name_of(fun)} has shape {x.aval.shape}."
+        )
     return axis % ndim
 
 
@@ -177,29 +226,40 @@ def _size(fun, leaves, axes, axis_size, args, kwargs) -> int:
     if len(sizes) == 1:
         return sizes.pop()
     if not sizes:
-        raise ValueError("vmap must have at least one non-None value in in_axes, or axis_size; nothing is mapped in "
-                         f"the call of {name_of(fun)} with {len(leaves)} array arguments.")
-    rows = [(n, str(x.aval), a, x.aval.shape[a]) for n, x, a in zip(_names(fun, args, kwargs), leaves, axes)
-            if a is not None]
+        raise ValueError(
+            "vmap must have at least one non-None value in in_axes, or axis_size; nothing is mapped in "
+            f"the call of {name_of(fun)} with {len(leaves)} array arguments."
+        )
+    rows = [
+        (n, str(x.aval), a, x.aval.shape[a])
+        for n, x, a in zip(_names(fun, args, kwargs), leaves, axes)
+        if a is not None
+    ]
     width = max(len(r[0]) for r in rows)
     table = "\n".join(f"  {n:<{width}}  {t}  axis {a}: size {s}" for n, t, a, s in rows)
     asked = f"\n  axis_size={axis_size}" if axis_size is not None else ""
-    raise ValueError("vmap got inconsistent sizes for array axes to be mapped, in the call of "
-                     f"{name_of(fun)}:\n{table}{asked}\n"
-                     "All mapped axes need one size; share an argument among the examples with in_axes=None.")
+    raise ValueError(
+        "vmap got inconsistent sizes for array axes to be mapped, in the call of "
+        f"{name_of(fun)}:\n{table}{asked}\n"
+        "All mapped axes need one size; share an argument among the examples with in_axes=None."
+    )
 
 
 def _placed(fun, value, axis, wanted, size):
     if wanted is None:
         if axis is not None:
-            raise ValueError(f"vmap has mapped output but out_axes is None: a result of {name_of(fun)} of shape "
-                             f"{typeof(value).shape} depends on the mapped argument. Give it an axis, such as "
-                             "out_axes=0.")
+            raise ValueError(
+                f"vmap has mapped output but out_axes is None: a result of {name_of(fun)} of shape "
+                f"{typeof(value).shape} depends on the mapped argument. Give it an axis, such as "
+                "out_axes=0."
+            )
         return value
     ndim = typeof(value).ndim + (axis is None)
     place = wanted.__index__()
     if not -ndim <= place < ndim:
-        raise ValueError(f"vmap out_axes={place} is out of range for a result of {name_of(fun)} with {ndim} axes, "
-                         "the mapped one included.")
+        raise ValueError(
+            f"vmap out_axes={place} is out of range for a result of {name_of(fun)} with {ndim} axes, "
+            "the mapped one included."
+        )
     place %= ndim
     return to_axis(size, value, None, place) if axis is None else move_axis(value, axis, place)

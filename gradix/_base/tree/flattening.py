@@ -21,8 +21,8 @@ IsLeaf = Callable[[Any], bool]
 def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTreeDef]:
     """The leaves of a pytree, in order, and its structure.
 
-    Tuples, lists, dicts (by sorted key), namedtuples, OrderedDict, defaultdict and registered types are nodes, None is
-    a node without leaves, all else is a leaf.
+    Tuples, lists, dicts (by sorted key), namedtuples, OrderedDict, defaultdict and registered types
+    are nodes, None is a node without leaves, all else is a leaf.
 
     Args:
         tree: any value.

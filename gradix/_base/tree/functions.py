@@ -48,7 +48,9 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | Non
     leaves, treedef = tree_flatten(tree, is_leaf)
     if not rest:
         return treedef.unflatten(map(f, leaves))
-    others = [_up_to(treedef, tree, r, is_leaf, "tree", _rest_name(i, rest)) for i, r in enumerate(rest)]
+    others = [
+        _up_to(treedef, tree, r, is_leaf, "tree", _rest_name(i, rest)) for i, r in enumerate(rest)
+    ]
     return treedef.unflatten(map(f, leaves, *others))
 
 
@@ -91,7 +93,9 @@ def tree_reduce(
     if initializer is not _UNSPECIFIED:
         return functools.reduce(function, leaves, initializer)
     if not leaves:
-        raise TypeError(f"tree_reduce() of a tree without leaves, {tree!r}, needs the argument initializer.")
+        raise TypeError(
+            f"tree_reduce() of a tree without leaves, {tree!r}, needs the argument initializer."
+        )
     return functools.reduce(function, leaves)
 
 
@@ -121,7 +125,9 @@ def tree_reduce_associative(
     if leaves:
         return _balanced(operation, leaves)
     if identity is _UNSPECIFIED:
-        raise TypeError(f"tree_reduce_associative() of a tree without leaves, {tree!r}, needs the argument identity.")
+        raise TypeError(
+            f"tree_reduce_associative() of a tree without leaves, {tree!r}, needs the argument identity."
+        )
     return identity
 
 
@@ -138,7 +144,8 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = No
     Args:
         prefix_tree: a tree whose leaves stand where `full_tree` has subtrees or leaves.
         full_tree: the tree that gives the structure.
-        is_leaf: called on each node of `prefix_tree` before it is entered; True makes the node a leaf.
+        is_leaf: called on each node of `prefix_tree` before it is entered; True makes the node a
+            leaf.
 
     Raises:
         ValueError: `prefix_tree` is not a prefix of `full_tree`.
@@ -151,7 +158,9 @@ def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = No
     return tree_structure(full_tree, is_leaf).unflatten(spread)
 
 
-def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:
+def tree_transpose(
+    outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any
+) -> Any:
     """A tree of trees turned inside out: structure `outer` of `inner` becomes `inner` of `outer`.
 
     Args:
@@ -169,7 +178,9 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
     leaves, treedef = tree_flatten(pytree_to_transpose)
     if inner_treedef is None:
         if not outer_treedef.num_leaves:
-            raise TypeError("tree_transpose: outer_treedef has no leaves, so inner_treedef must be given.")
+            raise TypeError(
+                "tree_transpose: outer_treedef has no leaves, so inner_treedef must be given."
+            )
         inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
     inner_size, outer_size = inner_treedef.num_leaves, outer_treedef.num_leaves
     if treedef.num_leaves != inner_size * outer_size:
@@ -191,7 +202,8 @@ def tree_map_with_path(
     """`tree_map` with a function that takes the key path first.
 
     Args:
-        f: takes the key path of a leaf, the leaf, and what stands in its place in each tree of `rest`.
+        f: takes the key path of a leaf, the leaf, and what stands in its place in each tree of
+            `rest`.
         tree, rest: as for `tree_map`.
         is_leaf, is_leaf_takes_path: as for `tree_flatten_with_path`.
 
@@ -202,7 +214,9 @@ def tree_map_with_path(
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     paths, leaves = [path for path, _ in pairs], [leaf for _, leaf in pairs]
     plain = None if is_leaf_takes_path else is_leaf
-    others = [_up_to(treedef, tree, r, plain, "tree", _rest_name(i, rest)) for i, r in enumerate(rest)]
+    others = [
+        _up_to(treedef, tree, r, plain, "tree", _rest_name(i, rest)) for i, r in enumerate(rest)
+    ]
     return treedef.unflatten(map(f, paths, leaves, *others))
 
 

@@ -25,8 +25,10 @@ def register_pytree_node(
 
     Args:
         nodetype: the type; its subclasses are not included.
-        flatten_func: value → (children, auxiliary data). The data are part of the structure: hashable and comparable.
-        unflatten_func: (auxiliary data, children) → value. The children may be any objects, not only arrays.
+        flatten_func: value → (children, auxiliary data). The data are part of the structure:
+            hashable and comparable.
+        unflatten_func: (auxiliary data, children) → value. The children may be any objects, not
+            only arrays.
         flatten_with_keys_func: value → ((key, child) pairs, auxiliary data), for key paths.
 
     Raises:
@@ -73,7 +75,8 @@ def register_pytree_with_keys(
         nodetype: the type; its subclasses are not included.
         flatten_with_keys: value → ((key, child) pairs, auxiliary data).
         unflatten_func: (auxiliary data, children) → value.
-        flatten_func: value → (children, auxiliary data), where that is quicker than dropping the keys.
+        flatten_func: value → (children, auxiliary data), where that is quicker than dropping the
+            keys.
 
     Example:
         >>> from gradix._base.tree import GetAttrKey, keystr, tree_leaves_with_path
@@ -96,8 +99,8 @@ def register_pytree_with_keys(
 def register_pytree_with_keys_class(cls: type) -> type:
     """Class decorator: a node whose children have keys.
 
-    Its methods are `tree_flatten_with_keys(self)`, `tree_unflatten(cls, aux_data, children)` and, where it has one,
-    `tree_flatten(self)`.
+    Its methods are `tree_flatten_with_keys(self)`, `tree_unflatten(cls, aux_data, children)` and,
+    where it has one, `tree_flatten(self)`.
 
     Example:
         >>> from gradix._base.tree import GetAttrKey, keystr, tree_leaves_with_path
@@ -111,7 +114,9 @@ def register_pytree_with_keys_class(cls: type) -> type:
         '.w'
     """
     flatten_func = getattr(cls, "tree_flatten", None)
-    register_pytree_with_keys(cls, _method(cls, "tree_flatten_with_keys"), _method(cls, "tree_unflatten"), flatten_func)
+    register_pytree_with_keys(
+        cls, _method(cls, "tree_flatten_with_keys"), _method(cls, "tree_unflatten"), flatten_func
+    )
     return cls
 
 
@@ -135,14 +140,16 @@ def register_dataclass(
 
     Args:
         nodetype: the class. `__init__` takes the data and meta fields by name.
-        data_fields: attributes that are children. With both lists left out: every field of a dataclass that
-            `__init__` takes and that is not marked static (see `gradix.tree.static`).
+        data_fields: attributes that are children. With both lists left out: every field of a
+            dataclass that `__init__` takes and that is not marked static (see
+            `gradix.tree.static`).
         meta_fields: attributes that belong to the structure: hashable and comparable.
         drop_fields: attributes that do not survive; they must have defaults.
 
     Raises:
         TypeError: one list without the other, or both left out for a class that is no dataclass.
-        ValueError: the lists do not cover the fields, name others, or overlap; or the class is registered already.
+        ValueError: the lists do not cover the fields, name others, or overlap; or the class is
+            registered already.
 
     Example:
         >>> from gradix._base.tree import tree_map
@@ -172,12 +179,18 @@ def _fields_of(nodetype, data_fields, meta_fields, drop_fields) -> tuple[list[st
             raise TypeError(
                 f"register_dataclass: {nodetype!r} is not a dataclass, so data_fields and meta_fields must be given."
             )
-        taken = [field for field in dataclasses.fields(nodetype) if field.init and field.name not in drop_fields]
+        taken = [
+            field
+            for field in dataclasses.fields(nodetype)
+            if field.init and field.name not in drop_fields
+        ]
         data_fields = [field.name for field in taken if not field.metadata.get("static", False)]
         meta_fields = [field.name for field in taken if field.metadata.get("static", False)]
     data, meta = list(data_fields), list(meta_fields)
     if overlap := sorted(set(data) & set(meta)):
-        raise ValueError(f"register_dataclass({nodetype.__name__}): both data and meta fields: {overlap}.")
+        raise ValueError(
+            f"register_dataclass({nodetype.__name__}): both data and meta fields: {overlap}."
+        )
     if is_dataclass:
         _check_cover(nodetype, {*data, *meta}, set(drop_fields))
     return data, meta
@@ -272,7 +285,8 @@ class Partial(functools.partial):
     """
 
     def __new__(cls, func, *args, **kw):
-        # functools merges a partial of a partial, which would make the inner arguments children as well.
+        # functools merges a partial of a partial, which would make the inner arguments children as
+        # well.
         if isinstance(func, functools.partial):
             func = _InnerPartial(func)
         return super().__new__(cls, func, *args, **kw)

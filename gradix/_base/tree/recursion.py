@@ -1,8 +1,9 @@
 """What went wrong inside a tree, and where; and the interpreter's stack budget put right afterwards.
 
-jaxlib enters one level of the interpreter's recursion budget for each level of a tree, and does not leave it when a
-callback raises: every error deep in a tree would cost its thread some of its stack for good, and a registered node
-that contains itself all of it. Here the levels are given back.
+jaxlib enters one level of the interpreter's recursion budget for each level of a tree, and does not
+leave it when a
+callback raises: every error deep in a tree would cost its thread some of its stack for good, and a
+registered node that contains itself all of it. Here the levels are given back.
 """
 
 import contextlib
@@ -19,7 +20,8 @@ __all__ = ["LOAN", "failure", "leave"]
 _enter = functools.partial(ctypes.pythonapi.Py_EnterRecursiveCall, b"")
 leave = ctypes.pythonapi.Py_LeaveRecursiveCall
 
-# Levels a handler gives back blindly, before it can call anything at all; `failure` settles the account.
+# Levels a handler gives back blindly, before it can call anything at all; `failure` settles the
+# account.
 LOAN = range(64)
 _PROBE_LIMIT = 20_000
 
@@ -31,7 +33,9 @@ def failure(error: Exception, tree: Any, is_leaf: Callable[[tuple, Any], bool] |
         is_leaf: called with (path, node).
     """
     where = _retrace(tree, is_leaf)
-    if isinstance(error, SystemError) and isinstance(error.__cause__ or error.__context__, RecursionError):
+    if isinstance(error, SystemError) and isinstance(
+        error.__cause__ or error.__context__, RecursionError
+    ):
         _settle(-len(LOAN))  # jaxlib's own report: no callback raised, so nothing was lost
         return _caused_by(error, _nesting_error(*where))
     if where[1] != "raises" and isinstance(error, RecursionError):
@@ -82,8 +86,12 @@ def _retrace(tree: Any, is_leaf) -> tuple:
         if len(path) > 2 * sys.getrecursionlimit():
             break
         try:
-            split = None if is_leaf is not None and is_leaf(path, node) else children_with_keys(node)
-            children = [] if split is None else [((*path, key), child, True) for key, child in split[0]]
+            split = (
+                None if is_leaf is not None and is_leaf(path, node) else children_with_keys(node)
+            )
+            children = (
+                [] if split is None else [((*path, key), child, True) for key, child in split[0]]
+            )
         except Exception:
             return path, "raises"
         if children:

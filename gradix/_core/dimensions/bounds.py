@@ -1,11 +1,13 @@
 """What is certain of a dimension: intervals, and proofs that an expression is never below a number.
 
-Each atom t with a least value l is written t = l + t', or t = h - t' where it has only a greatest value h, so that
-monomials of the t' are never negative. An expression whose monomials all have positive coefficients is then at least
-its constant. A negative one is bounded by the greatest values of its atoms, or cancelled by a positive multiple of a
-fact: an expression known to be never negative (a constraint of the scope, or what defines an operation: x -
-d·floordiv(x, d) ≥ 0). Every bound given is sound; some that hold are not found.
+Each atom t with a least value l is written t = l + t', or t = h - t' where it has only a greatest
+value h, so that monomials of the t' are never negative. An expression whose monomials all have
+positive coefficients is then at least its constant. A negative one is bounded by the greatest
+values of its atoms, or cancelled by a positive multiple of a
+fact: an expression known to be never negative (a constraint of the scope, or what defines an
+operation: x - d·floordiv(x, d) ≥ 0). Every bound given is sound; some that hold are not found.
 """
+
 from __future__ import annotations
 
 from math import ceil, gcd, inf
@@ -24,8 +26,8 @@ from gradix._core.dimensions.polynomials import (
 )
 
 fractions = lazy_module("fractions")
-_STEPS = 48             # facts tried in one proof
-_CASES = 3              # how many of max and min in an expression are distinguished
+_STEPS = 48  # facts tried in one proof
+_CASES = 3  # how many of max and min in an expression are distinguished
 
 
 def bounds(x) -> tuple:
@@ -35,7 +37,7 @@ def bounds(x) -> tuple:
     known = x.scope.bounds
     found = known.get(x)
     if found is None:
-        known[x] = (-inf, inf)          # what a fact about the expression itself may assume
+        known[x] = (-inf, inf)  # what a fact about the expression itself may assume
         found = known[x] = lower(x), -lower(-x)
     return found
 
@@ -64,8 +66,11 @@ def _by_cases(x, cases: int):
             lows = []
             for value in atom.operands:
                 case = x.scope.substituted(x, atom, value)
-                lows.append(case if type(case) is int else max(lower(case),
-                                                               _lower(case, cases - 1) if cases > 1 else -inf))
+                lows.append(
+                    case
+                    if type(case) is int
+                    else max(lower(case), _lower(case, cases - 1) if cases > 1 else -inf)
+                )
             return min(lows)
     return -inf
 
@@ -83,14 +88,17 @@ def _atoms(terms) -> list:
     return list(dict.fromkeys([atom for monomial, _ in terms for atom, _ in monomial]))
 
 
-# -- atoms --------------------------------------------------------------------------------------------------------
+# -- atoms -----------------------------------------------------------------------------------------
+
 
 def range_of(atom, scope) -> tuple:
     """The least and greatest value of a variable or an operation."""
     found = scope.ranges.get(atom)
     if found is None:
         scope.ranges[atom] = (1, inf) if type(atom) is str else (-inf, inf)
-        found = scope.ranges[atom] = scope.variable_range(atom) if type(atom) is str else _operation_range(atom)
+        found = scope.ranges[atom] = (
+            scope.variable_range(atom) if type(atom) is str else _operation_range(atom)
+        )
     return found
 
 
@@ -143,7 +151,8 @@ def _operation_facts(op: Operation, scope) -> list:
     return [left, -left, value, y - 1 - value]
 
 
-# -- proofs -------------------------------------------------------------------------------------------------------
+# -- proofs ----------------------------------------------------------------------------------------
+
 
 class _Proof:
     """A search for the best lower bound of one expression."""
@@ -217,7 +226,9 @@ class _Proof:
                 self.steps -= 1
                 factor = fractions.Fraction(poly[worst], c)
                 product = multiplied(list(fact.items()), [(rest, 1)])
-                best = max(best, self._search(accumulate(dict(poly), product.items(), -factor), depth - 1))
+                best = max(
+                    best, self._search(accumulate(dict(poly), product.items(), -factor), depth - 1)
+                )
         return best
 
     def _least(self, monomial, c):

@@ -1,4 +1,5 @@
 """Constraints that no sizes satisfy, as far as intervals and remainders tell."""
+
 from __future__ import annotations
 
 from math import gcd, inf
@@ -35,8 +36,13 @@ def check_remainders(constraints, text: str) -> None:
     known: dict = {}
     for _, (left, relation, right) in constraints:
         atom = _only_atom(left)
-        if relation == "==" and type(right) is int and type(atom) is Operation and atom.name == MOD \
-                and type(atom.operands[1]) is int:
+        if (
+            relation == "=="
+            and type(right) is int
+            and type(atom) is Operation
+            and atom.name == MOD
+            and type(atom.operands[1]) is int
+        ):
             known.setdefault(atom.operands[0], []).append((atom.operands[1], right))
     for x, classes in known.items():
         if any((r - s) % gcd(m, n) for m, r in classes for n, s in classes):
@@ -49,5 +55,7 @@ def check_remainders(constraints, text: str) -> None:
 def _only_atom(x):
     """The variable or operation that a dimension is, or None."""
     terms: Any = getattr(x, "terms", ())
-    single = len(terms) == 1 and terms[0][1] == 1 and len(terms[0][0]) == 1 and terms[0][0][0][1] == 1
+    single = (
+        len(terms) == 1 and terms[0][1] == 1 and len(terms[0][0]) == 1 and terms[0][0][0][1] == 1
+    )
     return terms[0][0][0][0] if single else None

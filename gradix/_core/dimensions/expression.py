@@ -1,4 +1,5 @@
 """`SymbolicDim`: a size that is an expression of dimension variables, with the arithmetic of integers."""
+
 from __future__ import annotations
 
 import operator
@@ -22,7 +23,8 @@ from gradix._core.dimensions.polynomials import (
     text,
 )
 
-_as_value: list[Callable] = []          # how a dimension becomes an array: set once, by the operation that does it
+# how a dimension becomes an array: set once, by the operation that does it
+_as_value: list[Callable] = []
 
 
 def install_value(fn: Callable) -> None:
@@ -33,9 +35,9 @@ def install_value(fn: Callable) -> None:
 class SymbolicDim:
     """A dimension that is no number: an integer polynomial of variables and of floordiv, mod, max and min.
 
-    Equal expressions of one scope are one object. Comparisons answer where the answer is the same for all values of the
-    variables that the constraints of the scope allow, and raise otherwise; `==` answers whether the two are known to be
-    equal.
+    Equal expressions of one scope are one object. Comparisons answer where the answer is the same
+    for all values of the variables that the constraints of the scope allow, and raise otherwise;
+    `==` answers whether the two are known to be equal.
 
     Raises:
         InconclusiveDimensionOperation: by comparisons, and where a number is needed.
@@ -61,7 +63,7 @@ class SymbolicDim:
 
     __repr__ = __str__
 
-    # -- arithmetic -----------------------------------------------------------------------------------------------
+    # -- arithmetic --------------------------------------------------------------------------------
 
     def __add__(self, other):
         y = _dimension(other)
@@ -138,7 +140,7 @@ class SymbolicDim:
     def __rtruediv__(self, other):
         return _operand(other) / self.__jax_array__()
 
-    # -- questions ------------------------------------------------------------------------------------------------
+    # -- questions ---------------------------------------------------------------------------------
 
     def __ge__(self, other) -> bool:
         return _at_least(self, other, 0, ">=")
@@ -159,12 +161,13 @@ class SymbolicDim:
         return object.__hash__(self)
 
     def __bool__(self) -> bool:
-        return True                         # what is known to be zero is the number
+        return True  # what is known to be zero is the number
 
     def __int__(self) -> int:
         raise InconclusiveDimensionOperation(
             f"Symbolic dimension '{self}' used in a context that requires a constant. It has no one value: use it as "
-            "a size, in arithmetic, or as an array with jnp.asarray.")
+            "a size, in arithmetic, or as an array with jnp.asarray."
+        )
 
     def __jax_array__(self):
         """The value of the dimension as an integer array of no axes, known when the program runs."""
@@ -198,7 +201,8 @@ def _parsed(expression: str, scope):
     return scope.parse(expression)
 
 
-# -- parts --------------------------------------------------------------------------------------------------------
+# -- parts -----------------------------------------------------------------------------------------
+
 
 def is_symbolic_dim(p) -> bool:
     """Whether a dimension is symbolic and not a number.
@@ -330,9 +334,11 @@ def _at_least(x: SymbolicDim, other, margin: int, asked: str) -> bool:
     """Whether x - other >= margin, for a question that is printed as `asked`."""
     y = _dimension(other)
     if y is None:
-        raise TypeError(f"a symbolic dimension is compared with integers and dimensions only, got {x} {asked} "
-                        f"{other!r}. "
-                        "Compare jnp.asarray(dimension) for a traced answer.")
+        raise TypeError(
+            f"a symbolic dimension is compared with integers and dimensions only, got {x} {asked} "
+            f"{other!r}. "
+            "Compare jnp.asarray(dimension) for a traced answer."
+        )
     if type(y) is SymbolicDim:
         x.scope.check_same(y, f"{x} {asked} {y}")
     gap = x - y
@@ -351,8 +357,9 @@ def _inconclusive(question: str, x: SymbolicDim) -> InconclusiveDimensionOperati
     return InconclusiveDimensionOperation(
         f"{question} is inconclusive: the answer is not the same for all values of {', '.join(sorted(_names(x)))}"
         f"{x.scope.with_constraints()}.\nState what holds when the dimensions are made, as in "
-        "gradix.export.symbolic_shape(..., constraints=[\"a >= 2\"]), let assume={\"a\": 8} answer as for an example "
-        "and check that at every call, or compute the answer in the program from jnp.asarray of the dimension.")
+        'gradix.export.symbolic_shape(..., constraints=["a >= 2"]), let assume={"a": 8} answer as for an example '
+        "and check that at every call, or compute the answer in the program from jnp.asarray of the dimension."
+    )
 
 
 def _names(x) -> set:

@@ -1,4 +1,5 @@
 """Shapes and constraints as users write them: `"a, 2*b + 1, floordiv(c, 2)"`, `"a >= 4"`."""
+
 from __future__ import annotations
 
 import re
@@ -19,7 +20,7 @@ _FUNCTIONS = {
 _TOKENS = 1 << 12
 _DEGREE = 256
 _TERMS = 512
-_BITS = 256                     # of a number
+_BITS = 256  # of a number
 
 
 class _Reader:
@@ -30,9 +31,13 @@ class _Reader:
         self.tokens: list[tuple[str, str, int]] = []
         for found in _TOKEN.finditer(text.rstrip()):
             if len(self.tokens) == _TOKENS:
-                raise ValueError(f"{what} {text[:40]!r}... is too long: it has more than {_TOKENS} parts.")
+                raise ValueError(
+                    f"{what} {text[:40]!r}... is too long: it has more than {_TOKENS} parts."
+                )
             kind = "number" if found[1] else "name" if found[2] else found[3]
-            self.tokens.append((kind, found[1] or found[2] or found[3], found.start(found.lastindex or 0)))
+            self.tokens.append(
+                (kind, found[1] or found[2] or found[3], found.start(found.lastindex or 0))
+            )
         self.tokens.append(("end", "the end", len(text)))
         self.place = 0
 
@@ -52,13 +57,19 @@ class _Reader:
 
     def expect(self, kind: str, where: str) -> None:
         if not self.accept(kind):
-            raise self.error(f"{kind!r} is expected {where}" if kind != "end" else f"nothing more is expected {where}")
+            raise self.error(
+                f"{kind!r} is expected {where}"
+                if kind != "end"
+                else f"nothing more is expected {where}"
+            )
 
     def error(self, why: str) -> ValueError:
         _, token, start = self.tokens[self.place]
         found = "" if self.kind == "end" else f", at {token!r}"
-        return ValueError(f"syntax error in {self.what} {self.text!r}{found}: {why}. Parsed {self.text[:start]!r}, "
-                          f"remaining {self.text[start:]!r}.")
+        return ValueError(
+            f"syntax error in {self.what} {self.text!r}{found}: {why}. Parsed {self.text[:start]!r}, "
+            f"remaining {self.text[start:]!r}."
+        )
 
     # sum := [-] product {(+|-) product};  product := power {* power};  power := atom [(^|**) number]
 
@@ -80,11 +91,14 @@ class _Reader:
         if type(out) is int:
             is_large = out.bit_length() > _BITS
         else:
-            is_large = len(out.terms) > _TERMS or any(sum([n for _, n in monomial]) > _DEGREE
-                                                      for monomial, _ in out.terms)
+            is_large = len(out.terms) > _TERMS or any(
+                sum([n for _, n in monomial]) > _DEGREE for monomial, _ in out.terms
+            )
         if is_large:
-            raise self.error(f"an expression has at most {_TERMS} terms, the degree {_DEGREE}, and numbers of "
-                             f"{_BITS} bits")
+            raise self.error(
+                f"an expression has at most {_TERMS} terms, the degree {_DEGREE}, and numbers of "
+                f"{_BITS} bits"
+            )
         return out
 
     def power(self):
@@ -155,8 +169,10 @@ def shape(text: str, scope, like) -> tuple:
         reader.expect(")", "at the end of the shape")
     reader.expect("end", "after the shape")
     if like is not None and len(dims) != len(like):
-        raise ValueError(f"symbolic shape {text!r} has {len(dims)} dimensions, and the shape {tuple(like)} it stands "
-                         f"for {len(like)}.")
+        raise ValueError(
+            f"symbolic shape {text!r} has {len(dims)} dimensions, and the shape {tuple(like)} it stands "
+            f"for {len(like)}."
+        )
     return tuple(dims)
 
 
@@ -172,17 +188,23 @@ def _encloses(tokens: list) -> bool:
 
 def _like_at(like, i: int, text: str):
     if like is None or i >= len(like):
-        raise ValueError(f"symbolic shape {text!r} has '_' for dimension {i}, which stands for a dimension of `like`, "
-                         f"got like={like}. Write the size, or pass a shape that has it.")
+        raise ValueError(
+            f"symbolic shape {text!r} has '_' for dimension {i}, which stands for a dimension of `like`, "
+            f"got like={like}. Write the size, or pass a shape that has it."
+        )
     if like[i] is None:
-        raise ValueError(f"symbolic shape {text!r} has '_' for dimension {i}, which `like`={tuple(like)} does not "
-                         "know either.")
+        raise ValueError(
+            f"symbolic shape {text!r} has '_' for dimension {i}, which `like`={tuple(like)} does not "
+            "know either."
+        )
     return like[i]
 
 
 def _rest_of(like, start: int, text: str) -> list:
     if like is None:
-        raise ValueError(f"symbolic shape {text!r} ends with '...', which stands for dimensions of `like`: pass like=.")
+        raise ValueError(
+            f"symbolic shape {text!r} ends with '...', which stands for dimensions of `like`: pass like=."
+        )
     return [_like_at(like, i, text) for i in range(start, len(like))]
 
 
@@ -191,8 +213,10 @@ def constraint(text: str, scope) -> tuple:
     reader = _Reader(text, "constraint", scope)
     left = reader.sum()
     if reader.kind not in (">=", "<=", "=="):
-        raise ValueError(f"Constraint parsing error in {text!r}: it must contain one of '==', '>=' or '<='. Write a > "
-                         "2 as \"a >= 3\".")
+        raise ValueError(
+            f"Constraint parsing error in {text!r}: it must contain one of '==', '>=' or '<='. Write a > "
+            '2 as "a >= 3".'
+        )
     relation = reader.take()
     right = reader.sum()
     reader.expect("end", "after the constraint")

@@ -1,8 +1,9 @@
 """Integer polynomials over variables and operations: their canonical form, arithmetic, division and text.
 
-A polynomial is a dict from monomial to coefficient. A monomial is a sorted tuple of (atom, exponent), the constant one
-is empty. An atom is the name of a variable, or an `Operation`.
+A polynomial is a dict from monomial to coefficient. A monomial is a sorted tuple of (atom,
+exponent), the constant one is empty. An atom is the name of a variable, or an `Operation`.
 """
+
 from __future__ import annotations
 
 from functools import lru_cache
@@ -25,7 +26,11 @@ class Operation:
         self._hash = hash((name, operands))
 
     def __eq__(self, other) -> bool:
-        return type(other) is Operation and self.name == other.name and _same(self.operands, other.operands)
+        return (
+            type(other) is Operation
+            and self.name == other.name
+            and _same(self.operands, other.operands)
+        )
 
     def __hash__(self) -> int:
         return self._hash
@@ -44,7 +49,8 @@ def _operand_text(x) -> str:
     return f"- {-x}" if type(x) is int and x < 0 else str(x)
 
 
-# -- order and text -----------------------------------------------------------------------------------------------
+# -- order and text --------------------------------------------------------------------------------
+
 
 def _atom_key(atom) -> tuple:
     return (0, atom) if type(atom) is str else (1, _RANKS[atom.name], str(atom))
@@ -75,7 +81,8 @@ def text(terms: tuple) -> str:
     return " ".join(parts)
 
 
-# -- arithmetic ---------------------------------------------------------------------------------------------------
+# -- arithmetic ------------------------------------------------------------------------------------
+
 
 def accumulate(into: Polynomial, terms, factor: Any = 1) -> Polynomial:
     """Add `factor` times the terms to a polynomial, in place."""

@@ -1,4 +1,5 @@
 """`SymbolicScope`: what dimension variables mean together, their constraints, and what is known of expressions."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -21,10 +22,10 @@ from gradix._core.dimensions.polynomials import (
     over,
 )
 
-_REPLACEMENTS = 64      # by equality constraints in one expression
-_LARGE = 1 << 12        # the example size of a variable that none is given for
-_CHECKED = 64           # constraints in a row that are compared with those before
-_ROUNDS = 3             # of narrowing intervals by constraints on several variables
+_REPLACEMENTS = 64  # by equality constraints in one expression
+_LARGE = 1 << 12  # the example size of a variable that none is given for
+_CHECKED = 64  # constraints in a row that are compared with those before
+_ROUNDS = 3  # of narrowing intervals by constraints on several variables
 
 
 class SymbolicScope:
@@ -33,15 +34,17 @@ class SymbolicScope:
     Dimensions of two scopes cannot be mixed.
 
     Args:
-        constraints_str: relations such as ``"a >= 4"``, ``"a <= b"``, ``"mod(b, 2) == 0"``. An equality replaces its
-            left side, where that is one variable, product or operation, by its right side.
-        assume: sizes by name of the variable, as of an example. With it, questions that the constraints leave undecided
-            are answered as for these sizes, and the answers become constraints, listed in `assumptions`, which every
-            call checks. Variables that are left out count as large. Without it, such questions raise.
+        constraints_str: relations such as ``"a >= 4"``, ``"a <= b"``, ``"mod(b, 2) == 0"``. An
+            equality replaces its left side, where that is one variable, product or operation, by
+            its right side.
+        assume: sizes by name of the variable, as of an example. With it, questions that the
+            constraints leave undecided are answered as for these sizes, and the answers become
+            constraints, listed in `assumptions`, which every call checks. Variables that are left
+            out count as large. Without it, such questions raise.
 
     Raises:
-        ValueError: a constraint is malformed, constraints contradict each other as far as intervals and remainders
-            tell, or the sizes in `assume` do not satisfy one.
+        ValueError: a constraint is malformed, constraints contradict each other as far as intervals
+            and remainders tell, or the sizes in `assume` do not satisfy one.
 
     Example:
         >>> from gradix import export
@@ -53,19 +56,23 @@ class SymbolicScope:
 
     def __init__(self, constraints_str=(), *, assume: Mapping[str, int] | None = None):
         if isinstance(constraints_str, str):
-            raise ValueError(f"constraints are a sequence of strings, got the string {constraints_str!r}. Write "
-                             f"[{constraints_str!r}].")
+            raise ValueError(
+                f"constraints are a sequence of strings, got the string {constraints_str!r}. Write "
+                f"[{constraints_str!r}]."
+            )
         self.place = current()
-        self._intervals: dict | None = None               # of variables
+        self._intervals: dict | None = None  # of variables
         self.results: dict = {}
         self.bounds: dict = {}
         self.lowers: dict = {}
         self.ranges: dict = {}
         self.facts: dict = {}
         self.constraint_facts: list[SymbolicDim] = []
-        self.constraints: list[tuple[str, Any]] = []      # text, and what must be 0 or positive, or never negative
-        self._rules: dict = {}                            # monomial -> the terms that replace it
-        self._exact: dict = {}                            # a quotient by a number -> the number, and what it divides
+        # text, and what must be 0 or positive, or never negative
+        self.constraints: list[tuple[str, Any]] = []
+        self._rules: dict = {}  # monomial -> the terms that replace it
+        # a quotient by a number -> the number, and what it divides
+        self._exact: dict = {}
         self._known: dict = {}
         for i, text in enumerate(constraints_str):
             try:
@@ -73,9 +80,10 @@ class SymbolicScope:
             except Contradiction:
                 raise ValueError(_contradiction(text, list(constraints_str)[:i])) from None
         self.examples = None if assume is None else _Examples(self, assume)
-        self.assumptions: list[tuple[str, str]] = []      # constraint, and the place in the user's program that asked
+        # constraint, and the place in the user's program that asked
+        self.assumptions: list[tuple[str, str]] = []
 
-    # -- making ---------------------------------------------------------------------------------------------------
+    # -- making ------------------------------------------------------------------------------------
 
     def made(self, poly: Polynomial):
         """The dimension of a polynomial; an int where it is constant."""
@@ -99,8 +107,14 @@ class SymbolicScope:
         """Apply the equality constraints, in place, to a polynomial."""
         for _ in range(_REPLACEMENTS):
             for monomial in poly:
-                found = next(((rest, new)
-                              for old, new in self._rules.items() if (rest := over(monomial, old)) is not None), None)
+                found = next(
+                    (
+                        (rest, new)
+                        for old, new in self._rules.items()
+                        if (rest := over(monomial, old)) is not None
+                    ),
+                    None,
+                )
                 if found is not None:
                     c = poly.pop(monomial)
                     accumulate(poly, multiplied([(found[0], c)], found[1]).items())
@@ -130,7 +144,7 @@ class SymbolicScope:
         """The dimension written as a text."""
         return parsing.dimension(expression, self)
 
-    # -- constraints ----------------------------------------------------------------------------------------------
+    # -- constraints -------------------------------------------------------------------------------
 
     def _constrain(self, text: str, checked: bool = False) -> None:
         left, relation, right = parsing.constraint(text, self)
@@ -150,11 +164,21 @@ class SymbolicScope:
     def _equate(self, left, right, text: str) -> None:
         terms = left.terms if type(left) is SymbolicDim else ()
         if len(terms) != 1 or terms[0][1] != 1:
-            raise ValueError(f"Constraint {text!r}: the left side of == must be one variable, product or operation, "
-                             f"got {left}.")
-        self._rules[terms[0][0]] = right.terms if type(right) is SymbolicDim else (((), right),) if right else ()
+            raise ValueError(
+                f"Constraint {text!r}: the left side of == must be one variable, product or operation, "
+                f"got {left}."
+            )
+        self._rules[terms[0][0]] = (
+            right.terms if type(right) is SymbolicDim else (((), right),) if right else ()
+        )
         atom = terms[0][0][0][0]
-        if right == 0 and type(right) is int and type(atom) is Operation and atom.name == MOD and len(terms[0][0]) == 1:
+        if (
+            right == 0
+            and type(right) is int
+            and type(atom) is Operation
+            and atom.name == MOD
+            and len(terms[0][0]) == 1
+        ):
             self._divide(*atom.operands)
         self._forget()
 
@@ -179,7 +203,9 @@ class SymbolicScope:
         holds = self.evaluated(gap, self.examples) >= margin
         constant = dict(gap.terms).get((), 0)
         rest = gap - constant
-        self._assume(f"{rest} >= {margin - constant}" if holds else f"{-rest} >= {1 - margin + constant}")
+        self._assume(
+            f"{rest} >= {margin - constant}" if holds else f"{-rest} >= {1 - margin + constant}"
+        )
         return holds
 
     def assumed_zero(self, x: SymbolicDim) -> bool:
@@ -211,8 +237,11 @@ class SymbolicScope:
     def _tighten(self, terms: Polynomial) -> None:
         """Narrow the intervals of the variables of a linear fact: c·x + rest >= 0."""
         constant = terms.pop((), 0)
-        names = [monomial[0][0] for monomial in terms
-                 if len(monomial) == 1 and monomial[0][1] == 1 and type(monomial[0][0]) is str]
+        names = [
+            monomial[0][0]
+            for monomial in terms
+            if len(monomial) == 1 and monomial[0][1] == 1 and type(monomial[0][0]) is str
+        ]
         if len(names) != len(terms):
             return
         intervals = self._intervals or {}
@@ -226,15 +255,23 @@ class SymbolicScope:
             low, high = intervals.get(name, (1, inf))
             c = terms[((name, 1),)]
             if rest != inf:
-                low, high = (max(low, -(int(rest) // c)), high) if c > 0 else (low, min(high, int(rest) // -c))
+                low, high = (
+                    (max(low, -(int(rest) // c)), high)
+                    if c > 0
+                    else (low, min(high, int(rest) // -c))
+                )
                 intervals[name] = low, high
         self._intervals = intervals
 
     def with_constraints(self) -> str:
         """The constraints as the end of a sentence."""
-        return f" under the constraints {', '.join([t for t, _ in self.constraints])}" if self.constraints else ""
+        return (
+            f" under the constraints {', '.join([t for t, _ in self.constraints])}"
+            if self.constraints
+            else ""
+        )
 
-    # -- use ------------------------------------------------------------------------------------------------------
+    # -- use ---------------------------------------------------------------------------------------
 
     def check_same(self, other: SymbolicDim, what: str) -> None:
         """Raise unless a dimension is of this scope.
@@ -245,8 +282,9 @@ class SymbolicScope:
         if other.scope is not self:
             raise ValueError(
                 f"Invalid mixing of symbolic scopes in {what}: the first is of {self}, the second of {other.scope}. "
-                "Make dimensions that meet in one program in one scope: symbolic_shape(\"a, b\"), or pass "
-                "scope=a.scope.")
+                'Make dimensions that meet in one program in one scope: symbolic_shape("a, b"), or pass '
+                "scope=a.scope."
+            )
 
     def substituted(self, x: SymbolicDim, atom, value):
         """An expression with one of its atoms replaced."""
@@ -295,8 +333,11 @@ class SymbolicScope:
 
     def __str__(self) -> str:
         text = f"scope {id(self)} created at {self.place.file}:{self.place.line}"
-        return text + (" with constraints:" + "".join([f"\n  {t}" for t, _ in self.constraints])
-                       if self.constraints else "")
+        return text + (
+            " with constraints:" + "".join([f"\n  {t}" for t, _ in self.constraints])
+            if self.constraints
+            else ""
+        )
 
     __repr__ = __str__
 
@@ -304,12 +345,18 @@ class SymbolicScope:
 def _contradiction(text: str, before: list[str]) -> str:
     """What is wrong with a constraint that cannot hold beside those before it."""
     if not before or _impossible([text]):
-        return f"Constraint {text!r} can never hold: dimension variables are integers of at least 1."
-    other = next((b for b in before if _impossible([b, text])), None) if len(before) > 1 else before[0]
+        return (
+            f"Constraint {text!r} can never hold: dimension variables are integers of at least 1."
+        )
+    other = (
+        next((b for b in before if _impossible([b, text])), None) if len(before) > 1 else before[0]
+    )
     if other is not None:
         return f"Constraints {other!r} and {text!r} contradict each other: no sizes satisfy both. Leave one out."
-    return (f"Constraint {text!r} contradicts those before it together, {', '.join(map(repr, before))}: no sizes "
-            "satisfy all.")
+    return (
+        f"Constraint {text!r} contradicts those before it together, {', '.join(map(repr, before))}: no sizes "
+        "satisfy all."
+    )
 
 
 def _impossible(constraints: list[str]) -> bool:
@@ -326,15 +373,19 @@ class _Examples(dict):
     def __init__(self, scope: SymbolicScope, sizes: Mapping[str, int]):
         for name, n in sizes.items():
             if type(n) is not int or n < 1:
-                raise ValueError(f"assume: the size of the dimension variable '{name}' is a positive integer, got "
-                                 f"{n!r}.")
+                raise ValueError(
+                    f"assume: the size of the dimension variable '{name}' is a positive integer, got "
+                    f"{n!r}."
+                )
         super().__init__(sizes)
         self._scope = scope
         for text, (left, relation, right) in scope.constraints:
             x, y = scope.evaluated(left, self), scope.evaluated(right, self)
             if not {">=": x >= y, "<=": x <= y, "==": x == y}[relation]:
-                raise ValueError(f"assume: the sizes {dict(self)} do not satisfy the constraint {text}. Give sizes of "
-                                 "a real call.")
+                raise ValueError(
+                    f"assume: the sizes {dict(self)} do not satisfy the constraint {text}. Give sizes of "
+                    "a real call."
+                )
 
     def __missing__(self, name: str) -> int:
         low, high = self._scope.variable_range(name)

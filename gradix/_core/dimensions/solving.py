@@ -1,4 +1,5 @@
 """The values of dimension variables from the shapes of the arguments of a call, and the checks of what was promised."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
@@ -8,8 +9,10 @@ from gradix._core.dimensions.bounds import bounds
 from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.dimensions.polynomials import Operation, multiplied
 
-_HELP = ("Pass arrays whose sizes fit the symbolic shapes the program was traced with, or trace it with shapes that "
-         "allow these sizes.")
+_HELP = (
+    "Pass arrays whose sizes fit the symbolic shapes the program was traced with, or trace it with shapes that "
+    "allow these sizes."
+)
 
 
 class Size(NamedTuple):
@@ -21,15 +24,19 @@ class Size(NamedTuple):
 
 def sizes_of(avals: Iterable, names: Iterable[str]) -> list[Size]:
     """The symbolic dimensions of arguments."""
-    return [Size(f"{name}.shape[{i}]", d) for a, name in zip(avals, names)
-            for i, d in enumerate(a.shape) if type(d) is SymbolicDim]
+    return [
+        Size(f"{name}.shape[{i}]", d)
+        for a, name in zip(avals, names)
+        for i, d in enumerate(a.shape)
+        if type(d) is SymbolicDim
+    ]
 
 
 class Solver:
     """Finds the variables of symbolic shapes, one equation `dimension = size` after the other.
 
-    An equation gives the value of a variable where it is the last unknown one of a polynomial that grows, or falls,
-    with it; the other equations, and the constraints of the scope, are checked.
+    An equation gives the value of a variable where it is the last unknown one of a polynomial that
+    grows, or falls, with it; the other equations, and the constraints of the scope, are checked.
 
     Args:
         avals: the types of the arguments.
@@ -40,7 +47,8 @@ class Solver:
     def __init__(self, avals, names, known: Iterable[str] = ()):
         self.avals, self.names = list(avals), list(names)
         self.sizes = sizes_of(self.avals, self.names)
-        self.steps: list[tuple[str, int]] = []            # which variable to find by which of the sizes
+        # which variable to find by which of the sizes
+        self.steps: list[tuple[str, int]] = []
         found = set(known)
         self.unsolved = self._plan(found)
         self.scope = self.sizes[0].dim.scope if self.sizes else None
@@ -67,13 +75,20 @@ class Solver:
         if not self.unsolved:
             return
         names = "{" + ", ".join([repr(n) for n in sorted(self.unsolved)]) + "}"
-        left = ", ".join([f"'{s.dim}' for dimension size {s.name}"
-                          for s in self.sizes if s.dim.variables() & self.unsolved])
-        raise ValueError(f"Cannot solve for values of dimension variables {names}: the sizes of the arguments "
-                         "determine a variable only where it is the last unknown one of a polynomial that grows with "
-                         f"it. {self.specifications()} Unprocessed "
-                         f"specifications: {left}. Add an argument with that dimension, for example an empty array of "
-                         "shape (0, n), or leave the variable out of the arguments and give its value with bind_dims.")
+        left = ", ".join(
+            [
+                f"'{s.dim}' for dimension size {s.name}"
+                for s in self.sizes
+                if s.dim.variables() & self.unsolved
+            ]
+        )
+        raise ValueError(
+            f"Cannot solve for values of dimension variables {names}: the sizes of the arguments "
+            "determine a variable only where it is the last unknown one of a polynomial that grows with "
+            f"it. {self.specifications()} Unprocessed "
+            f"specifications: {left}. Add an argument with that dimension, for example an empty array of "
+            "shape (0, n), or leave the variable out of the arguments and give its value with bind_dims."
+        )
 
     def solve(self, shapes, given: dict[str, int] | None = None) -> dict[str, int]:
         """The value of each variable, for the shapes of the arguments of a call.
@@ -83,18 +98,28 @@ class Solver:
         """
         values = dict(given or {})
         told: list[str] = []
-        actual = [n for a, shape in zip(self.avals, shapes) for d, n in zip(a.shape, shape) if type(d) is SymbolicDim]
+        actual = [
+            n
+            for a, shape in zip(self.avals, shapes)
+            for d, n in zip(a.shape, shape)
+            if type(d) is SymbolicDim
+        ]
         for name, i in self.steps:
             dim, n = self.sizes[i].dim, actual[i]
             values[name] = self._find(name, dim, n, values, told)
-            told.append(f"'{name}' = {values[name]} from specification '{dim}' for dimension {self.sizes[i].name} (= "
-                        f"{n})")
+            told.append(
+                f"'{name}' = {values[name]} from specification '{dim}' for dimension {self.sizes[i].name} (= "
+                f"{n})"
+            )
             if bounds(values[name])[1] < 1:
                 raise self._error(f"Expected value >= 1 for dimension variable '{name}'.", told)
         for size, n in zip(self.sizes, actual):
             if not _may_hold(expected := size.dim.evaluate(values), "==", n):
-                raise self._error(f"Found inconsistency between dimension size {size.name} (= {n}) and the "
-                                  f"specification '{size.dim}' (= {expected}).", told)
+                raise self._error(
+                    f"Found inconsistency between dimension size {size.name} (= {n}) and the "
+                    f"specification '{size.dim}' (= {expected}).",
+                    told,
+                )
         self._check_fixed(shapes, told)
         if self.scope is not None:
             check_constraints(self.scope, values, lambda why: self._error(why, told))
@@ -104,8 +129,11 @@ class Solver:
         for a, shape, name in zip(self.avals, shapes, self.names):
             for i, (d, n) in enumerate(zip(a.shape, shape)):
                 if type(d) is int and not _may_hold(d, "==", n):
-                    raise self._error(f"Found inconsistency between dimension size {name}.shape[{i}] (= {n}) and the "
-                                      f"specification '{d}'.", told)
+                    raise self._error(
+                        f"Found inconsistency between dimension size {name}.shape[{i}] (= {n}) and the "
+                        f"specification '{d}'.",
+                        told,
+                    )
 
     def _find(self, name: str, dim: SymbolicDim, n: int, values: dict, told) -> int:
         """The value of a variable for which a dimension is `n`."""
@@ -114,12 +142,16 @@ class Solver:
             constant, c = coefficients
             value, rest = divmod(n - constant, c)
             if type(rest) is int and rest:
-                raise self._error(f"Division had remainder {rest} when computing the value of '{name}'.", told)
+                raise self._error(
+                    f"Division had remainder {rest} when computing the value of '{name}'.", told
+                )
             return value
         if type(n) is SymbolicDim or SymbolicDim in map(type, coefficients):
-            raise NotImplementedError(f"the value of '{name}' is a root of '{dim}' = {n}, whose value is symbolic "
-                                      "itself; call the function with fixed sizes, or export the whole from its "
-                                      "source.")
+            raise NotImplementedError(
+                f"the value of '{name}' is a root of '{dim}' = {n}, whose value is symbolic "
+                "itself; call the function with fixed sizes, or export the whole from its "
+                "source."
+            )
         value = _root(coefficients, n)
         if value is None:
             raise self._error(f"No value of '{name}' makes '{dim}' equal to {n}.", told)
@@ -127,21 +159,30 @@ class Solver:
 
     def specifications(self) -> str:
         """The symbolic shapes as a sentence."""
-        shown = ", ".join([f"{name}.shape = {_shape_text(a.shape)}" for a, name in zip(self.avals, self.names)
-                           if SymbolicDim in map(type, a.shape)])
+        shown = ", ".join(
+            [
+                f"{name}.shape = {_shape_text(a.shape)}"
+                for a, name in zip(self.avals, self.names)
+                if SymbolicDim in map(type, a.shape)
+            ]
+        )
         return f"Using the following polymorphic shapes specifications: {shown}."
 
     def _error(self, why: str, told: list[str]) -> ValueError:
         obtained = f" Obtained dimension variables: {', '.join(told)}." if told else ""
-        return ValueError(f"Input shapes do not match the polymorphic shapes specification. {why} "
-                          f"{self.specifications()}{obtained} {_HELP}")
+        return ValueError(
+            f"Input shapes do not match the polymorphic shapes specification. {why} "
+            f"{self.specifications()}{obtained} {_HELP}"
+        )
 
 
-def check_constraints(scope, values: dict[str, int], error: Callable[[str], ValueError],
-                      count: int | None = None) -> None:
+def check_constraints(
+    scope, values: dict[str, int], error: Callable[[str], ValueError], count: int | None = None
+) -> None:
     """Raise `error(why)` where values of variables violate one of the first `count` constraints of their scope.
 
-    What is undecided, of values that are symbolic themselves, is left to the program, which checks its constraints too.
+    What is undecided, of values that are symbolic themselves, is left to the program, which checks
+    its constraints too.
     """
     assumed = dict(scope.assumptions)
     for text, (left, relation, right) in scope.constraints[:count]:
@@ -150,9 +191,15 @@ def check_constraints(scope, values: dict[str, int], error: Callable[[str], Valu
             continue
         x, y = (scope.evaluated(side, values) for side in (left, right))
         if not _may_hold(x, relation, y):
-            asked = f", which was assumed when it was traced, at {assumed[text]}" if text in assumed else ""
-            raise error(f"The values {', '.join([f'{n} = {values[n]}' for n in sorted(names)])} do not satisfy the "
-                        f"constraint {text}{asked}.")
+            asked = (
+                f", which was assumed when it was traced, at {assumed[text]}"
+                if text in assumed
+                else ""
+            )
+            raise error(
+                f"The values {', '.join([f'{n} = {values[n]}' for n in sorted(names)])} do not satisfy the "
+                f"constraint {text}{asked}."
+            )
 
 
 def _may_hold(x, relation: str, y) -> bool:
@@ -176,7 +223,9 @@ def _is_monotonic(dim: SymbolicDim, name: str) -> bool:
                     return False
             elif atom == name:
                 signs.add(c > 0)
-        if any(type(atom) is Operation for atom, _ in monomial) and any(atom == name for atom, _ in monomial):
+        if any(type(atom) is Operation for atom, _ in monomial) and any(
+            atom == name for atom, _ in monomial
+        ):
             return False
     return len(signs) == 1
 
@@ -190,13 +239,16 @@ def _in_one_variable(dim: SymbolicDim, name: str, values: dict) -> list[int]:
     out: dict[int, int] = {}
     for monomial, c in dim.terms:
         degree = dict(monomial).get(name, 0)
-        rest = dim.scope.made(multiplied([((), c)], [(tuple([(a, n) for a, n in monomial if a != name]), 1)]))
+        rest = dim.scope.made(
+            multiplied([((), c)], [(tuple([(a, n) for a, n in monomial if a != name]), 1)])
+        )
         out[degree] = out.get(degree, 0) + dim.scope.evaluated(rest, values)
     return [out.get(i, 0) for i in range(max(out) + 1)]
 
 
 def _root(coefficients: list[int], n: int) -> int | None:
     """The positive integer at which a monotonic polynomial is `n`, by bisection."""
+
     def at(x: int) -> int:
         total = 0
         for c in reversed(coefficients):

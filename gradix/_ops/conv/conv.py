@@ -1,4 +1,5 @@
 """Convolution: conv_general_dilated with strides, dilations, feature and batch groups."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -22,8 +23,17 @@ from gradix._ops.shape import reshape, rev
 from gradix._ops.sharding import divided
 from gradix._ops.window_padding import PaddingType, dilated, padtype_to_pads, per_axis, window_count
 
-_PARAMS = ("window_strides", "padding", "lhs_dilation", "rhs_dilation", "dimension_numbers", "feature_group_count",
-           "batch_group_count", "precision", "preferred_element_type")
+_PARAMS = (
+    "window_strides",
+    "padding",
+    "lhs_dilation",
+    "rhs_dilation",
+    "dimension_numbers",
+    "feature_group_count",
+    "batch_group_count",
+    "precision",
+    "preferred_element_type",
+)
 _WIDE = np.dtype("float32")
 _COUNTS = np.dtype("int32")
 
@@ -33,23 +43,43 @@ class ConvGeneralDilated(Primitive):
 
     costly = True
 
-    def abstract(self, lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
-                 feature_group_count=1, batch_group_count=1, precision=None, preferred_element_type=None, **_):
+    def abstract(
+        self,
+        lhs,
+        rhs,
+        *,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        dimension_numbers,
+        feature_group_count=1,
+        batch_group_count=1,
+        precision=None,
+        preferred_element_type=None,
+        **_,
+    ):
         _check(lhs, rhs, dimension_numbers, feature_group_count, batch_group_count)
         lhs_spec, rhs_spec, out_spec = dimension_numbers
         sizes = [lhs.shape[lhs_spec[0]] // batch_group_count, rhs.shape[rhs_spec[0]]]
         for i, (low, high) in enumerate(padding):
             n = dilated(lhs.shape[lhs_spec[i + 2]], lhs_dilation[i]) + low + high
             if type(n) is int and n < 0:
-                raise ValueError(f"conv_general_dilated: negative padding is larger than the size of the corresponding "
-                                 f"dimension: got padding={tuple(padding)}, which takes {-n} more elements from "
-                                 f"spatial axis {i} than the {n - low - high} there are.")
+                raise ValueError(
+                    f"conv_general_dilated: negative padding is larger than the size of the corresponding "
+                    f"dimension: got padding={tuple(padding)}, which takes {-n} more elements from "
+                    f"spatial axis {i} than the {n - low - high} there are."
+                )
             window = dilated(rhs.shape[rhs_spec[i + 2]], rhs_dilation[i])
             sizes.append(window_count(n, window, window_strides[i]))
         shape = tuple([sizes[out_spec.index(i)] for i in range(len(out_spec))])
-        return make_aval(shape, _result_dtype(lhs.dtype, preferred_element_type), lhs.weak_type and rhs.weak_type)
+        return make_aval(
+            shape, _result_dtype(lhs.dtype, preferred_element_type), lhs.weak_type and rhs.weak_type
+        )
 
-    def host(self, lhs, rhs, *, preferred_element_type=None, precision=None, out_sharding=None, **params):
+    def host(
+        self, lhs, rhs, *, preferred_element_type=None, precision=None, out_sharding=None, **params
+    ):
         out = lhs.dtype if preferred_element_type is None else preferred_element_type
         work = work_dtype(lhs.dtype, out)
         y = convolve(lhs.astype(work, copy=False), rhs.astype(work, copy=False), **params)
@@ -71,15 +101,29 @@ class ConvGeneralDilated(Primitive):
     def transpose(self, ct, lhs, rhs, **params):
         params.update(preferred_element_type=None)
         if type(lhs) is Linear:
-            return [_lhs_cotangent(ct, lhs, convert_element_type(rhs, ct.aval.dtype), **params), None]
+            return [
+                _lhs_cotangent(ct, lhs, convert_element_type(rhs, ct.aval.dtype), **params),
+                None,
+            ]
         return [None, _rhs_cotangent(ct, convert_element_type(lhs, ct.aval.dtype), rhs, **params)]
 
-    def batch(self, size, args, axes, *, dimension_numbers, feature_group_count, batch_group_count, **params):
+    def batch(
+        self,
+        size,
+        args,
+        axes,
+        *,
+        dimension_numbers,
+        feature_group_count,
+        batch_group_count,
+        **params,
+    ):
         (x, w), (a, b) = args, axes
         lhs_spec, rhs_spec, out_spec = dimension_numbers
         groups = feature_group_count * batch_group_count
         out_axis, out_groups = out_spec[1], groups
-        if a is not None and b is not None:                  # the mapped axis is one more, outermost, group
+        # the mapped axis is one more, outermost, group
+        if a is not None and b is not None:
             into = lhs_spec[0] if batch_group_count > 1 else lhs_spec[1]
             x, w, out_groups = _merged(x, a, into, 1), _merged(w, b, rhs_spec[0], 1), 1
             if batch_group_count > 1:
@@ -90,8 +134,16 @@ class ConvGeneralDilated(Primitive):
             x, out_axis, out_groups = _merged(x, a, lhs_spec[0], batch_group_count), out_spec[0], 1
         else:
             w = _merged(w, b, rhs_spec[0], groups)
-        y = bind(self, (x, w), {"dimension_numbers": dimension_numbers, "feature_group_count": feature_group_count,
-                                "batch_group_count": batch_group_count, **params})
+        y = bind(
+            self,
+            (x, w),
+            {
+                "dimension_numbers": dimension_numbers,
+                "feature_group_count": feature_group_count,
+                "batch_group_count": batch_group_count,
+                **params,
+            },
+        )
         return _unmerged(y, size, out_axis, out_groups)
 
     def divide(self, mesh, avals, outs, params):
@@ -104,15 +156,45 @@ class ConvGeneralDilated(Primitive):
         out[o[0]], out[o[1]] = entries(lhs)[l[0]], entries(rhs)[r[0]]
         return [tuple(out)]
 
-    def lower(self, em, out, lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
-              feature_group_count=1, batch_group_count=1, precision=None, preferred_element_type=None, **_):
+    def lower(
+        self,
+        em,
+        out,
+        lhs,
+        rhs,
+        *,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        dimension_numbers,
+        feature_group_count=1,
+        batch_group_count=1,
+        precision=None,
+        preferred_element_type=None,
+        **_,
+    ):
         aval, first = out, rounded_to(lhs.aval.dtype, out.dtype)
         if out.dtype in dtypes.BOOL:
-            aval, lhs, rhs = make_aval(out.shape, _COUNTS), em.convert(lhs, _COUNTS), em.convert(rhs, _COUNTS)
+            aval, lhs, rhs = (
+                make_aval(out.shape, _COUNTS),
+                em.convert(lhs, _COUNTS),
+                em.convert(rhs, _COUNTS),
+            )
         asked = precision_asked(precision, lhs.aval.dtype) if isinstance(precision, tuple) else None
-        y = em.convolution(aval, lhs, rhs, strides=window_strides, padding=padding, lhs_dilation=lhs_dilation,
-                           rhs_dilation=rhs_dilation, numbers=dimension_numbers, feature_groups=feature_group_count,
-                           batch_groups=batch_group_count, precision=asked)
+        y = em.convolution(
+            aval,
+            lhs,
+            rhs,
+            strides=window_strides,
+            padding=padding,
+            lhs_dilation=lhs_dilation,
+            rhs_dilation=rhs_dilation,
+            numbers=dimension_numbers,
+            feature_groups=feature_group_count,
+            batch_groups=batch_group_count,
+            precision=asked,
+        )
         return em.convert(y if first is None else em.convert(y, first), out.dtype)
 
     def show(self, params):
@@ -124,8 +206,13 @@ conv_general_dilated_p = ConvGeneralDilated("conv_general_dilated")
 
 def work_dtype(dtype, out):
     """What operands are converted to where operand and result differ, or the host has no arithmetic."""
-    wide = out if dtype in dtypes.INTEGER | dtypes.BOOL or out in dtypes.COMPLEX or dtypes.itemsize_bits(
-        out) > dtypes.itemsize_bits(dtype) else dtype
+    wide = (
+        out
+        if dtype in dtypes.INTEGER | dtypes.BOOL
+        or out in dtypes.COMPLEX
+        or dtypes.itemsize_bits(out) > dtypes.itemsize_bits(dtype)
+        else dtype
+    )
     if wide in dtypes.FLOAT and wide.itemsize < 4:
         return _WIDE
     return np.dtype("int32") if wide in dtypes.NARROW_INTEGER else wide
@@ -135,59 +222,95 @@ def _result_dtype(dtype, preferred):
     if preferred is None:
         return dtype
     if dtypes.itemsize_bits(preferred) < dtypes.itemsize_bits(dtype):
-        raise TypeError("`preferred_element_type` must not be narrower than the original type, got "
-                        f"preferred_element_type of {preferred} for operands of {dtype}. Convert the result instead.")
-    if dtype not in dtypes.BOOL and not any(dtype in own and preferred in wanted for own, wanted in _COMPATIBLE):
-        raise TypeError("Input type is incompatible with `preferred_element_type`: integers give integers or floats, "
-                        f"floats floats, complex numbers complex ones; got preferred_element_type of {preferred} for "
-                        f"operands of {dtype}. "
-                        "Convert the result instead.")
+        raise TypeError(
+            "`preferred_element_type` must not be narrower than the original type, got "
+            f"preferred_element_type of {preferred} for operands of {dtype}. Convert the result instead."
+        )
+    if dtype not in dtypes.BOOL and not any(
+        dtype in own and preferred in wanted for own, wanted in _COMPATIBLE
+    ):
+        raise TypeError(
+            "Input type is incompatible with `preferred_element_type`: integers give integers or floats, "
+            f"floats floats, complex numbers complex ones; got preferred_element_type of {preferred} for "
+            f"operands of {dtype}. "
+            "Convert the result instead."
+        )
     if dtype in dtypes.SIGNED and preferred in dtypes.UNSIGNED:
-        raise TypeError("`preferred_element_type` must have the same signedness as the original type, got "
-                        f"preferred_element_type of {preferred} for operands of {dtype}. Convert the result instead.")
+        raise TypeError(
+            "`preferred_element_type` must have the same signedness as the original type, got "
+            f"preferred_element_type of {preferred} for operands of {dtype}. Convert the result instead."
+        )
     return preferred
 
 
-_COMPATIBLE = ((dtypes.INTEGER, dtypes.INTEGER | dtypes.FLOAT), (dtypes.FLOAT, dtypes.FLOAT),
-               (dtypes.COMPLEX, dtypes.COMPLEX))
+_COMPATIBLE = (
+    (dtypes.INTEGER, dtypes.INTEGER | dtypes.FLOAT),
+    (dtypes.FLOAT, dtypes.FLOAT),
+    (dtypes.COMPLEX, dtypes.COMPLEX),
+)
 
 
 def _check(lhs, rhs, numbers, feature_groups, batch_groups) -> None:
     name = "conv_general_dilated"
     if lhs.dtype != rhs.dtype:
-        raise TypeError(f"lax.{name} requires arguments to have the same dtypes, got {dtypes.dtype_name(lhs.dtype)}, "
-                        f"{dtypes.dtype_name(rhs.dtype)}. Convert one of them with .astype(...).")
+        raise TypeError(
+            f"lax.{name} requires arguments to have the same dtypes, got {dtypes.dtype_name(lhs.dtype)}, "
+            f"{dtypes.dtype_name(rhs.dtype)}. Convert one of them with .astype(...)."
+        )
     for what, count in (("feature", feature_groups), ("batch", batch_groups)):
         if count < 1:
             raise ValueError(f"{name} {what}_group_count must be a positive integer, got {count}.")
     if feature_groups > 1 and batch_groups > 1:
-        raise ValueError("At most one of batch_group_count and feature_group_count may be > 1, got "
-                         f"batch_group_count={batch_groups} and feature_group_count={feature_groups}.")
+        raise ValueError(
+            "At most one of batch_group_count and feature_group_count may be > 1, got "
+            f"batch_group_count={batch_groups} and feature_group_count={feature_groups}."
+        )
     batch, features = lhs.shape[numbers.lhs_spec[0]], lhs.shape[numbers.lhs_spec[1]]
     out_features, in_features = rhs.shape[numbers.rhs_spec[0]], rhs.shape[numbers.rhs_spec[1]]
-    for what, count, side, of, n in (("feature", feature_groups, "lhs", "feature", features),
-                                     ("batch", batch_groups, "lhs", "batch", batch),
-                                     ("feature", feature_groups, "rhs", "output feature", out_features),
-                                     ("batch", batch_groups, "rhs", "output feature", out_features)):
+    for what, count, side, of, n in (
+        ("feature", feature_groups, "lhs", "feature", features),
+        ("batch", batch_groups, "lhs", "batch", batch),
+        ("feature", feature_groups, "rhs", "output feature", out_features),
+        ("batch", batch_groups, "rhs", "output feature", out_features),
+    ):
         if n % count:
-            raise ValueError(f"{name} {what}_group_count must divide {side} {of} dimension size, but {count} does not "
-                             f"divide {n}.")
+            raise ValueError(
+                f"{name} {what}_group_count must divide {side} {of} dimension size, but {count} does not "
+                f"divide {n}."
+            )
     if features // feature_groups != in_features:
-        raise ValueError(f"{name} lhs feature dimension size divided by feature_group_count must equal the rhs input "
-                         f"feature dimension size, but {features} // {feature_groups} != {in_features}. The shapes are "
-                         f"{lhs.shape} and {rhs.shape}, with {numbers}.")
+        raise ValueError(
+            f"{name} lhs feature dimension size divided by feature_group_count must equal the rhs input "
+            f"feature dimension size, but {features} // {feature_groups} != {in_features}. The shapes are "
+            f"{lhs.shape} and {rhs.shape}, with {numbers}."
+        )
 
 
-# -- adjoints -----------------------------------------------------------------------------------------------------
+# -- adjoints --------------------------------------------------------------------------------------
+
 
 def _sizes(shapes, numbers, lhs_dilation, rhs_dilation, strides):
     """Dilated extents of input, kernel and result along each axis of space."""
-    return [[dilated(shape[i], d) for i, d in zip(spec[2:], dilation)]
-            for shape, spec, dilation in zip(shapes, numbers, (lhs_dilation, rhs_dilation, strides))]
+    return [
+        [dilated(shape[i], d) for i, d in zip(spec[2:], dilation)]
+        for shape, spec, dilation in zip(shapes, numbers, (lhs_dilation, rhs_dilation, strides))
+    ]
 
 
-def _lhs_cotangent(ct, lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
-                   feature_group_count=1, batch_group_count=1, **params):
+def _lhs_cotangent(
+    ct,
+    lhs,
+    rhs,
+    *,
+    window_strides,
+    padding,
+    lhs_dilation,
+    rhs_dilation,
+    dimension_numbers,
+    feature_group_count=1,
+    batch_group_count=1,
+    **params,
+):
     """The result's cotangent convolved with the reversed kernel, whose features are exchanged within each group."""
     if not ct.aval.size or not rhs.aval.size:
         return zeros(lhs.aval)
@@ -195,36 +318,88 @@ def _lhs_cotangent(ct, lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_d
     groups = feature_group_count * batch_group_count
     kernel = _exchanged(rev(rhs, rhs_spec[2:]), rhs_spec[0], rhs_spec[1], groups)
     pads = []
-    for n, k, m, (low, _) in zip(*_sizes((lhs.shape, rhs.aval.shape, ct.aval.shape), dimension_numbers, lhs_dilation,
-                                         rhs_dilation, window_strides), padding):
+    for n, k, m, (low, _) in zip(
+        *_sizes(
+            (lhs.shape, rhs.aval.shape, ct.aval.shape),
+            dimension_numbers,
+            lhs_dilation,
+            rhs_dilation,
+            window_strides,
+        ),
+        padding,
+    ):
         pads.append((k - 1 - low, n + low - m))
     numbers = ConvDimensionNumbers(out_spec, (rhs_spec[1], rhs_spec[0], *rhs_spec[2:]), lhs_spec)
-    x = bind(conv_general_dilated_p, (ct, kernel), {
-        "window_strides": lhs_dilation, "padding": tuple(pads), "lhs_dilation": window_strides,
-        "rhs_dilation": rhs_dilation, "dimension_numbers": numbers, "feature_group_count": groups,
-        "batch_group_count": 1, **params})
-    if batch_group_count > 1:                       # groups came out among the features; they belong to the batch
+    x = bind(
+        conv_general_dilated_p,
+        (ct, kernel),
+        {
+            "window_strides": lhs_dilation,
+            "padding": tuple(pads),
+            "lhs_dilation": window_strides,
+            "rhs_dilation": rhs_dilation,
+            "dimension_numbers": numbers,
+            "feature_group_count": groups,
+            "batch_group_count": 1,
+            **params,
+        },
+    )
+    # groups came out among the features; they belong to the batch
+    if batch_group_count > 1:
         x, axis = _unmerged(x, batch_group_count, lhs_spec[1], 1)
         x = _merged(x, axis, lhs_spec[0], 1)
     return convert_element_type(x, lhs.dtype)
 
 
-def _rhs_cotangent(ct, lhs, rhs, *, window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers,
-                   feature_group_count=1, batch_group_count=1, **params):
+def _rhs_cotangent(
+    ct,
+    lhs,
+    rhs,
+    *,
+    window_strides,
+    padding,
+    lhs_dilation,
+    rhs_dilation,
+    dimension_numbers,
+    feature_group_count=1,
+    batch_group_count=1,
+    **params,
+):
     """The input convolved with the result's cotangent, batch and features exchanged."""
     if not ct.aval.size or not lhs.aval.size:
         return zeros(rhs.aval)
     lhs_spec, rhs_spec, out_spec = dimension_numbers
     pads = []
-    for n, k, m, (low, _) in zip(*_sizes((lhs.aval.shape, rhs.shape, ct.aval.shape), dimension_numbers, lhs_dilation,
-                                         rhs_dilation, window_strides), padding):
+    for n, k, m, (low, _) in zip(
+        *_sizes(
+            (lhs.aval.shape, rhs.shape, ct.aval.shape),
+            dimension_numbers,
+            lhs_dilation,
+            rhs_dilation,
+            window_strides,
+        ),
+        padding,
+    ):
         pads.append((low, k - 1 + m - n - low))
-    numbers = ConvDimensionNumbers((lhs_spec[1], lhs_spec[0], *lhs_spec[2:]), (out_spec[1], out_spec[0], *out_spec[2:]),
-                                   (rhs_spec[1], rhs_spec[0], *rhs_spec[2:]))
-    w = bind(conv_general_dilated_p, (lhs, ct), {
-        "window_strides": rhs_dilation, "padding": tuple(pads), "lhs_dilation": lhs_dilation,
-        "rhs_dilation": window_strides, "dimension_numbers": numbers, "feature_group_count": batch_group_count,
-        "batch_group_count": feature_group_count, **params})
+    numbers = ConvDimensionNumbers(
+        (lhs_spec[1], lhs_spec[0], *lhs_spec[2:]),
+        (out_spec[1], out_spec[0], *out_spec[2:]),
+        (rhs_spec[1], rhs_spec[0], *rhs_spec[2:]),
+    )
+    w = bind(
+        conv_general_dilated_p,
+        (lhs, ct),
+        {
+            "window_strides": rhs_dilation,
+            "padding": tuple(pads),
+            "lhs_dilation": lhs_dilation,
+            "rhs_dilation": window_strides,
+            "dimension_numbers": numbers,
+            "feature_group_count": batch_group_count,
+            "batch_group_count": feature_group_count,
+            **params,
+        },
+    )
     return convert_element_type(w, rhs.dtype)
 
 
@@ -241,26 +416,38 @@ def _merged(x, axis: int, into: int, groups: int):
     x = move_axis(x, axis, 0)
     size, *shape = x.aval.shape
     if groups > 1:
-        x = reshape(x, (size, *shape[:into], groups, shape[into] // groups, *shape[into + 1:]))
+        x = reshape(x, (size, *shape[:into], groups, shape[into] // groups, *shape[into + 1 :]))
     x = move_axis(x, 0, into + (groups > 1))
-    return reshape(x, (*shape[:into], size * shape[into], *shape[into + 1:]))
+    return reshape(x, (*shape[:into], size * shape[into], *shape[into + 1 :]))
 
 
 def _unmerged(y, size: int, out_of: int, groups: int):
     """The inverse of `_merged`: the result and the position of the axis taken out."""
     shape = y.aval.shape
-    before, n, after = shape[:out_of], shape[out_of] // size, shape[out_of + 1:]
+    before, n, after = shape[:out_of], shape[out_of] // size, shape[out_of + 1 :]
     if groups == 1:
         return reshape(y, (*before, size, n, *after)), out_of
     y = move_axis(reshape(y, (*before, groups, size, n // groups, *after)), out_of + 1, out_of)
     return reshape(y, (*before, size, n, *after)), out_of
 
 
-# -- face ---------------------------------------------------------------------------------------------------------
+# -- face ------------------------------------------------------------------------------------------
 
-def conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, rhs_dilation=None,
-                         dimension_numbers=None, feature_group_count: int = 1, batch_group_count: int = 1,
-                         precision=None, preferred_element_type=None, out_sharding=None) -> Array:
+
+def conv_general_dilated(
+    lhs,
+    rhs,
+    window_strides,
+    padding,
+    lhs_dilation=None,
+    rhs_dilation=None,
+    dimension_numbers=None,
+    feature_group_count: int = 1,
+    batch_group_count: int = 1,
+    precision=None,
+    preferred_element_type=None,
+    out_sharding=None,
+) -> Array:
     """The n-dimensional convolution (correlation) of an input with a kernel.
 
     Args:
@@ -286,9 +473,21 @@ def conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, r
         Array([[[2., 3., 3., 3., 2.]]], dtype=float32)
     """
     if out_sharding is not None:
-        return divided(conv_general_dilated, out_sharding, lhs, rhs, window_strides, padding, lhs_dilation,
-                       rhs_dilation, dimension_numbers, feature_group_count, batch_group_count, precision,
-                       preferred_element_type)
+        return divided(
+            conv_general_dilated,
+            out_sharding,
+            lhs,
+            rhs,
+            window_strides,
+            padding,
+            lhs_dilation,
+            rhs_dilation,
+            dimension_numbers,
+            feature_group_count,
+            batch_group_count,
+            precision,
+            preferred_element_type,
+        )
     lhs, rhs = as_operand("conv_general_dilated", lhs), as_operand("conv_general_dilated", rhs)
     numbers = conv_dimension_numbers(lhs.aval.shape, rhs.aval.shape, dimension_numbers)
     n, name = len(numbers.lhs_spec) - 2, "conv_general_dilated"
@@ -301,11 +500,21 @@ def conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation=None, r
     if any(map(is_symbolic_shape, pads)):
         lhs = _padded(lhs, pads, lhs_dilation, numbers)
         pads, lhs_dilation = ((0, 0),) * n, (1,) * n
-    return bind(conv_general_dilated_p, (lhs, rhs), {
-        "window_strides": strides, "padding": pads,
-        "lhs_dilation": lhs_dilation, "rhs_dilation": rhs_dilation, "dimension_numbers": numbers,
-        "feature_group_count": feature_group_count.__index__(), "batch_group_count": batch_group_count.__index__(),
-        "precision": canonicalize_precision(precision), "preferred_element_type": preferred_element_type})
+    return bind(
+        conv_general_dilated_p,
+        (lhs, rhs),
+        {
+            "window_strides": strides,
+            "padding": pads,
+            "lhs_dilation": lhs_dilation,
+            "rhs_dilation": rhs_dilation,
+            "dimension_numbers": numbers,
+            "feature_group_count": feature_group_count.__index__(),
+            "batch_group_count": batch_group_count.__index__(),
+            "precision": canonicalize_precision(precision),
+            "preferred_element_type": preferred_element_type,
+        },
+    )
 
 
 def _padded(lhs, pads, dilation, numbers):
@@ -320,17 +529,23 @@ def _pads(lhs, rhs, padding, numbers, strides, dilations: tuple) -> tuple:
     lhs_dilation, rhs_dilation = dilations
     if isinstance(padding, (str, PaddingType)):
         if any(d != 1 for d in lhs_dilation):
-            raise ValueError("String padding is not implemented for transposed convolution using this op: got "
-                             f"padding={padding!r} with lhs_dilation={lhs_dilation}. Please either exactly specify "
-                             "the required padding or use conv_transpose.")
+            raise ValueError(
+                "String padding is not implemented for transposed convolution using this op: got "
+                f"padding={padding!r} with lhs_dilation={lhs_dilation}. Please either exactly specify "
+                "the required padding or use conv_transpose."
+            )
         n = [lhs.aval.shape[i] for i in numbers.lhs_spec[2:]]
         k = [dilated(rhs.aval.shape[i], d) for i, d in zip(numbers.rhs_spec[2:], rhs_dilation)]
         return tuple(padtype_to_pads(n, k, strides, padding))
     try:
         pads = tuple([(as_dim(low), as_dim(high)) for low, high in padding])
     except (TypeError, AttributeError, ValueError):
-        raise ValueError("padding argument to conv_general_dilated should be a string or a sequence of (low, high) "
-                         f"pairs, got {padding}") from None
+        raise ValueError(
+            "padding argument to conv_general_dilated should be a string or a sequence of (low, high) "
+            f"pairs, got {padding}"
+        ) from None
     if len(pads) != len(strides):
-        raise TypeError(f"Wrong number of explicit pads for convolution: expected {len(strides)}, got {len(pads)}.")
+        raise TypeError(
+            f"Wrong number of explicit pads for convolution: expected {len(strides)}, got {len(pads)}."
+        )
     return pads

@@ -1,4 +1,5 @@
 """Which axis of a convolution's operands and result is batch, feature or space."""
+
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -26,7 +27,8 @@ def conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers) -> ConvDimen
 
     Args:
         lhs_shape, rhs_shape: the shapes of input and kernel, of one rank.
-        dimension_numbers: the layouts of input, kernel and result, or None, or what this function returned.
+        dimension_numbers: the layouts of input, kernel and result, or None, or what this function
+            returned.
 
     Raises:
         TypeError: ranks differ, or a layout does not fit.
@@ -39,21 +41,31 @@ def conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers) -> ConvDimen
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return dimension_numbers
     if len(lhs_shape) != len(rhs_shape):
-        raise TypeError("convolution requires lhs and rhs ndim to be equal, got "
-                        f"{len(lhs_shape)} and {len(rhs_shape)}: shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}.")
+        raise TypeError(
+            "convolution requires lhs and rhs ndim to be equal, got "
+            f"{len(lhs_shape)} and {len(rhs_shape)}: shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}."
+        )
     if len(lhs_shape) < 2:
-        raise TypeError("convolution requires lhs and rhs to have axes of batch and features at least, got shapes "
-                        f"{tuple(lhs_shape)} and {tuple(rhs_shape)}.")
+        raise TypeError(
+            "convolution requires lhs and rhs to have axes of batch and features at least, got shapes "
+            f"{tuple(lhs_shape)} and {tuple(rhs_shape)}."
+        )
     if dimension_numbers is None:
         plain = tuple(range(len(lhs_shape)))
         return ConvDimensionNumbers(plain, plain, plain)
     if not isinstance(dimension_numbers, (list, tuple)):
-        raise TypeError(f"convolution dimension_numbers must be a tuple of layouts or None, got {dimension_numbers!r}.")
+        raise TypeError(
+            f"convolution dimension_numbers must be a tuple of layouts or None, got {dimension_numbers!r}."
+        )
     if len(dimension_numbers) != 3:
-        raise TypeError(f"convolution dimension_numbers list/tuple must be length 3, got {len(dimension_numbers)}.")
+        raise TypeError(
+            f"convolution dimension_numbers list/tuple must be length 3, got {len(dimension_numbers)}."
+        )
     if not all(isinstance(layout, str) for layout in dimension_numbers):
-        raise TypeError("convolution dimension_numbers elements must be strings, got "
-                        f"{tuple([type(layout) for layout in dimension_numbers])}.")
+        raise TypeError(
+            "convolution dimension_numbers elements must be strings, got "
+            f"{tuple([type(layout) for layout in dimension_numbers])}."
+        )
     _check_layouts(lhs_shape, rhs_shape, dimension_numbers)
     return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
 
@@ -61,17 +73,25 @@ def conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers) -> ConvDimen
 def _check_layouts(lhs_shape, rhs_shape, layouts) -> None:
     for i, (layout, (a, b)) in enumerate(zip(layouts, (("N", "C"), ("O", "I"), ("N", "C")))):
         if len(layout) != len(lhs_shape):
-            raise TypeError(f"convolution dimension_numbers[{i}] must have len equal to the ndim of lhs and rhs, got "
-                            f"{len(layout)} for lhs and rhs shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}.")
+            raise TypeError(
+                f"convolution dimension_numbers[{i}] must have len equal to the ndim of lhs and rhs, got "
+                f"{len(layout)} for lhs and rhs shapes {tuple(lhs_shape)} and {tuple(rhs_shape)}."
+            )
         if layout.count(a) != 1 or layout.count(b) != 1:
-            raise TypeError(f"convolution dimension_numbers[{i}] must contain the characters '{a}' and '{b}' exactly "
-                            f"once, got {layout}.")
+            raise TypeError(
+                f"convolution dimension_numbers[{i}] must contain the characters '{a}' and '{b}' exactly "
+                f"once, got {layout}."
+            )
         if len(set(layout)) != len(layout):
-            raise TypeError(f"convolution dimension_numbers[{i}] cannot have duplicate characters, got {layout}.")
+            raise TypeError(
+                f"convolution dimension_numbers[{i}] cannot have duplicate characters, got {layout}."
+            )
     spaces = [set(layout) - set(known) for layout, known in zip(layouts, ("NC", "OI", "NC"))]
     if not spaces[0] == spaces[1] == spaces[2]:
-        raise TypeError("convolution dimension_numbers elements must each have the same set of spatial characters, got "
-                        f"{tuple(layouts)}.")
+        raise TypeError(
+            "convolution dimension_numbers elements must each have the same set of spatial characters, got "
+            f"{tuple(layouts)}."
+        )
 
 
 def conv_general_permutations(dimension_numbers) -> tuple:
@@ -87,5 +107,9 @@ def conv_general_permutations(dimension_numbers) -> tuple:
     """
     lhs, rhs, out = dimension_numbers
     space = [c for c in rhs if c not in "OI"]
-    return tuple([tuple([layout.index(c) for c in (*first, *space)])
-                  for layout, first in ((lhs, "NC"), (rhs, "OI"), (out, "NC"))])
+    return tuple(
+        [
+            tuple([layout.index(c) for c in (*first, *space)])
+            for layout, first in ((lhs, "NC"), (rhs, "OI"), (out, "NC"))
+        ]
+    )

@@ -1,4 +1,5 @@
 """Convolutions made of `conv_general_dilated`: conv, transposed, patches, unshared kernels; and their shapes."""
+
 from __future__ import annotations
 
 from math import prod
@@ -18,7 +19,9 @@ from gradix._ops.shape import broadcast_in_dim, reshape, rev, transpose
 from gradix._ops.window_padding import dilated, padtype_to_pads, window_count
 
 
-def conv(lhs, rhs, window_strides, padding: str, precision=None, preferred_element_type=None) -> Array:
+def conv(
+    lhs, rhs, window_strides, padding: str, precision=None, preferred_element_type=None
+) -> Array:
     """Convolution with batch and features first (NC…, OI…, NC…).
 
     Args:
@@ -34,12 +37,26 @@ def conv(lhs, rhs, window_strides, padding: str, precision=None, preferred_eleme
         >>> lax.conv(jnp.ones((1, 1, 4)), jnp.ones((1, 1, 2)), (1,), "VALID")
         Array([[[2., 2., 2.]]], dtype=float32)
     """
-    return conv_general_dilated(lhs, rhs, window_strides, padding, precision=precision,
-                                preferred_element_type=preferred_element_type)
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
 
 
-def conv_with_general_padding(lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=None,
-                              preferred_element_type=None) -> Array:
+def conv_with_general_padding(
+    lhs,
+    rhs,
+    window_strides,
+    padding,
+    lhs_dilation,
+    rhs_dilation,
+    precision=None,
+    preferred_element_type=None,
+) -> Array:
     """As `conv`, with explicit padding and dilations.
 
     Args:
@@ -55,17 +72,38 @@ def conv_with_general_padding(lhs, rhs, window_strides, padding, lhs_dilation, r
         >>> lax.conv_with_general_padding(x, kernel, (1,), [(1, 0)], (1,), (2,))
         Array([[[1., 2., 2.]]], dtype=float32)
     """
-    return conv_general_dilated(lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, precision=precision,
-                                preferred_element_type=preferred_element_type)
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
 
 
-_LAYOUTS = {2: ("NC", "IO", "NC"), 3: ("NHC", "HIO", "NHC"), 4: ("NHWC", "HWIO", "NHWC"),
-            5: ("NHWDC", "HWDIO", "NHWDC")}
+_LAYOUTS = {
+    2: ("NC", "IO", "NC"),
+    3: ("NHC", "HIO", "NHC"),
+    4: ("NHWC", "HWIO", "NHWC"),
+    5: ("NHWDC", "HWDIO", "NHWDC"),
+}
 
 
-def conv_transpose(lhs, rhs, strides, padding, rhs_dilation=None, dimension_numbers=None,
-                   transpose_kernel: bool = False, precision=None, preferred_element_type=None,
-                   use_consistent_padding: bool = False) -> Array:
+def conv_transpose(
+    lhs,
+    rhs,
+    strides,
+    padding,
+    rhs_dilation=None,
+    dimension_numbers=None,
+    transpose_kernel: bool = False,
+    precision=None,
+    preferred_element_type=None,
+    use_consistent_padding: bool = False,
+) -> Array:
     """Transposed convolution: the adjoint of a strided one, up to the kernel's orientation.
 
     Args:
@@ -75,10 +113,11 @@ def conv_transpose(lhs, rhs, strides, padding, rhs_dilation=None, dimension_numb
         padding: "SAME", "VALID" or (low, high) pairs.
         rhs_dilation: zeros inserted in the kernel plus one.
         dimension_numbers: layouts; None is channels last (NHWC, HWIO, NHWC).
-        transpose_kernel: reverse the kernel's axes of space and exchange its features, so that this is exactly the
-            adjoint.
+        transpose_kernel: reverse the kernel's axes of space and exchange its features, so that this
+            is exactly the adjoint.
         precision, preferred_element_type: as for `dot_general`.
-        use_consistent_padding: explicit pairs mean the padding of the convolution this is the adjoint of.
+        use_consistent_padding: explicit pairs mean the padding of the convolution this is the
+            adjoint of.
 
     Raises:
         ValueError: `dimension_numbers` are missing for more than three axes of space.
@@ -94,8 +133,10 @@ def conv_transpose(lhs, rhs, strides, padding, rhs_dilation=None, dimension_numb
     if dimension_numbers is None:
         dimension_numbers = _LAYOUTS.get(ndim)
         if dimension_numbers is None:
-            raise ValueError(f"conv_transpose has default dimension_numbers for up to 3 axes of space, got lhs of rank "
-                             f"{ndim}: give dimension_numbers.")
+            raise ValueError(
+                f"conv_transpose has default dimension_numbers for up to 3 axes of space, got lhs of rank "
+                f"{ndim}: give dimension_numbers."
+            )
     numbers = conv_dimension_numbers(lhs.aval.shape, rhs.aval.shape, dimension_numbers)
     kernel = [rhs.aval.shape[i] for i in numbers.rhs_spec[2:]]
     rhs_dilation = (1,) * (ndim - 2) if rhs_dilation is None else tuple(rhs_dilation)
@@ -111,8 +152,17 @@ def conv_transpose(lhs, rhs, strides, padding, rhs_dilation=None, dimension_numb
         swapped = list(range(ndim))
         swapped[out], swapped[inner] = inner, out
         rhs = transpose(rev(rhs, numbers.rhs_spec[2:]), swapped)
-    return conv_general_dilated(lhs, rhs, (1,) * (ndim - 2), pads, tuple(strides), rhs_dilation, numbers,
-                                precision=precision, preferred_element_type=preferred_element_type)
+    return conv_general_dilated(
+        lhs,
+        rhs,
+        (1,) * (ndim - 2),
+        pads,
+        tuple(strides),
+        rhs_dilation,
+        numbers,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
 
 
 def _transposed_padding(extent, stride, padding: str):
@@ -124,19 +174,30 @@ def _transposed_padding(extent, stride, padding: str):
         total = extent + stride - 2 + max(extent - stride, 0)
         low = extent - 1
     else:
-        raise ValueError(f"conv_transpose padding must be 'SAME', 'VALID' or a sequence of pairs, got {padding!r}.")
+        raise ValueError(
+            f"conv_transpose padding must be 'SAME', 'VALID' or a sequence of pairs, got {padding!r}."
+        )
     return low, total - low
 
 
-def conv_general_dilated_patches(lhs, filter_shape, window_strides, padding, lhs_dilation=None, rhs_dilation=None,
-                                 dimension_numbers=None, precision=None, preferred_element_type=None) -> Array:
+def conv_general_dilated_patches(
+    lhs,
+    filter_shape,
+    window_strides,
+    padding,
+    lhs_dilation=None,
+    rhs_dilation=None,
+    dimension_numbers=None,
+    precision=None,
+    preferred_element_type=None,
+) -> Array:
     """The windows a convolution would see, laid out along the feature axis: feature first, then place in the window.
 
     Args:
         lhs: the input, of rank n + 2.
         filter_shape: the n sizes of the window.
-        window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision, preferred_element_type: as
-            for `conv_general_dilated`.
+        window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision,
+            preferred_element_type: as for `conv_general_dilated`.
 
     Example:
         >>> from gradix import lax
@@ -151,21 +212,42 @@ def conv_general_dilated_patches(lhs, filter_shape, window_strides, padding, lhs
     features, size = lhs.aval.shape[numbers.lhs_spec[1]], prod(filter_shape)
     row, column = [broadcasted_iota(np.dtype("int32"), (size, size), i) for i in (0, 1)]
     one_hot = convert_element_type(eq(row, column), lhs.aval.dtype)
-    kernel = reshape(broadcast_in_dim(one_hot, (features, size, size), (1, 2)), (features * size, 1, *filter_shape))
+    kernel = reshape(
+        broadcast_in_dim(one_hot, (features, size, size), (1, 2)),
+        (features * size, 1, *filter_shape),
+    )
     kernel = transpose(kernel, inverse(numbers.rhs_spec))
-    return conv_general_dilated(lhs, kernel, window_strides, padding, lhs_dilation, rhs_dilation, numbers,
-                                feature_group_count=features, precision=precision,
-                                preferred_element_type=preferred_element_type)
+    return conv_general_dilated(
+        lhs,
+        kernel,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        numbers,
+        feature_group_count=features,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+    )
 
 
-def conv_general_dilated_local(lhs, rhs, window_strides, padding, filter_shape, lhs_dilation=None, rhs_dilation=None,
-                               dimension_numbers=None, precision=None) -> Array:
+def conv_general_dilated_local(
+    lhs,
+    rhs,
+    window_strides,
+    padding,
+    filter_shape,
+    lhs_dilation=None,
+    rhs_dilation=None,
+    dimension_numbers=None,
+    precision=None,
+) -> Array:
     """A convolution whose kernel differs from place to place.
 
     Args:
         lhs: the input, of rank n + 2.
-        rhs: of rank n + 2; its input feature axis has `features · prod(filter_shape)` elements, its axes of space
-            are those of the result.
+        rhs: of rank n + 2; its input feature axis has `features · prod(filter_shape)` elements, its
+            axes of space are those of the result.
         filter_shape: the n sizes of the window.
         window_strides, padding, lhs_dilation, rhs_dilation, dimension_numbers, precision: as for
             `conv_general_dilated`.
@@ -176,17 +258,31 @@ def conv_general_dilated_local(lhs, rhs, window_strides, padding, filter_shape, 
         >>> lax.conv_general_dilated_local(jnp.ones((1, 1, 3)), jnp.ones((1, 2, 2)), (1,), "VALID", (2,))
         Array([[[2., 2.]]], dtype=float32)
     """
-    lhs, rhs = as_operand("conv_general_dilated_local", lhs), as_operand("conv_general_dilated_local", rhs)
+    lhs, rhs = (
+        as_operand("conv_general_dilated_local", lhs),
+        as_operand("conv_general_dilated_local", rhs),
+    )
     pair = precision if isinstance(precision, tuple) else (precision, precision)
-    patches = conv_general_dilated_patches(lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation,
-                                           dimension_numbers, precision=None if pair[0] is None else (pair[0], pair[0]))
+    patches = conv_general_dilated_patches(
+        lhs,
+        filter_shape,
+        window_strides,
+        padding,
+        lhs_dilation,
+        rhs_dilation,
+        dimension_numbers,
+        precision=None if pair[0] is None else (pair[0], pair[0]),
+    )
     numbers = conv_dimension_numbers(lhs.aval.shape, rhs.aval.shape, dimension_numbers)
     out_spec, rhs_spec = numbers.out_spec, numbers.rhs_spec
-    y = dot_general(patches, rhs, (((out_spec[1],), (rhs_spec[1],)), (out_spec[2:], rhs_spec[2:])), precision)
+    y = dot_general(
+        patches, rhs, (((out_spec[1],), (rhs_spec[1],)), (out_spec[2:], rhs_spec[2:])), precision
+    )
     return transpose(y, inverse((*out_spec[2:], *out_spec[:2])))
 
 
-# -- shapes -------------------------------------------------------------------------------------------------------
+# -- shapes ----------------------------------------------------------------------------------------
+
 
 def conv_shape_tuple(lhs_shape, rhs_shape, strides, pads, batch_group_count: int = 1) -> tuple:
     """The shape of a convolution with batch and features first.
@@ -209,21 +305,28 @@ def conv_shape_tuple(lhs_shape, rhs_shape, strides, pads, batch_group_count: int
     if isinstance(pads, str):
         pads = padtype_to_pads(lhs_shape[2:], rhs_shape[2:], strides, pads)
     if len(pads) != len(lhs_shape) - 2:
-        raise TypeError(f"Wrong number of explicit pads for convolution: expected {len(lhs_shape) - 2}, "
-                        f"got {len(pads)}.")
-    space = [window_count(n + low + high, k, s)
-             for n, (low, high), k, s in zip(lhs_shape[2:], pads, rhs_shape[2:], strides)]
+        raise TypeError(
+            f"Wrong number of explicit pads for convolution: expected {len(lhs_shape) - 2}, "
+            f"got {len(pads)}."
+        )
+    space = [
+        window_count(n + low + high, k, s)
+        for n, (low, high), k, s in zip(lhs_shape[2:], pads, rhs_shape[2:], strides)
+    ]
     return (lhs_shape[0] // batch_group_count, rhs_shape[0], *space)
 
 
-def conv_general_shape_tuple(lhs_shape, rhs_shape, window_strides, padding, dimension_numbers) -> tuple:
+def conv_general_shape_tuple(
+    lhs_shape, rhs_shape, window_strides, padding, dimension_numbers
+) -> tuple:
     """The shape of a convolution with these layouts.
 
     Args:
         lhs_shape, rhs_shape: of the operand and the kernel.
         window_strides: the window's step along each axis in space.
         padding: "SAME", "VALID", or a pair (before, after) for each axis in space.
-        dimension_numbers: the layouts of operand, kernel and result, as for `conv_dimension_numbers`.
+        dimension_numbers: the layouts of operand, kernel and result, as for
+            `conv_dimension_numbers`.
 
     Example:
         >>> from gradix import lax
@@ -231,18 +334,23 @@ def conv_general_shape_tuple(lhs_shape, rhs_shape, window_strides, padding, dime
         (8, 28, 28, 16)
     """
     lhs, rhs, out = conv_general_permutations(dimension_numbers)
-    shape = conv_shape_tuple([lhs_shape[i] for i in lhs], [rhs_shape[i] for i in rhs], window_strides, padding)
+    shape = conv_shape_tuple(
+        [lhs_shape[i] for i in lhs], [rhs_shape[i] for i in rhs], window_strides, padding
+    )
     return tuple([shape[out.index(i)] for i in range(len(out))])
 
 
-def conv_transpose_shape_tuple(lhs_shape, rhs_shape, window_strides, padding, dimension_numbers) -> tuple:
+def conv_transpose_shape_tuple(
+    lhs_shape, rhs_shape, window_strides, padding, dimension_numbers
+) -> tuple:
     """The shape of a transposed convolution with these layouts.
 
     Args:
         lhs_shape, rhs_shape: of the operand and the kernel.
         window_strides: how far elements of the operand are spread along each axis in space.
         padding: "SAME", "VALID", or a pair (before, after) for each axis in space.
-        dimension_numbers: the layouts of operand, kernel and result, as for `conv_dimension_numbers`.
+        dimension_numbers: the layouts of operand, kernel and result, as for
+            `conv_dimension_numbers`.
 
     Example:
         >>> from gradix import lax
@@ -256,4 +364,3 @@ def conv_transpose_shape_tuple(lhs_shape, rhs_shape, window_strides, padding, di
     spread = [dilated(n, s) for n, s in zip(x[2:], window_strides)]
     shape = conv_shape_tuple([*x[:2], *spread], w, (1,) * len(spread), padding)
     return tuple([shape[out.index(i)] for i in range(len(out))])
-

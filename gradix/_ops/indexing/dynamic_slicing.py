@@ -1,4 +1,5 @@
 """dynamic_slice and dynamic_update_slice: a block of an array at a position known only when the program runs."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -33,20 +34,31 @@ from gradix._ops.shape import expand_dims, squeeze
 
 def _check_starts(name, x, starts):
     if len(starts) != x.ndim:
-        raise TypeError(f"{name} needs one start index per operand axis, got {len(starts)} for operand shape "
-                        f"{x.shape}.")
+        raise TypeError(
+            f"{name} needs one start index per operand axis, got {len(starts)} for operand shape "
+            f"{x.shape}."
+        )
     if any(i.shape for i in starts):
-        raise TypeError(f"start_indices arguments to {name} must be scalars, got indices "
-                        f"{', '.join([str(i) for i in starts])}")
+        raise TypeError(
+            f"start_indices arguments to {name} must be scalars, got indices "
+            f"{', '.join([str(i) for i in starts])}"
+        )
     if any(i.dtype not in INTEGER or i.dtype != starts[0].dtype for i in starts):
-        raise TypeError(f"index arguments to {name} must be integers of the same type, got: "
-                        f"{', '.join([dtypes.dtype_name(i.dtype) for i in starts])}")
+        raise TypeError(
+            f"index arguments to {name} must be integers of the same type, got: "
+            f"{', '.join([dtypes.dtype_name(i.dtype) for i in starts])}"
+        )
 
 
 def _block(shape, starts, sizes):
     """The slices of the block, moved inside the array."""
-    return tuple([slice(k, k + m) for n, i, m in zip(shape, starts, sizes)
-                  for k in (min(max(int(i), 0), n - m),)])
+    return tuple(
+        [
+            slice(k, k + m)
+            for n, i, m in zip(shape, starts, sizes)
+            for k in (min(max(int(i), 0), n - m),)
+        ]
+    )
 
 
 def _along(i, axis, size):
@@ -73,14 +85,20 @@ class DynamicSlice(Primitive):
     def abstract(self, x, *starts, slice_sizes):
         _check_starts("dynamic_slice", x, starts)
         if len(slice_sizes) != x.ndim:
-            raise TypeError(f"dynamic_slice slice_sizes must have one size per operand axis, got {slice_sizes} for "
-                            f"operand shape {x.shape}.")
+            raise TypeError(
+                f"dynamic_slice slice_sizes must have one size per operand axis, got {slice_sizes} for "
+                f"operand shape {x.shape}."
+            )
         if any(type(m) is int and m < 0 for m in slice_sizes):
-            raise TypeError(f"slice slice_sizes must be greater than or equal to zero, got slice_sizes of "
-                            f"{slice_sizes}.")
+            raise TypeError(
+                f"slice slice_sizes must be greater than or equal to zero, got slice_sizes of "
+                f"{slice_sizes}."
+            )
         if any(type(n) is int and type(m) is int and m > n for n, m in zip(x.shape, slice_sizes)):
-            raise TypeError(f"slice slice_sizes must be less than or equal to operand shape, got slice_sizes "
-                            f"{slice_sizes} for operand shape {x.shape}.")
+            raise TypeError(
+                f"slice slice_sizes must be less than or equal to operand shape, got slice_sizes "
+                f"{slice_sizes} for operand shape {x.shape}."
+            )
         return make_aval(slice_sizes, x.dtype, x.weak_type)
 
     def host(self, x, *starts, slice_sizes):
@@ -92,7 +110,14 @@ class DynamicSlice(Primitive):
 
     def transpose(self, ct, x, *starts, slice_sizes):
         rest = [None] * len(starts)
-        return [bind(dynamic_update_slice_p, (zeros(make_aval(x.aval.shape, ct.aval.dtype)), ct, *starts), {}), *rest]
+        return [
+            bind(
+                dynamic_update_slice_p,
+                (zeros(make_aval(x.aval.shape, ct.aval.dtype)), ct, *starts),
+                {},
+            ),
+            *rest,
+        ]
 
     def batch(self, size, args, axes, *, slice_sizes):
         (x, *starts), (a, *at) = args, axes
@@ -105,11 +130,25 @@ class DynamicSlice(Primitive):
         moving = [d for d in range(len(shape)) if slice_sizes[d] != shape[d]]
         if not moving:
             return x, 0 if mapped else None
-        dnums = GatherDimensionNumbers(tuple(range(1, 1 + len(shape))), (), tuple([d + mapped for d in moving]),
-                                       (0,) * mapped, (0,) * mapped)
-        return bind(gather_p, (x, _index_vectors(size, starts, at, moving)), {
-            "dimension_numbers": dnums, "slice_sizes": (*(1,) * mapped, *slice_sizes), "mode": GatherScatterMode.CLIP,
-            "fill_value": None, "indices_are_sorted": bool(mapped), "unique_indices": bool(mapped)}), 0
+        dnums = GatherDimensionNumbers(
+            tuple(range(1, 1 + len(shape))),
+            (),
+            tuple([d + mapped for d in moving]),
+            (0,) * mapped,
+            (0,) * mapped,
+        )
+        return bind(
+            gather_p,
+            (x, _index_vectors(size, starts, at, moving)),
+            {
+                "dimension_numbers": dnums,
+                "slice_sizes": (*(1,) * mapped, *slice_sizes),
+                "mode": GatherScatterMode.CLIP,
+                "fill_value": None,
+                "indices_are_sorted": bool(mapped),
+                "unique_indices": bool(mapped),
+            },
+        ), 0
 
     def divide(self, mesh, avals, outs, params):
         return [resized(self.name, avals[0], outs[0].shape, mesh)]
@@ -124,15 +163,21 @@ class DynamicUpdateSlice(Primitive):
     @memoised
     def abstract(self, x, update, *starts):
         if x.ndim != update.ndim:
-            raise TypeError(f"dynamic_update_slice update must have the same rank as operand, got update shape "
-                            f"{update.shape} for operand shape {x.shape}.")
+            raise TypeError(
+                f"dynamic_update_slice update must have the same rank as operand, got update shape "
+                f"{update.shape} for operand shape {x.shape}."
+            )
         if x.dtype != update.dtype:
-            raise TypeError("lax.dynamic_update_slice requires arguments to have the same dtypes, got "
-                            f"{dtypes.dtype_name(x.dtype)}, {dtypes.dtype_name(update.dtype)}. Convert the update with "
-                            ".astype(operand.dtype).")
+            raise TypeError(
+                "lax.dynamic_update_slice requires arguments to have the same dtypes, got "
+                f"{dtypes.dtype_name(x.dtype)}, {dtypes.dtype_name(update.dtype)}. Convert the update with "
+                ".astype(operand.dtype)."
+            )
         if any(type(n) is int and type(m) is int and m > n for n, m in zip(x.shape, update.shape)):
-            raise TypeError(f"dynamic_update_slice update shape must be smaller than operand shape, got update shape "
-                            f"{update.shape} for operand shape {x.shape}.")
+            raise TypeError(
+                f"dynamic_update_slice update shape must be smaller than operand shape, got update shape "
+                f"{update.shape} for operand shape {x.shape}."
+            )
         _check_starts("dynamic_update_slice", x, starts)
         return make_aval(x.shape, x.dtype, x.weak_type and update.weak_type)
 
@@ -169,10 +214,21 @@ class DynamicUpdateSlice(Primitive):
         moving = [d for d in range(len(shape)) if block[d] != shape[d]]
         if not moving:
             return update, 0
-        dnums = ScatterDimensionNumbers(tuple(range(1, 1 + len(shape))), (), tuple([d + 1 for d in moving]), (0,), (0,))
-        return bind(scatter_p, (x, _index_vectors(size, starts, at, moving), update), {
-            "dimension_numbers": dnums, "indices_are_sorted": True, "unique_indices": True,
-            "mode": GatherScatterMode.CLIP, "update_jaxpr": None, "update_consts": ()}), 0
+        dnums = ScatterDimensionNumbers(
+            tuple(range(1, 1 + len(shape))), (), tuple([d + 1 for d in moving]), (0,), (0,)
+        )
+        return bind(
+            scatter_p,
+            (x, _index_vectors(size, starts, at, moving), update),
+            {
+                "dimension_numbers": dnums,
+                "indices_are_sorted": True,
+                "unique_indices": True,
+                "mode": GatherScatterMode.CLIP,
+                "update_jaxpr": None,
+                "update_consts": (),
+            },
+        ), 0
 
     def divide(self, mesh, avals, outs, params):
         return [merged(self.name, avals[:2], outs[0].shape)]
@@ -185,24 +241,29 @@ dynamic_slice_p = DynamicSlice("dynamic_slice")
 dynamic_update_slice_p = DynamicUpdateSlice("dynamic_update_slice")
 
 
-# -- start indices -------------------------------------------------------------------------------------------------
+# -- start indices ---------------------------------------------------------------------------------
+
 
 def _starts(name, shape, start_indices, allow_negative):
     """Start indices as scalar arrays of one dtype, counted from the front."""
     if isinstance(start_indices, (Array, np.ndarray)):
         start_indices = _entries(name, start_indices)
     if len(start_indices) != len(shape):
-        raise ValueError(f"Length of slice indices must match number of operand dimensions "
-                         f"({len(start_indices)} vs {shape})")
+        raise ValueError(
+            f"Length of slice indices must match number of operand dimensions "
+            f"({len(start_indices)} vs {shape})"
+        )
     if type(allow_negative) is bool:
         allow_negative = (allow_negative,) * len(shape)
     dtype, starts = None, []
     for i, n, negative in zip(start_indices, shape, allow_negative):
         if type(i) is int:
             if i < 0 and not negative:
-                raise ValueError(f"Index {i} is out of bounds for dimension {n} if allow_negative_indices=False")
+                raise ValueError(
+                    f"Index {i} is out of bounds for dimension {n} if allow_negative_indices=False"
+                )
         elif not isinstance(i, Array):
-            i, = arrays(name, i)
+            (i,) = arrays(name, i)
         if type(i) is ArrayImpl:
             dtype, i = _known(i, dtype)
         elif type(i) is not int:
@@ -218,7 +279,7 @@ def _starts(name, shape, start_indices, allow_negative):
 
 def _entries(name, vector):
     """The elements of a vector of start indices."""
-    vector, = arrays(name, vector)
+    (vector,) = arrays(name, vector)
     if vector.aval.ndim != 1:
         raise ValueError(f"Slice indices must be a 1D sequence, got {vector.aval.shape}")
     if type(vector) is ArrayImpl:
@@ -244,7 +305,9 @@ def _scalar(i: int, dtype) -> ArrayImpl:
     found = _scalars.get((i, dtype))
     if found is None:
         info = dtypes.iinfo(dtype)
-        found = _scalars.keep((i, dtype), scalar_array(min(max(i, int(info.min)), int(info.max)), dtype, False))
+        found = _scalars.keep(
+            (i, dtype), scalar_array(min(max(i, int(info.min)), int(info.max)), dtype, False)
+        )
     return found
 
 
@@ -256,25 +319,32 @@ def _from_end(i, n):
     return select_n(lt(i, _scalar(0, dtype)), i, add(convert(i, dtype), _scalar(n, dtype)))
 
 
-# -- functions -----------------------------------------------------------------------------------------------------
+# -- functions -------------------------------------------------------------------------------------
+
 
 def dynamic_slice(operand, start_indices, slice_sizes, *, allow_negative_indices=True) -> Array:
     """The block of `operand` of `slice_sizes` that starts at `start_indices`.
 
     Args:
         operand: an array.
-        start_indices: one scalar per axis, or a vector; a block that would reach outside is moved inside.
+        start_indices: one scalar per axis, or a vector; a block that would reach outside is moved
+            inside.
         slice_sizes: the block's shape.
-        allow_negative_indices: whether negative indices count from the end; one bool, or one per axis.
+        allow_negative_indices: whether negative indices count from the end; one bool, or one per
+            axis.
 
     Example:
         >>> from gradix import lax
         >>> lax.dynamic_slice(lax.iota("int32", 5), (3,), (2,))
         Array([3, 4], dtype=int32)
     """
-    operand, = arrays("dynamic_slice", operand)
+    (operand,) = arrays("dynamic_slice", operand)
     starts = _starts("dynamic_slice", operand.aval.shape, start_indices, allow_negative_indices)
-    return bind(dynamic_slice_p, (operand, *starts), {"slice_sizes": canonical_shape(slice_sizes, "slice_sizes")})
+    return bind(
+        dynamic_slice_p,
+        (operand, *starts),
+        {"slice_sizes": canonical_shape(slice_sizes, "slice_sizes")},
+    )
 
 
 def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indices=True) -> Array:
@@ -284,7 +354,8 @@ def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indic
         operand: an array.
         update: an array of its dtype and rank, nowhere longer.
         start_indices: as those of `dynamic_slice`.
-        allow_negative_indices: whether negative indices count from the end; one bool, or one per axis.
+        allow_negative_indices: whether negative indices count from the end; one bool, or one per
+            axis.
 
     Example:
         >>> from gradix import lax
@@ -292,23 +363,29 @@ def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indic
         Array([0, 9, 9], dtype=int32)
     """
     operand, update = arrays("dynamic_update_slice", operand, update)
-    starts = _starts("dynamic_update_slice", operand.aval.shape, start_indices, allow_negative_indices)
+    starts = _starts(
+        "dynamic_update_slice", operand.aval.shape, start_indices, allow_negative_indices
+    )
     return bind(dynamic_update_slice_p, (operand, update, *starts), {})
 
 
 def _one_axis(shape, index, axis, negative):
     """Start indices that are `index` at `axis` and 0 elsewhere, and which may be negative."""
-    return ([index if d == axis else 0 for d in range(len(shape))],
-            [negative if d == axis else True for d in range(len(shape))])
+    return (
+        [index if d == axis else 0 for d in range(len(shape))],
+        [negative if d == axis else True for d in range(len(shape))],
+    )
 
 
-def dynamic_slice_in_dim(operand, start_index, slice_size: int, axis: int = 0, *,
-                         allow_negative_indices: bool = True) -> Array:
+def dynamic_slice_in_dim(
+    operand, start_index, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
+) -> Array:
     """The `slice_size` entries of `operand` along `axis` that start at `start_index`.
 
     Args:
         operand: an array.
-        start_index: an integer scalar, which may be traced; it is clamped so that the slice lies inside.
+        start_index: an integer scalar, which may be traced; it is clamped so that the slice lies
+            inside.
         slice_size: how many entries, a number known when tracing.
         axis: the axis; negative ones count from the end.
         allow_negative_indices: whether a negative index counts from the end.
@@ -318,7 +395,7 @@ def dynamic_slice_in_dim(operand, start_index, slice_size: int, axis: int = 0, *
         >>> lax.dynamic_slice_in_dim(lax.iota("int32", 5), 1, 2)
         Array([1, 2], dtype=int32)
     """
-    operand, = arrays("dynamic_slice_in_dim", operand)
+    (operand,) = arrays("dynamic_slice_in_dim", operand)
     shape = operand.aval.shape
     axis = canonical_axis(axis, len(shape))
     starts, negative = _one_axis(shape, start_index, axis, allow_negative_indices)
@@ -326,8 +403,9 @@ def dynamic_slice_in_dim(operand, start_index, slice_size: int, axis: int = 0, *
     return dynamic_slice(operand, starts, sizes, allow_negative_indices=negative)
 
 
-def dynamic_index_in_dim(operand, index, axis: int = 0, keepdims: bool = True, *,
-                         allow_negative_indices: bool = True) -> Array:
+def dynamic_index_in_dim(
+    operand, index, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
+) -> Array:
     """Entry `index` of `operand` along `axis`, which stays with size 1 unless `keepdims` is False.
 
     Args:
@@ -342,18 +420,22 @@ def dynamic_index_in_dim(operand, index, axis: int = 0, keepdims: bool = True, *
         >>> lax.dynamic_index_in_dim(lax.iota("int32", 5), 3, keepdims=False)
         Array(3, dtype=int32)
     """
-    out = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
+    out = dynamic_slice_in_dim(
+        operand, index, 1, axis, allow_negative_indices=allow_negative_indices
+    )
     return out if keepdims else squeeze(out, (axis,))
 
 
-def dynamic_update_slice_in_dim(operand, update, start_index, axis: int, *,
-                                allow_negative_indices: bool = True) -> Array:
+def dynamic_update_slice_in_dim(
+    operand, update, start_index, axis: int, *, allow_negative_indices: bool = True
+) -> Array:
     """`operand` with entries along `axis`, from `start_index` on, replaced by `update`.
 
     Args:
         operand: an array.
         update: an array of its dtype and rank, no longer along any axis.
-        start_index: an integer scalar, which may be traced; it is clamped so that the slice lies inside.
+        start_index: an integer scalar, which may be traced; it is clamped so that the slice lies
+            inside.
         axis: the axis; negative ones count from the end.
         allow_negative_indices: whether a negative index counts from the end.
 
@@ -362,13 +444,17 @@ def dynamic_update_slice_in_dim(operand, update, start_index, axis: int, *,
         >>> lax.dynamic_update_slice_in_dim(lax.iota("int32", 3), lax.full((1,), 9, "int32"), 1, 0)
         Array([0, 9, 2], dtype=int32)
     """
-    operand, = arrays("dynamic_update_slice_in_dim", operand)
+    (operand,) = arrays("dynamic_update_slice_in_dim", operand)
     shape = operand.aval.shape
-    starts, negative = _one_axis(shape, start_index, canonical_axis(axis, len(shape)), allow_negative_indices)
+    starts, negative = _one_axis(
+        shape, start_index, canonical_axis(axis, len(shape)), allow_negative_indices
+    )
     return dynamic_update_slice(operand, update, starts, allow_negative_indices=negative)
 
 
-def dynamic_update_index_in_dim(operand, update, index, axis: int, *, allow_negative_indices: bool = True) -> Array:
+def dynamic_update_index_in_dim(
+    operand, update, index, axis: int, *, allow_negative_indices: bool = True
+) -> Array:
     """`operand` with entry `index` along `axis` replaced by `update`, which may lack that axis.
 
     Args:
@@ -387,4 +473,6 @@ def dynamic_update_index_in_dim(operand, update, index, axis: int, *, allow_nega
     axis = canonical_axis(axis, operand.aval.ndim)
     if update.aval.ndim != operand.aval.ndim:
         update = expand_dims(update, (axis,))
-    return dynamic_update_slice_in_dim(operand, update, index, axis, allow_negative_indices=allow_negative_indices)
+    return dynamic_update_slice_in_dim(
+        operand, update, index, axis, allow_negative_indices=allow_negative_indices
+    )

@@ -1,4 +1,5 @@
 """gather: windows of an array at positions given by index vectors."""
+
 from __future__ import annotations
 
 import functools
@@ -43,7 +44,8 @@ _FILLING = frozenset({GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT}
 class Gather(Primitive):
     """Windows of `slice_sizes` of an operand, linear in it.
 
-    `adjoint(ct, operand_aval, indices, params)` is set by the module of scatter, which needs this one.
+    `adjoint(ct, operand_aval, indices, params)` is set by the module of scatter, which needs this
+    one.
     """
 
     live = "moves"
@@ -52,7 +54,9 @@ class Gather(Primitive):
     @memoised
     def _result(self, x, indices, dnums, slice_sizes):
         check_gather(x.shape, indices, dnums, slice_sizes)
-        return make_aval(windows_shape(x.shape, indices.shape, dnums, slice_sizes), x.dtype, x.weak_type)
+        return make_aval(
+            windows_shape(x.shape, indices.shape, dnums, slice_sizes), x.dtype, x.weak_type
+        )
 
     def abstract(self, x, indices, *, dimension_numbers, slice_sizes, **_):
         return self._result(x, indices, dimension_numbers, slice_sizes)
@@ -63,9 +67,15 @@ class Gather(Primitive):
             indices = indices.astype(np.intp)
         ok = plan.valid(indices) if mode in _FILLING else None
         if plan.single:
-            out = x[plan.corner(x.shape, indices, dimension_numbers, slice_sizes)].reshape(plan.shape)
+            out = x[plan.corner(x.shape, indices, dimension_numbers, slice_sizes)].reshape(
+                plan.shape
+            )
         elif plan.direct:
-            rows = x if plan.inner == 1 and x.ndim == 1 else np.ascontiguousarray(x).reshape(plan.rows, plan.inner)
+            rows = (
+                x
+                if plan.inner == 1 and x.ndim == 1
+                else np.ascontiguousarray(x).reshape(plan.rows, plan.inner)
+            )
             at = indices[..., 0]
             at = at if at.dtype.kind == "i" else np.minimum(at, plan.limits[0])
             out = rows.take(at.reshape(-1), 0, mode="clip").reshape(plan.shape)
@@ -75,7 +85,11 @@ class Gather(Primitive):
         if ok is None:
             return out
         fill = np.asarray(_fill_for(x.dtype, fill_value, mode)).astype(x.dtype)
-        return np.where(ok.reshape(_beside_windows(ok.shape, dimension_numbers.offset_dims, out.ndim)), out, fill)
+        return np.where(
+            ok.reshape(_beside_windows(ok.shape, dimension_numbers.offset_dims, out.ndim)),
+            out,
+            fill,
+        )
 
     def jvp(self, primals, tangents, **params):
         (x, indices), (t, _) = primals, tangents
@@ -100,7 +114,9 @@ class Gather(Primitive):
             x, indices = to_front(size, x, a), to_front(size, indices, i)
             dnums, slice_sizes = with_batching_axis(dimension_numbers), (1, *slice_sizes)
             params = {**params, "indices_are_sorted": False}
-        return bind(self, (x, indices), {"dimension_numbers": dnums, "slice_sizes": slice_sizes, **params}), 0
+        return bind(
+            self, (x, indices), {"dimension_numbers": dnums, "slice_sizes": slice_sizes, **params}
+        ), 0
 
     def divide(self, mesh, avals, outs, params):
         x, indices = avals
@@ -108,14 +124,19 @@ class Gather(Primitive):
         stacks = dict(zip(dnums.operand_batching_dims, dnums.start_indices_batching_dims))
         at = list(entries(indices))
         cut = [i for i, n in enumerate(sizes) if n != x.shape[i] and i not in stacks]
-        inner = [i for i in range(x.ndim)
-                 if i not in dnums.collapsed_slice_dims and i not in dnums.operand_batching_dims]
-        if any(row[i] is not None for i in cut) or any(None not in (row[i], at[j]) and row[i] != at[j]
-                                                       for i, j in stacks.items()):
+        inner = [
+            i
+            for i in range(x.ndim)
+            if i not in dnums.collapsed_slice_dims and i not in dnums.operand_batching_dims
+        ]
+        if any(row[i] is not None for i in cut) or any(
+            None not in (row[i], at[j]) and row[i] != at[j] for i, j in stacks.items()
+        ):
             raise ShardingTypeError(
                 "Use `.at[...].get(out_sharding=)` to provide output PartitionSpec for the gather indexing as out "
                 f"sharding could not be resolved unambiguously: {x.str_short()} is divided over axes among {cut}, of "
-                "which parts are taken.")
+                "which parts are taken."
+            )
         for i, j in stacks.items():
             at[j] = at[j] if row[i] is None else row[i]
         out: list = [None] * outs[0].ndim
@@ -126,7 +147,20 @@ class Gather(Primitive):
             out[k] = e if not set(names_in(out)) & set(names_in([e])) else None
         return [tuple(out)]
 
-    def lower(self, em, out, x, indices, *, dimension_numbers, slice_sizes, mode, fill_value, indices_are_sorted, **_):
+    def lower(
+        self,
+        em,
+        out,
+        x,
+        indices,
+        *,
+        dimension_numbers,
+        slice_sizes,
+        mode,
+        fill_value,
+        indices_are_sorted,
+        **_,
+    ):
         y = em.gather(out, x, indices, _numbers(dimension_numbers), slice_sizes, indices_are_sorted)
         if mode not in _FILLING or not dimension_numbers.start_index_map:
             return y
@@ -134,7 +168,9 @@ class Gather(Primitive):
         ok = lower_valid(em, indices, limits)
         batch = [i for i in range(len(out.shape)) if i not in dimension_numbers.offset_dims]
         ok = em.broadcast_in_dim(ok, make_aval(out.shape, ok.aval.dtype), batch)
-        fill = np.asarray(_fill_for(out.dtype, fill_value, mode)).astype(dtypes.physical_dtype(out.dtype))
+        fill = np.asarray(_fill_for(out.dtype, fill_value, mode)).astype(
+            dtypes.physical_dtype(out.dtype)
+        )
         return em.select(ok, y, em.splat(fill, out))
 
 
@@ -142,8 +178,12 @@ def lower_valid(em, indices, limits):
     """Which index vectors are within [0, limits], a boolean for each."""
     aval = indices.aval
     low, high = em.splat(0, aval), lower_limits(em, aval, limits)
-    inside = em.op("and", make_aval(aval.shape, np.dtype(bool)), em.compare(indices, low, "GE"),
-                   em.compare(indices, high, "LE"))
+    inside = em.op(
+        "and",
+        make_aval(aval.shape, np.dtype(bool)),
+        em.compare(indices, low, "GE"),
+        em.compare(indices, high, "LE"),
+    )
     out = make_aval(aval.shape[:-1], np.dtype(bool))
     true = em.constant(True, make_aval((), np.dtype(bool)))
     return em.reduce([inside], [true], (aval.ndim - 1,), [out], "and")[0]
@@ -155,14 +195,21 @@ def lower_limits(em, aval, limits):
     if is_symbolic_shape(limits):
         return em.broadcast_in_dim(em.convert(em.sizes(limits), aval.dtype), aval, (aval.ndim - 1,))
     vector = np.array([min(n, top) for n in limits], aval.dtype)
-    return em.broadcast_in_dim(em.constant(vector, make_aval(vector.shape, aval.dtype)), aval, (aval.ndim - 1,))
+    return em.broadcast_in_dim(
+        em.constant(vector, make_aval(vector.shape, aval.dtype)), aval, (aval.ndim - 1,)
+    )
 
 
 def _numbers(dnums) -> dict:
     """The axes by the names that StableHLO has for them."""
     offset, collapsed, start_index_map, batching, batching_at = dnums
-    return {"offset_dims": offset, "collapsed_slice_dims": collapsed, "operand_batching_dims": batching,
-            "start_indices_batching_dims": batching_at, "start_index_map": start_index_map}
+    return {
+        "offset_dims": offset,
+        "collapsed_slice_dims": collapsed,
+        "operand_batching_dims": batching,
+        "start_indices_batching_dims": batching_at,
+        "start_index_map": start_index_map,
+    }
 
 
 def _beside_windows(shape, offset_dims, ndim):
@@ -201,8 +248,17 @@ def default_fill(dtype):
 gather_p = Gather("gather")
 
 
-def gather(operand, start_indices, dimension_numbers, slice_sizes, *, unique_indices: bool = False,
-           indices_are_sorted: bool = False, mode=None, fill_value=None) -> Array:
+def gather(
+    operand,
+    start_indices,
+    dimension_numbers,
+    slice_sizes,
+    *,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    mode=None,
+    fill_value=None,
+) -> Array:
     """Windows of `operand`, of `slice_sizes`, that start at the index vectors along the last axis of `start_indices`.
 
     Args:
@@ -213,8 +269,8 @@ def gather(operand, start_indices, dimension_numbers, slice_sizes, *, unique_ind
         unique_indices: a promise that no window is asked for twice.
         indices_are_sorted: a promise that the index vectors are sorted.
         mode: a `GatherScatterMode` or its name; None promises indices in bounds.
-        fill_value: what mode "fill" reads outside the operand; by default NaN, the least signed and the greatest
-            unsigned integer, or True.
+        fill_value: what mode "fill" reads outside the operand; by default NaN, the least signed and
+            the greatest unsigned integer, or True.
 
     Example:
         >>> from gradix import lax
@@ -229,19 +285,34 @@ def gather(operand, start_indices, dimension_numbers, slice_sizes, *, unique_ind
     elif fill_value is None:
         fill_value = default_fill(operand.aval.dtype)
     elif isinstance(fill_value, (Array, np.ndarray)):
-        fill_value = fill_value.host.item() if isinstance(fill_value, ArrayImpl) else np.asarray(fill_value).item()
+        fill_value = (
+            fill_value.host.item()
+            if isinstance(fill_value, ArrayImpl)
+            else np.asarray(fill_value).item()
+        )
     dnums = canonical_numbers(dimension_numbers, GatherDimensionNumbers)
-    return bind(gather_p, (operand, start_indices), {
-        "dimension_numbers": dnums, "slice_sizes": canonical_shape(slice_sizes, "slice_sizes"), "mode": mode,
-        "fill_value": fill_value, "indices_are_sorted": bool(indices_are_sorted),
-        "unique_indices": bool(unique_indices)})
+    return bind(
+        gather_p,
+        (operand, start_indices),
+        {
+            "dimension_numbers": dnums,
+            "slice_sizes": canonical_shape(slice_sizes, "slice_sizes"),
+            "mode": mode,
+            "fill_value": fill_value,
+            "indices_are_sorted": bool(indices_are_sorted),
+            "unique_indices": bool(unique_indices),
+        },
+    )
 
 
 def _row_of(sizes, dtype) -> Array:
     """Sizes as the one row of a matrix."""
     if not is_symbolic_shape(sizes):
         return arrays("index_take", np.array([sizes], dtype))[0]
-    values = [convert_element_type(dim_as_value(n) if type(n) is SymbolicDim else np.int32(n), dtype) for n in sizes]
+    values = [
+        convert_element_type(dim_as_value(n) if type(n) is SymbolicDim else np.int32(n), dtype)
+        for n in sizes
+    ]
     return concatenate([expand_dims(v, (0, 1)) for v in values], 1)
 
 

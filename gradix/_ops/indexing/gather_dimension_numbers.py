@@ -1,4 +1,5 @@
 """What gather and scatter share: dimension numbers, modes, and how index vectors address windows of an operand."""
+
 from __future__ import annotations
 
 import enum
@@ -17,8 +18,10 @@ class GatherDimensionNumbers(NamedTuple):
     Attributes:
         offset_dims: axes of the result that run within a window.
         collapsed_slice_dims: axes of the operand, of window size 1, that the result lacks.
-        start_index_map: the operand axis each entry of an index vector is for; index vectors lie along the last axis.
-        operand_batching_dims: axes of the operand that go with `start_indices_batching_dims`, position by position.
+        start_index_map: the operand axis each entry of an index vector is for; index vectors lie
+            along the last axis.
+        operand_batching_dims: axes of the operand that go with `start_indices_batching_dims`,
+            position by position.
         start_indices_batching_dims: the axes of the indices they go with.
     """
 
@@ -50,8 +53,8 @@ class ScatterDimensionNumbers(NamedTuple):
 class GatherScatterMode(enum.Enum):
     """What gather and scatter do with windows that reach outside the operand.
 
-    CLIP moves them inside; FILL_OR_DROP reads a fill value, and drops updates; PROMISE_IN_BOUNDS leaves it open, for
-    indices known to be in bounds; ONE_HOT reads zeros.
+    CLIP moves them inside; FILL_OR_DROP reads a fill value, and drops updates; PROMISE_IN_BOUNDS
+    leaves it open, for indices known to be in bounds; ONE_HOT reads zeros.
     """
 
     CLIP = enum.auto()
@@ -67,22 +70,41 @@ class GatherScatterMode(enum.Enum):
         try:
             return _MODES[s]
         except (KeyError, TypeError):
-            raise ValueError(f'Unknown gather mode "{s}". Modes are "clip", "fill", "drop", "promise_in_bounds" and '
-                             '"one_hot".') from None
+            raise ValueError(
+                f'Unknown gather mode "{s}". Modes are "clip", "fill", "drop", "promise_in_bounds" and '
+                '"one_hot".'
+            ) from None
 
 
-_MODES = {"clip": GatherScatterMode.CLIP, "fill": GatherScatterMode.FILL_OR_DROP, None: GatherScatterMode.FILL_OR_DROP,
-          "drop": GatherScatterMode.FILL_OR_DROP, "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
-          "one_hot": GatherScatterMode.ONE_HOT}
+_MODES = {
+    "clip": GatherScatterMode.CLIP,
+    "fill": GatherScatterMode.FILL_OR_DROP,
+    None: GatherScatterMode.FILL_OR_DROP,
+    "drop": GatherScatterMode.FILL_OR_DROP,
+    "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
+    "one_hot": GatherScatterMode.ONE_HOT,
+}
 
 
 class Windows:
     """How windows lie in a C-contiguous operand seen as `rows` rows of `inner` elements.
 
-    `shape` is the layout of the windows (a gather's result, a scatter's updates), its last `inner` elements aside.
+    `shape` is the layout of the windows (a gather's result, a scatter's updates), its last `inner`
+    elements aside.
     """
 
-    __slots__ = ("shape", "rows", "inner", "limits", "strides", "slots", "terms", "lead", "direct", "single")
+    __slots__ = (
+        "shape",
+        "rows",
+        "inner",
+        "limits",
+        "strides",
+        "slots",
+        "terms",
+        "lead",
+        "direct",
+        "single",
+    )
 
     def __init__(self, operand_shape, indices_shape, dnums, slice_sizes):
         offset, dropped, index_map, batching, batching_at = dnums
@@ -90,16 +112,16 @@ class Windows:
         out_ndim = len(indices_shape) - 1 + len(offset)
         batch_axes = [i for i in range(out_ndim) if i not in offset]
         kept = [d for d in range(ndim) if d not in dropped and d not in batching]
-        place = dict(zip(kept, offset))                    # operand axis -> axis of the result
-        trailing = 0                                       # whole operand axes, last in both
+        place = dict(zip(kept, offset))  # operand axis -> axis of the result
+        trailing = 0  # whole operand axes, last in both
         while trailing < len(kept):
             d = ndim - 1 - trailing
             if place.get(d) != out_ndim - 1 - trailing or slice_sizes[d] != operand_shape[d]:
                 break
             trailing += 1
-        self.inner = prod(operand_shape[ndim - trailing:])
-        self.rows = prod(operand_shape[:ndim - trailing])
-        stride = [prod(operand_shape[d + 1:ndim - trailing]) for d in range(ndim)]
+        self.inner = prod(operand_shape[ndim - trailing :])
+        self.rows = prod(operand_shape[: ndim - trailing])
+        stride = [prod(operand_shape[d + 1 : ndim - trailing]) for d in range(ndim)]
         self.limits = tuple([operand_shape[d] - slice_sizes[d] for d in index_map])
         self.strides = tuple([stride[d] if d < ndim - trailing else 0 for d in index_map])
         self.lead = out_ndim - trailing
@@ -110,7 +132,9 @@ class Windows:
             if d < ndim - trailing and slice_sizes[d] > 1:
                 self.terms.append(_along(axis, self.lead, np.arange(slice_sizes[d]) * stride[d]))
         for d, i in zip(batching, batching_at):
-            self.terms.append(_along(batch_axes[i], self.lead, np.arange(operand_shape[d]) * stride[d]))
+            self.terms.append(
+                _along(batch_axes[i], self.lead, np.arange(operand_shape[d]) * stride[d])
+            )
         self.direct = not self.terms and self.strides == (1,) and self.limits[0] + 1 == self.rows
         self.single = prod(indices_shape[:-1]) == 1 and not batching
 
@@ -126,7 +150,7 @@ class Windows:
             flat = at if flat is None else flat + at
         for term in self.terms:
             flat = term if flat is None else flat + term
-        shape = self.shape[:self.lead]
+        shape = self.shape[: self.lead]
         if flat is None:
             return np.zeros(shape, np.intp)
         return flat if flat.shape == shape else np.broadcast_to(flat, shape)
@@ -136,7 +160,9 @@ class Windows:
         ok = None
         for j, limit in enumerate(self.limits):
             column = indices[..., j]
-            good = (column >= 0) & (column <= limit) if column.dtype.kind == "i" else column <= limit
+            good = (
+                (column >= 0) & (column <= limit) if column.dtype.kind == "i" else column <= limit
+            )
             ok = good if ok is None else ok & good
         return None if ok is None or ok.all() else ok
 
@@ -153,7 +179,12 @@ def windows_shape(operand_shape, indices_shape, dnums, slice_sizes) -> tuple:
     offset, dropped, _, batching, _ = dnums
     inner = iter([n for d, n in enumerate(slice_sizes) if d not in dropped and d not in batching])
     outer = iter(indices_shape[:-1])
-    return tuple([next(inner) if i in offset else next(outer) for i in range(len(indices_shape) - 1 + len(offset))])
+    return tuple(
+        [
+            next(inner) if i in offset else next(outer)
+            for i in range(len(indices_shape) - 1 + len(offset))
+        ]
+    )
 
 
 def _inside(column, limit):
@@ -195,14 +226,19 @@ def window_sizes(operand_shape, updates_shape, dnums: ScatterDimensionNumbers) -
     return tuple([1 if d in ones else next(sizes) for d in range(len(operand_shape))])
 
 
-# -- mapping over an axis ------------------------------------------------------------------------------------------
+# -- mapping over an axis --------------------------------------------------------------------------
+
 
 def shifted(dnums, offset=0, operand=0, indices=0):
     """Dimension numbers where result, operand or indices have a new first axis (shift 1)."""
+
     def up(xs, by):
         return tuple([x + by for x in xs])
+
     a, b, c, d, e = dnums
-    return type(dnums)(up(a, offset), up(b, operand), up(c, operand), up(d, operand), up(e, indices))
+    return type(dnums)(
+        up(a, offset), up(b, operand), up(c, operand), up(d, operand), up(e, indices)
+    )
 
 
 def with_window_axis(dnums):

@@ -1,4 +1,5 @@
 """scatter and its kin: an array with windows at positions given by index vectors replaced or combined with updates."""
+
 from __future__ import annotations
 
 from functools import lru_cache
@@ -44,8 +45,8 @@ _INT32 = np.dtype("int32")
 class Scatter(Primitive):
     """Windows of an operand combined with updates, one after the other.
 
-    `combine` is the primitive that joins the old element and the update; None puts the update in its place, or what
-    `update_jaxpr` makes of both.
+    `combine` is the primitive that joins the old element and the update; None puts the update in
+    its place, or what `update_jaxpr` makes of both.
     """
 
     def __init__(self, name: str, combine=None, accepted=BOOL | NUMERIC):
@@ -62,9 +63,21 @@ class Scatter(Primitive):
     def abstract(self, x, indices, updates, *, dimension_numbers, **_):
         return self._result(x, indices, updates, dimension_numbers)
 
-    # -- on the host -----------------------------------------------------------------------------------------------
+    # -- on the host -------------------------------------------------------------------------------
 
-    def host(self, x, indices, updates, *, dimension_numbers, mode, unique_indices, update_jaxpr, update_consts, **_):
+    def host(
+        self,
+        x,
+        indices,
+        updates,
+        *,
+        dimension_numbers,
+        mode,
+        unique_indices,
+        update_jaxpr,
+        update_consts,
+        **_,
+    ):
         sizes = window_sizes(x.shape, updates.shape, dimension_numbers)
         plan = windows(x.shape, indices.shape, gather_numbers(dimension_numbers), sizes)
         if indices.dtype.kind not in "iu":
@@ -92,19 +105,23 @@ class Scatter(Primitive):
 
     def _combine(self, target, rows, new, apart):
         if self.combine is None:
-            target[rows] = new                           # NumPy assigns in order: of equal rows the last stays
+            # NumPy assigns in order: of equal rows the last stays
+            target[rows] = new
         elif apart:
             target[rows] = self.ufunc(target[rows], new)
         else:
-            ufunc = self.ufunc                           # one flat index per element takes NumPy's quick path
+            # one flat index per element takes NumPy's quick path
+            ufunc = self.ufunc
             inner = target.shape[1]
             flat = rows if inner == 1 else (rows[:, None] * inner + np.arange(inner)).reshape(-1)
             ufunc.at(target.reshape(-1), flat, new.reshape(-1))
 
-    # -- differentiation and mapping -------------------------------------------------------------------------------
+    # -- differentiation and mapping ---------------------------------------------------------------
 
     def batch(self, size, args, axes, *, dimension_numbers, **params):
-        x, indices, updates = [to_front(size, v, a) if a is not None else v for v, a in zip(args, axes)]
+        x, indices, updates = [
+            to_front(size, v, a) if a is not None else v for v, a in zip(args, axes)
+        ]
         ax, ai, au = axes
         x = x if ax is not None else to_front(size, x, None)
         updates = updates if au is not None else to_front(size, updates, None)
@@ -119,17 +136,36 @@ class Scatter(Primitive):
         x, row, dnums = avals[0], entries(avals[0]), params["dimension_numbers"]
         written = set(dnums.scatter_dims_to_operand_dims)
         sizes = window_sizes(x.shape, avals[2].shape, dnums)
-        if any(row[i] is not None and (i in written and sizes[i] != x.shape[i]) for i in range(x.ndim)):
+        if any(
+            row[i] is not None and (i in written and sizes[i] != x.shape[i]) for i in range(x.ndim)
+        ):
             raise ShardingTypeError(
                 "Use `.at[...].set/add/mul/...(out_sharding=)` to provide output PartitionSpec for the scatter update "
                 f"as out sharding could not be resolved unambiguously: {x.str_short()} is divided over axes among "
                 f"{sorted(written)}, of which parts are "
-                "written.")
+                "written."
+            )
         return [row]
 
-    def lower(self, em, out, x, indices, updates, *, dimension_numbers, mode, indices_are_sorted, unique_indices,
-              update_jaxpr, update_consts):
-        dnums, indices = dimension_numbers, clamped(em, x, indices, updates, dimension_numbers, mode)
+    def lower(
+        self,
+        em,
+        out,
+        x,
+        indices,
+        updates,
+        *,
+        dimension_numbers,
+        mode,
+        indices_are_sorted,
+        unique_indices,
+        update_jaxpr,
+        update_consts,
+    ):
+        dnums, indices = (
+            dimension_numbers,
+            clamped(em, x, indices, updates, dimension_numbers, mode),
+        )
         scalar = make_aval((), out.dtype)
 
         def body(old, new):
@@ -139,8 +175,16 @@ class Scatter(Primitive):
                 return new
             return em.inline(*_opened(update_jaxpr, update_consts), [old, new])
 
-        return em.scatter(out, x, indices, updates, _numbers(dnums), body, is_sorted=indices_are_sorted,
-                          is_unique=unique_indices)
+        return em.scatter(
+            out,
+            x,
+            indices,
+            updates,
+            _numbers(dnums),
+            body,
+            is_sorted=indices_are_sorted,
+            is_unique=unique_indices,
+        )
 
 
 def clamped(em, x, indices, updates, dnums, mode):
@@ -150,20 +194,29 @@ def clamped(em, x, indices, updates, dnums, mode):
     sizes = window_sizes(x.aval.shape, updates.aval.shape, dnums)
     limits = [x.aval.shape[d] - sizes[d] for d in dnums.scatter_dims_to_operand_dims]
     low, aval = em.splat(0, make_aval((), indices.aval.dtype)), indices.aval
-    return em.op("clamp", aval, em.broadcast_in_dim(low, aval, ()), indices, lower_limits(em, aval, limits))
+    return em.op(
+        "clamp", aval, em.broadcast_in_dim(low, aval, ()), indices, lower_limits(em, aval, limits)
+    )
 
 
 def _numbers(dnums) -> dict:
     """The axes by the names that StableHLO has for them."""
     window, inserted, to_operand, batching, batching_at = dnums
-    return {"update_window_dims": window, "inserted_window_dims": inserted, "input_batching_dims": batching,
-            "scatter_indices_batching_dims": batching_at, "scatter_dims_to_operand_dims": to_operand}
+    return {
+        "update_window_dims": window,
+        "inserted_window_dims": inserted,
+        "input_batching_dims": batching,
+        "scatter_indices_batching_dims": batching_at,
+        "scatter_dims_to_operand_dims": to_operand,
+    }
 
 
 @memoised
 def _in_sequence(ndim, lead, window_dims):
     """The order of the updates' axes with index vectors first, or None when they are: updates come one by one."""
-    order = [i for i in range(lead) if i not in window_dims] + [i for i in range(lead) if i in window_dims]
+    order = [i for i in range(lead) if i not in window_dims] + [
+        i for i in range(lead) if i in window_dims
+    ]
     return None if order == list(range(lead)) else (*order, *range(lead, ndim))
 
 
@@ -182,32 +235,54 @@ def _apply(target, rows, new, function, apart):
 
 def _opened(program, consts):
     """A combiner's jaxpr and its constants; a closed one carries them."""
-    return (program.jaxpr, program.consts) if isinstance(program, ClosedJaxpr) else (program, consts)
+    return (
+        (program.jaxpr, program.consts) if isinstance(program, ClosedJaxpr) else (program, consts)
+    )
 
 
 def _evaluator(jaxpr, consts):
     """A function of NumPy arrays that runs a scalar program on each of their elements."""
+
     def run(old, new):
         env = dict(zip(jaxpr.constvars, consts))
-        env.update(zip(jaxpr.invars, (wrap_host(np.ascontiguousarray(old)), wrap_host(np.ascontiguousarray(new)))))
+        env.update(
+            zip(
+                jaxpr.invars,
+                (wrap_host(np.ascontiguousarray(old)), wrap_host(np.ascontiguousarray(new))),
+            )
+        )
         for eqn in jaxpr.eqns:
-            outs = bind(eqn.primitive, [v.val if hasattr(v, "val") else env[v] for v in eqn.invars], eqn.params)
+            outs = bind(
+                eqn.primitive,
+                [v.val if hasattr(v, "val") else env[v] for v in eqn.invars],
+                eqn.params,
+            )
             env.update(zip(eqn.outvars, outs if eqn.primitive.multiple_results else [outs]))
         out = jaxpr.outvars[0]
         return (out.val if hasattr(out, "val") else env[out]).host
+
     return run
 
 
-# -- derivatives, by kind ------------------------------------------------------------------------------------------
+# -- derivatives, by kind --------------------------------------------------------------------------
+
 
 def read_windows(x, indices, updates_shape, params):
     """What a scatter with these parameters writes to, read from `x`; zero outside."""
     dnums, mode = params["dimension_numbers"], params["mode"]
     filled = mode is GatherScatterMode.FILL_OR_DROP
-    return bind(gather_p, (x, indices), {
-        "dimension_numbers": gather_numbers(dnums), "slice_sizes": window_sizes(x.aval.shape, updates_shape, dnums),
-        "mode": mode, "fill_value": 0 if filled else None, "indices_are_sorted": params["indices_are_sorted"],
-        "unique_indices": params["unique_indices"]})
+    return bind(
+        gather_p,
+        (x, indices),
+        {
+            "dimension_numbers": gather_numbers(dnums),
+            "slice_sizes": window_sizes(x.aval.shape, updates_shape, dnums),
+            "mode": mode,
+            "fill_value": 0 if filled else None,
+            "indices_are_sorted": params["indices_are_sorted"],
+            "unique_indices": params["unique_indices"],
+        },
+    )
 
 
 def _tangents(tangents, x, updates):
@@ -244,8 +319,11 @@ class ScatterSet(Scatter):
         if t is None and tu is None:
             return out, None
         if params["update_jaxpr"] is not None:
-            raise self.missing("jvp", "differentiation of scatter_apply", "apply the function to x[indices] and write "
-                               "the result with x.at[indices].set(...)")
+            raise self.missing(
+                "jvp",
+                "differentiation of scatter_apply",
+                "apply the function to x[indices] and write the result with x.at[indices].set(...)",
+            )
         if tu is None or params["unique_indices"]:
             t, tu = _tangents(tangents, x, updates)
             return out, bind(self, (t, indices, tu), params)
@@ -258,7 +336,9 @@ class ScatterSet(Scatter):
     def transpose(self, ct, x, indices, updates, **params):
         back_x = back = None
         if type(x) is Linear:
-            back_x = bind(self, (ct, indices, zeros(make_aval(updates.aval.shape, ct.aval.dtype))), params)
+            back_x = bind(
+                self, (ct, indices, zeros(make_aval(updates.aval.shape, ct.aval.dtype))), params
+            )
         if type(updates) is Linear:
             back = read_windows(ct, indices, updates.aval.shape, params)
             if not params["unique_indices"]:
@@ -289,7 +369,9 @@ class ScatterMul(Scatter):
         total = None if t is None else bind(self, (t, indices, updates), params)
         if tu is not None:
             _need_unique(params)
-            factor = bind(scatter_add_p, (zeros(x.aval), indices, tu), _add_params(params, x.aval.dtype))
+            factor = bind(
+                scatter_add_p, (zeros(x.aval), indices, tu), _add_params(params, x.aval.dtype)
+            )
             part = mul(x, factor)
             total = part if total is None else add_any(total, part)
         return out, total
@@ -305,7 +387,8 @@ def _need_unique(params):
     if not params["unique_indices"]:
         raise NotImplementedError(
             "scatter_mul gradients are only implemented if `unique_indices=True`: several updates of one element "
-            "multiply each other. Pass unique_indices=True when the indices are distinct, or add logarithms.")
+            "multiply each other. Pass unique_indices=True when the indices are distinct, or add logarithms."
+        )
 
 
 class ScatterExtremum(Scatter):
@@ -320,12 +403,15 @@ class ScatterExtremum(Scatter):
         dtype, added = out.aval.dtype, _add_params(params, out.aval.dtype)
         is_x, is_u = eq(out, x), eq(read_windows(out, indices, updates.aval.shape, params), updates)
         count = bind(scatter_add_p, (convert(is_x, dtype), indices, convert(is_u, dtype)), added)
-        total = bind(scatter_add_p, (choose(is_x, scalar_like(t, 0), t), indices,
-                                     choose(is_u, scalar_like(tu, 0), tu)), added)
+        total = bind(
+            scatter_add_p,
+            (choose(is_x, scalar_like(t, 0), t), indices, choose(is_u, scalar_like(tu, 0), tu)),
+            added,
+        )
         return out, div(total, count)
 
 
-# -- the family ----------------------------------------------------------------------------------------------------
+# -- the family ------------------------------------------------------------------------------------
 
 scatter_p = ScatterSet("scatter")
 scatter_add_p = ScatterAdd("scatter-add", add_p, NUMERIC)
@@ -351,10 +437,18 @@ def _gather_adjoint(ct, aval, indices, params):
     dnums = ScatterDimensionNumbers(*params["dimension_numbers"])
     mode = params["mode"]
     mode = GatherScatterMode.FILL_OR_DROP if mode is GatherScatterMode.ONE_HOT else mode
-    return bind(scatter_add_p, (zeros(make_aval(aval.shape, ct.aval.dtype)), indices, ct), {
-        "dimension_numbers": dnums, "mode": mode, "indices_are_sorted": params["indices_are_sorted"],
-        "unique_indices": params["unique_indices"], "update_jaxpr": combiner(add_p, ct.aval.dtype),
-        "update_consts": ()})
+    return bind(
+        scatter_add_p,
+        (zeros(make_aval(aval.shape, ct.aval.dtype)), indices, ct),
+        {
+            "dimension_numbers": dnums,
+            "mode": mode,
+            "indices_are_sorted": params["indices_are_sorted"],
+            "unique_indices": params["unique_indices"],
+            "update_jaxpr": combiner(add_p, ct.aval.dtype),
+            "update_consts": (),
+        },
+    )
 
 
 gather_p.adjoint = _gather_adjoint
@@ -363,30 +457,59 @@ gather_p.adjoint = _gather_adjoint
 def _scatter(scatter, operand, indices, updates, dnums, *, sorted_, unique, mode):
     operand, indices, updates = arrays(scatter.name, operand, indices, updates)
     jaxpr = None if scatter.combine is None else combiner(scatter.combine, operand.aval.dtype)
-    return bind_scatter(scatter, operand, indices, updates, dnums, sorted_=sorted_, unique=unique, mode=mode,
-                        jaxpr=jaxpr)
+    return bind_scatter(
+        scatter,
+        operand,
+        indices,
+        updates,
+        dnums,
+        sorted_=sorted_,
+        unique=unique,
+        mode=mode,
+        jaxpr=jaxpr,
+    )
 
 
-def bind_scatter(prim, operand, indices, updates, dnums, *, sorted_, unique, mode, jaxpr, consts=()):
+def bind_scatter(
+    prim, operand, indices, updates, dnums, *, sorted_, unique, mode, jaxpr, consts=()
+):
     """Apply a member of the family with the parameters in canonical form."""
-    return bind(prim, (operand, indices, updates), {
-        "dimension_numbers": canonical_numbers(dnums, ScatterDimensionNumbers),
-        "indices_are_sorted": bool(sorted_), "unique_indices": bool(unique), "mode": GatherScatterMode.from_any(mode),
-        "update_jaxpr": jaxpr, "update_consts": consts})
+    return bind(
+        prim,
+        (operand, indices, updates),
+        {
+            "dimension_numbers": canonical_numbers(dnums, ScatterDimensionNumbers),
+            "indices_are_sorted": bool(sorted_),
+            "unique_indices": bool(unique),
+            "mode": GatherScatterMode.from_any(mode),
+            "update_jaxpr": jaxpr,
+            "update_consts": consts,
+        },
+    )
 
 
-def scatter(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted: bool = False,
-            unique_indices: bool = False, mode=None) -> Array:
+def scatter(
+    operand,
+    scatter_indices,
+    updates,
+    dimension_numbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode=None,
+) -> Array:
     """`operand` with windows replaced by `updates`; they start at the index vectors of `scatter_indices`.
 
     Args:
         operand: an array.
         scatter_indices: integers, index vectors along the last axis.
-        updates: an array of the operand's dtype; where two meet, which one stays is the later on CPU.
+        updates: an array of the operand's dtype; where two meet, which one stays is the later on
+            CPU.
         dimension_numbers: a `ScatterDimensionNumbers`: which axes belong together.
         indices_are_sorted: a promise that the index vectors are sorted.
         unique_indices: a promise that no element is updated twice.
-        mode: a `GatherScatterMode` or its name: "clip" moves windows inside, "drop" (the default) skips those outside.
+        mode: a `GatherScatterMode` or its name: "clip" moves windows inside, "drop" (the default)
+            skips those outside.
 
     Example:
         >>> from gradix import lax
@@ -394,12 +517,28 @@ def scatter(operand, scatter_indices, updates, dimension_numbers, *, indices_are
         >>> lax.scatter(lax.iota("int32", 3), lax.full((1, 1), 2), lax.full((1,), 9, "int32"), one)
         Array([0, 1, 9], dtype=int32)
     """
-    return _scatter(scatter_p, operand, scatter_indices, updates, dimension_numbers,
-                    sorted_=indices_are_sorted, unique=unique_indices, mode=mode)
+    return _scatter(
+        scatter_p,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        sorted_=indices_are_sorted,
+        unique=unique_indices,
+        mode=mode,
+    )
 
 
-def scatter_add(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted: bool = False,
-                unique_indices: bool = False, mode=None) -> Array:
+def scatter_add(
+    operand,
+    scatter_indices,
+    updates,
+    dimension_numbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode=None,
+) -> Array:
     """`operand` with `updates` added to windows; arguments as those of `scatter`.
 
     Args:
@@ -414,12 +553,28 @@ def scatter_add(operand, scatter_indices, updates, dimension_numbers, *, indices
         >>> lax.scatter_add(lax.iota("int32", 3), lax.full((1, 1), 2), lax.full((1,), 9, "int32"), one)
         Array([ 0,  1, 11], dtype=int32)
     """
-    return _scatter(scatter_add_p, operand, scatter_indices, updates, dimension_numbers,
-                    sorted_=indices_are_sorted, unique=unique_indices, mode=mode)
+    return _scatter(
+        scatter_add_p,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        sorted_=indices_are_sorted,
+        unique=unique_indices,
+        mode=mode,
+    )
 
 
-def scatter_sub(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted: bool = False,
-                unique_indices: bool = False, mode=None) -> Array:
+def scatter_sub(
+    operand,
+    scatter_indices,
+    updates,
+    dimension_numbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode=None,
+) -> Array:
     """`operand` with `updates` subtracted from windows; arguments as those of `scatter`.
 
     Args:
@@ -434,12 +589,28 @@ def scatter_sub(operand, scatter_indices, updates, dimension_numbers, *, indices
         >>> lax.scatter_sub(lax.iota("int32", 3), lax.full((1, 1), 2), lax.full((1,), 9, "int32"), one)
         Array([ 0,  1, -7], dtype=int32)
     """
-    return _scatter(scatter_sub_p, operand, scatter_indices, updates, dimension_numbers,
-                    sorted_=indices_are_sorted, unique=unique_indices, mode=mode)
+    return _scatter(
+        scatter_sub_p,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        sorted_=indices_are_sorted,
+        unique=unique_indices,
+        mode=mode,
+    )
 
 
-def scatter_mul(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted: bool = False,
-                unique_indices: bool = False, mode=None) -> Array:
+def scatter_mul(
+    operand,
+    scatter_indices,
+    updates,
+    dimension_numbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode=None,
+) -> Array:
     """`operand` with `updates` multiplied into windows; arguments as those of `scatter`.
 
     Args:
@@ -454,12 +625,28 @@ def scatter_mul(operand, scatter_indices, updates, dimension_numbers, *, indices
         >>> lax.scatter_mul(lax.iota("int32", 3), lax.full((1, 1), 2), lax.full((1,), 9, "int32"), one)
         Array([ 0,  1, 18], dtype=int32)
     """
-    return _scatter(scatter_mul_p, operand, scatter_indices, updates, dimension_numbers,
-                    sorted_=indices_are_sorted, unique=unique_indices, mode=mode)
+    return _scatter(
+        scatter_mul_p,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        sorted_=indices_are_sorted,
+        unique=unique_indices,
+        mode=mode,
+    )
 
 
-def scatter_min(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted: bool = False,
-                unique_indices: bool = False, mode=None) -> Array:
+def scatter_min(
+    operand,
+    scatter_indices,
+    updates,
+    dimension_numbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode=None,
+) -> Array:
     """`operand` with `updates` lowering windows to their minimum; arguments as those of `scatter`.
 
     Args:
@@ -474,12 +661,28 @@ def scatter_min(operand, scatter_indices, updates, dimension_numbers, *, indices
         >>> lax.scatter_min(lax.iota("int32", 3), lax.full((1, 1), 2), lax.full((1,), 9, "int32"), one)
         Array([0, 1, 2], dtype=int32)
     """
-    return _scatter(scatter_min_p, operand, scatter_indices, updates, dimension_numbers,
-                    sorted_=indices_are_sorted, unique=unique_indices, mode=mode)
+    return _scatter(
+        scatter_min_p,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        sorted_=indices_are_sorted,
+        unique=unique_indices,
+        mode=mode,
+    )
 
 
-def scatter_max(operand, scatter_indices, updates, dimension_numbers, *, indices_are_sorted: bool = False,
-                unique_indices: bool = False, mode=None) -> Array:
+def scatter_max(
+    operand,
+    scatter_indices,
+    updates,
+    dimension_numbers,
+    *,
+    indices_are_sorted: bool = False,
+    unique_indices: bool = False,
+    mode=None,
+) -> Array:
     """`operand` with `updates` raising windows to their maximum; arguments as those of `scatter`.
 
     Args:
@@ -494,5 +697,13 @@ def scatter_max(operand, scatter_indices, updates, dimension_numbers, *, indices
         >>> lax.scatter_max(lax.iota("int32", 3), lax.full((1, 1), 2), lax.full((1,), 9, "int32"), one)
         Array([0, 1, 9], dtype=int32)
     """
-    return _scatter(scatter_max_p, operand, scatter_indices, updates, dimension_numbers,
-                    sorted_=indices_are_sorted, unique=unique_indices, mode=mode)
+    return _scatter(
+        scatter_max_p,
+        operand,
+        scatter_indices,
+        updates,
+        dimension_numbers,
+        sorted_=indices_are_sorted,
+        unique=unique_indices,
+        mode=mode,
+    )

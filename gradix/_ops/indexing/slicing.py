@@ -1,4 +1,5 @@
 """slice and pad, each the other's adjoint."""
+
 from __future__ import annotations
 
 from operator import index, itemgetter
@@ -30,20 +31,38 @@ class Slice(Structural):
     def abstract(self, x, *, start_indices, limit_indices, strides):
         shape = x.shape
         steps = strides or (1,) * len(shape)
-        for name, given in (("start_indices", start_indices), ("limit_indices", limit_indices), ("strides", steps)):
+        for name, given in (
+            ("start_indices", start_indices),
+            ("limit_indices", limit_indices),
+            ("strides", steps),
+        ):
             if len(given) != len(shape):
-                raise TypeError(f"slice {name} must have length equal to the number of dimensions of the operand, got "
-                                f"{name} {given} for operand shape {shape}.")
+                raise TypeError(
+                    f"slice {name} must have length equal to the number of dimensions of the operand, got "
+                    f"{name} {given} for operand shape {shape}."
+                )
         check_sizes("slice", start_indices, "start_indices")
         if any(type(n) is int and type(d) is int and n > d for n, d in zip(limit_indices, shape)):
-            raise TypeError(f"slice limit_indices must be less than or equal to operand shape, got limit_indices "
-                            f"{limit_indices} for operand shape {shape}.")
-        if any(type(a) is int and type(b) is int and a > b for a, b in zip(start_indices, limit_indices)):
-            raise TypeError(f"slice limit_indices must be greater than or equal to start_indices, got start_indices "
-                            f"{start_indices} and limit_indices {limit_indices}.")
+            raise TypeError(
+                f"slice limit_indices must be less than or equal to operand shape, got limit_indices "
+                f"{limit_indices} for operand shape {shape}."
+            )
+        if any(
+            type(a) is int and type(b) is int and a > b
+            for a, b in zip(start_indices, limit_indices)
+        ):
+            raise TypeError(
+                f"slice limit_indices must be greater than or equal to start_indices, got start_indices "
+                f"{start_indices} and limit_indices {limit_indices}."
+            )
         if any(s <= 0 for s in steps):
-            raise TypeError(f"slice strides must be positive, got {strides}. lax.rev reverses an axis.")
-        sizes = [(b - a + s - 1) // s if s != 1 else b - a for a, b, s in zip(start_indices, limit_indices, steps)]
+            raise TypeError(
+                f"slice strides must be positive, got {strides}. lax.rev reverses an axis."
+            )
+        sizes = [
+            (b - a + s - 1) // s if s != 1 else b - a
+            for a, b, s in zip(start_indices, limit_indices, steps)
+        ]
         return make_aval(tuple(sizes), x.dtype, x.weak_type)
 
     def specialise(self, x, *, start_indices, limit_indices, strides):
@@ -63,9 +82,11 @@ class Slice(Structural):
 
     def batch(self, size, args, axes, *, start_indices, limit_indices, strides):
         (x,), (a,) = args, axes
-        params = {"start_indices": _insert(start_indices, a, 0),
-                  "limit_indices": _insert(limit_indices, a, x.aval.shape[a]),
-                  "strides": None if strides is None else _insert(strides, a, 1)}
+        params = {
+            "start_indices": _insert(start_indices, a, 0),
+            "limit_indices": _insert(limit_indices, a, x.aval.shape[a]),
+            "strides": None if strides is None else _insert(strides, a, 1),
+        }
         return bind(self, (x,), params), a
 
     def divide(self, mesh, avals, outs, params):
@@ -77,8 +98,12 @@ class Slice(Structural):
 
 @memoised
 def _slices(start_indices, limit_indices, strides):
-    return tuple([_slice(a, b, s) for a, b, s in zip(start_indices, limit_indices,
-                                                     strides or (1,) * len(start_indices))])
+    return tuple(
+        [
+            _slice(a, b, s)
+            for a, b, s in zip(start_indices, limit_indices, strides or (1,) * len(start_indices))
+        ]
+    )
 
 
 def _insert(xs, i, x) -> tuple:
@@ -93,20 +118,30 @@ class Pad(Primitive):
     @memoised
     def abstract(self, x, value, *, padding_config):
         if x.dtype != value.dtype:
-            raise TypeError(f"pad operand and padding_value must be same dtype: got {dtypes.dtype_name(x.dtype)} and "
-                            f"{dtypes.dtype_name(value.dtype)}.")
+            raise TypeError(
+                f"pad operand and padding_value must be same dtype: got {dtypes.dtype_name(x.dtype)} and "
+                f"{dtypes.dtype_name(value.dtype)}."
+            )
         if value.shape:
-            raise ValueError(f"padding_value must be a scalar; got np.shape(padding_value)={value.shape}")
+            raise ValueError(
+                f"padding_value must be a scalar; got np.shape(padding_value)={value.shape}"
+            )
         if len(padding_config) != x.ndim:
-            raise ValueError(f"length of padding_config must equal the number of axes of operand, got padding_config "
-                             f"{padding_config} for operand shape {x.shape}")
+            raise ValueError(
+                f"length of padding_config must equal the number of axes of operand, got padding_config "
+                f"{padding_config} for operand shape {x.shape}"
+            )
         if any(i < 0 for _, _, i in padding_config):
-            raise ValueError(f"interior padding in padding_config must be nonnegative, got padding_config "
-                             f"{padding_config}")
+            raise ValueError(
+                f"interior padding in padding_config must be nonnegative, got padding_config "
+                f"{padding_config}"
+            )
         shape = tuple([_padded(n, *c) for n, c in zip(x.shape, padding_config)])
         if any(type(n) is int and n < 0 for n in shape):
-            raise ValueError(f"Dimension size after padding is not at least 0, got result shape {shape}, for "
-                             f"padding_config {padding_config} and operand shape {x.shape}")
+            raise ValueError(
+                f"Dimension size after padding is not at least 0, got result shape {shape}, for "
+                f"padding_config {padding_config} and operand shape {x.shape}"
+            )
         return make_aval(shape, x.dtype, x.weak_type and value.weak_type)
 
     def host(self, x, value, *, padding_config):
@@ -124,15 +159,21 @@ class Pad(Primitive):
         if t is None and tv is None:
             return out, None
         x, value = primals
-        return out, pad(zeros(x.aval) if t is None else t, zeros(value.aval) if tv is None else tv, padding_config)
+        return out, pad(
+            zeros(x.aval) if t is None else t,
+            zeros(value.aval) if tv is None else tv,
+            padding_config,
+        )
 
     def transpose(self, ct, x, value, *, padding_config):
         cut = [(-lo, -hi, 0) for lo, hi, _ in padding_config]
         kept = pad(ct, scalar_like(ct, 0), cut)
         if any(i for _, _, i in padding_config):
-            kept = slice(kept, (0,) * ct.aval.ndim, kept.aval.shape, [i + 1 for _, _, i in padding_config])
+            kept = slice(
+                kept, (0,) * ct.aval.ndim, kept.aval.shape, [i + 1 for _, _, i in padding_config]
+            )
         back = None
-        if type(value) is Linear:                                  # the sum over the padding alone
+        if type(value) is Linear:  # the sum over the padding alone
             ones = np.zeros(x.aval.shape, bool)
             outside = pad(ones, True, padding_config)
             everywhere = tuple(range(ct.aval.ndim))
@@ -142,9 +183,12 @@ class Pad(Primitive):
     def batch(self, size, args, axes, *, padding_config):
         (x, value), (a, av) = args, axes
         if av is None:
-            return bind(self, (x, value), {"padding_config": _insert(padding_config, a, (0, 0, 0))}), a
-        # Each example pads with its own value: pad with zeros, and put the values where the padding is.
-        shape = x.aval.shape if a is None else x.aval.shape[:a] + x.aval.shape[a + 1:]
+            return bind(
+                self, (x, value), {"padding_config": _insert(padding_config, a, (0, 0, 0))}
+            ), a
+        # Each example pads with its own value: pad with zeros, and put the values where the padding
+        # is.
+        shape = x.aval.shape if a is None else x.aval.shape[:a] + x.aval.shape[a + 1 :]
         inside = to_axis(size, pad(np.ones(shape, bool), False, padding_config), None, 0)
         filler = zeros(make_aval((), value.aval.dtype, value.aval.weak_type))
         padded = pad(to_front(size, x, a), filler, ((0, 0, 0), *padding_config))
@@ -171,13 +215,16 @@ def _placement(shape, padding_config):
     out = tuple([_padded(n, *c) for n, c in zip(shape, padding_config)])
     for n, m, (lo, _, interior) in zip(shape, out, padding_config):
         step = interior + 1
-        first = -(lo // step) if lo < 0 else 0                      # the first element at or after the start
+        # the first element at or after the start
+        first = -(lo // step) if lo < 0 else 0
         last = min(n, (m - 1 - lo) // step + 1) if m > 0 else first
         count = max(last - first, 0)
         trivial = trivial and count == n
         start = lo + first * step
         kept.append(_slice(first, first + count))
-        target.append(_slice(start, start + (count - 1) * step + 1, step) if count else _slice(0, 0))
+        target.append(
+            _slice(start, start + (count - 1) * step + 1, step) if count else _slice(0, 0)
+        )
     return out, None if trivial else tuple(kept), tuple(target)
 
 
@@ -189,7 +236,8 @@ def slice(operand, start_indices, limit_indices, strides=None) -> Array:
 
     Args:
         operand: an array.
-        start_indices, limit_indices: an integer for each axis, the first index taken and the first one not.
+        start_indices, limit_indices: an integer for each axis, the first index taken and the first
+            one not.
         strides: an integer for each axis; 1 by default.
 
     Example:
@@ -197,14 +245,18 @@ def slice(operand, start_indices, limit_indices, strides=None) -> Array:
         >>> lax.slice(lax.iota("int32", 6), (1,), (6,), (2,))
         Array([1, 3, 5], dtype=int32)
     """
-    operand, = arrays("slice", operand)
-    params = {"start_indices": canonical_shape(start_indices, "start_indices"),
-              "limit_indices": canonical_shape(limit_indices, "limit_indices"),
-              "strides": None if strides is None else canonical_shape(strides, "strides")}
+    (operand,) = arrays("slice", operand)
+    params = {
+        "start_indices": canonical_shape(start_indices, "start_indices"),
+        "limit_indices": canonical_shape(limit_indices, "limit_indices"),
+        "strides": None if strides is None else canonical_shape(strides, "strides"),
+    }
     return bind(slice_p, (operand,), params)
 
 
-def slice_in_dim(operand, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0) -> Array:
+def slice_in_dim(
+    operand, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0
+) -> Array:
     """`operand[start_index:limit_index:stride]` along `axis`; negative indices count from the end.
 
     Args:
@@ -218,16 +270,20 @@ def slice_in_dim(operand, start_index: int | None, limit_index: int | None, stri
         >>> lax.slice_in_dim(lax.iota("int32", 6), -2, None)
         Array([4, 5], dtype=int32)
     """
-    operand, = arrays("slice_in_dim", operand)
+    (operand,) = arrays("slice_in_dim", operand)
     shape = operand.aval.shape
     axis = canonical_axis(axis, len(shape))
     n = shape[axis]
-    start, limit = [default if i is None else _from_end(index(i) if hasattr(i, "__index__") else i, n)
-                    for i, default in ((start_index, 0), (limit_index, n))]
+    start, limit = [
+        default if i is None else _from_end(index(i) if hasattr(i, "__index__") else i, n)
+        for i, default in ((start_index, 0), (limit_index, n))
+    ]
     starts = tuple([start if i == axis else 0 for i in range(len(shape))])
     limits = tuple([limit if i == axis else m for i, m in enumerate(shape)])
     strides = tuple([index(stride) if i == axis else 1 for i in range(len(shape))])
-    return bind(slice_p, (operand,), {"start_indices": starts, "limit_indices": limits, "strides": strides})
+    return bind(
+        slice_p, (operand,), {"start_indices": starts, "limit_indices": limits, "strides": strides}
+    )
 
 
 def _from_end(i, n):
@@ -251,7 +307,7 @@ def index_in_dim(operand, index: int, axis: int = 0, keepdims: bool = True) -> A
         >>> lax.index_in_dim(lax.iota("int32", 6), -1, keepdims=False)
         Array(5, dtype=int32)
     """
-    operand, = arrays("index_in_dim", operand)
+    (operand,) = arrays("index_in_dim", operand)
     axis = canonical_axis(axis, operand.aval.ndim)
     n = operand.aval.shape[axis]
     i = _from_end(_int(index), n)
@@ -267,7 +323,8 @@ def pad(operand, padding_value, padding_config) -> Array:
     Args:
         operand: an array.
         padding_value: a scalar of its dtype.
-        padding_config: for each axis `(low, high, interior)`; negative `low` and `high` remove elements.
+        padding_config: for each axis `(low, high, interior)`; negative `low` and `high` remove
+            elements.
 
     Raises:
         ValueError: `padding_config` does not hold three numbers for each axis.
@@ -280,5 +337,7 @@ def pad(operand, padding_value, padding_config) -> Array:
     operand, padding_value = arrays("pad", operand, padding_value)
     config = tuple([canonical_shape(c, "padding_config") for c in padding_config])
     if any(len(c) != 3 for c in config):
-        raise ValueError(f"padding_config must hold (low, high, interior) for each axis, got {config}")
+        raise ValueError(
+            f"padding_config must hold (low, high, interior) for each axis, got {config}"
+        )
     return bind(pad_p, (operand, padding_value), {"padding_config": config})

@@ -1,4 +1,5 @@
 """Indexing of concrete arrays by NumPy, without tracing a primitive: the quick way for eager programs."""
+
 from __future__ import annotations
 
 from types import EllipsisType, NoneType
@@ -11,10 +12,15 @@ from gradix._core.aval import located, make_aval
 from gradix._core.dtypes import is_extended
 from gradix._core.trace import state
 
-_FETCHED = 1 << 17          # elements up to which an array that is only on the device is fetched for this
+# elements up to which an array that is only on the device is fetched for this
+_FETCHED = 1 << 17
 _BASIC = frozenset({int, slice, NoneType, EllipsisType})
 _COMBINE: dict[str, np.ufunc] = {
-    "add": np.add, "sub": np.subtract, "mul": np.multiply, "min": np.minimum, "max": np.maximum,
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "min": np.minimum,
+    "max": np.maximum,
 }
 
 
@@ -42,7 +48,11 @@ def _numpy_index(index) -> Any:
         index = _value(index)
     elif type(index) is not np.ndarray:
         return None
-    if index is None or index.dtype.kind not in "iub" or (not index.ndim and index.dtype.kind == "b"):
+    if (
+        index is None
+        or index.dtype.kind not in "iub"
+        or (not index.ndim and index.dtype.kind == "b")
+    ):
         return None
     return index
 

@@ -1,4 +1,5 @@
 """What the matrix factorizations share: types, batches, LAPACK calls, and the small algebra of their derivatives."""
+
 from __future__ import annotations
 
 import itertools
@@ -20,23 +21,33 @@ from gradix._ops.operands import scalar_like
 from gradix._ops.precision import Precision
 from gradix._ops.select import choose
 
-PREFIX = {np.dtype("float32"): "s", np.dtype("float64"): "d", np.dtype("complex64"): "c", np.dtype("complex128"): "z"}
+PREFIX = {
+    np.dtype("float32"): "s",
+    np.dtype("float64"): "d",
+    np.dtype("complex64"): "c",
+    np.dtype("complex128"): "z",
+}
 INDEX = np.dtype("int32")
 
 
-# -- types --------------------------------------------------------------------------------------------------------
+# -- types -----------------------------------------------------------------------------------------
+
 
 def check_matrices(name: str, x, square: bool = False) -> tuple:
     """The shape of a stack of matrices of a dtype LAPACK has, or the error that says what is wrong."""
     if x.ndim < 2:
-        raise TypeError(f"Input 0 to {name} must have rank at least 2, but got shape={x.shape}. The last two axes are "
-                        "the matrix; x[:, None] makes a column of a vector.")
+        raise TypeError(
+            f"Input 0 to {name} must have rank at least 2, but got shape={x.shape}. The last two axes are "
+            "the matrix; x[:, None] makes a column of a vector."
+        )
     if square and x.shape[-1] != x.shape[-2]:
         raise ValueError(f"The input to {name} must be a square matrix. Got shape {x.shape}.")
     if x.dtype not in PREFIX:
         error = NotImplementedError if x.dtype in dtypes.INEXACT else TypeError
-        raise error(f"Unsupported dtype {dtypes.dtype_name(x.dtype)} in {name}: LAPACK has float32, float64, "
-                    "complex64 and complex128. Convert the operand with .astype('float32') first.")
+        raise error(
+            f"Unsupported dtype {dtypes.dtype_name(x.dtype)} in {name}: LAPACK has float32, float64, "
+            "complex64 and complex128. Convert the operand with .astype('float32') first."
+        )
     return x.shape
 
 
@@ -59,7 +70,7 @@ class Factorization(Primitive):
     def divide(self, mesh, avals, outs, params):
         lead = min(a.ndim for a in avals) - 2 if min(a.ndim for a in avals) > 1 else 0
         row = stacked(avals, max(lead, 0), self.name)
-        return [(*row[:o.ndim], *[None] * (o.ndim - len(row))) for o in outs]
+        return [(*row[: o.ndim], *[None] * (o.ndim - len(row))) for o in outs]
 
     def batch(self, size, args, axes, **params):
         out = bind(self, [to_front(size, x, a) for x, a in zip(args, axes)], params)
@@ -73,7 +84,9 @@ def each(function, lead: tuple, outs, *arrays) -> list:
         outs: `(trailing shape, dtype)` of each result.
     """
     if not lead:
-        return [_as_given(value, shape, dtype) for value, (shape, dtype) in zip(function(*arrays), outs)]
+        return [
+            _as_given(value, shape, dtype) for value, (shape, dtype) in zip(function(*arrays), outs)
+        ]
     results = [np.empty((*lead, *shape), dtype) for shape, dtype in outs]
     for place in itertools.product(*map(range, lead)):
         for result, value in zip(results, function(*[a[place] for a in arrays])):
@@ -83,16 +96,39 @@ def each(function, lead: tuple, outs, *arrays) -> list:
 
 def _as_given(value, shape, dtype) -> np.ndarray:
     """A result in the order LAPACK gives it; a number stands for an array full of it."""
-    return np.full(shape, value, dtype) if type(value) in (float, complex) else np.asarray(value, dtype)
+    return (
+        np.full(shape, value, dtype)
+        if type(value) in (float, complex)
+        else np.asarray(value, dtype)
+    )
 
 
-# -- LAPACK from XLA ----------------------------------------------------------------------------------------------
+# -- LAPACK from XLA -------------------------------------------------------------------------------
 
-def lapack(em, target: str, values, outs, columns, config: dict | None = None, *, aliases: dict | None = None) -> list:
+
+def lapack(
+    em,
+    target: str,
+    values,
+    outs,
+    columns,
+    config: dict | None = None,
+    *,
+    aliases: dict | None = None,
+) -> list:
     """Call `lapack_{target}_ffi`; `columns` lists, operands first, which arrays hold matrices, column after column."""
-    layouts = [_layout(a.ndim, matrix) for a, matrix in zip([*[v.aval for v in values], *outs], columns)]
-    return em.custom_call(f"lapack_{target}_ffi", outs, *values, backend_config=config or {}, aliases=aliases,
-                          operand_layouts=layouts[:len(values)], result_layouts=layouts[len(values):])
+    layouts = [
+        _layout(a.ndim, matrix) for a, matrix in zip([*[v.aval for v in values], *outs], columns)
+    ]
+    return em.custom_call(
+        f"lapack_{target}_ffi",
+        outs,
+        *values,
+        backend_config=config or {},
+        aliases=aliases,
+        operand_layouts=layouts[: len(values)],
+        result_layouts=layouts[len(values) :],
+    )
 
 
 def _layout(ndim: int, matrix: bool) -> list:
@@ -130,10 +166,13 @@ def emit_triangle(em, x, lower: bool, offset: int = 0, fill: int = 0):
 def emit_eye(em, aval):
     """Identity matrices, not necessarily square."""
     at = make_aval(aval.shape, INDEX)
-    return em.convert(em.compare(em.iota(at, aval.ndim - 2), em.iota(at, aval.ndim - 1), "EQ"), aval.dtype)
+    return em.convert(
+        em.compare(em.iota(at, aval.ndim - 2), em.iota(at, aval.ndim - 1), "EQ"), aval.dtype
+    )
 
 
-# -- algebra of derivatives ---------------------------------------------------------------------------------------
+# -- algebra of derivatives ------------------------------------------------------------------------
+
 
 def flip(x):
     """Matrices transposed."""
@@ -177,7 +216,9 @@ def identity(x, rows: int, columns: int | None = None):
 
 
 def _places(shape):
-    return broadcasted_iota(INDEX, shape, len(shape) - 2), broadcasted_iota(INDEX, shape, len(shape) - 1)
+    return broadcasted_iota(INDEX, shape, len(shape) - 2), broadcasted_iota(
+        INDEX, shape, len(shape) - 1
+    )
 
 
 def diagonal(x):

@@ -1,4 +1,5 @@
 """Eigenvalues and eigenvectors of any square matrices, and the Schur form."""
+
 from __future__ import annotations
 
 import enum
@@ -46,14 +47,32 @@ class Eig(Factorization):
 
     multiple_results = True
 
-    def abstract(self, x, *, compute_left_eigenvectors, compute_right_eigenvectors, enable_eigvec_derivs,
-                 implementation):
+    def abstract(
+        self,
+        x,
+        *,
+        compute_left_eigenvectors,
+        compute_right_eigenvectors,
+        enable_eigvec_derivs,
+        implementation,
+    ):
         shape = check_matrices(self.name, x, square=True)
         dtype = dtypes.to_complex_dtype(x.dtype)
         vectors = compute_left_eigenvectors + compute_right_eigenvectors
-        return [make_aval(shape[:-1], dtype, x.weak_type), *[make_aval(shape, dtype, x.weak_type)] * vectors]
+        return [
+            make_aval(shape[:-1], dtype, x.weak_type),
+            *[make_aval(shape, dtype, x.weak_type)] * vectors,
+        ]
 
-    def host(self, x, *, compute_left_eigenvectors, compute_right_eigenvectors, enable_eigvec_derivs, implementation):
+    def host(
+        self,
+        x,
+        *,
+        compute_left_eigenvectors,
+        compute_right_eigenvectors,
+        enable_eigvec_derivs,
+        implementation,
+    ):
         left, right = compute_left_eigenvectors, compute_right_eigenvectors
         shape, dtype = x.shape, dtypes.to_complex_dtype(x.dtype)
         outs = [(shape[-1:], dtype), *[(shape[-2:], dtype)] * (left + right)]
@@ -70,14 +89,26 @@ class Eig(Factorization):
             values = w[0] if is_complex else w[0] + 1j * w[1]
             vectors = [v for v, asked in ((vl, left), (vr, right)) if asked]
             return [values, *[v if is_complex else _unpacked(w[1], v) for v in vectors]]
+
         return each(one, shape[:-2], outs, x)
 
-    def jvp(self, primals, tangents, *, compute_left_eigenvectors, compute_right_eigenvectors, enable_eigvec_derivs,
-            implementation):
+    def jvp(
+        self,
+        primals,
+        tangents,
+        *,
+        compute_left_eigenvectors,
+        compute_right_eigenvectors,
+        enable_eigvec_derivs,
+        implementation,
+    ):
         (x,), (t,) = primals, tangents
-        params = {"compute_left_eigenvectors": compute_left_eigenvectors,
-                  "compute_right_eigenvectors": compute_right_eigenvectors,
-                  "enable_eigvec_derivs": enable_eigvec_derivs, "implementation": implementation}
+        params = {
+            "compute_left_eigenvectors": compute_left_eigenvectors,
+            "compute_right_eigenvectors": compute_right_eigenvectors,
+            "enable_eigvec_derivs": enable_eigvec_derivs,
+            "implementation": implementation,
+        }
         out = bind(self, (x,), params)
         if t is None or not x.aval.size:
             return out, [None] * len(out)
@@ -86,32 +117,68 @@ class Eig(Factorization):
                 "Derivatives of non-symmetric eigenvectors are only valid for one choice of their length and phase, "
                 "and where eigenvalues differ. Pass enable_eigvec_derivs=True to lax.linalg.eig, with "
                 "compute_left_eigenvectors=False, for those of right eigenvectors of length 1; or use the "
-                "eigenvalues alone, or eigh for Hermitian matrices.")
-        # M. Giles, "Collected matrix derivative results for forward and reverse mode AD" (2008), section 3.1.
-        w, v = out if compute_right_eigenvectors else bind(self, (x,), {
-            **params, "compute_right_eigenvectors": True, "enable_eigvec_derivs": True})
+                "eigenvalues alone, or eigh for Hermitian matrices."
+            )
+        # M. Giles, "Collected matrix derivative results for forward and reverse mode AD" (2008),
+        # section 3.1.
+        w, v = (
+            out
+            if compute_right_eigenvectors
+            else bind(
+                self,
+                (x,),
+                {**params, "compute_right_eigenvectors": True, "enable_eigvec_derivs": True},
+            )
+        )
         inner = solve_matrices(v, product(convert_element_type(t, v.aval.dtype), v))
         dw = diagonal(inner)
         return out, [dw, _vector_tangent(w, v, inner)] if compute_right_eigenvectors else [dw]
 
-    def lower(self, em, outs, x, *, compute_left_eigenvectors, compute_right_eigenvectors, enable_eigvec_derivs,
-              implementation):
+    def lower(
+        self,
+        em,
+        outs,
+        x,
+        *,
+        compute_left_eigenvectors,
+        compute_right_eigenvectors,
+        enable_eigvec_derivs,
+        implementation,
+    ):
         if not x.aval.size:
             return [em.constant(0, o) for o in outs]
         shape, lead = x.shape, x.shape[:-2]
         values, matrix = outs[0], make_aval(shape, outs[0].dtype)
         is_complex = x.dtype in dtypes.COMPLEX
         part = values if is_complex else make_aval(shape[:-1], x.dtype)
-        config = {"compute_left": letter("V" if compute_left_eigenvectors else "N"),
-                  "compute_right": letter("V" if compute_right_eigenvectors else "N")}
+        config = {
+            "compute_left": letter("V" if compute_left_eigenvectors else "N"),
+            "compute_right": letter("V" if compute_right_eigenvectors else "N"),
+        }
         if is_complex:
-            w, vl, vr, info = lapack(em, routine(x.dtype, "geev"), [x], [
-                part, matrix, matrix, info_aval(lead)], (True, False, True, True, False), config)
+            w, vl, vr, info = lapack(
+                em,
+                routine(x.dtype, "geev"),
+                [x],
+                [part, matrix, matrix, info_aval(lead)],
+                (True, False, True, True, False),
+                config,
+            )
         else:
-            wr, wi, vl, vr, info = lapack(em, routine(x.dtype, "geev"), [x], [
-                part, part, matrix, matrix, info_aval(lead)], (True, False, False, True, True, False), config)
+            wr, wi, vl, vr, info = lapack(
+                em,
+                routine(x.dtype, "geev"),
+                [x],
+                [part, part, matrix, matrix, info_aval(lead)],
+                (True, False, False, True, True, False),
+                config,
+            )
             w = em.op("complex", values, wr, wi)
-        vectors = [v for v, asked in ((vl, compute_left_eigenvectors), (vr, compute_right_eigenvectors)) if asked]
+        vectors = [
+            v
+            for v, asked in ((vl, compute_left_eigenvectors), (vr, compute_right_eigenvectors))
+            if asked
+        ]
         return nan_unless(em, info, [w, *vectors])
 
     def show(self, params):
@@ -140,21 +207,29 @@ def _vector_tangent(w, v, inner):
 eig_p = Eig("eig")
 
 
-def eig(x, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors: bool = True,
-        enable_eigvec_derivs: bool = False, implementation=None, use_magma: bool | None = None):
+def eig(
+    x,
+    *,
+    compute_left_eigenvectors: bool = True,
+    compute_right_eigenvectors: bool = True,
+    enable_eigvec_derivs: bool = False,
+    implementation=None,
+    use_magma: bool | None = None,
+):
     """Eigenvalues and eigenvectors of square matrices.
 
     Args:
         x: matrices, in the last two axes; float32, float64, complex64 or complex128.
         compute_left_eigenvectors: give u with `uᴴ x = w uᴴ`, in columns.
         compute_right_eigenvectors: give v with `x v = w v`, in columns.
-        enable_eigvec_derivs: allow derivatives of the right eigenvectors, for functions that do not depend on their
-            phase.
+        enable_eigvec_derivs: allow derivatives of the right eigenvectors, for functions that do not
+            depend on their phase.
         implementation: an `EigImplementation`; on CPUs all are LAPACK's.
         use_magma: for another program's GPUs; has no effect.
 
     Returns:
-        A list: the eigenvalues in no particular order, then the eigenvectors asked for, all complex; NaN where LAPACK
+        A list: the eigenvalues in no particular order, then the eigenvectors asked for, all
+            complex; NaN where LAPACK
         finds none.
 
     Example:
@@ -163,8 +238,13 @@ def eig(x, *, compute_left_eigenvectors: bool = True, compute_right_eigenvectors
         >>> lax.linalg.eig(jnp.array([[0.0, 1.0], [-1.0, 0.0]]))[0]
         Array([0.+1.j, 0.-1.j], dtype=complex64)
     """
-    return bind(eig_p, (as_operand("eig", x),), {
-        "compute_left_eigenvectors": bool(compute_left_eigenvectors),
-        "compute_right_eigenvectors": bool(compute_right_eigenvectors),
-        "enable_eigvec_derivs": bool(enable_eigvec_derivs),
-        "implementation": None if implementation is None else EigImplementation(implementation)})
+    return bind(
+        eig_p,
+        (as_operand("eig", x),),
+        {
+            "compute_left_eigenvectors": bool(compute_left_eigenvectors),
+            "compute_right_eigenvectors": bool(compute_right_eigenvectors),
+            "enable_eigvec_derivs": bool(enable_eigvec_derivs),
+            "implementation": None if implementation is None else EigImplementation(implementation),
+        },
+    )

@@ -1,4 +1,5 @@
 """Eigenvalues and eigenvectors of Hermitian matrices."""
+
 from __future__ import annotations
 
 import enum
@@ -53,8 +54,10 @@ class Eigh(Factorization):
         shape = check_matrices(self.name, x, square=True)
         n = shape[-1]
         if subset_by_index is not None and subset_by_index != (0, n):
-            raise NotImplementedError(f"subset_by_index={subset_by_index} is not implemented for matrices of size {n}: "
-                                      "take the slices of the whole result instead.")
+            raise NotImplementedError(
+                f"subset_by_index={subset_by_index} is not implemented for matrices of size {n}: "
+                "take the slices of the whole result instead."
+            )
         return [x, make_aval(shape[:-1], real_of(x.dtype), x.weak_type)]
 
     def host(self, x, *, lower, sort_eigenvalues, subset_by_index, algorithm):
@@ -66,6 +69,7 @@ class Eigh(Factorization):
         def one(a):
             w, v, info = solve(a, lower=int(lower))
             return (v, w) if info == 0 else (np.nan, np.nan)
+
         return each(one, x.shape[:-2], [(x.shape[-2:], x.dtype), (x.shape[-1:], values)], x)
 
     def jvp(self, primals, tangents, **params):
@@ -73,11 +77,12 @@ class Eigh(Factorization):
         v, w = bind(self, (x,), params)
         if t is None or not x.aval.size:
             return [v, w], [None, None]
-        # M. Giles, "Collected matrix derivative results for forward and reverse mode AD" (2008), section 3.1.
+        # M. Giles, "Collected matrix derivative results for forward and reverse mode AD" (2008),
+        # section 3.1.
         inner = product(product(adjoint(v), t), v)
         shape = x.aval.shape
         eye = identity(real_part(x), shape[-1])
-        gaps = sub(along_rows(w, shape), along_columns(w, shape))            # w_j - w_i
+        gaps = sub(along_rows(w, shape), along_columns(w, shape))  # w_j - w_i
         weights = sub(reciprocal(gaps + eye), eye)
         turned = product(v, mul(convert_element_type(weights, inner.aval.dtype), inner))
         return [v, w], [turned, real_part(diagonal(inner))]
@@ -86,9 +91,15 @@ class Eigh(Factorization):
         vectors, values = outs
         if not x.aval.size:
             return [x, em.constant(0, values)]
-        v, w, info = lapack(em, routine(x.dtype, "syevd", "heevd"), [x], [vectors, values, info_aval(x.shape[:-2])],
-                            (True, True, False, False), {"mode": letter("V"), "uplo": letter("L" if lower else "U")},
-                            aliases={0: 0})
+        v, w, info = lapack(
+            em,
+            routine(x.dtype, "syevd", "heevd"),
+            [x],
+            [vectors, values, info_aval(x.shape[:-2])],
+            (True, True, False, False),
+            {"mode": letter("V"), "uplo": letter("L" if lower else "U")},
+            aliases={0: 0},
+        )
         return nan_unless(em, info, [v, w])
 
     def show(self, params):
@@ -98,8 +109,15 @@ class Eigh(Factorization):
 eigh_p = Eigh("eigh")
 
 
-def eigh(x, *, lower: bool = True, symmetrize_input: bool = True, sort_eigenvalues: bool = True,
-         subset_by_index=None, implementation=None) -> tuple[Array, Array]:
+def eigh(
+    x,
+    *,
+    lower: bool = True,
+    symmetrize_input: bool = True,
+    sort_eigenvalues: bool = True,
+    subset_by_index=None,
+    implementation=None,
+) -> tuple[Array, Array]:
     """Eigenvectors and ascending eigenvalues of Hermitian matrices.
 
     Args:
@@ -111,8 +129,8 @@ def eigh(x, *, lower: bool = True, symmetrize_input: bool = True, sort_eigenvalu
         implementation: an `EighImplementation`; on CPUs all are LAPACK's.
 
     Returns:
-        The eigenvectors, in the columns of matrices, and the eigenvalues; NaN where LAPACK finds none. Derivatives
-        are infinite or NaN where eigenvalues are equal.
+        The eigenvectors, in the columns of matrices, and the eigenvalues; NaN where LAPACK finds
+        none. Derivatives are infinite or NaN where eigenvalues are equal.
 
     Example:
         >>> from gradix import lax
@@ -128,7 +146,11 @@ def eigh(x, *, lower: bool = True, symmetrize_input: bool = True, sort_eigenvalu
         x = symmetrize(x)
     if subset_by_index is not None:
         subset_by_index = tuple([index(i) for i in subset_by_index])
-    params = {"lower": bool(lower), "sort_eigenvalues": bool(sort_eigenvalues), "subset_by_index": subset_by_index,
-              "algorithm": None if implementation is None else EighImplementation(implementation)}
+    params = {
+        "lower": bool(lower),
+        "sort_eigenvalues": bool(sort_eigenvalues),
+        "subset_by_index": subset_by_index,
+        "algorithm": None if implementation is None else EighImplementation(implementation),
+    }
     v, w = bind(eigh_p, (x,), params)
     return v, w

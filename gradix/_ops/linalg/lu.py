@@ -1,4 +1,5 @@
 """LU factorization with partial pivoting."""
+
 from __future__ import annotations
 
 from operator import index
@@ -39,11 +40,15 @@ class PivotsToPermutation(NonDifferentiable, Factorization):
 
     def abstract(self, pivots, *, permutation_size):
         if pivots.ndim < 1 or pivots.dtype != INDEX:
-            raise ValueError(f"Argument to lu_pivots_to_permutation must have rank at least 1 and dtype int32, got "
-                             f"{pivots}.")
+            raise ValueError(
+                f"Argument to lu_pivots_to_permutation must have rank at least 1 and dtype int32, got "
+                f"{pivots}."
+            )
         if permutation_size < pivots.shape[-1]:
-            raise ValueError(f"Output permutation size {permutation_size} has to exceed the trailing dimension of the "
-                             f"pivots. Got pivots size {pivots.shape}.")
+            raise ValueError(
+                f"Output permutation size {permutation_size} has to exceed the trailing dimension of the "
+                f"pivots. Got pivots size {pivots.shape}."
+            )
         return make_aval((*pivots.shape[:-1], permutation_size), INDEX, pivots.weak_type)
 
     def host(self, pivots, *, permutation_size):
@@ -52,7 +57,7 @@ class PivotsToPermutation(NonDifferentiable, Factorization):
         out[...] = np.arange(permutation_size)
         if not pivots.size:
             return out
-        if pivots.ndim == 1:                    # exchanges in a list are quicker than in an array
+        if pivots.ndim == 1:  # exchanges in a list are quicker than in an array
             order = list(range(permutation_size))
             for i, j in enumerate(pivots.tolist()):
                 order[i], order[j] = order[j], order[i]
@@ -81,12 +86,19 @@ class PivotsToPermutation(NonDifferentiable, Factorization):
             j = em.dynamic_slice(pivots, starts, one.shape)
             at_i = em.dynamic_slice(perm, starts, one.shape)
             here = em.compare(start, spread(j), "EQ")
-            at_j = em.reduce([em.select(here, perm, em.constant(0, out))], [zero], [lead], [make_aval(one.shape[:-1],
-                             INDEX)], "add")[0]
+            at_j = em.reduce(
+                [em.select(here, perm, em.constant(0, out))],
+                [zero],
+                [lead],
+                [make_aval(one.shape[:-1], INDEX)],
+                "add",
+            )[0]
             moved = em.select(here, spread(at_i), perm)
             first = em.compare(start, em.broadcast(i, out.shape), "EQ")
-            return [em.op("add", scalar, i, em.constant(1, scalar)),
-                    em.select(first, em.broadcast_in_dim(at_j, out, range(lead)), moved)]
+            return [
+                em.op("add", scalar, i, em.constant(1, scalar)),
+                em.select(first, em.broadcast_in_dim(at_j, out, range(lead)), moved),
+            ]
 
         count = em.number(pivots.shape[-1], INDEX)
         _, perm = em.while_loop([zero, start], lambda i, p: [em.compare(i, count, "LT")], step)
@@ -100,7 +112,11 @@ class LU(Factorization):
 
     def abstract(self, x):
         *lead, m, n = check_matrices(self.name, x)
-        return [x, make_aval((*lead, min(m, n)), INDEX, x.weak_type), make_aval((*lead, m), INDEX, x.weak_type)]
+        return [
+            x,
+            make_aval((*lead, min(m, n)), INDEX, x.weak_type),
+            make_aval((*lead, m), INDEX, x.weak_type),
+        ]
 
     def host(self, x):
         *lead, m, n = x.shape
@@ -109,7 +125,9 @@ class LU(Factorization):
             factors, pivots = x, np.zeros((*lead, min(m, n)), INDEX)
         else:
             factor = getattr(_lapack, routine(x.dtype, "getrf"))
-            factors, pivots = each(lambda a: factor(a)[:2], tuple(lead), outs, x) if lead else factor(x)[:2]
+            factors, pivots = (
+                each(lambda a: factor(a)[:2], tuple(lead), outs, x) if lead else factor(x)[:2]
+            )
         return [factors, pivots, lu_pivots_to_permutation_p.host(pivots, permutation_size=m)]
 
     def jvp(self, primals, tangents):
@@ -124,21 +142,33 @@ class LU(Factorization):
         lead = out.shape[:-2]
         if not out.size:
             return [x, em.constant(0, pivot_type), em.iota(perm_type, perm_type.ndim - 1)]
-        factors, pivots, info = lapack(em, routine(out.dtype, "getrf"), [x], [out, pivot_type, info_aval(lead)],
-                                       (True, True, False, False), None, aliases={0: 0})
-        factors, = nan_unless(em, info, [factors], "GE")           # a zero pivot is no failure
+        factors, pivots, info = lapack(
+            em,
+            routine(out.dtype, "getrf"),
+            [x],
+            [out, pivot_type, info_aval(lead)],
+            (True, True, False, False),
+            None,
+            aliases={0: 0},
+        )
+        (factors,) = nan_unless(em, info, [factors], "GE")  # a zero pivot is no failure
         pivots = em.op("subtract", pivot_type, pivots, em.constant(1, pivot_type))
-        perm = lu_pivots_to_permutation_p.lower(em, perm_type, pivots, permutation_size=out.shape[-2])
+        perm = lu_pivots_to_permutation_p.lower(
+            em, perm_type, pivots, permutation_size=out.shape[-2]
+        )
         return [factors, pivots, perm]
 
 
 def _lu_tangent(factors, perm, t):
     """F. de Hoog, R. Anderssen, M. Lukas, "Differentiation of matrix functionals using triangular factors", 2011.
 
-    With L and U made square by identities, `L⁻¹ P dA U⁻¹` has `L⁻¹ dL` below the diagonal and `dU U⁻¹` above.
+    With L and U made square by identities, `L⁻¹ P dA U⁻¹` has `L⁻¹ dL` below the diagonal and `dU
+    U⁻¹` above.
     """
     lower, upper = _lower(factors), _upper(factors)
-    inner = triangular_solve(lower, take_rows(t, perm), left_side=True, lower=True, unit_diagonal=True)
+    inner = triangular_solve(
+        lower, take_rows(t, perm), left_side=True, lower=True, unit_diagonal=True
+    )
     inner = triangular_solve(upper, inner, left_side=False, lower=False)
     return add(product(lower, triangle(inner, True, -1)), product(triangle(inner, False), upper))
 
@@ -167,19 +197,32 @@ def _padded(x, rows: int, columns: int):
 def _placed_identity(x, n: int, start: int):
     """Ones on the diagonal from `start` on."""
     eye = identity(x, n - start)
-    return pad(eye, scalar_like(eye, 0), [*[(0, 0, 0)] * (x.aval.ndim - 2), (start, 0, 0), (start, 0, 0)])
+    return pad(
+        eye, scalar_like(eye, 0), [*[(0, 0, 0)] * (x.aval.ndim - 2), (start, 0, 0), (start, 0, 0)]
+    )
 
 
 def take_rows(x, order):
     """The rows of matrices in the order that `order` gives for each."""
-    if not x.aval.size:                         # no rows, or rows of nothing
+    if not x.aval.size:  # no rows, or rows of nothing
         return x
     n = x.aval.ndim
     lead = tuple(range(n - 2))
-    numbers = GatherDimensionNumbers(offset_dims=(n - 1,), collapsed_slice_dims=(n - 2,), start_index_map=(n - 2,),
-                                     operand_batching_dims=lead, start_indices_batching_dims=lead)
-    return gather(x, expand_axis(order, n - 1), numbers, (*[1] * (n - 1), x.aval.shape[-1]), unique_indices=True,
-                  mode=GatherScatterMode.PROMISE_IN_BOUNDS)
+    numbers = GatherDimensionNumbers(
+        offset_dims=(n - 1,),
+        collapsed_slice_dims=(n - 2,),
+        start_index_map=(n - 2,),
+        operand_batching_dims=lead,
+        start_indices_batching_dims=lead,
+    )
+    return gather(
+        x,
+        expand_axis(order, n - 1),
+        numbers,
+        (*[1] * (n - 1), x.aval.shape[-1]),
+        unique_indices=True,
+        mode=GatherScatterMode.PROMISE_IN_BOUNDS,
+    )
 
 
 lu_pivots_to_permutation_p = PivotsToPermutation("lu_pivots_to_permutation")
@@ -200,7 +243,9 @@ def lu_pivots_to_permutation(pivots, permutation_size: int) -> Array:
         Array([2, 0, 1], dtype=int32)
     """
     pivots = as_operand("lu_pivots_to_permutation", pivots)
-    return bind(lu_pivots_to_permutation_p, (pivots,), {"permutation_size": index(permutation_size)})
+    return bind(
+        lu_pivots_to_permutation_p, (pivots,), {"permutation_size": index(permutation_size)}
+    )
 
 
 def lu(x):
@@ -210,7 +255,8 @@ def lu(x):
         x: matrices, in the last two axes; float32, float64, complex64 or complex128.
 
     Returns:
-        A list: L below the diagonal (its own diagonal is ones) and U above in one matrix; the row each row was
+        A list: L below the diagonal (its own diagonal is ones) and U above in one matrix; the row
+            each row was
         exchanged with; the permutation of the rows.
 
     Example:

@@ -1,4 +1,5 @@
 """QR factorization, and products of Householder reflections."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -53,7 +54,9 @@ def _emit_part(em, x, out):
     """The leading part of the shape of `out`."""
     if out.shape == x.shape:
         return x
-    return slice_p.lower(em, out, x, start_indices=(0,) * x.ndim, limit_indices=out.shape, strides=None)
+    return slice_p.lower(
+        em, out, x, start_indices=(0,) * x.ndim, limit_indices=out.shape, strides=None
+    )
 
 
 class HouseholderProduct(Factorization):
@@ -62,24 +65,41 @@ class HouseholderProduct(Factorization):
     def abstract(self, a, taus):
         *lead, m, n = check_matrices(self.name, a)
         if a.dtype != taus.dtype:
-            raise TypeError(f"The dtypes of a and taus must agree in householder_product, got {a} and {taus}.")
+            raise TypeError(
+                f"The dtypes of a and taus must agree in householder_product, got {a} and {taus}."
+            )
         if taus.shape[:-1] != tuple(lead) or taus.shape[-1:] > (min(m, n),) or m < n:
-            raise ValueError(f"householder_product needs at least as many rows as columns, and at most as many taus as "
-                             f"columns with the same leading axes, got shapes {a.shape} and {taus.shape}.")
+            raise ValueError(
+                f"householder_product needs at least as many rows as columns, and at most as many taus as "
+                f"columns with the same leading axes, got shapes {a.shape} and {taus.shape}."
+            )
         return a
 
     def host(self, a, taus):
         if not a.size:
             return a
         build = getattr(_lapack, routine(a.dtype, "orgqr", "ungqr"))
-        out, = each(lambda x, t: [_padded_build(build, x, t)], a.shape[:-2], [(a.shape[-2:], a.dtype)], a, taus)
+        (out,) = each(
+            lambda x, t: [_padded_build(build, x, t)],
+            a.shape[:-2],
+            [(a.shape[-2:], a.dtype)],
+            a,
+            taus,
+        )
         return out
 
     def lower(self, em, out, a, taus):
         if not out.size:
             return a
-        q, = lapack(em, routine(out.dtype, "orgqr", "ungqr"), [a, taus], [out], (True, False, True), None,
-                    aliases={0: 0})
+        (q,) = lapack(
+            em,
+            routine(out.dtype, "orgqr", "ungqr"),
+            [a, taus],
+            [out],
+            (True, False, True),
+            None,
+            aliases={0: 0},
+        )
         return q
 
 
@@ -102,12 +122,16 @@ class Geqrf(Factorization):
         if not x.size:
             return [x, np.zeros((*lead, min(m, n)), x.dtype)]
         factor = getattr(_lapack, routine(x.dtype, "geqrf"))
-        return each(lambda a: factor(a)[:2], tuple(lead), [((m, n), x.dtype), ((min(m, n),), x.dtype)], x)
+        return each(
+            lambda a: factor(a)[:2], tuple(lead), [((m, n), x.dtype), ((min(m, n),), x.dtype)], x
+        )
 
     def lower(self, em, outs, x):
         if not x.aval.size:
             return [x, em.constant(0, outs[1])]
-        return lapack(em, routine(x.dtype, "geqrf"), [x], outs, (True, True, False), None, aliases={0: 0})
+        return lapack(
+            em, routine(x.dtype, "geqrf"), [x], outs, (True, True, False), None, aliases={0: 0}
+        )
 
 
 class QR(Factorization):
@@ -126,8 +150,11 @@ class QR(Factorization):
         k = m if full_matrices else min(m, n)
         outs = [((m, k), x.dtype), ((k, n), x.dtype), *([((n,), INDEX)] if pivoting else [])]
         if not x.size:
-            empty = [np.broadcast_to(np.eye(m, k, dtype=x.dtype), (*lead, m, k)), np.zeros((*lead, k, n), x.dtype)]
-            return [*empty, np.broadcast_to(np.arange(n, dtype=INDEX), (*lead, n))][:len(outs)]
+            empty = [
+                np.broadcast_to(np.eye(m, k, dtype=x.dtype), (*lead, m, k)),
+                np.zeros((*lead, k, n), x.dtype),
+            ]
+            return [*empty, np.broadcast_to(np.arange(n, dtype=INDEX), (*lead, n))][: len(outs)]
         return each(_factor(x.dtype, m, n, k, pivoting), tuple(lead), outs, x)
 
     def jvp(self, primals, tangents, **params):
@@ -144,20 +171,45 @@ class QR(Factorization):
         q_type, r_type, *order_type = outs
         *lead, m, n = x.shape
         if not x.aval.size:
-            return [emit_eye(em, q_type), em.constant(0, r_type), *[em.iota(o, o.ndim - 1) for o in order_type]]
+            return [
+                emit_eye(em, q_type),
+                em.constant(0, r_type),
+                *[em.iota(o, o.ndim - 1) for o in order_type],
+            ]
         taus = make_aval((*lead, smaller(m, n)), x.dtype)
         order = []
         if pivoting:
             free = em.constant(0, order_type[0])
-            r, place, tau = lapack(em, routine(x.dtype, "geqp3"), [x, free], [x.aval, order_type[0], taus],
-                                   (True, False, True, False, False), None, aliases={0: 0, 1: 1})
+            r, place, tau = lapack(
+                em,
+                routine(x.dtype, "geqp3"),
+                [x, free],
+                [x.aval, order_type[0], taus],
+                (True, False, True, False, False),
+                None,
+                aliases={0: 0, 1: 1},
+            )
             order = [em.op("subtract", order_type[0], place, em.constant(1, order_type[0]))]
         else:
-            r, tau = lapack(em, routine(x.dtype, "geqrf"), [x], [x.aval, taus], (True, True, False), None,
-                            aliases={0: 0})
+            r, tau = lapack(
+                em,
+                routine(x.dtype, "geqrf"),
+                [x],
+                [x.aval, taus],
+                (True, True, False),
+                None,
+                aliases={0: 0},
+            )
         basis = _emit_columns(em, r, q_type.shape[-1])
-        q, = lapack(em, routine(x.dtype, "orgqr", "ungqr"), [basis, tau], [q_type], (True, False, True), None,
-                    aliases={0: 0})
+        (q,) = lapack(
+            em,
+            routine(x.dtype, "orgqr", "ungqr"),
+            [basis, tau],
+            [q_type],
+            (True, False, True),
+            None,
+            aliases={0: 0},
+        )
         return [q, emit_triangle(em, _emit_part(em, r, r_type), lower=False), *order]
 
     def show(self, params):
@@ -178,29 +230,35 @@ def _factor(dtype, m: int, n: int, k: int, pivoting: bool):
             basis = np.zeros((m, k), dtype)
             basis[:, :n] = r
         return [build(basis, tau)[0], np.where(above, r[:k], zero), *[o - 1 for o in order]]
+
     return one
 
 
 def _qr_tangents(q, r, t):
     """S. Walter, L. Lehmann, "Algorithmic differentiation of linear algebra functions" (2010), section 4.4.
 
-    With Q square, `dQ = Q Ω` for a skew-Hermitian Ω whose part below the diagonal is that of `Qᴴ dA R₁⁻¹`, R₁ the
-    first columns of R; the part that nothing determines is zero. A thin Q moves out of its span besides.
+    With Q square, `dQ = Q Ω` for a skew-Hermitian Ω whose part below the diagonal is that of `Qᴴ dA
+    R₁⁻¹`, R₁ the first columns of R; the part that nothing determines is zero. A thin Q moves out
+    of its span besides.
     """
     m, k = q.aval.shape[-2:]
     n = r.aval.shape[-1]
     p = min(m, n)
     first = slice_in_dim(slice_in_dim(r, 0, p, axis=-1), 0, p, axis=-2)
     scaled = triangular_solve(first, slice_in_dim(t, 0, p, axis=-1), left_side=False, lower=False)
-    inner = product(adjoint(q), scaled)                                     # k × p
+    inner = product(adjoint(q), scaled)  # k × p
     below = triangle(inner, True, -1)
     if k > p:
-        below = pad(below, scalar_like(below, 0), [*[(0, 0, 0)] * (below.aval.ndim - 1), (0, k - p, 0)])
+        below = pad(
+            below, scalar_like(below, 0), [*[(0, 0, 0)] * (below.aval.ndim - 1), (0, k - p, 0)]
+        )
     turn = sub(below, adjoint(below))
-    if inner.aval.dtype in dtypes.COMPLEX:              # the diagonal of R stays real
+    if inner.aval.dtype in dtypes.COMPLEX:  # the diagonal of R stays real
         phase = only_diagonal(sub(inner, convert_element_type(real_part(inner), inner.aval.dtype)))
         if k > p:
-            phase = pad(phase, scalar_like(phase, 0), [*[(0, 0, 0)] * (phase.aval.ndim - 1), (0, k - p, 0)])
+            phase = pad(
+                phase, scalar_like(phase, 0), [*[(0, 0, 0)] * (phase.aval.ndim - 1), (0, k - p, 0)]
+            )
         turn = add_any(turn, phase)
     dq = product(q, turn)
     if k < m:
@@ -254,5 +312,14 @@ def qr(x, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool
         >>> lax.linalg.qr(jnp.array([[3.0], [4.0]]), full_matrices=False)[1]
         Array([[-5.]], dtype=float32)
     """
-    return tuple(bind(qr_p, (as_operand("qr", x),), {
-        "pivoting": bool(pivoting), "full_matrices": bool(full_matrices), "use_magma": use_magma}))
+    return tuple(
+        bind(
+            qr_p,
+            (as_operand("qr", x),),
+            {
+                "pivoting": bool(pivoting),
+                "full_matrices": bool(full_matrices),
+                "use_magma": use_magma,
+            },
+        )
+    )

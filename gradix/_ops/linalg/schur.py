@@ -1,4 +1,5 @@
 """Orthogonal similarity to simpler matrices: Schur and Hessenberg form."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -42,6 +43,7 @@ class Schur(Factorization):
         def one(a):
             t, *_, z, _, info = factor(lambda *w: False, a, compute_v=int(compute_schur_vectors))
             return [t, z][:count] if info == 0 else [np.nan] * count
+
         return each(one, x.shape[:-2], [(x.shape[-2:], x.dtype)] * count, x)
 
     def lower(self, em, outs, x, *, compute_schur_vectors, sort_eig_vals, select_callable):
@@ -52,8 +54,10 @@ class Schur(Factorization):
         results = [x.aval, x.aval, *values, info_aval(lead), info_aval(lead)]
         config = {"mode": letter("V" if compute_schur_vectors else "N"), "sort": letter("N")}
         columns = (True, True, True, *[False] * (len(values) + 2))
-        t, z, *_, info = lapack(em, routine(x.dtype, "gees"), [x], results, columns, config, aliases={0: 0})
-        return nan_unless(em, info, [t, z][:len(outs)])
+        t, z, *_, info = lapack(
+            em, routine(x.dtype, "gees"), [x], results, columns, config, aliases={0: 0}
+        )
+        return nan_unless(em, info, [t, z][: len(outs)])
 
     def show(self, params):
         return dict(sorted(params.items()))
@@ -77,14 +81,22 @@ class Hessenberg(Factorization):
         def one(a):
             h, tau, info = factor(a)
             return [h, tau] if info == 0 else [np.nan, np.nan]
+
         return each(one, tuple(lead), [((n, n), x.dtype), ((n - 1,), x.dtype)], x)
 
     def lower(self, em, outs, x):
         n = x.shape[-1]
         if not x.aval.size or n == 1:
             return [x, em.constant(0, outs[1])]
-        h, tau, info = lapack(em, routine(x.dtype, "gehrd"), [x], [*outs, info_aval(x.shape[:-2])],
-                              (True, True, False, False), {"low": np.int32(1), "high": np.int32(n)}, aliases={0: 0})
+        h, tau, info = lapack(
+            em,
+            routine(x.dtype, "gehrd"),
+            [x],
+            [*outs, info_aval(x.shape[:-2])],
+            (True, True, False, False),
+            {"low": np.int32(1), "high": np.int32(n)},
+            aliases={0: 0},
+        )
         return nan_unless(em, info, [h, tau])
 
 
@@ -92,8 +104,13 @@ schur_p = Schur("schur")
 hessenberg_p = Hessenberg("hessenberg")
 
 
-def schur(x, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False,
-          select_callable: Callable | None = None):
+def schur(
+    x,
+    *,
+    compute_schur_vectors: bool = True,
+    sort_eig_vals: bool = False,
+    select_callable: Callable | None = None,
+):
     """The Schur decomposition `x = Z T Zᴴ`, Z unitary and T upper triangular.
 
     Args:
@@ -103,7 +120,8 @@ def schur(x, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False,
         select_callable: for sorting; must be None.
 
     Returns:
-        A list of T and, if asked for, Z. For real matrices T is real and has 2×2 blocks on its diagonal for pairs of
+        A list of T and, if asked for, Z. For real matrices T is real and has 2×2 blocks on its
+        diagonal for pairs of
         complex eigenvalues. NaN where LAPACK fails. There is no derivative: it is not determined.
 
     Raises:
@@ -117,11 +135,20 @@ def schur(x, *, compute_schur_vectors: bool = True, sort_eig_vals: bool = False,
                [-1.,  0.]], dtype=float32)
     """
     if sort_eig_vals or select_callable is not None:
-        raise NotImplementedError("schur does not sort: LAPACK asks about every eigenvalue by a call back, which "
-                                  "compiled programs cannot answer. Use sort_eig_vals=False and select_callable=None; "
-                                  "scipy.linalg.schur sorts, outside of compiled programs.")
-    return bind(schur_p, (as_operand("schur", x),), {"compute_schur_vectors": bool(compute_schur_vectors),
-                                                     "sort_eig_vals": False, "select_callable": None})
+        raise NotImplementedError(
+            "schur does not sort: LAPACK asks about every eigenvalue by a call back, which "
+            "compiled programs cannot answer. Use sort_eig_vals=False and select_callable=None; "
+            "scipy.linalg.schur sorts, outside of compiled programs."
+        )
+    return bind(
+        schur_p,
+        (as_operand("schur", x),),
+        {
+            "compute_schur_vectors": bool(compute_schur_vectors),
+            "sort_eig_vals": False,
+            "select_callable": None,
+        },
+    )
 
 
 def hessenberg(a):
@@ -131,9 +158,10 @@ def hessenberg(a):
         a: square matrices, in the last two axes; float32, float64, complex64 or complex128.
 
     Returns:
-        A list: matrices with H in the upper triangle and on the first subdiagonal, and below it the vectors of the
-        reflections; and the factors of the reflections, one fewer than rows. `householder_product` of the vectors
-        from the second row on and the factors is Q but for its first row and column.
+        A list: matrices with H in the upper triangle and on the first subdiagonal, and below it the
+            vectors of the
+        reflections; and the factors of the reflections, one fewer than rows. `householder_product`
+        of the vectors from the second row on and the factors is Q but for its first row and column.
 
     Example:
         >>> from gradix import lax

@@ -1,4 +1,5 @@
 """Systems of equations by LU factors."""
+
 from __future__ import annotations
 
 from gradix._ops.creation import broadcasted_iota
@@ -9,14 +10,18 @@ from gradix._ops.sorting.sort import sort_key_val
 
 def solve_factored(factors, permutation, b):
     """X with `a X = b`, for the factors and permutation that `lu` gives for `a`; stacks of matrices."""
-    y = triangular_solve(factors, take_rows(b, permutation), left_side=True, lower=True, unit_diagonal=True)
+    y = triangular_solve(
+        factors, take_rows(b, permutation), left_side=True, lower=True, unit_diagonal=True
+    )
     return triangular_solve(factors, y, left_side=True, lower=False)
 
 
 def solve_factored_transposed(factors, permutation, b):
     """X with `aᵀ X = b`."""
     y = triangular_solve(factors, b, left_side=True, lower=False, transpose_a=True)
-    z = triangular_solve(factors, y, left_side=True, lower=True, transpose_a=True, unit_diagonal=True)
+    z = triangular_solve(
+        factors, y, left_side=True, lower=True, transpose_a=True, unit_diagonal=True
+    )
     axis = permutation.aval.ndim - 1
     places = broadcasted_iota(permutation.aval.dtype, permutation.aval.shape, axis)
     return take_rows(z, sort_key_val(permutation, places, axis)[1])

@@ -1,4 +1,5 @@
 """`sparse_product_p`: a matrix given by some of its elements, times a matrix given by all of them."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -20,30 +21,39 @@ _creation = lazy_module("gradix._ops.creation")
 _gather = lazy_module("gradix._ops.indexing.gather")
 _numbers = lazy_module("gradix._ops.indexing.gather_dimension_numbers")
 _scatter = lazy_module("gradix._ops.indexing.scatter")
-_OF_SCIPY = tuple(map(np.dtype, ("float32", "float64", "complex64", "complex128", "int32", "int64")))
+_OF_SCIPY = tuple(
+    map(np.dtype, ("float32", "float64", "complex64", "complex128", "int32", "int64"))
+)
 
 
 class SparseProduct(Primitive):
     """The product of a sparse and a dense matrix, linear in the elements of each.
 
-    `data[e]` stands at row `rows[e]` and column `columns[e]`, both within the matrix; what stands at one place is
-    added. `height` is the number of rows, and `ordered` tells that `rows` does not decrease. Then a fifth operand may
-    tell where each row starts among the elements, and where the last one ends; elements from there on are zero.
+    `data[e]` stands at row `rows[e]` and column `columns[e]`, both within the matrix; what stands
+    at one place is added. `height` is the number of rows, and `ordered` tells that `rows` does not
+    decrease. Then a fifth operand may tell where each row starts among the elements, and where the
+    last one ends; elements from there on are zero.
     """
 
     costly = True
-    host_limit = 1 << 24            # SciPy's loop over the elements is as quick as a compiled one
+    host_limit = 1 << 24  # SciPy's loop over the elements is as quick as a compiled one
 
     def abstract(self, data, rows, columns, dense, *starts, height, ordered):
         if data.dtype != dense.dtype:
-            raise TypeError("sparse_product requires arguments to have the same dtypes, got "
-                            f"{dtype_name(data.dtype)}, {dtype_name(dense.dtype)}. Convert one with .astype.")
+            raise TypeError(
+                "sparse_product requires arguments to have the same dtypes, got "
+                f"{dtype_name(data.dtype)}, {dtype_name(dense.dtype)}. Convert one with .astype."
+            )
         if not data.shape == rows.shape == columns.shape or data.ndim != 1 or dense.ndim != 2:
-            raise TypeError("sparse_product requires three vectors of one length and a matrix, got shapes "
-                            f"{data.shape}, {rows.shape}, {columns.shape} and {dense.shape}.")
+            raise TypeError(
+                "sparse_product requires three vectors of one length and a matrix, got shapes "
+                f"{data.shape}, {rows.shape}, {columns.shape} and {dense.shape}."
+            )
         if starts and starts[0].shape != (height + 1,):
-            raise TypeError(f"sparse_product requires the starts of {height} rows and an end, got shape "
-                            f"{starts[0].shape}.")
+            raise TypeError(
+                f"sparse_product requires the starts of {height} rows and an end, got shape "
+                f"{starts[0].shape}."
+            )
         return make_aval((height, dense.shape[1]), data.dtype, data.weak_type and dense.weak_type)
 
     def divide(self, mesh, avals, outs, params):
@@ -55,7 +65,10 @@ class SparseProduct(Primitive):
 
     def host(self, data, rows, columns, dense, *starts, height, ordered):
         if data.dtype in _OF_SCIPY:
-            return _sparse.coo_matrix((data, (rows, columns)), shape=(height, dense.shape[0])).tocsr() @ dense
+            return (
+                _sparse.coo_matrix((data, (rows, columns)), shape=(height, dense.shape[0])).tocsr()
+                @ dense
+            )
         out = np.zeros((height, dense.shape[1]), data.dtype)
         np.add.at(out, rows, data[:, None] * dense[columns])
         return out
@@ -64,18 +77,33 @@ class SparseProduct(Primitive):
         data, rows, columns, dense, *starts = primals
         t_data, t_dense = tangents[0], tangents[3]
         out = bind(self, primals, params)
-        parts = [bind(self, (d, rows, columns, m, *starts), params) for d, m in ((t_data, dense), (data, t_dense))
-                 if d is not None and m is not None]
+        parts = [
+            bind(self, (d, rows, columns, m, *starts), params)
+            for d, m in ((t_data, dense), (data, t_dense))
+            if d is not None and m is not None
+        ]
         return out, add_any(*parts) if len(parts) == 2 else parts[0] if parts else None
 
     def transpose(self, ct, data, rows, columns, dense, *starts, height, ordered):
         if type(data) is Linear:
-            # d out[r, :] = d data · dense[c, :], so an element's cotangent is the product of two rows.
-            return [reduce_sum(mul(_taken(ct, rows), _taken(dense, columns)), (1,)), None, None, None,
-                    *[None for _ in starts]]
+            # d out[r, :] = d data · dense[c, :], so an element's cotangent is the product of two
+            # rows.
+            return [
+                reduce_sum(mul(_taken(ct, rows), _taken(dense, columns)), (1,)),
+                None,
+                None,
+                None,
+                *[None for _ in starts],
+            ]
         # data at (column, row): the transposed matrix.
         back = {"height": dense.aval.shape[0], "ordered": False}
-        return [None, None, None, bind(self, (data, columns, rows, ct), back), *[None for _ in starts]]
+        return [
+            None,
+            None,
+            None,
+            bind(self, (data, columns, rows, ct), back),
+            *[None for _ in starts],
+        ]
 
     def batch(self, size, args, axes, *, height, ordered):
         data, rows, columns, dense, *starts = args
@@ -83,29 +111,54 @@ class SparseProduct(Primitive):
             # One sparse matrix and many dense ones: these stand beside each other.
             dense = move_axis(dense, axes[3], 1)
             width = dense.aval.shape[0]
-            out = bind(self, (data, rows, columns, reshape(dense, (width, size * dense.aval.shape[2])), *starts),
-                       {"height": height, "ordered": ordered})
+            out = bind(
+                self,
+                (data, rows, columns, reshape(dense, (width, size * dense.aval.shape[2])), *starts),
+                {"height": height, "ordered": ordered},
+            )
             return reshape(out, (height, size, dense.aval.shape[2])), 1
         # The sparse matrices stand on the diagonal of a large one.
         data, rows, columns, dense = [to_front(size, x, a) for x, a in zip(args[:4], axes)]
         _, width, count = dense.aval.shape
-        flat = [reshape(x, (size * data.aval.shape[1],)) for x in (data, _moved(rows, height), _moved(columns, width))]
-        out = bind(self, (*flat, reshape(dense, (size * width, count))), {"height": size * height, "ordered": ordered})
+        flat = [
+            reshape(x, (size * data.aval.shape[1],))
+            for x in (data, _moved(rows, height), _moved(columns, width))
+        ]
+        out = bind(
+            self,
+            (*flat, reshape(dense, (size * width, count))),
+            {"height": size * height, "ordered": ordered},
+        )
         return reshape(out, (size, height, count)), 0
 
     def expand(self, data, rows, columns, dense, *starts, height, ordered):
-        terms = mul(broadcast_in_dim(data, (data.shape[0], dense.shape[1]), (0,)), _taken(dense, columns))
+        terms = mul(
+            broadcast_in_dim(data, (data.shape[0], dense.shape[1]), (0,)), _taken(dense, columns)
+        )
         zero = broadcast_in_dim(scalar_like(dense, 0), (height, dense.shape[1]), ())
         into_rows = _scatter.ScatterDimensionNumbers((1,), (0,), (0,))
-        return _scatter.scatter_add(zero, expand_dims(rows, (1,)), terms, into_rows, indices_are_sorted=ordered,
-                                    mode=_numbers.GatherScatterMode.PROMISE_IN_BOUNDS)
+        return _scatter.scatter_add(
+            zero,
+            expand_dims(rows, (1,)),
+            terms,
+            into_rows,
+            indices_are_sorted=ordered,
+            mode=_numbers.GatherScatterMode.PROMISE_IN_BOUNDS,
+        )
 
 
 def _taken(x, places):
     """The rows of `x` at these places."""
-    rows = _numbers.GatherDimensionNumbers(offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,))
-    return _gather.gather(x, expand_dims(places, (1,)), rows, (1, x.aval.shape[1]),
-                          mode=_numbers.GatherScatterMode.PROMISE_IN_BOUNDS)
+    rows = _numbers.GatherDimensionNumbers(
+        offset_dims=(1,), collapsed_slice_dims=(0,), start_index_map=(0,)
+    )
+    return _gather.gather(
+        x,
+        expand_dims(places, (1,)),
+        rows,
+        (1, x.aval.shape[1]),
+        mode=_numbers.GatherScatterMode.PROMISE_IN_BOUNDS,
+    )
 
 
 def _moved(places, by: int):
@@ -122,13 +175,14 @@ def sparse_product(data, rows, columns, dense, height: int, ordered: bool = Fals
 
     Args:
         data: the elements that are given, of shape (e,).
-        rows, columns: where each of them stands, int32 of shape (e,), within the matrix; elements at one place are
-            added.
+        rows, columns: where each of them stands, int32 of shape (e,), within the matrix; elements
+            at one place are added.
         dense: of shape (width, n), and the dtype of `data`.
         height: the number of rows of the sparse matrix, whose columns are `width`.
         ordered: whether `rows` does not decrease; the product is quicker then.
-        starts: where each row starts among ordered elements, and where the last one ends, int32 of shape (height + 1,);
-            elements from there on must be zero. Left out where it is not known.
+        starts: where each row starts among ordered elements, and where the last one ends, int32 of
+            shape (height + 1,); elements from there on must be zero. Left out where it is not
+            known.
 
     Returns:
         An array of shape (height, n).
@@ -142,5 +196,7 @@ def sparse_product(data, rows, columns, dense, height: int, ordered: bool = Fals
         Array([[6.],
                [5.]], dtype=float32)
     """
-    args = operands("sparse_product", data, rows, columns, dense, *([] if starts is None else [starts]))
+    args = operands(
+        "sparse_product", data, rows, columns, dense, *([] if starts is None else [starts])
+    )
     return bind(sparse_product_p, args, {"height": int(height), "ordered": bool(ordered)})

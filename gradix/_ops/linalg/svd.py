@@ -1,4 +1,5 @@
 """The singular value decomposition."""
+
 from __future__ import annotations
 
 import enum
@@ -58,23 +59,35 @@ class Svd(Factorization):
         *lead, m, n = check_matrices(self.name, x)
         k = min(m, n)
         if subset_by_index is not None and subset_by_index != (0, k):
-            raise NotImplementedError(f"subset_by_index={subset_by_index} is not implemented for {k} singular values: "
-                                      "take the slices of the whole result instead.")
+            raise NotImplementedError(
+                f"subset_by_index={subset_by_index} is not implemented for {k} singular values: "
+                "take the slices of the whole result instead."
+            )
         values = make_aval((*lead, k), real_of(x.dtype), x.weak_type)
         if not compute_uv:
             return [values]
-        return [values, x.update(shape=(*lead, m, m if full_matrices else k)),
-                x.update(shape=(*lead, n if full_matrices else k, n))]
+        return [
+            values,
+            x.update(shape=(*lead, m, m if full_matrices else k)),
+            x.update(shape=(*lead, n if full_matrices else k, n)),
+        ]
 
     def host(self, x, *, full_matrices, compute_uv, subset_by_index, algorithm):
         *lead, m, n = x.shape
         k = min(m, n)
         outs = [((k,), real_of(x.dtype))]
         if compute_uv:
-            outs += [((m, m if full_matrices else k), x.dtype), ((n if full_matrices else k, n), x.dtype)]
+            outs += [
+                ((m, m if full_matrices else k), x.dtype),
+                ((n if full_matrices else k, n), x.dtype),
+            ]
         if not x.size:
-            return [np.zeros((*lead, *s), d) if len(s) == 1 else np.broadcast_to(np.eye(*s, dtype=d), (*lead, *s))
-                    for s, d in outs]
+            return [
+                np.zeros((*lead, *s), d)
+                if len(s) == 1
+                else np.broadcast_to(np.eye(*s, dtype=d), (*lead, *s))
+                for s, d in outs
+            ]
         solve = getattr(_lapack, routine(x.dtype, _routine(algorithm)))
 
         def one(a):
@@ -82,6 +95,7 @@ class Svd(Factorization):
             if info != 0:
                 return [np.nan] * len(outs)
             return [s, u, vh] if compute_uv else [s]
+
         return each(one, tuple(lead), outs, x)
 
     def jvp(self, primals, tangents, *, full_matrices, compute_uv, **params):
@@ -89,12 +103,16 @@ class Svd(Factorization):
         m, n = x.aval.shape[-2:]
         whole = full_matrices and m != n
         if t is None or not x.aval.size:
-            out = bind(self, (x,), {"full_matrices": full_matrices, "compute_uv": compute_uv, **params})
+            out = bind(
+                self, (x,), {"full_matrices": full_matrices, "compute_uv": compute_uv, **params}
+            )
             return out, [None] * len(out)
         if compute_uv and whole:
-            raise NotImplementedError("Singular value decomposition JVP not implemented for full matrices: the columns "
-                                      f"beyond the {min(m, n)} singular values, of matrices of shape {(m, n)}, are "
-                                      "not determined. Use full_matrices=False.")
+            raise NotImplementedError(
+                "Singular value decomposition JVP not implemented for full matrices: the columns "
+                f"beyond the {min(m, n)} singular values, of matrices of shape {(m, n)}, are "
+                "not determined. Use full_matrices=False."
+            )
         s, u, vh = bind(self, (x,), {"full_matrices": False, "compute_uv": True, **params})
         inner = product(product(adjoint(u), t), adjoint(vh))
         ds = real_part(diagonal(inner))
@@ -109,10 +127,21 @@ class Svd(Factorization):
         *lead, m, n = x.shape
         k = min(m, n)
         mode = ("A" if full_matrices else "S") if compute_uv else "N"
-        sides = outs[1:] if compute_uv else [x.aval.update(shape=(*lead, m, k)), x.aval.update(shape=(*lead, k, n))]
+        sides = (
+            outs[1:]
+            if compute_uv
+            else [x.aval.update(shape=(*lead, m, k)), x.aval.update(shape=(*lead, k, n))]
+        )
         results = [x.aval, outs[0], *sides, info_aval(tuple(lead))]
-        _, s, u, vh, info = lapack(em, routine(x.dtype, _routine(algorithm)), [x], results,
-                                   (True, True, False, True, True, False), {"mode": letter(mode)}, aliases={0: 0})
+        _, s, u, vh, info = lapack(
+            em,
+            routine(x.dtype, _routine(algorithm)),
+            [x],
+            results,
+            (True, True, False, True, True, False),
+            {"mode": letter(mode)},
+            aliases={0: 0},
+        )
         return nan_unless(em, info, [s, u, vh] if compute_uv else [s])
 
     def show(self, params):
@@ -126,13 +155,15 @@ def _routine(algorithm) -> str:
 def _turns(t, s, u, vh, inner):
     """The tangents of U and Vᴴ, with `inner = Uᴴ dA V`.
 
-    M. Giles, "Collected matrix derivative results for forward and reverse mode AD" (2008), section 3.2; for complex
-    matrices the imaginary diagonal of `inner`, which phases of U and V share, goes to U: Z. Wan, S. Zhang (2019).
+    M. Giles, "Collected matrix derivative results for forward and reverse mode AD" (2008), section
+    3.2; for complex
+    matrices the imaginary diagonal of `inner`, which phases of U and V share, goes to U: Z. Wan, S.
+        Zhang (2019).
     """
     shape, dtype = inner.aval.shape, inner.aval.dtype
     rows, columns = along_rows(s, shape), along_columns(s, shape)
     eye = identity(real_part(inner), shape[-1])
-    gaps = mul(sub(rows, columns), rows + columns)                            # s_j² - s_i²
+    gaps = mul(sub(rows, columns), rows + columns)  # s_j² - s_i²
     weights = convert_element_type(sub(reciprocal(gaps + eye), eye), dtype)
     by_row, by_column = (convert_element_type(v, dtype) for v in (rows, columns))
     back = adjoint(inner)
@@ -143,21 +174,25 @@ def _turns(t, s, u, vh, inner):
         turn_u = add_any(turn_u, div(only_diagonal(skew), by_row))
     du, dvh = product(u, turn_u), product(adjoint(turn_v), vh)
     m, n = u.aval.shape[-2], vh.aval.shape[-1]
-    if m > n:                                           # what leaves the span of U
+    if m > n:  # what leaves the span of U
         out = product(t, adjoint(vh))
         outside = sub(out, product(u, product(adjoint(u), out)))
         du = add_any(du, div(outside, along_rows(convert_element_type(s, dtype), u.aval.shape)))
     if n > m:
         out = product(adjoint(u), t)
         outside = sub(out, product(product(out, adjoint(vh)), vh))
-        dvh = add_any(dvh, div(outside, along_columns(convert_element_type(s, dtype), vh.aval.shape)))
+        dvh = add_any(
+            dvh, div(outside, along_columns(convert_element_type(s, dtype), vh.aval.shape))
+        )
     return du, dvh
 
 
 svd_p = Svd("svd")
 
 
-def svd(x, *, full_matrices: bool = True, compute_uv: bool = True, subset_by_index=None, algorithm=None) -> Any:
+def svd(
+    x, *, full_matrices: bool = True, compute_uv: bool = True, subset_by_index=None, algorithm=None
+) -> Any:
     """The singular value decomposition `x = U diag(s) Vᴴ`.
 
     Args:
@@ -168,8 +203,8 @@ def svd(x, *, full_matrices: bool = True, compute_uv: bool = True, subset_by_ind
         algorithm: an `SvdAlgorithm`; on CPUs QR iteration, or else divide and conquer.
 
     Returns:
-        U, the descending s, and Vᴴ; NaN where LAPACK fails. Derivatives are infinite or NaN where singular values
-        are equal.
+        U, the descending s, and Vᴴ; NaN where LAPACK fails. Derivatives are infinite or NaN where
+        singular values are equal.
 
     Example:
         >>> from gradix import lax
@@ -179,9 +214,16 @@ def svd(x, *, full_matrices: bool = True, compute_uv: bool = True, subset_by_ind
     """
     if subset_by_index is not None:
         subset_by_index = tuple([index(i) for i in subset_by_index])
-    out = bind(svd_p, (as_operand("svd", x),), {
-        "full_matrices": bool(full_matrices), "compute_uv": bool(compute_uv), "subset_by_index": subset_by_index,
-        "algorithm": None if algorithm is None else SvdAlgorithm(algorithm)})
+    out = bind(
+        svd_p,
+        (as_operand("svd", x),),
+        {
+            "full_matrices": bool(full_matrices),
+            "compute_uv": bool(compute_uv),
+            "subset_by_index": subset_by_index,
+            "algorithm": None if algorithm is None else SvdAlgorithm(algorithm),
+        },
+    )
     if not compute_uv:
         return out[0]
     s, u, vh = out

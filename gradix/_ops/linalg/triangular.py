@@ -1,4 +1,5 @@
 """cholesky, and systems of equations with triangular matrices."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -51,7 +52,8 @@ class Cholesky(Factorization):
         def one(a):
             c, info = factor(a, lower=1, clean=1)
             return [c if info == 0 else np.tril(np.full_like(a, np.nan))]
-        out, = each(one, x.shape[:-2], [(x.shape[-2:], x.dtype)], x)
+
+        (out,) = each(one, x.shape[:-2], [(x.shape[-2:], x.dtype)], x)
         return out
 
     def jvp(self, primals, tangents):
@@ -59,8 +61,11 @@ class Cholesky(Factorization):
         factor = bind(self, (x,), {})
         if t is None:
             return factor, None
-        # I. Murray, "Differentiation of the Cholesky decomposition" (2016), eq. 8: dL = L Φ(L⁻¹ dA L⁻ᴴ).
-        inner = triangular_solve(factor, t, left_side=False, lower=True, transpose_a=True, conjugate_a=True)
+        # I. Murray, "Differentiation of the Cholesky decomposition" (2016), eq. 8: dL = L Φ(L⁻¹ dA
+        # L⁻ᴴ).
+        inner = triangular_solve(
+            factor, t, left_side=False, lower=True, transpose_a=True, conjugate_a=True
+        )
         inner = triangle(triangular_solve(factor, inner, left_side=True, lower=True))
         halved = choose(diagonal_mask(inner), inner, mul(inner, scalar_like(inner, 0.5)))
         return factor, product(factor, halved)
@@ -69,9 +74,16 @@ class Cholesky(Factorization):
         if not out.size:
             return x
         lead = out.shape[:-2]
-        c, info = lapack(em, routine(out.dtype, "potrf"), [x], [out, info_aval(lead)], (True, True, False),
-                         {"uplo": letter("L")}, aliases={0: 0})
-        whole, = nan_unless(em, info, [c])
+        c, info = lapack(
+            em,
+            routine(out.dtype, "potrf"),
+            [x],
+            [out, info_aval(lead)],
+            (True, True, False),
+            {"uplo": letter("L")},
+            aliases={0: 0},
+        )
+        (whole,) = nan_unless(em, info, [c])
         return emit_triangle(em, whole, lower=True)
 
 
@@ -80,15 +92,21 @@ class TriangularSolve(Factorization):
 
     def abstract(self, a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
         if a.dtype != b.dtype:
-            raise TypeError("lax.triangular_solve requires arguments to have the same dtypes, got "
-                            f"{dtypes.dtype_name(a.dtype)}, {dtypes.dtype_name(b.dtype)}. Convert one with .astype.")
+            raise TypeError(
+                "lax.triangular_solve requires arguments to have the same dtypes, got "
+                f"{dtypes.dtype_name(a.dtype)}, {dtypes.dtype_name(b.dtype)}. Convert one with .astype."
+            )
         if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-            raise ValueError(f"The first input to triangular_solve must be a square matrix. Got shape {a.shape}.")
+            raise ValueError(
+                f"The first input to triangular_solve must be a square matrix. Got shape {a.shape}."
+            )
         check_matrices(self.name, b)
         if a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2 if left_side else -1]:
-            raise ValueError(f"Incompatible shapes for arguments to triangular_solve: {a.shape} and {b.shape}. The "
-                             "leading axes must agree, and the matrix must fit the "
-                             f"{'rows' if left_side else 'columns'} of b.")
+            raise ValueError(
+                f"Incompatible shapes for arguments to triangular_solve: {a.shape} and {b.shape}. The "
+                "leading axes must agree, and the matrix must fit the "
+                f"{'rows' if left_side else 'columns'} of b."
+            )
         return make_aval(b.shape, b.dtype, a.weak_type and b.weak_type)
 
     def host(self, a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
@@ -97,9 +115,19 @@ class TriangularSolve(Factorization):
         solve = getattr(_blas, routine(b.dtype, "trsm"))
         if conjugate_a and not transpose_a:
             a = a.conj()
-        options = {"side": int(not left_side), "lower": int(lower), "diag": int(unit_diagonal),
-                   "trans_a": 0 if not transpose_a else 2 if conjugate_a else 1}
-        out, = each(lambda x, y: [solve(1.0, x, y, **options)], b.shape[:-2], [(b.shape[-2:], b.dtype)], a, b)
+        options = {
+            "side": int(not left_side),
+            "lower": int(lower),
+            "diag": int(unit_diagonal),
+            "trans_a": 0 if not transpose_a else 2 if conjugate_a else 1,
+        }
+        (out,) = each(
+            lambda x, y: [solve(1.0, x, y, **options)],
+            b.shape[:-2],
+            [(b.shape[-2:], b.dtype)],
+            a,
+            b,
+        )
         return out
 
     def jvp(self, primals, tangents, **params):
@@ -107,7 +135,9 @@ class TriangularSolve(Factorization):
         out = bind(self, primals, params)
         if ta is not None:
             # From op(a) X = b: op(a) dX = db - op(da) X, where da has the triangle of a.
-            moved = triangle(ta, params["lower"], -int(params["unit_diagonal"]) * (1 if params["lower"] else -1))
+            moved = triangle(
+                ta, params["lower"], -int(params["unit_diagonal"]) * (1 if params["lower"] else -1)
+            )
             if params["conjugate_a"]:
                 moved = conj(moved)
             moved = flip(moved) if params["transpose_a"] else moved
@@ -117,7 +147,9 @@ class TriangularSolve(Factorization):
 
     def transpose(self, ct, a, b, *, transpose_a, **params):
         if type(a) is Linear:
-            raise self.missing("transpose", "reverse-mode differentiation in the matrix alone", "use jvp")
+            raise self.missing(
+                "transpose", "reverse-mode differentiation in the matrix alone", "use jvp"
+            )
         return [None, bind(self, (a, ct), {**params, "transpose_a": not transpose_a})]
 
     def batch(self, size, args, axes, **params):
@@ -128,7 +160,7 @@ class TriangularSolve(Factorization):
         at = b.aval.ndim - (2 if params["left_side"] else 3)
         moved = move_axis(b, b_axis, at)
         shape = moved.aval.shape
-        joined = reshape(moved, (*shape[:at], shape[at] * shape[at + 1], *shape[at + 2:]))
+        joined = reshape(moved, (*shape[:at], shape[at] * shape[at + 1], *shape[at + 2 :]))
         return reshape(bind(self, (a, joined), params), shape), at
 
     def lower(self, em, out, a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
@@ -136,10 +168,21 @@ class TriangularSolve(Factorization):
             return b
         if conjugate_a and not transpose_a and out.dtype in dtypes.COMPLEX:
             a = conj_p.lower(em, a.aval, a, input_dtype=a.dtype)
-        config = {"side": letter("L" if left_side else "R"), "uplo": letter("L" if lower else "U"),
-                  "trans_x": letter("N" if not transpose_a else "C" if conjugate_a else "T"),
-                  "diag": letter("U" if unit_diagonal else "N")}
-        found, = lapack(em, routine(out.dtype, "trsm"), [a, b], [out], (True, True, True), config, aliases={0: 1})
+        config = {
+            "side": letter("L" if left_side else "R"),
+            "uplo": letter("L" if lower else "U"),
+            "trans_x": letter("N" if not transpose_a else "C" if conjugate_a else "T"),
+            "diag": letter("U" if unit_diagonal else "N"),
+        }
+        (found,) = lapack(
+            em,
+            routine(out.dtype, "trsm"),
+            [a, b],
+            [out],
+            (True, True, True),
+            config,
+            aliases={0: 1},
+        )
         return found
 
     def show(self, params):
@@ -152,7 +195,11 @@ triangular_solve_p = TriangularSolve("triangular_solve")
 
 def as_floats(x):
     """Integers and booleans as floats, which their Hermitian part is made of."""
-    return x if x.aval.dtype in dtypes.INEXACT else convert_element_type(x, dtypes.to_inexact_dtype(x.aval.dtype))
+    return (
+        x
+        if x.aval.dtype in dtypes.INEXACT
+        else convert_element_type(x, dtypes.to_inexact_dtype(x.aval.dtype))
+    )
 
 
 def symmetrize(x):
@@ -164,7 +211,8 @@ def cholesky(x, *, symmetrize_input: bool = True) -> Array:
     """The lower triangular L with `L Lᴴ = x`, for Hermitian positive definite `x`.
 
     Args:
-        x: matrices, in the last two axes; float32, float64, complex64 or complex128, or integers to be symmetrized.
+        x: matrices, in the last two axes; float32, float64, complex64 or complex128, or integers to
+            be symmetrized.
         symmetrize_input: use `(x + xᴴ) / 2`; otherwise only the lower triangle is read.
 
     Returns:
@@ -183,8 +231,16 @@ def cholesky(x, *, symmetrize_input: bool = True) -> Array:
     return bind(cholesky_p, (symmetrize(x) if symmetrize_input else x,), {})
 
 
-def triangular_solve(a, b, *, left_side: bool = False, lower: bool = False, transpose_a: bool = False,
-                     conjugate_a: bool = False, unit_diagonal: bool = False) -> Array:
+def triangular_solve(
+    a,
+    b,
+    *,
+    left_side: bool = False,
+    lower: bool = False,
+    transpose_a: bool = False,
+    conjugate_a: bool = False,
+    unit_diagonal: bool = False,
+) -> Array:
     """X with `op(a) X = b`, or `X op(a) = b` where the matrix stands on the right.
 
     Args:
@@ -205,9 +261,13 @@ def triangular_solve(a, b, *, left_side: bool = False, lower: bool = False, tran
                [2.]], dtype=float32)
     """
     a, b = operands("triangular_solve", a, b)
-    params = {"left_side": bool(left_side), "lower": bool(lower), "transpose_a": bool(transpose_a),
-              "conjugate_a": bool(conjugate_a) and a.aval.dtype in dtypes.COMPLEX,
-              "unit_diagonal": bool(unit_diagonal)}
+    params = {
+        "left_side": bool(left_side),
+        "lower": bool(lower),
+        "transpose_a": bool(transpose_a),
+        "conjugate_a": bool(conjugate_a) and a.aval.dtype in dtypes.COMPLEX,
+        "unit_diagonal": bool(unit_diagonal),
+    }
     if b.aval.ndim != a.aval.ndim - 1:
         return bind(triangular_solve_p, (a, b), params)
     shape = b.aval.shape

@@ -1,4 +1,5 @@
 """Tridiagonal matrices: Hermitian matrices reduced to them, and systems of equations with them."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -39,8 +40,12 @@ class Tridiagonal(Factorization):
     def abstract(self, x, *, lower):
         *lead, n, _ = check_matrices(self.name, x, square=True)
         real, beside = real_of(x.dtype), (*lead, max(n - 1, 0))
-        return [x, make_aval((*lead, n), real, x.weak_type), make_aval(beside, real, x.weak_type),
-                make_aval(beside, x.dtype, x.weak_type)]
+        return [
+            x,
+            make_aval((*lead, n), real, x.weak_type),
+            make_aval(beside, real, x.weak_type),
+            make_aval(beside, x.dtype, x.weak_type),
+        ]
 
     def host(self, x, *, lower):
         *lead, n = x.shape[:-1]
@@ -53,14 +58,21 @@ class Tridiagonal(Factorization):
         def one(a):
             *parts, info = factor(a, lower=int(lower))
             return parts if info == 0 else [np.nan] * 4
+
         return each(one, tuple(lead), outs, x)
 
     def lower(self, em, outs, x, *, lower):
         if not x.aval.size:
             return [em.constant(0, o) for o in outs]
-        *parts, info = lapack(em, routine(x.dtype, "sytrd", "hetrd"), [x], [*outs, info_aval(x.shape[:-2])],
-                              (True, True, False, False, False, False), {"uplo": letter("L" if lower else "U")},
-                              aliases={0: 0})
+        *parts, info = lapack(
+            em,
+            routine(x.dtype, "sytrd", "hetrd"),
+            [x],
+            [*outs, info_aval(x.shape[:-2])],
+            (True, True, False, False, False, False),
+            {"uplo": letter("L" if lower else "U")},
+            aliases={0: 0},
+        )
         return nan_unless(em, info, parts)
 
 
@@ -70,17 +82,23 @@ class TridiagonalSolve(Factorization):
     def abstract(self, dl, d, du, b):
         kinds = [dl.dtype, d.dtype, du.dtype, b.dtype]
         if len(set(kinds)) > 1:
-            raise TypeError("lax.tridiagonal_solve requires arguments to have the same dtypes, got "
-                            f"{', '.join(map(dtypes.dtype_name, kinds))}. Convert them with .astype.")
+            raise TypeError(
+                "lax.tridiagonal_solve requires arguments to have the same dtypes, got "
+                f"{', '.join(map(dtypes.dtype_name, kinds))}. Convert them with .astype."
+            )
         if not dl.shape == d.shape == du.shape:
-            raise TypeError("tridiagonal_solve requires that all diagonal arguments have the same shape, got "
-                            f"{dl.shape}, {d.shape} and {du.shape}: dl starts and du ends with an element that is not "
-                            "read.")
+            raise TypeError(
+                "tridiagonal_solve requires that all diagonal arguments have the same shape, got "
+                f"{dl.shape}, {d.shape} and {du.shape}: dl starts and du ends with an element that is not "
+                "read."
+            )
         check_matrices("tridiagonal_solve", b)
         if b.ndim != d.ndim + 1 or b.shape[:-1] != d.shape:
-            raise TypeError("tridiagonal_solve requires that the leading ndim-1 dimensions of b equal the dimensions "
-                            f"of the diagonal arguments, got shapes {b.shape} and {d.shape}. b[..., None] makes a "
-                            "column.")
+            raise TypeError(
+                "tridiagonal_solve requires that the leading ndim-1 dimensions of b equal the dimensions "
+                f"of the diagonal arguments, got shapes {b.shape} and {d.shape}. b[..., None] makes a "
+                "column."
+            )
         return make_aval(b.shape, b.dtype, all(x.weak_type for x in (dl, d, du, b)))
 
     def host(self, dl, d, du, b):
@@ -93,7 +111,8 @@ class TridiagonalSolve(Factorization):
                 return [right / diagonal if diagonal[0] else np.nan]
             *_, x, info = solve(below[1:], diagonal, above[:-1], right)
             return [x if info == 0 else np.nan]
-        out, = each(one, b.shape[:-2], [(b.shape[-2:], b.dtype)], dl, d, du, b)
+
+        (out,) = each(one, b.shape[:-2], [(b.shape[-2:], b.dtype)], dl, d, du, b)
         return out
 
     def jvp(self, primals, tangents):
@@ -109,7 +128,9 @@ class TridiagonalSolve(Factorization):
 
     def transpose(self, ct, dl, d, du, b):
         if type(dl) is Linear or type(d) is Linear or type(du) is Linear:
-            raise self.missing("transpose", "reverse-mode differentiation in the matrix alone", "use jvp")
+            raise self.missing(
+                "transpose", "reverse-mode differentiation in the matrix alone", "use jvp"
+            )
         return [None, None, None, bind(self, (_before(du, 0), d, _after(dl, 0), ct), {})]
 
     def batch(self, size, args, axes):
@@ -128,23 +149,39 @@ class TridiagonalSolve(Factorization):
             return b
         results = [dl.aval, d.aval, du.aval, out, info_aval(out.shape[:-2])]
         columns = (False, False, False, True, False, False, False, True, False)
-        *_, x, info = lapack(em, routine(out.dtype, "gtsv"), [dl, d, du, b], results, columns, None,
-                             aliases={i: i for i in range(4)})
+        *_, x, info = lapack(
+            em,
+            routine(out.dtype, "gtsv"),
+            [dl, d, du, b],
+            results,
+            columns,
+            None,
+            aliases={i: i for i in range(4)},
+        )
         return nan_unless(em, info, [x])[0]
 
 
 class PerturbedTridiagonalSolve(TridiagonalSolve):
     """The same with tiny pivots made larger, so that singular systems have a finite, large, solution."""
 
-    host = None                                     # type: ignore[assignment]
+    host = None  # type: ignore[assignment]
 
     def lower(self, em, out, dl, d, du, b):
         if not out.size:
             return b
         layouts = [[*range(v.aval.ndim - 1, -1, -1)] for v in (dl, d, du)]
         matrix = [out.ndim - 2, out.ndim - 1, *range(out.ndim - 3, -1, -1)]
-        x, = em.custom_call("tridiagonal_solve_perturbed_ffi", [out], dl, d, du, b, backend_config={},
-                            operand_layouts=[*layouts, matrix], result_layouts=[matrix])
+        (x,) = em.custom_call(
+            "tridiagonal_solve_perturbed_ffi",
+            [out],
+            dl,
+            d,
+            du,
+            b,
+            backend_config={},
+            operand_layouts=[*layouts, matrix],
+            result_layouts=[matrix],
+        )
         return x
 
 
@@ -178,7 +215,8 @@ def tridiagonal(a, *, lower: bool = True):
         lower: which triangle is read; the reflections are kept there.
 
     Returns:
-        A list: matrices with the diagonals of T and, beyond them, the vectors of the reflections; the diagonal of T;
+        A list: matrices with the diagonals of T and, beyond them, the vectors of the reflections;
+            the diagonal of T;
         the diagonal beside it; the factors of the reflections.
 
     Example:
@@ -194,12 +232,13 @@ def tridiagonal_solve(dl, d, du, b, *, perturb_singular: bool = False) -> Array:
     """X with `T X = b`, for tridiagonal T.
 
     Args:
-        dl: the elements `T[i, i-1]`, the first of which is not read; leading axes are separate systems.
+        dl: the elements `T[i, i-1]`, the first of which is not read; leading axes are separate
+            systems.
         d: the elements `T[i, i]`.
         du: the elements `T[i, i+1]`, the last of which is not read.
         b: right sides, in the columns of matrices.
-        perturb_singular: make tiny pivots larger, so that singular systems give large instead of NaN solutions, as
-            inverse iteration for eigenvectors wants them.
+        perturb_singular: make tiny pivots larger, so that singular systems give large instead of
+            NaN solutions, as inverse iteration for eigenvectors wants them.
 
     Example:
         >>> from gradix import lax

@@ -1,4 +1,5 @@
 """Cholesky factors changed by a vector, and products of a matrix with its own transpose."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -28,11 +29,15 @@ from gradix._ops.select import choose
 
 def _check_reals(name: str, *xs) -> None:
     if len({x.dtype for x in xs}) > 1:
-        raise TypeError(f"lax.{name} requires arguments to have the same dtypes, got "
-                        f"{', '.join(dtypes.dtype_name(x.dtype) for x in xs)}. Convert one with .astype.")
+        raise TypeError(
+            f"lax.{name} requires arguments to have the same dtypes, got "
+            f"{', '.join(dtypes.dtype_name(x.dtype) for x in xs)}. Convert one with .astype."
+        )
     if xs[0].dtype not in dtypes.FLOAT:
-        raise TypeError(f"{name} does not accept dtype {dtypes.dtype_name(xs[0].dtype)} at position 0. Accepted dtypes "
-                        "are floating; convert the operands with .astype('float32') first.")
+        raise TypeError(
+            f"{name} does not accept dtype {dtypes.dtype_name(xs[0].dtype)} at position 0. Accepted dtypes "
+            "are floating; convert the operands with .astype('float32') first."
+        )
 
 
 class CholeskyUpdate(Factorization):
@@ -42,8 +47,10 @@ class CholeskyUpdate(Factorization):
         _check_reals(self.name, r, w)
         check_matrices(self.name, r)
         if r.shape[-1] != r.shape[-2] or w.shape != r.shape[:-1]:
-            raise ValueError("Rank-1 update to Cholesky decomposition takes a square matrix and a vector of the same "
-                             f"size as input. Got shapes {r.shape} and {w.shape} instead.")
+            raise ValueError(
+                "Rank-1 update to Cholesky decomposition takes a square matrix and a vector of the same "
+                f"size as input. Got shapes {r.shape} and {w.shape} instead."
+            )
         return make_aval(r.shape, r.dtype, r.weak_type and w.weak_type)
 
     def host(self, r, w):
@@ -69,19 +76,26 @@ class CholeskyUpdate(Factorization):
             shape = r.aval.shape
             outer = mul(along_columns(tw, shape), along_rows(w, shape))
             change = outer if change is None else add_any(change, outer)
-        # I. Murray, "Differentiation of the Cholesky decomposition" (2016), eq. 8, for R' = Lᵀ and dA = change +
-        # changeᵀ.
+        # I. Murray, "Differentiation of the Cholesky decomposition" (2016), eq. 8, for R' = Lᵀ and
+        # dA = change + changeᵀ.
         symmetric = add_any(change, flip(change))
         inner = triangular_solve(out, symmetric, left_side=False, lower=False)
-        inner = triangle(triangular_solve(out, inner, left_side=True, lower=False, transpose_a=True), False)
-        return out, product(choose(diagonal_mask(inner), inner, mul(inner, scalar_like(inner, 0.5))), out)
+        inner = triangle(
+            triangular_solve(out, inner, left_side=True, lower=False, transpose_a=True), False
+        )
+        return out, product(
+            choose(diagonal_mask(inner), inner, mul(inner, scalar_like(inner, 0.5))), out
+        )
 
     def lower(self, em, out, r, w):
         n = out.shape[-1]
         if not out.size:
             return r
         index, one = make_aval((), np.dtype("int32")), make_aval((*out.shape[:-2], 1), out.dtype)
-        row, zero = make_aval((*out.shape[:-2], 1, n), out.dtype), em.constant(0, make_aval((), np.dtype("int32")))
+        row, zero = (
+            make_aval((*out.shape[:-2], 1, n), out.dtype),
+            em.constant(0, make_aval((), np.dtype("int32"))),
+        )
         lead = [zero] * (out.ndim - 2)
 
         def part(aval, x, *at):
@@ -95,14 +109,24 @@ class CholeskyUpdate(Factorization):
             c = em.select(still, em.constant(1, one), em.op("divide", one, corner, length))
             s = em.select(still, em.constant(0, one), em.op("divide", one, first, length))
             c, s = em.spread(c, w.shape), em.spread(s, w.shape)
-            turned = em.op("add", w.aval, em.op("multiply", w.aval, c, line), em.op("multiply", w.aval, s, w))
-            rest = em.op("subtract", w.aval, em.op("multiply", w.aval, c, w), em.op("multiply", w.aval, s, line))
+            turned = em.op(
+                "add", w.aval, em.op("multiply", w.aval, c, line), em.op("multiply", w.aval, s, w)
+            )
+            rest = em.op(
+                "subtract",
+                w.aval,
+                em.op("multiply", w.aval, c, w),
+                em.op("multiply", w.aval, s, line),
+            )
             r = em.op("dynamic_update_slice", out, r, em.reshape(turned, row.shape), *lead, k, zero)
             return [em.op("add", index, k, em.constant(1, index)), r, rest]
 
         last = em.constant(n, index)
-        _, r, _ = em.while_loop([zero, emit_triangle(em, r, lower=False), w],
-                                lambda k, r, w: [em.compare(k, last, "LT")], step)
+        _, r, _ = em.while_loop(
+            [zero, emit_triangle(em, r, lower=False), w],
+            lambda k, r, w: [em.compare(k, last, "LT")],
+            step,
+        )
         return emit_triangle(em, r, lower=False)
 
 
@@ -111,8 +135,14 @@ def _emit_hypot(em, aval, x, y):
     x, y = em.op("abs", aval, x), em.op("abs", aval, y)
     large, small = em.op("maximum", aval, x, y), em.op("minimum", aval, x, y)
     ratio = em.op("divide", aval, small, large)
-    long = em.op("sqrt", aval, em.op("add", aval, em.constant(1, aval), em.op("multiply", aval, ratio, ratio)))
-    return em.select(em.compare(large, em.constant(0, aval), "EQ"), large, em.op("multiply", aval, large, long))
+    long = em.op(
+        "sqrt",
+        aval,
+        em.op("add", aval, em.constant(1, aval), em.op("multiply", aval, ratio, ratio)),
+    )
+    return em.select(
+        em.compare(large, em.constant(0, aval), "EQ"), large, em.op("multiply", aval, large, long)
+    )
 
 
 class SymmetricProduct(Primitive):
@@ -121,13 +151,19 @@ class SymmetricProduct(Primitive):
     def abstract(self, a, c, *, alpha, beta):
         _check_reals(self.name, a, c)
         if a.ndim < 2:
-            raise TypeError(f"Input 0 to symmetric_product must have rank at least 2, but got shape={a.shape}.")
+            raise TypeError(
+                f"Input 0 to symmetric_product must have rank at least 2, but got shape={a.shape}."
+            )
         if a.ndim != c.ndim:
-            raise TypeError("All inputs to symmetric_product must have the same number of batch dimensions, but got "
-                            f"shapes {a.shape} and {c.shape}.")
+            raise TypeError(
+                "All inputs to symmetric_product must have the same number of batch dimensions, but got "
+                f"shapes {a.shape} and {c.shape}."
+            )
         if c.shape != (*a.shape[:-1], a.shape[-2]):
-            raise ValueError("symmetric_product expects rectangular matrices of shape (..., m, n) and square matrices "
-                             f"of shape (..., m, m). Got shapes {a.shape} and {c.shape}.")
+            raise ValueError(
+                "symmetric_product expects rectangular matrices of shape (..., m, n) and square matrices "
+                f"of shape (..., m, m). Got shapes {a.shape} and {c.shape}."
+            )
         return make_aval(c.shape, c.dtype, a.weak_type and c.weak_type)
 
     def expand(self, a, c, *, alpha, beta):
@@ -156,7 +192,8 @@ def cholesky_update(r_matrix, w_vector) -> Array:
     """The Cholesky factor of `Rᵀ R + w wᵀ`, in O(n²) operations.
 
     Args:
-        r_matrix: upper triangular matrices R, in the last two axes; what stands below the diagonal is not read.
+        r_matrix: upper triangular matrices R, in the last two axes; what stands below the diagonal
+            is not read.
         w_vector: vectors w.
 
     Returns:
@@ -172,8 +209,9 @@ def cholesky_update(r_matrix, w_vector) -> Array:
     return bind(cholesky_update_p, operands("cholesky_update", r_matrix, w_vector), {})
 
 
-def symmetric_product(a_matrix, c_matrix, *, alpha: float = 1.0, beta: float = 0.0,
-                      symmetrize_output: bool = False) -> Array:
+def symmetric_product(
+    a_matrix, c_matrix, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False
+) -> Array:
     """`alpha a aᵀ + beta c`, for symmetric `c`.
 
     Args:

@@ -1,8 +1,10 @@
 """Threefry 2x32 with its first order of counters: the option `jax_threefry_partitionable=False`.
 
-The counters 0 to m - 1 are cut into halves, whose elements are the two words of a block's counter; the results are the
-first words of all blocks and then the second ones. So every word depends on how many are drawn.
+The counters 0 to m - 1 are cut into halves, whose elements are the two words of a block's counter;
+the results are the first words of all blocks and then the second ones. So every word depends on how
+many are drawn.
 """
+
 from __future__ import annotations
 
 from math import prod
@@ -11,7 +13,16 @@ import numpy as np
 
 from gradix._core.aval import make_aval
 from gradix._ops.random.rbg import Rbg
-from gradix._ops.random.storage import U32, U64, emit_halves, emit_joined, emit_pair, emit_wide, halves, joined
+from gradix._ops.random.storage import (
+    U32,
+    U64,
+    emit_halves,
+    emit_joined,
+    emit_pair,
+    emit_wide,
+    halves,
+    joined,
+)
 from gradix._ops.random.threefry import Threefry2x32, blocks, emit_blocks, key_words
 
 
@@ -20,7 +31,7 @@ def _host_words(keys: np.ndarray, m: int) -> np.ndarray:
     half = (m + 1) // 2
     first = np.arange(half, dtype=U32)
     second = first + U32.type(half)
-    second[m - half:] = 0
+    second[m - half :] = 0
     k0, k1 = [k[..., None] for k in key_words(keys)]
     return np.concatenate(blocks(k0, k1, first, second), -1)[..., :m]
 
@@ -49,7 +60,9 @@ def _emit_narrow(em, words, size: int, dtype):
     """Words cut into numbers of 8 or 16 bits, the low ones first; the first `size` of them."""
     lead, n, parts = words.aval.shape[:-1], words.aval.shape[-1], 4 // dtype.itemsize
     wide = make_aval((*lead, n, parts), U32)
-    bits = em.op("multiply", wide, em.iota(wide, len(lead) + 1), em.constant(8 * dtype.itemsize, wide))
+    bits = em.op(
+        "multiply", wide, em.iota(wide, len(lead) + 1), em.constant(8 * dtype.itemsize, wide)
+    )
     spread = em.broadcast_in_dim(words, wide, tuple(range(len(lead) + 1)))
     cut = em.convert(em.op("shift_right_logical", wide, spread, bits), dtype)
     return _part(em, em.reshape(cut, (*lead, n * parts)), 0, size)
@@ -59,7 +72,9 @@ def _emit_pairs(em, keys, n: int, dtype):
     """`n` pairs of words of each key, each pair as one number of 64 bits."""
     lead = keys.aval.shape
     pairs = em.reshape(_emit_words(em, keys, 2 * n), (*lead, n, 2))
-    first, second = [em.slice(pairs, [*[0] * (len(lead) + 1), i], [*lead, n, i + 1]) for i in (0, 1)]
+    first, second = [
+        em.slice(pairs, [*[0] * (len(lead) + 1), i], [*lead, n, i + 1]) for i in (0, 1)
+    ]
     return emit_joined(em, first, second, dtype)
 
 

@@ -1,9 +1,10 @@
 """Philox 2x32, Philox 4x32 and Threefry 4x32 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
 
-A block is a function of a key and a counter of two or four words. What is drawn from a key are the words of the blocks
-numbered by its counters, so that no draw depends on another; the algorithms are written once, for NumPy and for
-StableHLO.
+A block is a function of a key and a counter of two or four words. What is drawn from a key are the
+words of the blocks numbered by its counters, so that no draw depends on another; the algorithms are
+written once, for NumPy and for StableHLO.
 """
+
 from __future__ import annotations
 
 from math import prod
@@ -24,13 +25,16 @@ from gradix._ops.random.storage import (
 )
 from gradix._ops.random.threefry import emit_counters
 
-_WEYL = 0x9E3779B9, 0xBB67AE85          # the golden ratio and √3 - 1, of 32 bits: the steps of Philox's keys
+# the golden ratio and √3 - 1, of 32 bits: the steps of Philox's keys
+_WEYL = 0x9E3779B9, 0xBB67AE85
 _PARITY = 0x1BD11BDA
 _ROTATIONS = (10, 26), (11, 21), (13, 27), (23, 5), (6, 20), (17, 11), (25, 10), (18, 20)
-_CHUNK = 8192                           # blocks worked on at a time, so that the words stay in the cache
+# blocks worked on at a time, so that the words stay in the cache
+_CHUNK = 8192
 
 
-# -- arithmetic ---------------------------------------------------------------------------------------------------
+# -- arithmetic ------------------------------------------------------------------------------------
+
 
 class _Numpy:
     """Words as uint32 arrays, which wrap around."""
@@ -70,18 +74,23 @@ class _Emitted:
         return self._op("xor", x, y)
 
     def rotate(self, x, by: int):
-        return self._op("or", self._op("shift_left", x, by), self._op("shift_right_logical", x, 32 - by))
+        return self._op(
+            "or", self._op("shift_left", x, by), self._op("shift_right_logical", x, 32 - by)
+        )
 
     def product(self, x, factor: int):
         wide = self._op("multiply", self.em.convert(x, U64), factor)
-        return self.em.convert(self._op("shift_right_logical", wide, 32), U32), self._op("multiply", x, factor)
+        return self.em.convert(self._op("shift_right_logical", wide, 32), U32), self._op(
+            "multiply", x, factor
+        )
 
     def wide(self, x):
         """A key's word for every block."""
         return self.em.broadcast_in_dim(x, self.out, self.dims)
 
 
-# -- the blocks ---------------------------------------------------------------------------------------------------
+# -- the blocks ------------------------------------------------------------------------------------
+
 
 def philox2x32(on, key, counter):
     (k,), (x0, x1) = key, counter
@@ -121,18 +130,21 @@ def threefry4x32(on, key, counter):
     return tuple(x)
 
 
-# -- keys ---------------------------------------------------------------------------------------------------------
+# -- keys ------------------------------------------------------------------------------------------
+
 
 class CounterBased:
     """A generator of keys of `words` words, whose blocks have as many words as their counters.
 
-    The words of a number go first in a counter when bits are drawn or a seed becomes a key, and last when keys are
-    derived.
+    The words of a number go first in a counter when bits are drawn or a seed becomes a key, and
+    last when keys are derived.
     """
 
     together = False
 
-    def __init__(self, block, words: int, counter_words: int, storage: np.dtype, seed_is_key: bool = False):
+    def __init__(
+        self, block, words: int, counter_words: int, storage: np.dtype, seed_is_key: bool = False
+    ):
         self.block, self.words, self.blank = block, words, counter_words - 2
         self.storage, self.seed_is_key = storage, seed_is_key
 
@@ -155,12 +167,12 @@ class CounterBased:
     def host_seed(self, seeds):
         high, low = seed_words(seeds)
         zeros = [np.zeros(seeds.shape, U32)] * 4
-        seed = (high, low, zeros[0], zeros[0])[:self.blank + 2]
-        key, counter = (seed, zeros) if self.seed_is_key else (zeros[:self.words], seed)
+        seed = (high, low, zeros[0], zeros[0])[: self.blank + 2]
+        key, counter = (seed, zeros) if self.seed_is_key else (zeros[: self.words], seed)
         return self._keys(self.block(_Numpy(), key, counter))
 
     def _keys(self, words):
-        return keys_of(np.stack(words[:self.words], -1), self.storage)
+        return keys_of(np.stack(words[: self.words], -1), self.storage)
 
     def _host_blocks(self, keys, size: int, derives: bool):
         """Blocks number 0 to `size - 1` of each key: words of shape `(*keys.shape, size)`."""
@@ -168,9 +180,11 @@ class CounterBased:
         out = np.empty((self.blank + 2, *keys.shape, size), U32)
         for start in range(0, size, _CHUNK):
             n = np.arange(start, min(start + _CHUNK, size), dtype=U64)
-            counter = self._counter((n >> U64.type(32)).astype(U32), n.astype(U32), np.zeros(n.shape, U32), derives)
+            counter = self._counter(
+                (n >> U64.type(32)).astype(U32), n.astype(U32), np.zeros(n.shape, U32), derives
+            )
             for i, word in enumerate(self.block(_Numpy(), key, counter)):
-                out[i, ..., start:start + _CHUNK] = word
+                out[i, ..., start : start + _CHUNK] = word
         return out
 
     def host_split(self, keys, shape):
@@ -179,12 +193,17 @@ class CounterBased:
     def host_fold_in(self, keys, data):
         key = np.moveaxis(words_of(keys), -1, 0)
         zero = np.zeros(data.shape, U32)
-        return self._keys(np.broadcast_arrays(*self.block(_Numpy(), key, self._counter(zero, data, zero, True))))
+        return self._keys(
+            np.broadcast_arrays(*self.block(_Numpy(), key, self._counter(zero, data, zero, True)))
+        )
 
     def host_bits(self, keys, shape, dtype):
         words, on = self._host_blocks(keys, prod(shape), False), _Numpy()
-        drawn = packed(*self._joined(on, words)[::-1]) if dtype == U64 else self._mixed(on, words).astype(dtype,
-                                                                                                          copy=False)
+        drawn = (
+            packed(*self._joined(on, words)[::-1])
+            if dtype == U64
+            else self._mixed(on, words).astype(dtype, copy=False)
+        )
         return drawn.reshape((*keys.shape, *shape))
 
     # In StableHLO
@@ -192,16 +211,21 @@ class CounterBased:
     def _emit(self, em, key, counter, dims):
         """A block, as a private function: XLA fuses it into one loop over the counters."""
         out, n = counter[0].aval, len(key)
-        symbol = em.define(self.block.__name__, [v.aval for v in (*key, *counter)],
-                           lambda *values: self.block(_Emitted(em, out, dims), values[:n], values[n:]))
+        symbol = em.define(
+            self.block.__name__,
+            [v.aval for v in (*key, *counter)],
+            lambda *values: self.block(_Emitted(em, out, dims), values[:n], values[n:]),
+        )
         return em.call(symbol, [out] * len(counter), *key, *counter)
 
     def emit_seed(self, em, out, seeds):
         high, low = emit_seed_words(em, seeds)
         zeros = [em.constant(0, low.aval)] * 4
-        seed = (high, low, *zeros[:self.blank])
-        key, counter = (seed, zeros) if self.seed_is_key else (zeros[:self.words], seed)
-        return emit_keys(em, self._emit(em, key, counter, tuple(range(out.ndim)))[:self.words], out)
+        seed = (high, low, *zeros[: self.blank])
+        key, counter = (seed, zeros) if self.seed_is_key else (zeros[: self.words], seed)
+        return emit_keys(
+            em, self._emit(em, key, counter, tuple(range(out.ndim)))[: self.words], out
+        )
 
     def _emit_counted(self, em, keys, size, derives: bool):
         shape = (*keys.aval.shape, size)
@@ -210,15 +234,20 @@ class CounterBased:
         return self._emit(em, emit_words(em, keys), counter, tuple(range(len(shape) - 1)))
 
     def emit_split(self, em, out, keys, shape):
-        words = self._emit_counted(em, keys, prod(shape), True)[:self.words]
+        words = self._emit_counted(em, keys, prod(shape), True)[: self.words]
         return emit_keys(em, [em.reshape(word, out.shape) for word in words], out)
 
     def emit_fold_in(self, em, out, keys, data):
         keys = keys if keys.aval.shape in ((), out.shape) else em.spread(keys, out.shape)
         low = em.spread(data, out.shape)
         zero = em.constant(0, low.aval)
-        words = self._emit(em, emit_words(em, keys), self._counter(zero, low, zero, True), tuple(range(keys.aval.ndim)))
-        return emit_keys(em, words[:self.words], out)
+        words = self._emit(
+            em,
+            emit_words(em, keys),
+            self._counter(zero, low, zero, True),
+            tuple(range(keys.aval.ndim)),
+        )
+        return emit_keys(em, words[: self.words], out)
 
     def emit_bits(self, em, out, keys):
         """Bits along the last axis of `out`."""

@@ -1,8 +1,10 @@
 """The generators by the names that key dtypes carry.
 
-Each makes keys of seeds, splits keys, folds data into them and draws bits, once in NumPy (`host_…`, on keys as they are
-stored) and once in StableHLO (`emit_…`). `together` tells those of which the first of an array of keys draws for all.
+Each makes keys of seeds, splits keys, folds data into them and draws bits, once in NumPy (`host_…`,
+on keys as they are stored) and once in StableHLO (`emit_…`). `together` tells those of which the
+first of an array of keys draws for all.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -43,7 +45,7 @@ GENERATORS: dict[str, Any] = {
 
 def parameter_of(dtype) -> str:
     """The parameter `impl` of primitives that use keys of this dtype, under the options in force."""
-    impl = getattr(dtype, "_impl", "fry")               # what is no key is refused by the primitive
+    impl = getattr(dtype, "_impl", "fry")  # what is no key is refused by the primitive
     return impl if _options.jax_threefry_partitionable else BY_HALVES.get(impl, impl)
 
 

@@ -1,8 +1,10 @@
 """Philox 4x32 with 10 rounds, as XLA's generator runs it (Salmon et al., "Parallel random numbers", 2011).
 
-A state is two uint64: the key, and the low half of a counter of 128 bits, whose high half is the key once more. A block
-is four words of 32 bits; wider words are two of them, the low one first, narrower words are the low bits of one each.
+A state is two uint64: the key, and the low half of a counter of 128 bits, whose high half is the
+key once more. A block is four words of 32 bits; wider words are two of them, the low one first,
+narrower words are the low bits of one each.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -18,13 +20,17 @@ _MASK, _HALF = 0xFFFFFFFF, U64.type(32)
 def philox_blocks(key: int, counter: int, numbers: np.ndarray) -> np.ndarray:
     """The blocks of the given numbers, uint64, counted from the state: uint32 of shape (n, 4)."""
     low = numbers + U64.type(counter)
-    high = U64.type(key) + (low < numbers).astype(U64)              # the carry
+    high = U64.type(key) + (low < numbers).astype(U64)  # the carry
     words = [low & U64.type(_MASK), low >> _HALF, high & U64.type(_MASK), high >> _HALF]
     k0, k1 = key & _MASK, key >> 32
     for _ in range(10):
         a, b = words[0] * _FACTORS[0], words[2] * _FACTORS[1]
-        words = [(b >> _HALF) ^ words[1] ^ U64.type(k0), b & U64.type(_MASK),
-                 (a >> _HALF) ^ words[3] ^ U64.type(k1), a & U64.type(_MASK)]
+        words = [
+            (b >> _HALF) ^ words[1] ^ U64.type(k0),
+            b & U64.type(_MASK),
+            (a >> _HALF) ^ words[3] ^ U64.type(k1),
+            a & U64.type(_MASK),
+        ]
         k0, k1 = (k0 + _STEPS[0]) & _MASK, (k1 + _STEPS[1]) & _MASK
     return np.stack(words, -1).astype(U32)
 

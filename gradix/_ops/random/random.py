@@ -1,4 +1,5 @@
 """Random keys and bits: random_seed, random_wrap, random_unwrap, random_split, random_fold_in, random_bits."""
+
 from __future__ import annotations
 
 from math import prod
@@ -17,7 +18,15 @@ from gradix._ops.indexing.slicing import pad, slice_in_dim
 from gradix._ops.joining import concatenate
 from gradix._ops.operands import as_operand, operands
 from gradix._ops.random.generators import BY_HALVES, GENERATORS, Composed, is_composed, parameter_of
-from gradix._ops.random.storage import U32, U64, emit_slice, emit_unwrap, emit_wrap, keys_of, words_of
+from gradix._ops.random.storage import (
+    U32,
+    U64,
+    emit_slice,
+    emit_unwrap,
+    emit_wrap,
+    keys_of,
+    words_of,
+)
 from gradix._ops.random.threefry import blocks, emit_blocks
 from gradix._ops.shape import reshape
 
@@ -26,25 +35,30 @@ _BITS: dict[int, np.dtype] = {8: np.dtype("uint8"), 16: np.dtype("uint16"), 32: 
 
 def _check_key(name: str, aval, impl: str | None = None) -> None:
     if not isinstance(aval.dtype, dtypes.KeyType):
-        raise TypeError(f"{name} takes typed random keys, got an array of dtype {dtypes.dtype_name(aval.dtype)} and "
-                        f"shape {aval.shape}. Make one with random.key(seed), or from raw uint32 words with "
-                        "random.wrap_key_data(raw).")
+        raise TypeError(
+            f"{name} takes typed random keys, got an array of dtype {dtypes.dtype_name(aval.dtype)} and "
+            f"shape {aval.shape}. Make one with random.key(seed), or from raw uint32 words with "
+            "random.wrap_key_data(raw)."
+        )
     if impl not in (None, aval.dtype._impl, BY_HALVES.get(aval.dtype._impl)):
-        raise TypeError(f"{name} of {aval.dtype} has the parameter impl={impl!r}; lax.{name} sets it to "
-                        f"{aval.dtype._impl!r}.")
+        raise TypeError(
+            f"{name} of {aval.dtype} has the parameter impl={impl!r}; lax.{name} sets it to "
+            f"{aval.dtype._impl!r}."
+        )
 
 
 class _Keys(NonDifferentiable, Primitive):
     """Base of the primitives that make or use keys; results have no derivative.
 
-    Keys of all generators are stored alike: the parameter `impl` says to host rules which generator a key is of.
+    Keys of all generators are stored alike: the parameter `impl` says to host rules which generator
+        a key is of.
     """
 
     def show(self, params):
         return {k: v for k, v in params.items() if k != "impl"}
 
     def divide(self, mesh, avals, outs, params):
-        row = entries(avals[0])[:outs[0].ndim]
+        row = entries(avals[0])[: outs[0].ndim]
         return [(*row, *[None] * (outs[0].ndim - len(row)))]
 
 
@@ -53,7 +67,9 @@ class RandomSeed(_Keys):
 
     def abstract(self, seeds, *, impl):
         if seeds.dtype not in dtypes.INTEGER:
-            raise TypeError(f"PRNG key seed must be an integer; got dtype {dtypes.dtype_name(seeds.dtype)}.")
+            raise TypeError(
+                f"PRNG key seed must be an integer; got dtype {dtypes.dtype_name(seeds.dtype)}."
+            )
         return make_aval(seeds.shape, dtypes.KeyType(impl))
 
     def show(self, params):
@@ -77,22 +93,28 @@ class RandomWrap(_Keys):
 
     def abstract(self, words, *, impl):
         if words.dtype != U32:
-            raise TypeError("JAX encountered invalid PRNG key data: expected key_data.dtype = uint32; "
-                            f"got dtype={dtypes.dtype_name(words.dtype)}")
+            raise TypeError(
+                "JAX encountered invalid PRNG key data: expected key_data.dtype = uint32; "
+                f"got dtype={dtypes.dtype_name(words.dtype)}"
+            )
         made = dtypes.KeyType(impl)
         n = len(made.key_shape)
         if words.shape[-n:] != made.key_shape:
-            raise TypeError("JAX encountered invalid PRNG key data: expected key_data.shape to end with "
-                            f"{made.key_shape}; got shape={words.shape}")
+            raise TypeError(
+                "JAX encountered invalid PRNG key data: expected key_data.shape to end with "
+                f"{made.key_shape}; got shape={words.shape}"
+            )
         return make_aval(words.shape[:-n], made)
 
     def host(self, words, *, impl):
         made = dtypes.KeyType(impl)
-        flat = np.array(words, order="C").reshape((*words.shape[:words.ndim - len(made.key_shape)], made.words))
+        flat = np.array(words, order="C").reshape(
+            (*words.shape[: words.ndim - len(made.key_shape)], made.words)
+        )
         unused = made.itemsize // 4 - made.words
         if unused:
             flat = np.concatenate([flat, np.zeros((*flat.shape[:-1], unused), U32)], -1)
-        return keys_of(flat, made.physical)                     # of a copy: these are new keys
+        return keys_of(flat, made.physical)  # of a copy: these are new keys
 
     def batch(self, size, args, axes, *, impl):
         return bind(self, (move_axis(args[0], axes[0], 0),), {"impl": impl}), 0
@@ -119,7 +141,7 @@ class RandomUnwrap(_Keys):
         if impl == "fry":
             return words_of(keys)
         made = dtypes.KeyType(impl)
-        return words_of(keys)[..., :made.words].reshape((*keys.shape, *made.key_shape))
+        return words_of(keys)[..., : made.words].reshape((*keys.shape, *made.key_shape))
 
     def batch(self, size, args, axes, **params):
         return bind(self, args, params), axes[0]
@@ -148,7 +170,8 @@ class RandomSplit(_Keys):
         return GENERATORS[impl].host_split(keys, shape)
 
     def batch(self, size, args, axes, **params):
-        return move_axis(bind(self, args, params), axes[0], 0), 0       # rbg draws for arrays of keys in their order
+        # rbg draws for arrays of keys in their order
+        return move_axis(bind(self, args, params), axes[0], 0), 0
 
     def lower(self, em, out, keys, *, shape, impl="fry"):
         return GENERATORS[impl].emit_split(em, out, keys, shape)
@@ -160,7 +183,9 @@ class RandomFoldIn(_Keys):
     def abstract(self, keys, data, *, impl="fry"):
         _check_key("random_fold_in", keys, impl)
         if data.dtype != U32:
-            raise TypeError(f"random_fold_in takes uint32 data, got {dtypes.dtype_name(data.dtype)}.")
+            raise TypeError(
+                f"random_fold_in takes uint32 data, got {dtypes.dtype_name(data.dtype)}."
+            )
         return make_aval(broadcast_shapes_of("random_fold_in", (keys, data)), keys.dtype)
 
     def host(self, keys, data, *, impl="fry"):
@@ -199,7 +224,9 @@ class RandomBits(_Keys):
     def abstract(self, keys, *, bit_width, shape, impl="fry"):
         _check_key("random_bits", keys, impl)
         if bit_width not in _BITS:
-            raise TypeError(f"random_bits makes words of 8, 16, 32 or 64 bits, got bit_width={bit_width}.")
+            raise TypeError(
+                f"random_bits makes words of 8, 16, 32 or 64 bits, got bit_width={bit_width}."
+            )
         return make_aval((*keys.shape, *shape), _BITS[bit_width])
 
     def host(self, keys, *, bit_width, shape, impl="fry"):
@@ -224,8 +251,10 @@ class Threefry(_Keys):
     def abstract(self, k0, k1, x0, x1):
         avals = k0, k1, x0, x1
         if any(a.dtype != U32 for a in avals):
-            raise TypeError("Arguments to threefry2x32 must have uint32 type, got "
-                            f"{[dtypes.dtype_name(a.dtype) for a in avals]}")
+            raise TypeError(
+                "Arguments to threefry2x32 must have uint32 type, got "
+                f"{[dtypes.dtype_name(a.dtype) for a in avals]}"
+            )
         out = make_aval(broadcast_shapes_of("threefry2x32", avals), U32)
         return [out, out]
 
@@ -313,7 +342,11 @@ def random_unwrap(keys):
 def random_split(keys, shape):
     """New keys of `shape` from each key."""
     keys = as_operand("random_split", keys)
-    return bind(_of(keys, random_split_p, composed_split_p), (keys,), {"shape": _shape(shape), **generator_of(keys)})
+    return bind(
+        _of(keys, random_split_p, composed_split_p),
+        (keys,),
+        {"shape": _shape(shape), **generator_of(keys)},
+    )
 
 
 def random_fold_in(keys, data):
@@ -345,8 +378,11 @@ def random_clone(keys):
 def random_bits(keys, bit_width: int, shape):
     """Uniform unsigned integers of `bit_width` bits, of `shape` for each key."""
     keys = as_operand("random_bits", keys)
-    return bind(_of(keys, random_bits_p, composed_bits_p), (keys,),
-                {"bit_width": bit_width, "shape": _shape(shape), **generator_of(keys)})
+    return bind(
+        _of(keys, random_bits_p, composed_bits_p),
+        (keys,),
+        {"bit_width": bit_width, "shape": _shape(shape), **generator_of(keys)},
+    )
 
 
 def threefry_2x32(keypair, count):
@@ -358,8 +394,10 @@ def threefry_2x32(keypair, count):
     x = as_operand("threefry_2x32", count)
     k0, k1 = _words_of(keypair)
     if x.aval.dtype != U32 or k0.aval.dtype != U32:
-        raise TypeError("threefry_2x32 requires uint32 arguments, got "
-                        f"{dtypes.dtype_name(k0.aval.dtype)} and {dtypes.dtype_name(x.aval.dtype)}")
+        raise TypeError(
+            "threefry_2x32 requires uint32 arguments, got "
+            f"{dtypes.dtype_name(k0.aval.dtype)} and {dtypes.dtype_name(x.aval.dtype)}"
+        )
     n = x.aval.size
     half = n + n % 2
     flat = reshape(x, (n,))

@@ -1,4 +1,5 @@
 """Random numbers by XLA's generators: rng_bit_generator and rng_uniform. Most programs want `gradix.random`."""
+
 from __future__ import annotations
 
 import enum
@@ -48,8 +49,10 @@ class RngBitGenerator(NonDifferentiable, Primitive):
 
     def abstract(self, key, *, shape, dtype, algorithm, out_sharding):
         if (key.shape, key.dtype) not in (((4,), _WORD), ((2,), _WIDE)):
-            raise TypeError("rng_bit_generator takes the state of a generator, of type uint32[4] or uint64[2], as its "
-                            f"key; got {key.str_short()}. random.bits takes the keys of gradix.random.")
+            raise TypeError(
+                "rng_bit_generator takes the state of a generator, of type uint32[4] or uint64[2], as its "
+                f"key; got {key.str_short()}. random.bits takes the keys of gradix.random."
+            )
         return [make_aval(key.shape, key.dtype), make_aval(shape, dtype)]
 
     def batch(self, size, args, axes, *, shape, **params):
@@ -78,17 +81,24 @@ class RngUniform(NonDifferentiable, Primitive):
 
     @cached_property
     def _generator(self):
-        return np.random.default_rng()          # NumPy imports its generators when the first one is asked for
+        # NumPy imports its generators when the first one is asked for
+        return np.random.default_rng()
 
     def abstract(self, a, b, *, shape, draw):
         if a.dtype != b.dtype:
-            raise ValueError("Arguments to rng_uniform must have identical dtypes, got "
-                             f"{dtypes.dtype_name(a.dtype)} and {dtypes.dtype_name(b.dtype)}.")
+            raise ValueError(
+                "Arguments to rng_uniform must have identical dtypes, got "
+                f"{dtypes.dtype_name(a.dtype)} and {dtypes.dtype_name(b.dtype)}."
+            )
         if a.shape or b.shape:
-            raise ValueError(f"Arguments to rng_uniform must be scalars; got shapes {a.shape} and {b.shape}. "
-                             "random.uniform takes arrays of bounds.")
+            raise ValueError(
+                f"Arguments to rng_uniform must be scalars; got shapes {a.shape} and {b.shape}. "
+                "random.uniform takes arrays of bounds."
+            )
         if a.dtype not in dtypes.FLOAT and a.dtype not in dtypes.INTEGER:
-            raise TypeError(f"rng_uniform draws floats and integers, got bounds of dtype {dtypes.dtype_name(a.dtype)}.")
+            raise TypeError(
+                f"rng_uniform draws floats and integers, got bounds of dtype {dtypes.dtype_name(a.dtype)}."
+            )
         return make_aval(shape, a.dtype)
 
     def host(self, a, b, *, shape, draw):
@@ -101,8 +111,15 @@ class RngUniform(NonDifferentiable, Primitive):
         """One draw per example: their bounds differ."""
         rows = []
         for i in range(size):
-            bounds = [x if axis is None else reshape(slice_in_dim(x, i, i + 1), ()) for x, axis in zip(args, axes)]
-            rows.append(reshape(bind(self, tuple(bounds), {"shape": shape, "draw": next(_draws)}), (1, *shape)))
+            bounds = [
+                x if axis is None else reshape(slice_in_dim(x, i, i + 1), ())
+                for x, axis in zip(args, axes)
+            ]
+            rows.append(
+                reshape(
+                    bind(self, tuple(bounds), {"shape": shape, "draw": next(_draws)}), (1, *shape)
+                )
+            )
         return concatenate(rows, 0), 0
 
     def show(self, params):
@@ -118,8 +135,9 @@ rng_uniform_p = RngUniform("rng_uniform")
 _draws = itertools.count()
 
 
-def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG_DEFAULT, *,
-                      out_sharding=None) -> tuple[Array, Array]:
+def rng_bit_generator(
+    key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG_DEFAULT, *, out_sharding=None
+) -> tuple[Array, Array]:
     """Random bits by a generator of XLA, and its next state. The bits of the default differ between platforms.
 
     Args:
@@ -144,11 +162,20 @@ def rng_bit_generator(key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG
         return divided(rng_bit_generator, out_sharding, key, shape, dtype, algorithm)
     dtype = dtypes.requested_dtype(dtype, "rng_bit_generator")
     if dtype not in _BITS:
-        raise TypeError(f"rng_bit_generator: unsupported dtype {dtypes.dtype_name(dtype)}. It makes uint8, uint16, "
-                        "uint32 and uint64; convert the bits, or reinterpret them with lax.bitcast_convert_type.")
-    state, bits = bind(rng_bit_generator_p, (as_operand("rng_bit_generator", key),), {
-        "shape": canonical_shape(shape), "dtype": dtype, "algorithm": RandomAlgorithm(algorithm),
-        "out_sharding": out_sharding})
+        raise TypeError(
+            f"rng_bit_generator: unsupported dtype {dtypes.dtype_name(dtype)}. It makes uint8, uint16, "
+            "uint32 and uint64; convert the bits, or reinterpret them with lax.bitcast_convert_type."
+        )
+    state, bits = bind(
+        rng_bit_generator_p,
+        (as_operand("rng_bit_generator", key),),
+        {
+            "shape": canonical_shape(shape),
+            "dtype": dtype,
+            "algorithm": RandomAlgorithm(algorithm),
+            "out_sharding": out_sharding,
+        },
+    )
     return state, bits
 
 
@@ -168,4 +195,8 @@ def rng_uniform(a, b, shape) -> Array:
         >>> bool((x >= 0).all() & (x < 1).all())
         True
     """
-    return bind(rng_uniform_p, operands("rng_uniform", a, b), {"shape": canonical_shape(shape), "draw": next(_draws)})
+    return bind(
+        rng_uniform_p,
+        operands("rng_uniform", a, b),
+        {"shape": canonical_shape(shape), "draw": next(_draws)},
+    )

@@ -1,7 +1,9 @@
 """Threefry 2x32 with 20 rounds, in NumPy and StableHLO (Salmon et al., "Parallel random numbers", 2011).
 
-A key is one uint64, its first word the low one. A block's two counter words give two words of random bits.
+A key is one uint64, its first word the low one. A block's two counter words give two words of
+random bits.
 """
+
 from __future__ import annotations
 
 from functools import lru_cache
@@ -10,16 +12,26 @@ from math import prod
 import numpy as np
 
 from gradix._core.aval import make_aval
-from gradix._ops.random.storage import U32, U64, emit_joined, emit_pair, emit_seed_words, keys_of, seed_words, words_of
+from gradix._ops.random.storage import (
+    U32,
+    U64,
+    emit_joined,
+    emit_pair,
+    emit_seed_words,
+    keys_of,
+    seed_words,
+    words_of,
+)
 
 _ROTATIONS = (13, 15, 26, 6), (17, 29, 16, 24)
 _PARITY = 0x1BD11BDA
 _MASK = 0xFFFFFFFF
-_PACKED = 384             # up to so many blocks one large integer is quicker than NumPy's calls
-_CHUNK = 8192             # blocks worked on at a time, so that the words stay in the cache
+_PACKED = 384  # up to so many blocks one large integer is quicker than NumPy's calls
+_CHUNK = 8192  # blocks worked on at a time, so that the words stay in the cache
 
 
-# -- NumPy --------------------------------------------------------------------------------------------------------
+# -- NumPy -----------------------------------------------------------------------------------------
+
 
 def block(k0: int, k1: int, x0: int, x1: int) -> tuple[int, int]:
     """One block, in Python integers."""
@@ -37,7 +49,8 @@ def block(k0: int, k1: int, x0: int, x1: int) -> tuple[int, int]:
 def _packed_blocks(k0: int, k1: int, x0: int, x1: int, n: int) -> tuple[int, int]:
     """`n` blocks at once: words of 32 bits, each in a lane of 64 bits of one Python integer.
 
-    What a rotation pushes out of a word stays in its lane, and what falls in from the next lane lies over bit 32.
+    What a rotation pushes out of a word stays in its lane, and what falls in from the next lane
+    lies over bit 32.
     """
     ones, mask, _ = _lanes(n)
     keys = k0, k1, k0 ^ k1 ^ _PARITY * ones
@@ -113,12 +126,13 @@ def counted(keys: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     out = np.empty((2, *keys.shape, size), U32)
     for start in range(0, size, _CHUNK):
         n = np.arange(start, min(start + _CHUNK, size), dtype=U64)
-        part = out[..., start:start + _CHUNK]
+        part = out[..., start : start + _CHUNK]
         part[0], part[1] = blocks(k0, k1, (n >> U64.type(32)).astype(U32), n.astype(U32))
     return out[0], out[1]
 
 
-# -- StableHLO ----------------------------------------------------------------------------------------------------
+# -- StableHLO -------------------------------------------------------------------------------------
+
 
 def emit_blocks(em, k0, k1, x0, x1, dims):
     """Blocks for counters `x0`, `x1`; axis i of the keys is axis `dims[i]` of the counters.
@@ -126,7 +140,11 @@ def emit_blocks(em, k0, k1, x0, x1, dims):
     The rounds are one private function, unrolled: XLA fuses them into one loop over the counters.
     """
     out = x0.aval
-    symbol = em.define("threefry2x32", [k0.aval, k1.aval, out, out], lambda *values: _emit_rounds(em, *values, dims))
+    symbol = em.define(
+        "threefry2x32",
+        [k0.aval, k1.aval, out, out],
+        lambda *values: _emit_rounds(em, *values, dims),
+    )
     return em.call(symbol, [out, out], k0, k1, x0, x1)
 
 
@@ -167,7 +185,8 @@ def emit_counted(em, keys, size: int):
     return emit_blocks(em, k0, k1, high, low, tuple(range(len(shape) - 1)))
 
 
-# -- keys ---------------------------------------------------------------------------------------------------------
+# -- keys ------------------------------------------------------------------------------------------
+
 
 class Threefry2x32:
     """The default generator: a key is a block's key, and the indices of what is drawn are the block's counters."""
@@ -214,8 +233,9 @@ class Threefry2x32:
             keys = em.spread(keys, out.shape)
         if data.aval.shape != out.shape:
             data = em.spread(data, out.shape)
-        first, second = emit_blocks(em, *emit_pair(em, keys), em.constant(0, counters), data,
-                                    tuple(range(keys.aval.ndim)))
+        first, second = emit_blocks(
+            em, *emit_pair(em, keys), em.constant(0, counters), data, tuple(range(keys.aval.ndim))
+        )
         return emit_joined(em, first, second, out.dtype)
 
     def emit_bits(self, em, out, keys):

@@ -1,4 +1,5 @@
 """approx_max_k and approx_min_k."""
+
 from __future__ import annotations
 
 from operator import index
@@ -10,13 +11,17 @@ from gradix._ops.operands import as_operand
 from gradix._ops.sorting.sort import top_k
 
 
-def _extremes(name: str, operand, k, reduction_dimension, recall_target, size_override, *, largest: bool) -> list:
+def _extremes(
+    name: str, operand, k, reduction_dimension, recall_target, size_override, *, largest: bool
+) -> list:
     x = as_operand(name, operand)
     if not x.aval.ndim:
         raise TypeError(f"{name} operand must have >= 1 dimension, got shape ().")
     if x.aval.dtype not in dtypes.FLOAT:
-        raise ValueError(f"{name} operand must be a floating type, got {dtypes.dtype_name(x.aval.dtype)}. For "
-                         "integers use lax.top_k, or .astype('float32').")
+        raise ValueError(
+            f"{name} operand must be a floating type, got {dtypes.dtype_name(x.aval.dtype)}. For "
+            "integers use lax.top_k, or .astype('float32')."
+        )
     axis, k = canonical_axis(reduction_dimension, x.aval.ndim), index(k)
     size = x.aval.shape[axis]
     if k <= 0:
@@ -26,16 +31,24 @@ def _extremes(name: str, operand, k, reduction_dimension, recall_target, size_ov
     if not 0 < recall_target <= 1:
         raise ValueError(f"recall_target must be above 0 and at most 1, got {recall_target}.")
     if size_override != -1 and size_override < size:
-        raise ValueError(f"reduction_input_size_override must be -1 or at least the size {size} of the axis, got "
-                         f"{size_override}.")
+        raise ValueError(
+            f"reduction_input_size_override must be -1 or at least the size {size} of the axis, got "
+            f"{size_override}."
+        )
     if largest:
         return top_k(x, k, axis=axis)
     values, places = top_k(neg(x), k, axis=axis)
     return [neg(values), places]
 
 
-def approx_max_k(operand, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
-                 reduction_input_size_override: int = -1, aggregate_to_topk: bool = True):
+def approx_max_k(
+    operand,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+):
     """The `k` largest elements along an axis and their indices, of which `recall_target` must be right.
 
     On CPUs all are: they are those of `lax.top_k`.
@@ -44,8 +57,10 @@ def approx_max_k(operand, k: int, reduction_dimension: int = -1, recall_target: 
         operand: an array of a floating dtype.
         k: how many.
         reduction_dimension: the axis.
-        recall_target: the part of the results that must be among the true ones, above 0 and at most 1.
-        reduction_input_size_override: the size of the whole axis where `operand` is a part of it; -1 for its own.
+        recall_target: the part of the results that must be among the true ones, above 0 and at most
+            1.
+        reduction_input_size_override: the size of the whole axis where `operand` is a part of it;
+            -1 for its own.
         aggregate_to_topk: False permits more than `k` results, in any order.
 
     Returns:
@@ -60,12 +75,25 @@ def approx_max_k(operand, k: int, reduction_dimension: int = -1, recall_target: 
         >>> lax.approx_max_k(jnp.array([1.0, 3.0, 2.0]), 2)
         [Array([3., 2.], dtype=float32), Array([1, 2], dtype=int32)]
     """
-    return _extremes("approx_max_k", operand, k, reduction_dimension, recall_target,
-                     reduction_input_size_override, largest=True)
+    return _extremes(
+        "approx_max_k",
+        operand,
+        k,
+        reduction_dimension,
+        recall_target,
+        reduction_input_size_override,
+        largest=True,
+    )
 
 
-def approx_min_k(operand, k: int, reduction_dimension: int = -1, recall_target: float = 0.95,
-                 reduction_input_size_override: int = -1, aggregate_to_topk: bool = True):
+def approx_min_k(
+    operand,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+):
     """The `k` smallest elements along an axis and their indices; see `approx_max_k`.
 
     Args:
@@ -80,5 +108,12 @@ def approx_min_k(operand, k: int, reduction_dimension: int = -1, recall_target: 
         >>> lax.approx_min_k(jnp.array([1.0, 3.0, 2.0]), 2)
         [Array([1., 2.], dtype=float32), Array([0, 2], dtype=int32)]
     """
-    return _extremes("approx_min_k", operand, k, reduction_dimension, recall_target,
-                     reduction_input_size_override, largest=False)
+    return _extremes(
+        "approx_min_k",
+        operand,
+        k,
+        reduction_dimension,
+        recall_target,
+        reduction_input_size_override,
+        largest=False,
+    )

@@ -1,4 +1,5 @@
 """Sorts as XLA's own operation, by comparators in NumPy's order: NaN last, complex numbers by their parts."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -47,12 +48,19 @@ def fetch(em, x, places, axis):
     ndim = x.aval.ndim
     column = em.reshape(places, (*places.aval.shape, 1))
     others = [i for i in range(ndim) if i != axis]
-    numbers = {"collapsed_slice_dims": [axis], "operand_batching_dims": others, "start_indices_batching_dims": others,
-               "start_index_map": [axis]}
-    return em.gather(make_aval(places.aval.shape, x.aval.dtype), x, column, numbers, (1,) * ndim, False)
+    numbers = {
+        "collapsed_slice_dims": [axis],
+        "operand_batching_dims": others,
+        "start_indices_batching_dims": others,
+        "start_index_map": [axis],
+    }
+    return em.gather(
+        make_aval(places.aval.shape, x.aval.dtype), x, column, numbers, (1,) * ndim, False
+    )
 
 
-# -- comparators --------------------------------------------------------------------------------------------------
+# -- comparators -----------------------------------------------------------------------------------
+
 
 def _before(em, scalars, num_keys):
     """Whether the first of each pair of scalars comes first: a < b, or a = b and the next key decides."""
@@ -83,4 +91,9 @@ def _equal(em, a, b):
     equal = em.compare(a, b, "EQ")
     if a.aval.dtype not in dtypes.FLOAT:
         return equal
-    return em.op("or", equal.aval, equal, em.op("and", equal.aval, em.compare(a, a, "NE"), em.compare(b, b, "NE")))
+    return em.op(
+        "or",
+        equal.aval,
+        equal,
+        em.op("and", equal.aval, em.compare(a, a, "NE"), em.compare(b, b, "NE")),
+    )

@@ -1,4 +1,5 @@
 """The elements that sorting would put in given places, found without sorting where that is quicker."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -23,9 +24,13 @@ class Ranked(Primitive):
 
     def abstract(self, x, ranks):
         if x.ndim != 2 or ranks.ndim != 2 or x.shape[1] != ranks.shape[1]:
-            raise TypeError(f"{self.name} takes two matrices with equally many columns, got {x} and {ranks}.")
+            raise TypeError(
+                f"{self.name} takes two matrices with equally many columns, got {x} and {ranks}."
+            )
         if x.dtype in dtypes.COMPLEX or ranks.dtype != _INT:
-            raise TypeError(f"{self.name} takes real elements and int32 ranks, got {x} and {ranks}.")
+            raise TypeError(
+                f"{self.name} takes real elements and int32 ranks, got {x} and {ranks}."
+            )
         return make_aval(ranks.shape, x.dtype, x.weak_type)
 
     def divide(self, mesh, avals, outs, params):
@@ -35,7 +40,7 @@ class Ranked(Primitive):
         return [(None, mine if mine is not None else other)]
 
     def host(self, x, ranks):
-        key, = host_keys(x)
+        (key,) = host_keys(x)
         return np.sort(key, 0, "stable")[ranks, np.arange(x.shape[1])].astype(x.dtype, copy=False)
 
     def jvp(self, primals, tangents):
@@ -55,7 +60,7 @@ class Ranked(Primitive):
     def lower(self, em, out, x, ranks):
         if not out.size:
             return em.constant(0, out)
-        ordered, = em.lower(sort_p, [x.aval], x, dimension=0, is_stable=True, num_keys=1)
+        (ordered,) = em.lower(sort_p, [x.aval], x, dimension=0, is_stable=True, num_keys=1)
         return fetch(em, ordered, ranks, 0)
 
 

@@ -1,4 +1,5 @@
 """Sorting: sort of several arrays by leading keys, sort_key_val, top_k."""
+
 from __future__ import annotations
 
 from operator import index
@@ -33,10 +34,14 @@ class Sort(Primitive):
     def abstract(self, *xs, dimension, is_stable, num_keys):
         shapes = [x.shape for x in xs]
         if any(s != shapes[0] for s in shapes):
-            raise TypeError(f"Arguments to sort must have equal shapes, got: {' '.join(map(str, shapes))}")
+            raise TypeError(
+                f"Arguments to sort must have equal shapes, got: {' '.join(map(str, shapes))}"
+            )
         if any(dtypes.is_extended(x.dtype) for x in xs[:num_keys]):
-            raise TypeError(f"sort compares numbers, and random keys have no order; got {xs[0].str_short()}. They may "
-                            "be sorted by numbers: lax.sort((numbers, keys), num_keys=1).")
+            raise TypeError(
+                f"sort compares numbers, and random keys have no order; got {xs[0].str_short()}. They may "
+                "be sorted by numbers: lax.sort((numbers, keys), num_keys=1)."
+            )
         return list(xs)
 
     def host(self, *xs, dimension, is_stable, num_keys):
@@ -63,7 +68,11 @@ class Sort(Primitive):
     def batch(self, size, args, axes, *, dimension, is_stable, num_keys):
         axis = next(a for a in axes if a is not None)
         args = [to_axis(size, x, a, axis) for x, a in zip(args, axes)]
-        params = {"dimension": dimension + (dimension >= axis), "is_stable": is_stable, "num_keys": num_keys}
+        params = {
+            "dimension": dimension + (dimension >= axis),
+            "is_stable": is_stable,
+            "num_keys": num_keys,
+        }
         return bind(self, args, params), [axis] * len(args)
 
     def divide(self, mesh, avals, outs, params):
@@ -82,35 +91,43 @@ class TopK(Primitive):
 
     def abstract(self, x, *, k, axis):
         if x.dtype in dtypes.COMPLEX:
-            raise ValueError("top_k is not compatible with complex inputs. Give it their absolute values.")
+            raise ValueError(
+                "top_k is not compatible with complex inputs. Give it their absolute values."
+            )
         if k < 0:
             raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
         if not 0 <= axis < x.ndim:
             raise ValueError(f"axis {axis} is out of bounds for array of dimension {x.ndim}")
         if k > x.shape[axis]:
-            raise ValueError(f"k argument to top_k must be no larger than size along axis; got k={k} with "
-                             f"shape={[*x.shape]} and axis={axis}")
+            raise ValueError(
+                f"k argument to top_k must be no larger than size along axis; got k={k} with "
+                f"shape={[*x.shape]} and axis={axis}"
+            )
         shape = tuple([k if i == axis else n for i, n in enumerate(x.shape)])
         return [make_aval(shape, x.dtype, x.weak_type), make_aval(shape, _INDEX, x.weak_type)]
 
     def host(self, x, *, k, axis):
         key = x.astype(np.int8) if x.dtype in dtypes.NARROW_INTEGER else total_order_key(x)
-        order = np.argsort(~key, axis=axis, kind="stable")      # ~ turns the order round and cannot overflow
+        # ~ turns the order round and cannot overflow
+        order = np.argsort(~key, axis=axis, kind="stable")
         order = order[(slice(None),) * axis + (slice(k),)]
         return [_in_order(x, order, axis), order.astype(_INDEX)]
 
     def jvp(self, primals, tangents, *, k, axis):
-        t, = tangents
+        (t,) = tangents
         out, order = bind(self, primals, {"k": k, "axis": axis})
         return [out, order], [None if t is None else take_along(t, order, axis), None]
 
     def batch(self, size, args, axes, *, k, axis):
-        a, = axes
+        (a,) = axes
         return bind(self, args, {"k": k, "axis": axis + (axis >= a)}), [a, a]
 
     def divide(self, mesh, avals, outs, params):
-        return [undivided(self.name, avals[0], (params["axis"] % avals[0].ndim,),
-                          "the axis to choose from")] * len(outs)
+        return [
+            undivided(
+                self.name, avals[0], (params["axis"] % avals[0].ndim,), "the axis to choose from"
+            )
+        ] * len(outs)
 
     def lower(self, em, outs, x, *, k, axis):
         return emit_top_k(em, outs, x, k, axis)
@@ -128,7 +145,7 @@ def host_keys(x) -> list:
     """NumPy arrays that NumPy sorts as `x` should be."""
     if x.dtype.kind == "c":
         return [x.real, x.imag]
-    if x.dtype.isbuiltin == 1:              # NumPy knows no order of others' NaNs
+    if x.dtype.isbuiltin == 1:  # NumPy knows no order of others' NaNs
         return [x]
     return [x.astype(np.float32 if x.dtype in dtypes.FLOAT else np.int32)]
 
@@ -138,17 +155,35 @@ def take_along(x, places, axis: int):
     if not x.aval.size:
         return slice_in_dim(x, 0, places.aval.shape[axis], axis=axis)
     others = tuple([i for i in range(x.aval.ndim) if i != axis])
-    numbers = GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(axis,), start_index_map=(axis,),
-                                     operand_batching_dims=others, start_indices_batching_dims=others)
-    return gather(x, expand_axis(places, x.aval.ndim), numbers, (1,) * x.aval.ndim, unique_indices=True,
-                  mode=GatherScatterMode.PROMISE_IN_BOUNDS)
+    numbers = GatherDimensionNumbers(
+        offset_dims=(),
+        collapsed_slice_dims=(axis,),
+        start_index_map=(axis,),
+        operand_batching_dims=others,
+        start_indices_batching_dims=others,
+    )
+    return gather(
+        x,
+        expand_axis(places, x.aval.ndim),
+        numbers,
+        (1,) * x.aval.ndim,
+        unique_indices=True,
+        mode=GatherScatterMode.PROMISE_IN_BOUNDS,
+    )
 
 
 def take_rows_along(x, places):
     """`x[places[i, j], j]` of a matrix."""
-    numbers = GatherDimensionNumbers(offset_dims=(), collapsed_slice_dims=(0,), start_index_map=(0,),
-                                     operand_batching_dims=(1,), start_indices_batching_dims=(1,))
-    return gather(x, expand_axis(places, 2), numbers, (1, 1), mode=GatherScatterMode.PROMISE_IN_BOUNDS)
+    numbers = GatherDimensionNumbers(
+        offset_dims=(),
+        collapsed_slice_dims=(0,),
+        start_index_map=(0,),
+        operand_batching_dims=(1,),
+        start_indices_batching_dims=(1,),
+    )
+    return gather(
+        x, expand_axis(places, 2), numbers, (1, 1), mode=GatherScatterMode.PROMISE_IN_BOUNDS
+    )
 
 
 def _axis(name: str, axis, ndim: int) -> int:
@@ -182,15 +217,31 @@ def sort(operand, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
     """
     if not isinstance(operand, (tuple, list)):
         x = as_operand("sort", operand)
-        return bind(sort_p, (x,), {"dimension": _axis("sort", dimension, x.aval.ndim), "is_stable": is_stable,
-                                   "num_keys": 1})[0]
+        return bind(
+            sort_p,
+            (x,),
+            {
+                "dimension": _axis("sort", dimension, x.aval.ndim),
+                "is_stable": is_stable,
+                "num_keys": 1,
+            },
+        )[0]
     if not operand:
         raise TypeError("Sort requires at least one operand, got an empty sequence.")
     if not 1 <= num_keys <= len(operand):
         raise ValueError(f"num_keys={num_keys} must be between 1 and len(operand)={len(operand)}")
     xs = tuple([as_operand("sort", x) for x in operand])
-    return tuple(bind(sort_p, xs, {"dimension": _axis("sort", dimension, xs[0].aval.ndim), "is_stable": is_stable,
-                                   "num_keys": num_keys}))
+    return tuple(
+        bind(
+            sort_p,
+            xs,
+            {
+                "dimension": _axis("sort", dimension, xs[0].aval.ndim),
+                "is_stable": is_stable,
+                "num_keys": num_keys,
+            },
+        )
+    )
 
 
 def sort_key_val(keys, values, dimension: int = -1, is_stable: bool = True) -> tuple[Array, Array]:

@@ -1,4 +1,5 @@
 """The regularized incomplete beta function."""
+
 from __future__ import annotations
 
 import math
@@ -20,22 +21,29 @@ from gradix._ops.transcendental import exp, log, log1p
 
 _special = lazy_module("scipy.special")
 _REAL = INEXACT - COMPLEX
-_LIMIT = 3000               # steps of the continued fraction: it takes about √max(a, b)
+_LIMIT = 3000  # steps of the continued fraction: it takes about √max(a, b)
 
 
 def _factor(m, a, b, x, log_y):
     """x^a (1-x)^b / (a B(a, b)); Stirling's formula stands for the gamma functions of operands from 10.
 
-    Powers and factorials go together before they are exponentiated, so that those of large operands do not cancel.
+    Powers and factorials go together before they are exponentiated, so that those of large operands
+    do not cancel.
     """
     swap = b < a
     low, high = m.where(swap, b, a), m.where(swap, a, b)
     log_x = m.log(x)
     powers = a * log_x + b * log_y
-    plain = powers + log_gamma_one_plus(m, a + b) - log_gamma_one_plus(m, low) - log_gamma_one_plus(m, high)
+    plain = (
+        powers
+        + log_gamma_one_plus(m, a + b)
+        - log_gamma_one_plus(m, low)
+        - log_gamma_one_plus(m, high)
+    )
     large, both = high >= 10.0, low >= 10.0
     h = m.where(large, high, 10.0)
-    # both large: a log(x/x₀) + b log(y/y₀) with x₀ = a/(a+b), less their parts that cancel, a·u + b·v = 0
+    # both large: a log(x/x₀) + b log(y/y₀) with x₀ = a/(a+b), less their parts that cancel, a·u +
+    # b·v = 0
     shift = x * b - (1.0 - x) * a
     safe_a, safe_b = m.where(both, a, 10.0), m.where(both, b, 10.0)
     u, v = m.where(both, shift / safe_a, 0.0), m.where(both, -shift / safe_b, 0.0)
@@ -45,10 +53,19 @@ def _factor(m, a, b, x, log_y):
     little = m.where(large, low, 1.0)
     r = little / h
     rise = h * log1p_less(m, r) - 0.5 * m.log1p(r) + little * m.log(little + h)
-    mixed = powers + rise + log_gamma_star(little + h) - log_gamma_star(h) - log_gamma_one_plus(m, little)
+    mixed = (
+        powers
+        + rise
+        + log_gamma_star(little + h)
+        - log_gamma_star(h)
+        - log_gamma_one_plus(m, little)
+    )
     exponent = m.where(both, balanced, m.where(large, mixed, plain))
-    scale = m.where(both, m.sqrt(safe_b / (safe_a * (safe_a + safe_b) * (2 * math.pi))),
-                    low / a * m.where(large, 1.0, high / (a + b)))
+    scale = m.where(
+        both,
+        m.sqrt(safe_b / (safe_a * (safe_a + safe_b) * (2 * math.pi))),
+        low / a * m.where(large, 1.0, high / (a + b)),
+    )
     return m.exp(exponent) * scale
 
 
@@ -73,7 +90,7 @@ def _fraction(m, a, b, x, active):
 def _betainc(m, a, b, x):
     inside = (a > 0.0) & (b > 0.0) & (x > 0.0) & (x < 1.0) & (a < math.inf) & (b < math.inf)
     p, q, z = m.where(inside, a, 1.0), m.where(inside, b, 1.0), m.where(inside, x, 0.5)
-    swap = z > (p + 1.0) / (p + q + 2.0)                    # I_x(a, b) = 1 - I_(1-x)(b, a)
+    swap = z > (p + 1.0) / (p + q + 2.0)  # I_x(a, b) = 1 - I_(1-x)(b, a)
     first, second, at = m.where(swap, q, p), m.where(swap, p, q), m.where(swap, 1.0 - z, z)
     scale = _factor(m, p, q, z, m.log1p(-z)) * m.where(swap, p / q, 1.0)
     part = scale * _fraction(m, first, second, at, inside)
@@ -90,12 +107,16 @@ def _at_the_ends(m, a, b, x, result):
 
 
 def _host_betainc(a, b, x):
-    return np.asarray(_special.betainc(*[v.astype(np.float64) for v in (a, b, x)])).astype(np.result_type(a, b, x))
+    return np.asarray(_special.betainc(*[v.astype(np.float64) for v in (a, b, x)])).astype(
+        np.result_type(a, b, x)
+    )
 
 
 def _in_shape(t, a, b, x):
-    raise ValueError("Betainc gradient with respect to a and b not supported: only that in x is known. Hold a and b "
-                     "constant with lax.stop_gradient, or wrap the call in custom_jvp with a rule of your own.")
+    raise ValueError(
+        "Betainc gradient with respect to a and b not supported: only that in x is known. Hold a and b "
+        "constant with lax.stop_gradient, or wrap the call in custom_jvp with a rule of your own."
+    )
 
 
 def _density(t, a, b, x):
@@ -105,8 +126,15 @@ def _density(t, a, b, x):
     return mul(t, exp(add(powers, sub(lgamma(add(a, b)), add(lgamma(a), lgamma(b))))))
 
 
-betainc_p = Elementwise("regularized_incomplete_beta", _host_betainc, _in_shape, _in_shape, _density,
-                        hlo=program(_betainc), dtypes=_REAL)
+betainc_p = Elementwise(
+    "regularized_incomplete_beta",
+    _host_betainc,
+    _in_shape,
+    _in_shape,
+    _density,
+    hlo=program(_betainc),
+    dtypes=_REAL,
+)
 
 
 def betainc(a, b, x) -> Array:

@@ -1,4 +1,5 @@
 """Error functions and nextafter."""
+
 from __future__ import annotations
 
 import math
@@ -21,18 +22,39 @@ _REAL = INEXACT - COMPLEX
 
 def _wide(function):
     """Evaluate half precisions in float32."""
+
     def host(x):
         if x.dtype in (np.float32, np.float64):
             return function(x)
         return function(x.astype(np.float32)).astype(x.dtype)
+
     return host
 
 
-# M. Giles, "Approximating the erfinv function", GPU Computing Gems 2, 2010: float32, in w = -log(1 - x²).
-_CENTRE = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503,
-           -0.00417768164, 0.246640727, 1.50140941)
-_TAIL = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613,
-         0.00943887047, 1.00167406, 2.83297682)
+# M. Giles, "Approximating the erfinv function", GPU Computing Gems 2, 2010: float32, in w = -log(1
+# - x²).
+_CENTRE = (
+    2.81022636e-08,
+    3.43273939e-07,
+    -3.5233877e-06,
+    -4.39150654e-06,
+    0.00021858087,
+    -0.00125372503,
+    -0.00417768164,
+    0.246640727,
+    1.50140941,
+)
+_TAIL = (
+    -0.000200214257,
+    0.000100950558,
+    0.00134934322,
+    -0.00367342844,
+    0.00573950773,
+    -0.0076224613,
+    0.00943887047,
+    1.00167406,
+    2.83297682,
+)
 _CENTRE_F32 = [np.float32(c) for c in _CENTRE]
 
 
@@ -69,12 +91,28 @@ def _gaussian(t, factor, square_of, sign):
     return mul(mul(scalar_like(square_of, factor), t), exp(sign(square(square_of))))
 
 
-erf_p = Elementwise("erf", _wide(lambda x: _special.erf(x)),
-                    lambda t, x: _gaussian(t, 2 / math.sqrt(math.pi), x, neg), hlo="chlo.erf", dtypes=_REAL)
-erfc_p = Elementwise("erfc", _wide(lambda x: _special.erfc(x)),
-                     lambda t, x: _gaussian(t, -2 / math.sqrt(math.pi), x, neg), hlo="chlo.erfc", dtypes=_REAL)
-erf_inv_p = Elementwise("erf_inv", _wide(_host_erf_inv), hlo="chlo.erf_inv", dtypes=_REAL,
-                        from_result=lambda t, y, x: _gaussian(t, math.sqrt(math.pi) / 2, y, lambda v: v), singular=True)
+erf_p = Elementwise(
+    "erf",
+    _wide(lambda x: _special.erf(x)),
+    lambda t, x: _gaussian(t, 2 / math.sqrt(math.pi), x, neg),
+    hlo="chlo.erf",
+    dtypes=_REAL,
+)
+erfc_p = Elementwise(
+    "erfc",
+    _wide(lambda x: _special.erfc(x)),
+    lambda t, x: _gaussian(t, -2 / math.sqrt(math.pi), x, neg),
+    hlo="chlo.erfc",
+    dtypes=_REAL,
+)
+erf_inv_p = Elementwise(
+    "erf_inv",
+    _wide(_host_erf_inv),
+    hlo="chlo.erf_inv",
+    dtypes=_REAL,
+    from_result=lambda t, y, x: _gaussian(t, math.sqrt(math.pi) / 2, y, lambda v: v),
+    singular=True,
+)
 nextafter_p = Elementwise("nextafter", _host_nextafter, hlo="chlo.next_after", dtypes=_REAL)
 
 

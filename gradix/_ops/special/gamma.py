@@ -1,4 +1,5 @@
 """The logarithm of the gamma function and its derivatives, and Hurwitz's zeta."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -18,9 +19,11 @@ _REAL = INEXACT - COMPLEX
 
 def _host(function):
     """Evaluate in float64, and half precisions in float32."""
+
     def host(x):
         wide = x if x.dtype == np.float64 else x.astype(np.float64)
         return np.asarray(function(wide)).astype(x.dtype)
+
     return host
 
 
@@ -33,23 +36,26 @@ def _host_digamma(x):
 
 
 def _polygamma_in_m(t, m, x):
-    raise ValueError("polygamma gradient with respect to m is not supported: m is the order of a derivative. Give it "
-                     "as a constant, or differentiate in x.")
+    raise ValueError(
+        "polygamma gradient with respect to m is not supported: m is the order of a derivative. Give it "
+        "as a constant, or differentiate in x."
+    )
 
 
 def _zeta(m, s, q):
     """XLA adds ten terms, too few where `q` is far below zero: there, the sum from -∞ to ∞ less that before `q`.
 
-    The sum over all whole numbers depends on the distance `r` of `q` to the nearest alone, and is made of two others:
-    those of `1 + r` and `1 - r` on, and the term of `r`.
+    The sum over all whole numbers depends on the distance `r` of `q` to the nearest alone, and is
+    made of two others: those of `1 + r` and `1 - r` on, and the term of `r`.
     """
     value, whole = m.zeta(s, q), q == m.floor(q)
     even = s * 0.5 == m.floor(s * 0.5)
     pole = (q <= 0.0) & whole
     # SciPy has +inf for odd powers of 1/0 too
     value = m.where(pole, m.where(even, s * 0.0 + np.inf, np.nan), value)
-    value = m.where((q == np.inf) & (s > 1.0), 0.0, value)                     # XLA has NaN
-    value = m.where(s == np.inf, np.nan, value)                                # XLA has NaN here and there
+    value = m.where((q == np.inf) & (s > 1.0), 0.0, value)  # XLA has NaN
+    # XLA has NaN here and there
+    value = m.where(s == np.inf, np.nan, value)
     far = (q < -8.0) & ~whole & (s > 1.0) & (s == m.floor(s))
 
     def reflect(i, value):
@@ -58,8 +64,11 @@ def _zeta(m, s, q):
         r = x - m.floor(x + 0.5)
         nearest = m.pow(m.abs(r), -s)
         below = m.zeta(s, 1.0 - r) - m.zeta(s, 1.0 - x)
-        return [m.where(even | (r > 0.0), nearest, -nearest) + m.zeta(s, 1.0 + r) + m.where(even, below,
-                                                                                            -below)], q != q
+        return [
+            m.where(even | (r > 0.0), nearest, -nearest)
+            + m.zeta(s, 1.0 + r)
+            + m.where(even, below, -below)
+        ], q != q
 
     return m.loop(reflect, far, [value], 1)[0]
 
@@ -73,6 +82,7 @@ def _quick(simple, formula):
             return general(n, x)
         with np.errstate(all="ignore"):
             return np.asarray(simple(n.astype(np.float64), x.astype(np.float64))).astype(x.dtype)
+
     return rule
 
 
@@ -87,18 +97,43 @@ def _polygamma(m, n, x):
     size = m.exp(m.lgamma(n + 1.0)) * _zeta(m, n + 1.0, x)
     signed = m.where(n * 0.5 == m.floor(n * 0.5), -size, size)
     order = (n > 0.0) & (n == m.floor(n))
-    return m.where(n == 0.0, m.where(x == 0.0, np.nan, m.digamma(x)), m.where(order, signed, np.nan))
+    return m.where(
+        n == 0.0, m.where(x == 0.0, np.nan, m.digamma(x)), m.where(order, signed, np.nan)
+    )
 
 
-lgamma_p = Elementwise("lgamma", _host(_host_lgamma), lambda t, x: mul(t, digamma(x)), hlo="chlo.lgamma", dtypes=_REAL,
-                       singular=True)
-digamma_p = Elementwise("digamma", _host(_host_digamma), lambda t, x: mul(t, polygamma(scalar_like(x, 1), x)),
-                        hlo="chlo.digamma", dtypes=_REAL, singular=True)
-polygamma_p = Elementwise("polygamma", _quick(_positive_polygamma, _polygamma), _polygamma_in_m,
-                          lambda t, m, x: mul(t, polygamma(add(m, scalar_like(m, 1)), x)), hlo=program(_polygamma),
-                          dtypes=_REAL, singular=True)
-zeta_p = Elementwise("zeta", _quick(lambda s, q: _special.zeta(s, q), _zeta), hlo=program(_zeta), dtypes=_REAL,
-                     singular=True)
+lgamma_p = Elementwise(
+    "lgamma",
+    _host(_host_lgamma),
+    lambda t, x: mul(t, digamma(x)),
+    hlo="chlo.lgamma",
+    dtypes=_REAL,
+    singular=True,
+)
+digamma_p = Elementwise(
+    "digamma",
+    _host(_host_digamma),
+    lambda t, x: mul(t, polygamma(scalar_like(x, 1), x)),
+    hlo="chlo.digamma",
+    dtypes=_REAL,
+    singular=True,
+)
+polygamma_p = Elementwise(
+    "polygamma",
+    _quick(_positive_polygamma, _polygamma),
+    _polygamma_in_m,
+    lambda t, m, x: mul(t, polygamma(add(m, scalar_like(m, 1)), x)),
+    hlo=program(_polygamma),
+    dtypes=_REAL,
+    singular=True,
+)
+zeta_p = Elementwise(
+    "zeta",
+    _quick(lambda s, q: _special.zeta(s, q), _zeta),
+    hlo=program(_zeta),
+    dtypes=_REAL,
+    singular=True,
+)
 
 
 def lgamma(x) -> Array:

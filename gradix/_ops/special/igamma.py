@@ -1,4 +1,5 @@
 """The incomplete gamma functions and their derivatives."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -26,6 +27,7 @@ _REAL = INEXACT - COMPLEX
 
 def _by_scipy(function, upper: bool):
     """SciPy in float64; near the mean of a large `a`, where it loses digits, Temme's expansion."""
+
     def rule(a, x):
         kind = np.result_type(a, x)
         a, x = np.broadcast_arrays(a.astype(np.float64), x.astype(np.float64))
@@ -38,27 +40,32 @@ def _by_scipy(function, upper: bool):
             if np.isinf(x).any() and np.isinf(a).any():
                 out = np.where((x == np.inf) & (a == np.inf), 0.0 if upper else 1.0, out)
         return out.astype(kind)
+
     return rule
 
 
 def _density(a, x):
     """x^(a-1) e^-x / Γ(a), the derivative of P in x."""
     less = sub(a, scalar_like(a, 1))
-    no_power = bitwise_and(eq(a, scalar_like(a, 1)), eq(x, scalar_like(x, 0)))     # 0·log 0
+    no_power = bitwise_and(eq(a, scalar_like(a, 1)), eq(x, scalar_like(x, 0)))  # 0·log 0
     power = choose(no_power, mul(less, log(x)), scalar_like(x, 0))
     return exp(sub(sub(power, x), lgamma(a)))
 
 
 def _second_in_a(t, a, x):
-    raise NotImplementedError("igamma_grad_a has no derivative in a: the second derivative of igamma in a is not "
-                              "known. Differentiate igamma in a once, or wrap it in custom_jvp with a rule of your "
-                              "own.")
+    raise NotImplementedError(
+        "igamma_grad_a has no derivative in a: the second derivative of igamma in a is not "
+        "known. Differentiate igamma in a once, or wrap it in custom_jvp with a rule of your "
+        "own."
+    )
 
 
 def _slope_in_a(t, a, x):
-    raise NotImplementedError("random_gamma_grad has no derivative in a, which is what a second derivative of gamma "
-                              "draws in their shape asks for: the second derivative of igamma in a is not known. "
-                              "Differentiate draws once.")
+    raise NotImplementedError(
+        "random_gamma_grad has no derivative in a, which is what a second derivative of gamma "
+        "draws in their shape asks for: the second derivative of igamma in a is not known. "
+        "Differentiate draws once."
+    )
 
 
 def _slope_in_x(t, a, x):
@@ -68,17 +75,38 @@ def _slope_in_x(t, a, x):
     return mul(t, sub(sub(digamma(a), log(x)), mul(random_gamma_grad(a, x), log_slope)))
 
 
-igamma_p = Elementwise("igamma", _by_scipy(lambda a, x: _special.gammainc(a, x), upper=False),
-                       lambda t, a, x: mul(t, igamma_grad_a(a, x)), lambda t, a, x: mul(t, _density(a, x)),
-                       hlo=program(igamma_formulas.igamma), dtypes=_REAL)
-igammac_p = Elementwise("igammac", _by_scipy(lambda a, x: _special.gammaincc(a, x), upper=True),
-                        lambda t, a, x: mul(t, neg(igamma_grad_a(a, x))), lambda t, a, x: mul(t, neg(_density(a, x))),
-                        hlo=program(igamma_formulas.igammac), dtypes=_REAL)
-igamma_grad_a_p = Elementwise("igamma_grad_a", host(igamma_formulas.igamma_grad_a), _second_in_a,
-                              lambda t, a, x: mul(t, mul(_density(a, x), sub(log(x), digamma(a)))),
-                              hlo=program(igamma_formulas.igamma_grad_a), dtypes=_REAL)
-random_gamma_grad_p = Elementwise("random_gamma_grad", host(igamma_formulas.random_gamma_grad), _slope_in_a,
-                                  _slope_in_x, hlo=program(igamma_formulas.random_gamma_grad), dtypes=_REAL)
+igamma_p = Elementwise(
+    "igamma",
+    _by_scipy(lambda a, x: _special.gammainc(a, x), upper=False),
+    lambda t, a, x: mul(t, igamma_grad_a(a, x)),
+    lambda t, a, x: mul(t, _density(a, x)),
+    hlo=program(igamma_formulas.igamma),
+    dtypes=_REAL,
+)
+igammac_p = Elementwise(
+    "igammac",
+    _by_scipy(lambda a, x: _special.gammaincc(a, x), upper=True),
+    lambda t, a, x: mul(t, neg(igamma_grad_a(a, x))),
+    lambda t, a, x: mul(t, neg(_density(a, x))),
+    hlo=program(igamma_formulas.igammac),
+    dtypes=_REAL,
+)
+igamma_grad_a_p = Elementwise(
+    "igamma_grad_a",
+    host(igamma_formulas.igamma_grad_a),
+    _second_in_a,
+    lambda t, a, x: mul(t, mul(_density(a, x), sub(log(x), digamma(a)))),
+    hlo=program(igamma_formulas.igamma_grad_a),
+    dtypes=_REAL,
+)
+random_gamma_grad_p = Elementwise(
+    "random_gamma_grad",
+    host(igamma_formulas.random_gamma_grad),
+    _slope_in_a,
+    _slope_in_x,
+    hlo=program(igamma_formulas.random_gamma_grad),
+    dtypes=_REAL,
+)
 
 
 def igamma(a, x) -> Array:
@@ -149,8 +177,8 @@ def igamma_grad_a(a, x) -> Array:
 def random_gamma_grad(a, x) -> Array:
     """How a gamma random number `x` moves with the shape `a` while `igamma(a, x)` stays: `dx/da`.
 
-    This is the derivative of the draw by implicit reparameterisation (Figurnov, Mohamed and Mnih 2018). It has a
-    derivative in `x`, none in `a`.
+    This is the derivative of the draw by implicit reparameterisation (Figurnov, Mohamed and Mnih
+    2018). It has a derivative in `x`, none in `a`.
 
     Args:
         a: positive floats, the shape of the gamma distribution.

@@ -1,4 +1,5 @@
 """How reductions over windows are written: as XLA's own operations, or by slices, one per position in the window."""
+
 from __future__ import annotations
 
 from itertools import product
@@ -12,20 +13,37 @@ from gradix._core.aval import make_aval
 def emit_reduce_window(em, outs, xs, inits, window, body):
     """One reduce_window; `body` as for `em.reduce`.
 
-    Negative padding comes off before: XLA forgets it where the window has one element, and ends the process.
+    Negative padding comes off before: XLA forgets it where the window has one element, and ends the
+        process.
     """
-    cut = [[max(-(p // b), 0) for p in pair] for pair, b in zip(window.padding, window.base_dilation)]
+    cut = [
+        [max(-(p // b), 0) for p in pair] for pair, b in zip(window.padding, window.base_dilation)
+    ]
     if any(map(any, cut)):
         if any(low + high >= n for (low, high), n in zip(cut, xs[0].aval.shape)):
             # nothing but padding is left
             return [em.broadcast_in_dim(i, out, ()) for i, out in zip(inits, outs)]
         low, high = [[-c for c in side] for side in zip(*cut)]
         xs = [emit_pad(em, x, low, high, [0] * len(low), 0) for x in xs]
-        window = window._replace(padding=tuple([tuple([p + c * b for p, c in zip(pair, cs)])
-                                                for pair, cs, b in zip(window.padding, cut, window.base_dilation)]))
-    return em.reduce_window(xs, inits, window.window_dimensions, window.padding, outs, body,
-                            strides=window.window_strides, base_dilation=window.base_dilation,
-                            window_dilation=window.window_dilation)
+        window = window._replace(
+            padding=tuple(
+                [
+                    tuple([p + c * b for p, c in zip(pair, cs)])
+                    for pair, cs, b in zip(window.padding, cut, window.base_dilation)
+                ]
+            )
+        )
+    return em.reduce_window(
+        xs,
+        inits,
+        window.window_dimensions,
+        window.padding,
+        outs,
+        body,
+        strides=window.window_strides,
+        base_dilation=window.base_dilation,
+        window_dilation=window.window_dilation,
+    )
 
 
 def emit_stretched(em, x, window, fill):
@@ -45,8 +63,10 @@ def emit_pad(em, x, low, high, interior, fill):
 
 def positions(window):
     """Offsets of the window's positions, in order."""
-    return [tuple([i * d for i, d in zip(at, window.window_dilation)])
-            for at in product(*map(range, window.window_dimensions))]
+    return [
+        tuple([i * d for i, d in zip(at, window.window_dilation)])
+        for at in product(*map(range, window.window_dimensions))
+    ]
 
 
 def emit_slices(em, x, window, places):
@@ -69,7 +89,7 @@ def emit_first_winner(em, values, better: str):
             yield v, None
             continue
         beats = em.compare(v, best, better)
-        if v.aval.dtype in dtypes.FLOAT:                          # the first NaN wins
+        if v.aval.dtype in dtypes.FLOAT:  # the first NaN wins
             flag = beats.aval
             new_nan = em.op("and", flag, em.compare(v, v, "NE"), em.compare(best, best, "EQ"))
             beats = em.op("or", flag, beats, new_nan)
@@ -82,7 +102,9 @@ def emit_gather_winners(em, out, tangents, x, window, better: str, *, fill):
     x, t = emit_stretched(em, x, window, fill), emit_stretched(em, tangents, window, 0)
     values = [v for _, v in emit_slices(em, x, window, out.shape)]
     taken = None
-    for (_, beats), (_, part) in zip(emit_first_winner(em, values, better), emit_slices(em, t, window, out.shape)):
+    for (_, beats), (_, part) in zip(
+        emit_first_winner(em, values, better), emit_slices(em, t, window, out.shape)
+    ):
         taken = part if taken is None else em.select(beats, part, taken)
     return taken
 
@@ -127,6 +149,12 @@ def _unstretched(em, x, out, window):
 def emit_select_and_scatter(em, out, source, x, window, direction: str, *, fill):
     """XLA's own operation, for windows without dilation."""
     wide = emit_stretched(em, x, window, fill)
-    total = em.select_and_scatter(make_aval(wide.aval.shape, out.dtype), wide, source, window.window_dimensions,
-                                  window.window_strides, direction)
+    total = em.select_and_scatter(
+        make_aval(wide.aval.shape, out.dtype),
+        wide,
+        source,
+        window.window_dimensions,
+        window.window_strides,
+        direction,
+    )
     return _unstretched(em, total, out, window)

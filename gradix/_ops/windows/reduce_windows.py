@@ -1,4 +1,5 @@
 """Reductions over windows: reduce_window_sum, _max and _min, and what their derivatives need."""
+
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -39,8 +40,12 @@ class Window(NamedTuple):
     window_dilation: tuple
 
     def result_shape(self, shape) -> tuple:
-        return tuple([window_count(dilated(n, b) + low + high, dilated(k, d), s) for n, k, s, (low, high), b, d in
-                      zip(shape, *self)])
+        return tuple(
+            [
+                window_count(dilated(n, b) + low + high, dilated(k, d), s)
+                for n, k, s, (low, high), b, d in zip(shape, *self)
+            ]
+        )
 
     def with_axis(self, axis: int) -> Window:
         """The window over arrays with one more axis, which it does not extend along."""
@@ -53,8 +58,13 @@ class Window(NamedTuple):
 
 def windowed(params) -> Window:
     ones = (1,) * len(params["window_dimensions"])
-    return Window(params["window_dimensions"], params["window_strides"], params["padding"],
-                  params.get("base_dilation", ones), params.get("window_dilation", ones))
+    return Window(
+        params["window_dimensions"],
+        params["window_strides"],
+        params["padding"],
+        params.get("base_dilation", ones),
+        params.get("window_dilation", ones),
+    )
 
 
 class ReduceWindow(Primitive):
@@ -66,8 +76,10 @@ class ReduceWindow(Primitive):
 
     def abstract(self, x, **params):
         if x.dtype not in dtypes.NUMERIC:
-            raise TypeError(f"{self.name} does not accept dtype {dtypes.dtype_name(x.dtype)}: give it numbers, for "
-                            "example x.astype('int32').")
+            raise TypeError(
+                f"{self.name} does not accept dtype {dtypes.dtype_name(x.dtype)}: give it numbers, for "
+                "example x.astype('int32')."
+            )
         return make_aval(windowed(params).result_shape(x.shape), x.dtype, x.weak_type)
 
     def host(self, x, **params):
@@ -75,10 +87,14 @@ class ReduceWindow(Primitive):
         dtype, fill = x.dtype, self.identity(x.dtype)
         if dtype in dtypes.FLOAT and dtype.itemsize < 4:
             x = x.astype(_WIDE)
-        seen = windows(stretched(x, w.base_dilation, w.padding, fill), w.window_dimensions, w.window_strides,
-                       w.window_dilation)
+        seen = windows(
+            stretched(x, w.base_dilation, w.padding, fill),
+            w.window_dimensions,
+            w.window_strides,
+            w.window_dilation,
+        )
         if not seen.size:
-            return np.full(seen.shape[:x.ndim], fill, dtype)
+            return np.full(seen.shape[: x.ndim], fill, dtype)
         y = self.ufunc.reduce(seen, axis=tuple(range(x.ndim, 2 * x.ndim)), dtype=x.dtype)
         return y if y.dtype == dtype else y.astype(dtype)
 
@@ -87,14 +103,22 @@ class ReduceWindow(Primitive):
 
     def divide(self, mesh, avals, outs, params):
         w = params["window_dimensions"]
-        return [undivided(self.name, avals[0], [i for i, n in enumerate(w) if n != 1],
-                          "the axes that windows extend over")]
+        return [
+            undivided(
+                self.name,
+                avals[0],
+                [i for i, n in enumerate(w) if n != 1],
+                "the axes that windows extend over",
+            )
+        ]
 
     def lower(self, em, out, x, **params):
         x = self.widened(em, x)
         aval, scalar = make_aval(out.shape, x.aval.dtype), make_aval((), x.aval.dtype)
         initial = em.constant(self.identity(scalar.dtype), scalar)
-        total, = emit_reduce_window(em, [aval], [x], [initial], windowed(params), lambda a, b: [self.both(em, a, b)])
+        (total,) = emit_reduce_window(
+            em, [aval], [x], [initial], windowed(params), lambda a, b: [self.both(em, a, b)]
+        )
         return em.convert(total, out.dtype)
 
     def widened(self, em, x):
@@ -109,37 +133,52 @@ class ReduceWindow(Primitive):
 
 class ReduceWindowSum(ReduceWindow):
     def jvp(self, primals, tangents, **params):
-        t, = tangents
+        (t,) = tangents
         return bind(self, primals, params), None if t is None else bind(self, (t,), params)
 
     def transpose(self, ct, x, **params):
         w = windowed(params)
         if not ct.aval.size or not x.aval.size:
             return [zeros(x.aval)]
-        if _tiles(w):                               # each element is in one window, if in any
-            return [pad(_repeated(ct, w.window_dimensions), _zero_of(ct), [
-                (-low, n + low - m * k, 0)
-                for n, m, k, (low, _) in zip(x.shape, ct.aval.shape, w.window_dimensions, w.padding)])]
+        if _tiles(w):  # each element is in one window, if in any
+            return [
+                pad(
+                    _repeated(ct, w.window_dimensions),
+                    _zero_of(ct),
+                    [
+                        (-low, n + low - m * k, 0)
+                        for n, m, k, (low, _) in zip(
+                            x.shape, ct.aval.shape, w.window_dimensions, w.padding
+                        )
+                    ],
+                )
+            ]
         config = []
         for n, m, k, s, (low, _), b, d in zip(x.shape, ct.aval.shape, *w):
             reach, spread = dilated(k, d) - 1, dilated(m, s)
             config.append((reach - low, dilated(n, b) + low - spread, s - 1))
         spread = pad(ct, _zero_of(ct), config)
         ones = (1,) * len(config)
-        back = Window(w.window_dimensions, w.base_dilation, ((0, 0),) * len(config), ones, w.window_dilation)
+        back = Window(
+            w.window_dimensions, w.base_dilation, ((0, 0),) * len(config), ones, w.window_dilation
+        )
         return [bind(self, (spread,), back.params())]
 
 
 def _tiles(w: Window) -> bool:
     """Whether windows neither overlap nor leave gaps."""
-    return w.window_strides == w.window_dimensions and all(d == 1 for d in (*w.base_dilation, *w.window_dilation))
+    return w.window_strides == w.window_dimensions and all(
+        d == 1 for d in (*w.base_dilation, *w.window_dilation)
+    )
 
 
 def _repeated(x, counts):
     """Each element so many times along each axis."""
     shape = [m for pair in zip(x.aval.shape, counts) for m in pair]
-    return reshape(broadcast_in_dim(x, shape, range(0, 2 * x.aval.ndim, 2)),
-                   [n * k for n, k in zip(x.aval.shape, counts)])
+    return reshape(
+        broadcast_in_dim(x, shape, range(0, 2 * x.aval.ndim, 2)),
+        [n * k for n, k in zip(x.aval.shape, counts)],
+    )
 
 
 class ReduceWindowExtremum(ReduceWindow):
@@ -152,7 +191,9 @@ class ReduceWindowExtremum(ReduceWindow):
         if t is None or x.aval.dtype not in dtypes.INEXACT:
             return y, None
         prim = ge_p if self.hlo == "maximum" else le_p
-        return y, bind(select_and_gather_add_p, (t, x), {"select_prim": prim, **windowed(params).params()})
+        return y, bind(
+            select_and_gather_add_p, (t, x), {"select_prim": prim, **windowed(params).params()}
+        )
 
 
 def _zero_of(x):
@@ -171,9 +212,13 @@ def _host_winners(x, w, select_prim):
     """Where in each flattened window the first extremum is."""
     if x.dtype.isbuiltin != 1:
         x = x.astype(_WIDE)
-    seen = windows(stretched(x, w.base_dilation, w.padding, window_fill(select_prim, x.dtype)), w.window_dimensions,
-                   w.window_strides, w.window_dilation)
-    flat = seen.reshape((*seen.shape[:x.ndim], -1))
+    seen = windows(
+        stretched(x, w.base_dilation, w.padding, window_fill(select_prim, x.dtype)),
+        w.window_dimensions,
+        w.window_strides,
+        w.window_dilation,
+    )
+    flat = seen.reshape((*seen.shape[: x.ndim], -1))
     return (np.argmax if is_maximum(select_prim) else np.argmin)(flat, axis=-1)
 
 
@@ -182,21 +227,29 @@ class SelectAndGatherAdd(Primitive):
 
     def abstract(self, t, x, *, select_prim, **params):
         if t.shape != x.shape:
-            raise TypeError(f"{self.name} takes tangents and an operand of one shape, got {t.shape} and {x.shape}.")
+            raise TypeError(
+                f"{self.name} takes tangents and an operand of one shape, got {t.shape} and {x.shape}."
+            )
         return make_aval(windowed(params).result_shape(x.shape), t.dtype)
 
     def host(self, t, x, *, select_prim, **params):
         w = windowed(params)
-        seen = windows(stretched(t, w.base_dilation, w.padding), w.window_dimensions, w.window_strides,
-                       w.window_dilation)
+        seen = windows(
+            stretched(t, w.base_dilation, w.padding),
+            w.window_dimensions,
+            w.window_strides,
+            w.window_dilation,
+        )
         if not seen.size:
-            return np.zeros(seen.shape[:t.ndim], t.dtype)
-        flat = seen.reshape((*seen.shape[:t.ndim], -1))
+            return np.zeros(seen.shape[: t.ndim], t.dtype)
+        flat = seen.reshape((*seen.shape[: t.ndim], -1))
         return np.take_along_axis(flat, _host_winners(x, w, select_prim)[..., None], -1)[..., 0]
 
     def jvp(self, primals, tangents, **params):
         t = tangents[0]
-        return bind(self, primals, params), None if t is None else bind(self, (t, primals[1]), params)
+        return bind(self, primals, params), None if t is None else bind(
+            self, (t, primals[1]), params
+        )
 
     def transpose(self, ct, t, x, **params):
         return [bind(select_and_scatter_add_p, (ct, x), params), None]
@@ -204,14 +257,17 @@ class SelectAndGatherAdd(Primitive):
     def batch(self, size, args, axes, *, select_prim, **params):
         axis = next(a for a in axes if a is not None)
         args = [to_axis(size, v, a, axis) for v, a in zip(args, axes)]
-        return bind(self, args, {"select_prim": select_prim, **windowed(params).with_axis(axis).params()}), axis
+        return bind(
+            self, args, {"select_prim": select_prim, **windowed(params).with_axis(axis).params()}
+        ), axis
 
     def lower(self, em, out, t, x, *, select_prim, **params):
         if not out.size:
             return em.constant(0, out)
         fill = window_fill(select_prim, x.aval.dtype)
-        return emit_gather_winners(em, out, t, x, windowed(params), "GT" if is_maximum(select_prim) else "LT",
-                                   fill=fill)
+        return emit_gather_winners(
+            em, out, t, x, windowed(params), "GT" if is_maximum(select_prim) else "LT", fill=fill
+        )
 
     def show(self, params):
         return dict(params)
@@ -223,7 +279,9 @@ class SelectAndScatterAdd(Primitive):
     def abstract(self, source, x, *, select_prim, **params):
         shape = windowed(params).result_shape(x.shape)
         if source.shape != shape:
-            raise TypeError(f"{self.name} takes one source element per window, of shape {shape}, got {source.shape}.")
+            raise TypeError(
+                f"{self.name} takes one source element per window, of shape {shape}, got {source.shape}."
+            )
         return make_aval(x.shape, source.dtype)
 
     def host(self, source, x, *, select_prim, **params):
@@ -232,28 +290,44 @@ class SelectAndScatterAdd(Primitive):
             return np.zeros(x.shape, source.dtype)
         at = np.unravel_index(_host_winners(x, w, select_prim), w.window_dimensions)
         places = np.indices(source.shape, sparse=True)
-        coordinates = tuple([p * s + k * d for p, k, s, d in zip(places, at, w.window_strides, w.window_dilation)])
-        extent = [dilated(n, b) + low + high for n, b, (low, high) in zip(x.shape, w.base_dilation, w.padding)]
+        coordinates = tuple(
+            [p * s + k * d for p, k, s, d in zip(places, at, w.window_strides, w.window_dilation)]
+        )
+        extent = [
+            dilated(n, b) + low + high
+            for n, b, (low, high) in zip(x.shape, w.base_dilation, w.padding)
+        ]
         wide = np.zeros(extent, source.dtype)
         np.add.at(wide, coordinates, source)
         return unstretched(wide, x.shape, w.base_dilation, w.padding)
 
     def jvp(self, primals, tangents, **params):
         t = tangents[0]
-        return bind(self, primals, params), None if t is None else bind(self, (t, primals[1]), params)
+        return bind(self, primals, params), None if t is None else bind(
+            self, (t, primals[1]), params
+        )
 
     def transpose(self, ct, source, x, **params):
-        return [bind(select_and_gather_add_p, (ct, x), params) if type(source) is Linear else None, None]
+        return [
+            bind(select_and_gather_add_p, (ct, x), params) if type(source) is Linear else None,
+            None,
+        ]
 
     def batch(self, size, args, axes, *, select_prim, **params):
         axis = next(a for a in axes if a is not None)
         args = [to_axis(size, v, a, axis) for v, a in zip(args, axes)]
-        return bind(self, args, {"select_prim": select_prim, **windowed(params).with_axis(axis).params()}), axis
+        return bind(
+            self, args, {"select_prim": select_prim, **windowed(params).with_axis(axis).params()}
+        ), axis
 
     def divide(self, mesh, avals, outs, params):
         for a in avals:
-            undivided(self.name, a, [i for i, n in enumerate(params["window_dimensions"]) if n != 1],
-                      "the axes that windows extend over")
+            undivided(
+                self.name,
+                a,
+                [i for i, n in enumerate(params["window_dimensions"]) if n != 1],
+                "the axes that windows extend over",
+            )
         return [entries(avals[1])]
 
     def lower(self, em, out, source, x, *, select_prim, **params):
@@ -262,9 +336,18 @@ class SelectAndScatterAdd(Primitive):
             return em.constant(0, out)
         fill = window_fill(select_prim, x.aval.dtype)
         if any(d != 1 for d in w.window_dilation):
-            return emit_scatter_winners(em, out, source, x, w,
-                                        "maximum" if is_maximum(select_prim) else "minimum", fill=fill)
-        return emit_select_and_scatter(em, out, source, x, w, "GE" if is_maximum(select_prim) else "LE", fill=fill)
+            return emit_scatter_winners(
+                em,
+                out,
+                source,
+                x,
+                w,
+                "maximum" if is_maximum(select_prim) else "minimum",
+                fill=fill,
+            )
+        return emit_select_and_scatter(
+            em, out, source, x, w, "GE" if is_maximum(select_prim) else "LE", fill=fill
+        )
 
     def show(self, params):
         shown = dict(params)
@@ -281,10 +364,12 @@ select_and_gather_add_p = SelectAndGatherAdd("select_and_gather_add")
 select_and_scatter_add_p = SelectAndScatterAdd("select_and_scatter_add")
 
 
-# -- faces --------------------------------------------------------------------------------------------------------
+# -- faces -----------------------------------------------------------------------------------------
 
-def window_of(name: str, shape, window_dimensions, window_strides, padding, *, base_dilation,
-              window_dilation) -> Window:
+
+def window_of(
+    name: str, shape, window_dimensions, window_strides, padding, *, base_dilation, window_dilation
+) -> Window:
     """The checked window over arrays of `shape`; padding may be a name.
 
     Raises:
@@ -293,29 +378,51 @@ def window_of(name: str, shape, window_dimensions, window_strides, padding, *, b
     n = len(shape)
     dims = tuple([k.__index__() for k in window_dimensions])
     if len(dims) != n:
-        raise TypeError(f"{name} got the wrong number of window_dimensions for operand: got operand shape "
-                        f"{tuple(shape)} with window_dimensions {dims}.")
-    fields = {"window_dimensions": dims, "window_strides": window_strides, "base_dilation": base_dilation,
-              "window_dilation": window_dilation}
+        raise TypeError(
+            f"{name} got the wrong number of window_dimensions for operand: got operand shape "
+            f"{tuple(shape)} with window_dimensions {dims}."
+        )
+    fields = {
+        "window_dimensions": dims,
+        "window_strides": window_strides,
+        "base_dilation": base_dilation,
+        "window_dilation": window_dilation,
+    }
     for field, values in fields.items():
-        values = fields[field] = (1,) * n if values is None else tuple([v.__index__() for v in values])
+        values = fields[field] = (
+            (1,) * n if values is None else tuple([v.__index__() for v in values])
+        )
         if len(values) != n:
-            raise TypeError(f"{name} got inconsistent {field} and window_dimensions: got {field} {values} and "
-                            f"window_dimensions {dims}.")
+            raise TypeError(
+                f"{name} got inconsistent {field} and window_dimensions: got {field} {values} and "
+                f"window_dimensions {dims}."
+            )
         if any(v < 1 for v in values):
-            raise TypeError(f"{name} {field} must have every element be strictly positive, got {values}.")
+            raise TypeError(
+                f"{name} {field} must have every element be strictly positive, got {values}."
+            )
     if isinstance(padding, (str, PaddingType)):
         reach = [dilated(k, d) for k, d in zip(dims, fields["window_dilation"])]
         padding = padtype_to_pads(shape, reach, fields["window_strides"], padding)
     pads = tuple([(low.__index__(), high.__index__()) for low, high in padding])
     if len(pads) != n:
-        raise ValueError(f"{name} needs one (low, high) padding per axis: got {len(pads)} for operand shape "
-                         f"{tuple(shape)}.")
-    return Window(dims, fields["window_strides"], pads, fields["base_dilation"], fields["window_dilation"])
+        raise ValueError(
+            f"{name} needs one (low, high) padding per axis: got {len(pads)} for operand shape "
+            f"{tuple(shape)}."
+        )
+    return Window(
+        dims, fields["window_strides"], pads, fields["base_dilation"], fields["window_dilation"]
+    )
 
 
-def reduce_window_shape_tuple(operand_shape, window_dimensions, window_strides, padding, base_dilation=None,
-                              window_dilation=None) -> tuple:
+def reduce_window_shape_tuple(
+    operand_shape,
+    window_dimensions,
+    window_strides,
+    padding,
+    base_dilation=None,
+    window_dilation=None,
+) -> tuple:
     """The shape of a reduction over windows.
 
     Args:
@@ -329,8 +436,15 @@ def reduce_window_shape_tuple(operand_shape, window_dimensions, window_strides, 
         >>> lax.reduce_window_shape_tuple((2, 8), (2, 2), (1, 2), ((0, 0), (1, 1)))
         (1, 5)
     """
-    return window_of("reduce_window", operand_shape, window_dimensions, window_strides, padding,
-                     base_dilation=base_dilation, window_dilation=window_dilation).result_shape(operand_shape)
+    return window_of(
+        "reduce_window",
+        operand_shape,
+        window_dimensions,
+        window_strides,
+        padding,
+        base_dilation=base_dilation,
+        window_dilation=window_dilation,
+    ).result_shape(operand_shape)
 
 
 def reduce_window_by(prim, operand, window: Window):

@@ -1,8 +1,9 @@
 """Reductions by blocks of an axis, combined elementwise by whole vectors and on all cores; little is left.
 
-XLA:CPU reduces integers along the last axis one after the other, and leaves the extrema of large float arrays to a
-library that drops NaN. Elementwise it keeps NaN and has vectors for every type.
+XLA:CPU reduces integers along the last axis one after the other, and leaves the extrema of large
+float arrays to a library that drops NaN. Elementwise it keeps NaN and has vectors for every type.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -17,23 +18,36 @@ from gradix._stablehlo.attributes import i64_array
 # rows of them: no vectors
 WORDS = frozenset(np.dtype(t) for t in ("int16", "uint16", "int32", "uint32", "int64", "uint64"))
 _INT = np.dtype("int32")
-_LEAST = 1 << 12        # elements worth blocks
-_LEAST_ONCE = 1 << 16   # the same where each is given once: what XLA has for sums and products is quick to compile
-_BLOCKS = 14            # in one pass: with more than 15, XLA no longer computes what comes before in the same pass
-_LANES = 16             # elements side by side that need no reduction within a vector
-_REST = 16              # elements of a row that are left to an ordinary reduction
+_LEAST = 1 << 12  # elements worth blocks
+# the same where each is given once: what XLA has for sums and products is quick to compile
+_LEAST_ONCE = 1 << 16
+# in one pass: with more than 15, XLA no longer computes what comes before in the same pass
+_BLOCKS = 14
+_LANES = 16  # elements side by side that need no reduction within a vector
+_REST = 16  # elements of a row that are left to an ordinary reduction
 
 
-def emit_blocks(em, out, x, axes, combine: str, finish: Callable, *, columns: bool, neutral: int | None = None,
-                within: bool = False):
+def emit_blocks(
+    em,
+    out,
+    x,
+    axes,
+    combine: str,
+    finish: Callable,
+    *,
+    columns: bool,
+    neutral: int | None = None,
+    within: bool = False,
+):
     """`x` reduced over `axes`, or None where blocks would not pay.
 
     Args:
         combine: the name of an operation.
         finish: `finish(x, axis, out)` reduces the little that is left over one axis.
-        columns: also reduce over leading axes, which XLA has vectors for, if not for every operation.
-        neutral: the neutral element of an operation to which an element may not be given twice, as it may to maximum,
-            minimum, and, or.
+        columns: also reduce over leading axes, which XLA has vectors for, if not for every
+            operation.
+        neutral: the neutral element of an operation to which an element may not be given twice, as
+            it may to maximum, minimum, and, or.
         within: whether `x` is what other axes were reduced to.
     """
     shape = x.aval.shape
@@ -43,12 +57,29 @@ def emit_blocks(em, out, x, axes, combine: str, finish: Callable, *, columns: bo
         return None
     axes = sorted(axes)
     start = next((i for i in range(len(axes)) if axes[-1] - axes[i] == len(axes) - 1 - i), 0)
-    if start:                                               # apart: the last ones, then the others
+    if start:  # apart: the last ones, then the others
         inner = make_aval(_without(shape, axes[start:]), out.dtype)
-        part = emit_blocks(em, inner, x, axes[start:], combine, finish, columns=columns, neutral=neutral)
-        return None if part is None else emit_blocks(
-            em, out, part, axes[:start], combine, finish, columns=columns, neutral=neutral, within=True)
-    outer, count, inner = (prod(s) for s in (shape[:axes[0]], [shape[a] for a in axes], shape[axes[-1] + 1:]))
+        part = emit_blocks(
+            em, inner, x, axes[start:], combine, finish, columns=columns, neutral=neutral
+        )
+        return (
+            None
+            if part is None
+            else emit_blocks(
+                em,
+                out,
+                part,
+                axes[:start],
+                combine,
+                finish,
+                columns=columns,
+                neutral=neutral,
+                within=True,
+            )
+        )
+    outer, count, inner = (
+        prod(s) for s in (shape[: axes[0]], [shape[a] for a in axes], shape[axes[-1] + 1 :])
+    )
     target = 1 if inner >= _LANES else max(ceil(_REST / inner), count // (_BLOCKS * _LANES))
     if count < (2 if target == 1 else 4 * target) or inner >= _LANES and not columns:
         return None
@@ -72,25 +103,34 @@ def _without(shape, axes) -> tuple:
     return tuple([n for i, n in enumerate(shape) if i not in axes])
 
 
-def _combined(em, x, count: int, size: int, inner: int, combine: str, *, neutral: int | None, own: bool):
+def _combined(
+    em, x, count: int, size: int, inner: int, combine: str, *, neutral: int | None, own: bool
+):
     """Rows of `count` times `inner` elements made rows of `size` times `inner`.
 
-    The last block may overlap the one before; what they share is made neutral in it, where it may not be given twice.
+    The last block may overlap the one before; what they share is made neutral in it, where it may
+    not be given twice.
 
-    With `own`, XLA may not make one loop of it and what comes before, which would compute that once for each block.
+    With `own`, XLA may not make one loop of it and what comes before, which would compute that once
+    for each block.
     """
     axis, result = x.aval.ndim - 1, make_aval((*x.aval.shape[:-1], size * inner), x.aval.dtype)
 
     def write(x):
-        parts = [_block(em, x, axis, min(first, count - size) * inner, size * inner) for first in range(0, count, size)]
+        parts = [
+            _block(em, x, axis, min(first, count - size) * inner, size * inner)
+            for first in range(0, count, size)
+        ]
         shared = len(parts) * size - count
         if shared and neutral is not None:
             place = em.iota(make_aval(result.shape, _INT), axis)
             again = em.compare(place, em.constant(shared * inner, place.aval), "LT")
             parts[-1] = em.select(again, em.constant(neutral, result), parts[-1])
         while len(parts) > 1:
-            parts = [em.op(combine, result, *parts[i:i + 2]) if i + 1 < len(parts) else parts[i]
-                     for i in range(0, len(parts), 2)]
+            parts = [
+                em.op(combine, result, *parts[i : i + 2]) if i + 1 < len(parts) else parts[i]
+                for i in range(0, len(parts), 2)
+            ]
         return parts[0]
 
     return apart(em, "blocks", result, write, x) if own else write(x)
@@ -100,5 +140,12 @@ def _block(em, x, axis: int, start: int, size: int):
     starts, limits = [0] * x.aval.ndim, list(x.aval.shape)
     starts[axis], limits[axis] = start, start + size
     out = make_aval((*x.aval.shape[:axis], size), x.aval.dtype)
-    return em.op("slice", out, x, attrs=(f"start_indices = {i64_array(starts)}, limit_indices = {i64_array(limits)}, "
-                                         f"strides = {i64_array([1] * len(starts))}"))
+    return em.op(
+        "slice",
+        out,
+        x,
+        attrs=(
+            f"start_indices = {i64_array(starts)}, limit_indices = {i64_array(limits)}, "
+            f"strides = {i64_array([1] * len(starts))}"
+        ),
+    )

@@ -1,10 +1,11 @@
 """Convolutions of few terms as sums of shifted inputs times elements of the kernel: one loop of vectors.
 
-The vectors are along the last axis of the result: its features, or its last axis of space. In the first case an element
-of the input meets all features of a place of the kernel at once, in the second one of the kernel all of a row.
-Convolutions of many features to few are a product of matrices, of the input and all places of the kernel, and a sum of
-its shifted parts.
+The vectors are along the last axis of the result: its features, or its last axis of space. In the
+first case an element of the input meets all features of a place of the kernel at once, in the
+second one of the kernel all of a row. Convolutions of many features to few are a product of
+matrices, of the input and all places of the kernel, and a sum of its shifted parts.
 """
+
 from __future__ import annotations
 
 import itertools
@@ -15,8 +16,9 @@ import numpy as np
 from gradix._core.aval import make_aval
 from gradix._platforms.cpu.kernel_loops import apart
 
-_POSITIONS, _WORK = 512, 720        # the least positions, and the most of what `is_short` counts
-_PRODUCTS = 1 << 17                 # the least products of two numbers that are worth a call of NumPy
+_POSITIONS, _WORK = 512, 720  # the least positions, and the most of what `is_short` counts
+# the least products of two numbers that are worth a call of NumPy
+_PRODUCTS = 1 << 17
 _FLOATS = (np.dtype("float32"), np.dtype("float64"))
 # the most features that parts of a product are added up for, and the most parts times those
 _OUTPUTS, _PARTS = 3, 27
@@ -25,8 +27,8 @@ _OUTPUTS, _PARTS = 3, 27
 def is_short(dtype, terms: int, outputs: int, positions: int, stride: int, featured: bool) -> bool:
     """Whether a convolution of so many places times features is quicker as a sum than by XLA's libraries.
 
-    Each term takes a fetch and an operation on all outputs; from some 600 operations on XLA makes no vectors of them,
-    and none of elements that are not neighbours.
+    Each term takes a fetch and an operation on all outputs; from some 600 operations on XLA makes
+    no vectors of them, and none of elements that are not neighbours.
     """
     if not (np.issubdtype(dtype, np.integer) or dtype in _FLOATS):
         return False
@@ -45,7 +47,9 @@ def emit_sum(forms, x, w, featured: bool):
     em, axes = forms.em, forms.axes
     rows, result, space = x.aval.shape[0], [a.result for a in axes], len(axes)
     *places, features, outputs = w.aval.shape
-    out = make_aval((rows, *result, outputs) if featured else (rows, outputs, *result), x.aval.dtype)
+    out = make_aval(
+        (rows, *result, outputs) if featured else (rows, outputs, *result), x.aval.dtype
+    )
     # axes before those of space, and that of the outputs
     first, own = (0, space + 1) if featured else (1, 1)
 
@@ -53,32 +57,49 @@ def emit_sum(forms, x, w, featured: bool):
         return [*values, feature] if featured else [feature, *values]
 
     def padded(x):
-        return forms.padded(x, put([a.low for a in axes], 0), put([a.high for a in axes], 0),
-                            put([a.lhs_dilation - 1 for a in axes], 0))
+        return forms.padded(
+            x,
+            put([a.low for a in axes], 0),
+            put([a.high for a in axes], 0),
+            put([a.lhs_dilation - 1 for a in axes], 0),
+        )
 
     def write(x, w):
         w, total = em.reshape(w, (prod(places) * features, outputs)), None
-        for number, (*place, feature) in enumerate(itertools.product(*map(range, places), range(features))):
-            seen = forms.every(x, put([i * a.rhs_dilation for i, a in zip(place, axes)], feature), put(result, 1),
-                               put([a.stride for a in axes], 1))
-            seen = em.broadcast_in_dim(em.reshape(seen, (rows, *result)), out,
-                                       [0, *range(first + 1, first + 1 + space)])
+        for number, (*place, feature) in enumerate(
+            itertools.product(*map(range, places), range(features))
+        ):
+            seen = forms.every(
+                x,
+                put([i * a.rhs_dilation for i, a in zip(place, axes)], feature),
+                put(result, 1),
+                put([a.stride for a in axes], 1),
+            )
+            seen = em.broadcast_in_dim(
+                em.reshape(seen, (rows, *result)), out, [0, *range(first + 1, first + 1 + space)]
+            )
             element = em.reshape(forms.part(w, 0, number, 1), (outputs,))
             term = em.op("multiply", out, seen, em.broadcast_in_dim(element, out, [own]))
             total = term if total is None else em.op("add", out, total, term)
         return total
+
     return apart(em, "shifted_sum", out, lambda x, w: write(padded(x), w), x, w)
 
 
 def is_to_few(axes, outputs: int, positions: int, featured: bool) -> bool:
     """Whether a convolution has so few output features that it is quicker as a product and a sum of its parts.
 
-    The product has space last: features that came last have to be moved, which takes what it gains, or three times as
+    The product has space last: features that came last have to be moved, which takes what it gains,
+        or three times as
     long to compile.
     """
     if any(a.stride != 1 or a.lhs_dilation != 1 for a in axes) or featured:
         return False
-    return outputs <= _OUTPUTS and outputs * prod(a.kernel for a in axes) <= _PARTS and positions >= _POSITIONS
+    return (
+        outputs <= _OUTPUTS
+        and outputs * prod(a.kernel for a in axes) <= _PARTS
+        and positions >= _POSITIONS
+    )
 
 
 def emit_parts(forms, x, w):
@@ -86,25 +107,40 @@ def emit_parts(forms, x, w):
     em, axes = forms.em, forms.axes
     *places, outputs, features = w.aval.shape
     rows, *space = x.aval.shape[:-1]
-    found = forms.product(make_aval((prod(places) * outputs, rows, *space), x.aval.dtype),
-                          em.reshape(w, (prod(places) * outputs, features)), x, ([1], [x.aval.ndim - 1]))
+    found = forms.product(
+        make_aval((prod(places) * outputs, rows, *space), x.aval.dtype),
+        em.reshape(w, (prod(places) * outputs, features)),
+        x,
+        ([1], [x.aval.ndim - 1]),
+    )
     found = em.reshape(found, (prod(places), outputs, rows, *space))
     out = make_aval((outputs, rows, *[a.result for a in axes]), x.aval.dtype)
 
     pads = [[0, 0, 0, *v] for v in ([a.low for a in axes], [a.high for a in axes])]
-    padded = make_aval(tuple([n + lo + hi for n, lo, hi in zip(found.aval.shape, *pads)]), x.aval.dtype)
-    found = apart(em, "padded", padded,
-                  lambda found: forms.padded(found, *[v[1:] for v in pads], [0] * (len(axes) + 2)), found)
+    padded = make_aval(
+        tuple([n + lo + hi for n, lo, hi in zip(found.aval.shape, *pads)]), x.aval.dtype
+    )
+    found = apart(
+        em,
+        "padded",
+        padded,
+        lambda found: forms.padded(found, *[v[1:] for v in pads], [0] * (len(axes) + 2)),
+        found,
+    )
 
     def write(found):
         total = None
         for number, place in enumerate(itertools.product(*map(range, places))):
-            part = forms.every(forms.part(found, 0, number, 1),
-                               [0, 0, *[i * a.rhs_dilation for i, a in zip(place, axes)]],
-                               [outputs, rows, *[a.result for a in axes]], [1] * (len(axes) + 2))
+            part = forms.every(
+                forms.part(found, 0, number, 1),
+                [0, 0, *[i * a.rhs_dilation for i, a in zip(place, axes)]],
+                [outputs, rows, *[a.result for a in axes]],
+                [1] * (len(axes) + 2),
+            )
             part = em.reshape(part, out.shape)
             total = part if total is None else em.op("add", out, total, part)
         return total
+
     return apart(em, "parts", out, write, found)
 
 
@@ -120,6 +156,9 @@ def emit_correlation(forms, x, w):
     em, (axis,), rows = forms.em, forms.axes, x.aval.shape[0]
     x = forms.padded(x, [axis.low], [axis.high], [axis.lhs_dilation - 1])
     w = forms.padded(em.reshape(w, (1, axis.kernel, 1)), [0], [0], [axis.rhs_dilation - 1])
-    found, = em.host_kernel("correlate", [make_aval((rows, axis.result), x.aval.dtype)],
-                            *[em.reshape(v, v.aval.shape[:2]) for v in (x, w)])
+    (found,) = em.host_kernel(
+        "correlate",
+        [make_aval((rows, axis.result), x.aval.dtype)],
+        *[em.reshape(v, v.aval.shape[:2]) for v in (x, w)],
+    )
     return em.reshape(found, (rows, axis.result, 1))

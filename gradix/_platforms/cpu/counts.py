@@ -1,8 +1,11 @@
 """One number combined with elements of a vector, as counts are made: by a native loop of the CPU.
 
-XLA's own loop takes one index a step, and asks of each whether it is in bounds. Here a step takes eight, and none is
-asked: read as unsigned, an index out of bounds is clamped to the place behind the vector, which is cut off at the end.
+XLA's own loop takes one index a step, and asks of each whether it is in bounds. Here a step takes
+eight, and none is
+asked: read as unsigned, an index out of bounds is clamped to the place behind the vector, which is
+cut off at the end.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -20,55 +23,92 @@ from gradix._ops.indexing.scatter import (
 from gradix._platforms.cpu.kernel_loops import Loops
 from gradix._platforms.records import Rewrite
 
-_STEP = 8                   # indices in a step of the loop
-_FEWEST = 1 << 14           # indices from which the loop pays
-_DTYPES = frozenset([np.dtype(name) for name in ("int32", "uint32", "int64", "uint64", "float32", "float64")])
+_STEP = 8  # indices in a step of the loop
+_FEWEST = 1 << 14  # indices from which the loop pays
+_DTYPES = frozenset(
+    [np.dtype(name) for name in ("int32", "uint32", "int64", "uint64", "float32", "float64")]
+)
 
 
 def _is_of_one_number(site) -> bool:
     """Whether a scatter adds a single number to many elements of a vector. XLA is as quick where updates differ."""
     x, indices, updates = site.values
-    if x.aval.ndim != 1 or updates.filled_with is None or updates.aval.dtype not in _DTYPES or not site.is_static():
+    if (
+        x.aval.ndim != 1
+        or updates.filled_with is None
+        or updates.aval.dtype not in _DTYPES
+        or not site.is_static()
+    ):
         return False
     if site.primitive.combine is None and site.params["update_jaxpr"] is not None:
         return False
     alone = site.params["dimension_numbers"].inserted_window_dims == (0,)
-    return alone and indices.aval.size == updates.aval.size >= max(_FEWEST, x.aval.size) and x.aval.size > 0
+    return (
+        alone
+        and indices.aval.size == updates.aval.size >= max(_FEWEST, x.aval.size)
+        and x.aval.size > 0
+    )
 
 
 def _by_elements(em, site, x, indices, updates):
     scalar, combine = make_aval((), site.out.dtype), site.primitive.combine
-    indices = clamped(em, x, indices, updates, site.params["dimension_numbers"], site.params["mode"])
-    return emit_scatter(em, x, indices, updates,
-                        lambda old, new: new if combine is None else em.lower(combine, scalar, old, new))
+    indices = clamped(
+        em, x, indices, updates, site.params["dimension_numbers"], site.params["mode"]
+    )
+    return emit_scatter(
+        em,
+        x,
+        indices,
+        updates,
+        lambda old, new: new if combine is None else em.lower(combine, scalar, old, new),
+    )
 
 
 def emit_scatter(em, x, indices, updates, combine):
     """`x[i] = combine(x[i], update)` for each index in turn; what is out of bounds is left out."""
     loops, length, count = Loops(em), x.aval.shape[0], updates.aval.size
     wide = indices.aval.dtype.itemsize == 8
-    signed, unsigned = np.dtype("int64" if wide else "int32"), make_aval((), np.dtype("uint64" if wide else "uint32"))
+    signed, unsigned = (
+        np.dtype("int64" if wide else "int32"),
+        make_aval((), np.dtype("uint64" if wide else "uint32")),
+    )
 
     def kernel(x, places, update):
         def step(start: int, size: int):
             def body(i, x):
-                block = loops.block(places, (size,), loops.do("add", loops.do("multiply", i, size), start))
+                block = loops.block(
+                    places, (size,), loops.do("add", loops.do("multiply", i, size), start)
+                )
                 for k in range(size):
                     place = em.bitcast(em.convert(loops.at(block, k), signed), unsigned)
                     x = loops.put(x, place, combine(loops.get(x, place), update))
                 return [x]
+
             return body
+
         rest = count % _STEP
-        x, = loops.count(count // _STEP, [x], step(0, _STEP))
+        (x,) = loops.count(count // _STEP, [x], step(0, _STEP))
         return loops.count(rest, [x], step(count - rest, 1)) if rest else [x]
+
     longer = em.pad_to(x, (length + 1,), 0)
-    found, = em.kernel("number_to_elements", [longer.aval], kernel, longer, em.reshape(indices, (count,)),
-                       updates.filled_with, whole=True)
+    (found,) = em.kernel(
+        "number_to_elements",
+        [longer.aval],
+        kernel,
+        longer,
+        em.reshape(indices, (count,)),
+        updates.filled_with,
+        whole=True,
+    )
     return em.head(found, (length,))
 
 
 REWRITES = (
-    Rewrite("counts_by_elements",
-            (scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min_p, scatter_max_p),
-            _by_elements, "docs/kernels.md#what-they-take", _is_of_one_number),
+    Rewrite(
+        "counts_by_elements",
+        (scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min_p, scatter_max_p),
+        _by_elements,
+        "docs/kernels.md#what-they-take",
+        _is_of_one_number,
+    ),
 )

@@ -1,8 +1,9 @@
 """Where formulas of vectors replace XLA's functions: on CPUs, for arrays large enough to pay for compiling them.
 
-XLA takes some functions from the C library, one element at a time, and has others that are slow or inexact. Small
-arrays keep them, as they compile in less time; so do other platforms.
+XLA takes some functions from the C library, one element at a time, and has others that are slow or
+inexact. Small arrays keep them, as they compile in less time; so do other platforms.
 """
+
 from __future__ import annotations
 
 import math
@@ -18,7 +19,17 @@ from gradix._ops.arithmetic import rem_p
 from gradix._ops.formulas import LoweredValue
 from gradix._ops.special.erf import erf_inv_p, erf_p, erfc_p
 from gradix._ops.special.gamma import lgamma_p
-from gradix._ops.transcendental import cbrt_p, exp2_p, exp_p, expm1_p, log1p_p, log_p, pow_p, rsqrt_p, sqrt_p
+from gradix._ops.transcendental import (
+    cbrt_p,
+    exp2_p,
+    exp_p,
+    expm1_p,
+    log1p_p,
+    log_p,
+    pow_p,
+    rsqrt_p,
+    sqrt_p,
+)
 from gradix._ops.trigonometric import (
     acos_p,
     acosh_p,
@@ -33,7 +44,14 @@ from gradix._ops.trigonometric import (
     sinh_p,
     tan_p,
 )
-from gradix._platforms.cpu.vectors import exponential, far, powers, remainders, special, trigonometric
+from gradix._platforms.cpu.vectors import (
+    exponential,
+    far,
+    powers,
+    remainders,
+    special,
+    trigonometric,
+)
 from gradix._platforms.cpu.vectors.trigonometric import LIMITS
 from gradix._platforms.cpu.vectors.vocabulary import Vectors
 from gradix._platforms.records import Rewrite
@@ -42,10 +60,13 @@ _F16, _F32, _F64 = map(np.dtype, ("float16", "float32", "float64"))
 _HALVES = frozenset([_F16, np.dtype(ml_dtypes.bfloat16)])
 _FLOAT16 = frozenset([_F16])
 _FLOATS = _HALVES | {_F32, _F64}
-_LEAST = 1 << 11                        # elements from which on this pays
-_LEAST_SINES = 1 << 13                  # the same of sines and cosines of float32, for which XLA has vectors too
-_MANY_SINES = 8                         # sines of a program after which the next ones must be of twice the elements
-_LEAST_REMAINDERS = 1 << 13             # the same of remainders, whose programs take twice as long to compile
+_LEAST = 1 << 11  # elements from which on this pays
+# the same of sines and cosines of float32, for which XLA has vectors too
+_LEAST_SINES = 1 << 13
+# sines of a program after which the next ones must be of twice the elements
+_MANY_SINES = 8
+# the same of remainders, whose programs take twice as long to compile
+_LEAST_REMAINDERS = 1 << 13
 
 
 def _called(em, out, formula: Callable, *xs):
@@ -56,8 +77,11 @@ def _called(em, out, formula: Callable, *xs):
     def body(*values):
         m = Vectors(em, dtype, rough=out.dtype in _HALVES)
         return [formula(m, *[m.once(LoweredValue(em, x)) for x in values]).value]
+
     aval = make_aval(out.shape, dtype)
-    return em.convert(em.call(em.define(formula.__name__, [aval] * len(xs), body), [aval], *xs)[0], out.dtype)
+    return em.convert(
+        em.call(em.define(formula.__name__, [aval] * len(xs), body), [aval], *xs)[0], out.dtype
+    )
 
 
 def _is_long(site, dtypes=_FLOATS, least: int = _LEAST) -> bool:
@@ -66,17 +90,21 @@ def _is_long(site, dtypes=_FLOATS, least: int = _LEAST) -> bool:
     return out.dtype in dtypes and type(out.size) is int and out.size >= least
 
 
-# -- one formula for all arguments -------------------------------------------------------------------------------------
+# -- one formula for all arguments -----------------------------------------------------------------
+
 
 def _has_formula(site) -> bool:
     return _is_long(site, _FORMULAS[site.primitive][1])
 
 
 def _by_formula(em, site, *xs):
-    return _called(em, site.out, _FORMULAS[site.primitive][0], *[em.spread(x, site.out.shape) for x in xs])
+    return _called(
+        em, site.out, _FORMULAS[site.primitive][0], *[em.spread(x, site.out.shape) for x in xs]
+    )
 
 
-# -- functions that XLA has vectors for, but of float16 ----------------------------------------------------------------
+# -- functions that XLA has vectors for, but of float16 --------------------------------------------
+
 
 def _in_single(em, site, x):
     """XLA's function in float32: of float16 it takes them one by one."""
@@ -84,7 +112,8 @@ def _in_single(em, site, x):
     return em.convert(site.plain(em, em.convert(x, _F32), out=wide), site.out.dtype)
 
 
-# -- sines, whose formula takes no huge argument -----------------------------------------------------------------------
+# -- sines, whose formula takes no huge argument ---------------------------------------------------
+
 
 def _is_long_sine(site) -> bool:
     return _is_long(site, least=_LEAST if _is_slow_in_xla(site) else _LEAST_SINES)
@@ -98,9 +127,10 @@ def _is_slow_in_xla(site) -> bool:
 def _sine(em, site, x):
     """The formula; arguments too large for its reduction are another formula's, of float64 XLA's function's.
 
-    It does so in a loop that runs once, or not at all: unlike a conditional, XLA:CPU runs its body on all cores. No
-    float16 is too large. Each such loop takes long to compile, so the more a program has of them, the larger arrays
-    must be.
+    It does so in a loop that runs once, or not at all: unlike a conditional, XLA:CPU runs its body
+        on all cores. No
+    float16 is too large. Each such loop takes long to compile, so the more a program has of them,
+    the larger arrays must be.
     """
     out, (formula, beyond) = site.out, _SINES[site.primitive]
     least = _LEAST_SINES << em.facts.rewrites.get("sines_by_vectors", 0) // _MANY_SINES
@@ -122,34 +152,39 @@ def _sine(em, site, x):
         return [em.constant(False, found.aval), x, em.select(huge, em.convert(exact, out.dtype), y)]
 
     found = _exceeds(em, em.convert(x, dtype), wide, limit, x.aval.dtype == dtype)
-    return em.while_loop([found, x, _called(em, out, formula, x)], lambda found, *_: [found], replace)[2]
+    return em.while_loop(
+        [found, x, _called(em, out, formula, x)], lambda found, *_: [found], replace
+    )[2]
 
 
 def _finite_sizes(em, z, wide):
     """|z|, 0 where it is not finite."""
     size = em.op("abs", wide, z)
-    return em.select(em.compare(size, em.constant(math.inf, wide), "LT"), size, em.constant(0, wide))
+    return em.select(
+        em.compare(size, em.constant(math.inf, wide), "LT"), size, em.constant(0, wide)
+    )
 
 
 def _exceeds(em, z, wide, limit: float, ready: bool):
     """Whether a finite |z| is above the limit; perhaps also where one is not finite.
 
-    XLA:CPU's quick reductions read what is in memory; their maxima are anything where there is a NaN, which a sum
-    tells. Numbers that are not `ready` but converted first are written to memory for them, and then made finite on the
-    way.
+    XLA:CPU's quick reductions read what is in memory; their maxima are anything where there is a
+    NaN, which a sum tells. Numbers that are not `ready` but converted first are written to memory
+    for them, and then made finite on the way.
     """
     scalar = make_aval((), wide.dtype)
     zero, limit, axes = em.constant(0, scalar), em.constant(limit, scalar), range(wide.ndim)
     size = em.op("abs", wide, z) if ready else _finite_sizes(em, z, wide)
-    largest, = em.reduce([size], [zero], axes, [scalar], "maximum")
+    (largest,) = em.reduce([size], [zero], axes, [scalar], "maximum")
     found = em.compare(largest, limit, "GT")
     if not ready:
         return found
-    total, = em.reduce([z], [zero], axes, [scalar], "add")
+    (total,) = em.reduce([z], [zero], axes, [scalar], "add")
     return em.op("or", found.aval, found, em.compare(total, total, "NE"))
 
 
-# -- remainders --------------------------------------------------------------------------------------------------------
+# -- remainders ------------------------------------------------------------------------------------
+
 
 def _remainder(em, site, x, y):
     """The remainder by a formula, or XLA's where that does not serve, in a loop that runs once or not at all."""
@@ -170,20 +205,27 @@ def _remainder(em, site, x, y):
     # Its maximum: XLA has vectors for that
     marks = em.select(odd(x, y), em.constant(1, single), em.constant(0, single))
     none, scalar = em.constant(0, make_aval((), _F32)), make_aval((), _F32)
-    some = em.compare(em.reduce([marks], [none], range(out.ndim), [scalar], "maximum")[0], none, "GT")
+    some = em.compare(
+        em.reduce([marks], [none], range(out.ndim), [scalar], "maximum")[0], none, "GT"
+    )
     start = [some, x, y, _called(em, wide, remainders.remainder, x, y)]
     return em.convert(em.while_loop(start, lambda some, *_: [some], replace)[3], out.dtype)
 
 
-# -- powers ------------------------------------------------------------------------------------------------------------
+# -- powers ----------------------------------------------------------------------------------------
 
-_EASY = frozenset((-1.0, 0.0, 0.5, 1.0, 2.0, 3.0))        # XLA makes roots and products of these powers
+# XLA makes roots and products of these powers
+_EASY = frozenset((-1.0, 0.0, 0.5, 1.0, 2.0, 3.0))
 
 
 def _has_easy_exponent(site) -> bool:
     exponent = site.eqn.invars[1] if site.eqn is not None else None
-    return (type(exponent) is Literal and exponent.aval.dtype in FLOAT and float(exponent.val) in _EASY
-            and site.out.dtype not in _HALVES)
+    return (
+        type(exponent) is Literal
+        and exponent.aval.dtype in FLOAT
+        and float(exponent.val) in _EASY
+        and site.out.dtype not in _HALVES
+    )
 
 
 def _power(em, site, x, y):
@@ -191,28 +233,58 @@ def _power(em, site, x, y):
     return _called(em, site.out, powers.power, x, em.convert(y, site.out.dtype))
 
 
-_SINES = {sin_p: (trigonometric.sine, far.sine), cos_p: (trigonometric.cosine, far.cosine),
-          tan_p: (trigonometric.tangent, far.tangent)}
+_SINES = {
+    sin_p: (trigonometric.sine, far.sine),
+    cos_p: (trigonometric.cosine, far.cosine),
+    tan_p: (trigonometric.tangent, far.tangent),
+}
 _SOME, _DOUBLE = _HALVES | {_F32}, frozenset([_F64])
 _FORMULAS = {
-    asin_p: (trigonometric.arcsine, _FLOATS), acos_p: (trigonometric.arccosine, _FLOATS),
-    atan_p: (trigonometric.arctangent, _FLOATS), atan2_p: (trigonometric.arctangent2, _FLOATS),
-    sinh_p: (exponential.sinh, _FLOATS), cosh_p: (exponential.cosh, _FLOATS),
-    asinh_p: (exponential.arcsinh, _FLOATS), acosh_p: (exponential.arccosh, _FLOATS),
+    asin_p: (trigonometric.arcsine, _FLOATS),
+    acos_p: (trigonometric.arccosine, _FLOATS),
+    atan_p: (trigonometric.arctangent, _FLOATS),
+    atan2_p: (trigonometric.arctangent2, _FLOATS),
+    sinh_p: (exponential.sinh, _FLOATS),
+    cosh_p: (exponential.cosh, _FLOATS),
+    asinh_p: (exponential.arcsinh, _FLOATS),
+    acosh_p: (exponential.arccosh, _FLOATS),
     atanh_p: (exponential.arctanh, _FLOATS),
-    exp2_p: (exponential.exp2, _FLOATS), expm1_p: (exponential.expm1, _FLOATS), log1p_p: (exponential.log1p, _FLOATS),
-    log_p: (exponential.log, _DOUBLE), erf_p: (special.erf, _DOUBLE), erf_inv_p: (special.erf_inv, _DOUBLE),
-    erfc_p: (special.erfc, _SOME), lgamma_p: (special.log_gamma, _SOME),
-    cbrt_p: (powers.cube_root, _FLOATS), rsqrt_p: (powers.reciprocal_root, _FLOATS),
+    exp2_p: (exponential.exp2, _FLOATS),
+    expm1_p: (exponential.expm1, _FLOATS),
+    log1p_p: (exponential.log1p, _FLOATS),
+    log_p: (exponential.log, _DOUBLE),
+    erf_p: (special.erf, _DOUBLE),
+    erf_inv_p: (special.erf_inv, _DOUBLE),
+    erfc_p: (special.erfc, _SOME),
+    lgamma_p: (special.log_gamma, _SOME),
+    cbrt_p: (powers.cube_root, _FLOATS),
+    rsqrt_p: (powers.reciprocal_root, _FLOATS),
 }
 _EVIDENCE = "docs/kernels.md#functions-of-single-numbers"
 
 REWRITES = (
     Rewrite("sines_by_vectors", tuple(_SINES), _sine, _EVIDENCE, _is_long_sine),
     Rewrite("functions_by_vectors", tuple(_FORMULAS), _by_formula, _EVIDENCE, _has_formula),
-    Rewrite("halves_in_single", (exp_p, log_p, sqrt_p), _in_single, _EVIDENCE, lambda site: _is_long(site, _FLOAT16)),
-    Rewrite("remainders_by_vectors", (rem_p,), _remainder,
-            _EVIDENCE, lambda site: _is_long(site, least=_LEAST_REMAINDERS)),
-    Rewrite("powers_as_products", (pow_p,), lambda em, site, x, y: site.plain(em), _EVIDENCE, _has_easy_exponent),
+    Rewrite(
+        "halves_in_single",
+        (exp_p, log_p, sqrt_p),
+        _in_single,
+        _EVIDENCE,
+        lambda site: _is_long(site, _FLOAT16),
+    ),
+    Rewrite(
+        "remainders_by_vectors",
+        (rem_p,),
+        _remainder,
+        _EVIDENCE,
+        lambda site: _is_long(site, least=_LEAST_REMAINDERS),
+    ),
+    Rewrite(
+        "powers_as_products",
+        (pow_p,),
+        lambda em, site, x, y: site.plain(em),
+        _EVIDENCE,
+        _has_easy_exponent,
+    ),
     Rewrite("powers_by_vectors", (pow_p,), _power, _EVIDENCE, lambda site: _is_long(site, _SOME)),
 )

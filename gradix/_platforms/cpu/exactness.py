@@ -1,4 +1,5 @@
 """Functions that XLA:CPU computes with large errors, or on the wrong side of a branch cut, lowered more exactly."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -7,7 +8,16 @@ from gradix._core.aval import make_aval
 from gradix._core.dtypes import BOOL, COMPLEX, FLOAT, real_dtype
 from gradix._ops.arithmetic import mul_p
 from gradix._ops.transcendental import cbrt_p, sqrt_p
-from gradix._ops.trigonometric import acos_p, acosh_p, asin_p, asinh_p, atan_p, atanh_p, cos_p, sin_p
+from gradix._ops.trigonometric import (
+    acos_p,
+    acosh_p,
+    asin_p,
+    asinh_p,
+    atan_p,
+    atanh_p,
+    cos_p,
+    sin_p,
+)
 from gradix._platforms.records import CORRECTNESS, Rewrite
 
 _F64 = np.dtype("float64")
@@ -20,7 +30,10 @@ def _parts(em, z):
 
 def _half_difference_and_sum(em, part, y):
     """sinh y and cosh y from expm1(±y), exact near 0 too."""
-    up, down = em.op("exponential_minus_one", part, y), em.op("exponential_minus_one", part, em.op("negate", part, y))
+    up, down = (
+        em.op("exponential_minus_one", part, y),
+        em.op("exponential_minus_one", part, em.op("negate", part, y)),
+    )
     half = em.constant(0.5, part)
     difference = em.op("multiply", part, half, em.op("subtract", part, up, down))
     total = em.op("multiply", part, half, em.op("add", part, up, down))
@@ -32,8 +45,14 @@ def complex_sine(em, out, z):
     part, x, y = _parts(em, z)
     sinh, cosh = _half_difference_and_sum(em, part, y)
     real = em.op("multiply", part, em.op("sine", part, x), cosh)
-    on_axis = em.compare(x, em.constant(0, part), "EQ")                          # where cosh y may be infinite
-    return em.op("complex", out, em.select(on_axis, x, real), em.op("multiply", part, em.op("cosine", part, x), sinh))
+    # where cosh y may be infinite
+    on_axis = em.compare(x, em.constant(0, part), "EQ")
+    return em.op(
+        "complex",
+        out,
+        em.select(on_axis, x, real),
+        em.op("multiply", part, em.op("cosine", part, x), sinh),
+    )
 
 
 def complex_cosine(em, out, z):
@@ -41,9 +60,15 @@ def complex_cosine(em, out, z):
     part, x, y = _parts(em, z)
     sinh, cosh = _half_difference_and_sum(em, part, y)
     imag = em.op("multiply", part, em.op("sine", part, x), sinh)
-    on_axis = em.compare(x, em.constant(0, part), "EQ")                          # where sinh y may be infinite
+    # where sinh y may be infinite
+    on_axis = em.compare(x, em.constant(0, part), "EQ")
     imag = em.select(on_axis, em.op("multiply", part, x, em.op("sign", part, y)), imag)
-    return em.op("complex", out, em.op("multiply", part, em.op("cosine", part, x), cosh), em.op("negate", part, imag))
+    return em.op(
+        "complex",
+        out,
+        em.op("multiply", part, em.op("cosine", part, x), cosh),
+        em.op("negate", part, imag),
+    )
 
 
 def cube_root(em, out, x):
@@ -55,7 +80,8 @@ def cube_root(em, out, x):
     square = em.op("multiply", out, y, y)
     excess = em.op("subtract", out, em.op("multiply", out, square, y), x)
     step = em.op("divide", out, excess, em.op("multiply", out, square, em.constant(3, out)))
-    finite = em.op("is_finite", make_aval(out.shape, np.dtype(bool)), step)      # neither 0 nor ∞ is improved
+    # neither 0 nor ∞ is improved
+    finite = em.op("is_finite", make_aval(out.shape, np.dtype(bool)), step)
     return em.select(finite, em.op("subtract", out, y, step), y)
 
 
@@ -67,11 +93,17 @@ def _with_sign(em, x, y):
     return em.select(negative, em.op("negate", x.aval, size), size)
 
 
-# What the parts of functions with branch cuts have: whether the real part takes the sign of the operand's, and with
-# which sign the imaginary part takes that of the other.
-_BRANCHES = {asin_p: (True, 1), acos_p: (False, -1), atan_p: (True, 1), asinh_p: (True, 1), acosh_p: (False, 1),
-             atanh_p: (True, 1),
-             sqrt_p: (False, 1)}
+# What the parts of functions with branch cuts have: whether the real part takes the sign of the
+# operand's, and with which sign the imaginary part takes that of the other.
+_BRANCHES = {
+    asin_p: (True, 1),
+    acos_p: (False, -1),
+    atan_p: (True, 1),
+    asinh_p: (True, 1),
+    acosh_p: (False, 1),
+    atanh_p: (True, 1),
+    sqrt_p: (False, 1),
+}
 
 
 def _on_branch(em, site, z):
@@ -92,6 +124,7 @@ def _is_complex(site) -> bool:
 
 _NUMERICS = "docs/numerics.md"
 
+
 def _masks(site):
     """The operands of a product that were booleans: each as the boolean, or None."""
     return [v.definition[1] if v.converted_from in BOOL else None for v in site.values]
@@ -111,11 +144,31 @@ def _masked(em, site, *values):
 
 
 REWRITES = (
-    Rewrite("complex_sines", (sin_p,), lambda em, site, z: complex_sine(em, site.out, z), _NUMERICS, _is_complex,
-            CORRECTNESS),
-    Rewrite("complex_cosines", (cos_p,), lambda em, site, z: complex_cosine(em, site.out, z), _NUMERICS, _is_complex,
-            CORRECTNESS),
-    Rewrite("signs_on_branch_cuts", tuple(_BRANCHES), _on_branch, _NUMERICS, _is_complex, CORRECTNESS),
+    Rewrite(
+        "complex_sines",
+        (sin_p,),
+        lambda em, site, z: complex_sine(em, site.out, z),
+        _NUMERICS,
+        _is_complex,
+        CORRECTNESS,
+    ),
+    Rewrite(
+        "complex_cosines",
+        (cos_p,),
+        lambda em, site, z: complex_cosine(em, site.out, z),
+        _NUMERICS,
+        _is_complex,
+        CORRECTNESS,
+    ),
+    Rewrite(
+        "signs_on_branch_cuts", tuple(_BRANCHES), _on_branch, _NUMERICS, _is_complex, CORRECTNESS
+    ),
     Rewrite("products_with_masks", (mul_p,), _masked, "docs/numerics.md", _is_masked, CORRECTNESS),
-    Rewrite("cube_roots", (cbrt_p,), lambda em, site, x: cube_root(em, site.out, x), _NUMERICS, kind=CORRECTNESS),
+    Rewrite(
+        "cube_roots",
+        (cbrt_p,),
+        lambda em, site, x: cube_root(em, site.out, x),
+        _NUMERICS,
+        kind=CORRECTNESS,
+    ),
 )

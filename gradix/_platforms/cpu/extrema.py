@@ -1,9 +1,10 @@
 """Maxima and minima on the CPU: XLA leaves large ones to a library that drops NaN.
 
-From 4096 elements of float32 or float64 on, a reduction whose body comes to one maximum or minimum is the library's:
-also bodies of the user's, as `max(max(a, b), a)`, and reductions over windows. A body of comparisons and selections XLA
-keeps.
+From 4096 elements of float32 or float64 on, a reduction whose body comes to one maximum or minimum
+is the library's: also bodies of the user's, as `max(max(a, b), a)`, and reductions over windows. A
+body of comparisons and selections XLA keeps.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -34,13 +35,18 @@ def larger_or_nan(em, name: str, x, y):
     return em.select(em.op("or", truth, ahead, em.compare(x, x, "NE")), x, y)
 
 
-# -- reductions over axes -----------------------------------------------------------------------------------------
+# -- reductions over axes --------------------------------------------------------------------------
+
 
 def _nobody_sees_nan(site) -> bool:
     """Whether a reduction may drop NaN: the caller says so, or what is made of the result is NaN anyway."""
     if site.params.get("drops_nan"):
         return True
-    return site.eqn is not None and is_the_librarys(site.values[0].aval) and is_hidden(site.eqn, site.users)
+    return (
+        site.eqn is not None
+        and is_the_librarys(site.values[0].aval)
+        and is_hidden(site.eqn, site.users)
+    )
 
 
 def _is_worth_blocks(site) -> bool:
@@ -49,8 +55,15 @@ def _is_worth_blocks(site) -> bool:
 
 
 def _by_blocks(em, site, x):
-    found = emit_blocks(em, site.out, x, site.params["axes"], site.primitive.hlo,
-                        lambda x, axis, out: _carefully(em, site, out, x, (axis,)), columns=is_the_librarys(x.aval))
+    found = emit_blocks(
+        em,
+        site.out,
+        x,
+        site.params["axes"],
+        site.primitive.hlo,
+        lambda x, axis, out: _carefully(em, site, out, x, (axis,)),
+        columns=is_the_librarys(x.aval),
+    )
     return NotImplemented if found is None else found
 
 
@@ -61,23 +74,30 @@ def _keeps_nan(site) -> bool:
 def _with_nan(em, site, x):
     """The library's extremum, and a careful one where there is a NaN.
 
-    The sum of all elements, as quick as they, is NaN if one of them is, or if both infinities are among them.
+    The sum of all elements, as quick as they, is NaN if one of them is, or if both infinities are
+    among them.
     """
     y, scalar = site.plain(em), make_aval((), x.aval.dtype)
-    total, = em.reduce([x], [em.constant(0, scalar)], tuple(range(x.aval.ndim)), [scalar], "add")
+    (total,) = em.reduce([x], [em.constant(0, scalar)], tuple(range(x.aval.ndim)), [scalar], "add")
     doubtful = em.convert(em.compare(total, total, "NE"), np.dtype("int32"))
-    return em.case(doubtful, [lambda: [y], lambda: [_carefully(em, site, site.out, x, site.params["axes"])]],
-                   [site.out])[0]
+    return em.case(
+        doubtful,
+        [lambda: [y], lambda: [_carefully(em, site, site.out, x, site.params["axes"])]],
+        [site.out],
+    )[0]
 
 
 def _carefully(em, site, out, x, axes):
     if out.dtype not in _LIBRARY_FLOATS:
         return site.plain(em, x, out=out, axes=axes)
     initial = em.constant(site.primitive.identity(out.dtype), make_aval((), out.dtype))
-    return em.reduce([x], [initial], axes, [out], lambda x, y: [larger_or_nan(em, site.primitive.hlo, x, y)])[0]
+    return em.reduce(
+        [x], [initial], axes, [out], lambda x, y: [larger_or_nan(em, site.primitive.hlo, x, y)]
+    )[0]
 
 
-# -- maxima and minima of two arrays ------------------------------------------------------------------------------
+# -- maxima and minima of two arrays ---------------------------------------------------------------
+
 
 def _is_compared_and_summed(site) -> bool:
     """Whether a bound, a number, is compared with in the derivative too, and the result is only summed.
@@ -88,7 +108,9 @@ def _is_compared_and_summed(site) -> bool:
         return False
     numbers = [v for v in site.eqn.invars if type(v) is Literal]
     others = [v for v in site.eqn.invars if type(v) is not Literal]
-    return len(numbers) == 1 and any(user.primitive in (gt_p, lt_p) for user in site.users.of(others[0]).values())
+    return len(numbers) == 1 and any(
+        user.primitive in (gt_p, lt_p) for user in site.users.of(others[0]).values()
+    )
 
 
 def _within_reductions(em, site, x, y):
@@ -106,10 +128,27 @@ def _by_selection(em, site, x, y):
 _EXTREMA = (reduce_max_p, reduce_min_p)
 
 REWRITES = (
-    Rewrite("extrema_that_hide_nan", _EXTREMA, lambda em, site, x: site.plain(em), "docs/kernels.md#how",
-            _nobody_sees_nan),
+    Rewrite(
+        "extrema_that_hide_nan",
+        _EXTREMA,
+        lambda em, site, x: site.plain(em),
+        "docs/kernels.md#how",
+        _nobody_sees_nan,
+    ),
     Rewrite("extrema_by_blocks", _EXTREMA, _by_blocks, "docs/kernels.md#how", _is_worth_blocks),
     Rewrite("extrema_keep_nan", _EXTREMA, _with_nan, "docs/numerics.md", _keeps_nan, CORRECTNESS),
-    Rewrite("extrema_in_reductions_keep_nan", (max_p, min_p), _within_reductions, "docs/numerics.md", kind=CORRECTNESS),
-    Rewrite("bounds_in_sums", (max_p, min_p), _by_selection, "docs/kernels.md#how", _is_compared_and_summed),
+    Rewrite(
+        "extrema_in_reductions_keep_nan",
+        (max_p, min_p),
+        _within_reductions,
+        "docs/numerics.md",
+        kind=CORRECTNESS,
+    ),
+    Rewrite(
+        "bounds_in_sums",
+        (max_p, min_p),
+        _by_selection,
+        "docs/kernels.md#how",
+        _is_compared_and_summed,
+    ),
 )

@@ -1,11 +1,13 @@
 """Extrema whose NaN need not be kept, as what is made of them is NaN anyway: the maxima of softmax and logsumexp.
 
-XLA's library for extrema drops NaN, and to see to it takes as long again. exp(x - max(x)) has NaN where x has,
-whichever the maximum is; its sum is NaN then, and so is all that is divided by the sum. What else there is in a row
-with NaN depends on the maximum; where none of that is among the results of a program, nobody can tell which one it was.
-In derivatives that compare the operand with its maximum, that stays as it is: there the passes over blocks take half
-the time of the library.
+XLA's library for extrema drops NaN, and to see to it takes as long again. exp(x - max(x)) has NaN
+where x has, whichever the maximum is; its sum is NaN then, and so is all that is divided by the
+sum. What else there is in a row with NaN depends on the maximum; where none of that is among the
+results of a program, nobody can tell which one it was.
+In derivatives that compare the operand with its maximum, that stays as it is: there the passes over
+blocks take half the time of the library.
 """
+
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
@@ -19,9 +21,9 @@ from gradix._ops.convert import convert_element_type_p
 from gradix._ops.shape import reshape_p, squeeze_p
 
 # What a value is in the rows, over the reduced axes, where the operand of the extremum has NaN:
-_ALL_NAN = 2            # whichever the extremum is
-_NAN_THERE = 1          # NaN where the operand is; the rest may depend on the extremum
-_ANYTHING = 0           # that may depend on the extremum
+_ALL_NAN = 2  # whichever the extremum is
+_NAN_THERE = 1  # NaN where the operand is; the rest may depend on the extremum
+_ANYTHING = 0  # that may depend on the extremum
 
 _WITH_NAN = frozenset(map(np.dtype, ("float16", ml_dtypes.bfloat16, "float32", "float64")))
 
@@ -35,7 +37,8 @@ def is_hidden(eqn, users) -> bool:
     states = {out: _ANYTHING}
     waiting = dict(users.of(out))
     places = [*waiting]
-    heapify(places)                                     # in the order of the program, so that all operands are known
+    # in the order of the program, so that all operands are known
+    heapify(places)
     while places:
         eqn = waiting.pop(heappop(places))
         operands = [v for v in eqn.invars if type(v) is not Literal]
@@ -44,7 +47,7 @@ def is_hidden(eqn, users) -> bool:
             if any(states.get(v, _ALL_NAN) != _ALL_NAN for v in operands):
                 return False
             continue
-        result, = eqn.outvars
+        (result,) = eqn.outvars
         if state != _ALL_NAN and users.is_result(result):
             return False
         states[result] = state
@@ -83,7 +86,16 @@ class _Rows:
             return _ALL_NAN if known[0] == _NAN_THERE else known[0]
         if prim is broadcast_in_dim_p:
             axes = eqn.params["broadcast_dimensions"]
-            same = before == self.reduced and axes == self.others or before == self.kept and len(axes) == len(shape)
+            same = (
+                before == self.reduced
+                and axes == self.others
+                or before == self.kept
+                and len(axes) == len(shape)
+            )
         else:
-            same = prim in (reshape_p, squeeze_p) and before in (self.kept, self.reduced) and shape != self.shape
+            same = (
+                prim in (reshape_p, squeeze_p)
+                and before in (self.kept, self.reduced)
+                and shape != self.shape
+            )
         return known[0] if same else None

@@ -1,9 +1,11 @@
 """Loops over single elements, which XLA:CPU makes one native function of: the words kernels are written in.
 
-A kernel is passed to `em.kernel`. XLA keeps an array in place through a loop only as long as nothing reads an old state
-of it after a new one is made; where one does, it copies the whole array at every step. So a kernel reads what it has
-just written, or reads one array and writes another, and never reads, writes, and then uses what it read to write again.
+A kernel is passed to `em.kernel`. XLA keeps an array in place through a loop only as long as
+nothing reads an old state of it after a new one is made; where one does, it copies the whole array
+at every step. So a kernel reads what it has just written, or reads one array and writes another,
+and never reads, writes, and then uses what it read to write again.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -12,7 +14,8 @@ from gradix._core.aval import make_aval
 
 INT = np.dtype("int32")
 SCALAR = make_aval((), INT)
-OWN_CALL = 'mhlo.frontend_attributes = {inlineable = "false"}'       # until after XLA has fused operations
+# until after XLA has fused operations
+OWN_CALL = 'mhlo.frontend_attributes = {inlineable = "false"}'
 
 
 def apart(em, name: str, out, write, *values):
@@ -44,8 +47,17 @@ class Loops:
     def at(self, x, k: int):
         """`x[k]` of a vector, for a `k` known while the program is written."""
         one = make_aval((1,), x.aval.dtype)
-        return self.em.reshape(self.em.op("slice", one, x, attrs=(
-            f"start_indices = array<i64: {k}>, limit_indices = array<i64: {k + 1}>, strides = array<i64: 1>")), ())
+        return self.em.reshape(
+            self.em.op(
+                "slice",
+                one,
+                x,
+                attrs=(
+                    f"start_indices = array<i64: {k}>, limit_indices = array<i64: {k + 1}>, strides = array<i64: 1>"
+                ),
+            ),
+            (),
+        )
 
     def fetched(self, x, i):
         """`x[i]` of a vector, read at once. XLA may read what `get` gives where it is used, after `x` is written to."""
@@ -58,8 +70,13 @@ class Loops:
         return self.put_block(x, self.em.reshape(value, (1,)), i)
 
     def block(self, x, shape, *starts):
-        return self.em.op("dynamic_slice", make_aval(shape, x.aval.dtype), x, *starts,
-                          attrs=f"slice_sizes = array<i64: {', '.join(map(str, shape))}>")
+        return self.em.op(
+            "dynamic_slice",
+            make_aval(shape, x.aval.dtype),
+            x,
+            *starts,
+            attrs=f"slice_sizes = array<i64: {', '.join(map(str, shape))}>",
+        )
 
     def put_block(self, x, value, *starts):
         return self.em.op("dynamic_update_slice", x.aval, x, value, *starts)
@@ -76,4 +93,7 @@ class Loops:
 
         def step(i, *values):
             return [self.em.op("add", SCALAR, i, one), *body(i, *values)]
-        return self.em.while_loop([start, *carry], lambda i, *_: [self.em.compare(i, limit, "LT")], step)[1:]
+
+        return self.em.while_loop(
+            [start, *carry], lambda i, *_: [self.em.compare(i, limit, "LT")], step
+        )[1:]

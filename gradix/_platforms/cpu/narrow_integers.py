@@ -1,4 +1,5 @@
 """Integers of two and four bits, which XLA:CPU keeps in bytes: some operations are made on the bytes themselves."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -26,7 +27,9 @@ def _has_two_bits(site) -> bool:
 def _counted(em, site, x):
     """In a byte whose other bits are zero; XLA counts the copies of the sign too."""
     byte = make_aval(x.aval.shape, _UNSIGNED)
-    own = em.op("and", byte, em.convert(x, _UNSIGNED), em.splat((1 << iinfo(x.aval.dtype).bits) - 1, byte))
+    own = em.op(
+        "and", byte, em.convert(x, _UNSIGNED), em.splat((1 << iinfo(x.aval.dtype).bits) - 1, byte)
+    )
     return em.convert(em.op("popcnt", byte, own), site.out.dtype)
 
 
@@ -41,14 +44,28 @@ def _as_bytes(em, site, *values):
     outs = site.out if several else [site.out]
     wide = [_wide(out) for out in outs]
     found = site.primitive.lower(em, wide if several else wide[0], *values, **site.params)
-    narrow = [em.convert(v, out.dtype) if _is_narrow(out.dtype) else v
-              for v, out in zip(found if several else [found], outs)]
+    narrow = [
+        em.convert(v, out.dtype) if _is_narrow(out.dtype) else v
+        for v, out in zip(found if several else [found], outs)
+    ]
     return narrow if several else narrow[0]
 
 
 REWRITES = (
-    Rewrite("bits_of_narrow_integers", (population_count_p,), _counted, _EVIDENCE,
-            lambda site: _is_narrow(site.out.dtype), CORRECTNESS),
-    Rewrite("two_bits_as_bytes", (concatenate_p, sort_p, gather_p), _as_bytes, _EVIDENCE,
-            _has_two_bits, CORRECTNESS),
+    Rewrite(
+        "bits_of_narrow_integers",
+        (population_count_p,),
+        _counted,
+        _EVIDENCE,
+        lambda site: _is_narrow(site.out.dtype),
+        CORRECTNESS,
+    ),
+    Rewrite(
+        "two_bits_as_bytes",
+        (concatenate_p, sort_p, gather_p),
+        _as_bytes,
+        _EVIDENCE,
+        _has_two_bits,
+        CORRECTNESS,
+    ),
 )

@@ -1,4 +1,5 @@
 """The order of short keys: each is sorted with its place below it in one number, by the processor's vectors."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -22,26 +23,41 @@ def _place_bits(aval) -> int:
 def emit_order(em, keys):
     """The places that put each row of `keys` in order, equal ones as they come.
 
-    Numbers of more than 32 bits are positive float64, neither denormal nor NaN: AVX2 compares floats of that width, but
+    Numbers of more than 32 bits are positive float64, neither denormal nor NaN: AVX2 compares
+        floats of that width, but
     no integers.
     """
     aval, places = keys.aval, _place_bits(keys.aval)
     short = 8 * aval.dtype.itemsize + places <= 32
-    numbers = make_aval(aval.shape, np.dtype(f"{'u' if aval.dtype.kind == 'u' else 'i'}4") if short else _I64)
+    numbers = make_aval(
+        aval.shape, np.dtype(f"{'u' if aval.dtype.kind == 'u' else 'i'}4") if short else _I64
+    )
     packed = make_aval(aval.shape, numbers.dtype if short else _F64)
-    # On its own: a loop that holds 64-bit values has half the lanes, also for what the keys are made of.
-    together = apart(em, "keys_with_places", packed, lambda x: _with_places(em, x, places, numbers, packed), keys)
-    found, = em.host_kernel("sort_numbers", [packed], together, aliases={0: 0})
-    found = em.op("and", numbers, em.bitcast(found, numbers), em.constant((1 << places) - 1, numbers))
+    # On its own: a loop that holds 64-bit values has half the lanes, also for what the keys are
+    # made of.
+    together = apart(
+        em, "keys_with_places", packed, lambda x: _with_places(em, x, places, numbers, packed), keys
+    )
+    (found,) = em.host_kernel("sort_numbers", [packed], together, aliases={0: 0})
+    found = em.op(
+        "and", numbers, em.bitcast(found, numbers), em.constant((1 << places) - 1, numbers)
+    )
     return em.convert(found, _I32)
 
 
 def _with_places(em, keys, places: int, numbers, packed):
     key = em.convert(_integers(em, keys), numbers.dtype)
-    found = em.op("add", numbers, em.op("shift_left", numbers, key, em.constant(places, numbers)), em.iota(numbers, 1))
+    found = em.op(
+        "add",
+        numbers,
+        em.op("shift_left", numbers, key, em.constant(places, numbers)),
+        em.iota(numbers, 1),
+    )
     if packed is numbers:
         return found
-    offset = (1 << 62) + (0 if keys.aval.dtype.kind in "bu" else 1 << 8 * keys.aval.dtype.itemsize - 1 + places)
+    offset = (1 << 62) + (
+        0 if keys.aval.dtype.kind in "bu" else 1 << 8 * keys.aval.dtype.itemsize - 1 + places
+    )
     return em.bitcast(em.op("add", numbers, found, em.constant(offset, numbers)), packed)
 
 
@@ -56,10 +72,15 @@ def _integers(em, keys):
     whole = make_aval(aval.shape, np.dtype(f"i{dtype.itemsize}"))
     largest = int(np.iinfo(whole.dtype).max)
     infinity, nan = [int(np.array(v, dtype).view(whole.dtype)) & largest for v in (np.inf, np.nan)]
-    least = 1 if dtype == np.float16 else infinity & -infinity              # XLA compares float16 as float32
+    # XLA compares float16 as float32
+    least = 1 if dtype == np.float16 else infinity & -infinity
     bits = em.bitcast(keys, whole)
     magnitude = em.op("and", whole, bits, em.constant(largest, whole))
     sign = em.op("shift_right_arithmetic", whole, bits, em.constant(8 * dtype.itemsize - 1, whole))
     found = em.op("xor", whole, bits, em.op("and", whole, sign, em.constant(largest, whole)))
-    found = em.select(em.compare(magnitude, em.constant(least, whole), "LT"), em.constant(0, whole), found)
-    return em.select(em.compare(magnitude, em.constant(infinity, whole), "GT"), em.constant(nan, whole), found)
+    found = em.select(
+        em.compare(magnitude, em.constant(least, whole), "LT"), em.constant(0, whole), found
+    )
+    return em.select(
+        em.compare(magnitude, em.constant(infinity, whole), "GT"), em.constant(nan, whole), found
+    )

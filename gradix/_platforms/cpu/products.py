@@ -1,4 +1,5 @@
 """Products of matrices on the CPU: dtypes that XLA multiplies one by one, and forms its library does not take."""
+
 from __future__ import annotations
 
 from math import prod
@@ -15,16 +16,19 @@ from gradix._platforms.records import Rewrite
 _REAL = (np.dtype("float32"), np.dtype("float64"))
 _INT = np.dtype("int32")
 _BYTES = (np.dtype("int8"),)
-_NARROW = (np.dtype("uint8"), np.dtype("int16"), np.dtype("uint16"))    # XLA multiplies these one by one
+# XLA multiplies these one by one
+_NARROW = (np.dtype("uint8"), np.dtype("int16"), np.dtype("uint16"))
 
 
-# -- operands of other dtypes -------------------------------------------------------------------------------------
+# -- operands of other dtypes ----------------------------------------------------------------------
+
 
 def _working_dtype(x, y, out):
     """The dtypes of operands and result that XLA:CPU has quick products for; None for the operands' own."""
     work = compute_dtype(x, y, out)
     if x == y and x in _BYTES and work in (x, _INT):
-        return None, _INT                                       # XLA has products of bytes with sums of 32 bits
+        # XLA has products of bytes with sums of 32 bits
+        return None, _INT
     if not x == y == out or x in _NARROW:
         wide = _INT if work in _NARROW else work
         return wide, wide
@@ -50,9 +54,9 @@ def _by_working_dtypes(em, site, x, y):
     return em.convert(z if first is None else em.convert(z, first), out.dtype)
 
 
-# -- stacks of products of very small matrices --------------------------------------------------------------------
+# -- stacks of products of very small matrices -----------------------------------------------------
 
-_FEWEST, _SIZE = 64, 7              # products, and rows, columns and terms of one
+_FEWEST, _SIZE = 64, 7  # products, and rows, columns and terms of one
 
 
 def _is_stack_of_small_products(site) -> bool:
@@ -68,8 +72,12 @@ def _sizes(values, dimension_numbers) -> tuple[int, ...]:
     """How many products, and the rows, columns and terms of each."""
     (left, right), (x_batch, y_batch) = dimension_numbers
     x, y = values
-    parts = ((x, x_batch), (x, free_axes(x.aval.ndim, left, x_batch)), (y, free_axes(y.aval.ndim, right, y_batch)),
-             (x, left))
+    parts = (
+        (x, x_batch),
+        (x, free_axes(x.aval.ndim, left, x_batch)),
+        (y, free_axes(y.aval.ndim, right, y_batch)),
+        (x, left),
+    )
     return tuple([prod([v.aval.shape[i] for i in axes]) for v, axes in parts])
 
 
@@ -82,7 +90,10 @@ def _by_sums_of_terms(em, site, x, y):
     y = em.reshape(em.transpose(y, (*right, *y_batch, *columns)), (terms, count, n))
     whole, total = make_aval((count, m, n), out.dtype), None
     for i in range(terms):
-        factors = [em.broadcast_in_dim(_row(em, v, i), whole, dims) for v, dims in ((x, (0, 1)), (y, (0, 2)))]
+        factors = [
+            em.broadcast_in_dim(_row(em, v, i), whole, dims)
+            for v, dims in ((x, (0, 1)), (y, (0, 2)))
+        ]
         term = em.op("multiply", whole, *factors)
         total = term if total is None else em.op("add", whole, total, term)
     return em.reshape(total, out.shape)
@@ -91,22 +102,33 @@ def _by_sums_of_terms(em, site, x, y):
 def _row(em, x, i: int):
     """`x[i]`."""
     shape = x.aval.shape[1:]
-    part = em.op("slice", make_aval((1, *shape), x.aval.dtype), x, attrs=(
-        f"start_indices = array<i64: {i}, 0, 0>, limit_indices = array<i64: {i + 1}, {shape[0]}, {shape[1]}>, "
-        "strides = array<i64: 1, 1, 1>"))
+    part = em.op(
+        "slice",
+        make_aval((1, *shape), x.aval.dtype),
+        x,
+        attrs=(
+            f"start_indices = array<i64: {i}, 0, 0>, limit_indices = array<i64: {i + 1}, {shape[0]}, {shape[1]}>, "
+            "strides = array<i64: 1, 1, 1>"
+        ),
+    )
     return em.reshape(part, shape)
 
 
-# -- large products of complex matrices ---------------------------------------------------------------------------
+# -- large products of complex matrices ------------------------------------------------------------
 
-_LEAST_COMPLEX = 128    # rows, columns and terms of one product
-_WORK = 1 << 26         # products of elements in it; of fewer, the passes over the parts take what the library saves
+_LEAST_COMPLEX = 128  # rows, columns and terms of one product
+# products of elements in it; of fewer, the passes over the parts take what the library saves
+_WORK = 1 << 26
 
 
 def _is_large_and_complex(site) -> bool:
     """XLA:CPU has a quick library for real matrices alone."""
     x, y = site.values
-    if site.out.dtype.kind != "c" or not x.aval.dtype == y.aval.dtype == site.out.dtype or not site.is_static():
+    if (
+        site.out.dtype.kind != "c"
+        or not x.aval.dtype == y.aval.dtype == site.out.dtype
+        or not site.is_static()
+    ):
         return False
     _, *sizes = _sizes(site.values, site.params["dimension_numbers"])
     return min(sizes) >= _LEAST_COMPLEX and prod(sizes) >= _WORK
@@ -120,6 +142,7 @@ def _by_real_parts(em, site, x, y):
 
     def product(x, y):
         return em.lower(dot_general_p, part, x, y, **site.params)
+
     real = em.op("subtract", part, product(a, c), product(b, d))
     return em.op("complex", out, real, em.op("add", part, product(a, d), product(b, c)))
 
@@ -127,12 +150,15 @@ def _by_real_parts(em, site, x, y):
 def _part(em, name: str, x):
     """A part of `x`; of a transpose, the transpose of that part."""
     source, permutation = x.transposed or (x, range(x.aval.ndim))
-    return em.transpose(em.op(name, make_aval(source.aval.shape, real_dtype(x.aval.dtype)), source), permutation)
+    return em.transpose(
+        em.op(name, make_aval(source.aval.shape, real_dtype(x.aval.dtype)), source), permutation
+    )
 
 
-# -- transposed matrices ------------------------------------------------------------------------------------------
+# -- transposed matrices ---------------------------------------------------------------------------
 
-_LEAST = 256            # rows, columns and terms of a product that is worth a pass over an operand or the result
+# rows, columns and terms of a product that is worth a pass over an operand or the result
+_LEAST = 256
 
 
 def _is_of_matrices(site) -> bool:
@@ -146,14 +172,25 @@ def _untransposed(em, site, x, y):
 
     def product(out, x, y, contracted):
         return site.plain(em, x, y, out=out, dimension_numbers=(contracted, batched))
+
     x, left = _source(x, left)
     y, right = _source(y, right)
-    if out.ndim == 2 and left == (0,) and out.dtype in _REAL and all(type(n) is int
-                                                                     for n in (*x.aval.shape, *y.aval.shape)):
+    if (
+        out.ndim == 2
+        and left == (0,)
+        and out.dtype in _REAL
+        and all(type(n) is int for n in (*x.aval.shape, *y.aval.shape))
+    ):
         (terms, rows), columns = x.aval.shape, out.shape[1]
         if min(terms, rows, columns) >= _LEAST and right == (0,):
             # Apart, as XLA would make one product of each again, which goes to its slow library.
-            x = apart(em, "transposed", make_aval((rows, terms), x.aval.dtype), lambda x: em.transpose(x, (1, 0)), x)
+            x = apart(
+                em,
+                "transposed",
+                make_aval((rows, terms), x.aval.dtype),
+                lambda x: em.transpose(x, (1, 0)),
+                x,
+            )
             return apart(em, "product", out, lambda x, y: product(out, x, y, ((1,), right)), x, y)
         if terms >= _LEAST and right == (1,) and terms * (rows + columns) >= 2 * rows * columns:
             other = make_aval(out.shape[::-1], out.dtype)
@@ -174,8 +211,20 @@ def _source(x, axes) -> tuple:
 _TABLE = "docs/kernels.md#how"
 
 REWRITES = (
-    Rewrite("products_by_wider_dtypes", (dot_general_p,), _by_working_dtypes, _TABLE, _has_other_dtypes),
-    Rewrite("small_products_as_sums", (dot_general_p,), _by_sums_of_terms, _TABLE, _is_stack_of_small_products),
-    Rewrite("complex_products_by_parts", (dot_general_p,), _by_real_parts, _TABLE, _is_large_and_complex),
-    Rewrite("products_without_transposes", (dot_general_p,), _untransposed, _TABLE, _is_of_matrices),
+    Rewrite(
+        "products_by_wider_dtypes", (dot_general_p,), _by_working_dtypes, _TABLE, _has_other_dtypes
+    ),
+    Rewrite(
+        "small_products_as_sums",
+        (dot_general_p,),
+        _by_sums_of_terms,
+        _TABLE,
+        _is_stack_of_small_products,
+    ),
+    Rewrite(
+        "complex_products_by_parts", (dot_general_p,), _by_real_parts, _TABLE, _is_large_and_complex
+    ),
+    Rewrite(
+        "products_without_transposes", (dot_general_p,), _untransposed, _TABLE, _is_of_matrices
+    ),
 )

@@ -1,4 +1,5 @@
 """Random bits on the CPU."""
+
 from __future__ import annotations
 
 from math import prod
@@ -9,7 +10,7 @@ from gradix._platforms.cpu.kernel_loops import apart
 from gradix._platforms.records import Rewrite
 
 _SHORT_ROW, _LARGE = 32, 1 << 12
-_FEW = 1 << 8           # numbers
+_FEW = 1 << 8  # numbers
 
 
 def _has_short_rows(site) -> bool:
@@ -17,14 +18,21 @@ def _has_short_rows(site) -> bool:
     shape = site.out.shape
     if GENERATORS[site.params.get("impl", "fry")].together:
         return False
-    return all(type(n) is int for n in shape) and len(shape) > 1 and shape[-1] < _SHORT_ROW and prod(shape) >= _LARGE
+    return (
+        all(type(n) is int for n in shape)
+        and len(shape) > 1
+        and shape[-1] < _SHORT_ROW
+        and prod(shape) >= _LARGE
+    )
 
 
 def _as_one_row(em, site, keys):
     """Drawn on their own: what follows is then one loop over all elements and not a loop over each short row."""
     generator, out = GENERATORS[site.params.get("impl", "fry")], site.out
     flat = make_aval((*keys.aval.shape, prod(site.params["shape"])), out.dtype)
-    return em.reshape(apart(em, "bits", flat, lambda keys: generator.emit_bits(em, flat, keys), keys), out.shape)
+    return em.reshape(
+        apart(em, "bits", flat, lambda keys: generator.emit_bits(em, flat, keys), keys), out.shape
+    )
 
 
 def _is_small(site) -> bool:
@@ -42,5 +50,7 @@ def _on_their_own(em, site, keys):
 
 REWRITES = (
     Rewrite("few_draws_apart", (random_bits_p,), _on_their_own, "docs/kernels.md#how", _is_small),
-    Rewrite("bits_in_one_row", (random_bits_p,), _as_one_row, "docs/kernels.md#how", _has_short_rows),
+    Rewrite(
+        "bits_in_one_row", (random_bits_p,), _as_one_row, "docs/kernels.md#how", _has_short_rows
+    ),
 )

@@ -1,4 +1,5 @@
 """Products over axes, and any and all, on the CPU: by blocks."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -20,19 +21,41 @@ def _product_by_blocks(em, site, x):
     """The product of blocks, of half precisions in float32."""
     out = site.out
     wide = _WIDE if out.dtype in FLOAT and out.dtype.itemsize < 4 else out.dtype
-    found = emit_blocks(em, make_aval(out.shape, wide), em.convert(x, wide), site.params["axes"], site.primitive.hlo,
-                        lambda x, axis, out: site.plain(em, x, out=out, axes=(axis,)), columns=wide != out.dtype,
-                        neutral=1)
+    found = emit_blocks(
+        em,
+        make_aval(out.shape, wide),
+        em.convert(x, wide),
+        site.params["axes"],
+        site.primitive.hlo,
+        lambda x, axis, out: site.plain(em, x, out=out, axes=(axis,)),
+        columns=wide != out.dtype,
+        neutral=1,
+    )
     return NotImplemented if found is None else em.convert(found, out.dtype)
 
 
 def _truths_by_blocks(em, site, x):
-    found = emit_blocks(em, site.out, x, site.params["axes"], site.primitive.hlo,
-                        lambda x, axis, out: site.plain(em, x, out=out, axes=(axis,)), columns=site.out.dtype == bool)
+    found = emit_blocks(
+        em,
+        site.out,
+        x,
+        site.params["axes"],
+        site.primitive.hlo,
+        lambda x, axis, out: site.plain(em, x, out=out, axes=(axis,)),
+        columns=site.out.dtype == bool,
+    )
     return NotImplemented if found is None else found
 
 
 REWRITES = (
-    Rewrite("products_by_blocks", (reduce_prod_p,), _product_by_blocks, "docs/kernels.md#how", _is_of_words_or_floats),
-    Rewrite("truths_by_blocks", (reduce_and_p, reduce_or_p), _truths_by_blocks, "docs/kernels.md#how"),
+    Rewrite(
+        "products_by_blocks",
+        (reduce_prod_p,),
+        _product_by_blocks,
+        "docs/kernels.md#how",
+        _is_of_words_or_floats,
+    ),
+    Rewrite(
+        "truths_by_blocks", (reduce_and_p, reduce_or_p), _truths_by_blocks, "docs/kernels.md#how"
+    ),
 )

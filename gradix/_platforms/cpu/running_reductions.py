@@ -1,4 +1,5 @@
 """Running reductions on the CPU: as loops, and as native kernels that go through rows in chunks."""
+
 from __future__ import annotations
 
 from functools import partial
@@ -8,22 +9,32 @@ import numpy as np
 
 from gradix._core.aval import make_aval
 from gradix._core.dtypes import COMPLEX
-from gradix._ops.cumulative import cumlogsumexp_p, cummax_p, cummin_p, cumprod_p, cumsum_p, recurrence_p
+from gradix._ops.cumulative import (
+    cumlogsumexp_p,
+    cummax_p,
+    cummin_p,
+    cumprod_p,
+    cumsum_p,
+    recurrence_p,
+)
 from gradix._ops.cumulative_lowering import emit_loop
 from gradix._platforms.cpu.kernel_loops import Loops
 from gradix._platforms.records import Rewrite
 
 _INT = np.dtype("int32")
-# Elements reduced on their own before what came before is taken in, and how many meet in each pass that does it. Fewer
-# of each do less work in more passes.
+# Elements reduced on their own before what came before is taken in, and how many meet in each pass
+# that does it. Fewer of each do less work in more passes.
 _CHUNK, _RADIX = 256, 4
 _COSTLY_CHUNK, _COSTLY_RADIX = 64, 2
-_ALIGNED = 16             # elements that a margin has at least, so that what stands behind it begins where vectors do
+# elements that a margin has at least, so that what stands behind it begins where vectors do
+_ALIGNED = 16
 
 
 def _by_loop(em, x, axis: int, reverse: bool, combine, identity):
     """One step after the other; XLA makes one kernel of it."""
-    return emit_loop(em, [x], axis, reverse, identity, lambda rows, total: _combined(em, combine, total, rows[0]))
+    return emit_loop(
+        em, [x], axis, reverse, identity, lambda rows, total: _combined(em, combine, total, rows[0])
+    )
 
 
 def _by_kernel(em, x, axis: int, reverse: bool, combine, identity, *, costly: bool = False):
@@ -35,7 +46,8 @@ def _by_kernel(em, x, axis: int, reverse: bool, combine, identity, *, costly: bo
 
     def kernel(rows):
         return _Running(em, combine, identity, reverse, costly, rows.aval.dtype).rows(rows)
-    out, = em.kernel("running", [rows.aval], kernel, rows)
+
+    (out,) = em.kernel("running", [rows.aval], kernel, rows)
     out = em.reshape(out, tuple([aval.shape[i] for i in order]))
     return em.transpose(out, [order.index(i) for i in range(ndim)])
 
@@ -43,11 +55,13 @@ def _by_kernel(em, x, axis: int, reverse: bool, combine, identity, *, costly: bo
 class _Running:
     """The parts of the kernel.
 
-    A chunk is reduced by whole vectors: each element with the three before it; then each of these with those 4, 8 and
-    12 places back, which makes it the reduction of the 16 elements up to its place; then by steps of 16, and so on (or
-    with one before it, then with that 2 places back, and so on, if combining takes longer than passing over the chunk).
-    Between the passes the elements stand behind a margin of the identity, for what would lie before the chunk. An
-    element takes part in each result once, in few additions. What came before the chunk is taken in last.
+    A chunk is reduced by whole vectors: each element with the three before it; then each of these
+        with those 4, 8 and
+    12 places back, which makes it the reduction of the 16 elements up to its place; then by steps
+    of 16, and so on (or with one before it, then with that 2 places back, and so on, if combining
+    takes longer than passing over the chunk). Between the passes the elements stand behind a margin
+    of the identity, for what would lie before the chunk. An element takes part in each result once,
+    in few additions. What came before the chunk is taken in last.
     """
 
     def __init__(self, em, combine, identity, reverse: bool, costly: bool, dtype):
@@ -66,6 +80,7 @@ class _Running:
         def row(i, out, *margins):
             start = loops.do("multiply", i, n) if count > 1 else loops.number(0)
             return self._row(flat, out, margins, start, n)
+
         flat = em.reshape(x, (count * n,))
         out, *_ = loops.count(count, [em.constant(0, flat.aval), *margins], row)
         return [em.reshape(out, (count, n))]
@@ -80,14 +95,20 @@ class _Running:
         def place(g):
             """Where chunk g begins."""
             at = loops.do("minimum", loops.do("multiply", g, size), n - size)
-            return loops.do("add", start,
-                            self.em.op("subtract", at.aval, loops.number(n - size), at) if self.reverse else at)
+            return loops.do(
+                "add",
+                start,
+                self.em.op("subtract", at.aval, loops.number(n - size), at) if self.reverse else at,
+            )
 
         def step(g, total, out, *margins):
             made, margins = self._chunk(loops.block(x, (size,), place(g)), margins)
-            out = loops.put_block(out, self._combined(self.em.broadcast(total, (size,)), made), place(g))
+            out = loops.put_block(
+                out, self._combined(self.em.broadcast(total, (size,)), made), place(g)
+            )
             before = loops.do("add", place(loops.do("add", g, 1)), size if self.reverse else -1)
             return [loops.get(out, before), out, *margins]
+
         _, out, *margins = loops.count(-(-n // size), [self.identity, out, *margins], step)
         return [out, *margins]
 
@@ -98,17 +119,25 @@ class _Running:
             margin = 0 if self.reverse else self._margin(distance)
             array = self.loops.put_block(array, part, self.loops.number(margin))
             used.append(array)
-            terms = [self._slice(array, margin + k * distance * (1 if self.reverse else -1), size)
-                     for k in range(self.radix)]
+            terms = [
+                self._slice(array, margin + k * distance * (1 if self.reverse else -1), size)
+                for k in range(self.radix)
+            ]
             while len(terms) > 1:
                 terms = [self._combined(later, now) for now, later in zip(terms[::2], terms[1::2])]
             part = terms[0]
         return part, used
 
     def _slice(self, x, start: int, size: int):
-        return self.em.op("slice", make_aval((size,), x.aval.dtype), x, attrs=(
-            f"start_indices = array<i64: {start}>, limit_indices = array<i64: {start + size}>, strides = array<i64: "
-            "1>"))
+        return self.em.op(
+            "slice",
+            make_aval((size,), x.aval.dtype),
+            x,
+            attrs=(
+                f"start_indices = array<i64: {start}>, limit_indices = array<i64: {start + size}>, "
+                "strides = array<i64: 1>"
+            ),
+        )
 
     def _combined(self, before, after):
         return _combined(self.em, self.combine, before, after)
@@ -118,14 +147,14 @@ def _combined(em, combine, x, y):
     return em.op(combine, x.aval, x, y) if isinstance(combine, str) else combine(em, x, y)
 
 
-# -- which ----------------------------------------------------------------------------------------------------------
+# -- which -----------------------------------------------------------------------------------------
 
 _LOOP_STEPS, _LOOP_SIZE, _LOOP_ROW, _KERNEL_STEPS = 4096, 1 << 11, 64, 12
 
 
 def _writer(primitive, aval, axis: int):
     """How to write one, by the steps there are and the elements each does; None for windows."""
-    steps, inner = aval.shape[axis], prod(aval.shape[axis + 1:])
+    steps, inner = aval.shape[axis], prod(aval.shape[axis + 1 :])
     rows = inner == 1 and steps > _KERNEL_STEPS
     has_kernel = primitive is not cumlogsumexp_p or aval.dtype not in COMPLEX
     if has_kernel and _LOOP_SIZE < aval.size < 1 << 31 and (rows or steps > _LOOP_STEPS):
@@ -135,27 +164,39 @@ def _writer(primitive, aval, axis: int):
 
 
 def _has_writer(site) -> bool:
-    x, = site.values
-    return type(x.aval.size) is int and _writer(site.primitive, x.aval, site.params["axis"]) is not None
+    (x,) = site.values
+    return (
+        type(x.aval.size) is int
+        and _writer(site.primitive, x.aval, site.params["axis"]) is not None
+    )
 
 
 def _running(em, site, x):
     p, axis = site.primitive, site.params["axis"]
     x = p.widened(em, x)
     write = _writer(p, x.aval, axis)
-    return em.convert(write(em, x, axis, site.params["reverse"], p.combine, p.identity(x.aval.dtype)), site.out.dtype)
+    return em.convert(
+        write(em, x, axis, site.params["reverse"], p.combine, p.identity(x.aval.dtype)),
+        site.out.dtype,
+    )
 
 
 def _recurrence(em, site, a, b):
     def step(rows, y):
         return em.op("add", y.aval, em.op("multiply", y.aval, rows[0], y), rows[1])
+
     return emit_loop(em, [a, b], site.params["axis"], site.params["reverse"], 0, step)
 
 
 _EVIDENCE = "docs/kernels.md#ranks-running-sums-counts"
 
 REWRITES = (
-    Rewrite("running_reductions_by_loops", (cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p), _running,
-            _EVIDENCE, _has_writer),
+    Rewrite(
+        "running_reductions_by_loops",
+        (cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p),
+        _running,
+        _EVIDENCE,
+        _has_writer,
+    ),
     Rewrite("recurrences_by_loops", (recurrence_p,), _recurrence, _EVIDENCE),
 )

@@ -1,4 +1,5 @@
 """Products of sparse and dense matrices on the CPU, by jaxlib's kernel for all cores: XLA adds row by row."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -24,8 +25,14 @@ _FEWEST = {True: 8, False: 128}
 
 def _has_many_columns(site) -> bool:
     data, dense = site.values[0].aval, site.values[3].aval
-    return (site.is_static() and data.dtype in _DTYPES and data.size > 0 and dense.size > 0 and site.out.size > 0
-            and dense.shape[1] >= _FEWEST[site.params["ordered"]])
+    return (
+        site.is_static()
+        and data.dtype in _DTYPES
+        and data.size > 0
+        and dense.size > 0
+        and site.out.size > 0
+        and dense.shape[1] >= _FEWEST[site.params["ordered"]]
+    )
 
 
 def _by_rows(em, site, data, rows, columns, dense, *known):
@@ -37,8 +44,10 @@ def _by_rows(em, site, data, rows, columns, dense, *known):
         rows = em.convert(rows, _INT)
         if not site.params["ordered"]:
             rows, columns, data = em.expand(_in_order, rows, columns, data)
-        starts, = em.expand(_starts, rows, height=site.params["height"])
-    return em.custom_call("cpu_csr_sparse_dense_ffi", [site.out], data, starts, columns, dense, backend_config={})[0]
+        (starts,) = em.expand(_starts, rows, height=site.params["height"])
+    return em.custom_call(
+        "cpu_csr_sparse_dense_ffi", [site.out], data, starts, columns, dense, backend_config={}
+    )[0]
 
 
 def _in_order(rows, columns, data):
@@ -50,11 +59,23 @@ def _starts(rows, *, height):
     zero = scalar_like(rows, 0)
     one = broadcast_in_dim(scalar_like(rows, 1), rows.aval.shape, ())
     elements = _scatter.ScatterDimensionNumbers((), (0,), (0,))
-    counts = _scatter.scatter_add(broadcast_in_dim(zero, (height,), ()), expand_dims(rows, (1,)), one, elements,
-                                  indices_are_sorted=True, mode=_numbers.GatherScatterMode.PROMISE_IN_BOUNDS)
+    counts = _scatter.scatter_add(
+        broadcast_in_dim(zero, (height,), ()),
+        expand_dims(rows, (1,)),
+        one,
+        elements,
+        indices_are_sorted=True,
+        mode=_numbers.GatherScatterMode.PROMISE_IN_BOUNDS,
+    )
     return [_joining.concatenate([broadcast_in_dim(zero, (1,), ()), _cumulative.cumsum(counts)], 0)]
 
 
 REWRITES = (
-    Rewrite("sparse_products_by_rows", (sparse_product_p,), _by_rows, "docs/kernels.md#how", _has_many_columns),
+    Rewrite(
+        "sparse_products_by_rows",
+        (sparse_product_p,),
+        _by_rows,
+        "docs/kernels.md#how",
+        _has_many_columns,
+    ),
 )

@@ -1,4 +1,5 @@
 """Sums on the CPU: by blocks, as products with ones, and what goes into the library that XLA leaves them to."""
+
 from __future__ import annotations
 
 from math import prod
@@ -22,9 +23,9 @@ _FLOATS = frozenset((np.dtype("float32"), np.dtype("float64")))
 _EVIDENCE = "docs/kernels.md#how"
 
 
-# -- sums of integers and half precisions, by blocks --------------------------------------------------------------
+# -- sums of integers and half precisions, by blocks -----------------------------------------------
 
-_LONG = 1 << 12         # words from which on a row is worth sums of blocks
+_LONG = 1 << 12  # words from which on a row is worth sums of blocks
 
 
 def _is_of_halves(site) -> bool:
@@ -36,18 +37,26 @@ def _is_worth_blocks(site) -> bool:
     out, (x,) = site.out, site.values
     if _is_of_halves(site):
         return True
-    return out.dtype in WORDS and (x.converted_from is not None or out.dtype.itemsize == 2
-                                   or out.size * _LONG <= x.aval.size)
+    return out.dtype in WORDS and (
+        x.converted_from is not None or out.dtype.itemsize == 2 or out.size * _LONG <= x.aval.size
+    )
 
 
 def _by_blocks(em, site, x):
-    found = emit_blocks(em, site.out, x, site.params["axes"],
-                        "add", lambda x, axis, out: site.plain(em, x, out=out, axes=(axis,)),
-                        columns=_is_of_halves(site), neutral=0)
+    found = emit_blocks(
+        em,
+        site.out,
+        x,
+        site.params["axes"],
+        "add",
+        lambda x, axis, out: site.plain(em, x, out=out, axes=(axis,)),
+        columns=_is_of_halves(site),
+        neutral=0,
+    )
     return NotImplemented if found is None else found
 
 
-# -- sums of long columns side by side, as sums of a batch are ----------------------------------------------------
+# -- sums of long columns side by side, as sums of a batch are -------------------------------------
 
 _COLUMNS = 1 << 12
 
@@ -55,14 +64,20 @@ _COLUMNS = 1 << 12
 def _blocks(shape, axes) -> tuple[int, int, int] | None:
     """`(outer, rows, columns)` where the axes summed over are neighbours with columns behind them."""
     summed = [i for i, n in enumerate(shape) if n > 1 and i in axes]
-    if not summed or any(n > 1 and i not in axes for i, n in enumerate(shape[:summed[-1]]) if i > summed[0]):
+    if not summed or any(
+        n > 1 and i not in axes for i, n in enumerate(shape[: summed[-1]]) if i > summed[0]
+    ):
         return None
-    return prod(shape[:summed[0]]), prod(shape[summed[0]:summed[-1] + 1]), prod(shape[summed[-1] + 1:])
+    return (
+        prod(shape[: summed[0]]),
+        prod(shape[summed[0] : summed[-1] + 1]),
+        prod(shape[summed[-1] + 1 :]),
+    )
 
 
 def _is_of_columns(site) -> bool:
     """Whether there are many columns, which XLA sums in a library slower than the memory (docs/kernels.md)."""
-    x, = site.values
+    (x,) = site.values
     if site.out.dtype not in _FLOATS or type(x.aval.size) is not int or x.aval.size < _COLUMNS:
         return False
     found = _blocks(x.aval.shape, site.params["axes"])
@@ -76,13 +91,16 @@ def _by_product_with_ones(em, site, x):
 
     def write(x):
         return em.dot_general(sums, em.constant(1, ones), x, ((1,), (1,)), ((0,), (0,)))
+
     # On its own: what the elements are made of would be computed in the product, one by one.
-    return em.reshape(apart(em, "column_sums", sums, write, em.reshape(x, (outer, rows, columns))), out.shape)
+    return em.reshape(
+        apart(em, "column_sums", sums, write, em.reshape(x, (outer, rows, columns))), out.shape
+    )
 
 
-# -- what goes into sums and extrema ------------------------------------------------------------------------------
+# -- what goes into sums and extrema ---------------------------------------------------------------
 
-_LEAST = 1 << 12                # elements from which on the library takes a sum
+_LEAST = 1 << 12  # elements from which on the library takes a sum
 # That it computes; no selections
 _ON_THE_WAY = frozenset((add_p, add_any_p, sub_p, mul_p, div_p, neg_p, abs_p, max_p, min_p))
 
@@ -93,7 +111,11 @@ def is_summed(site) -> bool:
     if aval.dtype != _F32 or type(aval.size) is not int or aval.size < _LEAST:
         return False
     user = site.reader()
-    while user is not None and user.primitive in _ON_THE_WAY and user.outvars[0].aval.shape == aval.shape:
+    while (
+        user is not None
+        and user.primitive in _ON_THE_WAY
+        and user.outvars[0].aval.shape == aval.shape
+    ):
         user = site.users.only(user.outvars[0])
     return user is not None and user.primitive is reduce_sum_p
 
@@ -101,13 +123,19 @@ def is_summed(site) -> bool:
 def _goes_into_extremum(site) -> bool:
     """Whether all of a long formula goes into an extremum: XLA would compute it once for each of its blocks."""
     user = site.reader()
-    while user is not None and not user.primitive.multiple_results and user.outvars[0].aval.shape == site.out.shape:
+    while (
+        user is not None
+        and not user.primitive.multiple_results
+        and user.outvars[0].aval.shape == site.out.shape
+    ):
         user = site.users.only(user.outvars[0])
     return user is not None and user.primitive in (reduce_max_p, reduce_min_p)
 
 
 def _apart(em, site, x):
-    return apart(em, site.primitive.name, site.out, lambda x: em.lower(site.primitive, site.out, x), x)
+    return apart(
+        em, site.primitive.name, site.out, lambda x: em.lower(site.primitive, site.out, x), x
+    )
 
 
 REWRITES = (

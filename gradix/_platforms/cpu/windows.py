@@ -2,6 +2,7 @@
 
 XLA:CPU runs those up to ten times faster than its own operation for windows.
 """
+
 from __future__ import annotations
 
 from math import prod
@@ -18,7 +19,7 @@ from gradix._ops.windows.reduce_windows import (
 )
 from gradix._platforms.records import Rewrite
 
-_FEW = 16                 # positions in a window
+_FEW = 16  # positions in a window
 
 
 def _is_small(site) -> bool:
@@ -39,13 +40,30 @@ def _winners_by_slices(em, site, source, x):
         return NotImplemented
     prim = site.params["select_prim"]
     window = windowed({k: v for k, v in site.params.items() if k != "select_prim"})
-    return emit_scatter_winners(em, site.out, source, x, window, "maximum" if is_maximum(prim) else "minimum",
-                                fill=window_fill(prim, x.aval.dtype))
+    return emit_scatter_winners(
+        em,
+        site.out,
+        source,
+        x,
+        window,
+        "maximum" if is_maximum(prim) else "minimum",
+        fill=window_fill(prim, x.aval.dtype),
+    )
 
 
 REWRITES = (
-    Rewrite("small_windows_by_slices", (reduce_window_sum_p, reduce_window_max_p, reduce_window_min_p), _by_slices,
-            "docs/kernels.md#what-they-take", _is_small),
-    Rewrite("winners_of_small_windows", (select_and_scatter_add_p,), _winners_by_slices,
-            "docs/kernels.md#what-they-take", _is_small),
+    Rewrite(
+        "small_windows_by_slices",
+        (reduce_window_sum_p, reduce_window_max_p, reduce_window_min_p),
+        _by_slices,
+        "docs/kernels.md#what-they-take",
+        _is_small,
+    ),
+    Rewrite(
+        "winners_of_small_windows",
+        (select_and_scatter_add_p,),
+        _winners_by_slices,
+        "docs/kernels.md#what-they-take",
+        _is_small,
+    ),
 )

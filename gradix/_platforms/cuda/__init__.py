@@ -1,4 +1,5 @@
 """XLA:GPU on CUDA: factorizations are its own, by cuSOLVER and cuBLAS. Nothing of this has run on hardware."""
+
 from gradix._platforms.records import Table
 
 TABLE = Table({"gradix._platforms.factorizations": ("cholesky", "triangular_solve")})

@@ -1,4 +1,5 @@
 """XLA:TPU: factorizations are its own; products take the precision given. Nothing here has run on hardware."""
+
 from gradix._platforms.records import Table
 
 TABLE = Table({"gradix._platforms.factorizations": ("cholesky", "triangular_solve")})

@@ -1,4 +1,5 @@
 """What `import jax` finds in processes with this folder on their path: it leaves gradix in its own place."""
+
 import sys
 
 import gradix

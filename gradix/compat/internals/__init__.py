@@ -1,9 +1,10 @@
 """Names of JAX's own modules, `jax._src.X`, that libraries import: adapters over public parts.
 
-One table, `AREAS`, says for each such module which libraries use it, what the public way is, and where its names come
-from. What is more than a name is a small module beside this file. An internal name that nobody mapped raises an error
-that says so.
+One table, `AREAS`, says for each such module which libraries use it, what the public way is, and
+where its names come from. What is more than a name is a small module beside this file. An internal
+name that nobody mapped raises an error that says so.
 """
+
 from __future__ import annotations
 
 import importlib
@@ -18,26 +19,36 @@ _known_uses = lazy_module("gradix.compat.known_uses")
 class Area(NamedTuple):
     """One module of JAX's own."""
 
-    users: str                          # the libraries that import it
-    public: str                         # where the same is to be had as public names
-    names: dict[str, str] = {}          # what is called otherwise: name -> "module:name"
-    also: str = ""                      # further modules its names come from, after `public`
-    code: bool = False                  # whether it is the module of this folder with its name
+    users: str  # the libraries that import it
+    public: str  # where the same is to be had as public names
+    names: dict[str, str] = {}  # what is called otherwise: name -> "module:name"
+    also: str = ""  # further modules its names come from, after `public`
+    code: bool = False  # whether it is the module of this folder with its name
 
 
 AREAS = {
     "ad_checkpoint": Area("equinox", "gradix.ad_checkpoint"),
-    "ad_util": Area("lineax, equinox", "gradix.interpreters.ad", {
-        "stop_gradient_p": "gradix.lax:stop_gradient_p"}),
+    "ad_util": Area(
+        "lineax, equinox",
+        "gradix.interpreters.ad",
+        {"stop_gradient_p": "gradix.lax:stop_gradient_p"},
+    ),
     "api": Area("equinox, e3nn-jax", "gradix"),
     "api_util": Area("e3nn-jax, numpyro", "gradix.api_util", code=True),
     "array": Area("orbax-checkpoint", "gradix", {"ArrayImpl": "gradix:Array"}),
-    "checkify": Area("flax", "gradix.experimental.checkify", {
-        "JaxException": "gradix.experimental.checkify:ErrorCategory", "Out": "typing:Any"}),
+    "checkify": Area(
+        "flax",
+        "gradix.experimental.checkify",
+        {"JaxException": "gradix.experimental.checkify:ErrorCategory", "Out": "typing:Any"},
+    ),
     "compiler": Area("chex", "gradix.jit", code=True),
     "config": Area("numpyro, orbax-checkpoint", "gradix", {"config": "gradix:config"}),
-    "core": Area("flax, jax-md, numpyro, equinox", "gradix.core", {
-        "trace_state_clean": "gradix._core.checks:trace_state_clean"}, also="gradix.extend.core gradix.errors"),
+    "core": Area(
+        "flax, jax-md, numpyro, equinox",
+        "gradix.core",
+        {"trace_state_clean": "gradix._core.checks:trace_state_clean"},
+        also="gradix.extend.core gradix.errors",
+    ),
     "custom_derivatives": Area("equinox, distrax", "gradix.custom_derivatives"),
     "dispatch": Area("equinox, chex", "gradix", {"wait_for_tokens": "gradix:effects_barrier"}),
     "distributed": Area("orbax-checkpoint", "gradix.distributed", code=True),
@@ -46,8 +57,11 @@ AREAS = {
     "interpreters.ad": Area("lineax", "gradix.interpreters.ad"),
     "interpreters.batching": Area("equinox", "gradix.interpreters.batching"),
     "interpreters.mlir": Area("equinox", "gradix.interpreters.mlir"),
-    "interpreters.partial_eval": Area("scico, flax", "gradix.interpreters.partial_eval", {
-        "JaxprTracer": "gradix.interpreters.partial_eval:DynamicJaxprTracer"}),
+    "interpreters.partial_eval": Area(
+        "scico, flax",
+        "gradix.interpreters.partial_eval",
+        {"JaxprTracer": "gradix.interpreters.partial_eval:DynamicJaxprTracer"},
+    ),
     "lax.lax": Area("equinox, numpyro", "gradix.lax"),
     "linear_util": Area("numpyro", "gradix.extend.linear_util"),
     "mesh": Area("flax, orbax-checkpoint", "gradix.sharding"),
@@ -113,4 +127,6 @@ def lookup(area: str, name: str):
             there = importlib.import_module(module)
             if hasattr(there, name):
                 return getattr(there, name)
-    raise LookupError(f"module 'jax._src.{area}' has no attribute {name!r}. {_known_uses.told(area)}")
+    raise LookupError(
+        f"module 'jax._src.{area}' has no attribute {name!r}. {_known_uses.told(area)}"
+    )

@@ -1,4 +1,5 @@
 """`jax._src.api_util`: which arguments a position, or a name, tells of."""
+
 from __future__ import annotations
 
 import inspect
@@ -16,20 +17,29 @@ from gradix.api_util import (
 )
 
 
-def infer_argnums_and_argnames(sig: inspect.Signature, argnums: int | Iterable[int] | None,
-                               argnames: str | Iterable[str] | None
-                               ) -> tuple[tuple[int, ...], tuple[str, ...]]:
+def infer_argnums_and_argnames(
+    sig: inspect.Signature,
+    argnums: int | Iterable[int] | None,
+    argnames: str | Iterable[str] | None,
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """Positions and names of the same arguments, of which one may be given alone.
 
     Example:
         >>> infer_argnums_and_argnames(inspect.signature(lambda x, y: x), None, "y")
         ((1,), ('y',))
     """
-    numbers = (argnums,) if isinstance(argnums, int) else None if argnums is None else tuple(argnums)
-    names = (argnames,) if isinstance(argnames, str) else None if argnames is None else tuple(argnames)
+    numbers = (
+        (argnums,) if isinstance(argnums, int) else None if argnums is None else tuple(argnums)
+    )
+    names = (
+        (argnames,) if isinstance(argnames, str) else None if argnames is None else tuple(argnames)
+    )
     kinds = {name: p.kind for name, p in sig.parameters.items()}
-    listed = [n for n, k in kinds.items()
-              if k in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+    listed = [
+        n
+        for n, k in kinds.items()
+        if k in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    ]
     if names is None:
         found = [listed[i] for i in numbers or () if -len(listed) <= i < len(listed)]
         names = tuple([n for n in found if kinds[n] is not inspect.Parameter.POSITIONAL_ONLY])

@@ -1,10 +1,13 @@
 """`jax._src.compiler`: the function that compiles, which libraries wrap to count programs, or to forbid them."""
+
 from collections.abc import Sequence
 
 from gradix._runtime.xla_compiler import compile_module, install_compiler
 
 
-def backend_compile_and_load(backend, module, executable_devices, options, host_callbacks: Sequence = ()):
+def backend_compile_and_load(
+    backend, module, executable_devices, options, host_callbacks: Sequence = ()
+):
     """Compile a module for devices of a client."""
     return compile_module(backend, module, executable_devices, options, host_callbacks)
 

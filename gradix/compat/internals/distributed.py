@@ -1,4 +1,5 @@
 """`jax._src.distributed`: the processes this one has joined."""
+
 from gradix._api.distributed import global_state as _joined
 from gradix.distributed import (
     initialize as initialize,

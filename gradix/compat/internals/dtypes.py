@@ -1,4 +1,5 @@
 """`jax._src.dtypes`: kinds of elements, and what their types can hold."""
+
 import numpy as np
 
 from gradix._core.scalar_types import ExtendedDType as ExtendedDType

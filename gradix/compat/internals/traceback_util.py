@@ -1,4 +1,5 @@
 """`jax._src.traceback_util`: files whose frames tracebacks leave out."""
+
 from gradix._base.source import exclude as register_exclusion, include, is_inside
 
 __all__ = ["api_boundary", "include_frame", "register_exclusion"]

@@ -1,4 +1,5 @@
 """`jax._src.tree_util`: the registered kinds of nodes, as a mapping, beside the public functions."""
+
 from collections.abc import Mapping
 
 from gradix.tree_util import *  # noqa: F403
@@ -20,10 +21,14 @@ class _Registered(Mapping):
         return cls
 
     def __iter__(self):
-        raise TypeError("the registry of pytree nodes cannot be listed: ask for one class, as in `cls in _registry`.")
+        raise TypeError(
+            "the registry of pytree nodes cannot be listed: ask for one class, as in `cls in _registry`."
+        )
 
     def __len__(self) -> int:
-        raise TypeError("the registry of pytree nodes cannot be listed: ask for one class, as in `cls in _registry`.")
+        raise TypeError(
+            "the registry of pytree nodes cannot be listed: ask for one class, as in `cls in _registry`."
+        )
 
 
 _registry = _Registered()

@@ -1,4 +1,5 @@
 """`jax._src.xla_bridge`: which platforms run, and their clients."""
+
 from collections.abc import Mapping
 
 from gradix._runtime.xla_client import is_started

@@ -1,4 +1,5 @@
 """Arrays in files, each process writing what its devices hold: `pytree_serialization`."""
+
 from gradix.experimental.array_serialization import pytree_serialization as pytree_serialization
 from gradix.experimental.array_serialization.pytree_serialization import (
     load as load,

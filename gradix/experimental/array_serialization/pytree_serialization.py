@@ -1,9 +1,10 @@
 """Trees of arrays in a directory: whole or not at all, and loaded over any mesh.
 
-A checkpoint is a folder of one file per part, and a manifest that lists them with their digests. It is written under
-another name by all processes, and renamed by the first when all parts are on disk; so what has a number for a name is
-whole, whenever a process was stopped.
+A checkpoint is a folder of one file per part, and a manifest that lists them with their digests. It
+is written under another name by all processes, and renamed by the first when all parts are on disk;
+so what has a number for a name is whole, whenever a process was stopped.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -37,7 +38,8 @@ def save(data: Any, directory: str | os.PathLike, *, overwrite: bool = True) -> 
     Args:
         data: arrays, numbers, in dicts, lists and tuples.
         directory: made if need be, and seen by all processes.
-        overwrite: whether a directory that has a checkpoint may get another; the older ones are then removed.
+        overwrite: whether a directory that has a checkpoint may get another; the older ones are
+            then removed.
 
     Raises:
         FileExistsError: it has one, and `overwrite` is False.
@@ -54,13 +56,15 @@ def save(data: Any, directory: str | os.PathLike, *, overwrite: bool = True) -> 
     root.mkdir(parents=True, exist_ok=True)
     before = _checkpoints(root)
     if before and not overwrite:
-        raise FileExistsError(f"{root} has a checkpoint already, {before[-1].name}; pass overwrite=True to replace it.")
+        raise FileExistsError(
+            f"{root} has a checkpoint already, {before[-1].name}; pass overwrite=True to replace it."
+        )
     number = next(_saves)
-    _wait(f"begin-{number}")                        # all have seen what was there
+    _wait(f"begin-{number}")  # all have seen what was there
     name = f"{int(before[-1].name) + 1 if before else 0:08d}"
     temporary = root / f".{name}.tmp"
     if process_index() == 0:
-        shutil.rmtree(temporary, ignore_errors=True)        # of a process that was stopped
+        shutil.rmtree(temporary, ignore_errors=True)  # of a process that was stopped
         temporary.mkdir()
     _wait(f"made-{number}")
     parts = _write_parts(data, temporary)
@@ -77,9 +81,15 @@ def _finish(data, root: Path, temporary: Path, name: str, before: list[Path]) ->
     for part in sorted(temporary.glob("parts-*.json")):
         for key, files in json.loads(part.read_text()).items():
             listed.setdefault(key, []).extend(files)
-    leaves = [{"path": keystr(p), "shape": list(np.shape(x)), "dtype": str(as_array(x).aval.dtype),
-               "parts": listed.get(str(i), [])}
-              for i, (p, x) in enumerate(tree_flatten_with_path(data)[0])]
+    leaves = [
+        {
+            "path": keystr(p),
+            "shape": list(np.shape(x)),
+            "dtype": str(as_array(x).aval.dtype),
+            "parts": listed.get(str(i), []),
+        }
+        for i, (p, x) in enumerate(tree_flatten_with_path(data)[0])
+    ]
     _write(temporary / _MANIFEST, json.dumps({"tree": _outline(data), "leaves": leaves}).encode())
     _sync(temporary)
     os.replace(temporary, root / name)
@@ -97,8 +107,10 @@ def _write_parts(data, folder: Path) -> dict[str, list]:
         except TypeError as e:
             raise TypeError(f"save takes trees of arrays and numbers. {e}") from None
         if is_extended(array.aval.dtype):
-            raise TypeError("arrays of random keys cannot be saved; save gradix.random.key_data(keys).")
-        for shard in array.global_shards if type(array) is ArrayImpl else ():       # type: ignore[attr-defined]
+            raise TypeError(
+                "arrays of random keys cannot be saved; save gradix.random.key_data(keys)."
+            )
+        for shard in array.global_shards if type(array) is ArrayImpl else ():  # type: ignore[attr-defined]
             alone = array.aval.place is None or array.aval.place.device is not None
             if shard.data is None or shard.replica_id or (alone and process_index()):
                 continue
@@ -107,8 +119,14 @@ def _write_parts(data, folder: Path) -> dict[str, list]:
             file = f"{i}-{'_'.join(map(str, starts))}.bin"
             raw = np.ascontiguousarray(value).tobytes()
             _write(folder / file, raw)
-            out.setdefault(str(i), []).append({"file": file, "start": starts, "shape": list(value.shape),
-                                               "digest": hashlib.blake2b(raw, digest_size=16).hexdigest()})
+            out.setdefault(str(i), []).append(
+                {
+                    "file": file,
+                    "start": starts,
+                    "shape": list(value.shape),
+                    "digest": hashlib.blake2b(raw, digest_size=16).hexdigest(),
+                }
+            )
     return out
 
 
@@ -120,7 +138,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _sync(folder: Path) -> None:
-    with contextlib.suppress(OSError):                  # not every file system has it
+    with contextlib.suppress(OSError):  # not every file system has it
         fd = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(fd)
@@ -136,7 +154,11 @@ def _wait(name: str) -> None:
 
 def _checkpoints(root: Path) -> list[Path]:
     """The whole checkpoints of a directory, oldest first."""
-    found = [p for p in root.iterdir() if p.name.isdigit() and (p / _MANIFEST).exists()] if root.is_dir() else []
+    found = (
+        [p for p in root.iterdir() if p.name.isdigit() and (p / _MANIFEST).exists()]
+        if root.is_dir()
+        else []
+    )
     return sorted(found, key=lambda p: int(p.name))
 
 
@@ -155,14 +177,17 @@ def _outline(tree) -> Any:
             return {"none": 0}
         leaves = flatten(node)[0]
         if len(leaves) != 1 or leaves[0] is not node:
-            raise TypeError(f"save takes trees of dicts, lists and tuples, got a {type(node).__name__}. Save the tree "
-                            "of its parts.")
+            raise TypeError(
+                f"save takes trees of dicts, lists and tuples, got a {type(node).__name__}. Save the tree "
+                "of its parts."
+            )
         return {"leaf": next(counter)}
+
     return walk(tree)
 
 
 def _built(outline, leaves) -> Any:
-    (kind, value), = outline.items()
+    ((kind, value),) = outline.items()
     if kind == "dict":
         return {k: _built(v, leaves) for k, v in value.items()}
     if kind in ("list", "tuple"):
@@ -175,7 +200,8 @@ def load(directory: str | os.PathLike, shardings: Any = None) -> Any:
 
     Args:
         directory: what `save` was given.
-        shardings: where the arrays are to lie, as a tree prefix of what was saved; None for the first device.
+        shardings: where the arrays are to lie, as a tree prefix of what was saved; None for the
+            first device.
 
     Raises:
         FileNotFoundError: there is no whole checkpoint.
@@ -187,7 +213,9 @@ def load(directory: str | os.PathLike, shardings: Any = None) -> Any:
     folder = found[-1]
     manifest = json.loads((folder / _MANIFEST).read_text())
     outline, rows = manifest["tree"], manifest["leaves"]
-    places = flatten_axes("load shardings", flatten(_built(outline, list(range(len(rows)))))[1], shardings)
+    places = flatten_axes(
+        "load shardings", flatten(_built(outline, list(range(len(rows)))))[1], shardings
+    )
     return _built(outline, [_read(folder, row, s) for row, s in zip(rows, places)])
 
 
@@ -198,6 +226,7 @@ def _read(folder: Path, row: dict, sharding):
 
     def part(index):
         return _region(folder, row, [s.indices(n)[:2] for s, n in zip(index, shape)], dtype)
+
     return make_array_from_callback(shape, as_sharding(sharding, "load"), part)
 
 
@@ -214,7 +243,8 @@ def _region(folder: Path, row: dict, bounds: list, dtype) -> np.ndarray:
             raise ValueError(f"{folder / file['file']} is damaged: it is not what was saved.")
         value = np.frombuffer(raw, dtype).reshape(file["shape"])
         out[tuple([slice(a - c, b - c) for (a, b), (c, _) in zip(common, bounds)])] = value[
-            tuple([slice(a - c, b - c) for (a, b), (c, _) in zip(common, whole)])]
+            tuple([slice(a - c, b - c) for (a, b), (c, _) in zip(common, whole)])
+        ]
     return out
 
 
@@ -229,8 +259,9 @@ class PyTreeFuture:
         def run():
             try:
                 self._value = function()
-            except BaseException as e:                      # raised where the result is asked for
+            except BaseException as e:  # raised where the result is asked for
                 self._error = e
+
         self._thread = threading.Thread(target=run)
         self._thread.start()
 
@@ -246,7 +277,9 @@ class PyTreeFuture:
         return self._value
 
 
-def nonblocking_save(data: Any, directory: str | os.PathLike, *, overwrite: bool = True) -> PyTreeFuture:
+def nonblocking_save(
+    data: Any, directory: str | os.PathLike, *, overwrite: bool = True
+) -> PyTreeFuture:
     """As `save`, in a thread of its own.
 
     Example:

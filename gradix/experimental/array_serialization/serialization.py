@@ -1,4 +1,5 @@
 """What managers of checkpoints that write while the program goes on have in common."""
+
 from __future__ import annotations
 
 import abc
@@ -22,7 +23,9 @@ class GlobalAsyncCheckpointManagerBase(abc.ABC):
         """Wait until everything is written."""
 
     @abc.abstractmethod
-    def serialize(self, arrays, tensorstore_specs, *, on_commit_callback: Callable[[], None]) -> Any:
+    def serialize(
+        self, arrays, tensorstore_specs, *, on_commit_callback: Callable[[], None]
+    ) -> Any:
         """Write arrays to where the specifications say."""
 
     @abc.abstractmethod

@@ -1,4 +1,5 @@
 """Where compiled programs are kept on disk."""
+
 import os
 
 from gradix._base.config import config

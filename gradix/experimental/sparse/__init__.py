@@ -9,6 +9,7 @@ Example:
     >>> sparse.grad(lambda m: (m @ jnp.ones(3)).sum())(m)
     BCOO(float32[2, 3], nse=3)
 """
+
 from gradix._base.listing import listing as _listing
 from gradix.experimental.sparse import linalg as linalg
 from gradix.experimental.sparse._array import JAXSparse as JAXSparse

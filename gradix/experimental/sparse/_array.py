@@ -1,4 +1,5 @@
 """`JAXSparse`: what all sparse arrays have."""
+
 from __future__ import annotations
 
 import math
@@ -22,8 +23,8 @@ class JAXSparse:
     data: Any
     shape: tuple[int, ...]
     nse: Any
-    __hash__ = None                     # type: ignore[assignment]
-    __array_priority__ = 100            # NumPy leaves operators with its arrays to these
+    __hash__ = None  # type: ignore[assignment]
+    __array_priority__ = 100  # NumPy leaves operators with its arrays to these
 
     def __init__(self, args: tuple, *, shape):
         self.shape = tuple(shape)
@@ -74,8 +75,10 @@ class JAXSparse:
     def __repr__(self) -> str:
         try:
             kind = f"{np.dtype(self.dtype).name}[{', '.join(map(str, self.shape))}], nse={self.nse}"
-            layout = "".join(f", {n}={getattr(self, n)}" for n in ("n_batch", "n_dense") if getattr(self, n, 0))
-        except Exception:                                   # the parts are what a transformation put in their place
+            layout = "".join(
+                f", {n}={getattr(self, n)}" for n in ("n_batch", "n_dense") if getattr(self, n, 0)
+            )
+        except Exception:  # the parts are what a transformation put in their place
             return f"{type(self).__name__}(<invalid>)"
         return f"{type(self).__name__}({kind}{layout})"
 
@@ -118,11 +121,19 @@ class JAXSparse:
         raise self._missing("__getitem__")
 
     def _missing(self, name: str) -> NotImplementedError:
-        return NotImplementedError(f"{type(self).__name__}.{name} is not defined. BCOO arrays have it; todense() "
-                                   "gives an ordinary array.")
+        return NotImplementedError(
+            f"{type(self).__name__}.{name} is not defined. BCOO arrays have it; todense() "
+            "gives an ordinary array."
+        )
 
 
 def as_arrays(parts) -> tuple:
     """The parts of a sparse array; numbers and lists become arrays, what a transformation put there stays."""
-    return tuple([jnp.asarray(x) if isinstance(x, (np.ndarray, np.generic, int, float, complex, list)) else x
-                  for x in parts])
+    return tuple(
+        [
+            jnp.asarray(x)
+            if isinstance(x, (np.ndarray, np.generic, int, float, complex, list))
+            else x
+            for x in parts
+        ]
+    )

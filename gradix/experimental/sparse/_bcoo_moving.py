@@ -1,4 +1,5 @@
 """BCOO arrays moved about: transposed, reshaped, broadcast, joined, cut; and sums over axes."""
+
 from __future__ import annotations
 
 import math
@@ -24,7 +25,11 @@ from gradix.experimental.sparse._layout import (
 def _parts_of(mat: BCOO, axes: Sequence[int]) -> tuple[list, list, list]:
     """Axes by kind: batches, sparse ones and dense ones, the last two counted from the first of their kind."""
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
-    return [i for i in axes if i < a], [i - a for i in axes if a <= i < b], [i - b for i in axes if i >= b]
+    return (
+        [i for i in axes if i < a],
+        [i - a for i in axes if a <= i < b],
+        [i - b for i in axes if i >= b],
+    )
 
 
 def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
@@ -42,29 +47,42 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
     """
     permutation = tuple([int(i) % mat.ndim if mat.ndim else int(i) for i in permutation])
     if sorted(permutation) != list(range(mat.ndim)):
-        raise ValueError(f"bcoo_transpose: permutation={permutation} is no permutation of the {mat.ndim} axes.")
-    batch, sparse, dense = [permutation[:mat.n_batch], permutation[mat.n_batch:mat.n_batch + mat.n_sparse],
-                            permutation[mat.n_batch + mat.n_sparse:]]
-    for kind, found, expected in (("batch", batch, range(mat.n_batch)),
-                                  ("dense", dense, range(mat.ndim - mat.n_dense, mat.ndim))):
+        raise ValueError(
+            f"bcoo_transpose: permutation={permutation} is no permutation of the {mat.ndim} axes."
+        )
+    batch, sparse, dense = [
+        permutation[: mat.n_batch],
+        permutation[mat.n_batch : mat.n_batch + mat.n_sparse],
+        permutation[mat.n_batch + mat.n_sparse :],
+    ]
+    for kind, found, expected in (
+        ("batch", batch, range(mat.n_batch)),
+        ("dense", dense, range(mat.ndim - mat.n_dense, mat.ndim)),
+    ):
         if sorted(found) != list(expected):
             raise NotImplementedError(
                 f"transpose permutation cannot permute {kind} axes with non-{kind} axes; got permutation "
                 f"{permutation}, with "
-                f"n_batch={mat.n_batch} and n_dense={mat.n_dense}. bcoo_update_layout makes them sparse axes.")
+                f"n_batch={mat.n_batch} and n_dense={mat.n_dense}. bcoo_update_layout makes them sparse axes."
+            )
     n = mat.n_batch
     data = mat.data.transpose(*batch, n, *[i - mat.n_sparse + 1 for i in dense])
     indices = mat.indices.transpose(*batch, n, n + 1)[..., np.array([i - n for i in sparse], int)]
-    return BCOO((data, indices), shape=[mat.shape[i] for i in permutation], unique_indices=mat.unique_indices,
-                indices_sorted=mat.indices_sorted and list(sparse) == sorted(sparse))
+    return BCOO(
+        (data, indices),
+        shape=[mat.shape[i] for i in permutation],
+        unique_indices=mat.unique_indices,
+        indices_sorted=mat.indices_sorted and list(sparse) == sorted(sparse),
+    )
 
 
-def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int],
-                          sharding=None) -> BCOO:
+def bcoo_broadcast_in_dim(
+    mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding=None
+) -> BCOO:
     """The array repeated along new axes and along those of size 1; see `lax.broadcast_in_dim`.
 
-    New axes before the first sparse one become batches, which share their elements; those after the last become
-    dense, unless they have one place.
+    New axes before the first sparse one become batches, which share their elements; those after the
+    last become dense, unless they have one place.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -72,23 +90,33 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensio
         BCOO(float32[3, 2, 2], nse=2, n_batch=1)
     """
     shape, dims = tuple(shape), tuple(broadcast_dimensions)
-    if len(dims) != mat.ndim or list(dims) != sorted(set(dims)) or any(mat.shape[i] not in (1, shape[d])
-                                                                       for i, d in enumerate(dims)):
-        raise ValueError(f"bcoo_broadcast_in_dim: broadcast_dimensions={dims} must be increasing axes of "
-                         f"shape={shape}, one for each of {mat.shape}, of the same size or for size 1.")
+    if (
+        len(dims) != mat.ndim
+        or list(dims) != sorted(set(dims))
+        or any(mat.shape[i] not in (1, shape[d]) for i, d in enumerate(dims))
+    ):
+        raise ValueError(
+            f"bcoo_broadcast_in_dim: broadcast_dimensions={dims} must be increasing axes of "
+            f"shape={shape}, one for each of {mat.shape}, of the same size or for size 1."
+        )
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
     first = dims[a] if mat.n_sparse else dims[a - 1] + 1 if a else 0
     last = dims[b - 1] if mat.n_sparse else first - 1
-    if mat.n_sparse and not mat.n_dense and math.prod(shape[last + 1:]) == 1:
-        last = len(shape) - 1                   # an axis of one place is as well sparse
+    if mat.n_sparse and not mat.n_dense and math.prod(shape[last + 1 :]) == 1:
+        last = len(shape) - 1  # an axis of one place is as well sparse
     old_of = {d: i for i, d in enumerate(dims)}
     n_dense = len(shape) - 1 - last
     own_batch = [old_of.get(d) for d in range(first)]
     own_dense = [old_of.get(d) for d in range(last + 1, len(shape))]
-    data = mat.data.reshape(*[1 if i is None else mat.data.shape[i] for i in own_batch], mat.nse,
-                            *[1 if i is None else mat.shape[i] for i in own_dense])
-    data = jnp.broadcast_to(data, (*data.shape[:first + 1], *shape[len(shape) - n_dense:]))
-    indices = mat.indices.reshape(*[1 if i is None else mat.indices.shape[i] for i in own_batch], mat.nse, mat.n_sparse)
+    data = mat.data.reshape(
+        *[1 if i is None else mat.data.shape[i] for i in own_batch],
+        mat.nse,
+        *[1 if i is None else mat.shape[i] for i in own_dense],
+    )
+    data = jnp.broadcast_to(data, (*data.shape[: first + 1], *shape[len(shape) - n_dense :]))
+    indices = mat.indices.reshape(
+        *[1 if i is None else mat.indices.shape[i] for i in own_batch], mat.nse, mat.n_sparse
+    )
     columns, repeats = [], []
     for d in range(first, last + 1):
         i = old_of.get(d)
@@ -100,10 +128,18 @@ def bcoo_broadcast_in_dim(mat: BCOO, *, shape: Sequence[int], broadcast_dimensio
     out = data, indices
     if math.prod(repeats) != 1:
         out = _repeated(data, indices, repeats, first)
-    whole = tuple([max(n, 1) if out[0].shape[i] == 1 or out[1].shape[i] == 1 else n
-                   for i, n in enumerate(shape[:first])])
-    return BCOO(out, shape=(*whole, *shape[first:]), unique_indices=mat.unique_indices and math.prod(repeats) > 0,
-                indices_sorted=mat.indices_sorted and math.prod(repeats) == 1)
+    whole = tuple(
+        [
+            max(n, 1) if out[0].shape[i] == 1 or out[1].shape[i] == 1 else n
+            for i, n in enumerate(shape[:first])
+        ]
+    )
+    return BCOO(
+        out,
+        shape=(*whole, *shape[first:]),
+        unique_indices=mat.unique_indices and math.prod(repeats) > 0,
+        indices_sorted=mat.indices_sorted and math.prod(repeats) == 1,
+    )
 
 
 def _spread(x, like):
@@ -136,13 +172,20 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
         raise ValueError("bcoo_concatenate: operands is empty.")
     first = operands[0]
     d = int(dimension) % first.ndim if first.ndim else 0
-    if any((m.n_batch, m.n_sparse, m.n_dense) != (first.n_batch, first.n_sparse, first.n_dense) for m in operands):
-        raise NotImplementedError("concatenation requires operands of one layout; bcoo_update_layout changes it.")
+    if any(
+        (m.n_batch, m.n_sparse, m.n_dense) != (first.n_batch, first.n_sparse, first.n_dense)
+        for m in operands
+    ):
+        raise NotImplementedError(
+            "concatenation requires operands of one layout; bcoo_update_layout changes it."
+        )
     for m in operands:
-        if m.shape[:d] + m.shape[d + 1:] != first.shape[:d] + first.shape[d + 1:]:
-            raise ValueError(f"bcoo_concatenate: shapes differ beside axis {d}: {first.shape} and {m.shape}.")
+        if m.shape[:d] + m.shape[d + 1 :] != first.shape[:d] + first.shape[d + 1 :]:
+            raise ValueError(
+                f"bcoo_concatenate: shapes differ beside axis {d}: {first.shape} and {m.shape}."
+            )
     total = sum(m.shape[d] for m in operands)
-    shape = (*first.shape[:d], total, *first.shape[d + 1:])
+    shape = (*first.shape[:d], total, *first.shape[d + 1 :])
     dtype = jnp.result_type(*[m.dtype for m in operands])
     n = first.n_batch
     parts = [whole_parts(m) for m in operands]
@@ -151,8 +194,11 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
         outside = jnp.array(sparse_shape(first), first.indices.dtype)
         data = [_padded(x.astype(dtype), most, n, 0) for x, _ in parts]
         indices = [_padded(i, most, n, outside) for _, i in parts]
-        return BCOO((jnp.concatenate(data, d), jnp.concatenate(indices, d)), shape=shape,
-                    indices_sorted=all(m.indices_sorted for m in operands))
+        return BCOO(
+            (jnp.concatenate(data, d), jnp.concatenate(indices, d)),
+            shape=shape,
+            indices_sorted=all(m.indices_sorted for m in operands),
+        )
     offset, data, indices = 0, [], []
     for m, (x, i) in zip(operands, parts):
         if d < n + m.n_sparse:
@@ -167,20 +213,24 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
         offset += m.shape[d]
         data.append(x.astype(dtype))
         indices.append(i)
-    return BCOO((jnp.concatenate(data, n), jnp.concatenate(indices, n)), shape=shape,
-                unique_indices=d < n + first.n_sparse and all(m.unique_indices for m in operands))
+    return BCOO(
+        (jnp.concatenate(data, n), jnp.concatenate(indices, n)),
+        shape=shape,
+        unique_indices=d < n + first.n_sparse and all(m.unique_indices for m in operands),
+    )
 
 
 def _padded(x, count: int, axis: int, fill):
     missing = count - x.shape[axis]
     if not missing:
         return x
-    shape = (*x.shape[:axis], missing, *x.shape[axis + 1:])
+    shape = (*x.shape[:axis], missing, *x.shape[axis + 1 :])
     return jnp.concatenate([x, jnp.broadcast_to(jnp.asarray(fill, x.dtype), shape)], axis)
 
 
-def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None,
-                 sharding=None) -> BCOO:
+def bcoo_reshape(
+    mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, sharding=None
+) -> BCOO:
     """The array in another shape; batches, sparse and dense axes keep to themselves. See `lax.reshape`.
 
     Raises:
@@ -196,16 +246,24 @@ def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[in
         mat = bcoo_transpose(mat, permutation=dimensions)
     new = tuple(new_sizes)
     if math.prod(new) != mat.size:
-        raise ValueError(f"bcoo_reshape: total size must be unchanged, got {mat.shape} and new_sizes={new}.")
+        raise ValueError(
+            f"bcoo_reshape: total size must be unchanged, got {mat.shape} and new_sizes={new}."
+        )
     split = _split_sizes(mat, new)
     if split is None:
-        raise NotImplementedError(f"reshape of batch, sparse and dense axes into each other: {mat.shape} with "
-                                  f"n_batch={mat.n_batch}, n_dense={mat.n_dense} to {new}. bcoo_update_layout makes "
-                                  "all of them sparse.")
+        raise NotImplementedError(
+            f"reshape of batch, sparse and dense axes into each other: {mat.shape} with "
+            f"n_batch={mat.n_batch}, n_dense={mat.n_dense} to {new}. bcoo_update_layout makes "
+            "all of them sparse."
+        )
     batch, sparse, dense = split
-    old_batch = mat.shape[:mat.n_batch]
+    old_batch = mat.shape[: mat.n_batch]
     data, indices = (mat.data, mat.indices) if batch == old_batch else whole_parts(mat)
-    lead = [data.shape[:mat.n_batch], indices.shape[:mat.n_batch]] if batch == old_batch else [batch, batch]
+    lead = (
+        [data.shape[: mat.n_batch], indices.shape[: mat.n_batch]]
+        if batch == old_batch
+        else [batch, batch]
+    )
     data = data.reshape(*lead[0], mat.nse, *dense)
     old = sparse_shape(mat)
     if sparse != old:
@@ -214,19 +272,35 @@ def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[in
         flat = jnp.broadcast_to(jnp.asarray(flat, wide), indices.shape[:-1])
         outside = jnp.array(sparse, indices.dtype)
         places = taken_apart(flat, sparse)
-        moved = jnp.stack(places, -1).astype(indices.dtype) if places else jnp.zeros((*flat.shape, 0), indices.dtype)
-        indices = jnp.where(in_bounds(mat).reshape(indices.shape[:-1])[..., None], moved,
-                            outside) if mat.n_sparse else moved
+        moved = (
+            jnp.stack(places, -1).astype(indices.dtype)
+            if places
+            else jnp.zeros((*flat.shape, 0), indices.dtype)
+        )
+        indices = (
+            jnp.where(in_bounds(mat).reshape(indices.shape[:-1])[..., None], moved, outside)
+            if mat.n_sparse
+            else moved
+        )
         if not sparse:
-            data = jnp.where(_spread(in_bounds(mat).reshape(data.shape[:len(lead[0]) + 1]), data), data, 0)
-    return BCOO((data, indices.reshape(*lead[1], mat.nse, len(sparse))), shape=new, indices_sorted=mat.indices_sorted,
-                unique_indices=mat.unique_indices)
+            data = jnp.where(
+                _spread(in_bounds(mat).reshape(data.shape[: len(lead[0]) + 1]), data), data, 0
+            )
+    return BCOO(
+        (data, indices.reshape(*lead[1], mat.nse, len(sparse))),
+        shape=new,
+        indices_sorted=mat.indices_sorted,
+        unique_indices=mat.unique_indices,
+    )
 
 
 def _split_sizes(mat: BCOO, new: tuple):
     """The new sizes as those of batches, sparse and dense axes, of which the products are as before."""
-    wanted = [math.prod(mat.shape[:mat.n_batch]), math.prod(sparse_shape(mat)),
-              math.prod(mat.shape[mat.n_batch + mat.n_sparse:])]
+    wanted = [
+        math.prod(mat.shape[: mat.n_batch]),
+        math.prod(sparse_shape(mat)),
+        math.prod(mat.shape[mat.n_batch + mat.n_sparse :]),
+    ]
     options: list[Any] = []
     for i in range(len(new) + 1):
         for j in range(i, len(new) + 1):
@@ -258,8 +332,12 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
         for i in sparse:
             n = operand.shape[operand.n_batch + i]
             indices = indices.at[..., i].set(jnp.where(valid, n - 1 - indices[..., i], n))
-    return BCOO((data, indices), shape=operand.shape, indices_sorted=operand.indices_sorted and not sparse,
-                unique_indices=operand.unique_indices)
+    return BCOO(
+        (data, indices),
+        shape=operand.shape,
+        indices_sorted=operand.indices_sorted and not sparse,
+        unique_indices=operand.unique_indices,
+    )
 
 
 def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
@@ -272,8 +350,10 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     """
     dimensions = [int(d) % arr.ndim for d in dimensions]
     if any(arr.shape[d] != 1 for d in dimensions):
-        raise ValueError(f"bcoo_squeeze: cannot take away axes {dimensions} of shape {arr.shape}; only axes of size 1 "
-                         "can be.")
+        raise ValueError(
+            f"bcoo_squeeze: cannot take away axes {dimensions} of shape {arr.shape}; only axes of size 1 "
+            "can be."
+        )
     batch, sparse, dense = _parts_of(arr, dimensions)
     data = jnp.squeeze(arr.data, (*batch, *[arr.n_batch + 1 + i for i in dense]))
     keep = np.array([i for i in range(arr.n_sparse) if i not in sparse], int)
@@ -284,12 +364,21 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
         if not len(keep):
             data = jnp.where(_spread(jnp.squeeze(valid, tuple(batch)), data), data, 0)
     indices = jnp.squeeze(indices[..., keep], tuple(batch))
-    return BCOO((data, indices), shape=[n for i, n in enumerate(arr.shape) if i not in dimensions],
-                indices_sorted=arr.indices_sorted, unique_indices=arr.unique_indices)
+    return BCOO(
+        (data, indices),
+        shape=[n for i, n in enumerate(arr.shape) if i not in dimensions],
+        indices_sorted=arr.indices_sorted,
+        unique_indices=arr.unique_indices,
+    )
 
 
-def bcoo_slice(mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequence[int],
-               strides: Sequence[int] | None = None) -> BCOO:
+def bcoo_slice(
+    mat: BCOO,
+    *,
+    start_indices: Sequence[int],
+    limit_indices: Sequence[int],
+    strides: Sequence[int] | None = None,
+) -> BCOO:
     """A part of the array; see `lax.slice`.
 
     Example:
@@ -300,17 +389,27 @@ def bcoo_slice(mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequen
     starts, limits = [tuple([int(i) for i in x]) for x in (start_indices, limit_indices)]
     steps = tuple(strides) if strides is not None else (1,) * mat.ndim
     if not len(starts) == len(limits) == len(steps) == mat.ndim:
-        raise ValueError(f"bcoo_slice: there must be a start, limit and stride for each of {mat.ndim} axes; got "
-                         f"{starts}, {limits} and {steps}.")
-    if any(not 0 <= s <= e <= n for s, e, n in zip(starts, limits, mat.shape)) or any(k <= 0 for k in steps):
-        raise ValueError(f"bcoo_slice: start_indices={starts} and limit_indices={limits} must be in order and within "
-                         f"shape {mat.shape}, and strides={steps} positive.")
+        raise ValueError(
+            f"bcoo_slice: there must be a start, limit and stride for each of {mat.ndim} axes; got "
+            f"{starts}, {limits} and {steps}."
+        )
+    if any(not 0 <= s <= e <= n for s, e, n in zip(starts, limits, mat.shape)) or any(
+        k <= 0 for k in steps
+    ):
+        raise ValueError(
+            f"bcoo_slice: start_indices={starts} and limit_indices={limits} must be in order and within "
+            f"shape {mat.shape}, and strides={steps} positive."
+        )
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
     shape = tuple([-(-(e - s) // k) for s, e, k in zip(starts, limits, steps)])
 
     def cut(x, i, axis):
-        return x if x.shape[axis] == 1 and mat.shape[i] != 1 else lax.slice_in_dim(x, starts[i], limits[i],
-                                                                                   steps[i], axis)
+        return (
+            x
+            if x.shape[axis] == 1 and mat.shape[i] != 1
+            else lax.slice_in_dim(x, starts[i], limits[i], steps[i], axis)
+        )
+
     data, indices = mat.data, mat.indices
     for i in range(a):
         data, indices = cut(data, i, i), cut(indices, i, i)
@@ -318,12 +417,17 @@ def bcoo_slice(mat: BCOO, *, start_indices: Sequence[int], limit_indices: Sequen
         data = cut(data, i, i - mat.n_sparse + 1)
     if any((starts[i], limits[i], steps[i]) != (0, mat.shape[i], 1) for i in range(a, b)):
         return _cut_sparse(mat, data, indices, starts[a:b], shape, steps[a:b])
-    return BCOO((data, indices), shape=shape, indices_sorted=mat.indices_sorted, unique_indices=mat.unique_indices)
+    return BCOO(
+        (data, indices),
+        shape=shape,
+        indices_sorted=mat.indices_sorted,
+        unique_indices=mat.unique_indices,
+    )
 
 
 def _cut_sparse(mat: BCOO, data, indices, starts, shape, steps) -> BCOO:
     """Elements within a part of the sparse axes; all others go out of bounds, or away where fewer have room."""
-    sizes = shape[mat.n_batch:mat.n_batch + mat.n_sparse]
+    sizes = shape[mat.n_batch : mat.n_batch + mat.n_sparse]
     moved = indices - jnp.stack([jnp.asarray(s, indices.dtype) for s in starts])
     step, limit = jnp.array(steps, indices.dtype), jnp.array(sizes, indices.dtype)
     places = jnp.floor_divide(moved, step)
@@ -345,30 +449,58 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
     """
     sizes = tuple([int(n) for n in slice_sizes])
     starts = [jnp.asarray(s) for s in start_indices]
-    if len(starts) != mat.ndim or len(sizes) != mat.ndim or any(not 0 <= n <= m for n, m in zip(sizes, mat.shape)):
-        raise TypeError(f"bcoo_dynamic_slice: slice_sizes={sizes} must fit shape {mat.shape}, with a start for each "
-                        f"axis; got {len(starts)} starts.")
-    starts = [jnp.clip(jnp.where(s < 0, s + n, s), 0, n - m) for s, n, m in zip(starts, mat.shape, sizes)]
+    if (
+        len(starts) != mat.ndim
+        or len(sizes) != mat.ndim
+        or any(not 0 <= n <= m for n, m in zip(sizes, mat.shape))
+    ):
+        raise TypeError(
+            f"bcoo_dynamic_slice: slice_sizes={sizes} must fit shape {mat.shape}, with a start for each "
+            f"axis; got {len(starts)} starts."
+        )
+    starts = [
+        jnp.clip(jnp.where(s < 0, s + n, s), 0, n - m) for s, n, m in zip(starts, mat.shape, sizes)
+    ]
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
 
     def cut(x, i, axis):
-        return x if x.shape[axis] == 1 and mat.shape[i] != 1 else lax.dynamic_slice_in_dim(x, starts[i], sizes[i], axis)
+        return (
+            x
+            if x.shape[axis] == 1 and mat.shape[i] != 1
+            else lax.dynamic_slice_in_dim(x, starts[i], sizes[i], axis)
+        )
+
     data, indices = mat.data, mat.indices
     for i in range(a):
         data, indices = cut(data, i, i), cut(indices, i, i)
     for i in range(b, mat.ndim):
         data = cut(data, i, i - mat.n_sparse + 1)
     if sizes[a:b] == sparse_shape(mat):
-        return BCOO((data, indices), shape=sizes, indices_sorted=mat.indices_sorted, unique_indices=mat.unique_indices)
+        return BCOO(
+            (data, indices),
+            shape=sizes,
+            indices_sorted=mat.indices_sorted,
+            unique_indices=mat.unique_indices,
+        )
     return _cut_sparse(mat, data, indices, starts[a:b], sizes, (1,) * mat.n_sparse)
 
 
-def bcoo_gather(operand: BCOO, start_indices, dimension_numbers, slice_sizes: Sequence[int], *,
-                unique_indices: bool = False, indices_are_sorted: bool = False, mode=None, fill_value=None) -> BCOO:
+def bcoo_gather(
+    operand: BCOO,
+    start_indices,
+    dimension_numbers,
+    slice_sizes: Sequence[int],
+    *,
+    unique_indices: bool = False,
+    indices_are_sorted: bool = False,
+    mode=None,
+    fill_value=None,
+) -> BCOO:
     """Windows of the array at places given by index vectors, as batches; see `lax.gather`.
 
     Raises:
-        NotImplementedError: there are batching dimensions, or what is out of bounds is filled with other than zero.
+        NotImplementedError: there are batching dimensions, or what is out of bounds is filled with
+            other than zero.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -381,9 +513,11 @@ def bcoo_gather(operand: BCOO, start_indices, dimension_numbers, slice_sizes: Se
     lead, dnums = starts.shape[:-1], dimension_numbers
     n_out = len(lead) + len(dnums.offset_dims)
     if dnums.operand_batching_dims or fill_value not in (None, 0):
-        raise NotImplementedError("gather of a sparse array is defined without batching dimensions and with zero for "
-                                  f"what is out of bounds; got {dnums} and fill_value={fill_value}. sparse.todense() "
-                                  "makes an ordinary array of it.")
+        raise NotImplementedError(
+            "gather of a sparse array is defined without batching dimensions and with zero for "
+            f"what is out of bounds; got {dnums} and fill_value={fill_value}. sparse.todense() "
+            "makes an ordinary array of it."
+        )
     flat = starts.reshape(math.prod(lead), starts.shape[-1])
 
     def one(start):
@@ -392,6 +526,7 @@ def bcoo_gather(operand: BCOO, start_indices, dimension_numbers, slice_sizes: Se
             whole[d] = start[k]
         part = bcoo_dynamic_slice(operand, whole, slice_sizes)
         return bcoo_squeeze(part, dimensions=dnums.collapsed_slice_dims)
+
     if not lead:
         return one(flat[0])
     out = vmap(one)(flat)
@@ -432,5 +567,9 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
         outside = jnp.array(sparse_shape(mat), indices.dtype)
         keep = np.array([i for i in range(mat.n_sparse) if i not in sparse], int)
         indices = jnp.where(valid[..., None], indices, outside)[..., keep]
-    return BCOO((data, indices), shape=[n for i, n in enumerate(mat.shape) if i not in axes],
-                unique_indices=mat.unique_indices and not sparse, indices_sorted=mat.indices_sorted and not sparse)
+    return BCOO(
+        (data, indices),
+        shape=[n for i, n in enumerate(mat.shape) if i not in axes],
+        unique_indices=mat.unique_indices and not sparse,
+        indices_sorted=mat.indices_sorted and not sparse,
+    )

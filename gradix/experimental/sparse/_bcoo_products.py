@@ -1,4 +1,5 @@
 """Products with BCOO arrays: contractions, elementwise products, and dense products at sparse places."""
+
 from __future__ import annotations
 
 import math
@@ -28,7 +29,8 @@ from gradix.experimental.sparse._layout import (
     whole_parts,
 )
 
-_MANY_PAIRS = 1 << 16       # pairs of elements of two known arrays from which matching ones are looked up beforehand
+# pairs of elements of two known arrays from which matching ones are looked up beforehand
+_MANY_PAIRS = 1 << 16
 
 
 def canonical_numbers(name: str, lhs, rhs, dimension_numbers) -> tuple:
@@ -37,16 +39,22 @@ def canonical_numbers(name: str, lhs, rhs, dimension_numbers) -> tuple:
     Raises:
         TypeError: they do not.
     """
-    (lc, rc), (lb, rb) = [[tuple([int(i) for i in side]) for side in pair] for pair in dimension_numbers]
+    (lc, rc), (lb, rb) = [
+        [tuple([int(i) for i in side]) for side in pair] for pair in dimension_numbers
+    ]
     for kind, left, right in (("contracting", lc, rc), ("batch", lb, rb)):
         found = [lhs.shape[i] for i in left], [rhs.shape[i] for i in right]
         if found[0] != found[1]:
-            raise TypeError(f"{name} requires {kind} dimensions to have the same shape, got {tuple(found[0])} and "
-                            f"{tuple(found[1])}, for operands of shapes {lhs.shape} and {rhs.shape}.")
+            raise TypeError(
+                f"{name} requires {kind} dimensions to have the same shape, got {tuple(found[0])} and "
+                f"{tuple(found[1])}, for operands of shapes {lhs.shape} and {rhs.shape}."
+            )
     return (lc, rc), (lb, rb)
 
 
-def bcoo_dot_general(lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
+def bcoo_dot_general(
+    lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None
+):
     """A contraction of two arrays, at least one of them sparse; see `lax.dot_general`.
 
     Args:
@@ -93,17 +101,31 @@ def _with_dense(mat: BCOO, dense, numbers, ordered: bool):
     wide = index_dtype_for(max(outer, inner, key=math.prod), mat.indices.dtype)
     data, places, _ = elements_of(mat)
     places = [p.astype(wide) for p in places]
-    rows, columns = [joined([places[i] for i in axes], sizes)
-                     for axes, sizes in (((*lb, *free), outer), ((*lb, *lc), inner))]
+    rows, columns = [
+        joined([places[i] for i in axes], sizes)
+        for axes, sizes in (((*lb, *free), outer), ((*lb, *lc), inner))
+    ]
     zero = jnp.zeros(data.shape, wide)
     flat = jnp.transpose(dense, (*rb, *rc, *other)).reshape(math.prod(inner), -1)
     is_ordered = ordered and [*lb, *free] == list(range(len(outer)))
     if dtype.kind == "b":
-        counted = sparse_product(data.astype("int32"), rows + zero, columns + zero, flat.astype("int32"),
-                                 math.prod(outer), is_ordered)
+        counted = sparse_product(
+            data.astype("int32"),
+            rows + zero,
+            columns + zero,
+            flat.astype("int32"),
+            math.prod(outer),
+            is_ordered,
+        )
         return (counted != 0).reshape(shape)
-    out = sparse_product(data.astype(dtype), rows + zero, columns + zero, flat.astype(dtype), math.prod(outer),
-                         is_ordered)
+    out = sparse_product(
+        data.astype(dtype),
+        rows + zero,
+        columns + zero,
+        flat.astype(dtype),
+        math.prod(outer),
+        is_ordered,
+    )
     return out.reshape(shape)
 
 
@@ -118,11 +140,18 @@ def _of_two_sparse(lhs: BCOO, rhs: BCOO, numbers) -> BCOO:
     left = [i for i in range(lhs.ndim) if i not in lc and i not in lb]
     right = [i for i in range(rhs.ndim) if i not in rc and i not in rb]
     shape = (*[lhs.shape[i] for i in (*lb, *left)], *[rhs.shape[i] for i in right])
-    a, b = [jnp.stack([m.indices[:, i] for i in axes], 1) if axes else jnp.zeros((m.nse, 0), m.indices.dtype)
-            for m, axes in ((lhs, (*lb, *lc)), (rhs, (*rb, *rc)))]
+    a, b = [
+        jnp.stack([m.indices[:, i] for i in axes], 1)
+        if axes
+        else jnp.zeros((m.nse, 0), m.indices.dtype)
+        for m, axes in ((lhs, (*lb, *lc)), (rhs, (*rb, *rc)))
+    ]
     first, second, matches = _pairs(lhs, rhs, a, b)
     data = jnp.where(matches, lhs.data[first] * rhs.data[second], 0)
-    places = [*[lhs.indices[first, i] for i in (*lb, *left)], *[rhs.indices[second, i] for i in right]]
+    places = [
+        *[lhs.indices[first, i] for i in (*lb, *left)],
+        *[rhs.indices[second, i] for i in right],
+    ]
     indices = jnp.stack(places, 1) if places else jnp.zeros((data.shape[0], 0), lhs.indices.dtype)
     indices = jnp.where(matches[:, None], indices, jnp.array(shape, indices.dtype))
     out = BCOO((data, indices), shape=shape)
@@ -137,7 +166,9 @@ def _pairs(lhs: BCOO, rhs: BCOO, a, b) -> tuple:
         first, second = _matching(np.asarray(a), np.asarray(b))
         first, second = jnp.asarray(first), jnp.asarray(second)
         return first, second, in_bounds(lhs)[first] & in_bounds(rhs)[second]
-    first, second = [x.reshape(-1) for x in jnp.meshgrid(jnp.arange(lhs.nse), jnp.arange(rhs.nse), indexing="ij")]
+    first, second = [
+        x.reshape(-1) for x in jnp.meshgrid(jnp.arange(lhs.nse), jnp.arange(rhs.nse), indexing="ij")
+    ]
     matches = jnp.all(a[first] == b[second], 1) & in_bounds(lhs)[first] & in_bounds(rhs)[second]
     return first, second, matches
 
@@ -146,7 +177,7 @@ def _matching(a: np.ndarray, b: np.ndarray) -> tuple:
     """All pairs of equal rows, by sorting one side and looking up the other."""
     _, keys = np.unique(np.concatenate([a, b]), axis=0, return_inverse=True)
     keys = keys.reshape(-1)
-    left, right = keys[:len(a)], keys[len(a):]
+    left, right = keys[: len(a)], keys[len(a) :]
     order = np.argsort(right, kind="stable")
     low, high = [np.searchsorted(right[order], left, side) for side in ("left", "right")]
     counts = high - low
@@ -159,7 +190,9 @@ def matmul(lhs, rhs):
     """`lhs @ rhs`, at least one of them sparse, as `numpy.matmul` has it."""
     lhs, rhs = [x if isinstance(x, JAXSparse) else jnp.asarray(x) for x in (lhs, rhs)]
     if not lhs.ndim or not rhs.ndim:
-        raise ValueError(f"matmul input operand must have ndim at least 1, but got shapes {lhs.shape} and {rhs.shape}.")
+        raise ValueError(
+            f"matmul input operand must have ndim at least 1, but got shapes {lhs.shape} and {rhs.shape}."
+        )
     if (lhs.ndim <= 2 or rhs.ndim == 1) and (rhs.ndim <= 2 or lhs.ndim == 1):
         numbers = ((lhs.ndim - 1,), (max(rhs.ndim - 2, 0),)), ((), ())
         return bcoo_dot_general(lhs, rhs, dimension_numbers=numbers)
@@ -175,8 +208,11 @@ def _stacked(x, lead):
     if x.shape == shape:
         return x
     dims = tuple(range(len(shape) - x.ndim, len(shape)))
-    return bcoo_broadcast_in_dim(x, shape=shape,
-                                 broadcast_dimensions=dims) if isinstance(x, BCOO) else jnp.broadcast_to(x, shape)
+    return (
+        bcoo_broadcast_in_dim(x, shape=shape, broadcast_dimensions=dims)
+        if isinstance(x, BCOO)
+        else jnp.broadcast_to(x, shape)
+    )
 
 
 def bcoo_multiply_dense(sp_mat: BCOO, v):
@@ -190,10 +226,14 @@ def bcoo_multiply_dense(sp_mat: BCOO, v):
     v = jnp.asarray(v)
     if not v.ndim:
         return sp_mat.data * v
-    if v.ndim > sp_mat.ndim or any(n not in (1, m) for n, m in zip(v.shape[::-1], sp_mat.shape[::-1])):
-        raise NotImplementedError(f"product of a sparse array of shape {sp_mat.shape} and an array of shape "
-                                  f"{v.shape}, which would "
-                                  "be larger than the sparse one. bcoo_broadcast_in_dim repeats it first.")
+    if v.ndim > sp_mat.ndim or any(
+        n not in (1, m) for n, m in zip(v.shape[::-1], sp_mat.shape[::-1])
+    ):
+        raise NotImplementedError(
+            f"product of a sparse array of shape {sp_mat.shape} and an array of shape "
+            f"{v.shape}, which would "
+            "be larger than the sparse one. bcoo_broadcast_in_dim repeats it first."
+        )
     v = v.reshape((1,) * (sp_mat.ndim - v.ndim) + v.shape)
     return sp_mat.data * values_at(sp_mat, v)
 
@@ -208,8 +248,14 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
         Array([ 0., 10.], dtype=float32)
     """
     shape = np.broadcast_shapes(lhs.shape, rhs.shape)
-    lhs, rhs = [m if m.shape == shape else bcoo_broadcast_in_dim(
-        m, shape=shape, broadcast_dimensions=tuple(range(len(shape) - m.ndim, len(shape)))) for m in (lhs, rhs)]
+    lhs, rhs = [
+        m
+        if m.shape == shape
+        else bcoo_broadcast_in_dim(
+            m, shape=shape, broadcast_dimensions=tuple(range(len(shape) - m.ndim, len(shape)))
+        )
+        for m in (lhs, rhs)
+    ]
     n_batch, n_dense = min(lhs.n_batch, rhs.n_batch), min(lhs.n_dense, rhs.n_dense)
     lhs, rhs = [bcoo_update_layout(m, n_batch=n_batch, n_dense=n_dense) for m in (lhs, rhs)]
     (data, indices), other = whole_parts(lhs), bcoo_sum_duplicates(rhs, nse=rhs.nse)
@@ -218,16 +264,24 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
         factor = jnp.sum(whole_parts(rhs)[0], n_batch, keepdims=True, dtype=rhs.dtype)
         return BCOO((data * factor, indices), shape=shape)
     wide = index_dtype_for(sizes, indices.dtype)
-    count, dense = math.prod(lead), data.shape[n_batch + 1:]
-    keys, known = [sorted_keys(i.astype(wide), sizes).reshape(count, -1) for i in (indices, whole_parts(other)[1])]
+    count, dense = math.prod(lead), data.shape[n_batch + 1 :]
+    keys, known = [
+        sorted_keys(i.astype(wide), sizes).reshape(count, -1)
+        for i in (indices, whole_parts(other)[1])
+    ]
     values = whole_parts(other)[0].reshape(count, rhs.nse, *dense)
 
     def look_up(key, among, value):
         at = jnp.clip(jnp.searchsorted(among, key), 0, rhs.nse - 1)
         return jnp.where((among[at] == key)[(..., *[None] * len(dense))], value[at], 0)
+
     factors = vmap(look_up)(keys, known, values).reshape(*lead, lhs.nse, *dense)
-    return BCOO((data * factors, indices), shape=shape, indices_sorted=lhs.indices_sorted,
-                unique_indices=lhs.unique_indices)
+    return BCOO(
+        (data * factors, indices),
+        shape=shape,
+        indices_sorted=lhs.indices_sorted,
+        unique_indices=lhs.unique_indices,
+    )
 
 
 def bcoo_dot_general_sampled(A, B, indices, *, dimension_numbers):
@@ -249,25 +303,32 @@ def bcoo_dot_general_sampled(A, B, indices, *, dimension_numbers):
     """
     A, B, indices = jnp.asarray(A), jnp.asarray(B), jnp.asarray(indices)
     (ac, bc), (ab, bb) = canonical_numbers("bcoo_dot_general_sampled", A, B, dimension_numbers)
-    free = [i for i in range(A.ndim) if i not in ac and i not in ab], [i for i in range(B.ndim)
-                                                                       if i not in bc and i not in bb]
+    free = (
+        [i for i in range(A.ndim) if i not in ac and i not in ab],
+        [i for i in range(B.ndim) if i not in bc and i not in bb],
+    )
     dtype, terms = jnp.result_type(A, B), math.prod([A.shape[i] for i in ac])
     shape = (*[A.shape[i] for i in (*ab, *free[0])], *[B.shape[i] for i in free[1]])
     if indices.ndim != 2 or indices.shape[1] != len(shape):
         whole = lax.dot_general(A.astype(dtype), B.astype(dtype), ((ac, bc), (ab, bb)))
         n_batch = indices.ndim - 2
-        made = BCOO((jnp.zeros((*indices.shape[:-1], *shape[n_batch + indices.shape[-1]:])), indices), shape=shape)
+        made = BCOO(
+            (jnp.zeros((*indices.shape[:-1], *shape[n_batch + indices.shape[-1] :])), indices),
+            shape=shape,
+        )
         return values_at(made, whole)
     rows = jnp.transpose(A, (*ab, *free[0], *ac)).reshape(-1, terms).astype(dtype)
     columns = jnp.transpose(B, (*bb, *free[1], *bc)).reshape(-1, terms).astype(dtype)
     valid = jnp.all((indices >= 0) & (indices < jnp.array(shape, indices.dtype)), 1)
     at = [jnp.clip(indices[:, i], 0, max(n - 1, 0)) for i, n in enumerate(shape)]
     n, m = len(ab), len(free[0])
-    i = joined([*at[:n], *at[n:n + m]], shape[:n + m])
-    j = joined([*at[:n], *at[n + m:]], [*shape[:n], *shape[n + m:]])
+    i = joined([*at[:n], *at[n : n + m]], shape[: n + m])
+    j = joined([*at[:n], *at[n + m :]], [*shape[:n], *shape[n + m :]])
     return jnp.where(valid, jnp.sum(rows[i] * columns[j], 1, dtype=dtype), 0)
 
 
 def as_dense(x):
     """An ordinary array of either kind."""
-    return bcoo_todense(x) if isinstance(x, BCOO) else x.todense() if isinstance(x, JAXSparse) else x
+    return (
+        bcoo_todense(x) if isinstance(x, BCOO) else x.todense() if isinstance(x, JAXSparse) else x
+    )

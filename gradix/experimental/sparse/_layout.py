@@ -1,4 +1,5 @@
 """Where elements of a BCOO array stand: coordinates of every axis, and the form without batches or dense axes."""
+
 from __future__ import annotations
 
 import math
@@ -46,40 +47,49 @@ def layout_of(data, indices, shape) -> Layout:
         problem = f"data must have {n_batch} batch axes, one of elements and {n_dense} dense axes"
     elif nse != indices.shape[n_batch]:
         problem = f"data holds {nse} elements and the indices {indices.shape[n_batch]}"
-    elif any(n not in (1, m) for part in (data.shape, indices.shape) for n, m in zip(part[:n_batch], shape)):
+    elif any(
+        n not in (1, m)
+        for part in (data.shape, indices.shape)
+        for n, m in zip(part[:n_batch], shape)
+    ):
         problem = "the batch axes of data and indices must be those of the array, or 1"
-    elif data.shape[n_batch + 1:] != tuple(shape[n_batch + n_sparse:]):
+    elif data.shape[n_batch + 1 :] != tuple(shape[n_batch + n_sparse :]):
         problem = "the dense axes of data must be those of the array"
     if problem:
-        raise ValueError(f"Invalid BCOO array: {problem}; got data of shape {data.shape}, indices of shape "
-                         f"{indices.shape} "
-                         f"and shape={tuple(shape)}. data is [*batch, nse, *dense], indices are [*batch, nse, "
-                         "n_sparse].")
+        raise ValueError(
+            f"Invalid BCOO array: {problem}; got data of shape {data.shape}, indices of shape "
+            f"{indices.shape} "
+            f"and shape={tuple(shape)}. data is [*batch, nse, *dense], indices are [*batch, nse, "
+            "n_sparse]."
+        )
     return Layout(n_batch, n_sparse, n_dense, nse)
 
 
 def in_bounds(mat):
     """Which indices stand within the array; of the shape of the indices without the last axis."""
     inside = jnp.ones(mat.indices.shape[:-1], bool)
-    for i, n in enumerate(sparse_shape(mat)):           # column by column, so that a program makes one loop of it
+    # column by column, so that a program makes one loop of it
+    for i, n in enumerate(sparse_shape(mat)):
         place = mat.indices[..., i]
         inside = inside & (place >= 0) & (place < n)
     return inside
 
 
 def sparse_shape(mat) -> tuple:
-    return mat.shape[mat.n_batch:mat.n_batch + mat.n_sparse]
+    return mat.shape[mat.n_batch : mat.n_batch + mat.n_sparse]
 
 
 def batch_shape(mat) -> tuple:
-    return mat.shape[:mat.n_batch]
+    return mat.shape[: mat.n_batch]
 
 
 def whole_parts(mat) -> tuple:
     """Data and indices with their batch axes in full size."""
     lead = batch_shape(mat)
-    return (jnp.broadcast_to(mat.data, (*lead, *mat.data.shape[mat.n_batch:])),
-            jnp.broadcast_to(mat.indices, (*lead, *mat.indices.shape[mat.n_batch:])))
+    return (
+        jnp.broadcast_to(mat.data, (*lead, *mat.data.shape[mat.n_batch :])),
+        jnp.broadcast_to(mat.indices, (*lead, *mat.indices.shape[mat.n_batch :])),
+    )
 
 
 def elements_of(mat) -> Elements:
@@ -102,8 +112,10 @@ def elements_of(mat) -> Elements:
 
 def along(shape, axis: int, dtype):
     """Counts along an axis, in an array of that shape."""
-    return jnp.broadcast_to(jnp.arange(shape[axis],
-                                       dtype=dtype)[(slice(None), *[None] * (len(shape) - axis - 1))], shape)
+    return jnp.broadcast_to(
+        jnp.arange(shape[axis], dtype=dtype)[(slice(None), *[None] * (len(shape) - axis - 1))],
+        shape,
+    )
 
 
 def _spread(x, shape):
@@ -142,6 +154,12 @@ def index_dtype_for(sizes, dtype):
 def places_in(mat) -> tuple:
     """An index that picks the data of `mat`, of its shape, out of a whole array; sparse indices as they are."""
     lead = math.prod(batch_shape(mat)) != 1 or mat.n_batch
-    batch = [jnp.arange(n)[(slice(None), *[None] * (mat.n_batch - i))]
-             for i, n in enumerate(batch_shape(mat))] if lead else []
+    batch = (
+        [
+            jnp.arange(n)[(slice(None), *[None] * (mat.n_batch - i))]
+            for i, n in enumerate(batch_shape(mat))
+        ]
+        if lead
+        else []
+    )
     return (*batch, *[mat.indices[..., i] for i in range(mat.n_sparse)])

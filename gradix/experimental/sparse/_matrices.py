@@ -1,4 +1,5 @@
 """What the simple formats of matrices, COO, CSR and CSC, share."""
+
 from __future__ import annotations
 
 from gradix import numpy as jnp
@@ -24,10 +25,14 @@ class Matrix(JAXSparse):
 
     def __matmul__(self, other):
         if isinstance(other, JAXSparse):
-            raise NotImplementedError("matmul between two sparse objects of these formats. Use BCOO for both.")
+            raise NotImplementedError(
+                "matmul between two sparse objects of these formats. Use BCOO for both."
+            )
         other = jnp.asarray(other)
         if other.ndim not in (1, 2):
-            raise NotImplementedError(f"matmul of a sparse matrix and an array of shape {other.shape}; BCOO has it.")
+            raise NotImplementedError(
+                f"matmul of a sparse matrix and an array of shape {other.shape}; BCOO has it."
+            )
         return product(self, other, False)
 
     def __rmatmul__(self, other):
@@ -66,11 +71,14 @@ def product(mat: Matrix, dense, transpose: bool):
     """The product of a matrix, or of its transpose, and a vector or matrix."""
     dense = jnp.asarray(dense)
     inner = mat.to_bcoo()
-    numbers = canonical_numbers(f"{type(mat).__name__} product", inner, dense,
-                                (((0 if transpose else 1,), (0,)), ((), ())))
+    numbers = canonical_numbers(
+        f"{type(mat).__name__} product", inner, dense, (((0 if transpose else 1,), (0,)), ((), ()))
+    )
     return _with_dense(inner, dense, numbers, inner.indices_sorted)
 
 
 def check_rank(name: str, x, ndim: int) -> None:
     if jnp.ndim(x) != ndim:
-        raise ValueError(f"{name} takes {'a vector' if ndim == 1 else 'a matrix'}, got shape {jnp.shape(x)}.")
+        raise ValueError(
+            f"{name} takes {'a vector' if ndim == 1 else 'a matrix'}, got shape {jnp.shape(x)}."
+        )

@@ -1,4 +1,5 @@
 """What operations do to BCOO arrays: the rules of `sparsify`, by the name of the primitive."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -19,16 +20,27 @@ from gradix.experimental.sparse._bcoo_moving import (
     bcoo_squeeze,
     bcoo_transpose,
 )
-from gradix.experimental.sparse._bcoo_products import bcoo_dot_general, bcoo_multiply_dense, bcoo_multiply_sparse
-from gradix.experimental.sparse._bcoo_storage import bcoo_sum_duplicates, bcoo_todense, bcoo_update_layout
+from gradix.experimental.sparse._bcoo_products import (
+    bcoo_dot_general,
+    bcoo_multiply_dense,
+    bcoo_multiply_sparse,
+)
+from gradix.experimental.sparse._bcoo_storage import (
+    bcoo_sum_duplicates,
+    bcoo_todense,
+    bcoo_update_layout,
+)
 from gradix.experimental.sparse._layout import in_bounds
 
-# Functions that are zero at zero, so that they act on the elements alone; those that are linear do so on duplicates
-# too.
-_LINEAR = frozenset("neg real imag copy copy_p reduce_precision conj stop_gradient name optimization_barrier".split())
+# Functions that are zero at zero, so that they act on the elements alone; those that are linear do
+# so on duplicates too.
+_LINEAR = frozenset(
+    "neg real imag copy copy_p reduce_precision conj stop_gradient name optimization_barrier".split()
+)
 _ZERO_AT_ZERO = frozenset(
     "abs asin asinh atan atanh bessel_i1e cbrt ceil convert_element_type erf erf_inv expm1 floor integer_pow "
-    "is_finite log1p round sign sin sinh sqrt square tan tanh".split()) - {"is_finite"}
+    "is_finite log1p round sign sin sinh sqrt square tan tanh".split()
+) - {"is_finite"}
 
 
 def zero_preserving(prim) -> Callable | None:
@@ -43,29 +55,41 @@ def zero_preserving(prim) -> Callable | None:
             x = bcoo_sum_duplicates(x, nse=x.nse)
         out = bind(prim, [x.data], params)
         return x._with(data=out[0] if prim.multiple_results else out)
+
     return rule
 
 
 def _full(what: str) -> NotImplementedError:
-    return NotImplementedError(f"{what} is not implemented because it would result in dense output. If this is your "
-                               "intent, use sparse.todense() to convert your arguments to dense matrices.")
+    return NotImplementedError(
+        f"{what} is not implemented because it would result in dense output. If this is your "
+        "intent, use sparse.todense() to convert your arguments to dense matrices."
+    )
 
 
 def _add(x, y, **params):
     if isinstance(x, BCOO) and isinstance(y, BCOO):
         if x.shape != y.shape:
-            raise NotImplementedError(f"addition of sparse arrays of shapes {x.shape} and {y.shape}; "
-                                      "bcoo_broadcast_in_dim repeats one of them first.")
+            raise NotImplementedError(
+                f"addition of sparse arrays of shapes {x.shape} and {y.shape}; "
+                "bcoo_broadcast_in_dim repeats one of them first."
+            )
         n_batch, n_dense = min(x.n_batch, y.n_batch), min(x.n_dense, y.n_dense)
         x, y = [bcoo_update_layout(m, n_batch=n_batch, n_dense=n_dense) for m in (x, y)]
         lead = x.shape[:n_batch]
         dtype = jnp.result_type(x.dtype, y.dtype)
-        parts = [(jnp.broadcast_to(m.data, (*lead, *m.data.shape[n_batch:])).astype(dtype),
-                  jnp.broadcast_to(m.indices, (*lead, *m.indices.shape[n_batch:]))) for m in (x, y)]
+        parts = [
+            (
+                jnp.broadcast_to(m.data, (*lead, *m.data.shape[n_batch:])).astype(dtype),
+                jnp.broadcast_to(m.indices, (*lead, *m.indices.shape[n_batch:])),
+            )
+            for m in (x, y)
+        ]
         return BCOO(tuple([jnp.concatenate(p, n_batch) for p in zip(*parts)]), shape=x.shape)
     mat, dense = (x, y) if isinstance(x, BCOO) else (y, x)
     if jnp.shape(dense) != mat.shape:
-        raise _full(f"addition of a sparse array of shape {mat.shape} and a dense array of shape {jnp.shape(dense)}")
+        raise _full(
+            f"addition of a sparse array of shape {mat.shape} and a dense array of shape {jnp.shape(dense)}"
+        )
     return bcoo_todense(mat) + dense
 
 
@@ -87,13 +111,21 @@ def _mul(x, y, **params):
 def _times(mat: BCOO, dense) -> BCOO:
     shape = jnp.broadcast_shapes(mat.shape, dense.shape)
     if shape != mat.shape:
-        mat = bcoo_broadcast_in_dim(mat, shape=shape,
-                                    broadcast_dimensions=tuple(range(len(shape) - mat.ndim, len(shape))))
+        mat = bcoo_broadcast_in_dim(
+            mat, shape=shape, broadcast_dimensions=tuple(range(len(shape) - mat.ndim, len(shape)))
+        )
     data = bcoo_multiply_dense(mat, dense)
     indices = mat.indices
-    if data.shape[:mat.n_batch] != mat.data.shape[:mat.n_batch]:
-        indices = jnp.broadcast_to(indices, (*data.shape[:mat.n_batch], *indices.shape[mat.n_batch:]))
-    return BCOO((data, indices), shape=shape, indices_sorted=mat.indices_sorted, unique_indices=mat.unique_indices)
+    if data.shape[: mat.n_batch] != mat.data.shape[: mat.n_batch]:
+        indices = jnp.broadcast_to(
+            indices, (*data.shape[: mat.n_batch], *indices.shape[mat.n_batch :])
+        )
+    return BCOO(
+        (data, indices),
+        shape=shape,
+        indices_sorted=mat.indices_sorted,
+        unique_indices=mat.unique_indices,
+    )
 
 
 def _div(x, y, **params):
@@ -102,7 +134,9 @@ def _div(x, y, **params):
     y = jnp.asarray(y)
     if jnp.issubdtype(x.dtype, jnp.integer):
         whole = _times(x._with(data=jnp.ones_like(x.data)), y)
-        data = jnp.where(whole.data == 0, 0, jnp.floor_divide(x.data, jnp.where(whole.data == 0, 1, whole.data)))
+        data = jnp.where(
+            whole.data == 0, 0, jnp.floor_divide(x.data, jnp.where(whole.data == 0, 1, whole.data))
+        )
         return whole._with(data=data)
     return _times(x, 1 / y) if y.ndim else x._with(data=x.data / y)
 
@@ -112,24 +146,39 @@ def _reduce_sum(x, *, axes, **params):
         return bcoo_reduce_sum(x, axes=axes)
     valid = in_bounds(x)
     data = jnp.where(valid[(..., *[None] * x.n_dense)], x.data, 0)
-    lead = jnp.broadcast_to(data, (*x.shape[:x.n_batch], *data.shape[x.n_batch:]))
+    lead = jnp.broadcast_to(data, (*x.shape[: x.n_batch], *data.shape[x.n_batch :]))
     return jnp.sum(lead, dtype=x.dtype)
 
 
 def _concatenate(*xs, dimension):
     if not all(isinstance(x, BCOO) for x in xs):
-        raise NotImplementedError("concatenation of sparse and dense arrays; convert either with sparse.todense or "
-                                  "BCOO.fromdense.")
+        raise NotImplementedError(
+            "concatenation of sparse and dense arrays; convert either with sparse.todense or "
+            "BCOO.fromdense."
+        )
     return bcoo_concatenate(xs, dimension=dimension)
 
 
 def _stack(*xs, axis, **params):
-    return _concatenate(*[bcoo_broadcast_in_dim(x, shape=(*x.shape[:axis], 1, *x.shape[axis:]), broadcast_dimensions=[
-        i + (i >= axis) for i in range(x.ndim)]) if isinstance(x, BCOO) else x for x in xs], dimension=axis)
+    return _concatenate(
+        *[
+            bcoo_broadcast_in_dim(
+                x,
+                shape=(*x.shape[:axis], 1, *x.shape[axis:]),
+                broadcast_dimensions=[i + (i >= axis) for i in range(x.ndim)],
+            )
+            if isinstance(x, BCOO)
+            else x
+            for x in xs
+        ],
+        dimension=axis,
+    )
 
 
 def _dot_general(x, y, *, dimension_numbers, preferred_element_type=None, **params):
-    return bcoo_dot_general(x, y, dimension_numbers=dimension_numbers, preferred_element_type=preferred_element_type)
+    return bcoo_dot_general(
+        x, y, dimension_numbers=dimension_numbers, preferred_element_type=preferred_element_type
+    )
 
 
 def _slice(x, *, start_indices, limit_indices, strides, **params):
@@ -152,15 +201,26 @@ def _pad(x, value, *, padding_config, **params):
         raise _full("pad with other than zero")
     a, b = x.n_batch, x.n_batch + x.n_sparse
     if any(tuple(c) != (0, 0, 0) for i, c in enumerate(padding_config) if not a <= i < b):
-        raise NotImplementedError("pad along batch and dense axes of a sparse array; bcoo_update_layout makes them "
-                                  "sparse.")
-    shape = tuple([n + low + high + inner * max(n - 1, 0) for n, (low, high, inner) in zip(x.shape, padding_config)])
+        raise NotImplementedError(
+            "pad along batch and dense axes of a sparse array; bcoo_update_layout makes them "
+            "sparse."
+        )
+    shape = tuple(
+        [
+            n + low + high + inner * max(n - 1, 0)
+            for n, (low, high, inner) in zip(x.shape, padding_config)
+        ]
+    )
     low, inner = [jnp.array([c[k] for c in padding_config[a:b]], x.indices.dtype) for k in (0, 2)]
     moved = x.indices * (inner + 1) + low
     limit = jnp.array(shape[a:b], x.indices.dtype)
     inside = in_bounds(x) & jnp.all((moved >= 0) & (moved < limit), -1)
     data = jnp.where(inside[(..., *[None] * x.n_dense)], x.data, 0)
-    return BCOO((data, jnp.where(inside[..., None], moved, limit)), shape=shape, unique_indices=x.unique_indices)
+    return BCOO(
+        (data, jnp.where(inside[..., None], moved, limit)),
+        shape=shape,
+        unique_indices=x.unique_indices,
+    )
 
 
 def _dynamic_slice(x, *starts, slice_sizes, **params):
@@ -180,10 +240,22 @@ def _broadcast_in_dim(x, *shape_values, shape, broadcast_dimensions, **params):
 
 
 RULES: dict[str, Any] = {
-    "add": _add, "add_any": _add, "sub": _sub, "mul": _mul, "div": _div, "reduce_sum": _reduce_sum,
-    "concatenate": _concatenate, "stack": _stack,
-    "dot_general": _dot_general, "slice": _slice, "split": _split, "pad": _pad, "dynamic_slice": _dynamic_slice,
-    "gather": _gather, "reshape": _reshape, "broadcast_in_dim": _broadcast_in_dim,
+    "add": _add,
+    "add_any": _add,
+    "sub": _sub,
+    "mul": _mul,
+    "div": _div,
+    "reduce_sum": _reduce_sum,
+    "concatenate": _concatenate,
+    "stack": _stack,
+    "dot_general": _dot_general,
+    "slice": _slice,
+    "split": _split,
+    "pad": _pad,
+    "dynamic_slice": _dynamic_slice,
+    "gather": _gather,
+    "reshape": _reshape,
+    "broadcast_in_dim": _broadcast_in_dim,
     "transpose": lambda x, permutation: bcoo_transpose(x, permutation=permutation),
     "squeeze": lambda x, dimensions: bcoo_squeeze(x, dimensions=dimensions),
     "rev": lambda x, dimensions: bcoo_rev(x, dimensions),

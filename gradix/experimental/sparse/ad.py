@@ -1,4 +1,5 @@
 """Derivatives with respect to sparse arrays: by the elements that are given."""
+
 from __future__ import annotations
 
 import functools
@@ -19,7 +20,9 @@ def is_sparse(x: Any) -> bool:
     return isinstance(x, JAXSparse)
 
 
-def _by_data(fun: Callable, argnums: tuple[int, ...], args: tuple) -> tuple[Callable, list, list, Any]:
+def _by_data(
+    fun: Callable, argnums: tuple[int, ...], args: tuple
+) -> tuple[Callable, list, list, Any]:
     """The function of the data of chosen arguments; that data, the arguments' leaves, and their tree."""
     leaves, tree = tree_flatten([args[i] for i in argnums], is_leaf=is_sparse)
 
@@ -29,6 +32,7 @@ def _by_data(fun: Callable, argnums: tuple[int, ...], args: tuple) -> tuple[Call
         for i, x in zip(argnums, chosen):
             whole[i] = x
         return fun(*whole, **kwargs)
+
     return of_data, [x.data if is_sparse(x) else x for x in leaves], leaves, tree
 
 
@@ -44,15 +48,19 @@ def _chosen(name: str, argnums, args) -> tuple[tuple[int, ...], bool]:
     single = not isinstance(argnums, Sequence)
     numbers = (argnums,) if single else tuple(argnums)
     if any(not -len(args) <= i < len(args) for i in numbers):
-        raise ValueError(f"sparse.{name}: argnums={argnums} does not fit {len(args)} positional arguments.")
+        raise ValueError(
+            f"sparse.{name}: argnums={argnums} does not fit {len(args)} positional arguments."
+        )
     return tuple([i % len(args) for i in numbers]), single
 
 
-def value_and_grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux=False,
-                   **kwargs) -> Callable[..., tuple[Any, Any]]:
+def value_and_grad(
+    fun: Callable, argnums: int | Sequence[int] = 0, has_aux=False, **kwargs
+) -> Callable[..., tuple[Any, Any]]:
     """The value and the gradient, as `gradix.value_and_grad`; arguments may be sparse.
 
-    The gradient by a sparse array is a sparse array of the same indices: the derivatives by the elements that are
+    The gradient by a sparse array is a sparse array of the same indices: the derivatives by the
+        elements that are
     given.
 
     Example:
@@ -63,13 +71,17 @@ def value_and_grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux=Fals
         >>> value, by_x.data
         (Array(33., dtype=float32), Array([6., 7.], dtype=float32))
     """
+
     @functools.wraps(fun)
     def of_value_and_grad(*args, **given):
         numbers, single = _chosen("value_and_grad", argnums, args)
         of_data, data, leaves, tree = _by_data(fun, numbers, args)
-        value, grads = autodiff.value_and_grad(of_data, has_aux=has_aux, **kwargs)(data, *args, **given)
+        value, grads = autodiff.value_and_grad(of_data, has_aux=has_aux, **kwargs)(
+            data, *args, **given
+        )
         out = tree_unflatten(tree, [_with_data(x, g) for x, g in zip(leaves, grads)])
         return value, out[0] if single else tuple(out)
+
     return of_value_and_grad
 
 
@@ -89,10 +101,13 @@ def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux=False, **kwarg
     def of_grad(*args, **given):
         value, grads = both(*args, **given)
         return (grads, value[1]) if has_aux else grads
+
     return of_grad
 
 
-def _jacobian(which: Callable, name: str, fun: Callable, argnums, has_aux: bool, kwargs) -> Callable:
+def _jacobian(
+    which: Callable, name: str, fun: Callable, argnums, has_aux: bool, kwargs
+) -> Callable:
     @functools.wraps(fun)
     def of_jacobian(*args, **given):
         numbers, single = _chosen(name, argnums, args)
@@ -103,10 +118,15 @@ def _jacobian(which: Callable, name: str, fun: Callable, argnums, has_aux: bool,
         def rebuilt(rows: list):
             out = tree_unflatten(tree, [_in_rows(x, j) for x, j in zip(leaves, rows)])
             return out[0] if single else tuple(out)
+
         n = len(leaves)
-        out = tree_map(rebuilt, found,
-                       is_leaf=lambda x: isinstance(x, list) and len(x) == n and not any(map(_is_tree, x)))
+        out = tree_map(
+            rebuilt,
+            found,
+            is_leaf=lambda x: isinstance(x, list) and len(x) == n and not any(map(_is_tree, x)),
+        )
         return (out, aux) if has_aux else out
+
     return of_jacobian
 
 
@@ -120,13 +140,19 @@ def _in_rows(x, jacobian):
         return jacobian
     if not isinstance(x, (BCOO, BCSR)):
         raise NotImplementedError(f"jacobian by a {type(x).__name__} matrix. Use BCOO.")
-    lead = jacobian.shape[:jacobian.ndim - x.data.ndim]
+    lead = jacobian.shape[: jacobian.ndim - x.data.ndim]
     parts = [jnp.broadcast_to(p, (*lead, *p.shape)) for p in x.tree_flatten()[0][1:]]
-    return type(x)((jacobian, *parts), shape=(*lead, *x.shape), indices_sorted=x.indices_sorted,
-                   unique_indices=x.unique_indices)
+    return type(x)(
+        (jacobian, *parts),
+        shape=(*lead, *x.shape),
+        indices_sorted=x.indices_sorted,
+        unique_indices=x.unique_indices,
+    )
 
 
-def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs) -> Callable:
+def jacfwd(
+    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs
+) -> Callable:
     """The Jacobian by forward mode, as `gradix.jacfwd`; that by a sparse array is sparse, batched by results.
 
     Example:
@@ -138,7 +164,9 @@ def jacfwd(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = Fals
     return _jacobian(jacobians.jacfwd, "jacfwd", fun, argnums, has_aux, kwargs)
 
 
-def jacrev(fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs) -> Callable:
+def jacrev(
+    fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs
+) -> Callable:
     """The Jacobian by reverse mode; see `jacfwd`.
 
     Example:

@@ -1,4 +1,5 @@
 """Sparse arrays of any format: made, and converted to ordinary ones."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -52,8 +53,15 @@ def empty(shape, dtype=None, index_dtype="int32", sparse_format: str = "bcoo", *
     return _format(sparse_format)._empty(shape, dtype=dtype, index_dtype=index_dtype, **kwds)
 
 
-def eye(N: int, M: int | None = None, k: int = 0, dtype=None, index_dtype="int32", sparse_format: str = "bcoo",
-        **kwds: Any):
+def eye(
+    N: int,
+    M: int | None = None,
+    k: int = 0,
+    dtype=None,
+    index_dtype="int32",
+    sparse_format: str = "bcoo",
+    **kwds: Any,
+):
     """A sparse matrix with ones on a diagonal.
 
     Args:
@@ -70,8 +78,9 @@ def eye(N: int, M: int | None = None, k: int = 0, dtype=None, index_dtype="int32
                [0., 0., 1.]], dtype=float32)
     """
     M = N if M is None else M
-    return _format(sparse_format)._eye(int(N), int(M), int(k), dtype=jnp.ones((), dtype).dtype,
-                                       index_dtype=index_dtype, **kwds)
+    return _format(sparse_format)._eye(
+        int(N), int(M), int(k), dtype=jnp.ones((), dtype).dtype, index_dtype=index_dtype, **kwds
+    )
 
 
 def _format(name: str):

@@ -1,4 +1,5 @@
 """Sparse arrays as elements and their indices, and the functions of them."""
+
 from gradix._base.listing import listing as _listing
 from gradix.experimental.sparse._bcoo_array import BCOO as BCOO
 from gradix.experimental.sparse._bcoo_moving import (

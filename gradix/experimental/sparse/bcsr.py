@@ -1,4 +1,5 @@
 """Sparse matrices by compressed rows: elements, columns, and where each row starts; with batches and dense axes."""
+
 from __future__ import annotations
 
 import math
@@ -31,9 +32,9 @@ class BCSR(JAXSparse):
     """A sparse matrix by compressed rows, or a batch of them, whose elements may have dense axes.
 
     Args:
-        args: data of shape (*batch, nse, *dense), indices (the columns) of shape (*batch, nse), and indptr of shape
-            (*batch, rows + 1): row i has the elements from `indptr[i]` up to `indptr[i + 1]`. Elements from the last of
-            these on stand for nothing.
+        args: data of shape (*batch, nse, *dense), indices (the columns) of shape (*batch, nse), and
+            indptr of shape (*batch, rows + 1): row i has the elements from `indptr[i]` up to
+            `indptr[i + 1]`. Elements from the last of these on stand for nothing.
         shape: the shape of the whole array.
         indices_sorted: whether columns are in order within each row.
         unique_indices: whether no place is given twice.
@@ -51,7 +52,14 @@ class BCSR(JAXSparse):
         Array([2., 5.], dtype=float32)
     """
 
-    def __init__(self, args, *, shape: Sequence[int], indices_sorted: bool = False, unique_indices: bool = False):
+    def __init__(
+        self,
+        args,
+        *,
+        shape: Sequence[int],
+        indices_sorted: bool = False,
+        unique_indices: bool = False,
+    ):
         self.data, self.indices, self.indptr = as_arrays(args)
         self.indices_sorted, self.unique_indices = bool(indices_sorted), bool(unique_indices)
         super().__init__(args, shape=shape)
@@ -59,7 +67,10 @@ class BCSR(JAXSparse):
 
     def tree_flatten(self):
         return (self.data, self.indices, self.indptr), {
-            "shape": self.shape, "indices_sorted": self.indices_sorted, "unique_indices": self.unique_indices}
+            "shape": self.shape,
+            "indices_sorted": self.indices_sorted,
+            "unique_indices": self.unique_indices,
+        }
 
     def _set(self, children, shape, indices_sorted, unique_indices) -> None:
         self.data, self.indices, self.indptr = children
@@ -75,12 +86,14 @@ class BCSR(JAXSparse):
     n_sparse = property(lambda self: 2)
     n_dense = property(lambda self: self.data.ndim - self.indices.ndim)
 
-    # -- made of others -----------------------------------------------------------------------------------------------
+    # -- made of others ----------------------------------------------------------------------------
 
     @classmethod
     def fromdense(cls, mat, *, nse=None, index_dtype=np.int32, n_dense=0, n_batch=0) -> BCSR:
         """The elements of an ordinary array that are not zero."""
-        return bcsr_fromdense(mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch)
+        return bcsr_fromdense(
+            mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch
+        )
 
     @classmethod
     def from_bcoo(cls, arr: BCOO) -> BCSR:
@@ -94,47 +107,82 @@ class BCSR(JAXSparse):
         rows = jnp.where(valid, rows, count)
 
         def starts(rows):
-            return jnp.searchsorted(rows, jnp.arange(count + 1, dtype=rows.dtype)).astype(rows.dtype)
-        indptr = vmap(starts)(rows.reshape(math.prod(lead), -1)).reshape(*lead, count + 1) if lead else starts(rows)
-        whole = arr.data.shape[:arr.n_batch]
+            return jnp.searchsorted(rows, jnp.arange(count + 1, dtype=rows.dtype)).astype(
+                rows.dtype
+            )
+
+        indptr = (
+            vmap(starts)(rows.reshape(math.prod(lead), -1)).reshape(*lead, count + 1)
+            if lead
+            else starts(rows)
+        )
+        whole = arr.data.shape[: arr.n_batch]
         if whole != lead:
             arr = BCOO(whole_parts(arr), shape=arr.shape, unique_indices=arr.unique_indices)
-            indptr = jnp.broadcast_to(indptr, (*arr.shape[:arr.n_batch], count + 1))
-        return cls((arr.data, arr.indices[..., 1], indptr), shape=arr.shape, indices_sorted=True,
-                   unique_indices=arr.unique_indices)
+            indptr = jnp.broadcast_to(indptr, (*arr.shape[: arr.n_batch], count + 1))
+        return cls(
+            (arr.data, arr.indices[..., 1], indptr),
+            shape=arr.shape,
+            indices_sorted=True,
+            unique_indices=arr.unique_indices,
+        )
 
     @classmethod
     def from_scipy_sparse(cls, mat, *, index_dtype=None, n_dense=0, n_batch=0) -> BCSR:
         """A matrix of SciPy."""
         if n_dense or n_batch:
-            raise NotImplementedError("BCSR.from_scipy_sparse with n_dense or n_batch other than 0.")
+            raise NotImplementedError(
+                "BCSR.from_scipy_sparse with n_dense or n_batch other than 0."
+            )
         mat = mat.tocsr()
-        indices, indptr = [x if index_dtype is None else x.astype(index_dtype) for x in (mat.indices, mat.indptr)]
+        indices, indptr = [
+            x if index_dtype is None else x.astype(index_dtype) for x in (mat.indices, mat.indptr)
+        ]
         return cls((mat.data, indices, indptr), shape=mat.shape)
 
     @classmethod
-    def _empty(cls, shape, *, dtype=None, index_dtype="int32", n_dense: int = 0, n_batch: int = 0,
-               nse: int = 0) -> BCSR:
+    def _empty(
+        cls,
+        shape,
+        *,
+        dtype=None,
+        index_dtype="int32",
+        n_dense: int = 0,
+        n_batch: int = 0,
+        nse: int = 0,
+    ) -> BCSR:
         shape = tuple(shape)
         if len(shape) - n_dense - n_batch != 2 or min(n_dense, n_batch, nse) < 0:
-            raise ValueError(f"BCSR sparse.empty: expects two sparse axes, got {shape=}, {n_dense=}, "
-                             f"{n_batch=}, {nse=}.")
-        lead, dense = shape[:n_batch], shape[n_batch + 2:]
-        return cls((jnp.zeros((*lead, nse, *dense), dtype), jnp.full((*lead, nse), shape[n_batch + 1], index_dtype),
-                    jnp.zeros((*lead, shape[n_batch] + 1), index_dtype)), shape=shape)
+            raise ValueError(
+                f"BCSR sparse.empty: expects two sparse axes, got {shape=}, {n_dense=}, "
+                f"{n_batch=}, {nse=}."
+            )
+        lead, dense = shape[:n_batch], shape[n_batch + 2 :]
+        return cls(
+            (
+                jnp.zeros((*lead, nse, *dense), dtype),
+                jnp.full((*lead, nse), shape[n_batch + 1], index_dtype),
+                jnp.zeros((*lead, shape[n_batch] + 1), index_dtype),
+            ),
+            shape=shape,
+        )
 
     @classmethod
     def _eye(cls, N, M, k, **options) -> BCSR:
         return cls.from_bcoo(BCOO._eye(N, M, k, **options))
 
-    # -- its methods --------------------------------------------------------------------------------------------------
+    # -- its methods -------------------------------------------------------------------------------
 
     def to_bcoo(self) -> BCOO:
         """The array as BCOO."""
         rows = _rows(self)
         rows, columns = jnp.broadcast_arrays(rows, self.indices)
-        return BCOO((self.data, jnp.stack([rows, columns], -1)), shape=self.shape, indices_sorted=self.indices_sorted,
-                    unique_indices=self.unique_indices)
+        return BCOO(
+            (self.data, jnp.stack([rows, columns], -1)),
+            shape=self.shape,
+            indices_sorted=self.indices_sorted,
+            unique_indices=self.unique_indices,
+        )
 
     def todense(self):
         """The ordinary array."""
@@ -153,8 +201,12 @@ class BCSR(JAXSparse):
         return bcsr_eliminate_zeros(self, nse) if remove_zeros else bcsr_sum_duplicates(self, nse)
 
     def _with(self, *, data) -> BCSR:
-        return BCSR((data, self.indices, self.indptr), shape=self.shape, indices_sorted=self.indices_sorted,
-                    unique_indices=self.unique_indices)
+        return BCSR(
+            (data, self.indices, self.indptr),
+            shape=self.shape,
+            indices_sorted=self.indices_sorted,
+            unique_indices=self.unique_indices,
+        )
 
     def __neg__(self):
         return self._with(data=-self.data)
@@ -213,11 +265,15 @@ def _check(mat: BCSR) -> None:
         problem = f"data holds {data.shape[n]} elements and the indices {indices.shape[n]}"
     elif indptr.ndim != n + 1 or indptr.shape[-1] != shape[n] + 1:
         problem = f"indptr must have an element more than there are rows, {shape[n]}"
-    elif data.shape[n + 1:] != tuple(shape[n + 2:]) or any(a not in (1, m) for a, m in zip(data.shape[:n], shape)):
+    elif data.shape[n + 1 :] != tuple(shape[n + 2 :]) or any(
+        a not in (1, m) for a, m in zip(data.shape[:n], shape)
+    ):
         problem = "the batch and dense axes of data must be those of the array"
     if problem:
-        raise ValueError(f"Invalid BCSR array: {problem}; got data of shape {data.shape}, indices of shape "
-                         f"{indices.shape}, indptr of shape {indptr.shape} and shape={tuple(shape)}.")
+        raise ValueError(
+            f"Invalid BCSR array: {problem}; got data of shape {data.shape}, indices of shape "
+            f"{indices.shape}, indptr of shape {indptr.shape} and shape={tuple(shape)}."
+        )
 
 
 def _rows(mat: BCSR):
@@ -228,12 +284,15 @@ def _rows(mat: BCSR):
         at = jnp.arange(mat.nse, dtype=indptr.dtype)
         marks = jnp.zeros(mat.nse + 1, indptr.dtype).at[indptr[1:]].add(1, mode="drop")
         return jnp.where(at < indptr[-1], jnp.cumsum(marks[:-1], dtype=indptr.dtype), count)
+
     if not lead:
         return rows(mat.indptr)
     return vmap(rows)(mat.indptr.reshape(math.prod(lead), count + 1)).reshape(*lead, mat.nse)
 
 
-def bcsr_fromdense(mat, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype=jnp.int32) -> BCSR:
+def bcsr_fromdense(
+    mat, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype=jnp.int32
+) -> BCSR:
     """The elements of an ordinary array that are not zero; arguments as those of `bcoo_fromdense`.
 
     Example:
@@ -243,9 +302,13 @@ def bcsr_fromdense(mat, *, nse: int | None = None, n_batch: int = 0, n_dense: in
     """
     mat = jnp.asarray(mat)
     if mat.ndim != n_batch + n_dense + 2:
-        raise ValueError(f"bcsr_fromdense: an array of shape {mat.shape} has {mat.ndim - n_batch - n_dense} sparse "
-                         f"axes with {n_batch=} and {n_dense=}; there must be two.")
-    return BCSR.from_bcoo(bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype))
+        raise ValueError(
+            f"bcsr_fromdense: an array of shape {mat.shape} has {mat.ndim - n_batch - n_dense} sparse "
+            f"axes with {n_batch=} and {n_dense=}; there must be two."
+        )
+    return BCSR.from_bcoo(
+        bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype)
+    )
 
 
 def bcsr_todense(mat: BCSR):
@@ -275,12 +338,14 @@ def bcsr_extract(indices, indptr, mat):
     """
     mat, indices, indptr = jnp.asarray(mat), jnp.asarray(indices), jnp.asarray(indptr)
     n = indices.ndim - 1
-    zeros = jnp.zeros((*indices.shape, *mat.shape[n + 2:]), mat.dtype)
+    zeros = jnp.zeros((*indices.shape, *mat.shape[n + 2 :]), mat.dtype)
     made = BCSR((zeros, indices, indptr), shape=mat.shape)
     return bcoo_extract(made.to_bcoo(), mat, assume_unique=True).data
 
 
-def bcsr_dot_general(lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None):
+def bcsr_dot_general(
+    lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None
+):
     """A contraction of a BCSR array and an ordinary one; see `lax.dot_general`.
 
     Example:
@@ -289,8 +354,10 @@ def bcsr_dot_general(lhs, rhs, *, dimension_numbers, precision=None, preferred_e
         Array([0., 1.], dtype=float32)
     """
     if not isinstance(lhs, BCSR) or isinstance(rhs, JAXSparse):
-        raise NotImplementedError("bcsr_dot_general takes a BCSR array on the left and an ordinary one on the right; "
-                                  "to_bcoo() and bcoo_dot_general take any.")
+        raise NotImplementedError(
+            "bcsr_dot_general takes a BCSR array on the left and an ordinary one on the right; "
+            "to_bcoo() and bcoo_dot_general take any."
+        )
     rhs = jnp.asarray(rhs)
     numbers = canonical_numbers("bcsr_dot_general", lhs, rhs, dimension_numbers)
     # Rows are in order by the format, which is all that a product of one matrix needs.
@@ -298,7 +365,9 @@ def bcsr_dot_general(lhs, rhs, *, dimension_numbers, precision=None, preferred_e
     if lhs.ndim == 2 and numbers == (((1,), (0,)), ((), ())):
         out = _product(lhs, rhs)
     else:
-        out = _with_dense(lhs.to_bcoo(), rhs, numbers, ordered and numbers[0][0] == (lhs.n_batch + 1,))
+        out = _with_dense(
+            lhs.to_bcoo(), rhs, numbers, ordered and numbers[0][0] == (lhs.n_batch + 1,)
+        )
     return out if preferred_element_type is None else out.astype(preferred_element_type)
 
 
@@ -315,13 +384,18 @@ def _product(mat: BCSR, dense):
     data = jnp.where(inside, mat.data, 0).astype(dtype)
     columns = jnp.clip(mat.indices, 0, width - 1)
     rows = jnp.clip(_rows(mat), 0, height - 1)
-    return sparse_product(data, rows, columns, flat.astype(dtype), height, True, starts).reshape(shape)
+    return sparse_product(data, rows, columns, flat.astype(dtype), height, True, starts).reshape(
+        shape
+    )
 
 
-def bcsr_broadcast_in_dim(mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int],
-                          sharding=None) -> BCSR:
+def bcsr_broadcast_in_dim(
+    mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding=None
+) -> BCSR:
     """The array repeated along new axes; see `lax.broadcast_in_dim`."""
-    return BCSR.from_bcoo(bcoo_broadcast_in_dim(mat.to_bcoo(), shape=shape, broadcast_dimensions=broadcast_dimensions))
+    return BCSR.from_bcoo(
+        bcoo_broadcast_in_dim(mat.to_bcoo(), shape=shape, broadcast_dimensions=broadcast_dimensions)
+    )
 
 
 def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:

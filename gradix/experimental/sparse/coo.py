@@ -1,4 +1,5 @@
 """Sparse matrices as elements with their rows and columns."""
+
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -62,25 +63,42 @@ class COO(Matrix):
     def _empty(cls, shape, *, dtype=None, index_dtype="int32") -> COO:
         _check_matrix("empty", shape)
         none = jnp.zeros(0, index_dtype)
-        return cls((jnp.zeros(0, dtype), none, none), shape=tuple(shape), rows_sorted=True, cols_sorted=True)
+        return cls(
+            (jnp.zeros(0, dtype), none, none),
+            shape=tuple(shape),
+            rows_sorted=True,
+            cols_sorted=True,
+        )
 
     @classmethod
     def _eye(cls, N, M, k, *, dtype=None, index_dtype="int32") -> COO:
         made = BCOO._eye(N, M, k, dtype=dtype, index_dtype=index_dtype)
-        return cls((made.data, made.indices[:, 0], made.indices[:, 1]), shape=(N, M), rows_sorted=True,
-                   cols_sorted=True)
+        return cls(
+            (made.data, made.indices[:, 0], made.indices[:, 1]),
+            shape=(N, M),
+            rows_sorted=True,
+            cols_sorted=True,
+        )
 
     def to_bcoo(self) -> BCOO:
         """The matrix as BCOO."""
         # Sorted rows are what a product needs; it does not read the order of columns.
-        return BCOO((self.data, jnp.stack([self.row, self.col], 1)), shape=self.shape, indices_sorted=self._rows_sorted)
+        return BCOO(
+            (self.data, jnp.stack([self.row, self.col], 1)),
+            shape=self.shape,
+            indices_sorted=self._rows_sorted,
+        )
 
     def transpose(self, axes: tuple[int, ...] | None = None) -> COO:
         """The transposed matrix, of the same elements."""
         if axes is not None and tuple(axes) != (1, 0):
             raise NotImplementedError(f"COO.transpose with axes={axes}; a matrix has (1, 0) alone.")
-        return COO((self.data, self.col, self.row), shape=self.shape[::-1], rows_sorted=self._cols_sorted,
-                   cols_sorted=self._rows_sorted)
+        return COO(
+            (self.data, self.col, self.row),
+            shape=self.shape[::-1],
+            rows_sorted=self._cols_sorted,
+            cols_sorted=self._rows_sorted,
+        )
 
 
 def _check_matrix(name: str, shape) -> None:
@@ -98,7 +116,9 @@ def coo_fromdense(mat, *, nse: int | None = None, index_dtype=jnp.int32) -> COO:
     """
     check_rank("coo_fromdense", mat, 2)
     made = bcoo_fromdense(mat, nse=nse, index_dtype=index_dtype)
-    return COO((made.data, made.indices[:, 0], made.indices[:, 1]), shape=made.shape, rows_sorted=True)
+    return COO(
+        (made.data, made.indices[:, 0], made.indices[:, 1]), shape=made.shape, rows_sorted=True
+    )
 
 
 def coo_todense(mat: COO):

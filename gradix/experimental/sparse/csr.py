@@ -1,4 +1,5 @@
 """Sparse matrices by compressed rows, and by compressed columns."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -32,7 +33,9 @@ class _Compressed(Matrix):
     @classmethod
     def _empty(cls, shape, *, dtype=None, index_dtype="int32"):
         if len(tuple(shape)) != 2:
-            raise ValueError(f"{cls.__name__} sparse.empty: a matrix has two axes, got shape={tuple(shape)}.")
+            raise ValueError(
+                f"{cls.__name__} sparse.empty: a matrix has two axes, got shape={tuple(shape)}."
+            )
         return cls.fromdense(jnp.zeros(shape, dtype), nse=0, index_dtype=index_dtype)
 
     @classmethod
@@ -74,7 +77,8 @@ class CSR(_Compressed):
     def to_bcoo(self) -> BCOO:
         """The matrix as BCOO."""
         made = BCSR((self.data, self.indices, self.indptr), shape=self.shape).to_bcoo()
-        made.indices_sorted = True                  # rows are, and a product does not read the order of columns
+        # rows are, and a product does not read the order of columns
+        made.indices_sorted = True
         return made
 
     def transpose(self, axes=None) -> CSC:

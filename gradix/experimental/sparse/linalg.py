@@ -1,4 +1,5 @@
 """Linear algebra of sparse matrices: systems of equations, and the largest eigenvalues."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -18,7 +19,8 @@ _scipy = _lazy_module("scipy.sparse.linalg")
 _matrices = _lazy_module("scipy.sparse")
 
 
-# -- systems of equations ----------------------------------------------------------------------------------------------
+# -- systems of equations --------------------------------------------------------------------------
+
 
 def spsolve(data, indices, indptr, b, tol=1e-06, reorder=1):
     """x with `A x = b`, for a sparse matrix by compressed rows; factored by SuperLU on the host.
@@ -31,8 +33,8 @@ def spsolve(data, indices, indptr, b, tol=1e-06, reorder=1):
         tol, reorder: not used; other solvers have them.
 
     Returns:
-        An array of shape (n,): NaN where the matrix is singular. Both modes of derivatives are defined, by `data` and
-        `b`.
+        An array of shape (n,): NaN where the matrix is singular. Both modes of derivatives are
+        defined, by `data` and `b`.
 
     Raises:
         ValueError: shapes do not fit.
@@ -46,12 +48,21 @@ def spsolve(data, indices, indptr, b, tol=1e-06, reorder=1):
         Array([1., 2.], dtype=float32)
     """
     data, indices, indptr, b = map(jnp.asarray, (data, indices, indptr, b))
-    if data.ndim != 1 or indices.shape != data.shape or b.ndim != 1 or indptr.shape != (b.shape[0] + 1,):
-        raise ValueError("spsolve: data and indices are vectors of one length, b has n elements and indptr n + 1; "
-                         f"got shapes {data.shape}, {indices.shape}, {b.shape} and {indptr.shape}.")
+    if (
+        data.ndim != 1
+        or indices.shape != data.shape
+        or b.ndim != 1
+        or indptr.shape != (b.shape[0] + 1,)
+    ):
+        raise ValueError(
+            "spsolve: data and indices are vectors of one length, b has n elements and indptr n + 1; "
+            f"got shapes {data.shape}, {indices.shape}, {b.shape} and {indptr.shape}."
+        )
     if data.dtype != b.dtype or data.dtype.kind not in "fc" or data.dtype.itemsize < 4:
-        raise TypeError("spsolve: data and b must have one dtype of float32, float64, complex64 and complex128; got "
-                        f"{data.dtype} and {b.dtype}.")
+        raise TypeError(
+            "spsolve: data and b must have one dtype of float32, float64, complex64 and complex128; got "
+            f"{data.dtype} and {b.dtype}."
+        )
     n = b.shape[0]
     made = _BCSR((data, indices, indptr), shape=(n, n))
     rows = _rows(made)
@@ -67,6 +78,7 @@ def spsolve(data, indices, indptr, b, tol=1e-06, reorder=1):
 
     def solve_transposed(_, b):
         return _solved(lax.stop_gradient(data), indices, indptr, b, True)
+
     return lax.custom_linear_solve(product, b, solve, solve_transposed)
 
 
@@ -97,26 +109,31 @@ def _on_host_transposed(data, indices, indptr, b) -> np.ndarray:
 def _by_factors(matrix, b) -> np.ndarray:
     try:
         return _scipy.splu(matrix).solve(b).astype(b.dtype)
-    except RuntimeError:                                    # "Factor is exactly singular"
+    except RuntimeError:  # "Factor is exactly singular"
         return np.full_like(b, np.nan)
 
 
-# -- eigenvalues -------------------------------------------------------------------------------------------------------
+# -- eigenvalues -----------------------------------------------------------------------------------
+
 
 def lobpcg_standard(A, X, m: int = 100, tol=None):
     """The largest eigenvalues and their vectors, of a symmetric matrix that need only be multiplied with.
 
-    The locally optimal block preconditioned conjugate gradient method: A. Knyazev, SIAM J. Sci. Comput. 23 (2001), with
+    The locally optimal block preconditioned conjugate gradient method: A. Knyazev, SIAM J. Sci.
+        Comput. 23 (2001), with
     the orthogonal bases of U. Hetmaniuk and R. Lehoucq, J. Comput. Phys. 218 (2006).
 
     Args:
-        A: a symmetric matrix of shape (n, n), ordinary or sparse, or a function that multiplies matrices of shape (n,
+        A: a symmetric matrix of shape (n, n), ordinary or sparse, or a function that multiplies
+            matrices of shape (n,
         k) by it. X: where to start, of shape (n, k), with 5 k < n; float32 or float64.
         m: how many steps to make at most.
-        tol: how large a residual may be, relative to the norms; ten times the resolution of the dtype by default.
+        tol: how large a residual may be, relative to the norms; ten times the resolution of the
+            dtype by default.
 
     Returns:
-        The k largest eigenvalues in decreasing order, their orthonormal vectors as columns, and the number of steps.
+        The k largest eigenvalues in decreasing order, their orthonormal vectors as columns, and the
+        number of steps.
 
     Raises:
         ValueError: shapes or dtypes do not fit.
@@ -131,17 +148,23 @@ def lobpcg_standard(A, X, m: int = 100, tol=None):
     """
     X = jnp.asarray(X)
     if X.ndim != 2 or X.dtype not in (np.dtype("float32"), np.dtype("float64")):
-        raise ValueError(f"lobpcg_standard: X must be a matrix of float32 or float64, got {X.dtype} of shape "
-                         f"{X.shape}.")
+        raise ValueError(
+            f"lobpcg_standard: X must be a matrix of float32 or float64, got {X.dtype} of shape "
+            f"{X.shape}."
+        )
     n, k = X.shape
     if k == 0 or 5 * k >= n:
-        raise ValueError("lobpcg_standard: expected search dim * 5 < matrix dim, with at least one column; got X of "
-                         f"shape {X.shape}. gradix.numpy.linalg.eigh takes small matrices.")
+        raise ValueError(
+            "lobpcg_standard: expected search dim * 5 < matrix dim, with at least one column; got X of "
+            f"shape {X.shape}. gradix.numpy.linalg.eigh takes small matrices."
+        )
     is_function = callable(A) and not isinstance(A, _JAXSparse)
     multiply = A if is_function else _times(A, n)
     if jnp.shape(multiply(X)) != X.shape:
-        raise ValueError(f"lobpcg_standard: A must give matrices of shape {X.shape} of those, got "
-                         f"{jnp.shape(multiply(X))}.")
+        raise ValueError(
+            f"lobpcg_standard: A must give matrices of shape {X.shape} of those, got "
+            f"{jnp.shape(multiply(X))}."
+        )
     eps = float(jnp.finfo(X.dtype).eps)
     return _search(multiply, X, m, 10 * eps if tol is None else tol)
 
@@ -149,7 +172,9 @@ def lobpcg_standard(A, X, m: int = 100, tol=None):
 def _times(A, n: int) -> Callable:
     A = A if isinstance(A, _JAXSparse) else jnp.asarray(A)
     if A.shape != (n, n):
-        raise ValueError(f"lobpcg_standard: A must be of shape {(n, n)} as X has {n} rows, got {A.shape}.")
+        raise ValueError(
+            f"lobpcg_standard: A must be of shape {(n, n)} as X has {n} rows, got {A.shape}."
+        )
     return lambda x: A @ x
 
 
@@ -159,19 +184,23 @@ def _search(multiply: Callable, X, m: int, tol):
     size = jnp.linalg.norm(AX)
 
     def is_unfinished(X, AX, values):
-        return jnp.any(~(jnp.linalg.norm(AX - X * values, axis=0) <= tol * (jnp.abs(values) + size)))
+        return jnp.any(
+            ~(jnp.linalg.norm(AX - X * values, axis=0) <= tol * (jnp.abs(values) + size))
+        )
 
     def going(state):
         return (state[0] < m) & is_unfinished(*state[1:4])
 
     def step(state):
         i, X, AX, values, P = state
-        # Where to look: the vectors, their residuals, and the last directions, as orthonormal columns.
+        # Where to look: the vectors, their residuals, and the last directions, as orthonormal
+        # columns.
         basis = _beside(X, jnp.concatenate([_unit(AX - X * values), P], 1))
         whole = jnp.concatenate([X, basis], 1)
         _, C = _largest(whole.T @ multiply(whole), k)
         X, AX, values = _rotated(multiply, _orthonormal(whole @ C))
         return i + 1, X, AX, values, _unit(basis @ C[k:])
+
     steps, X, _, values, _ = lax.while_loop(going, step, (0, X, AX, values, jnp.zeros_like(X)))
     return values, X, steps
 
@@ -201,7 +230,8 @@ def _unit(X):
 
 def _beside(X, D):
     """Orthonormal columns, orthogonal to those of X, that span the rest of D's; any such where directions vanish."""
-    for _ in range(2):                                      # once loses digits where D is almost within X
+    # once loses digits where D is almost within X
+    for _ in range(2):
         D = _orthonormal(D - X @ (X.T @ D))
     return D
 

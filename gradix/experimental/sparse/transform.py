@@ -1,4 +1,5 @@
 """`sparsify`: functions of ordinary arrays made to work on sparse ones, operation by operation."""
+
 from __future__ import annotations
 
 import functools
@@ -19,7 +20,7 @@ from gradix.experimental.sparse._rules import RULES, zero_preserving
 from gradix.experimental.sparse.bcsr import BCSR, bcsr_dot_general
 from gradix.lax import dot_general_p
 
-TODENSE = "sparse.todense"         # the name that marks what is to become an ordinary array
+TODENSE = "sparse.todense"  # the name that marks what is to become an ordinary array
 
 
 class _Tracing(threading.local):
@@ -41,8 +42,8 @@ def _is_sparse(x: Any) -> bool:
 def sparsify(f: Callable, use_tracer: bool = False) -> Callable:
     """A function of ordinary arrays made to take sparse ones, and to return them where the result is sparse.
 
-    Each operation is replaced by one on elements and indices. Those whose result would be full, such as `cos`, raise;
-    `sparse.todense` says where an ordinary array is meant.
+    Each operation is replaced by one on elements and indices. Those whose result would be full,
+    such as `cos`, raise; `sparse.todense` says where an ordinary array is meant.
 
     Args:
         f: a function of arrays in pytrees.
@@ -60,6 +61,7 @@ def sparsify(f: Callable, use_tracer: bool = False) -> Callable:
         >>> f(sparse.BCOO.fromdense(jnp.array([[0.0, 3.0], [1.0, 0.0]])), jnp.array([1.0, 10.0]))
         Array([20.,  6.], dtype=float32)
     """
+
     @functools.wraps(f)
     def sparsified_function(*args, **kwargs):
         leaves, tree = tree_flatten((args, kwargs), is_leaf=_is_sparse)
@@ -73,11 +75,14 @@ def sparsify(f: Callable, use_tracer: bool = False) -> Callable:
 
         _tracing.depth += 1
         try:
-            closed = make_jaxpr(flat)(*[ShapeDtypeStruct(x.shape, x.dtype) if _is_sparse(x) else x for x in leaves])
+            closed = make_jaxpr(flat)(
+                *[ShapeDtypeStruct(x.shape, x.dtype) if _is_sparse(x) else x for x in leaves]
+            )
         finally:
             _tracing.depth -= 1
         given = [x if _is_sparse(x) else jnp.asarray(x) for x in leaves]
         return tree_unflatten(seen[-1], evaluate(closed, given))
+
     return sparsified_function
 
 
@@ -86,7 +91,8 @@ def sparsified(function: Callable, *args, **kwargs) -> Callable:
     return sparsify(lambda x: function(x, *args, **kwargs))
 
 
-# -- evaluation of programs --------------------------------------------------------------------------------------------
+# -- evaluation of programs ------------------------------------------------------------------------
+
 
 def evaluate(closed: ClosedJaxpr, args) -> list:
     """The results of a program on arrays, some of which are sparse."""
@@ -96,6 +102,7 @@ def evaluate(closed: ClosedJaxpr, args) -> list:
 
     def read(v):
         return v.val if type(v) is Literal else env[v]
+
     for eqn in jaxpr.eqns:
         values = [read(v) for v in eqn.invars]
         outs = _apply(eqn, values)
@@ -115,16 +122,19 @@ def _apply(eqn, values) -> list:
         return _CONTROL[name]([_plain(v) if _is_sparse(v) else v for v in values], params)
     inner = _program_in(eqn)
     if inner is not None:
-        return evaluate(inner, values[len(values) - len(inner.jaxpr.invars):])
+        return evaluate(inner, values[len(values) - len(inner.jaxpr.invars) :])
     if prim is dot_general_p and isinstance(values[0], BCSR) and not _is_sparse(values[1]):
         return [bcsr_dot_general(*values, **{k: v for k, v in params.items() if k in _OF_PRODUCT})]
     was_csr = all(isinstance(v, BCSR) for v in values if _is_sparse(v))
-    values = [v.to_bcoo() if isinstance(v, BCSR) else _as_bcoo(v) if _is_sparse(v) else v for v in values]
+    values = [
+        v.to_bcoo() if isinstance(v, BCSR) else _as_bcoo(v) if _is_sparse(v) else v for v in values
+    ]
     rule = RULES.get(name) or zero_preserving(prim)
     if rule is None:
         raise NotImplementedError(
             f"sparse rule for {name} is not implemented because it would result in dense output, or because nobody "
-            "wrote it. If this is your intent, use sparse.todense() to convert your arguments to dense matrices.")
+            "wrote it. If this is your intent, use sparse.todense() to convert your arguments to dense matrices."
+        )
     out = rule(*values, **params)
     outs = list(out) if prim.multiple_results else [out]
     return [_back_to_csr(x) for x in outs] if was_csr else outs
@@ -153,7 +163,8 @@ def _program_in(eqn):
     return None
 
 
-# -- loops and branches: sparse arrays are pytrees there ---------------------------------------------------------------
+# -- loops and branches: sparse arrays are pytrees there -------------------------------------------
+
 
 def _cond(values, params):
     index, *rest = values
@@ -174,24 +185,38 @@ def _plain(mat):
 
 def _while(values, params):
     n, m = params["cond_nconsts"], params["body_nconsts"]
-    of_cond, of_body, init = values[:n], values[n:n + m], values[n + m:]
-    return list(lax.while_loop(lambda c: evaluate(params["cond_jaxpr"], [*of_cond, *c])[0],
-                               lambda c: _run(params["body_jaxpr"], *of_body, *c), tuple(init)))
+    of_cond, of_body, init = values[:n], values[n : n + m], values[n + m :]
+    return list(
+        lax.while_loop(
+            lambda c: evaluate(params["cond_jaxpr"], [*of_cond, *c])[0],
+            lambda c: _run(params["body_jaxpr"], *of_body, *c),
+            tuple(init),
+        )
+    )
 
 
 def _scan(values, params):
     n, m, closed = params["num_consts"], params["num_carry"], params["jaxpr"]
-    consts, init, xs = values[:n], values[n:n + m], values[n + m:]
+    consts, init, xs = values[:n], values[n : n + m], values[n + m :]
     for x in xs:
         if _is_sparse(x) and not x.n_batch:
-            raise NotImplementedError("scan over the rows of a sparse array whose first axis is no batch; "
-                                      "update_layout(n_batch=1) makes it one.")
+            raise NotImplementedError(
+                "scan over the rows of a sparse array whose first axis is no batch; "
+                "update_layout(n_batch=1) makes it one."
+            )
 
     def body(carry, rows):
         outs = _run(closed, *consts, *carry, *rows)
         return outs[:m], outs[m:]
-    carry, ys = lax.scan(body, tuple(init), tuple(xs), length=params["length"], reverse=params["reverse"],
-                         unroll=params["unroll"])
+
+    carry, ys = lax.scan(
+        body,
+        tuple(init),
+        tuple(xs),
+        length=params["length"],
+        reverse=params["reverse"],
+        unroll=params["unroll"],
+    )
     return [*carry, *ys]
 
 

@@ -1,4 +1,5 @@
 """What the formats of sparse arrays share: warnings, errors, and the description of a layout."""
+
 from __future__ import annotations
 
 from typing import NamedTuple

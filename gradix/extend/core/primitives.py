@@ -1,4 +1,5 @@
 """The built-in primitives."""
+
 # ruff: noqa: F401
 # fmt: off
 from gradix._control.library_calls import call_p, closed_call_p

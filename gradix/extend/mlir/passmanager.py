@@ -1,4 +1,5 @@
 """The names of the compiler's MLIR module `passmanager`."""
+
 from gradix._runtime import xla_mlir
 
 

@@ -1,4 +1,5 @@
 """Vector quantization, as `scipy.cluster.vq`."""
+
 from __future__ import annotations
 
 from gradix import lax, numpy as jnp
@@ -19,10 +20,12 @@ def vq(obs, code_book, check_finite: bool = True) -> tuple[Array, Array]:
         check_finite: has no effect.
 
     Returns:
-        The number of the nearest code, the first of several; and the Euclidean distance. Shape (M,).
+        The number of the nearest code, the first of several; and the Euclidean distance. Shape
+        (M,).
 
     Raises:
-        ValueError: the ranks differ or are not 1 or 2, the lengths of rows differ, or there are no codes.
+        ValueError: the ranks differ or are not 1 or 2, the lengths of rows differ, or there are no
+            codes.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -32,16 +35,22 @@ def vq(obs, code_book, check_finite: bool = True) -> tuple[Array, Array]:
     """
     x, codes = promote_dtypes_inexact("vq", obs, code_book)
     if x.aval.ndim != codes.aval.ndim:
-        raise ValueError(f"Observation and code_book should have the same rank, got shapes {x.aval.shape} and "
-                         f"{codes.aval.shape}.")
+        raise ValueError(
+            f"Observation and code_book should have the same rank, got shapes {x.aval.shape} and "
+            f"{codes.aval.shape}."
+        )
     if x.aval.ndim not in (1, 2):
-        raise ValueError(f"ndim different than 1 or 2 are not supported, got shapes {x.aval.shape} and "
-                         f"{codes.aval.shape}.")
+        raise ValueError(
+            f"ndim different than 1 or 2 are not supported, got shapes {x.aval.shape} and "
+            f"{codes.aval.shape}."
+        )
     if x.aval.ndim == 1:
         x, codes = x[:, None], codes[:, None]
     if x.aval.shape[1] != codes.aval.shape[1] or not codes.aval.shape[0]:
-        raise ValueError("vq needs a code at least, and observations and codes of one length; got shapes "
-                         f"{x.aval.shape} and {codes.aval.shape}.")
+        raise ValueError(
+            "vq needs a code at least, and observations and codes of one length; got shapes "
+            f"{x.aval.shape} and {codes.aval.shape}."
+        )
     off = x[:, None, :] - codes[None, :, :]
     squares = lax.real(off * lax.conj(off)) if off.aval.dtype in COMPLEX else off * off
     distances = jnp.sum(squares, -1)

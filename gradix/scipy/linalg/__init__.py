@@ -1,4 +1,5 @@
 """Linear algebra, as `scipy.linalg`."""
+
 from gradix.scipy.linalg.factorizations import (
     cho_factor as cho_factor,
     cholesky as cholesky,
@@ -12,7 +13,12 @@ from gradix.scipy.linalg.factorizations import (
     schur as schur,
     svd as svd,
 )
-from gradix.scipy.linalg.functions import expm as expm, expm_frechet as expm_frechet, funm as funm, sqrtm as sqrtm
+from gradix.scipy.linalg.functions import (
+    expm as expm,
+    expm_frechet as expm_frechet,
+    funm as funm,
+    sqrtm as sqrtm,
+)
 from gradix.scipy.linalg.numbered import (
     dft as dft,
     hadamard as hadamard,

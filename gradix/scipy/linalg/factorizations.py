@@ -1,4 +1,5 @@
 """Factorizations of matrices: Cholesky, LU, QR, singular and eigenvalues, Schur and Hessenberg form."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -56,8 +57,14 @@ def cho_factor(a, lower: bool = False, overwrite_a: bool = False, check_finite: 
     return cholesky(a, lower), lower
 
 
-def svd(a, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: bool = False, check_finite: bool = True,
-        lapack_driver: str = "gesdd") -> Any:
+def svd(
+    a,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> Any:
     """The singular value decomposition `a = U diag(s) Vᴴ`, s descending.
 
     Args:
@@ -78,9 +85,18 @@ def svd(a, full_matrices: bool = True, compute_uv: bool = True, overwrite_a: boo
     return tuple(out) if compute_uv else out
 
 
-def eigh(a, b=None, lower: bool = True, eigvals_only: bool = False, overwrite_a: bool = False,
-         overwrite_b: bool = False,
-         turbo: bool = True, eigvals: None = None, type: int = 1, check_finite: bool = True) -> Any:
+def eigh(
+    a,
+    b=None,
+    lower: bool = True,
+    eigvals_only: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    turbo: bool = True,
+    eigvals: None = None,
+    type: int = 1,
+    check_finite: bool = True,
+) -> Any:
     """Ascending eigenvalues, and eigenvectors in columns, of Hermitian matrices.
 
     Args:
@@ -105,11 +121,14 @@ def eigh(a, b=None, lower: bool = True, eigvals_only: bool = False, overwrite_a:
         Array([1., 2.], dtype=float32)
     """
     if b is not None:
-        raise NotImplementedError("eigh: only b=None is implemented. For a positive definite b, take its Cholesky "
-                                  "factor L and solve the ordinary problem of inv(L) @ a @ inv(L).conj().T.")
+        raise NotImplementedError(
+            "eigh: only b=None is implemented. For a positive definite b, take its Cholesky "
+            "factor L and solve the ordinary problem of inv(L) @ a @ inv(L).conj().T."
+        )
     if eigvals is not None:
-        raise NotImplementedError(f"eigh: only eigvals=None is implemented, got {eigvals!r}. Slice the results "
-                                  "instead.")
+        raise NotImplementedError(
+            f"eigh: only eigvals=None is implemented, got {eigvals!r}. Slice the results instead."
+        )
     if type != 1:
         raise NotImplementedError(f"eigh: only type=1 is implemented, got {type!r}.")
     x = matrices("eigh", a)
@@ -118,7 +137,8 @@ def eigh(a, b=None, lower: bool = True, eigvals_only: bool = False, overwrite_a:
     return tuple(jnp.linalg.eigh(x, "L" if lower else "U"))
 
 
-# -- LU ------------------------------------------------------------------------------------------------------------
+# -- LU --------------------------------------------------------------------------------------------
+
 
 def lu_factor(a, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Array, Array]:
     """The LU factorization with partial pivoting, for `lu_solve`.
@@ -129,7 +149,8 @@ def lu_factor(a, overwrite_a: bool = False, check_finite: bool = True) -> tuple[
         check_finite: has no effect.
 
     Returns:
-        L below the diagonal and U on and above it in one array; and the row that each row was exchanged with.
+        L below the diagonal and U on and above it in one array; and the row that each row was
+        exchanged with.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -172,25 +193,39 @@ def lu(a, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool
         return jnp.take_along_axis(lower, jnp.argsort(order, axis=-1)[..., None], axis=-2), upper
     rows = lax.broadcasted_iota(order.aval.dtype, (*order.aval.shape, m), order.aval.ndim - 1)
     real = dtypes.real_dtype(x.aval.dtype) if x.aval.dtype in COMPLEX else x.aval.dtype
-    return convert(lax.eq(rows, broadcast_to(order[..., None, :], rows.aval.shape)), real), lower, upper
+    return (
+        convert(lax.eq(rows, broadcast_to(order[..., None, :], rows.aval.shape)), real),
+        lower,
+        upper,
+    )
 
 
-# -- QR ------------------------------------------------------------------------------------------------------------
+# -- QR --------------------------------------------------------------------------------------------
 
-def qr(a, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", pivoting: bool = False,
-       check_finite: bool = True):
+
+def qr(
+    a,
+    overwrite_a: bool = False,
+    lwork: Any = None,
+    mode: str = "full",
+    pivoting: bool = False,
+    check_finite: bool = True,
+):
     """The QR factorization of matrices.
 
     Args:
         a: matrices, in the last two axes.
         overwrite_a: has no effect.
         lwork: has no effect.
-        mode: "full" for a square Q, "economic" for as many columns as the shorter side, "r" for R alone.
-        pivoting: exchange columns so that the diagonal of R descends; the order of columns comes last.
+        mode: "full" for a square Q, "economic" for as many columns as the shorter side, "r" for R
+            alone.
+        pivoting: exchange columns so that the diagonal of R descends; the order of columns comes
+            last.
         check_finite: has no effect.
 
     Returns:
-        A tuple of Q (but for "r"), R, and the order of columns with `pivoting`: `a[:, order] = Q R`.
+        A tuple of Q (but for "r"), R, and the order of columns with `pivoting`: `a[:, order] = Q
+        R`.
 
     Raises:
         ValueError: an unknown mode.
@@ -203,14 +238,23 @@ def qr(a, overwrite_a: bool = False, lwork: Any = None, mode: str = "full", pivo
                [ 0.]], dtype=float32),)
     """
     if mode not in ("full", "r", "economic"):
-        raise ValueError(f"Unsupported QR decomposition mode '{mode}'. It takes 'full', 'economic' and 'r'; "
-                         "jnp.linalg.qr has mode='raw'.")
+        raise ValueError(
+            f"Unsupported QR decomposition mode '{mode}'. It takes 'full', 'economic' and 'r'; "
+            "jnp.linalg.qr has mode='raw'."
+        )
     q, *rest = lax.linalg.qr(matrices("qr", a), pivoting=pivoting, full_matrices=mode != "economic")
     return tuple(rest) if mode == "r" else (q, *rest)
 
 
-def qr_multiply(a, c, mode: str = "right", pivoting: bool = False, conjugate: bool = False, overwrite_a: bool = False,
-                overwrite_c: bool = False):
+def qr_multiply(
+    a,
+    c,
+    mode: str = "right",
+    pivoting: bool = False,
+    conjugate: bool = False,
+    overwrite_a: bool = False,
+    overwrite_c: bool = False,
+):
     """The Q of a QR factorization times other matrices, and R.
 
     Args:
@@ -238,31 +282,42 @@ def qr_multiply(a, c, mode: str = "right", pivoting: bool = False, conjugate: bo
         raise ValueError(f"mode must be 'right' or 'left', got {mode!r}")
     a, c = matrices("qr_multiply", a), matrices("qr_multiply", c)
     if a.aval.ndim < 2 or not c.aval.ndim:
-        raise ValueError(f"qr_multiply needs matrices a and vectors or matrices c, got shapes {a.aval.shape} and "
-                         f"{c.aval.shape}.")
+        raise ValueError(
+            f"qr_multiply needs matrices a and vectors or matrices c, got shapes {a.aval.shape} and "
+            f"{c.aval.shape}."
+        )
     m, n = a.aval.shape[-2:]
     vector = c.aval.ndim == 1
     c = c if not vector else c[:, None] if mode == "left" else c[None, :]
     want, have = (min(m, n), c.aval.shape[-2]) if mode == "left" else (m, c.aval.shape[-1])
     if want != have:
-        product, sides = ("Q @ c", ("columns", "rows")) if mode == "left" else ("c @ Q", ("rows", "columns"))
-        raise ValueError(f"Array shapes are not compatible for {product} operation: a has shape {a.aval.shape} so Q "
-                         f"has {want} {sides[0]}, but c has {have} {sides[1]} (expected {want}).")
+        product, sides = (
+            ("Q @ c", ("columns", "rows")) if mode == "left" else ("c @ Q", ("rows", "columns"))
+        )
+        raise ValueError(
+            f"Array shapes are not compatible for {product} operation: a has shape {a.aval.shape} so Q "
+            f"has {want} {sides[0]}, but c has {have} {sides[1]} (expected {want})."
+        )
     q, *rest = qr(a, mode="economic", pivoting=pivoting)
     q = lax.conj(q) if conjugate and q.aval.dtype in COMPLEX else q
-    out = jnp.matmul(q, c, precision="highest") if mode == "left" else jnp.matmul(c, q, precision="highest")
+    out = (
+        jnp.matmul(q, c, precision="highest")
+        if mode == "left"
+        else jnp.matmul(c, q, precision="highest")
+    )
     return (jnp.ravel(out) if vector and out.aval.ndim == 2 else out, *rest)
 
 
-# -- similarity ----------------------------------------------------------------------------------------------------
+# -- similarity ------------------------------------------------------------------------------------
+
 
 def schur(a, output: str = "real") -> tuple[Array, Array]:
     """The Schur decomposition `a = Z T Zᴴ`, Z unitary and T upper triangular.
 
     Args:
         a: square matrices of floats, in the last two axes.
-        output: "real" keeps T of real matrices real, with 2×2 blocks for pairs of complex eigenvalues; "complex" makes
-            it triangular.
+        output: "real" keeps T of real matrices real, with 2×2 blocks for pairs of complex
+            eigenvalues; "complex" makes it triangular.
 
     Returns:
         T and Z. There is no derivative: the order of the eigenvalues is not determined.
@@ -278,7 +333,9 @@ def schur(a, output: str = "real") -> tuple[Array, Array]:
                [-1.,  0.]], dtype=float32)
     """
     if output not in ("real", "complex"):
-        raise ValueError(f"Expected 'output' to be either 'real' or 'complex', got output={output!r}.")
+        raise ValueError(
+            f"Expected 'output' to be either 'real' or 'complex', got output={output!r}."
+        )
     x = as_operand("schur", a)
     if output == "complex" and x.aval.dtype in dtypes.INEXACT:
         x = convert(x, dtypes.to_complex_dtype(x.aval.dtype))
@@ -327,12 +384,15 @@ def _rotated(m, t, z, eps: float):
     a, b, c, d = (block[..., i, j] for i in (0, 1) for j in (0, 1))
     half = (a - d) / 2
     root = jnp.sqrt(half * half + b * c)
-    mu = jnp.where(abs(half + root) >= abs(half - root), half + root, half - root)     # an eigenvalue less d
+    # an eigenvalue less d
+    mu = jnp.where(abs(half + root) >= abs(half - root), half + root, half - root)
     r = jnp.sqrt(abs(mu) ** 2 + abs(c) ** 2)
     small = (abs(c) <= eps * (abs(a) + abs(d))) | (r == 0)
     r = jnp.where(small, 1, r)
     cos, sin = jnp.where(small, 1, mu / r), jnp.where(small, 0, c / r)
-    turn = jnp.stack([jnp.stack([lax.conj(cos), sin], -1), jnp.stack([-sin, cos], -1)], -2).astype(t.aval.dtype)
+    turn = jnp.stack([jnp.stack([lax.conj(cos), sin], -1), jnp.stack([-sin, cos], -1)], -2).astype(
+        t.aval.dtype
+    )
     back = jnp.conj(turn.mT)
     rows = matmul(turn, lax.dynamic_slice_in_dim(t, m - 1, 2, axis=rank - 2))
     t = lax.dynamic_update_slice_in_dim(t, rows, m - 1, axis=rank - 2)
@@ -344,7 +404,9 @@ def _rotated(m, t, z, eps: float):
     return t, lax.dynamic_update_slice_in_dim(z, turned, m - 1, axis=rank - 1)
 
 
-def hessenberg(a, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
+def hessenberg(
+    a, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Any:
     """The Hessenberg form `a = Q H Qᴴ`, with zeros below the first subdiagonal.
 
     Args:
@@ -371,6 +433,8 @@ def hessenberg(a, *, calc_q: bool = False, overwrite_a: bool = False, check_fini
     n = x.aval.shape[-1]
     if n < 2:
         return h, broadcast_to(jnp.eye(n, dtype=x.aval.dtype), x.aval.shape)
-    inner = lax.linalg.householder_product(reduced[..., 1:, :n - 1], taus)
-    q = lax.pad(inner, np.zeros((), x.aval.dtype), [*[(0, 0, 0)] * (x.aval.ndim - 2), (1, 0, 0), (1, 0, 0)])
+    inner = lax.linalg.householder_product(reduced[..., 1:, : n - 1], taus)
+    q = lax.pad(
+        inner, np.zeros((), x.aval.dtype), [*[(0, 0, 0)] * (x.aval.ndim - 2), (1, 0, 0), (1, 0, 0)]
+    )
     return h, q.at[..., 0, 0].set(1)

@@ -1,4 +1,5 @@
 """Functions of matrices: the exponential, the square root, and any function of the eigenvalues."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -17,17 +18,38 @@ from gradix.scipy.linalg.factorizations import schur
 from gradix.scipy.linalg.operands import matmul, matrices, square
 from gradix.scipy.linalg.solving import solve_sylvester, solve_triangular
 
-# N. Higham, "The scaling and squaring method for the matrix exponential revisited" (2005), table 2.3: the norm up to
-# which the Padé approximant of this order, whose coefficients follow, is as exact as the dtype.
+# N. Higham, "The scaling and squaring method for the matrix exponential revisited" (2005), table
+# 2.3: the norm up to which the Padé approximant of this order, whose coefficients follow, is as
+# exact as the dtype.
 _PADE = {
-    np.dtype("float32"): (3.925724783138660, (17297280.0, 8648640.0, 1995840.0, 277200.0, 25200.0, 1512.0, 56.0, 1.0)),
-    np.dtype("float64"): (5.371920351148152, (
-        64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0,
-        10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0)),
+    np.dtype("float32"): (
+        3.925724783138660,
+        (17297280.0, 8648640.0, 1995840.0, 277200.0, 25200.0, 1512.0, 56.0, 1.0),
+    ),
+    np.dtype("float64"): (
+        5.371920351148152,
+        (
+            64764752532480000.0,
+            32382376266240000.0,
+            7771770303897600.0,
+            1187353796428800.0,
+            129060195264000.0,
+            10559470521600.0,
+            670442572800.0,
+            33522128640.0,
+            1323241920.0,
+            40840800.0,
+            960960.0,
+            16380.0,
+            182.0,
+            1.0,
+        ),
+    ),
 }
 
 
-# -- the exponential -----------------------------------------------------------------------------------------------
+# -- the exponential -------------------------------------------------------------------------------
+
 
 def expm(A, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
     """The exponential of square matrices, by Padé approximants of a scaled matrix, which are squared.
@@ -56,13 +78,16 @@ def expm(A, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array
         raise ValueError(f"Expected A to be a (batched) square matrix, got A.shape={shape}.")
     real = dtypes.real_dtype(dtype) if dtype in COMPLEX else dtype
     if real not in _PADE:
-        raise TypeError(f"A.dtype={dtypes.dtype_name(dtype)} is not supported by expm. Convert it with "
-                        ".astype('float32').")
+        raise TypeError(
+            f"A.dtype={dtypes.dtype_name(dtype)} is not supported by expm. Convert it with "
+            ".astype('float32')."
+        )
     if not a.aval.size:
         return a
     limit, coefficients = _PADE[real]
     norm = jnp.max(jnp.sum(abs(lax.stop_gradient(a)), axis=-2), axis=-1)
-    needed = jnp.ceil(jnp.log2(jnp.maximum(norm / limit, 1)))           # of a matrix of zeros none, without log2(0)
+    # of a matrix of zeros none, without log2(0)
+    needed = jnp.ceil(jnp.log2(jnp.maximum(norm / limit, 1)))
     count = convert(jnp.minimum(needed, max_squarings), np.dtype("int32"))
     p, q = _pade(a * convert(jnp.exp2(-convert(count, real)), dtype)[..., None, None], coefficients)
     out = solve_triangular(q, p) if upper_triangular else jnp.linalg.solve(q, p)
@@ -122,18 +147,21 @@ def expm_frechet(A, E, *, method: str | None = None, compute_expm: bool = True) 
     if a.aval.ndim < 2 or a.aval.shape[-1] != a.aval.shape[-2]:
         raise ValueError(f"expected A to be a (batched) square matrix, got A.shape={a.aval.shape}")
     if a.aval.shape != e.aval.shape:
-        raise ValueError(f"expected A and E to be the same shape, got A.shape={a.aval.shape} E.shape={e.aval.shape}")
+        raise ValueError(
+            f"expected A and E to be the same shape, got A.shape={a.aval.shape} E.shape={e.aval.shape}"
+        )
     value, change = jvp(expm, (a,), (e,))
     return (value, change) if compute_expm else change
 
 
-# -- by the Schur form ---------------------------------------------------------------------------------------------
+# -- by the Schur form -----------------------------------------------------------------------------
+
 
 def _columns(t, diagonal, right_side, sign: float):
     """An upper triangular F from its diagonal, column after column: `(T̃ + sign·T̃ⱼⱼ) f = right_side(F, j)`.
 
-    `T̃` is the triangular matrix that the columns are solved with; where a diagonal element vanishes the equation is
-    left undivided.
+    `T̃` is the triangular matrix that the columns are solved with; where a diagonal element
+    vanishes the equation is left undivided.
     """
     n = t.aval.shape[-1]
     eye = np.eye(n, dtype=bool)
@@ -159,7 +187,7 @@ def _root_of_triangle(t):
     """R with `R R = T`: `(R₁₁ + rⱼⱼ) r = t` for each column. Å. Björck, S. Hammarling, "A Schur method..." (1983)."""
     f, (new, vanishing) = _columns(t, jnp.sqrt(jnp.diagonal(t)), lambda f, j: (f, t[:, j]), 1.0)
     undivided = jnp.any(vanishing & (new != 0) & np.tri(t.aval.shape[-1], k=-1, dtype=bool))
-    return jnp.where(undivided, np.nan, f)                      # there is no root, or not one alone
+    return jnp.where(undivided, np.nan, f)  # there is no root, or not one alone
 
 
 def sqrtm(A, blocksize: int = 1) -> Array:
@@ -185,7 +213,9 @@ def sqrtm(A, blocksize: int = 1) -> Array:
                [0., 3.]], dtype=float32)
     """
     if blocksize > 1:
-        raise NotImplementedError(f"sqrtm works column by column: only blocksize=1 is implemented, got {blocksize}.")
+        raise NotImplementedError(
+            f"sqrtm works column by column: only blocksize=1 is implemented, got {blocksize}."
+        )
     a = square("sqrtm", A)
     a = convert(a, dtypes.to_complex_dtype(a.aval.dtype))
     if not a.aval.size:
@@ -210,8 +240,8 @@ def _sqrtm_jvp(primals, tangents):
 def funm(A, func: Callable, disp: bool = True) -> Any:
     """A function of one square matrix, by its values at the eigenvalues.
 
-    B. Parlett, "A recurrence among the elements of functions of triangular matrices" (1976). Eigenvalues that are close
-    to each other cost digits.
+    B. Parlett, "A recurrence among the elements of functions of triangular matrices" (1976).
+    Eigenvalues that are close to each other cost digits.
 
     Args:
         A: a square matrix of floats.
@@ -233,8 +263,10 @@ def funm(A, func: Callable, disp: bool = True) -> Any:
     """
     a = matrices("funm", A) if isinstance(A, (list, tuple)) else jnp.asarray(A)
     if a.aval.ndim != 2 or a.aval.shape[0] != a.aval.shape[1]:
-        raise ValueError(f"expected square array_like input: funm takes one square matrix, got shape {a.aval.shape}. "
-                         "Use vmap for stacks of matrices.")
+        raise ValueError(
+            f"expected square array_like input: funm takes one square matrix, got shape {a.aval.shape}. "
+            "Use vmap for stacks of matrices."
+        )
     t, z = schur(a, "complex")
     if not a.aval.size:
         return t if disp else (t, jnp.zeros((), dtypes.real_dtype(t.aval.dtype)))

@@ -1,4 +1,5 @@
 """Matrices known by their size: Hilbert's, Pascal's, Hadamard's, Helmert's, and that of the Fourier transform."""
+
 from __future__ import annotations
 
 from math import comb
@@ -93,7 +94,7 @@ def _lower_pascal(n: int) -> np.ndarray:
     out = np.zeros((n, n))
     for i in range(n):
         out[i, 0] = 1
-        out[i, 1:i + 1] = out[i - 1, 1:i + 1] + out[i - 1, :i]
+        out[i, 1 : i + 1] = out[i - 1, 1 : i + 1] + out[i - 1, :i]
     return out
 
 
@@ -102,7 +103,8 @@ def pascal(n, kind: str | None = None) -> Array:
 
     Args:
         n: its size.
-        kind: "symmetric", the default, for `C(i + j, i)`; "lower" for `C(i, j)`; "upper" for its transpose.
+        kind: "symmetric", the default, for `C(i + j, i)`; "lower" for `C(i, j)`; "upper" for its
+            transpose.
 
     Example:
         >>> from gradix.scipy import linalg
@@ -164,7 +166,9 @@ def hadamard(n, dtype=int) -> Array:
         raise ValueError(f"n must be a positive power of 2; got {n}.")
     dtype = dtypes.requested_dtype(dtype, "hadamard")
     if dtype == np.dtype(bool):
-        raise TypeError("hadamard does not accept dtype bool, which has no -1. Use an integer or floating dtype.")
+        raise TypeError(
+            "hadamard does not accept dtype bool, which has no -1. Use an integer or floating dtype."
+        )
     i, j = _places(n)
     # minus where i and j share an odd count of bits
     return convert(1 - 2 * (lax.population_count(i & j) & 1), dtype)
@@ -219,7 +223,9 @@ def dft(n, scale: str | None = None, *, dtype=None) -> Array:
         raise ValueError(f"scale must be None, 'sqrtn', or 'n'; got {scale!r}.")
     dtype = dtypes.requested_dtype(complex if dtype is None else dtype, "dft")
     if dtype not in COMPLEX:
-        raise ValueError(f"dtype must be a complex floating-point type; got {dtypes.dtype_name(dtype)}.")
+        raise ValueError(
+            f"dtype must be a complex floating-point type; got {dtypes.dtype_name(dtype)}."
+        )
     size = {None: 1.0, "sqrtn": np.sqrt(n), "n": float(n)}[scale]
     roots = np.exp(-2j * np.pi * np.arange(n) / max(n, 1)) / max(size, 1.0)
     i, j = np.indices((n, n))

@@ -1,4 +1,5 @@
 """Operands of the functions of matrices, and how stacks of matrices meet stacks of right sides."""
+
 from __future__ import annotations
 
 from math import prod
@@ -23,16 +24,18 @@ def square(name: str, a):
     x = matrices(name, a)
     shape = x.aval.shape
     if len(shape) < 2 or shape[-1] != shape[-2]:
-        raise ValueError(f"The input to {name} must be a square matrix, or a stack of them in the last two axes; got "
-                         f"shape {shape}.")
+        raise ValueError(
+            f"The input to {name} must be a square matrix, or a stack of them in the last two axes; got "
+            f"shape {shape}."
+        )
     return x
 
 
 def solved(name: str, solve, a, b):
     """`solve(a, b)` of stacks of matrices with the same leading axes, for what users give.
 
-    `b` is one vector, a stack of vectors where it has one axis less than `a` and their size, or else stacks of
-    matrices.
+    `b` is one vector, a stack of vectors where it has one axis less than `a` and their size, or
+    else stacks of matrices.
     """
     shape, given = a.aval.shape, b.aval.shape
     if len(shape) < 2 or shape[-1] != shape[-2]:
@@ -40,7 +43,9 @@ def solved(name: str, solve, a, b):
     vectors = len(given) == 1 or (len(given) == len(shape) - 1 and given[-1] == shape[-1])
     rows = given[-1:] if vectors else given[-2:-1]
     if rows != shape[-1:]:
-        raise ValueError(f"{name}: matrices of shape {shape} need right sides of {shape[-1]} rows, got shape {given}.")
+        raise ValueError(
+            f"{name}: matrices of shape {shape} need right sides of {shape[-1]} rows, got shape {given}."
+        )
     x = _stacked(name, solve, a, b[..., None] if vectors else b)
     return x[..., 0] if vectors else x
 
@@ -51,10 +56,16 @@ def _stacked(name: str, solve, a, b):
         rank, shape = b.aval.ndim, b.aval.shape
         wide = lax.transpose(b, (rank - 2, *range(rank - 2), rank - 1))
         found = solve(a, lax.reshape(wide, (shape[-2], prod(shape[:-2]) * shape[-1])))
-        return lax.transpose(lax.reshape(found, wide.aval.shape), (*range(1, rank - 1), 0, rank - 1))
+        return lax.transpose(
+            lax.reshape(found, wide.aval.shape), (*range(1, rank - 1), 0, rank - 1)
+        )
     try:
         lead = lax.broadcast_shapes(a.aval.shape[:-2], b.aval.shape[:-2])
     except ValueError:
-        raise ValueError(f"{name}: the stacks of shapes {a.aval.shape} and {b.aval.shape} do not broadcast: the axes "
-                         "before the last two must agree or have size 1.") from None
-    return solve(broadcast_to(a, (*lead, *a.aval.shape[-2:])), broadcast_to(b, (*lead, *b.aval.shape[-2:])))
+        raise ValueError(
+            f"{name}: the stacks of shapes {a.aval.shape} and {b.aval.shape} do not broadcast: the axes "
+            "before the last two must agree or have size 1."
+        ) from None
+    return solve(
+        broadcast_to(a, (*lead, *a.aval.shape[-2:])), broadcast_to(b, (*lead, *b.aval.shape[-2:]))
+    )

@@ -1,4 +1,5 @@
 """The polar decomposition: a part with orthonormal columns, and a Hermitian one."""
+
 from __future__ import annotations
 
 from functools import partial
@@ -11,14 +12,21 @@ from gradix.numpy.promotion import as_operand
 from gradix.scipy.linalg.operands import matmul
 
 
-def polar(a, side: str = "right", *, method: str = "qdwh", eps: float | None = None,
-          max_iterations: int | None = None) -> tuple[Array, Array]:
+def polar(
+    a,
+    side: str = "right",
+    *,
+    method: str = "qdwh",
+    eps: float | None = None,
+    max_iterations: int | None = None,
+) -> tuple[Array, Array]:
     """The polar decomposition: `a = U P`, or `a = P U`, P Hermitian and not negative.
 
     Args:
         a: matrices of floats, in the last two axes.
         side: "right" for `U P`, "left" for `P U`.
-        method: "qdwh" for Halley iterations (Y. Nakatsukasa, Z. Bai, F. Gygi, 2010), "svd" for singular values.
+        method: "qdwh" for Halley iterations (Y. Nakatsukasa, Z. Bai, F. Gygi, 2010), "svd" for
+            singular values.
         eps: the precision wanted of the iterations; that of the dtype by default.
         max_iterations: when to stop them.
 
@@ -61,7 +69,7 @@ def _unitary(a, method, eps, max_iterations):
     if method == "svd":
         u, _, vh = jnp.linalg.svd(a, full_matrices=False)
         return matmul(u, vh)
-    one = lambda x: lax.linalg.qdwh(x, eps=eps, max_iterations=max_iterations)[0]       # noqa: E731
+    one = lambda x: lax.linalg.qdwh(x, eps=eps, max_iterations=max_iterations)[0]  # noqa: E731
     return one(a) if a.aval.ndim == 2 else jnp.vectorize(one, signature="(m,n)->(m,n)")(a)
 
 
@@ -79,6 +87,8 @@ def _unitary_jvp(method, eps, max_iterations, primals, tangents):
     w, v = jnp.linalg.eigh(matmul(adjoint(u), a))
     w = w.astype(a.aval.dtype) if a.aval.dtype in COMPLEX else w
     along = matmul(adjoint(u), t)
-    turned = matmul(matmul(adjoint(v), along - adjoint(along)), v) / (w[..., :, None] + w[..., None, :])
+    turned = matmul(matmul(adjoint(v), along - adjoint(along)), v) / (
+        w[..., :, None] + w[..., None, :]
+    )
     across = matmul(matmul(t - matmul(u, along), v) / w[..., None, :], adjoint(v))
     return u, matmul(matmul(u, v), matmul(turned, adjoint(v))) + across

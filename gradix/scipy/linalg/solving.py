@@ -1,4 +1,5 @@
 """Systems of equations by factors, triangular and Sylvester's; determinants and inverses."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -13,7 +14,9 @@ from gradix.scipy.linalg.operands import matmul, solved
 
 
 def _both(name: str, a, b) -> list:
-    return promote_dtypes_inexact(name, *[jnp.asarray(x) if isinstance(x, (list, tuple)) else x for x in (a, b)])
+    return promote_dtypes_inexact(
+        name, *[jnp.asarray(x) if isinstance(x, (list, tuple)) else x for x in (a, b)]
+    )
 
 
 def det(a, overwrite_a: bool = False, check_finite: bool = True) -> Array:
@@ -51,8 +54,16 @@ def inv(a, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     return jnp.linalg.inv(a)
 
 
-def solve_triangular(a, b, trans: int | str = 0, lower: bool = False, unit_diagonal: bool = False,
-                     overwrite_b: bool = False, debug=None, check_finite: bool = True) -> Array:
+def solve_triangular(
+    a,
+    b,
+    trans: int | str = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    debug=None,
+    check_finite: bool = True,
+) -> Array:
     """x with `a @ x = b`, for triangular matrices.
 
     Args:
@@ -80,8 +91,15 @@ def solve_triangular(a, b, trans: int | str = 0, lower: bool = False, unit_diago
     turned, conjugated = trans in (1, 2, "T", "C"), trans in (2, "C")
 
     def solution(a, b):
-        return lax.linalg.triangular_solve(a, b, left_side=True, lower=lower, transpose_a=turned,
-                                           conjugate_a=conjugated, unit_diagonal=unit_diagonal)
+        return lax.linalg.triangular_solve(
+            a,
+            b,
+            left_side=True,
+            lower=lower,
+            transpose_a=turned,
+            conjugate_a=conjugated,
+            unit_diagonal=unit_diagonal,
+        )
 
     return solved("solve_triangular", solution, a, b)
 
@@ -102,18 +120,26 @@ def cho_solve(c_and_lower, b, overwrite_b: bool = False, check_finite: bool = Tr
         Array([1., 2.], dtype=float32)
     """
     factor, lower = c_and_lower
-    return solved("cho_solve", lambda c, b: _cholesky_solution(c, b, bool(lower)), *_both("cho_solve", factor, b))
+    return solved(
+        "cho_solve",
+        lambda c, b: _cholesky_solution(c, b, bool(lower)),
+        *_both("cho_solve", factor, b),
+    )
 
 
 def _cholesky_solution(c, b, lower: bool):
     complex_ = c.aval.dtype in COMPLEX
-    y = lax.linalg.triangular_solve(c, b, left_side=True, lower=lower, transpose_a=not lower,
-                                    conjugate_a=complex_ and not lower)
-    return lax.linalg.triangular_solve(c, y, left_side=True, lower=lower, transpose_a=lower,
-                                       conjugate_a=complex_ and lower)
+    y = lax.linalg.triangular_solve(
+        c, b, left_side=True, lower=lower, transpose_a=not lower, conjugate_a=complex_ and not lower
+    )
+    return lax.linalg.triangular_solve(
+        c, y, left_side=True, lower=lower, transpose_a=lower, conjugate_a=complex_ and lower
+    )
 
 
-def lu_solve(lu_and_piv, b, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Array:
+def lu_solve(
+    lu_and_piv, b, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
+) -> Array:
     """x with `a @ x = b`, by the LU factors of `a`.
 
     Args:
@@ -136,7 +162,9 @@ def lu_solve(lu_and_piv, b, trans: int = 0, overwrite_b: bool = False, check_fin
         raise ValueError(f"'trans' value must be 0, 1, or 2, got {trans}")
     factors, pivots = lu_and_piv
     factors, b = _both("lu_solve", factors, b)
-    order = lax.linalg.lu_pivots_to_permutation(convert(jnp.asarray(pivots), np.dtype("int32")), factors.aval.shape[-1])
+    order = lax.linalg.lu_pivots_to_permutation(
+        convert(jnp.asarray(pivots), np.dtype("int32")), factors.aval.shape[-1]
+    )
 
     def solution(factors, b):
         lead = factors.aval.shape[:-2]
@@ -150,8 +178,16 @@ def lu_solve(lu_and_piv, b, trans: int = 0, overwrite_b: bool = False, check_fin
     return solved("lu_solve", solution, factors, b)
 
 
-def solve(a, b, lower: bool = False, overwrite_a: bool = False, overwrite_b: bool = False, debug: bool = False,
-          check_finite: bool = True, assume_a: str = "gen") -> Array:
+def solve(
+    a,
+    b,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    debug: bool = False,
+    check_finite: bool = True,
+    assume_a: str = "gen",
+) -> Array:
     """x with `a @ x = b`.
 
     Args:
@@ -165,7 +201,8 @@ def solve(a, b, lower: bool = False, overwrite_a: bool = False, overwrite_b: boo
         assume_a: "gen", "sym" and "her" use LU factors; "pos" uses Cholesky's, twice as fast.
 
     Returns:
-        The solution; infinite or NaN where a matrix is singular, or not positive definite with "pos".
+        The solution; infinite or NaN where a matrix is singular, or not positive definite with
+        "pos".
 
     Raises:
         ValueError: the shapes do not fit, or `assume_a` is none of these.
@@ -177,7 +214,9 @@ def solve(a, b, lower: bool = False, overwrite_a: bool = False, overwrite_b: boo
         Array([1. , 0.5], dtype=float32)
     """
     if assume_a not in ("gen", "sym", "her", "pos"):
-        raise ValueError(f"Expected assume_a to be one of ['gen', 'sym', 'her', 'pos']; got {assume_a!r}")
+        raise ValueError(
+            f"Expected assume_a to be one of ['gen', 'sym', 'her', 'pos']; got {assume_a!r}"
+        )
     if assume_a != "pos":
         return jnp.linalg.solve(a, b)
     a, b = _both("solve", a, b)
@@ -187,19 +226,26 @@ def solve(a, b, lower: bool = False, overwrite_a: bool = False, overwrite_b: boo
     lead = a.aval.ndim - 2
 
     def solution(a, b):
-        c = broadcast_to(factor, (*b.aval.shape[:-2], *factor.aval.shape[-2:])) if b.aval.ndim - 2 > lead else factor
+        c = (
+            broadcast_to(factor, (*b.aval.shape[:-2], *factor.aval.shape[-2:]))
+            if b.aval.ndim - 2 > lead
+            else factor
+        )
 
         def back(_, y):
             if y.aval.dtype in COMPLEX:
                 return lax.conj(_cholesky_solution(c, lax.conj(y), lower))
             return _cholesky_solution(c, y, lower)
 
-        return lax.custom_linear_solve(lambda x: matmul(a, x), b, lambda _, y: _cholesky_solution(c, y, lower), back)
+        return lax.custom_linear_solve(
+            lambda x: matmul(a, x), b, lambda _, y: _cholesky_solution(c, y, lower), back
+        )
 
     return solved("solve", solution, whole, b)
 
 
-# -- Sylvester's equation ------------------------------------------------------------------------------------------
+# -- Sylvester's equation --------------------------------------------------------------------------
+
 
 def solve_sylvester(A, B, C, *, method: str = "schur", tol: float = 1e-8) -> Array:
     """X with `A X + X B = C`, differentiable in all three.
@@ -208,9 +254,9 @@ def solve_sylvester(A, B, C, *, method: str = "schur", tol: float = 1e-8) -> Arr
         A: matrices of shape (..., m, m).
         B: matrices of shape (..., n, n).
         C: matrices of shape (..., m, n). Leading axes broadcast.
-        method: "schur" makes both matrices triangular (R. Bartels, G. Stewart, "Solution of the matrix equation
-            AX + XB = C", 1972); "eigen" makes them diagonal, which is quicker and exact only for eigenvectors that are
-            well apart.
+        method: "schur" makes both matrices triangular (R. Bartels, G. Stewart, "Solution of the
+            matrix equation AX + XB = C", 1972); "eigen" makes them diagonal, which is quicker and
+            exact only for eigenvectors that are well apart.
         tol: where an eigenvalue of A plus one of B is smaller, there is no solution, and X is NaN.
 
     Raises:
@@ -223,18 +269,27 @@ def solve_sylvester(A, B, C, *, method: str = "schur", tol: float = 1e-8) -> Arr
         Array([[2.]], dtype=float32)
     """
     if method not in ("schur", "eigen"):
-        raise ValueError(f'Unrecognized method {method}. The two valid methods are either "schur" or "eigen".')
+        raise ValueError(
+            f'Unrecognized method {method}. The two valid methods are either "schur" or "eigen".'
+        )
     a, b, c = promote_dtypes_inexact("solve_sylvester", A, B, C)
     shapes = [x.aval.shape for x in (a, b, c)]
     if any(len(s) < 2 for s in shapes) or [s[-2:] for s in shapes] != [
-            (shapes[2][-2],) * 2, (shapes[2][-1],) * 2, shapes[2][-2:]]:
-        raise ValueError(f"Incompatible shapes for Sylvester equation: A: {shapes[0]} B: {shapes[1]} C: {shapes[2]}. "
-                         "They are (..., m, m), (..., n, n) and (..., m, n).")
+        (shapes[2][-2],) * 2,
+        (shapes[2][-1],) * 2,
+        shapes[2][-2:],
+    ]:
+        raise ValueError(
+            f"Incompatible shapes for Sylvester equation: A: {shapes[0]} B: {shapes[1]} C: {shapes[2]}. "
+            "They are (..., m, m), (..., n, n) and (..., m, n)."
+        )
     try:
         lead = lax.broadcast_shapes(*[s[:-2] for s in shapes])
     except ValueError:
-        raise ValueError(f"solve_sylvester: the leading axes of A: {shapes[0]} B: {shapes[1]} C: {shapes[2]} do not "
-                         "broadcast.") from None
+        raise ValueError(
+            f"solve_sylvester: the leading axes of A: {shapes[0]} B: {shapes[1]} C: {shapes[2]} do not "
+            "broadcast."
+        ) from None
     a, b, c = [broadcast_to(x, (*lead, *x.aval.shape[-2:])) for x in (a, b, c)]
     if not c.aval.size:
         return c
@@ -244,8 +299,12 @@ def solve_sylvester(A, B, C, *, method: str = "schur", tol: float = 1e-8) -> Arr
     def transposed(_, d):
         return way(fixed_b, fixed_a, d.mT, tol).mT
 
-    return lax.custom_linear_solve(lambda x: matmul(a, x) + matmul(x, b), c, lambda _, d: way(fixed_a, fixed_b, d, tol),
-                                   transposed)
+    return lax.custom_linear_solve(
+        lambda x: matmul(a, x) + matmul(x, b),
+        c,
+        lambda _, d: way(fixed_a, fixed_b, d, tol),
+        transposed,
+    )
 
 
 def _of_kind(x, dtype):

@@ -1,4 +1,5 @@
 """Matrices made of a vector: constant along diagonals, companions of polynomials, populations, blocks."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -16,8 +17,10 @@ def _row(name: str, x, position: int = 0, scalar: bool = True):
     if x.aval.ndim:
         return x
     if not scalar:
-        raise ValueError(f"{name}: {'cr'[position] if name == 'hankel' else 'a'} must be at least 1-dimensional, got a "
-                         "scalar. Write jnp.array([x]) for a vector of one element.")
+        raise ValueError(
+            f"{name}: {'cr'[position] if name == 'hankel' else 'a'} must be at least 1-dimensional, got a "
+            "scalar. Write jnp.array([x]) for a vector of one element."
+        )
     return lax.reshape(x, (1,))
 
 
@@ -28,15 +31,18 @@ def _together(name: str, *vectors) -> list:
         lead = lax.broadcast_shapes(*[v.aval.shape[:-1] for v in vectors])
     except ValueError:
         shapes = " and ".join(str(v.aval.shape) for v in vectors)
-        raise ValueError(f"Incompatible shapes for broadcasting in {name}: {shapes}. The axes before the last must "
-                         "agree or have size 1.") from None
+        raise ValueError(
+            f"Incompatible shapes for broadcasting in {name}: {shapes}. The axes before the last must "
+            "agree or have size 1."
+        ) from None
     return [broadcast_to(v, (*lead, v.aval.shape[-1])) for v in vectors]
 
 
 def _sliding(v, rows: int, columns: int, step: int):
     """Row i of the result starts at element `step·i` of `v`, which goes round; `step` is 1 or -1.
 
-    Copies of `v` one after the other are read in rows of one more or one less than its length: no gather is needed.
+    Copies of `v` one after the other are read in rows of one more or one less than its length: no
+        gather is needed.
     """
     lead, n = v.aval.shape[:-1], v.aval.shape[-1]
     width = n + step
@@ -46,7 +52,7 @@ def _sliding(v, rows: int, columns: int, step: int):
         return v[..., None, :columns]
     copies = -(-rows * width // n)
     flat = lax.reshape(broadcast_to(v[..., None, :], (*lead, copies, n)), (*lead, copies * n))
-    return lax.reshape(flat[..., :rows * width], (*lead, rows, width))[..., :columns]
+    return lax.reshape(flat[..., : rows * width], (*lead, rows, width))[..., :columns]
 
 
 def toeplitz(c, r=None) -> Array:
@@ -54,7 +60,8 @@ def toeplitz(c, r=None) -> Array:
 
     Args:
         c: the first column, in the last axis.
-        r: the first row, whose first element is not read; `conj(c)` by default. Leading axes broadcast.
+        r: the first row, whose first element is not read; `conj(c)` by default. Leading axes
+            broadcast.
 
     Returns:
         Shape (..., len(c), len(r)).
@@ -98,7 +105,9 @@ def circulant(c) -> Array:
     """
     column = _row("circulant", c)
     axis = column.aval.ndim - 1
-    return _toeplitz(column, lax.concatenate([column[..., :1], lax.rev(column[..., 1:], (axis,))], axis))
+    return _toeplitz(
+        column, lax.concatenate([column[..., :1], lax.rev(column[..., 1:], (axis,))], axis)
+    )
 
 
 def hankel(c, r=None) -> Array:
@@ -167,7 +176,8 @@ def companion(a) -> Array:
     """The companion matrices of polynomials: their eigenvalues are the roots.
 
     Args:
-        a: coefficients from the highest power on, two at least, in the last axis; the first is not zero.
+        a: coefficients from the highest power on, two at least, in the last axis; the first is not
+            zero.
 
     Raises:
         ValueError: `a` has less than two elements along its last axis.
@@ -182,11 +192,17 @@ def companion(a) -> Array:
     a = _row("companion", a)
     n = a.aval.shape[-1]
     if n < 2:
-        raise ValueError(f"The length of `a` along the last axis must be at least 2; got shape {a.aval.shape}.")
+        raise ValueError(
+            f"The length of `a` along the last axis must be at least 2; got shape {a.aval.shape}."
+        )
     first = -a[..., 1:] / a[..., :1]
-    below = broadcast_to(jnp.eye(n - 2, n - 1, dtype=first.aval.dtype), (*a.aval.shape[:-1], n - 2, n - 1))
-    return lax.concatenate([first[..., None, :], convert(below, first.aval.dtype, first.aval.weak_type)],
-                           a.aval.ndim - 1)
+    below = broadcast_to(
+        jnp.eye(n - 2, n - 1, dtype=first.aval.dtype), (*a.aval.shape[:-1], n - 2, n - 1)
+    )
+    return lax.concatenate(
+        [first[..., None, :], convert(below, first.aval.dtype, first.aval.weak_type)],
+        a.aval.ndim - 1,
+    )
 
 
 def fiedler(a) -> Array:
@@ -210,7 +226,8 @@ def fiedler(a) -> Array:
 def fiedler_companion(a) -> Array:
     """Companion matrices with five diagonals.
 
-    M. Fiedler, "A note on companion matrices" (2003), has the coefficients of odd and even powers on two diagonals.
+    M. Fiedler, "A note on companion matrices" (2003), has the coefficients of odd and even powers
+    on two diagonals.
 
     Args:
         a: coefficients from the highest power on, in the last axis; the first is not zero.
@@ -236,7 +253,8 @@ def _fiedler_places(n: int) -> np.ndarray:
     """Where each element comes from: 0 is zero, 1 is one, and k + 1 the coefficient k."""
     places = np.zeros((n, n), np.int32)
     places[0, 0] = 2
-    for k in range(0, n, 2):                    # of each pair of rows, the upper has two coefficients
+    # of each pair of rows, the upper has two coefficients
+    for k in range(0, n, 2):
         left = max(k - 1, 0)
         places[k, left] = k + 2
         if k + 1 < n:
@@ -255,7 +273,8 @@ def leslie(f, s) -> Array:
         s: which part of each age but the last survives. Leading axes broadcast.
 
     Raises:
-        ValueError: `f` has less than two elements along its last axis, or `s` not one less than `f`.
+        ValueError: `f` has less than two elements along its last axis, or `s` not one less than
+            `f`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -268,10 +287,14 @@ def leslie(f, s) -> Array:
     f, s = _row("leslie", f), _row("leslie", s, 1)
     n = f.aval.shape[-1]
     if n < 2:
-        raise ValueError(f"The length of f along the last axis must be at least 2; got shape {f.aval.shape}.")
+        raise ValueError(
+            f"The length of f along the last axis must be at least 2; got shape {f.aval.shape}."
+        )
     if s.aval.shape[-1] != n - 1:
-        raise ValueError("Incorrect lengths for f and s. The length of s along the last axis must be one less than "
-                         f"the length of f; got f shape {f.aval.shape} and s shape {s.aval.shape}.")
+        raise ValueError(
+            "Incorrect lengths for f and s. The length of s along the last axis must be one less than "
+            f"the length of f; got f shape {f.aval.shape} and s shape {s.aval.shape}."
+        )
     f, s = _together("leslie", f, s)
     below = jnp.where(jnp.eye(n - 1, n, dtype=bool), s[..., :, None], np.zeros((), s.aval.dtype))
     return lax.concatenate([f[..., None, :], below], f.aval.ndim - 1)
@@ -298,9 +321,14 @@ def block_diag(*arrs) -> Array:
     xs = [as_operand("block_diag", x, i) for i, x in enumerate(arrs)]
     for i, x in enumerate(xs):
         if x.aval.ndim > 2:
-            raise ValueError("Arguments to block_diag must have at most 2 dimensions, got shape "
-                             f"{x.aval.shape} at argument {i}. Use vmap for stacks of matrices.")
-    xs = [lax.reshape(x, (1,) * (2 - x.aval.ndim) + x.aval.shape) for x in promote_dtypes("block_diag", *xs)]
+            raise ValueError(
+                "Arguments to block_diag must have at most 2 dimensions, got shape "
+                f"{x.aval.shape} at argument {i}. Use vmap for stacks of matrices."
+            )
+    xs = [
+        lax.reshape(x, (1,) * (2 - x.aval.ndim) + x.aval.shape)
+        for x in promote_dtypes("block_diag", *xs)
+    ]
     dtype, width, left, bands = xs[0].aval.dtype, sum(x.aval.shape[1] for x in xs), 0, []
     for x in xs:
         right = width - left - x.aval.shape[1]

@@ -1,4 +1,5 @@
 """The search for a lower place along a line, with one evaluation per turn of a loop that compiles."""
+
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -24,8 +25,9 @@ class Point(NamedTuple):
 
 class _State(NamedTuple):
     phase: Any
-    low: Point              # the lowest place met that decreases enough; the last one while bracketing
-    high: Point             # the other end of the bracket
+    # the lowest place met that decreases enough; the last one while bracketing
+    low: Point
+    high: Point  # the other end of the bracket
     found: Point
     trial: Any
     count: Any
@@ -42,8 +44,8 @@ def search(value_and_gradient, x, direction, start: Point, guess, tries):
         tries: how many places at most.
 
     Returns:
-        The place, or the lowest met where none satisfied the conditions; how many were tried; and 0, or the status that
-        says why there is none that is lower.
+        The place, or the lowest met where none satisfied the conditions; how many were tried; and
+        0, or the status that says why there is none that is lower.
     """
     dtype = x.aval.dtype
     slack = 4 * float(np.finfo(dtype).eps) * abs(start.value)
@@ -53,31 +55,52 @@ def search(value_and_gradient, x, direction, start: Point, guess, tries):
         return Point(a, value, jnp.dot(gradient, direction, precision="highest"), gradient)
 
     def satisfies(p: Point):
-        strong = (p.value <= start.value + _DECREASE * p.at * start.slope) & (abs(p.slope) <= -_CURVATURE * start.slope)
-        # Where values differ by rounding only, slopes tell as much (W. Hager, H. Zhang, 2005, eq. 4.1).
-        nearly = (p.value <= start.value + slack) & (p.slope <= (2 * _DECREASE - 1) * start.slope) & (
-            p.slope >= _CURVATURE * start.slope)
+        strong = (p.value <= start.value + _DECREASE * p.at * start.slope) & (
+            abs(p.slope) <= -_CURVATURE * start.slope
+        )
+        # Where values differ by rounding only, slopes tell as much (W. Hager, H. Zhang, 2005, eq.
+        # 4.1).
+        nearly = (
+            (p.value <= start.value + slack)
+            & (p.slope <= (2 * _DECREASE - 1) * start.slope)
+            & (p.slope >= _CURVATURE * start.slope)
+        )
         return strong | nearly
 
     def turn(state: _State) -> _State:
         p = evaluate(state.trial)
         finite = jnp.isfinite(p.value) & jnp.isfinite(p.slope)
-        too_high = ~finite | (p.value > start.value + _DECREASE * p.at * start.slope + slack) | (
-            (p.value >= state.low.value) & (state.low.at > 0))
+        too_high = (
+            ~finite
+            | (p.value > start.value + _DECREASE * p.at * start.slope + slack)
+            | ((p.value >= state.low.value) & (state.low.at > 0))
+        )
         done = finite & satisfies(p)
         bracketing = state.phase == _BRACKETING
         rising = jnp.where(bracketing, p.slope >= 0, p.slope * (state.high.at - state.low.at) >= 0)
         high = _choose(too_high, p, _choose(rising, state.low, state.high))
         low = _choose(too_high, state.low, p)
-        phase = jnp.where(done, _DONE, jnp.where(too_high | rising, _ZOOMING, state.phase)).astype(np.int32)
+        phase = jnp.where(done, _DONE, jnp.where(too_high | rising, _ZOOMING, state.phase)).astype(
+            np.int32
+        )
         trial = jnp.where(phase == _BRACKETING, 2 * p.at, _between(low, high))
-        return _State(phase, low, high, _choose(done, p, state.found), trial.astype(dtype), state.count + 1)
+        return _State(
+            phase, low, high, _choose(done, p, state.found), trial.astype(dtype), state.count + 1
+        )
 
-    first = _State(jnp.asarray(np.int32(_BRACKETING)), start, start, start, guess, jnp.asarray(np.int32(0)))
+    first = _State(
+        jnp.asarray(np.int32(_BRACKETING)), start, start, start, guess, jnp.asarray(np.int32(0))
+    )
     end = lax.while_loop(lambda s: (s.phase != _DONE) & (s.count < tries), turn, first)
     done, lower = end.phase == _DONE, end.low.value < start.value
-    status = jnp.where(done | lower, 0, jnp.where(end.phase == _ZOOMING, ZOOM_FAILED, SEARCH_FAILED))
-    return _choose(done, end.found, _choose(lower, end.low, start)), end.count, status.astype(np.int32)
+    status = jnp.where(
+        done | lower, 0, jnp.where(end.phase == _ZOOMING, ZOOM_FAILED, SEARCH_FAILED)
+    )
+    return (
+        _choose(done, end.found, _choose(lower, end.low, start)),
+        end.count,
+        status.astype(np.int32),
+    )
 
 
 def _choose(condition, yes: Point, no: Point) -> Point:
@@ -94,6 +117,9 @@ def _between(low: Point, high: Point):
     below = high.slope - low.slope + 2 * d2
     least = high.at - width * (high.slope + d2 - d1) / jnp.where(below == 0, 1, below)
     middle = low.at + width / 2
-    near, far = jnp.minimum(low.at, high.at) + 0.1 * abs(width), jnp.maximum(low.at, high.at) - 0.1 * abs(width)
+    near, far = (
+        jnp.minimum(low.at, high.at) + 0.1 * abs(width),
+        jnp.maximum(low.at, high.at) - 0.1 * abs(width),
+    )
     good = (square > 0) & (below != 0) & (least >= near) & (least <= far)
     return jnp.where(good, least, middle)

@@ -1,4 +1,5 @@
 """Signal processing, as `scipy.signal`."""
+
 from gradix.scipy.signal.convolution import (
     convolve as convolve,
     convolve2d as convolve2d,

@@ -1,4 +1,5 @@
 """Convolution and correlation of arrays of any rank, directly and by Fourier transforms."""
+
 from __future__ import annotations
 
 from gradix import lax, numpy as jnp
@@ -17,10 +18,10 @@ def convolve(in1, in2, mode: str = "full", method: str = "auto", precision=None)
 
     Args:
         in1: an array.
-        in2: another, of the same rank; neither is smaller along one axis and larger along another unless `mode` is
-            "full".
-        mode: "full" for every place where they overlap, "same" for the middle part of it with the shape of `in1`,
-            "valid" for the places where they overlap wholly.
+        in2: another, of the same rank; neither is smaller along one axis and larger along another
+            unless `mode` is "full".
+        mode: "full" for every place where they overlap, "same" for the middle part of it with the
+            shape of `in1`, "valid" for the places where they overlap wholly.
         method: "direct", "fft", or "auto" for "direct".
         precision: of the products, as for `lax.dot`; not for "fft".
 
@@ -60,7 +61,9 @@ def correlate(in1, in2, mode: str = "full", method: str = "auto", precision=None
     return _convolve("correlate", x, _turned(y), mode, method, precision)
 
 
-def convolve2d(in1, in2, mode: str = "full", boundary: str = "fill", fillvalue: float = 0, precision=None) -> Array:
+def convolve2d(
+    in1, in2, mode: str = "full", boundary: str = "fill", fillvalue: float = 0, precision=None
+) -> Array:
     """The convolution of two matrices, with zeros around them.
 
     Args:
@@ -86,7 +89,9 @@ def convolve2d(in1, in2, mode: str = "full", boundary: str = "fill", fillvalue: 
     return _convolve("convolve2d", x, y, mode, "direct", precision)
 
 
-def correlate2d(in1, in2, mode: str = "full", boundary: str = "fill", fillvalue: float = 0, precision=None) -> Array:
+def correlate2d(
+    in1, in2, mode: str = "full", boundary: str = "fill", fillvalue: float = 0, precision=None
+) -> Array:
     """The cross-correlation of two matrices, with zeros around them.
 
     Args:
@@ -111,7 +116,11 @@ def correlate2d(in1, in2, mode: str = "full", boundary: str = "fill", fillvalue:
     x, y = _matrices("correlate2d", in1, in2, boundary, fillvalue)
     out = _convolve("correlate2d", x, _turned(y), mode, "direct", precision, later=1)
     # SciPy exchanges the two where the second is larger, which conjugates the result.
-    return lax.conj(out) if mode == "valid" and x.aval.size < y.aval.size and out.aval.dtype in COMPLEX else out
+    return (
+        lax.conj(out)
+        if mode == "valid" and x.aval.size < y.aval.size and out.aval.dtype in COMPLEX
+        else out
+    )
 
 
 def fftconvolve(in1, in2, mode: str = "full", axes=None) -> Array:
@@ -137,24 +146,31 @@ def fftconvolve(in1, in2, mode: str = "full", axes=None) -> Array:
     return _by_transforms(x, y, mode, axes)
 
 
-# -- operands ------------------------------------------------------------------------------------------------------
+# -- operands --------------------------------------------------------------------------------------
+
 
 def _arrays(name: str, in1, in2) -> list:
     x, y = promote_dtypes_inexact(name, in1, in2)
     if x.aval.ndim != y.aval.ndim:
-        raise ValueError(f"{name}: in1 and in2 must have the same number of dimensions, got shapes {x.aval.shape} and "
-                         f"{y.aval.shape}. Add axes of size 1 with [..., None].")
+        raise ValueError(
+            f"{name}: in1 and in2 must have the same number of dimensions, got shapes {x.aval.shape} and "
+            f"{y.aval.shape}. Add axes of size 1 with [..., None]."
+        )
     return [convert(v, v.aval.dtype) for v in (x, y)]
 
 
 def _matrices(name: str, in1, in2, boundary, fillvalue) -> list:
     if boundary != "fill" or fillvalue != 0:
-        raise NotImplementedError(f"{name}() only supports boundary='fill', fillvalue=0; got {boundary!r} and "
-                                  f"{fillvalue!r}. "
-                                  "Pad the first array with jnp.pad, and use mode='valid'.")
+        raise NotImplementedError(
+            f"{name}() only supports boundary='fill', fillvalue=0; got {boundary!r} and "
+            f"{fillvalue!r}. "
+            "Pad the first array with jnp.pad, and use mode='valid'."
+        )
     x, y = promote_dtypes_inexact(name, in1, in2)
     if x.aval.ndim != 2 or y.aval.ndim != 2:
-        raise ValueError(f"{name}() only supports 2-dimensional inputs, got shapes {x.aval.shape} and {y.aval.shape}.")
+        raise ValueError(
+            f"{name}() only supports 2-dimensional inputs, got shapes {x.aval.shape} and {y.aval.shape}."
+        )
     return [convert(v, v.aval.dtype) for v in (x, y)]
 
 
@@ -174,11 +190,14 @@ def _first_is_larger(x, y, axes) -> bool:
         return True
     if all(m <= n for m, n in sizes):
         return False
-    raise ValueError("One input must be smaller than the other in every dimension, unless mode='full'; got shapes "
-                     f"{x.aval.shape} and {y.aval.shape}.")
+    raise ValueError(
+        "One input must be smaller than the other in every dimension, unless mode='full'; got shapes "
+        f"{x.aval.shape} and {y.aval.shape}."
+    )
 
 
-# -- the two ways --------------------------------------------------------------------------------------------------
+# -- the two ways ----------------------------------------------------------------------------------
+
 
 def _convolve(name: str, x, y, mode: str, method: str, precision, *, later: int = 0):
     """The convolution; of a second array of even length, the middle part of "same" begins `later`."""
@@ -187,8 +206,10 @@ def _convolve(name: str, x, y, mode: str, method: str, precision, *, later: int 
         raise ValueError(f"Got method={method!r}; expected 'auto', 'fft', or 'direct'.")
     axes = range(x.aval.ndim)
     if not x.aval.size or not y.aval.size:
-        raise ValueError(f"zero-size arrays not supported in convolutions, got shapes {x.aval.shape} and "
-                         f"{y.aval.shape} in {name}.")
+        raise ValueError(
+            f"zero-size arrays not supported in convolutions, got shapes {x.aval.shape} and "
+            f"{y.aval.shape} in {name}."
+        )
     larger = _first_is_larger(x, y, axes) if mode != "full" else True
     if not x.aval.ndim:
         return x * y
@@ -219,21 +240,33 @@ def _by_transforms(x, y, mode: str, axes):
     axes = axes_of(tuple(axes) if isinstance(axes, (list, tuple)) else axes, x.aval.ndim)
     rest = [i for i in range(x.aval.ndim) if i not in axes]
     if any(x.aval.shape[i] != y.aval.shape[i] for i in rest):
-        raise ValueError(f"mapped axes must have same shape; got in1.shape={x.aval.shape} in2.shape={y.aval.shape} "
-                         f"axes={axes}")
+        raise ValueError(
+            f"mapped axes must have same shape; got in1.shape={x.aval.shape} in2.shape={y.aval.shape} "
+            f"axes={axes}"
+        )
     if mode == "valid":
         _first_is_larger(x, y, axes)
-    shape = [m if i in rest else max(m + n - 1, 0) for i, (m, n) in enumerate(zip(x.aval.shape, y.aval.shape))]
+    shape = [
+        m if i in rest else max(m + n - 1, 0)
+        for i, (m, n) in enumerate(zip(x.aval.shape, y.aval.shape))
+    ]
     if not x.aval.size or not y.aval.size:
         return _middle(jnp.zeros(shape, x.aval.dtype), mode, x.aval.shape, y.aval.shape, axes)
     if not axes:
         return x * y
     dtype = x.aval.dtype
-    lengths = [_fft.next_fast_len(shape[i], dtype not in COMPLEX) if type(shape[i]) is int else shape[i] for i in axes]
+    lengths = [
+        _fft.next_fast_len(shape[i], dtype not in COMPLEX) if type(shape[i]) is int else shape[i]
+        for i in axes
+    ]
     if dtype in COMPLEX:
-        full = jnp.fft.ifftn(jnp.fft.fftn(x, lengths, axes) * jnp.fft.fftn(y, lengths, axes), lengths, axes)
+        full = jnp.fft.ifftn(
+            jnp.fft.fftn(x, lengths, axes) * jnp.fft.fftn(y, lengths, axes), lengths, axes
+        )
     else:
-        full = jnp.fft.irfftn(jnp.fft.rfftn(x, lengths, axes) * jnp.fft.rfftn(y, lengths, axes), lengths, axes)
+        full = jnp.fft.irfftn(
+            jnp.fft.rfftn(x, lengths, axes) * jnp.fft.rfftn(y, lengths, axes), lengths, axes
+        )
     full = full[tuple([slice(0, n) for n in shape])].astype(dtype)
     return _middle(full, mode, x.aval.shape, y.aval.shape, axes)
 
@@ -248,5 +281,3 @@ def _middle(full, mode: str, shape, kernel, axes):
         start = max((have - want) // 2, 0)
         full = lax.slice_in_dim(full, start, min(start + want, have), axis=i)
     return full
-
-

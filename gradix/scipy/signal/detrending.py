@@ -1,4 +1,5 @@
 """Signals without their trends."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -30,8 +31,9 @@ def detrend(data, axis: int = -1, type: str = "linear", bp=0, overwrite_data=Non
         Array([-1.333, -0.333,  1.667], dtype=float32)
     """
     if overwrite_data is not None:
-        raise NotImplementedError("overwrite_data argument not implemented: arrays are immutable. Use the array "
-                                  "returned.")
+        raise NotImplementedError(
+            "overwrite_data argument not implemented: arrays are immutable. Use the array returned."
+        )
     if type not in ("constant", "linear"):
         raise ValueError(f"Trend type must be 'linear' or 'constant', got {type!r}.")
     x = inexact_operand("detrend", data)
@@ -42,8 +44,10 @@ def detrend(data, axis: int = -1, type: str = "linear", bp=0, overwrite_data=Non
         return x - jnp.mean(x, axis, keepdims=True)
     ends = sorted({0, n, *[int(b) for b in np.ravel(np.asarray(bp))]})
     if ends[0] < 0 or ends[-1] > n:
-        raise ValueError(f"Breakpoints must be non-negative and less than length of data along given axis; got {bp} "
-                         f"for length {n}.")
+        raise ValueError(
+            f"Breakpoints must be non-negative and less than length of data along given axis; got {bp} "
+            f"for length {n}."
+        )
     parts = [lax.slice_in_dim(x, a, b, axis=axis) for a, b in zip(ends, ends[1:])]
     return lax.concatenate([_without_line(p, axis) for p in parts], axis) if parts else x
 
@@ -55,6 +59,8 @@ def _without_line(x, axis: int):
         return x
     # Scaled to a length of 1, so that 16-bit floats hold the sums.
     time = np.arange(n) - (n - 1) / 2
-    time = (time / np.sqrt((time * time).sum())).reshape([n if i == axis else 1 for i in range(x.aval.ndim)])
+    time = (time / np.sqrt((time * time).sum())).reshape(
+        [n if i == axis else 1 for i in range(x.aval.ndim)]
+    )
     time = jnp.asarray(time.astype(x.aval.dtype))
     return x - time * jnp.sum(time * x, axis, keepdims=True)

@@ -1,4 +1,5 @@
 """Signals cut into segments that overlap, put together again, and the windows they are seen through."""
+
 from __future__ import annotations
 
 import warnings
@@ -18,13 +19,16 @@ _signal = lazy_module("scipy.signal")
 def cut(x, length: int, step: int):
     """Segments of the last axis: shape (..., count, length). The signal is at least one segment long.
 
-    The signal is read in blocks of `step`, and each segment put together of blocks: no gather is needed.
+    The signal is read in blocks of `step`, and each segment put together of blocks: no gather is
+        needed.
     """
     lead, size = x.aval.shape[:-1], x.aval.shape[-1]
     count, per = (size - length) // step + 1, ceil(length / step)
     needed = (count + per - 1) * step
     x = x[..., :needed]
-    x = lax.pad(x, np.zeros((), x.aval.dtype), [*[(0, 0, 0)] * len(lead), (0, needed - x.aval.shape[-1], 0)])
+    x = lax.pad(
+        x, np.zeros((), x.aval.dtype), [*[(0, 0, 0)] * len(lead), (0, needed - x.aval.shape[-1], 0)]
+    )
     blocks = lax.reshape(x, (*lead, count + per - 1, step))
     parts = [lax.slice_in_dim(blocks, i, i + count, axis=len(lead)) for i in range(per)]
     return lax.concatenate(parts, len(lead) + 1)[..., :length]
@@ -38,10 +42,13 @@ def overlap_add(x, step: int):
     x = lax.pad(x, zero, [*[(0, 0, 0)] * (rank - 1), (0, per * step - length, 0)])
     total = None
     for i in range(per):
-        block = lax.pad(x[..., i * step:(i + 1) * step], zero,
-                        [*[(0, 0, 0)] * len(lead), (i, per - 1 - i, 0), (0, 0, 0)])
+        block = lax.pad(
+            x[..., i * step : (i + 1) * step],
+            zero,
+            [*[(0, 0, 0)] * len(lead), (i, per - 1 - i, 0), (0, 0, 0)],
+        )
         total = block if total is None else total + block
-    return lax.reshape(total, (*lead, (count + per - 1) * step))[..., :(count - 1) * step + length]
+    return lax.reshape(total, (*lead, (count + per - 1) * step))[..., : (count - 1) * step + length]
 
 
 def window_of(window, nperseg: int | None, size: int, dtype):
@@ -57,8 +64,10 @@ def window_of(window, nperseg: int | None, size: int, dtype):
         raise ValueError(f"nperseg must be a positive integer, got {nperseg}.")
     if isinstance(window, (str, tuple)):
         if nperseg is not None and nperseg > size:
-            warnings.warn(f"nperseg={nperseg} is greater than the signal's length {size}; using nperseg={size}.",
-                          stacklevel=5)
+            warnings.warn(
+                f"nperseg={nperseg} is greater than the signal's length {size}; using nperseg={size}.",
+                stacklevel=5,
+            )
         nperseg = min(256 if nperseg is None else nperseg, size)
         return jnp.asarray(_signal.get_window(window, nperseg).astype(dtype)), nperseg
     values = as_operand("window", jnp.asarray(window))
@@ -67,16 +76,22 @@ def window_of(window, nperseg: int | None, size: int, dtype):
         raise ValueError(f"window must be 1-D, got shape {values.aval.shape}.")
     length = values.aval.shape[0]
     if length > size:
-        raise ValueError(f"window is longer than input signal: {length} elements for a signal of {size}.")
+        raise ValueError(
+            f"window is longer than input signal: {length} elements for a signal of {size}."
+        )
     if nperseg is not None and nperseg != length:
-        raise ValueError(f"value specified for nperseg is different from length of window: {nperseg} and {length}.")
+        raise ValueError(
+            f"value specified for nperseg is different from length of window: {nperseg} and {length}."
+        )
     return values, length
 
 
 def overlap_of(noverlap: int | None, nperseg: int) -> int:
     noverlap = nperseg // 2 if noverlap is None else int(noverlap)
     if noverlap >= nperseg:
-        raise ValueError(f"noverlap must be less than nperseg, got {noverlap} for segments of {nperseg}.")
+        raise ValueError(
+            f"noverlap must be less than nperseg, got {noverlap} for segments of {nperseg}."
+        )
     return noverlap
 
 
@@ -86,12 +101,16 @@ _BOUNDARIES = ("even", "odd", "constant", "zeros", None)
 def extended(x, boundary: str | None, n: int):
     """The signal with `n` values before and after it."""
     if boundary not in _BOUNDARIES:
-        raise ValueError(f"Unknown boundary option '{boundary}', must be one of: {list(_BOUNDARIES)}")
+        raise ValueError(
+            f"Unknown boundary option '{boundary}', must be one of: {list(_BOUNDARIES)}"
+        )
     if boundary is None or not n:
         return x
     if boundary in ("even", "odd") and n > x.aval.shape[-1] - 1:
-        raise ValueError(f"The extension length n ({n}) is too big: it must not exceed the length of the signal less "
-                         f"1, which is {x.aval.shape[-1] - 1}.")
+        raise ValueError(
+            f"The extension length n ({n}) is too big: it must not exceed the length of the signal less "
+            f"1, which is {x.aval.shape[-1] - 1}."
+        )
     widths = [(0, 0)] * (x.aval.ndim - 1) + [(n, n)]
     if boundary == "zeros":
         return jnp.pad(x, widths)

@@ -1,4 +1,5 @@
 """Spectra of signals: short-time Fourier transforms and their inverse, Welch's estimates."""
+
 from __future__ import annotations
 
 import warnings
@@ -28,12 +29,18 @@ class _Plan:
         self.step = self.nperseg - overlap_of(noverlap, self.nperseg)
         self.nfft = self.nperseg if nfft is None else int(nfft)
         if self.nfft < self.nperseg:
-            raise ValueError(f"nfft must be greater than or equal to nperseg, got {self.nfft} and {self.nperseg}.")
+            raise ValueError(
+                f"nfft must be greater than or equal to nperseg, got {self.nfft} and {self.nperseg}."
+            )
         self.detrend = detrend
         if onesided and x.aval.dtype in COMPLEX:
-            warnings.warn("The signal is complex: giving the two-sided spectrum. return_onesided=False says so.",
-                          stacklevel=4)
-        self.onesided = onesided and x.aval.dtype not in COMPLEX and self.window.aval.dtype not in COMPLEX
+            warnings.warn(
+                "The signal is complex: giving the two-sided spectrum. return_onesided=False says so.",
+                stacklevel=4,
+            )
+        self.onesided = (
+            onesided and x.aval.dtype not in COMPLEX and self.window.aval.dtype not in COMPLEX
+        )
 
     def spectra(self, x):
         """Shape (..., segments, frequencies)."""
@@ -47,11 +54,22 @@ class _Plan:
         return rate * fs
 
 
-# -- short-time transforms -----------------------------------------------------------------------------------------
+# -- short-time transforms -------------------------------------------------------------------------
 
-def stft(x, fs=1.0, window="hann", nperseg: int = 256, noverlap: int | None = None, nfft: int | None = None,
-         detrend=False, return_onesided: bool = True, boundary: str | None = "zeros",
-         padded: bool = True, axis: int = -1) -> tuple[Array, Array, Array]:
+
+def stft(
+    x,
+    fs=1.0,
+    window="hann",
+    nperseg: int = 256,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    detrend=False,
+    return_onesided: bool = True,
+    boundary: str | None = "zeros",
+    padded: bool = True,
+    axis: int = -1,
+) -> tuple[Array, Array, Array]:
     """The short-time Fourier transform: the spectrum of each of many overlapping segments.
 
     Args:
@@ -63,12 +81,14 @@ def stft(x, fs=1.0, window="hann", nperseg: int = 256, noverlap: int | None = No
         nfft: the length of the transform, padded with zeros; `nperseg` by default.
         detrend: False, "constant", "linear", or a function of segments in the last axis.
         return_onesided: give no negative frequencies of real signals.
-        boundary: what comes before and after the signal: "zeros", "constant", "even", "odd", or None for nothing.
+        boundary: what comes before and after the signal: "zeros", "constant", "even", "odd", or
+            None for nothing.
         padded: add zeros so that segments cover the signal.
         axis: the axis of time.
 
     Returns:
-        The frequencies, the times of the segments, and the transforms: frequencies along `axis`, segments along a last
+        The frequencies, the times of the segments, and the transforms: frequencies along `axis`,
+            segments along a last
         axis.
 
     Raises:
@@ -95,12 +115,25 @@ def stft(x, fs=1.0, window="hann", nperseg: int = 256, noverlap: int | None = No
     z = plan.spectra(x) / abs(jnp.sum(plan.window))
     start = 0 if boundary is not None else plan.nperseg / 2
     times = (np.arange(z.aval.shape[-2]) * plan.step + start).astype(_real(x)) / fs
-    return plan.frequencies(fs, _real(x)), jnp.asarray(times), jnp.moveaxis(jnp.swapaxes(z, -1, -2), -2, axis)
+    return (
+        plan.frequencies(fs, _real(x)),
+        jnp.asarray(times),
+        jnp.moveaxis(jnp.swapaxes(z, -1, -2), -2, axis),
+    )
 
 
-def istft(Zxx, fs=1.0, window="hann", nperseg: int | None = None, noverlap: int | None = None, nfft: int | None = None,
-          input_onesided: bool = True, boundary: bool = True, time_axis: int = -1,
-          freq_axis: int = -2) -> tuple[Array, Array]:
+def istft(
+    Zxx,
+    fs=1.0,
+    window="hann",
+    nperseg: int | None = None,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    input_onesided: bool = True,
+    boundary: bool = True,
+    time_axis: int = -1,
+    freq_axis: int = -2,
+) -> tuple[Array, Array]:
     """The signal whose short-time Fourier transform is given, in least squares.
 
     D. Griffin, J. Lim, "Signal estimation from modified short-time Fourier transform" (1984).
@@ -136,17 +169,23 @@ def istft(Zxx, fs=1.0, window="hann", nperseg: int | None = None, noverlap: int 
     rank = z.aval.ndim
     time, freq = axis_of(time_axis, rank), axis_of(freq_axis, rank)
     if time == freq:
-        raise ValueError(f"Must specify differing time and frequency axes! Got {time_axis} and {freq_axis}.")
+        raise ValueError(
+            f"Must specify differing time and frequency axes! Got {time_axis} and {freq_axis}."
+        )
     z = jnp.moveaxis(convert(z, dtypes.to_complex_dtype(z.aval.dtype)), (time, freq), (-2, -1))
     nperseg, nfft = _lengths(z.aval.shape[-1], nperseg, nfft, input_onesided)
     noverlap = overlap_of(noverlap, nperseg)
     values = _synthesis_window(window, nperseg, _real(z))
     x = (jnp.fft.irfft if input_onesided else jnp.fft.ifft)(z, nfft)[..., :nperseg]
-    x, weight = overlap_add(x * (values * jnp.sum(values)), nperseg - noverlap), overlap_add(
-        jnp.broadcast_to(values * values, (z.aval.shape[-2], nperseg)), nperseg - noverlap)
+    x, weight = (
+        overlap_add(x * (values * jnp.sum(values)), nperseg - noverlap),
+        overlap_add(
+            jnp.broadcast_to(values * values, (z.aval.shape[-2], nperseg)), nperseg - noverlap
+        ),
+    )
     if boundary:
         cut_off = nperseg // 2
-        x, weight = [v[..., cut_off:v.aval.shape[-1] - cut_off] for v in (x, weight)]
+        x, weight = [v[..., cut_off : v.aval.shape[-1] - cut_off] for v in (x, weight)]
     x = x / jnp.where(abs(weight) > 1e-10, weight, 1)
     times = np.arange(x.aval.shape[-1]).astype(_real(z)) / fs
     return jnp.asarray(times), jnp.moveaxis(x, -1, time - (freq < time))
@@ -158,7 +197,8 @@ def _lengths(frequencies: int, nperseg, nfft, onesided: bool) -> tuple[int, int]
     if nperseg < 1:
         raise ValueError(f"nperseg must be a positive integer, got {nperseg}.")
     if nfft is None:
-        nfft = nperseg if onesided and nperseg == usual + 1 else usual         # of an odd length only half is given
+        # of an odd length only half is given
+        nfft = nperseg if onesided and nperseg == usual + 1 else usual
     elif int(nfft) < nperseg:
         raise ValueError(f"FFT length ({nfft}) must be longer than nperseg ({nperseg}).")
     if int(nfft) < nperseg:
@@ -169,22 +209,37 @@ def _lengths(frequencies: int, nperseg, nfft, onesided: bool) -> tuple[int, int]
 def _synthesis_window(window, nperseg: int, dtype):
     values = window if isinstance(window, (str, tuple)) else jnp.asarray(window)
     if not isinstance(values, (str, tuple)) and values.shape != (nperseg,):
-        raise ValueError(f"window must have length of {nperseg}, and one axis; got shape {values.shape}.")
+        raise ValueError(
+            f"window must have length of {nperseg}, and one axis; got shape {values.shape}."
+        )
     return window_of(values, nperseg, nperseg, dtype)[0]
 
 
-# -- power spectra -------------------------------------------------------------------------------------------------
+# -- power spectra ---------------------------------------------------------------------------------
 
-def csd(x, y, fs=1.0, window="hann", nperseg: int | None = None, noverlap: int | None = None, nfft: int | None = None,
-        detrend="constant", return_onesided: bool = True, scaling: str = "density",
-        axis: int = -1, average: str = "mean") -> tuple[Array, Array]:
+
+def csd(
+    x,
+    y,
+    fs=1.0,
+    window="hann",
+    nperseg: int | None = None,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    detrend="constant",
+    return_onesided: bool = True,
+    scaling: str = "density",
+    axis: int = -1,
+    average: str = "mean",
+) -> tuple[Array, Array]:
     """The cross spectral density of two signals, averaged over segments.
 
     P. Welch, "The use of the fast Fourier transform for the estimation of power spectra" (1967).
 
     Args:
         x: the signals.
-        y: other signals of the same rank, or None for the power spectrum of `x`; the shorter is padded with zeros.
+        y: other signals of the same rank, or None for the power spectrum of `x`; the shorter is
+            padded with zeros.
         fs: how many samples there are in a unit of time.
         window: a name or tuple, as `scipy.signal.get_window` takes them, or the values.
         nperseg: the length of a segment, not more than the signal; 256 by default.
@@ -225,7 +280,11 @@ def csd(x, y, fs=1.0, window="hann", nperseg: int | None = None, noverlap: int |
     left = plan.spectra(x)
     power = lax.real(left * lax.conj(left)) if y is None else lax.conj(left) * plan.spectra(y)
     power = _one_sided(power, plan.nfft) if plan.onesided else power
-    size = fs * jnp.sum(abs(plan.window) ** 2) if scaling == "density" else abs(jnp.sum(plan.window)) ** 2
+    size = (
+        fs * jnp.sum(abs(plan.window) ** 2)
+        if scaling == "density"
+        else abs(jnp.sum(plan.window)) ** 2
+    )
     return plan.frequencies(fs, _real(x)), jnp.moveaxis(_average(power / size, average), -1, axis)
 
 
@@ -234,7 +293,9 @@ def _signals(x, y):
         return float_of(as_operand("csd", x)), None
     x, y = promote_dtypes("csd", x, y)
     if x.aval.ndim != y.aval.ndim:
-        raise ValueError(f"csd: both signals must have the same rank, got shapes {x.aval.shape} and {y.aval.shape}.")
+        raise ValueError(
+            f"csd: both signals must have the same rank, got shapes {x.aval.shape} and {y.aval.shape}."
+        )
     return float_of(x), float_of(y)
 
 
@@ -257,15 +318,29 @@ def _average(power, average: str):
         return jnp.mean(power, axis=-2)
     n = power.aval.shape[-2]
     even = 2 * np.arange(1, (n - 1) // 2 + 1)
-    bias = 1 + float(np.sum(1 / (even + 1) - 1 / even))             # of the median of exponential variables
+    # of the median of exponential variables
+    bias = 1 + float(np.sum(1 / (even + 1) - 1 / even))
     if power.aval.dtype not in COMPLEX:
         return jnp.median(power, axis=-2) / bias
-    return lax.complex(jnp.median(lax.real(power), axis=-2), jnp.median(lax.imag(power), axis=-2)) / bias
+    return (
+        lax.complex(jnp.median(lax.real(power), axis=-2), jnp.median(lax.imag(power), axis=-2))
+        / bias
+    )
 
 
-def welch(x, fs=1.0, window="hann", nperseg: int | None = None, noverlap: int | None = None, nfft: int | None = None,
-          detrend="constant", return_onesided: bool = True, scaling: str = "density", axis: int = -1,
-          average: str = "mean") -> tuple[Array, Array]:
+def welch(
+    x,
+    fs=1.0,
+    window="hann",
+    nperseg: int | None = None,
+    noverlap: int | None = None,
+    nfft: int | None = None,
+    detrend="constant",
+    return_onesided: bool = True,
+    scaling: str = "density",
+    axis: int = -1,
+    average: str = "mean",
+) -> tuple[Array, Array]:
     """The power spectral density of a signal, averaged over segments, as `csd`.
 
     P. Welch, "The use of the fast Fourier transform for the estimation of power spectra" (1967).
@@ -293,4 +368,17 @@ def welch(x, fs=1.0, window="hann", nperseg: int | None = None, noverlap: int | 
         >>> f[p.argmax()]
         Array(0.25, dtype=float32)
     """
-    return csd(x, None, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average)
+    return csd(
+        x,
+        None,
+        fs,
+        window,
+        nperseg,
+        noverlap,
+        nfft,
+        detrend,
+        return_onesided,
+        scaling,
+        axis,
+        average,
+    )

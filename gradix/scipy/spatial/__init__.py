@@ -1,2 +1,3 @@
 """Geometry, as `scipy.spatial`."""
+
 from gradix.scipy.spatial import transform as transform

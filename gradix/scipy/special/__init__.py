@@ -5,6 +5,7 @@ Example:
     >>> special.expit(0.0)
     Array(0.5, dtype=float32, weak_type=True)
 """
+
 from gradix.nn.normalization import logsumexp as logsumexp
 from gradix.scipy.special.bessels import (
     bessel_jn as bessel_jn,

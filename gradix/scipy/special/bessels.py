@@ -1,4 +1,5 @@
 """Bessel functions."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -121,9 +122,11 @@ def bessel_jn(z, *, v: int, n_iter: int = 50) -> Array:
         return (below * size, here * size, total * size), (below, size)
 
     orders = np.arange(top - 1, -1, -1, dtype=np.int32)
-    (last, _, total), (values, sizes) = lax.scan(step,
-                                                 (jnp.full_like(x, tiny), jnp.zeros_like(x), jnp.zeros_like(x)), orders)
-    later = jnp.flip(jnp.cumprod(jnp.flip(sizes, 0), 0), 0)             # the factors applied since each value
-    found = jnp.flip(values * later, 0)[:v + 1] / (total + last)
+    (last, _, total), (values, sizes) = lax.scan(
+        step, (jnp.full_like(x, tiny), jnp.zeros_like(x), jnp.zeros_like(x)), orders
+    )
+    # the factors applied since each value
+    later = jnp.flip(jnp.cumprod(jnp.flip(sizes, 0), 0), 0)
+    found = jnp.flip(values * later, 0)[: v + 1] / (total + last)
     first = jnp.asarray((np.arange(v + 1) == 0).astype(z.dtype)).reshape(v + 1, *[1] * z.ndim)
     return jnp.where(zero, first, found)

@@ -1,4 +1,5 @@
 """The logarithm of the gamma function of complex numbers."""
+
 from __future__ import annotations
 
 import math
@@ -7,22 +8,36 @@ from gradix import lax, numpy as jnp
 from gradix._api.derivatives.custom_derivatives import custom_jvp
 from gradix.scipy.special.faddeeva import is_double
 
-_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
+_STIRLING = (
+    1 / 12,
+    -1 / 360,
+    1 / 1260,
+    -1 / 1680,
+    1 / 1188,
+    -691 / 360360,
+    1 / 156,
+    -3617 / 122400,
+)
 _PSI = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
 
 
 def _shifted(z):
     """The number moved right until Stirling's series holds, and the sums of what was passed on the way.
 
-    Logarithms of each factor add up to the branch that is continuous but for the negative real axis.
+    Logarithms of each factor add up to the branch that is continuous but for the negative real
+    axis.
     """
     radius = 9.0 if is_double(z) else 5.0
-    close = lambda v: (lax.real(v) < radius) & (abs(lax.imag(v)) < radius)                         # noqa: E731
+    close = lambda v: (lax.real(v) < radius) & (abs(lax.imag(v)) < radius)  # noqa: E731
 
     def step(state):
         v, logs, quotients = state
         here = close(v)
-        return (jnp.where(here, v + 1, v), logs + jnp.where(here, jnp.log(v), 0), quotients + jnp.where(here, 1 / v, 0))
+        return (
+            jnp.where(here, v + 1, v),
+            logs + jnp.where(here, jnp.log(v), 0),
+            quotients + jnp.where(here, 1 / v, 0),
+        )
 
     zero = jnp.zeros_like(z)
     return lax.while_loop(lambda state: jnp.any(close(state[0])), step, (z, zero, zero))
@@ -55,4 +70,6 @@ def _log_gamma_jvp(primals, tangents):
 
 @_digamma.defjvp
 def _digamma_jvp(primals, tangents):
-    raise NotImplementedError("The second derivative of gamma and loggamma of complex numbers is not implemented.")
+    raise NotImplementedError(
+        "The second derivative of gamma and loggamma of complex numbers is not implemented."
+    )

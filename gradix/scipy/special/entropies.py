@@ -1,4 +1,5 @@
 """x·log(y) and the entropies made of it, with their values at zero."""
+
 from __future__ import annotations
 
 import math
@@ -93,8 +94,10 @@ def rel_entr(p, q) -> Array:
     operands: Any = inexact_operands("rel_entr", p, q)
     p, q = operands
     if p.dtype in dtypes.COMPLEX:
-        raise ValueError(f"rel_entr does not support complex-valued inputs, got dtype {dtypes.dtype_name(p.dtype)}. "
-                         "Use the real parts, or abs.")
+        raise ValueError(
+            f"rel_entr does not support complex-valued inputs, got dtype {dtypes.dtype_name(p.dtype)}. "
+            "Use the real parts, or abs."
+        )
     inside, edge = (p > 0) & (q > 0), (p == 0) & (q >= 0)
     safe_p, safe_q = where(inside, p, 1), where(inside, q, 1)
     return where(inside, _xlogx(safe_p) - _xlogy(safe_p, safe_q), where(edge, 0.0, math.inf))

@@ -1,4 +1,5 @@
 """Logistic and normal distribution functions and their inverses."""
+
 from __future__ import annotations
 
 import functools
@@ -26,14 +27,30 @@ def _of_floats(name: str, op, summary: str, example: str):
     return function
 
 
-erf = _of_floats("erf", lax.erf, "The error function, 2/√π ∫₀ˣ exp(−t²) dt.",
-                 ">>> special.erf(0.0)\n        Array(0., dtype=float32, weak_type=True)")
-erfc = _of_floats("erfc", lax.erfc, "1 − erf(x), accurate for large x.",
-                  ">>> special.erfc(0.0)\n        Array(1., dtype=float32, weak_type=True)")
-erfinv = _of_floats("erfinv", lax.erf_inv, "The inverse of `erf`, on [−1, 1].",
-                    ">>> special.erfinv(0.0)\n        Array(0., dtype=float32, weak_type=True)")
-expit = _of_floats("expit", lax.logistic, "1 / (1 + e⁻ˣ).",
-                   ">>> special.expit(0.0)\n        Array(0.5, dtype=float32, weak_type=True)")
+erf = _of_floats(
+    "erf",
+    lax.erf,
+    "The error function, 2/√π ∫₀ˣ exp(−t²) dt.",
+    ">>> special.erf(0.0)\n        Array(0., dtype=float32, weak_type=True)",
+)
+erfc = _of_floats(
+    "erfc",
+    lax.erfc,
+    "1 − erf(x), accurate for large x.",
+    ">>> special.erfc(0.0)\n        Array(1., dtype=float32, weak_type=True)",
+)
+erfinv = _of_floats(
+    "erfinv",
+    lax.erf_inv,
+    "The inverse of `erf`, on [−1, 1].",
+    ">>> special.erfinv(0.0)\n        Array(0., dtype=float32, weak_type=True)",
+)
+expit = _of_floats(
+    "expit",
+    lax.logistic,
+    "1 / (1 + e⁻ˣ).",
+    ">>> special.expit(0.0)\n        Array(0.5, dtype=float32, weak_type=True)",
+)
 
 
 @custom_jvp
@@ -81,22 +98,76 @@ def _ndtr(x):
     return 0.5 * where(size < _HALF_ROOT, 1 + lax.erf(w), where(w > 0, 2 - tail, tail))
 
 
-# Rational approximations from Cephes (Moshier), highest power first: the middle, and the tails by their distance.
-_MIDDLE = ((-5.99633501014107895267e1, 9.80010754185999661536e1, -5.66762857469070293439e1, 1.39312609387279679503e1,
-            -1.23916583867381258016e0),
-           (1.0, 1.95448858338141759834e0, 4.67627912898881538453e0, 8.63602421390890590575e1,
-            -2.25462687854119370527e2, 2.00260212380060660359e2, -8.20372256168333339912e1, 1.59056225126211695515e1,
-            -1.18331621121330003142e0))
-_NEAR = ((4.05544892305962419923e0, 3.15251094599893866154e1, 5.71628192246421288162e1, 4.40805073893200834700e1,
-          1.46849561928858024014e1, 2.18663306850790267539e0, -1.40256079171354495875e-1, -3.50424626827848203418e-2,
-          -8.57456785154685413611e-4),
-         (1.0, 1.57799883256466749731e1, 4.53907635128879210584e1, 4.13172038254672030440e1, 1.50425385692907503408e1,
-          2.50464946208309415979e0, -1.42182922854787788574e-1, -3.80806407691578277194e-2, -9.33259480895457427372e-4))
-_FAR = ((3.23774891776946035970e0, 6.91522889068984211695e0, 3.93881025292474443415e0, 1.33303460815807542389e0,
-         2.01485389549179081538e-1, 1.23716634817820021358e-2, 3.01581553508235416007e-4, 2.65806974686737550832e-6,
-         6.23974539184983293730e-9),
-        (1.0, 6.02427039364742014255e0, 3.67983563856160859403e0, 1.37702099489081330271e0, 2.16236993594496635890e-1,
-         1.34204006088543189037e-2, 3.28014464682127739104e-4, 2.89247864745380683936e-6, 6.79019408009981274425e-9))
+# Rational approximations from Cephes (Moshier), highest power first: the middle, and the tails by
+# their distance.
+_MIDDLE = (
+    (
+        -5.99633501014107895267e1,
+        9.80010754185999661536e1,
+        -5.66762857469070293439e1,
+        1.39312609387279679503e1,
+        -1.23916583867381258016e0,
+    ),
+    (
+        1.0,
+        1.95448858338141759834e0,
+        4.67627912898881538453e0,
+        8.63602421390890590575e1,
+        -2.25462687854119370527e2,
+        2.00260212380060660359e2,
+        -8.20372256168333339912e1,
+        1.59056225126211695515e1,
+        -1.18331621121330003142e0,
+    ),
+)
+_NEAR = (
+    (
+        4.05544892305962419923e0,
+        3.15251094599893866154e1,
+        5.71628192246421288162e1,
+        4.40805073893200834700e1,
+        1.46849561928858024014e1,
+        2.18663306850790267539e0,
+        -1.40256079171354495875e-1,
+        -3.50424626827848203418e-2,
+        -8.57456785154685413611e-4,
+    ),
+    (
+        1.0,
+        1.57799883256466749731e1,
+        4.53907635128879210584e1,
+        4.13172038254672030440e1,
+        1.50425385692907503408e1,
+        2.50464946208309415979e0,
+        -1.42182922854787788574e-1,
+        -3.80806407691578277194e-2,
+        -9.33259480895457427372e-4,
+    ),
+)
+_FAR = (
+    (
+        3.23774891776946035970e0,
+        6.91522889068984211695e0,
+        3.93881025292474443415e0,
+        1.33303460815807542389e0,
+        2.01485389549179081538e-1,
+        1.23716634817820021358e-2,
+        3.01581553508235416007e-4,
+        2.65806974686737550832e-6,
+        6.23974539184983293730e-9,
+    ),
+    (
+        1.0,
+        6.02427039364742014255e0,
+        3.67983563856160859403e0,
+        1.37702099489081330271e0,
+        2.16236993594496635890e-1,
+        1.34204006088543189037e-2,
+        3.28014464682127739104e-4,
+        2.89247864745380683936e-6,
+        6.79019408009981274425e-9,
+    ),
+)
 
 
 def ndtri(p) -> Array:
@@ -112,7 +183,9 @@ def ndtri(p) -> Array:
     """
     p = inexact_operand("ndtri", p)
     if p.aval.dtype not in (np.dtype("float32"), np.dtype("float64")):
-        raise TypeError(f"ndtri takes float32 or float64, got {p.aval.dtype}. Convert it with p.astype('float32').")
+        raise TypeError(
+            f"ndtri takes float32 or float64, got {p.aval.dtype}. Convert it with p.astype('float32')."
+        )
     return _ndtri(p)
 
 
@@ -136,7 +209,7 @@ def _ndtri(p):
 def _ndtri_jvp(primals, tangents):
     (p,), (t,) = primals, tangents
     x = _ndtri(p)
-    return x, t * (math.sqrt(2 * math.pi) * lax.exp(x * x / 2))          # 1 / density
+    return x, t * (math.sqrt(2 * math.pi) * lax.exp(x * x / 2))  # 1 / density
 
 
 def _ratio(polynomials, x):
@@ -173,13 +246,18 @@ def log_ndtr(x, series_order: int = 3) -> Array:
         raise ValueError(f"series_order must be within [0, 30], got {series_order}.")
     x = inexact_operand("log_ndtr", x)
     if x.aval.dtype not in (np.dtype("float32"), np.dtype("float64")):
-        raise TypeError(f"log_ndtr takes float32 or float64, got {x.aval.dtype}. Convert it with x.astype('float32').")
+        raise TypeError(
+            f"log_ndtr takes float32 or float64, got {x.aval.dtype}. Convert it with x.astype('float32')."
+        )
     return _log_ndtr(x, series_order)
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(1,))
 def _log_ndtr(x, series_order):
-    lower, zero = number(-20.0 if x.aval.dtype.itemsize == 8 else -10.0, x.aval.dtype), number(0.0, x.aval.dtype)
+    lower, zero = (
+        number(-20.0 if x.aval.dtype.itemsize == 8 else -10.0, x.aval.dtype),
+        number(0.0, x.aval.dtype),
+    )
     far = _asymptotic(lax.min(x, lower), series_order)
     near = lax.log(_ndtr(lax.max(x, lower)))
     # Above 0 the logarithm is as small as the other tail, which ndtr(x) has rounded away.
@@ -191,7 +269,7 @@ def _log_ndtr(x, series_order):
 def _log_ndtr_jvp(series_order, primals, tangents):
     (x,), (t,) = primals, tangents
     y = _log_ndtr(x, series_order)
-    near = lax.exp(-(x * x / 2) - y - 0.5 * math.log(2 * math.pi))                # density / ndtr
+    near = lax.exp(-(x * x / 2) - y - 0.5 * math.log(2 * math.pi))  # density / ndtr
     # The exponents cancel far below 0, where the series has the density divided out.
     far = number(-20.0 if x.aval.dtype.itemsize == 8 else -10.0, x.aval.dtype)
     low = lax.min(x, far)

@@ -1,4 +1,5 @@
 """Exponential, sine and cosine integrals; the dilogarithm; power transforms."""
+
 from __future__ import annotations
 
 import math
@@ -12,7 +13,8 @@ from gradix._core.operators import Array
 from gradix.numpy.promotion import as_operand, convert, promote_dtypes_inexact
 from gradix.scipy.special.faddeeva import is_double, real_operand
 
-# -- exponential integrals -------------------------------------------------------------------------------------------
+# -- exponential integrals -------------------------------------------------------------------------
+
 
 def exp1(x) -> Array:
     """The exponential integral `∫ₓ^∞ e⁻ᵗ/t dt`; NaN for negative numbers, infinite at zero.
@@ -31,7 +33,7 @@ def _exp1(x):
     small = x <= 1
     s = jnp.where(small & (x > 0), x, 0.5)
     total = jnp.zeros_like(x)
-    for k in range(20, 0, -1):                              # Σ (-x)ᵏ / (k k!), DLMF 6.6.2
+    for k in range(20, 0, -1):  # Σ (-x)ᵏ / (k k!), DLMF 6.6.2
         total = -s / k * (1 / k + total)
     near = -np.euler_gamma - jnp.log(s) - total
     y = jnp.where(small | (x == np.inf), 2, x)
@@ -89,7 +91,9 @@ def _expi(x):
     half = jnp.exp(y / 2)
     value = jnp.where(middle, np.euler_gamma + jnp.log(s) + series, half * (half * tail / y))
     value = jnp.where(x < 0, -_exp1(jnp.where(x < 0, -x, 1)), value)
-    return jnp.where(x == 0, -np.inf, jnp.where(x == np.inf, np.inf, jnp.where(x == x, value, np.nan)))
+    return jnp.where(
+        x == 0, -np.inf, jnp.where(x == np.inf, np.inf, jnp.where(x == x, value, np.nan))
+    )
 
 
 @_expi.defjvp
@@ -132,6 +136,7 @@ def _expn(n, x):
 
 def _small_expn(n, x):
     """The series for x ≤ 1, whose term of order n - 1 has a logarithm (DLMF 8.19.8)."""
+
     def term(i, state):
         power, total = state
         k = convert(jnp.asarray(i), x.aval.dtype)
@@ -153,7 +158,8 @@ def _expn_jvp(primals, tangents):
     return _expn(n, x), t * slope
 
 
-# -- sine and cosine integrals ---------------------------------------------------------------------------------------
+# -- sine and cosine integrals ---------------------------------------------------------------------
+
 
 def sici(x) -> tuple[Array, Array]:
     """The sine and cosine integrals, `∫₀ˣ sin t / t dt` and `γ + log |x| + ∫₀ˣ (cos t - 1) / t dt`.
@@ -176,7 +182,7 @@ def _sici(x):
     s = jnp.where(small, size, 1)
     q = s * s
     sine, cosine = jnp.zeros_like(x), jnp.zeros_like(x)
-    for k in range(16, -1, -1):                             # DLMF 6.6.5, 6.6.6
+    for k in range(16, -1, -1):  # DLMF 6.6.5, 6.6.6
         sine = 1 / (2 * k + 1) - sine * q / ((2 * k + 2) * (2 * k + 3))
         cosine = 1 / (2 * k + 2) - cosine * q / ((2 * k + 3) * (2 * k + 4))
     near_s, near_c = s * sine, np.euler_gamma + jnp.log(s) - q / 2 * cosine
@@ -207,11 +213,19 @@ def _sici_jvp(primals, tangents):
     return _sici(x), (t * jnp.sinc(x / math.pi), t * jnp.cos(x) / x)
 
 
-# -- the dilogarithm -------------------------------------------------------------------------------------------------
+# -- the dilogarithm -------------------------------------------------------------------------------
 
 # B₂ₖ / (2k + 1)!, of the series of the dilogarithm in powers of a logarithm.
-_BERNOULLI = (1 / 36, -1 / 3600, 1 / 211680, -1 / 10886400, 1 / 526901760, -691 / 16999766784000, 7 / 7846046208000,
-              -3617 / 181400588328960000)
+_BERNOULLI = (
+    1 / 36,
+    -1 / 3600,
+    1 / 211680,
+    -1 / 10886400,
+    1 / 526901760,
+    -691 / 16999766784000,
+    7 / 7846046208000,
+    -3617 / 181400588328960000,
+)
 
 
 def spence(x) -> Array:
@@ -227,7 +241,9 @@ def spence(x) -> Array:
     """
     x = as_operand("spence", x)
     if x.aval.dtype not in INEXACT or x.aval.dtype in COMPLEX:
-        raise TypeError(f"spence takes floats, got dtype {x.aval.dtype}. Convert integers with .astype(float).")
+        raise TypeError(
+            f"spence takes floats, got dtype {x.aval.dtype}. Convert integers with .astype(float)."
+        )
     x, dtype = real_operand("spence", x)
     return _spence(x).astype(dtype)
 
@@ -244,10 +260,14 @@ def _spence(x):
     for c in _BERNOULLI[::-1]:
         total = total * q + c
     value = u - q / 4 + u * q * total
-    logs = jnp.where((y > 0) & small, jnp.log(jnp.where(y > 0, y, 1)) * jnp.log1p(-jnp.where(small, y, 0)), 0)
+    logs = jnp.where(
+        (y > 0) & small, jnp.log(jnp.where(y > 0, y, 1)) * jnp.log1p(-jnp.where(small, y, 0)), 0
+    )
     value = jnp.where(small, math.pi**2 / 6 - logs - value, value)
     value = jnp.where(large, -0.5 * jnp.log(jnp.where(large, x, 1)) ** 2 - value, value)
-    return jnp.where(x < 0, np.nan, jnp.where(x == np.inf, -np.inf, jnp.where(x == x, value, np.nan)))
+    return jnp.where(
+        x < 0, np.nan, jnp.where(x == np.inf, -np.inf, jnp.where(x == x, value, np.nan))
+    )
 
 
 @_spence.defjvp
@@ -256,17 +276,22 @@ def _spence_jvp(primals, tangents):
     off = x - 1
     near = abs(off) < 1e-3
     series = -1 + off / 2 - off**2 / 3 + off**3 / 4 - off**4 / 5
-    return _spence(x), t * jnp.where(near, series, -jnp.log(jnp.where(near, 2, x)) / jnp.where(near, 1, off))
+    return _spence(x), t * jnp.where(
+        near, series, -jnp.log(jnp.where(near, 2, x)) / jnp.where(near, 1, off)
+    )
 
 
-# -- power transforms ------------------------------------------------------------------------------------------------
+# -- power transforms ------------------------------------------------------------------------------
+
 
 def _power_of_log(logarithm, power):
     """`(exp(power · logarithm) - 1) / power`, whose limit at a power of zero is the logarithm."""
     u = power * logarithm
     small = abs(u) < 1e-3
     safe = jnp.where(small, 1, u)
-    ratio = jnp.where(small, 1 + u / 2 * (1 + u / 3 * (1 + u / 4 * (1 + u / 5))), jnp.expm1(safe) / safe)
+    ratio = jnp.where(
+        small, 1 + u / 2 * (1 + u / 3 * (1 + u / 4 * (1 + u / 5))), jnp.expm1(safe) / safe
+    )
     return logarithm * ratio
 
 

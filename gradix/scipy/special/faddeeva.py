@@ -1,4 +1,5 @@
 """The Faddeeva function and its relatives: scaled errors, Dawson's and Fresnel's integrals, Owen's T."""
+
 from __future__ import annotations
 
 import functools
@@ -21,15 +22,20 @@ def real_operand(name: str, x):
     """Floats of 32 or 64 bits to compute with, and the dtype of the result."""
     x = inexact_operand(name, x)
     if x.aval.dtype in COMPLEX:
-        raise ValueError(f"{name} does not support complex-valued inputs, got dtype {x.aval.dtype}.")
-    return convert(x, np.dtype("float32") if x.aval.dtype.itemsize < 4 else x.aval.dtype), x.aval.dtype
+        raise ValueError(
+            f"{name} does not support complex-valued inputs, got dtype {x.aval.dtype}."
+        )
+    return convert(
+        x, np.dtype("float32") if x.aval.dtype.itemsize < 4 else x.aval.dtype
+    ), x.aval.dtype
 
 
 def is_double(x) -> bool:
     return x.aval.dtype in (np.dtype("float64"), np.dtype("complex128"))
 
 
-# -- w(z) ----------------------------------------------------------------------------------------------------------
+# -- w(z) ------------------------------------------------------------------------------------------
+
 
 @functools.lru_cache(8)
 def _weideman(n: int) -> tuple[float, tuple]:
@@ -40,7 +46,7 @@ def _weideman(n: int) -> tuple[float, tuple]:
     t = scale * np.tan(angle / 2)
     values = np.concatenate([[0], np.exp(-t * t) * (scale**2 + t * t)])
     found = np.real(np.fft.fft(np.fft.fftshift(values))) / (2 * m)
-    return scale, tuple(found[1:n + 1][::-1].tolist())
+    return scale, tuple(found[1 : n + 1][::-1].tolist())
 
 
 @custom_jvp
@@ -64,7 +70,10 @@ def _wofz(z):
 def _wofz_jvp(primals, tangents):
     (z,), (t,) = primals, tangents
     w = _wofz(z)
-    return w, t * (lax.complex(jnp.zeros_like(lax.real(z)), jnp.full_like(lax.real(z), 2 / _ROOT_PI)) - 2 * z * w)
+    return w, t * (
+        lax.complex(jnp.zeros_like(lax.real(z)), jnp.full_like(lax.real(z), 2 / _ROOT_PI))
+        - 2 * z * w
+    )
 
 
 def wofz(z) -> Array:
@@ -82,7 +91,8 @@ def wofz(z) -> Array:
     return _wofz(convert(z, dtypes.to_complex_dtype(z.aval.dtype)))
 
 
-# -- scaled errors and Dawson's integral -----------------------------------------------------------------------------
+# -- scaled errors and Dawson's integral -----------------------------------------------------------
+
 
 def erfcx(x) -> Array:
     """`exp(x²) erfc(x)`, which does not underflow.
@@ -104,7 +114,7 @@ def erfcx(x) -> Array:
     y = jnp.where(far, x, edge)
     q = 1 / (2 * y * y)
     total = jnp.ones_like(y)
-    for k in range(13, 0, -1):                              # DLMF 7.12.1
+    for k in range(13, 0, -1):  # DLMF 7.12.1
         total = 1 - (2 * k - 1) * q * total
     value = jnp.where(far, total / (y * _ROOT_PI), value)
     return jnp.where(x == -np.inf, np.inf, jnp.where(x == np.inf, 0, value)).astype(dtype)
@@ -126,7 +136,7 @@ def dawsn(x) -> Array:
     small, far = size < 0.25, size > edge
     s = jnp.where(small, x, 0)
     series = jnp.ones_like(x)
-    for k in range(9, 0, -1):                               # DLMF 7.6.2
+    for k in range(9, 0, -1):  # DLMF 7.6.2
         series = 1 - 2 * s * s / (2 * k + 1) * series
     y = jnp.where(far, x, 2 * edge)
     q = 1 / (2 * y * y)
@@ -144,11 +154,12 @@ def _rybicki(x):
     total = jnp.zeros_like(x)
     for k in range(1, 28, 2):
         for n in (k, -k):
-            total = total + jnp.exp(-(off - n * h) ** 2) / (center + n)
+            total = total + jnp.exp(-((off - n * h) ** 2)) / (center + n)
     return total / _ROOT_PI
 
 
-# -- Fresnel's integrals ---------------------------------------------------------------------------------------------
+# -- Fresnel's integrals ---------------------------------------------------------------------------
+
 
 @custom_jvp
 def _fresnel(x):
@@ -157,7 +168,7 @@ def _fresnel(x):
     s = jnp.where(small, size, 0)
     q = (math.pi / 2 * s * s) ** 2
     even, odd = jnp.zeros_like(x), jnp.zeros_like(x)
-    for k in range(14, -1, -1):                             # DLMF 7.6.4, 7.6.6
+    for k in range(14, -1, -1):  # DLMF 7.6.4, 7.6.6
         even = (1 / (4 * k + 1)) - even * q / ((2 * k + 1) * (2 * k + 2))
         odd = (1 / (4 * k + 3)) - odd * q / ((2 * k + 2) * (2 * k + 3))
     c_small, s_small = s * even, s * (math.pi / 2 * s * s) * odd
@@ -168,9 +179,11 @@ def _fresnel(x):
     turn = jnp.mod(whole, 2) + jnp.mod(2 * whole * part, 4) + part * part
     phase = lax.complex(jnp.cos(math.pi / 2 * turn), jnp.sin(math.pi / 2 * turn))
     half = _ROOT_PI / 2 * y
-    large = (1 - phase * _wofz(lax.complex(half, half))) * lax.complex(jnp.full_like(y, 0.5), jnp.full_like(y, 0.5))
+    large = (1 - phase * _wofz(lax.complex(half, half))) * lax.complex(
+        jnp.full_like(y, 0.5), jnp.full_like(y, 0.5)
+    )
     sign = jnp.sign(x)
-    pick = lambda near, far: sign * jnp.where(small, near, jnp.where(size == np.inf, 0.5, far))        # noqa: E731
+    pick = lambda near, far: sign * jnp.where(small, near, jnp.where(size == np.inf, 0.5, far))  # noqa: E731
     return pick(s_small, lax.imag(large)), pick(c_small, lax.real(large))
 
 
@@ -195,13 +208,14 @@ def fresnel(x) -> tuple[Array, Array]:
     return s.astype(dtype), c.astype(dtype)
 
 
-# -- Owen's T --------------------------------------------------------------------------------------------------------
+# -- Owen's T --------------------------------------------------------------------------------------
+
 
 def owens_t(h, a) -> Array:
     """Owen's function, `∫₀ᵃ exp(-h²(1 + t²)/2) / (1 + t²) dt / 2π`.
 
-    D. Owen, "Tables for computing bivariate normal probabilities" (1956), eq. 2.3 for |a| > 1; otherwise Gauss's
-    quadrature.
+    D. Owen, "Tables for computing bivariate normal probabilities" (1956), eq. 2.3 for |a| > 1;
+    otherwise Gauss's quadrature.
 
     Example:
         >>> from gradix.scipy import special
@@ -218,13 +232,17 @@ def _owens_t(h, a):
     h, size = abs(h), abs(a)
     steep = size > 1
     ah = jnp.where((h == 0) | (size == 0), 0, h * size)
-    first = _quadrature(jnp.where(steep, ah, h), jnp.where(steep, 1 / jnp.where(steep, size, 1), size))
+    first = _quadrature(
+        jnp.where(steep, ah, h), jnp.where(steep, 1 / jnp.where(steep, size, 1), size)
+    )
     qh, qah = ndtr(-h), ndtr(-ah)
     near = 0.25 - (0.5 - qh) * (0.5 - qah) - first
     far = 0.5 * (qh + qah) - qh * qah - first
     value = jnp.where(steep, jnp.where(h <= 0.67, near, far), first)
     value = jnp.where((h == 0) & (size == np.inf), 0.25, value)
-    return jnp.where(jnp.isnan(a) | jnp.isnan(h), np.nan, jnp.where(a < 0, -value, value)).astype(h.dtype)
+    return jnp.where(jnp.isnan(a) | jnp.isnan(h), np.nan, jnp.where(a < 0, -value, value)).astype(
+        h.dtype
+    )
 
 
 def _quadrature(h, a):
@@ -232,7 +250,10 @@ def _quadrature(h, a):
     nodes, weights = np.polynomial.legendre.leggauss(48 if is_double(h) else 24)
     top = jnp.minimum(a, 8.7 / jnp.maximum(h, 1e-3))
     top = jnp.where(h == np.inf, 0, top)
-    tables = jnp.asarray(((nodes + 1) / 2).astype(h.dtype)), jnp.asarray((weights / 2).astype(h.dtype))
+    tables = (
+        jnp.asarray(((nodes + 1) / 2).astype(h.dtype)),
+        jnp.asarray((weights / 2).astype(h.dtype)),
+    )
 
     def add(i, total):
         x = top * tables[0][i]

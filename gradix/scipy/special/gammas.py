@@ -1,4 +1,5 @@
 """The gamma function, its logarithm, derivatives and integrals; beta functions; counts made of them."""
+
 from __future__ import annotations
 
 import math
@@ -21,7 +22,8 @@ def _real(name: str, *xs) -> list:
     return xs
 
 
-# -- gamma ---------------------------------------------------------------------------------------------------------
+# -- gamma -----------------------------------------------------------------------------------------
+
 
 def gammaln(x) -> Array:
     """log |Γ(x)|.
@@ -42,7 +44,7 @@ def loggamma(x) -> Array:
         >>> special.loggamma(4.0)
         Array(1.7917595, dtype=float32, weak_type=True)
     """
-    x, = promote_dtypes_inexact("loggamma", x)
+    (x,) = promote_dtypes_inexact("loggamma", x)
     if x.aval.dtype in COMPLEX:
         return log_gamma(convert(x, x.aval.dtype))
     return jnp.where(x < 0, np.nan, lax.lgamma(x))
@@ -56,7 +58,7 @@ def gammasgn(x) -> Array:
         >>> special.gammasgn(-0.5)
         Array(-1., dtype=float32)
     """
-    x, = _real("gammasgn", x)
+    (x,) = _real("gammasgn", x)
     whole = jnp.floor(x)
     odd = jnp.where(x < 0, jnp.mod(whole, 2), 0)
     sign = jnp.where(odd == 1, -1.0, 1.0).astype(x.aval.dtype)
@@ -73,7 +75,7 @@ def gamma(x) -> Array:
         >>> special.gamma(5.0)
         Array(24., dtype=float32)
     """
-    x, = promote_dtypes_inexact("gamma", x)
+    (x,) = promote_dtypes_inexact("gamma", x)
     if x.aval.dtype in COMPLEX:
         return jnp.exp(log_gamma(convert(x, x.aval.dtype)))
     return _gamma(convert(x, x.aval.dtype))
@@ -97,7 +99,11 @@ def _gamma(x):
     far = gammasgn(x) * jnp.exp(lax.lgamma(x))
     out = jnp.where(near, value, far)
     pole = (x < 0) & (x == jnp.floor(x))
-    return jnp.where(pole | (x == -np.inf), np.nan, jnp.where(x == 0, jnp.copysign(jnp.full_like(x, np.inf), x), out))
+    return jnp.where(
+        pole | (x == -np.inf),
+        np.nan,
+        jnp.where(x == 0, jnp.copysign(jnp.full_like(x, np.inf), x), out),
+    )
 
 
 @_gamma.defjvp
@@ -135,8 +141,10 @@ def polygamma(n, x) -> Array:
     """
     n = as_operand("polygamma", n)
     if n.aval.dtype in INEXACT:
-        raise ValueError(f"Argument `n` to polygamma must be of integer type. Got dtype {n.aval.dtype}; convert it "
-                         "with .astype(int).")
+        raise ValueError(
+            f"Argument `n` to polygamma must be of integer type. Got dtype {n.aval.dtype}; convert it "
+            "with .astype(int)."
+        )
     n, x = _real("polygamma", n, x)
     return lax.polygamma(*jnp.broadcast_arrays(n, x))
 
@@ -191,18 +199,20 @@ def multigammaln(a, d) -> Array:
         >>> special.multigammaln(2.0, 1)
         Array(0., dtype=float32)
     """
-    a, = _real("multigammaln", a)
+    (a,) = _real("multigammaln", a)
     d = int(d)
     parts = jnp.expand_dims(a, -1) - jnp.asarray((np.arange(d) / 2).astype(a.aval.dtype))
     return jnp.sum(lax.lgamma(parts), -1) + d * (d - 1) / 4 * math.log(math.pi)
 
 
-# -- beta ----------------------------------------------------------------------------------------------------------
+# -- beta ------------------------------------------------------------------------------------------
+
 
 def betaln(a, b) -> Array:
     """log |B(a, b)|, exact also where Γ is too large to be a number.
 
-    A. Didonato, A. Morris, "Significant digit computation of the incomplete beta function ratios" (1992).
+    A. Didonato, A. Morris, "Significant digit computation of the incomplete beta function ratios"
+    (1992).
 
     Example:
         >>> from gradix.scipy import special
@@ -215,7 +225,12 @@ def betaln(a, b) -> Array:
     safe, s = jnp.where(far, large, 20), jnp.where(far & (small > 0), small, 1)
     # log Γ(b) - log Γ(a + b) by Stirling's series: what is large cancels before it is rounded.
     ratio = s / safe
-    rest = (_stirling(safe) - _stirling(safe + s)) - s * jnp.log(safe) - (safe + s - 0.5) * jnp.log1p(ratio) + s
+    rest = (
+        (_stirling(safe) - _stirling(safe + s))
+        - s * jnp.log(safe)
+        - (safe + s - 0.5) * jnp.log1p(ratio)
+        + s
+    )
     near = lax.lgamma(small) + (lax.lgamma(large) - lax.lgamma(small + large))
     out = jnp.where(far & (small > 0), lax.lgamma(s) + rest, near)
     return convert(out, a.aval.dtype, a.aval.weak_type)
@@ -255,7 +270,8 @@ def betainc(a, b, x) -> Array:
     return lax.betainc(*jnp.broadcast_arrays(*_real("betainc", a, b, x)))
 
 
-# -- counts --------------------------------------------------------------------------------------------------------
+# -- counts ----------------------------------------------------------------------------------------
+
 
 def factorial(n, exact: bool = False) -> Array:
     """n!; 0 for negative numbers.
@@ -273,9 +289,11 @@ def factorial(n, exact: bool = False) -> Array:
         Array(24., dtype=float32, weak_type=True)
     """
     if exact:
-        raise NotImplementedError("factorial: exact=True is not supported, since arrays hold no integers of any size; "
-                                  "use math.factorial.")
-    n, = _real("factorial", n)
+        raise NotImplementedError(
+            "factorial: exact=True is not supported, since arrays hold no integers of any size; "
+            "use math.factorial."
+        )
+    (n,) = _real("factorial", n)
     return convert(jnp.where(n < 0, 0, gamma(n + 1)), n.aval.dtype, n.aval.weak_type)
 
 
@@ -318,5 +336,6 @@ def poch(z, m) -> Array:
         Array(24., dtype=float32)
     """
     z, m = _real("poch", z, m)
-    return jnp.where(m == 0, 1,
-                     jnp.exp(lax.lgamma(z + m) - lax.lgamma(z)) * gammasgn(z + m) * gammasgn(z)).astype(z.aval.dtype)
+    return jnp.where(
+        m == 0, 1, jnp.exp(lax.lgamma(z + m) - lax.lgamma(z)) * gammasgn(z + m) * gammasgn(z)
+    ).astype(z.aval.dtype)

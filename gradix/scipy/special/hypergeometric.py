@@ -1,4 +1,5 @@
 """Hypergeometric functions of real numbers."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -39,13 +40,14 @@ def _operands(name: str, *xs):
     return jnp.broadcast_arrays(*[real_operand(name, x)[0] for x in xs]), dtype
 
 
-# -- 1F1 -------------------------------------------------------------------------------------------------------------
+# -- 1F1 -------------------------------------------------------------------------------------------
+
 
 def hyp1f1(a, b, x) -> Array:
     """Kummer's confluent hypergeometric function `₁F₁(a; b; x)`, of real numbers.
 
-    By its series, for negative x that of `eˣ ₁F₁(b - a; b; -x)`, and by the asymptotic one far out (DLMF 13.2.2,
-    13.2.39, 13.7.1).
+    By its series, for negative x that of `eˣ ₁F₁(b - a; b; -x)`, and by the asymptotic one far out
+    (DLMF 13.2.2, 13.2.39, 13.7.1).
 
     Args:
         a, b, x: real numbers, which broadcast.
@@ -71,32 +73,41 @@ def _hyp1f1(a, b, x):
     pole = _is_nonpositive_integer(b)
     bottom = jnp.where(pole, 0.5, b)
     z = jnp.where(far | ~jnp.isfinite(y), 0, y)
-    value = _series(lambda k: (top + k) * z / ((bottom + k) * (k + 1)), z) * jnp.exp(jnp.where(turned & ~far, x, 0))
+    value = _series(lambda k: (top + k) * z / ((bottom + k) * (k + 1)), z) * jnp.exp(
+        jnp.where(turned & ~far, x, 0)
+    )
     w = jnp.where(far & jnp.isfinite(y), y, limit)
     tail, term = jnp.ones_like(x), jnp.ones_like(x)
     for k in range(24):
         term = term * (bottom - top + k) * (1 - top + k) / ((k + 1) * w)
         tail = tail + jnp.where(far, term, 0)
-    size = lax.lgamma(bottom) - lax.lgamma(jnp.where(far, top,
-                                                     1)) + (top - bottom) * jnp.log(w) + jnp.where(turned, 0, w)
+    size = (
+        lax.lgamma(bottom)
+        - lax.lgamma(jnp.where(far, top, 1))
+        + (top - bottom) * jnp.log(w)
+        + jnp.where(turned, 0, w)
+    )
     sign = gammasgn(bottom) * gammasgn(jnp.where(far, top, 1))
     value = jnp.where(far, sign * jnp.exp(jnp.where(far, size, 0)) * tail, value)
     return jnp.where(pole, np.inf, jnp.where(jnp.isnan(a + b + x), np.nan, value))
 
 
-# -- 2F1 -------------------------------------------------------------------------------------------------------------
+# -- 2F1 -------------------------------------------------------------------------------------------
+
 
 def hyp2f1(a, b, c, x) -> Array:
     """Gauss's hypergeometric function `₂F₁(a, b; c; x)`, of real numbers with x ≤ 1.
 
-    By its series, for negative x that of `x / (x - 1)`, and near 1 those of `1 - x` (DLMF 15.2.1, 15.8.1, 15.8.4). Near
-    1 with `c - a - b` an integer the series itself is summed, which takes many terms.
+    By its series, for negative x that of `x / (x - 1)`, and near 1 those of `1 - x` (DLMF 15.2.1,
+    15.8.1, 15.8.4). Near 1 with `c - a - b` an integer the series itself is summed, which takes
+    many terms.
 
     Args:
         a, b, c, x: real numbers, which broadcast.
 
     Returns:
-        Infinite where c is zero or a negative integer, and where the function is at 1; NaN for x > 1.
+        Infinite where c is zero or a negative integer, and where the function is at 1; NaN for x >
+        1.
 
     Example:
         >>> from gradix.scipy import special
@@ -119,8 +130,11 @@ def _hyp2f1(a, b, c, x):
     z = jnp.where(near | (~ends & (y >= 1)) | ~jnp.isfinite(y), 0, y)
     value = _gauss(a, second, bottom, z)
     value = jnp.where(near, _around_one(a, second, bottom, jnp.where(near, y, 0.95)), value)
-    at_one = jnp.where(excess > 0,
-                       _gamma_ratio(bottom, jnp.where(excess > 0, excess, 1), bottom - a, bottom - second), np.inf)
+    at_one = jnp.where(
+        excess > 0,
+        _gamma_ratio(bottom, jnp.where(excess > 0, excess, 1), bottom - a, bottom - second),
+        np.inf,
+    )
     value = jnp.where((y == 1) & ~ends, at_one, value)
     value = jnp.where(turned, value * jnp.exp(-a * jnp.log1p(jnp.where(turned, -x, 0))), value)
     value = jnp.where((x > 1) & ~ends, np.nan, value)
@@ -144,5 +158,7 @@ def _around_one(a, b, c, x):
     e = jnp.where(abs(e - jnp.round(e)) > 1e-3, e, 0.5)
     rest = 1 - x
     first = _gamma_ratio(c, e, c - a, c - b) * _gauss(a, b, 1 - e, rest)
-    second = _gamma_ratio(c, -e, a, b) * jnp.exp(e * jnp.log(rest)) * _gauss(c - a, c - b, e + 1, rest)
+    second = (
+        _gamma_ratio(c, -e, a, b) * jnp.exp(e * jnp.log(rest)) * _gauss(c - a, c - b, e + 1, rest)
+    )
     return first + second

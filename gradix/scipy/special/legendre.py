@@ -1,4 +1,5 @@
 """Associated Legendre functions and spherical harmonics; Bernoulli's numbers."""
+
 from __future__ import annotations
 
 import math
@@ -33,8 +34,11 @@ def bernoulli(n) -> Array:
     if n < 0:
         raise ValueError(f"n must be a non-negative integer, got {n}.")
     values = [float(b) for b in _exact_bernoulli(min(n, 60))]
-    for k in range(61, n + 1):                  # the zeta function is 1 in floats there (DLMF 25.6.2)
-        size = 0.0 if k % 2 else 2 * math.exp(min(math.lgamma(k + 1) - k * math.log(2 * math.pi), 709))
+    # the zeta function is 1 in floats there (DLMF 25.6.2)
+    for k in range(61, n + 1):
+        size = (
+            0.0 if k % 2 else 2 * math.exp(min(math.lgamma(k + 1) - k * math.log(2 * math.pi), 709))
+        )
         values.append(-size if k % 4 == 0 else size)
     return jnp.asarray(np.array(values).astype(dtypes.python_scalar_dtype(float)))
 
@@ -67,7 +71,11 @@ def _table(m: int, n: int, z, root, normalized: bool):
     start = jnp.full_like(z, math.sqrt(1 / (4 * math.pi)) if normalized else 1)
     for order in range(m + 1):
         if order:
-            start = -start * root * (math.sqrt((2 * order + 1) / (2 * order)) if normalized else 2 * order - 1)
+            start = (
+                -start
+                * root
+                * (math.sqrt((2 * order + 1) / (2 * order)) if normalized else 2 * order - 1)
+            )
         row, before, here = [zero] * min(order, n + 1), zero, start
         for degree in range(order, n + 1):
             row.append(here)
@@ -83,8 +91,16 @@ def _step(degree: int, order: int, normalized: bool) -> tuple[float, float]:
     if not normalized:
         return (2 * degree + 1) / (after - order), (degree + order) / (after - order)
     up = math.sqrt((2 * degree + 1) * (2 * degree + 3) / ((after - order) * (after + order)))
-    back = math.sqrt((2 * degree + 3) * (degree - order) * (degree + order) /
-                     ((2 * degree - 1) * (after - order) * (after + order))) if degree > order else 0.0
+    back = (
+        math.sqrt(
+            (2 * degree + 3)
+            * (degree - order)
+            * (degree + order)
+            / ((2 * degree - 1) * (after - order) * (after + order))
+        )
+        if degree > order
+        else 0.0
+    )
     return up, back
 
 
@@ -173,12 +189,16 @@ def sph_harm_y(n, m, theta, phi, diff_n: int | None = None, n_max: int | None = 
         Array([0.4886], dtype=float32)
     """
     if diff_n is not None:
-        raise NotImplementedError("sph_harm_y: diff_n is not supported; differentiate the function instead.")
+        raise NotImplementedError(
+            "sph_harm_y: diff_n is not supported; differentiate the function instead."
+        )
     n, m = as_operand("sph_harm_y", n), as_operand("sph_harm_y", m, 1)
     theta, phi = promote_dtypes_inexact("sph_harm_y", theta, phi)
     if n_max is None:
         if is_unknown(n):
-            raise ValueError("sph_harm_y: the degrees are not known while compiling; give the highest one as n_max.")
+            raise ValueError(
+                "sph_harm_y: the degrees are not known while compiling; give the highest one as n_max."
+            )
         n_max = int(np.max(np.asarray(n), initial=0))
     n, m, theta, phi = jnp.broadcast_arrays(n, m, theta, phi)
     table = _table(n_max, n_max, jnp.cos(theta), jnp.sin(theta), True)

@@ -1,4 +1,5 @@
 """Distributions and statistics of samples, as `scipy.stats`."""
+
 from gradix.scipy.stats import (
     bernoulli as bernoulli,
     beta as beta,

@@ -1,4 +1,5 @@
 """One trial: success, 1, with probability p, else 0."""
+
 from __future__ import annotations
 
 import numpy as np

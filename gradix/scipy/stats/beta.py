@@ -1,4 +1,5 @@
 """The beta distribution: `zᵃ⁻¹ (1 - z)ᵇ⁻¹ / B(a, b)`, `z = (x - loc) / scale` between 0 and 1."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -27,7 +28,9 @@ def logpdf(x, a, b, loc=0, scale=1):
     z = (x - loc) / scale
     inside = (z >= 0) & (z <= 1)
     z = kept(inside, z, 0.5)
-    return within(inside, x, xlogy(a - 1, z) + xlog1py(b - 1, -z) - betaln(a, b) - jnp.log(scale), -np.inf)
+    return within(
+        inside, x, xlogy(a - 1, z) + xlog1py(b - 1, -z) - betaln(a, b) - jnp.log(scale), -np.inf
+    )
 
 
 def pdf(x, a, b, loc=0, scale=1):

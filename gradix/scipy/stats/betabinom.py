@@ -1,4 +1,5 @@
 """The beta-binomial distribution: `C(n, k) B(k + a, n - k + b) / B(a, b)`."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,5 @@
 """The binomial distribution: `C(n, k) pᵏ (1 - p)ⁿ⁻ᵏ`."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,5 @@
 """The Cauchy distribution: `1 / (π (1 + z²))`, `z = (x - loc) / scale`."""
+
 from __future__ import annotations
 
 import numpy as np

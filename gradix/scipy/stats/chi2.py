@@ -1,4 +1,5 @@
 """The χ² distribution: that of half as large a shape of the gamma distribution, twice as wide."""
+
 from __future__ import annotations
 
 from gradix import numpy as jnp

@@ -1,4 +1,5 @@
 """Densities estimated from samples."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -21,12 +22,13 @@ class gaussian_kde:
 
     Args:
         dataset: the sample, of shape (dimensions, points), or (points,) for numbers.
-        bw_method: how wide the distributions are, as a part of the sample's own covariance: "scott" (the default),
-            "silverman", a number, or a function of the estimate to one.
+        bw_method: how wide the distributions are, as a part of the sample's own covariance: "scott"
+            (the default), "silverman", a number, or a function of the estimate to one.
         weights: one for each point; equal by default.
 
     Raises:
-        ValueError: the sample has one point or none, the weights do not fit, or the method is unknown.
+        ValueError: the sample has one point or none, the weights do not fit, or the method is
+            unknown.
         NotImplementedError: complex numbers.
 
     Example:
@@ -45,16 +47,24 @@ class gaussian_kde:
     def __init__(self, dataset, bw_method=None, weights=None):
         dataset = jnp.atleast_2d(jnp.asarray(dataset))
         if dataset.aval.dtype in COMPLEX:
-            raise NotImplementedError("gaussian_kde does not support complex data. Give real and imaginary parts as "
-                                      "two dimensions.")
+            raise NotImplementedError(
+                "gaussian_kde does not support complex data. Give real and imaginary parts as "
+                "two dimensions."
+            )
         if dataset.size < 2:
-            raise ValueError(f"`dataset` input should have multiple elements; got shape {dataset.shape}.")
+            raise ValueError(
+                f"`dataset` input should have multiple elements; got shape {dataset.shape}."
+            )
         count = dataset.shape[1]
-        weights = jnp.ones(count) / count if weights is None else jnp.atleast_1d(jnp.asarray(weights))
+        weights = (
+            jnp.ones(count) / count if weights is None else jnp.atleast_1d(jnp.asarray(weights))
+        )
         dataset, weights = promote_dtypes_inexact("gaussian_kde", dataset, weights)
         if weights.shape != (count,):
-            raise ValueError("`weights` input should be one-dimensional and as long as the sample; got shape "
-                             f"{weights.shape} for {count} points.")
+            raise ValueError(
+                "`weights` input should be one-dimensional and as long as the sample; got shape "
+                f"{weights.shape} for {count} points."
+            )
         weights = weights / jnp.sum(weights)
         self._set("dataset", dataset)
         self._set("weights", weights)
@@ -110,30 +120,42 @@ class gaussian_kde:
         mean = jnp.atleast_1d(jnp.squeeze(jnp.asarray(mean)))
         cov = jnp.atleast_2d(jnp.asarray(cov))
         if mean.shape != (self.d,) or cov.shape != (self.d, self.d):
-            raise ValueError(f"mean and cov must have {self.d} dimensions, got shapes {mean.shape} and {cov.shape}.")
-        return jnp.exp(_mixture(mean[:, None], self.dataset, self.weights, self.covariance + cov))[0]
+            raise ValueError(
+                f"mean and cov must have {self.d} dimensions, got shapes {mean.shape} and {cov.shape}."
+            )
+        return jnp.exp(_mixture(mean[:, None], self.dataset, self.weights, self.covariance + cov))[
+            0
+        ]
 
     def integrate_box_1d(self, low, high):
         """The probability of an interval, in one dimension."""
         if self.d != 1:
-            raise ValueError(f"integrate_box_1d() only handles 1D pdfs; this one has {self.d} dimensions.")
+            raise ValueError(
+                f"integrate_box_1d() only handles 1D pdfs; this one has {self.d} dimensions."
+            )
         if jnp.ndim(low) or jnp.ndim(high):
-            raise ValueError("the limits of integration in integrate_box_1d must be scalars, got shapes "
-                             f"{jnp.shape(low)} and {jnp.shape(high)}.")
+            raise ValueError(
+                "the limits of integration in integrate_box_1d must be scalars, got shapes "
+                f"{jnp.shape(low)} and {jnp.shape(high)}."
+            )
         width = jnp.sqrt(self.covariance[0, 0])
         ends = [ndtr((end - self.dataset[0]) / width) for end in (low, high)]
         return jnp.sum(self.weights * (ends[1] - ends[0]))
 
     def integrate_box(self, low_bounds, high_bounds, maxpts=None):
         """Not there: it needs the probability of a box under a normal distribution of several dimensions."""
-        raise NotImplementedError("gaussian_kde.integrate_box is not implemented. In one dimension use "
-                                  "integrate_box_1d; otherwise take the mean of resample() within the box.")
+        raise NotImplementedError(
+            "gaussian_kde.integrate_box is not implemented. In one dimension use "
+            "integrate_box_1d; otherwise take the mean of resample() within the box."
+        )
 
     def integrate_kde(self, other):
         """The integral of the product of two densities."""
         if other.d != self.d:
             raise ValueError(f"KDEs are not the same dimensionality: {self.d} and {other.d}.")
-        values = _mixture(other.dataset, self.dataset, self.weights, self.covariance + other.covariance)
+        values = _mixture(
+            other.dataset, self.dataset, self.weights, self.covariance + other.covariance
+        )
         return jnp.sum(other.weights * jnp.exp(values))
 
     def resample(self, key, shape=()):
@@ -148,21 +170,28 @@ class gaussian_kde:
         """
         shape = tuple(shape)
         which, noise = random.split(key)
-        centers = jnp.take(self.dataset, random.choice(which, self.n, shape, p=self.weights), axis=1)
-        steps = random.multivariate_normal(noise, jnp.zeros(self.d, self.covariance.dtype), self.covariance, shape)
+        centers = jnp.take(
+            self.dataset, random.choice(which, self.n, shape, p=self.weights), axis=1
+        )
+        steps = random.multivariate_normal(
+            noise, jnp.zeros(self.d, self.covariance.dtype), self.covariance, shape
+        )
         return centers + jnp.moveaxis(steps, -1, 0)
 
     def set_bandwidth(self, bw_method=None):
         """Not there: estimates do not change; make another one."""
-        raise NotImplementedError("gaussian_kde is immutable: make another one with gaussian_kde(dataset, "
-                                  "bw_method=...).")
+        raise NotImplementedError(
+            "gaussian_kde is immutable: make another one with gaussian_kde(dataset, bw_method=...)."
+        )
 
     def _points(self, points):
         points = jnp.atleast_2d(jnp.asarray(points))
         if points.shape[0] != self.d:
             if points.shape != (1, self.d):
-                raise ValueError(f"points have dimension {points.shape[0]}, dataset has dimension {self.d}")
-            points = points.T                               # one point, given as a row
+                raise ValueError(
+                    f"points have dimension {points.shape[0]}, dataset has dimension {self.d}"
+                )
+            points = points.T  # one point, given as a row
         return promote_dtypes_inexact("gaussian_kde", points, self.dataset)[0]
 
 
@@ -178,14 +207,16 @@ def _factor(estimate, method):
             return (n * (d + 2) / 4) ** (-1 / (d + 4))
     elif jnp.ndim(method) == 0:
         return jnp.asarray(method)
-    raise ValueError(f"`bw_method` should be 'scott', 'silverman', a scalar, or a callable; got {method!r}.")
+    raise ValueError(
+        f"`bw_method` should be 'scott', 'silverman', a scalar, or a callable; got {method!r}."
+    )
 
 
 def _mixture(points, centers, weights, covariance):
     """The logarithm of the weighted mean of normal densities around the centers."""
     d = centers.shape[0]
     factor = lax.linalg.cholesky(covariance)
-    solve = lambda v: lax.linalg.triangular_solve(factor, v, left_side=True, lower=True)        # noqa: E731
+    solve = lambda v: lax.linalg.triangular_solve(factor, v, left_side=True, lower=True)  # noqa: E731
     x, c = solve(points), solve(centers)
     squares = sum((x[i][:, None] - c[i][None, :]) ** 2 for i in range(d))
     scale = d * LOG_2PI / 2 + jnp.sum(jnp.log(lax.linalg._diagonal(factor)))

@@ -1,4 +1,5 @@
 """The Dirichlet distribution on the simplex: `Γ(Σα) Π xᵢ^(αᵢ - 1) / Π Γ(αᵢ)`."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -12,7 +13,8 @@ def logpdf(x, alpha):
     """The logarithm of the density of the Dirichlet distribution.
 
     Args:
-        x: components along the first axis: as many as `alpha`, or one less, the last being what is missing to 1.
+        x: components along the first axis: as many as `alpha`, or one less, the last being what is
+            missing to 1.
         alpha: the concentrations, a vector of positive numbers.
 
     Returns:
@@ -32,8 +34,10 @@ def logpdf(x, alpha):
         raise ValueError(f"`alpha` must be one-dimensional; got alpha.shape={alpha.aval.shape}")
     n = alpha.aval.shape[0]
     if not x.aval.ndim or x.aval.shape[0] not in (n, n - 1):
-        raise ValueError("`x` must have either the same number of entries as `alpha` or one entry fewer; got "
-                         f"x.shape={x.aval.shape}, alpha.shape={alpha.aval.shape}")
+        raise ValueError(
+            "`x` must have either the same number of entries as `alpha` or one entry fewer; got "
+            f"x.shape={x.aval.shape}, alpha.shape={alpha.aval.shape}"
+        )
     if x.aval.shape[0] == n - 1:
         x = jnp.concatenate([x, 1 - jnp.sum(x, 0, keepdims=True)])
     weights = alpha.reshape(n, *[1] * (x.ndim - 1))
@@ -47,7 +51,8 @@ def pdf(x, alpha):
     """The density of the Dirichlet distribution.
 
     Args:
-        x: components along the first axis: as many as `alpha`, or one less, the last being what is missing to 1.
+        x: components along the first axis: as many as `alpha`, or one less, the last being what is
+            missing to 1.
         alpha: the concentrations, a vector of positive numbers.
 
     Example:

@@ -1,4 +1,5 @@
 """The exponential distribution: `exp(-z)`, `z = (x - loc) / scale ≥ 0`."""
+
 from __future__ import annotations
 
 import numpy as np

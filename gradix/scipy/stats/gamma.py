@@ -1,4 +1,5 @@
 """The gamma distribution: `zᵃ⁻¹ e⁻ᶻ / Γ(a)`, `z = (x - loc) / scale ≥ 0`."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,5 @@
 """The generalized normal distribution: `β exp(-|x|^β) / (2 Γ(1/β))`."""
+
 from __future__ import annotations
 
 from gradix import numpy as jnp

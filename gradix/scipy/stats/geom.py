@@ -1,4 +1,5 @@
 """The geometric distribution: `(1 - p)ᵏ⁻¹ p`, trials until the first success."""
+
 from __future__ import annotations
 
 import numpy as np

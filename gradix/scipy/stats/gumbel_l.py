@@ -1,4 +1,5 @@
 """The Gumbel distribution of least values: `exp(z - eᶻ)`, `z = (x - loc) / scale`."""
+
 from __future__ import annotations
 
 from gradix import numpy as jnp

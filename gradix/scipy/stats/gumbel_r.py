@@ -1,4 +1,5 @@
 """The Gumbel distribution of largest values: `exp(-(z + e⁻ᶻ))`, `z = (x - loc) / scale`."""
+
 from __future__ import annotations
 
 from gradix import numpy as jnp

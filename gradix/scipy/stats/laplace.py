@@ -1,4 +1,5 @@
 """The Laplace distribution: `exp(-|z|) / 2`, `z = (x - loc) / scale`."""
+
 from __future__ import annotations
 
 from gradix import numpy as jnp

@@ -1,4 +1,5 @@
 """The logistic distribution: `e⁻ᶻ / (1 + e⁻ᶻ)²`, `z = (x - loc) / scale`."""
+
 from __future__ import annotations
 
 from gradix import lax, numpy as jnp

@@ -1,4 +1,5 @@
 """The multinomial distribution: `n! Π pᵢ^xᵢ / xᵢ!`."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -31,10 +32,14 @@ def logpmf(x, n, p):
     """
     counts, n = promote_dtypes("multinomial.logpmf", x, n)
     if counts.aval.dtype not in BITWISE:
-        raise ValueError(f"x and n must be of integer type; got dtype {counts.aval.dtype}. Convert them with "
-                         ".astype(int).")
+        raise ValueError(
+            f"x and n must be of integer type; got dtype {counts.aval.dtype}. Convert them with "
+            ".astype(int)."
+        )
     fits = (jnp.sum(counts, -1) == n) & jnp.all(counts >= 0, -1)
-    x, p = promote_dtypes_inexact("multinomial.logpmf", counts, as_operand("multinomial.logpmf", p, 2))
+    x, p = promote_dtypes_inexact(
+        "multinomial.logpmf", counts, as_operand("multinomial.logpmf", p, 2)
+    )
     total = n.astype(x.dtype)
     value = gammaln(total + 1) + jnp.sum(xlogy(x, p) - gammaln(x + 1), -1)
     return jnp.where(fits, value, -np.inf)

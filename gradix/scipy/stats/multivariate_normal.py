@@ -1,4 +1,5 @@
 """The normal distribution of vectors: `exp(-dᵀ C⁻¹ d / 2) / √((2π)ⁿ |C|)`, d the distance to the mean."""
+
 from __future__ import annotations
 
 from gradix import lax, numpy as jnp
@@ -13,7 +14,8 @@ def logpdf(x, mean, cov, allow_singular: None = None):
     Args:
         x: vectors, along the last axis.
         mean: their mean; a number for independent numbers.
-        cov: covariance matrices, in the last two axes, positive definite; a number or a vector for independent numbers.
+        cov: covariance matrices, in the last two axes, positive definite; a number or a vector for
+            independent numbers.
         allow_singular: must be None.
 
     Returns:
@@ -30,8 +32,10 @@ def logpdf(x, mean, cov, allow_singular: None = None):
         Array(-1.8379, dtype=float32)
     """
     if allow_singular is not None:
-        raise NotImplementedError("multivariate_normal: allow_singular is not supported; a singular covariance has no "
-                                  "density.")
+        raise NotImplementedError(
+            "multivariate_normal: allow_singular is not supported; a singular covariance has no "
+            "density."
+        )
     x, mean, cov = arguments("multivariate_normal.logpdf", x, mean, cov)
     if not mean.aval.shape:
         return norm.logpdf(x, mean, jnp.sqrt(cov))
@@ -39,19 +43,26 @@ def logpdf(x, mean, cov, allow_singular: None = None):
     if not cov.aval.shape:
         cov = cov * jnp.eye(n, dtype=cov.dtype)
     if cov.aval.ndim < 2 or cov.aval.shape[-2:] != (n, n) or x.aval.shape[-1:] not in ((n,), (1,)):
-        raise ValueError("multivariate_normal.logpdf got incompatible shapes: x of shape (..., n), mean (..., n) and "
-                         f"cov (..., n, n) are needed, got {x.aval.shape}, {mean.aval.shape} and {cov.aval.shape}.")
+        raise ValueError(
+            "multivariate_normal.logpdf got incompatible shapes: x of shape (..., n), mean (..., n) and "
+            f"cov (..., n, n) are needed, got {x.aval.shape}, {mean.aval.shape} and {cov.aval.shape}."
+        )
     off = x - mean
     lead = lax.broadcast_shapes(off.aval.shape[:-1], cov.aval.shape[:-2])
     off = broadcast_to(off, (*lead, n))
     factor = lax.linalg.cholesky(cov)
     half_log = jnp.sum(jnp.log(lax.linalg._diagonal(factor)), -1)
-    if cov.aval.ndim == 2:                                          # one factor for all: one system of many columns
+    # one factor for all: one system of many columns
+    if cov.aval.ndim == 2:
         flat = off.reshape(-1, n).T
-        scaled = lax.linalg.triangular_solve(factor, flat, left_side=True, lower=True).T.reshape(off.shape)
+        scaled = lax.linalg.triangular_solve(factor, flat, left_side=True, lower=True).T.reshape(
+            off.shape
+        )
     else:
         factor = broadcast_to(factor, (*lead, n, n))
-        scaled = lax.linalg.triangular_solve(factor, off[..., None], left_side=True, lower=True)[..., 0]
+        scaled = lax.linalg.triangular_solve(factor, off[..., None], left_side=True, lower=True)[
+            ..., 0
+        ]
     return -(jnp.sum(scaled * scaled, -1) + n * LOG_2PI) / 2 - half_log
 
 
@@ -61,7 +72,8 @@ def pdf(x, mean, cov):
     Args:
         x: vectors, along the last axis.
         mean: their mean; a number for independent numbers.
-        cov: covariance matrices, in the last two axes, positive definite; a number or a vector for independent numbers.
+        cov: covariance matrices, in the last two axes, positive definite; a number or a vector for
+            independent numbers.
 
     Example:
         >>> import gradix.numpy as jnp

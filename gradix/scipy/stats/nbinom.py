@@ -1,4 +1,5 @@
 """The negative binomial distribution: `C(k + n - 1, k) pⁿ (1 - p)ᵏ`, failures before the n-th success."""
+
 from __future__ import annotations
 
 import numpy as np

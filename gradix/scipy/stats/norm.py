@@ -1,4 +1,5 @@
 """The normal distribution: `exp(-z²/2) / √(2π)`, `z = (x - loc) / scale`."""
+
 from __future__ import annotations
 
 from gradix import numpy as jnp

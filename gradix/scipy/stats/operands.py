@@ -1,4 +1,5 @@
 """What the distributions share: arguments of one dtype, and values outside of the support."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -21,7 +22,11 @@ LOG_2PI = float(np.log(2 * np.pi))
 def log1m_exp(x):
     """log(1 - eˣ) for x ≤ 0, exact at both ends (M. Mächler, "Accurately computing log(1 - exp(-|a|))", 2012)."""
     near = x > -0.6931472
-    return jnp.where(near, jnp.log(-jnp.expm1(jnp.where(near, x, -1))), jnp.log1p(-jnp.exp(jnp.where(near, -1, x))))
+    return jnp.where(
+        near,
+        jnp.log(-jnp.expm1(jnp.where(near, x, -1))),
+        jnp.log1p(-jnp.exp(jnp.where(near, -1, x))),
+    )
 
 
 def log_of_part(part, rest):

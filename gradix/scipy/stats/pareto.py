@@ -1,4 +1,5 @@
 """The Pareto distribution: `b / zᵇ⁺¹`, `z = (x - loc) / scale ≥ 1`."""
+
 from __future__ import annotations
 
 import numpy as np

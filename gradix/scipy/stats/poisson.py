@@ -1,4 +1,5 @@
 """The Poisson distribution: `μᵏ e^(-μ) / k!`."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -86,7 +87,12 @@ def entropy(mu, loc=0):
     total = -jnp.sum(jnp.exp(log_terms) * log_terms, -1)
     large = jnp.where(small, _SERIES_FROM, mu)
     # R. Evans, J. Boersma, "The entropy of a Poisson distribution" (1988), and one more term.
-    series = (jnp.log(2 * np.pi * np.e * large) / 2 - 1 / (12 * large) - 1 / (24 * large**2) - 19 / (360 * large**3)
-              - 9 / (80 * large**4))
+    series = (
+        jnp.log(2 * np.pi * np.e * large) / 2
+        - 1 / (12 * large)
+        - 1 / (24 * large**2)
+        - 19 / (360 * large**3)
+        - 9 / (80 * large**4)
+    )
     value = jnp.where(small, total, series)
     return jnp.where(mu < 0, np.nan, jnp.where(mu == 0, 0, jnp.where(mu == mu, value, np.nan)))

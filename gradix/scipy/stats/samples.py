@@ -1,4 +1,5 @@
 """Statistics of samples: the most frequent value, ranks, the error of the mean."""
+
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -16,18 +17,24 @@ class ModeResult(NamedTuple):
     """What `mode` gives."""
 
     mode: Array
-    count: Array                # type: ignore[assignment]
+    count: Array  # type: ignore[assignment]
 
 
 def _check_policy(name: str, nan_policy: str, allowed: tuple) -> None:
     if nan_policy not in ("propagate", "omit", "raise"):
-        raise ValueError(f"Illegal nan_policy value {nan_policy!r}; expected one of {{'propagate', 'omit', 'raise'}}")
+        raise ValueError(
+            f"Illegal nan_policy value {nan_policy!r}; expected one of {{'propagate', 'omit', 'raise'}}"
+        )
     if nan_policy == "raise":
-        raise NotImplementedError(f"{name}: nan_policy='raise' is not supported, since values are not known while "
-                                  "compiling. Check jnp.isnan(a).any() outside.")
+        raise NotImplementedError(
+            f"{name}: nan_policy='raise' is not supported, since values are not known while "
+            "compiling. Check jnp.isnan(a).any() outside."
+        )
     if nan_policy not in allowed:
-        raise NotImplementedError(f"{name}: nan_policy={nan_policy!r} is not implemented. Leave NaN out before: "
-                                  "a[~jnp.isnan(a)].")
+        raise NotImplementedError(
+            f"{name}: nan_policy={nan_policy!r} is not implemented. Leave NaN out before: "
+            "a[~jnp.isnan(a)]."
+        )
 
 
 def _ordered(x, axis):
@@ -38,7 +45,9 @@ def _ordered(x, axis):
     return jnp.moveaxis(x, axis, -1), axis
 
 
-def mode(a, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
+def mode(
+    a, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
+) -> ModeResult:
     """The most frequent value along an axis, the least of several, and how often it comes.
 
     Args:
@@ -66,27 +75,35 @@ def mode(a, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool 
         count = jnp.zeros_like(value)
     else:
         rows = jnp.sort(rows, axis=-1)
-        same = (rows[..., 1:] == rows[...,
-                                      :-1]) | ((rows[..., 1:] != rows[..., 1:]) & (rows[..., :-1] != rows[..., :-1]))
+        same = (rows[..., 1:] == rows[..., :-1]) | (
+            (rows[..., 1:] != rows[..., 1:]) & (rows[..., :-1] != rows[..., :-1])
+        )
         numbers = lax.iota(np.int32, n)
-        starts = jnp.where(jnp.concatenate([jnp.ones_like(same, shape=(*rows.shape[:-1], 1)), ~same], -1), numbers, 0)
+        starts = jnp.where(
+            jnp.concatenate([jnp.ones_like(same, shape=(*rows.shape[:-1], 1)), ~same], -1),
+            numbers,
+            0,
+        )
         lengths = numbers - lax.cummax(starts, axis=rows.ndim - 1) + 1
         best = jnp.argmax(lengths, -1, keepdims=True)
         value = jnp.take_along_axis(rows, best, -1)[..., 0]
         count = jnp.max(lengths, -1)
     if keepdims:
-        shape = (1,) * x.ndim if axis is None else (*x.shape[:place], 1, *x.shape[place + 1:])
+        shape = (1,) * x.ndim if axis is None else (*x.shape[:place], 1, *x.shape[place + 1 :])
         value, count = value.reshape(shape), count.reshape(shape)
     return ModeResult(value, count)
 
 
-def rankdata(a, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Array:
+def rankdata(
+    a, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
+) -> Array:
     """The ranks of elements, from 1 on.
 
     Args:
         a: the array.
-        method: of equal elements, "average" gives all the mean of their ranks, "min" the least, "max" the largest,
-            "dense" the least without gaps behind, "ordinal" each another by its place.
+        method: of equal elements, "average" gives all the mean of their ranks, "min" the least,
+            "max" the largest, "dense" the least without gaps behind, "ordinal" each another by its
+            place.
         axis: the axis; None for all elements in one row.
         nan_policy: must be "propagate": a row with NaN is NaN.
 
@@ -105,7 +122,9 @@ def rankdata(a, method: str = "average", *, axis: int | None = None, nan_policy:
     """
     _check_policy("rankdata", nan_policy, ("propagate",))
     if method not in ("average", "min", "max", "dense", "ordinal"):
-        raise ValueError(f"unknown method {method!r}: it takes 'average', 'min', 'max', 'dense' and 'ordinal'.")
+        raise ValueError(
+            f"unknown method {method!r}: it takes 'average', 'min', 'max', 'dense' and 'ordinal'."
+        )
     x = as_operand("rankdata", a)
     x = x.reshape(1) if not x.ndim else x
     rows, place = _ordered(x, axis)
@@ -114,7 +133,9 @@ def rankdata(a, method: str = "average", *, axis: int | None = None, nan_policy:
         return jnp.zeros(x.shape if axis is not None else (0,))
     order = jnp.argsort(rows, axis=-1, stable=True)
     back = jnp.argsort(order, axis=-1)
-    ranks = _sorted_ranks(jnp.take_along_axis(rows, order, -1), method) if method != "ordinal" else None
+    ranks = (
+        _sorted_ranks(jnp.take_along_axis(rows, order, -1), method) if method != "ordinal" else None
+    )
     out = (back + 1).astype(float) if ranks is None else jnp.take_along_axis(ranks, back, -1)
     if x.aval.dtype in INEXACT:
         out = jnp.where(jnp.any(rows != rows, -1, keepdims=True), np.nan, out)
@@ -125,7 +146,9 @@ def _sorted_ranks(rows, method: str):
     """The ranks of elements that are sorted."""
     n, last = rows.shape[-1], rows.ndim - 1
     numbers = lax.iota(np.int32, n)
-    new = jnp.concatenate([jnp.ones(rows.shape[:-1] + (1,), bool), rows[..., 1:] != rows[..., :-1]], -1)
+    new = jnp.concatenate(
+        [jnp.ones(rows.shape[:-1] + (1,), bool), rows[..., 1:] != rows[..., :-1]], -1
+    )
     if method == "dense":
         return jnp.cumsum(new, -1).astype(float)
     least = lax.cummax(jnp.where(new, numbers, 0), axis=last) + 1
@@ -136,7 +159,9 @@ def _sorted_ranks(rows, method: str):
     return largest.astype(float) if method == "max" else (least + largest) / 2
 
 
-def sem(a, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False) -> Array:
+def sem(
+    a, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False
+) -> Array:
     """The standard error of the mean: the standard deviation over the root of the count.
 
     Args:

@@ -1,4 +1,5 @@
 """Student's t distribution: `(1 + z²/df)^(-(df + 1)/2) / (√df B(df/2, 1/2))`, `z = (x - loc) / scale`."""
+
 from __future__ import annotations
 
 from gradix import numpy as jnp
@@ -24,8 +25,12 @@ def logpdf(x, df, loc=0, scale=1):
     z = (x - loc) / scale
     half = df / 2
     # B(df/2, 1/2) does not cancel for many degrees of freedom, as two values of log Γ would.
-    return -betaln(half, jnp.full_like(half,
-                                       0.5)) - jnp.log(df) / 2 - jnp.log(scale) - (half + 0.5) * jnp.log1p(z * z / df)
+    return (
+        -betaln(half, jnp.full_like(half, 0.5))
+        - jnp.log(df) / 2
+        - jnp.log(scale)
+        - (half + 0.5) * jnp.log1p(z * z / df)
+    )
 
 
 def pdf(x, df, loc=0, scale=1):

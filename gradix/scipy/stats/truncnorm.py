@@ -1,4 +1,5 @@
 """The normal distribution between two ends: `loc + a·scale` and `loc + b·scale`."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -11,7 +12,10 @@ from gradix.scipy.stats.operands import LOG_2PI, arguments, kept, log1m_exp, wit
 def log_mass(a, b):
     """The logarithm of the normal probability between a and b: by the tail that both lie in, or by both tails."""
     left, right = b <= 0, a > 0
-    low, high = jnp.where(right, -b, jnp.where(left, a, -1)), jnp.where(right, -a, jnp.where(left, b, -0.5))
+    low, high = (
+        jnp.where(right, -b, jnp.where(left, a, -1)),
+        jnp.where(right, -a, jnp.where(left, b, -0.5)),
+    )
     larger, less = log_ndtr(high), log_ndtr(low)
     one_tail = larger + log1m_exp(less - larger)
     return jnp.where(left | right, one_tail, jnp.log1p(-ndtr(a) - ndtr(-b)))

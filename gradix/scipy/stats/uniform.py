@@ -1,4 +1,5 @@
 """The uniform distribution from `loc` to `loc + scale`."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,4 +1,5 @@
 """The von Mises distribution: `exp(κ cos x) / (2π I₀(κ))`."""
+
 from __future__ import annotations
 
 import numpy as np

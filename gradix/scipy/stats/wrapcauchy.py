@@ -1,4 +1,5 @@
 """The wrapped Cauchy distribution: `(1 - c²) / (2π (1 + c² - 2c cos x))`."""
+
 from __future__ import annotations
 
 import numpy as np

@@ -6,7 +6,14 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
-from gradix.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec as P, SingleDeviceSharding
+from gradix.sharding import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    NamedSharding,
+    PartitionSpec as P,
+    SingleDeviceSharding,
+)
 from tests.devices.eight.common import mesh, on, sharded
 
 X = np.arange(16.0, dtype=np.float32).reshape(8, 2)

@@ -8,7 +8,14 @@ import gradix
 import gradix.numpy as jnp
 from gradix import lax
 from gradix.errors import ShardingTypeError
-from gradix.sharding import AxisType, NamedSharding, PartitionSpec as P, auto_axes, explicit_axes, reshard
+from gradix.sharding import (
+    AxisType,
+    NamedSharding,
+    PartitionSpec as P,
+    auto_axes,
+    explicit_axes,
+    reshard,
+)
 
 
 @pytest.fixture(autouse=True)

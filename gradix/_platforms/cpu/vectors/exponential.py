@@ -1,13 +1,16 @@
 """Exponentials, logarithms, hyperbolic functions and their inverses."""
+
 from __future__ import annotations
 
 import math
 
 from gradix._platforms.cpu.vectors.coefficients import ARCSINH, ARCTANH, EXP2, EXPM1, LOG1P, SINH
 
-_LN2 = {23: (0.693145751953125, 1.4286068203094172e-06),                # the first of 16 and 32 bits, so that its
-        52: (0.6931471803691238, 1.9082149292705877e-10)}               # products with exponents are exact
-_GREATEST = {23: 127, 52: 1023}                                         # exponent
+_LN2 = {
+    23: (0.693145751953125, 1.4286068203094172e-06),  # the first of 16 and 32 bits, so that its
+    52: (0.6931471803691238, 1.9082149292705877e-10),
+}  # products with exponents are exact
+_GREATEST = {23: 127, 52: 1023}  # exponent
 
 
 def exp2(m, x):
@@ -17,7 +20,8 @@ def exp2(m, x):
     f = x - k
     out = m.times_power(1.0 + f * m.polynomial(EXP2, f), word)
     out = m.where(x < most, out, x * math.inf)
-    return m.where(x < 2.0 - most, 0.0, out)                            # denormal results are taken for zero
+    # denormal results are taken for zero
+    return m.where(x < 2.0 - most, 0.0, out)
 
 
 def exponent(m, x):
@@ -29,11 +33,13 @@ def exponent(m, x):
 
 def expm1(m, x):
     """2ᵏ·(eʳ - 1) + (2ᵏ - 1), with half the power so that it stays finite."""
-    r, word = exponent(m, m.at_most(m.at_least(x, -m.fraction * 0.8), 710.0 if m.fraction == 52 else 89.0))
+    r, word = exponent(
+        m, m.at_most(m.at_least(x, -m.fraction * 0.8), 710.0 if m.fraction == 52 else 89.0)
+    )
     part = r + r * r * m.polynomial(EXPM1, r)
     half = m.times_power(m.number(0.5, x), word)
     out = (half * part + (half - 0.5)) * 2.0
-    return m.where(m.abs(x) < 2.0**-(m.fraction + 2), x, out)
+    return m.where(m.abs(x) < 2.0 ** -(m.fraction + 2), x, out)
 
 
 def exponent_of_sum(m, x, low):
@@ -62,13 +68,14 @@ def cosh(m, x):
     return (quarter + 0.0625 / quarter) * 2.0
 
 
-# -- logarithms ----------------------------------------------------------------------------------------------------
+# -- logarithms ------------------------------------------------------------------------------------
+
 
 def logarithm(m, x, low=None, twice: bool = False):
     """The logarithm of `x`, or x + low, or 2x; for positive normal numbers."""
     e, power, part = m.parted(x)
     f = part - 1.0
-    if low is not None:                                     # beyond 2⁶⁰ it is nothing
+    if low is not None:  # beyond 2⁶⁰ it is nothing
         f = f + low * m.floats(m.where(power < 60 << m.fraction, m.one - power, 0))
     e = e + 1.0 if twice else e
     z = f * f
@@ -85,7 +92,7 @@ def log1p(m, x):
     u, low = m.sum(x, m.number(1.0, x))
     out = m.where(x < math.inf, logarithm(m, u, low), x)
     out = m.where(u > 0.0, out, m.where(x == -1.0, m.number(-math.inf, x), math.nan))
-    return m.where(m.abs(x) < 2.0**-(m.fraction + 2), x, out)
+    return m.where(m.abs(x) < 2.0 ** -(m.fraction + 2), x, out)
 
 
 def arcsinh(m, x):

@@ -3,6 +3,7 @@
 |x| = m·2ᵉ with m of 24 bits, so x in turns is m·(2ᵉ/2π mod 1). A table holds that fraction for each exponent: 29 bits,
 whose product with m is exact in float64, and 53 more.
 """
+
 from __future__ import annotations
 
 import functools
@@ -16,17 +17,18 @@ from gradix._platforms.cpu.vectors.coefficients import COSINE, SINE, SINGLE
 from gradix._platforms.cpu.vectors.vocabulary import Vectors
 
 _F32, _F64, _I32 = np.dtype("float32"), np.dtype("float64"), np.dtype("int32")
-_PI = 0x3243F6A8885A308D313198A2E03707344A4093822299F31D0082EFA98EC4E6C89      # π·2²⁵⁶, to 2⁻²⁵⁶
-_FIRST, _LAST, _PIECE = 141, 254, 29            # exponents with their bias: of 16384, and the greatest
+_PI = 0x3243F6A8885A308D313198A2E03707344A4093822299F31D0082EFA98EC4E6C89  # π·2²⁵⁶, to 2⁻²⁵⁶
+# exponents with their bias: of 16384, and the greatest
+_FIRST, _LAST, _PIECE = 141, 254, 29
 
 
 @functools.cache
 def _table() -> np.ndarray:
     """2ᵉ/2π mod 1 in pieces, as [piece, exponent]."""
-    turns = (1 << 512) // (2 * _PI)             # 2²⁵⁶/2π
+    turns = (1 << 512) // (2 * _PI)  # 2²⁵⁶/2π
     rows = np.empty((2, _LAST - _FIRST + 1))
     for i in range(rows.shape[1]):
-        shift = _FIRST + i - 150                # of numbers m·2ᵉ with whole m
+        shift = _FIRST + i - 150  # of numbers m·2ᵉ with whole m
         fraction = (turns << shift if shift >= 0 else turns >> -shift) % (1 << 256)
         rows[0, i] = math.ldexp(fraction >> 256 - _PIECE, -_PIECE)
         rows[1, i] = math.ldexp(fraction % (1 << 256 - _PIECE), -256)
@@ -35,10 +37,16 @@ def _table() -> np.ndarray:
 
 def _look_up(m, row: np.ndarray, index: LoweredValue) -> LoweredValue:
     em, aval = m.em, index.value.aval
-    values = em.op("gather", make_aval(aval.shape, _F64), em.constant(row, make_aval(row.shape, _F64)), index.value,
-                   attrs=(
-"dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = "
-f"{aval.ndim}>, slice_sizes = array<i64: 1>, indices_are_sorted = false"))
+    values = em.op(
+        "gather",
+        make_aval(aval.shape, _F64),
+        em.constant(row, make_aval(row.shape, _F64)),
+        index.value,
+        attrs=(
+            "dimension_numbers = #stablehlo.gather<collapsed_slice_dims = [0], start_index_map = [0], "
+            f"index_vector_dim = {aval.ndim}>, slice_sizes = array<i64: 1>, indices_are_sorted = false"
+        ),
+    )
     return LoweredValue(em, values)
 
 

@@ -1,4 +1,5 @@
 """Powers and roots."""
+
 from __future__ import annotations
 
 import math
@@ -8,10 +9,24 @@ import numpy as np
 from gradix._platforms.cpu.vectors.vocabulary import Vectors
 
 _F32, _F64, _I32 = np.dtype("float32"), np.dtype("float64"), np.dtype("int32")
-# log₂((1 + t) / (1 - t)) = t·p(t²), t ≤ 0.172, to 2⁻³⁵·⁵; 2^f = p(f), |f| ≤ 1/2, to 2⁻²⁸·⁹: fitted as in `coefficients`
-_LOG2 = (2.885390081789922, 0.9617966733777024, 0.5770835837304394, 0.4116726729120095, 0.3407319573580322)
-_EXP2 = (1.0, 0.6931472028559705, 0.24022647913719417, 0.05550332469558391, 0.009618437345285598, 0.001339887488858018,
-         0.0001535336433967934)
+# log₂((1 + t) / (1 - t)) = t·p(t²), t ≤ 0.172, to 2⁻³⁵·⁵; 2^f = p(f), |f| ≤ 1/2, to 2⁻²⁸·⁹: fitted
+# as in `coefficients`
+_LOG2 = (
+    2.885390081789922,
+    0.9617966733777024,
+    0.5770835837304394,
+    0.4116726729120095,
+    0.3407319573580322,
+)
+_EXP2 = (
+    1.0,
+    0.6931472028559705,
+    0.24022647913719417,
+    0.05550332469558391,
+    0.009618437345285598,
+    0.001339887488858018,
+    0.0001535336433967934,
+)
 # 4/3 of the bits of 1, less what balances the errors
 _CUBE_ROOT_GUESS = {23: 0x54A21D2A, 52: 0x553EF0FF289DD796}
 
@@ -25,11 +40,12 @@ def cube_root(m, x):
     """x^(-1/3) by its bits and Householder's iteration, then x·y², and one step after Halley with an exact square."""
     size = m.abs(x)
     bits = m.bits(size)
-    if m.fraction == 52:                                            # AVX2 converts int32 alone
+    if m.fraction == 52:  # AVX2 converts int32 alone
         bits, out = m.convert(m.shift_right(bits, 32), _I32), 12
-        number = m.convert(bits, _F64) * (-2.0**(32 - out) / 3)
+        number = m.convert(bits, _F64) * (-(2.0 ** (32 - out)) / 3)
     else:
-        number, out = m.convert(bits, _F32) * (-2.0**-8 / 3), 8     # `out`: as many bits as float exponents have
+        # `out`: as many bits as float exponents have
+        number, out = m.convert(bits, _F32) * (-(2.0**-8) / 3), 8
     number = number + (_CUBE_ROOT_GUESS[m.fraction] / 2.0**out + 2.0**m.fraction)
     y = m.floats(m.bits(number) << out)
     for _ in range(1 if m.fraction == 23 else 2):
@@ -50,7 +66,8 @@ def power(m, x, y):
     log = t * wide.polynomial(_LOG2, t * t) + m.convert(e, _F64)
     log = wide.where(size64 > 0.0, log, -math.inf)
     log = wide.where(size64 < math.inf, log, size64)
-    y = m.at_most(m.at_least(y, -1e30), 1e30)                       # even numbers, as the infinities are taken to be
+    # even numbers, as the infinities are taken to be
+    y = m.at_most(m.at_least(y, -1e30), 1e30)
     p = wide.at_most(wide.at_least(log * m.convert(y, _F64), -300.0), 300.0)
     k, word = wide.nearest(p)
     out = m.convert(wide.polynomial(_EXP2, p - k) * wide.power_of_two(word), _F32)

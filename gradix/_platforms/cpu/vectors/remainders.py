@@ -1,9 +1,10 @@
 """The remainder of a division, exactly: x - n·y with the quotient's whole part n, where products n·y are exact.
 
-Of float32 that is so in float64 for quotients up to 2²⁸. Of float64, y in two parts gives exact products for quotients
-up to 2²⁴; a step by y·2²⁴ before it squares that. Rests that are not normal numbers are left out, as XLA computes with
-none.
+Of float32 that is so in float64 for quotients up to 2²⁸. Of float64, y in two parts gives exact
+products for quotients up to 2²⁴; a step by y·2²⁴ before it squares that. Rests that are not normal
+numbers are left out, as XLA computes with none.
 """
+
 from __future__ import annotations
 
 import math
@@ -14,7 +15,8 @@ from gradix._platforms.cpu.vectors.vocabulary import Vectors
 
 _F32, _F64 = np.dtype("float32"), np.dtype("float64")
 _STEP = 24
-_MOST = {23: 28, 52: 2 * _STEP}             # by the bits of the fraction: log₂ of the quotients that are covered
+# by the bits of the fraction: log₂ of the quotients that are covered
+_MOST = {23: 28, 52: 2 * _STEP}
 
 
 def _sizes(m, x, y):
@@ -29,11 +31,19 @@ def _infinity(m) -> int:
 def remainder(m, x, y):
     a, b = _sizes(m, x, y)
     if m.fraction == 23:
-        wide, n, by = Vectors(m.em, _F64), m.convert(m.floats(a), _F64), m.convert(m.floats(b), _F64)
+        wide, n, by = (
+            Vectors(m.em, _F64),
+            m.convert(m.floats(a), _F64),
+            m.convert(m.floats(b), _F64),
+        )
         rest = m.convert(n - wide.floor(n / by) * by, _F32)
     else:
         far = a - b > _STEP << m.fraction
-        rest = _step(m, _step(m, m.floats(a), m.floats(m.where(far, b + (_STEP << m.fraction), b))), m.floats(b))
+        rest = _step(
+            m,
+            _step(m, m.floats(a), m.floats(m.where(far, b + (_STEP << m.fraction), b))),
+            m.floats(b),
+        )
     rest = m.where(a < b, m.where(b > _infinity(m), math.nan, m.floats(a)), rest)
     return m.signed(rest, m.sign(x))
 

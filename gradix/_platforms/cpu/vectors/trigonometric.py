@@ -1,8 +1,9 @@
 """Sine, cosine and tangent of arguments up to a limit, and the inverse functions.
 
-The reduction is Cody and Waite's: k·π/2 is taken off in pieces whose products with k are exact, so the rest is right to
-the last bit near multiples of π/2 too.
+The reduction is Cody and Waite's: k·π/2 is taken off in pieces whose products with k are exact, so
+the rest is right to the last bit near multiples of π/2 too.
 """
+
 from __future__ import annotations
 
 import math
@@ -22,8 +23,10 @@ from gradix._platforms.cpu.vectors.coefficients import (
     TANGENT,
 )
 
-LIMITS = {np.dtype("float32"): 30000.0, np.dtype("float64"): 1e8}           # below 2¹⁵ and 2²⁶ times π/2
-_PI = {23: (3.1415927410125732, -2.7827534851704724e-08), 52: (math.pi, 3.8981718325193755e-17)}    # and (π - it) / it
+# below 2¹⁵ and 2²⁶ times π/2
+LIMITS = {np.dtype("float32"): 30000.0, np.dtype("float64"): 1e8}
+# and (π - it) / it
+_PI = {23: (3.1415927410125732, -2.7827534851704724e-08), 52: (math.pi, 3.8981718325193755e-17)}
 
 
 def _reduced(m, x):
@@ -78,7 +81,8 @@ def tangent(m, x):
     return m.odd(x, out + out * out * rest, m.abs(x))
 
 
-# -- inverse functions ---------------------------------------------------------------------------------------------
+# -- inverse functions -----------------------------------------------------------------------------
+
 
 def _turned(m, base, t, small):
     """base + t + small, where base is 0, π/2 or π, |t| < base or base = 0, and |small| is small beside t."""
@@ -102,16 +106,19 @@ def arctangent2(m, y, x):
     height, width = m.abs(y), m.abs(x)
     steep = height > width
     longer, shorter = m.where(steep, height, width), m.where(steep, width, height)
-    t = m.where(shorter == longer, m.where(longer > 0.0, m.number(1.0, x), 0.0), shorter / longer)   # inf / inf = 1
+    # inf / inf = 1
+    t = m.where(shorter == longer, m.where(longer > 0.0, m.number(1.0, x), 0.0), shorter / longer)
     a, b = m.high(t), m.high(longer)
-    rest = ((shorter - a * b) - a * (longer - b)) - (t - a) * longer        # what the division left
+    rest = ((shorter - a * b) - a * (longer - b)) - (t - a) * longer  # what the division left
     low = m.where(longer > 0.0, m.where(longer < math.inf, rest / longer, 0.0), 0.0)
     pi = _PI[m.fraction][0]
     left = m.bits(x) < 0
     turn = m.sign(x) ^ m.where(steep, m.number(m.sign_bit, m.bits(x)), 0)
     z = t * t
     base = m.where(steep, m.number(pi / 2, x), m.where(left, m.number(pi, x), 0.0))
-    out = _turned(m, base, m.signed(t, turn), m.signed(low + z * t * m.polynomial(ARCTANGENT, z), turn))
+    out = _turned(
+        m, base, m.signed(t, turn), m.signed(low + z * t * m.polynomial(ARCTANGENT, z), turn)
+    )
     return m.signed(out, m.sign(y))
 
 

@@ -1,12 +1,18 @@
 """What formulas of float vectors are written in, beyond `formulas.Program`: bits, signs, powers of two, exact sums.
 
-XLA:CPU turns a chain of such operations into one loop of vectors. Rules that keep the formulas quick and right:
+XLA:CPU turns a chain of such operations into one loop of vectors. Rules that keep the formulas
+quick and right:
 
-- One width. A loop that holds a 64-bit value has half the lanes, so formulas of float32 keep to float32 and int32.
-- A quotient or a square root goes to one operation only, or XLA computes it, and all before it, once more for another.
-- XLA simplifies (x + c) - c to x where c is constant, so low parts are found by differences of what is not.
-- XLA contracts x·y + z to one rounding where the processor can: formulas may gain by it, and must not need it.
+- One width. A loop that holds a 64-bit value has half the lanes, so formulas of float32 keep to
+  float32 and int32.
+- A quotient or a square root goes to one operation only, or XLA computes it, and all before it,
+  once more for another.
+- XLA simplifies (x + c) - c to x where c is constant, so low parts are found by differences of what
+  is not.
+- XLA contracts x·y + z to one rounding where the processor can: formulas may gain by it, and must
+  not need it.
 """
+
 from __future__ import annotations
 
 import numpy as np
@@ -20,19 +26,24 @@ _F64 = np.dtype("float64")
 class Vectors(Program):
     """The vocabulary of formulas of float32 or float64 vectors.
 
-    - `fraction`: the bits of the fraction, 23 or 52; `word` the integer of the same width, of `width` bits.
+    - `fraction`: the bits of the fraction, 23 or 52; `word` the integer of the same width, of
+      `width` bits.
     - `one`: the bits of 1, `sign_bit` the number that has the sign bit alone.
-    - `rough`: whether the result is rounded to a half precision, so that the last bits do not matter.
+    - `rough`: whether the result is rounded to a half precision, so that the last bits do not
+      matter.
     """
 
     def __init__(self, em, dtype, rough: bool = False):
         super().__init__(em)
         self.dtype, self.rough = dtype, rough
-        self.fraction, self.word = (52, np.dtype("int64")) if dtype == _F64 else (23, np.dtype("int32"))
+        self.fraction, self.word = (
+            (52, np.dtype("int64")) if dtype == _F64 else (23, np.dtype("int32"))
+        )
         self.width = 8 * self.word.itemsize
         self.one = int(np.ones((), dtype).view(self.word))
         self.sign_bit = int(np.iinfo(self.word).min)
-        self.shifter = 1.5 * 2.0**self.fraction         # whole numbers added to it show in its last bits
+        # whole numbers added to it show in its last bits
+        self.shifter = 1.5 * 2.0**self.fraction
 
     def number(self, value: float, like: LoweredValue) -> LoweredValue:
         return LoweredValue(self.em, self.em.constant(value, like.value.aval))
@@ -41,10 +52,14 @@ class Vectors(Program):
         return LoweredValue(self.em, self.em.convert(x.value, dtype))
 
     def bits(self, x: LoweredValue) -> LoweredValue:
-        return LoweredValue(self.em, self.em.bitcast(x.value, make_aval(x.value.aval.shape, self.word)))
+        return LoweredValue(
+            self.em, self.em.bitcast(x.value, make_aval(x.value.aval.shape, self.word))
+        )
 
     def floats(self, i: LoweredValue) -> LoweredValue:
-        return LoweredValue(self.em, self.em.bitcast(i.value, make_aval(i.value.aval.shape, self.dtype)))
+        return LoweredValue(
+            self.em, self.em.bitcast(i.value, make_aval(i.value.aval.shape, self.dtype))
+        )
 
     def round(self, x: LoweredValue) -> LoweredValue:
         return LoweredValue(self.em, self.em.op("round_nearest_even", x.value.aval, x.value))
@@ -55,14 +70,18 @@ class Vectors(Program):
     def polynomial(self, coefficients, x: LoweredValue, paired: bool | None = None) -> LoweredValue:
         """c₀ + c₁x + c₂x² + …, by Horner's rule; a table of coefficients is by the bits of the fraction.
 
-        `paired` ones are c₀ + x·((c₁ + c₂x) + x²·((c₃ + c₄x) + …)): half as many steps wait for the one before. Loops
-        of float64 hold too few numbers to hide those; of float32 that pays beside other long chains alone.
+        `paired` ones are c₀ + x·((c₁ + c₂x) + x²·((c₃ + c₄x) + …)): half as many steps wait for the
+        one before. Loops of float64 hold too few numbers to hide those; of float32 that pays beside
+        other long chains alone.
         """
         found = coefficients[self.fraction] if isinstance(coefficients, dict) else coefficients
         if len(found) < 6 or not (self.fraction == 52 if paired is None else paired):
             return self._horner(found, x)
         first, *found = found
-        pairs = [found[i + 1] * x + found[i] if i + 1 < len(found) else found[i] for i in range(0, len(found), 2)]
+        pairs = [
+            found[i + 1] * x + found[i] if i + 1 < len(found) else found[i]
+            for i in range(0, len(found), 2)
+        ]
         return self._horner(pairs, x * x) * x + first
 
     @staticmethod
@@ -76,12 +95,13 @@ class Vectors(Program):
     def once(self, x: LoweredValue) -> LoweredValue:
         """`x` itself, by way of its bits, taken apart and put together: a value with one user, which LLVM sees through.
 
-        XLA computes an operand such as e^x, which it holds dear, in a loop of its own where it has several users.
+        XLA computes an operand such as e^x, which it holds dear, in a loop of its own where it has
+        several users.
         """
         word = self.bits(x)
         return self.floats((word & self.sign_bit) | (word & ~self.sign_bit))
 
-    # -- signs and limits -------------------------------------------------------------------------------------------
+    # -- signs and limits --------------------------------------------------------------------------
 
     def sign(self, x: LoweredValue) -> LoweredValue:
         """The sign bit, as a word."""
@@ -101,9 +121,9 @@ class Vectors(Program):
 
     def odd(self, x: LoweredValue, y: LoweredValue, size: LoweredValue) -> LoweredValue:
         """`y`, but `x` itself, denormals and zeros of both signs too, where it is so small that x + x³ = x."""
-        return self.where(size < 2.0**-(self.fraction // 2 + 2), x, y)
+        return self.where(size < 2.0 ** -(self.fraction // 2 + 2), x, y)
 
-    # -- powers of two ----------------------------------------------------------------------------------------------
+    # -- powers of two -----------------------------------------------------------------------------
 
     def nearest(self, x: LoweredValue) -> tuple[LoweredValue, LoweredValue]:
         """The nearest whole number, and for those below 2²¹ a word that ends with its bits."""
@@ -122,21 +142,25 @@ class Vectors(Program):
         """e, 2ᵉ as bits to add to an exponent, and m of x = m·2ᵉ, √½ ≤ m < √2, of a positive normal number."""
         bits = self.bits(x)
         least = int(np.sqrt(0.5).astype(self.dtype).view(self.word))
-        above = self.shift_right((bits - least) + self.one, self.fraction)      # e and the bias
+        above = self.shift_right((bits - least) + self.one, self.fraction)  # e and the bias
         power = (above << self.fraction) - self.one
         bias = self.one >> self.fraction
         if self.fraction == 23:
             e = self.convert(above - bias, self.dtype)
-        else:                                       # processors before AVX-512 convert int64 one by one
-            e = self.floats(above + int(np.float64(self.shifter).view(np.int64))) - (self.shifter + bias)
+        else:  # processors before AVX-512 convert int64 one by one
+            e = self.floats(above + int(np.float64(self.shifter).view(np.int64))) - (
+                self.shifter + bias
+            )
         return e, power, self.floats(bits - power)
 
     def shift_right(self, x: LoweredValue, places: int) -> LoweredValue:
         """Of a word that is not negative: AVX2 has no arithmetic shift of int64."""
         count = self.em.constant(places, x.value.aval)
-        return LoweredValue(self.em, self.em.op("shift_right_logical", x.value.aval, x.value, count))
+        return LoweredValue(
+            self.em, self.em.op("shift_right_logical", x.value.aval, x.value, count)
+        )
 
-    # -- sums and products ------------------------------------------------------------------------------------------
+    # -- sums and products -------------------------------------------------------------------------
 
     def sum(self, x: LoweredValue, y: LoweredValue) -> tuple[LoweredValue, LoweredValue]:
         """x + y as two numbers (Knuth, TAOCP 2, 4.2.2)."""

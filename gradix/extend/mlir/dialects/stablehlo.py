@@ -1,4 +1,5 @@
 """The operations of MLIR's dialect `stablehlo`."""
+
 from gradix._runtime.xla_mlir import dialect
 
 

@@ -1,4 +1,5 @@
 """Solvers of linear equations that need products only, as `scipy.sparse.linalg`."""
+
 from gradix.scipy.sparse.linalg.conjugate_gradients import cg as cg
 from gradix.scipy.sparse.linalg.minimal_residuals import gmres as gmres
 from gradix.scipy.sparse.linalg.stabilized_gradients import bicgstab as bicgstab

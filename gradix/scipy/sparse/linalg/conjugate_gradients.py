@@ -1,10 +1,18 @@
 """Conjugate gradients."""
+
 from __future__ import annotations
 
 import numpy as np
 
 from gradix import lax, numpy as jnp
-from gradix.scipy.sparse.linalg.systems import minus, plus, real_dot, solution_for, solve, squared_goal
+from gradix.scipy.sparse.linalg.systems import (
+    minus,
+    plus,
+    real_dot,
+    solution_for,
+    solve,
+    squared_goal,
+)
 
 
 def cg(A, b, x0=None, *, tol=1e-5, atol=0.0, maxiter=None, M=None):

@@ -1,4 +1,5 @@
 """Generalized minimal residuals."""
+
 from __future__ import annotations
 
 from functools import partial
@@ -13,11 +14,13 @@ from gradix.flatten_util import ravel_pytree
 from gradix.scipy.sparse.linalg.systems import solution_for, solve, squared_goal
 
 
-def gmres(A, b, x0=None, *, tol=1e-5, atol=0.0, restart=20, maxiter=None, M=None, solve_method="batched"):
+def gmres(
+    A, b, x0=None, *, tol=1e-5, atol=0.0, restart=20, maxiter=None, M=None, solve_method="batched"
+):
     """x with `A x = b`, for any map, by minimal residuals in Krylov spaces.
 
-    Y. Saad, M. Schultz, "GMRES: a generalized minimal residual algorithm for solving nonsymmetric linear systems"
-    (1986).
+    Y. Saad, M. Schultz, "GMRES: a generalized minimal residual algorithm for solving nonsymmetric
+    linear systems" (1986).
 
     Args:
         A: a matrix, or a function of pytrees like `b`.
@@ -25,13 +28,16 @@ def gmres(A, b, x0=None, *, tol=1e-5, atol=0.0, restart=20, maxiter=None, M=None
         x0: where to begin; zeros by default.
         tol: the residual's norm that suffices, as a part of the norm of `b`.
         atol: the residual's norm that suffices; the larger of both counts.
-        restart: the dimension of a Krylov space, after which another begins; as many vectors are kept.
+        restart: the dimension of a Krylov space, after which another begins; as many vectors are
+            kept.
         maxiter: how many spaces at most; 10 for each unknown by default.
         M: an approximate inverse of `A`; a matrix or a function.
-        solve_method: "batched" builds each space whole, "incremental" stops within it when the residual suffices.
+        solve_method: "batched" builds each space whole, "incremental" stops within it when the
+            residual suffices.
 
     Returns:
-        x; and 0, or -1 where x is NaN. Derivatives are those of the exact solution, found by solving the system again.
+        x; and 0, or -1 where x is NaN. Derivatives are those of the exact solution, found by
+        solving the system again.
 
     Raises:
         ValueError: shapes or structures that do not fit, or an unknown method.
@@ -44,9 +50,15 @@ def gmres(A, b, x0=None, *, tol=1e-5, atol=0.0, restart=20, maxiter=None, M=None
         Array([1., 2.], dtype=float32)
     """
     if solve_method not in ("batched", "incremental"):
-        raise ValueError(f"invalid solve_method {solve_method}, must be either 'incremental' or 'batched'")
+        raise ValueError(
+            f"invalid solve_method {solve_method}, must be either 'incremental' or 'batched'"
+        )
     size = sum(jnp.size(leaf) for leaf in flatten(b)[0])
-    method = partial(_minimal_residuals, restart=min(int(restart), max(size, 1)), early=solve_method == "incremental")
+    method = partial(
+        _minimal_residuals,
+        restart=min(int(restart), max(size, 1)),
+        early=solve_method == "incremental",
+    )
     x = solve(method, A, b, x0, tol, atol, maxiter, M, False)
     failed = sum(jnp.sum(jnp.isnan(leaf)) for leaf in flatten(x)[0]) if size else jnp.asarray(0)
     return x, jnp.where(failed > 0, -1, 0)
@@ -58,7 +70,7 @@ def _minimal_residuals(apply, b, system, *, restart: int, early: bool):
     rhs, unravel = ravel_pytree(b)
     if not rhs.aval.size:
         return b
-    map_vector = lambda f: lambda v: ravel_pytree(f(unravel(v)))[0].astype(rhs.aval.dtype)          # noqa: E731
+    map_vector = lambda f: lambda v: ravel_pytree(f(unravel(v)))[0].astype(rhs.aval.dtype)  # noqa: E731
     multiply, precondition = map_vector(apply), map_vector(system.precondition)
 
     def going(state):
@@ -69,9 +81,12 @@ def _minimal_residuals(apply, b, system, *, restart: int, early: bool):
         x, r, size, count = state
         z = precondition(r)
         norm = jnp.sqrt(_square(z))
-        # The residual that is watched is the preconditioned one; it must shrink as much as the other.
+        # The residual that is watched is the preconditioned one; it must shrink as much as the
+        # other.
         part = jnp.sqrt(goal / size)
-        x = x + _step(lambda v: precondition(multiply(v)), z, norm, norm * part if early else None, restart)
+        x = x + _step(
+            lambda v: precondition(multiply(v)), z, norm, norm * part if early else None, restart
+        )
         r = rhs - multiply(x)
         return x, r, _square(r), count + 1
 
@@ -89,7 +104,8 @@ def _step(multiply, z, norm, goal, restart: int):
     """The correction within one Krylov space that makes the residual least; it ends early below `goal`, if given."""
     dtype, n = z.aval.dtype, z.aval.shape[0]
     basis = jnp.zeros((restart + 1, n), dtype).at[0].set(z / jnp.where(norm == 0, 1, norm))
-    # Rotations make the Hessenberg matrix triangular while it grows; rows not reached are those of the identity.
+    # Rotations make the Hessenberg matrix triangular while it grows; rows not reached are those of
+    # the identity.
     triangle = jnp.eye(restart, restart + 1, dtype=dtype)
     turned = jnp.zeros(restart + 1, dtype).at[0].set(norm.astype(dtype))
     rotations = jnp.zeros((restart, 2), dtype)
@@ -105,7 +121,12 @@ def _step(multiply, z, norm, goal, restart: int):
         column, rotations = _rotated(column, rotations, k)
         c, s = rotations[k, 0], rotations[k, 1]
         top = turned[k]
-        turned = turned.at[k].set(c * top).at[k + 1].set(-lax.conj(s) * top if dtype in COMPLEX else -s * top)
+        turned = (
+            turned.at[k]
+            .set(c * top)
+            .at[k + 1]
+            .set(-lax.conj(s) * top if dtype in COMPLEX else -s * top)
+        )
         return k + 1, basis, triangle.at[k].set(column), turned, rotations, abs(turned[k + 1])
 
     state = jnp.asarray(np.int32(0)), basis, triangle, turned, rotations, norm
@@ -122,22 +143,30 @@ def _orthogonal(basis, w, k):
     size = jnp.sqrt(_square(w))
     column = jnp.zeros(basis.aval.shape[0], w.aval.dtype)
     for _ in range(2):
-        part = jnp.matmul(lax.conj(basis) if basis.aval.dtype in COMPLEX else basis, w, precision="highest")
+        part = jnp.matmul(
+            lax.conj(basis) if basis.aval.dtype in COMPLEX else basis, w, precision="highest"
+        )
         w = w - jnp.matmul(part, basis, precision="highest")
         column = column + part
     norm = jnp.sqrt(_square(w))
     real = dtypes.real_dtype(w.aval.dtype) if w.aval.dtype in COMPLEX else w.aval.dtype
-    norm = jnp.where(norm > float(np.finfo(real).eps) * size, norm, 0)          # the space holds the solution
+    # the space holds the solution
+    norm = jnp.where(norm > float(np.finfo(real).eps) * size, norm, 0)
     w = jnp.where(norm > 0, w / jnp.where(norm > 0, norm, 1), 0)
     return basis.at[k + 1].set(w), column.at[k + 1].set(norm.astype(column.aval.dtype))
 
 
 def _rotated(column, rotations, k):
     """The column after the previous rotations, and the rotation that makes its last element zero."""
+
     def turn(i, column):
         (c, s), top, low = rotations[i], column[i], column[i + 1]
-        return column.at[i].set(c * top + s * low).at[i + 1].set(-lax.conj(s) * top + c * low if _complex(column) else
-                                                                 -s * top + c * low)
+        return (
+            column.at[i]
+            .set(c * top + s * low)
+            .at[i + 1]
+            .set(-lax.conj(s) * top + c * low if _complex(column) else -s * top + c * low)
+        )
 
     column = lax.fori_loop(np.int32(0), k, turn, column)
     top, low = column[k], column[k + 1]

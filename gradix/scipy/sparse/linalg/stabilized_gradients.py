@@ -1,4 +1,5 @@
 """Stabilized biconjugate gradients."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -77,5 +78,16 @@ def _biconjugate_gradients(apply, b, system):
     r = minus(b, apply(system.start))
     one = jnp.ones_like(dot(r, r))
     nothing = zeros_like(r)
-    state = (system.start, r, r, nothing, nothing, one, one, one, jnp.asarray(np.int32(0)), jnp.asarray(False))
+    state = (
+        system.start,
+        r,
+        r,
+        nothing,
+        nothing,
+        one,
+        one,
+        one,
+        jnp.asarray(np.int32(0)),
+        jnp.asarray(False),
+    )
     return solution_for(wanted, lax.while_loop(going, step, state)[0])

@@ -1,4 +1,5 @@
 """Linear systems on pytrees: what users give, brought to one form, and solved with derivatives of the solution."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -25,7 +26,8 @@ class System(NamedTuple):
     precondition: Callable
 
 
-# -- vectors that are pytrees --------------------------------------------------------------------------------------
+# -- vectors that are pytrees ----------------------------------------------------------------------
+
 
 def dot(x, y):
     """The inner product, conjugated in `x`."""
@@ -52,7 +54,8 @@ def zeros_like(x):
     return tree_map(jnp.zeros_like, x)
 
 
-# -- what users give -----------------------------------------------------------------------------------------------
+# -- what users give -------------------------------------------------------------------------------
+
 
 def as_function(A, name: str) -> Callable:
     """A linear map as a function.
@@ -65,7 +68,9 @@ def as_function(A, name: str) -> Callable:
         return A
     shape = getattr(A, "shape", None)
     if shape is None or not hasattr(type(A), "__matmul__") or len(shape) == 0:
-        raise TypeError(f"linear operator must be either a function or ndarray: got {A!r} for {name}.")
+        raise TypeError(
+            f"linear operator must be either a function or ndarray: got {A!r} for {name}."
+        )
     if len(shape) != 2 or shape[0] != shape[1]:
         raise ValueError(f"linear operator must be a square matrix, but has shape: {tuple(shape)}")
     matrix = jnp.asarray(A) if hasattr(A, "__array__") else A
@@ -88,9 +93,19 @@ def solve(method: Callable, A, b, x0, tol, atol, maxiter, M, hermitian: bool):
     system = System(start, tol, atol, 10 * size if maxiter is None else maxiter, precondition)
     real = all(x.aval.dtype not in COMPLEX for x in flatten(b)[0])
     if hermitian and real:
-        return lax.custom_linear_solve(apply, b, lambda mv, y: method(mv, y, system), symmetric=True)
-    back = System(zeros_like(b), tol, atol, system.maxiter, precondition if M is None else _transposed(precondition, b))
-    return lax.custom_linear_solve(apply, b, lambda mv, y: method(mv, y, system), lambda vm, y: method(vm, y, back))
+        return lax.custom_linear_solve(
+            apply, b, lambda mv, y: method(mv, y, system), symmetric=True
+        )
+    back = System(
+        zeros_like(b),
+        tol,
+        atol,
+        system.maxiter,
+        precondition if M is None else _transposed(precondition, b),
+    )
+    return lax.custom_linear_solve(
+        apply, b, lambda mv, y: method(mv, y, system), lambda vm, y: method(vm, y, back)
+    )
 
 
 def _transposed(function: Callable, like):
@@ -103,7 +118,9 @@ def _promoted(apply: Callable, b):
     found, got = flatten(eval_shape(apply, b))
     if got != tree or len(found) != len(leaves):
         return b
-    return tree.unflatten([convert(x, dtypes.promote_types(x.aval.dtype, f.dtype)) for x, f in zip(leaves, found)])
+    return tree.unflatten(
+        [convert(x, dtypes.promote_types(x.aval.dtype, f.dtype)) for x, f in zip(leaves, found)]
+    )
 
 
 def _start(x0, b):
@@ -121,17 +138,23 @@ def _start(x0, b):
 def _check_same(found, b, what: str) -> None:
     (got, tree), (want, other) = flatten(found), flatten(b)
     if tree != other or [g.shape for g in got] != [w.aval.shape for w in want]:
-        raise ValueError(f"matvec() output shapes must match b: {what} gives {tree} with {[g.shape for g in got]}, b "
-                         f"is {other} with {[w.aval.shape for w in want]}.")
+        raise ValueError(
+            f"matvec() output shapes must match b: {what} gives {tree} with {[g.shape for g in got]}, b "
+            f"is {other} with {[w.aval.shape for w in want]}."
+        )
 
 
 def squared_goal(b, system: System):
     """The square of the residual's norm that suffices; and the square of the norm of the right side."""
     size = real_dot(b, b)
-    goal = jnp.maximum(jnp.square(system.tol) * size, jnp.square(system.atol)).astype(size.aval.dtype)
+    goal = jnp.maximum(jnp.square(system.tol) * size, jnp.square(system.atol)).astype(
+        size.aval.dtype
+    )
     return goal, size
 
 
 def solution_for(size, x):
     """The solution for a right side of zeros is zero, and for one with NaN is NaN, whatever a method made of it."""
-    return tree_map(lambda v: jnp.where(size > 0, v, jnp.where(size == 0, 0, np.nan)).astype(v.aval.dtype), x)
+    return tree_map(
+        lambda v: jnp.where(size > 0, v, jnp.where(size == 0, 0, np.nan)).astype(v.aval.dtype), x
+    )

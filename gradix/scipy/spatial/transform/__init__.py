@@ -1,4 +1,5 @@
 """Rotations in space, as `scipy.spatial.transform`."""
+
 from gradix.scipy.spatial.transform.rotation import Rotation as Rotation
 from gradix.scipy.spatial.transform.slerp import Slerp as Slerp
 from gradix._base.listing import listing as _listing

@@ -1,4 +1,5 @@
 """Quaternions (x, y, z, w) in the last axis, and other forms of rotations; all differentiable at no rotation."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -14,9 +15,11 @@ def floats(name: str, x, *last: int):
         ValueError: they have others.
     """
     x = inexact_operand(name, jnp.asarray(x))
-    if x.aval.shape[x.aval.ndim - len(last):] != last or x.aval.ndim < len(last):
-        raise ValueError(f"Rotation.{name}: expected an array of shape (..., {', '.join(map(str, last))}), got "
-                         f"{x.aval.shape}.")
+    if x.aval.shape[x.aval.ndim - len(last) :] != last or x.aval.ndim < len(last):
+        raise ValueError(
+            f"Rotation.{name}: expected an array of shape (..., {', '.join(map(str, last))}), got "
+            f"{x.aval.shape}."
+        )
     return x
 
 
@@ -46,7 +49,8 @@ def canonical(q):
     return jnp.where(negative[..., None], -q, q)
 
 
-# -- rotation vectors ----------------------------------------------------------------------------------------------
+# -- rotation vectors ------------------------------------------------------------------------------
+
 
 def from_vector(v):
     """`(v sin(a/2)/a, cos(a/2))`, a the length of v."""
@@ -67,17 +71,22 @@ def to_vector(q):
     size = jnp.sqrt(jnp.where(small, 1, square))
     safe = jnp.where(small, w, 1)
     ratio = square / (safe * safe)
-    scale = jnp.where(small, 2 / safe * (1 - ratio / 3 + ratio * ratio / 5), 2 * jnp.arctan2(size, w) / size)
+    scale = jnp.where(
+        small, 2 / safe * (1 - ratio / 3 + ratio * ratio / 5), 2 * jnp.arctan2(size, w) / size
+    )
     return scale * v
 
 
-# -- matrices ------------------------------------------------------------------------------------------------------
+# -- matrices --------------------------------------------------------------------------------------
+
 
 def to_matrix(q):
     x, y, z, w = (q[..., i] for i in range(4))
-    rows = [[x * x - y * y - z * z + w * w, 2 * (x * y - z * w), 2 * (x * z + y * w)],
-            [2 * (x * y + z * w), -x * x + y * y - z * z + w * w, 2 * (y * z - x * w)],
-            [2 * (x * z - y * w), 2 * (y * z + x * w), -x * x - y * y + z * z + w * w]]
+    rows = [
+        [x * x - y * y - z * z + w * w, 2 * (x * y - z * w), 2 * (x * z + y * w)],
+        [2 * (x * y + z * w), -x * x + y * y - z * z + w * w, 2 * (y * z - x * w)],
+        [2 * (x * z - y * w), 2 * (y * z + x * w), -x * x - y * y + z * z + w * w],
+    ]
     return jnp.stack([jnp.stack(row, -1) for row in rows], -2)
 
 
@@ -85,27 +94,35 @@ def from_matrix(m):
     """F. Markley, "Unit quaternion from rotation matrix" (2008): of four formulas the one that divides by most."""
     a = [[m[..., i, j] for j in range(3)] for i in range(3)]
     trace = a[0][0] + a[1][1] + a[2][2]
-    rows = [[1 - trace + 2 * a[0][0], a[1][0] + a[0][1], a[2][0] + a[0][2], a[2][1] - a[1][2]],
-            [a[1][0] + a[0][1], 1 - trace + 2 * a[1][1], a[2][1] + a[1][2], a[0][2] - a[2][0]],
-            [a[2][0] + a[0][2], a[2][1] + a[1][2], 1 - trace + 2 * a[2][2], a[1][0] - a[0][1]],
-            [a[2][1] - a[1][2], a[0][2] - a[2][0], a[1][0] - a[0][1], 1 + trace]]
+    rows = [
+        [1 - trace + 2 * a[0][0], a[1][0] + a[0][1], a[2][0] + a[0][2], a[2][1] - a[1][2]],
+        [a[1][0] + a[0][1], 1 - trace + 2 * a[1][1], a[2][1] + a[1][2], a[0][2] - a[2][0]],
+        [a[2][0] + a[0][2], a[2][1] + a[1][2], 1 - trace + 2 * a[2][2], a[1][0] - a[0][1]],
+        [a[2][1] - a[1][2], a[0][2] - a[2][0], a[1][0] - a[0][1], 1 + trace],
+    ]
     every = jnp.stack([jnp.stack(row, -1) for row in rows], -2)
     best = jnp.argmax(jnp.stack([a[0][0], a[1][1], a[2][2], trace], -1), -1)
     return normalized(jnp.take_along_axis(every, best[..., None, None], -2)[..., 0, :])
 
 
-# -- Euler angles --------------------------------------------------------------------------------------------------
+# -- Euler angles ----------------------------------------------------------------------------------
+
 
 def axes_of(seq: str) -> tuple[list[int], bool]:
     """The axes of a sequence as numbers, and whether they stay in place (extrinsic).
 
     Raises:
-        ValueError: the sequence is not one to three letters of "xyz" or of "XYZ", or two neighbours agree.
+        ValueError: the sequence is not one to three letters of "xyz" or of "XYZ", or two neighbours
+            agree.
     """
     if not isinstance(seq, str) or not 1 <= len(seq) <= 3:
-        raise ValueError(f"Expected axis specification to be a non-empty string of up to 3 characters, got {seq!r}")
+        raise ValueError(
+            f"Expected axis specification to be a non-empty string of up to 3 characters, got {seq!r}"
+        )
     if not (set(seq) <= set("xyz") or set(seq) <= set("XYZ")):
-        raise ValueError(f"Expected axes from `seq` to be from ['x', 'y', 'z'] or ['X', 'Y', 'Z'], got {seq}")
+        raise ValueError(
+            f"Expected axes from `seq` to be from ['x', 'y', 'z'] or ['X', 'Y', 'Z'], got {seq}"
+        )
     if any(a == b for a, b in zip(seq, seq[1:])):
         raise ValueError(f"Expected consecutive axes to be different, got {seq}")
     return ["xyz".index(c) for c in seq.lower()], seq.islower()
@@ -118,7 +135,9 @@ def from_euler(seq: str, angles):
     for place, axis in enumerate(axes):
         half = angles[..., place] / 2
         zero = jnp.zeros_like(half)
-        turn = jnp.stack([*[jnp.sin(half) if i == axis else zero for i in range(3)], jnp.cos(half)], -1)
+        turn = jnp.stack(
+            [*[jnp.sin(half) if i == axis else zero for i in range(3)], jnp.cos(half)], -1
+        )
         out = turn if out is None else product(turn, out) if extrinsic else product(out, turn)
     return out
 
@@ -156,10 +175,13 @@ def to_euler(seq: str, q):
 
 def _wrapped(angle):
     """The angle between -π and π."""
-    return jnp.where(angle < -np.pi, angle + 2 * np.pi, jnp.where(angle > np.pi, angle - 2 * np.pi, angle))
+    return jnp.where(
+        angle < -np.pi, angle + 2 * np.pi, jnp.where(angle > np.pi, angle - 2 * np.pi, angle)
+    )
 
 
-# -- rotated vectors -----------------------------------------------------------------------------------------------
+# -- rotated vectors -------------------------------------------------------------------------------
+
 
 def rotated(q, vectors, inverse: bool):
     """Vectors rotated; leading axes broadcast."""
@@ -168,6 +190,8 @@ def rotated(q, vectors, inverse: bool):
     try:
         lax.broadcast_shapes(matrix.aval.shape[:-2], vectors.aval.shape[:-1])
     except ValueError:
-        raise ValueError(f"Rotation.apply: {q.aval.shape[:-1]} rotations and vectors of shape {vectors.aval.shape} do "
-                         "not broadcast: their numbers must agree, or one of them be 1.") from None
+        raise ValueError(
+            f"Rotation.apply: {q.aval.shape[:-1]} rotations and vectors of shape {vectors.aval.shape} do "
+            "not broadcast: their numbers must agree, or one of them be 1."
+        ) from None
     return jnp.sum(matrix * vectors[..., None, :], -1)

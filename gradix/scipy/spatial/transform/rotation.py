@@ -1,4 +1,5 @@
 """Rotations in three dimensions."""
+
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -96,7 +97,9 @@ class Rotation(NamedTuple):
         """The rotation by `other`, then by `self`."""
         if not isinstance(other, Rotation):
             return NotImplemented
-        return type(self)(quaternions.product(*promote_dtypes_inexact("Rotation", self.quat, other.quat)))
+        return type(self)(
+            quaternions.product(*promote_dtypes_inexact("Rotation", self.quat, other.quat))
+        )
 
     def apply(self, vectors, inverse: bool = False):
         """Vectors rotated.
@@ -105,7 +108,9 @@ class Rotation(NamedTuple):
             vectors: shape (..., 3); their number and that of the rotations broadcast.
             inverse: rotate them back.
         """
-        q, v = promote_dtypes_inexact("Rotation.apply", self.quat, quaternions.floats("apply", vectors, 3))
+        q, v = promote_dtypes_inexact(
+            "Rotation.apply", self.quat, quaternions.floats("apply", vectors, 3)
+        )
         return quaternions.rotated(q, v, inverse)
 
     def as_euler(self, seq: str, degrees: bool = False):
@@ -116,8 +121,9 @@ class Rotation(NamedTuple):
             degrees: give degrees.
 
         Returns:
-            The second angle between -90° and 90° for three different axes, between 0° and 180° for two. Where it is at
-            an end, and only a sum or difference of the others is determined, the third is zero.
+            The second angle between -90° and 90° for three different axes, between 0° and 180° for
+            two. Where it is at an end, and only a sum or difference of the others is determined,
+            the third is zero.
         """
         angles = quaternions.to_euler(seq, self.quat)
         return jnp.rad2deg(angles) if degrees else angles
@@ -164,11 +170,14 @@ class Rotation(NamedTuple):
             weights: one for each rotation; equal by default.
         """
         count = len(self)
-        q, w = promote_dtypes_inexact("Rotation.mean", self.quat,
-                                      jnp.ones(count) if weights is None else jnp.asarray(weights))
+        q, w = promote_dtypes_inexact(
+            "Rotation.mean", self.quat, jnp.ones(count) if weights is None else jnp.asarray(weights)
+        )
         if w.shape != (count,):
-            raise ValueError("Expected `weights` to have number of values equal to number of rotations, got "
-                             f"{w.shape[0] if w.ndim else 1} values and {count} rotations.")
+            raise ValueError(
+                "Expected `weights` to have number of values equal to number of rotations, got "
+                f"{w.shape[0] if w.ndim else 1} values and {count} rotations."
+            )
         together = jnp.matmul((w[:, None] * q).T, q, precision=lax.Precision.HIGHEST)
         return type(self)(jnp.linalg.eigh(together)[1][:, -1])
 
