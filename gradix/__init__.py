@@ -103,11 +103,9 @@ with on_demand(globals()):
         set_mesh as set_mesh,
     )
     from gradix._api.constraints import reshard as reshard
-    from gradix._api.placing import (
-        device_get as device_get,
-        device_put as device_put,
-        device_put_replicated as device_put_replicated,
-        device_put_sharded as device_put_sharded,
+    from gradix._api.placing import (device_get as device_get, device_put as device_put)
+    from gradix._api.array_assembly import (
+        device_put_replicated as device_put_replicated, device_put_sharded as device_put_sharded,
         make_array_from_callback as make_array_from_callback,
         make_array_from_process_local_data as make_array_from_process_local_data,
         make_array_from_single_device_arrays as make_array_from_single_device_arrays,
@@ -121,10 +119,8 @@ with on_demand(globals()):
         named_scope as named_scope,
         typeof as typeof,
     )
-    from gradix._api.jit.jit import (
-        clear_caches as clear_caches,
-        jit as jit,
-    )
+    from gradix._api.jit.jit import jit as jit
+    from gradix._api.jit.jitted_function import clear_caches as clear_caches
     from gradix._api.structs import ShapeDtypeStruct as ShapeDtypeStruct
     from gradix._api.mapping.vmap import vmap as vmap
     from gradix._api.derivatives.hessians import hessian as hessian
@@ -144,11 +140,8 @@ with on_demand(globals()):
     )
     from gradix._api.callbacks import pure_callback as pure_callback
     from gradix._api.progress import progress as progress
-    from gradix._api.derivatives.custom_derivatives import (
-        custom_gradient as custom_gradient,
-        custom_jvp as custom_jvp,
-        custom_vjp as custom_vjp,
-    )
+    from gradix._api.derivatives.custom_vjp import (custom_gradient as custom_gradient, custom_vjp as custom_vjp)
+    from gradix._api.derivatives.custom_jvp import custom_jvp as custom_jvp
     from gradix import (
         ad as ad,
         ad_checkpoint as ad_checkpoint,

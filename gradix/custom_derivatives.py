@@ -1,8 +1,8 @@
 """Functions with derivatives given by the user."""
 
-from gradix._api.derivatives.custom_derivatives import (
+from gradix._api.derivatives.custom_jvp import custom_jvp as custom_jvp
+from gradix._api.derivatives.custom_vjp import (
     custom_gradient as custom_gradient,
-    custom_jvp as custom_jvp,
     custom_vjp as custom_vjp,
 )
 from gradix._api.derivatives.symbolic_zeros import (

@@ -1,8 +1,7 @@
-"""Arithmetic: add, sub, mul, div, rem, abs, sign, max, min, integer_pow, square and rounding."""
+"""Arithmetic: add, sub, mul, div, rem, abs, sign, max, min, integer_pow and square."""
 
 from __future__ import annotations
 
-import enum
 from operator import index
 
 import numpy as np
@@ -26,8 +25,11 @@ from gradix._ops.basis import broadcast_to, zeros
 from gradix._ops.comparison import eq, ge, gt, lt
 from gradix._ops.complex_parts import complex, imag, neg, real
 from gradix._ops.convert import convert
-from gradix._ops.families import ZERO, Elementwise, WhereFinite
+from gradix._ops.families import Elementwise, WhereFinite
 from gradix._ops.operands import operands, scalar_like
+from gradix._ops.rounding import (
+    floor,
+)
 from gradix._ops.select import choose as select_n
 
 # -- host rules that differ from NumPy's ufuncs ----------------------------------------------------
@@ -96,21 +98,6 @@ def _host_integer_pow(x, *, y):
         if y:
             square = square * square
     return out
-
-
-class RoundingMethod(enum.IntEnum):
-    """How `lax.round` treats halves."""
-
-    AWAY_FROM_ZERO = 0
-    TO_NEAREST_EVEN = 1
-
-
-def _host_round(x, *, rounding_method):
-    if rounding_method == RoundingMethod.TO_NEAREST_EVEN:
-        return np.rint(x)
-    whole = np.trunc(x)
-    # -0.0 stays
-    return np.where(np.abs(x - whole) >= 0.5, whole + np.sign(x), whole).astype(x.dtype)
 
 
 # -- adjoints --------------------------------------------------------------------------------------
@@ -197,11 +184,6 @@ def _lower_sign(em, out, x):
     if out.dtype not in UNSIGNED:
         return em.op("sign", out, x)
     return em.op("minimum", out, x, em.splat(1, out))
-
-
-def _lower_round(em, out, x, *, rounding_method):
-    even = rounding_method == RoundingMethod.TO_NEAREST_EVEN
-    return em.op("round_nearest_even" if even else "round_nearest_afz", out, x)
 
 
 def _lower_max(em, out, x, y, name="maximum", direction="GT"):
@@ -328,9 +310,6 @@ integer_pow_p = _IntegerPow(
     singular=lambda xs, params: params["y"] < 0,
     formula="simple",
 )
-floor_p = Elementwise("floor", np.floor, ZERO, hlo="floor", dtypes=FLOAT)
-ceil_p = Elementwise("ceil", np.ceil, ZERO, hlo="ceil", dtypes=FLOAT)
-round_p = Elementwise("round", _host_round, ZERO, hlo=_lower_round, dtypes=FLOAT)
 
 
 def add(x, y) -> Array:
@@ -475,39 +454,6 @@ def integer_pow(x, y: int) -> Array:
             f"{y}). Convert x to a floating dtype first."
         )
     return bind(integer_pow_p, (x,), {"y": y})
-
-
-def floor(x) -> Array:
-    """The largest whole number not above `x`.
-
-    Example:
-        >>> from gradix import lax
-        >>> lax.floor(1.7)
-        Array(1., dtype=float32, weak_type=True)
-    """
-    return bind(floor_p, operands("floor", x), {})
-
-
-def ceil(x) -> Array:
-    """The smallest whole number not below `x`.
-
-    Example:
-        >>> from gradix import lax
-        >>> lax.ceil(1.2)
-        Array(2., dtype=float32, weak_type=True)
-    """
-    return bind(ceil_p, operands("ceil", x), {})
-
-
-def round(x, rounding_method=RoundingMethod.AWAY_FROM_ZERO) -> Array:
-    """The nearest whole number; halves away from zero, or to even.
-
-    Example:
-        >>> from gradix import lax
-        >>> lax.round(2.5), lax.round(2.5, lax.RoundingMethod.TO_NEAREST_EVEN)
-        (Array(3., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
-    """
-    return bind(round_p, operands("round", x), {"rounding_method": RoundingMethod(rounding_method)})
 
 
 def reciprocal(x) -> Array:

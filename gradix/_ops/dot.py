@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
 from operator import index
 from typing import Any
 
@@ -21,6 +20,12 @@ from gradix._core.sharding import PartitionSpec
 from gradix._core.trace import bind
 from gradix._ops.basis import add_any, free_axes, inverse, transpose
 from gradix._ops.convert import convert_element_type, converter
+from gradix._ops.dot_types import (
+    compute_dtype,
+    joined_dtype,
+    result_type,
+    rounded_to,
+)
 from gradix._ops.operands import as_operand
 from gradix._ops.precision import canonicalize_precision, precision_asked
 from gradix._ops.sharding import asked, reshard
@@ -57,7 +62,7 @@ class DotGeneral(Primitive):
         key = lhs, rhs, dimension_numbers, preferred_element_type
         found = _types.get(key)
         if found is None:
-            found = _types.keep(key, _result_type(*key))
+            found = _types.keep(key, result_type(*key))
         return found
 
     def specialise(
@@ -98,7 +103,7 @@ class DotGeneral(Primitive):
         # not `out == None`: NumPy takes None for float64
         dtype, out = x.dtype, preferred_element_type
         if dtype not in _NATIVE or y.dtype != dtype or not (out is None or out == dtype):
-            out = _joined(dtype, y.dtype) if out is None else out
+            out = joined_dtype(dtype, y.dtype) if out is None else out
             if y.dtype != dtype:
                 return self.host(
                     converter(dtype, out)(x),
@@ -233,112 +238,10 @@ def _shifted(axes, new: int) -> tuple:
     return tuple([i + (i >= new) for i in axes])
 
 
-def _rank(dtype) -> tuple:
-    kinds = dtypes.BOOL, dtypes.INTEGER, dtypes.FLOAT, dtypes.COMPLEX
-    kind = next(i for i, members in enumerate(kinds) if dtype in members)
-    return kind, dtypes.itemsize_bits(dtype), dtype.name.startswith(("int", "bfloat")), dtype.name
-
-
-@cache
-def _joined(a, b):
-    """The dtype of a product: the operand's of higher kind, then width; a sum's would be wider for mixed signs."""
-    return a if a == b or _rank(a) > _rank(b) else b
-
-
-def compute_dtype(x, y, out):
-    """The dtype that holds both operands and the result; small floats are summed in float32."""
-    work = _joined(_joined(x, y), out)
-    if work in dtypes.INTEGER and out in dtypes.BOOL | dtypes.INTEGER:
-        return out
-    return np.dtype("float32") if work in dtypes.FLOAT and work.itemsize < 4 else work
-
-
-def rounded_to(dtype, out):
-    """What sums of products of floats are rounded to before they become integers or narrower floats; else None."""
-    if dtype not in dtypes.FLOAT or dtype == out or out in dtypes.COMPLEX:
-        return None
-    return (
-        dtype
-        if out not in dtypes.FLOAT or dtypes.itemsize_bits(out) <= dtypes.itemsize_bits(dtype)
-        else None
-    )
-
-
 def _narrowed(z, out):
     if z.dtype == out:
         return z
     return converter(z.dtype, out)(z)
-
-
-# kinds that no narrower result may have, and the parts of a number
-_EXACT = (dtypes.INTEGER, 1), (dtypes.COMPLEX, 2)
-
-
-# -- types -----------------------------------------------------------------------------------------
-
-
-def _result_type(lhs, rhs, dimension_numbers, preferred):
-    (lc, rc), (lb, rb) = dimension_numbers
-    _check_axes("lhs", lhs, lb, lc)
-    _check_axes("rhs", rhs, rb, rc)
-    for what, l, r in (("batch", lb, rb), ("contracting", lc, rc)):
-        if len(l) != len(r):
-            raise TypeError(
-                f"dot_general requires equal numbers of lhs_{what} and rhs_{what} dimensions, got "
-                f"lhs_{what} {l} and rhs_{what} {r}."
-            )
-        sizes = tuple([lhs.shape[i] for i in l]), tuple([rhs.shape[i] for i in r])
-        if sizes[0] != sizes[1]:
-            both = (
-                "lhs batch dimensions and rhs batch dimensions"
-                if what == "batch"
-                else "contracting dimensions"
-            )
-            raise TypeError(
-                f"dot_general requires {both} to have the same shape, got {sizes[0]} and {sizes[1]}. The "
-                f"operands have shapes {lhs.shape} and {rhs.shape}, dimension_numbers={dimension_numbers}."
-            )
-    shape = (
-        *[lhs.shape[i] for i in lb],
-        *[lhs.shape[i] for i in free_axes(lhs.ndim, lc, lb)],
-        *[rhs.shape[i] for i in free_axes(rhs.ndim, rc, rb)],
-    )
-    dtype = _joined(lhs.dtype, rhs.dtype)
-    if preferred is None:
-        return make_aval(shape, dtype, lhs.weak_type and rhs.weak_type)
-    narrower = any(
-        dtype in kind and dtypes.itemsize_bits(preferred) * parts < dtypes.itemsize_bits(dtype)
-        for kind, parts in _EXACT
-    )
-    if narrower or dtype in dtypes.INTEGER and preferred in dtypes.BOOL:
-        raise TypeError(
-            "`preferred_element_type` must not be narrower than the original type, got "
-            f"preferred_element_type of {preferred} for result type of {dtype}. Convert the result."
-        )
-    return make_aval(shape, preferred, lhs.weak_type and rhs.weak_type)
-
-
-def _check_axes(side: str, x, batch, contracting) -> None:
-    if x.dtype not in dtypes.SUPPORTED:
-        raise TypeError(
-            f"dot_general does not accept dtype {dtypes.dtype_name(x.dtype)} for its {side}."
-        )
-    if not all(0 <= i < x.ndim for i in (*batch, *contracting)):
-        raise TypeError(
-            f"dot_general requires {side} dimension numbers to be nonnegative and less than the number of "
-            f"axes of the {side} value, got {side}_batch of {batch} and {side}_contracting of "
-            f"{contracting} for {side} of rank {x.ndim}."
-        )
-    for what, axes in (("batch", batch), ("contracting", contracting)):
-        if len(set(axes)) != len(axes):
-            raise TypeError(
-                f"dot_general requires {side} {what} dimensions to be distinct, got {side}_{what} {axes}."
-            )
-    if set(batch) & set(contracting):
-        raise TypeError(
-            f"dot_general requires {side} batch dimensions to be disjoint from contracting dimensions, got "
-            f"{side}_batch {batch} and {side}_contracting {contracting}."
-        )
 
 
 # -- host ------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradix._api.callbacks import io_callback, pure_callback
-from gradix._api.derivatives.custom_derivatives import custom_vjp
+from gradix._api.derivatives.custom_vjp import custom_vjp
 from gradix._api.inspect import eval_shape
 from gradix._api.jit.jit import jit
 from gradix._api.structs import ShapeDtypeStruct

@@ -10,6 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from gradix._api.array_assembly import (
+    make_array_from_process_local_data,
+    make_array_from_single_device_arrays,
+)
 from gradix._api.devices import (
     devices as _devices,
     local_devices as _local_devices,
@@ -18,11 +22,7 @@ from gradix._api.devices import (
 )
 from gradix._api.distributed import client as _client
 from gradix._api.jit.jit import jit
-from gradix._api.placing import (
-    make_array_from_process_local_data,
-    make_array_from_single_device_arrays,
-    placed,
-)
+from gradix._api.placing import placed
 from gradix._base.tree import flatten_axes, tree_flatten as flatten, tree_map
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.mesh import Mesh

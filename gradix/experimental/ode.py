@@ -16,7 +16,7 @@ import numpy as np
 
 from gradix import lax, numpy as jnp
 from gradix._api.derivatives.autodiff import vjp as _vjp
-from gradix._api.derivatives.custom_derivatives import custom_vjp as _custom_vjp
+from gradix._api.derivatives.custom_vjp import custom_vjp as _custom_vjp
 from gradix._api.inspect import closure_convert as _closure_convert, eval_shape as _eval_shape
 from gradix._api.mapping.vmap import vmap as _vmap
 from gradix._base.listing import listing as _listing

@@ -10,7 +10,7 @@ import numpy as np
 
 from gradix._api.callbacks import pure_callback
 from gradix._api.derivatives.autodiff import vjp
-from gradix._api.derivatives.custom_derivatives import custom_vjp
+from gradix._api.derivatives.custom_vjp import custom_vjp
 from gradix._api.jit.jit import jit
 from gradix._api.structs import ShapeDtypeStruct
 from gradix._base.lazy import lazy_module

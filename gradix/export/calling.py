@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradix import lax
-from gradix._api.derivatives.custom_derivatives import custom_vjp
+from gradix._api.derivatives.custom_vjp import custom_vjp
 from gradix._base import config
 from gradix._base.tree import equality_errors, keystr, tree_flatten, tree_flatten_with_path
 from gradix._core import dtypes

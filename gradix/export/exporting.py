@@ -8,7 +8,8 @@ from typing import Any
 
 from gradix._api.derivatives.autodiff import vjp
 from gradix._api.devices import default_backend
-from gradix._api.jit.jit import JitFunction, jit
+from gradix._api.jit.jit import jit
+from gradix._api.jit.jitted_function import JitFunction
 from gradix._api.structs import ShapeDtypeStruct
 from gradix._core import dtypes
 from gradix._core.dimensions.expression import SymbolicDim

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradix._api.devices import devices as _devices
-from gradix._api.jit.jit import clear_caches as _clear_caches
+from gradix._api.jit.jitted_function import clear_caches as _clear_caches
 from gradix._base.config import config as _config
 from gradix._runtime import xla_client as _xla, xla_options as _xla_options, xla_plugins as _plugins
 

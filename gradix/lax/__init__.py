@@ -6,11 +6,14 @@ from gradix._base.lazy import on_demand
 with on_demand(globals()):
     from gradix._ops.accuracy import AccuracyMode as AccuracyMode, Tolerance as Tolerance
     from gradix._ops.arithmetic import (
-        abs as abs, abs_p as abs_p, add as add, add_p as add_p, ceil as ceil, ceil_p as ceil_p, div as div,
-        div_p as div_p, floor as floor, floor_p as floor_p, integer_pow as integer_pow, integer_pow_p as integer_pow_p,
-        max as max, max_p as max_p, min as min, min_p as min_p, mul as mul, mul_p as mul_p, reciprocal as reciprocal,
-        rem as rem, rem_p as rem_p, round as round, round_p as round_p, RoundingMethod as RoundingMethod, sign as sign,
-        sign_p as sign_p, square as square, square_p as square_p, sub as sub, sub_p as sub_p,
+        abs as abs, abs_p as abs_p, add as add, add_p as add_p, div as div, div_p as div_p,
+        integer_pow as integer_pow, integer_pow_p as integer_pow_p, max as max, max_p as max_p, min as min,
+        min_p as min_p, mul as mul, mul_p as mul_p, reciprocal as reciprocal, rem as rem, rem_p as rem_p,
+        sign as sign, sign_p as sign_p, square as square, square_p as square_p, sub as sub, sub_p as sub_p,
+    )
+    from gradix._ops.rounding import (
+        ceil as ceil, ceil_p as ceil_p, floor as floor, floor_p as floor_p, round as round, round_p as round_p,
+        RoundingMethod as RoundingMethod,
     )
     from gradix._ops.sorting.approx_top_k import approx_max_k as approx_max_k, approx_min_k as approx_min_k
     from gradix._ops.basis import (
@@ -27,8 +30,11 @@ with on_demand(globals()):
     )
     from gradix._ops.clamp import clamp as clamp, clamp_p as clamp_p
     from gradix._ops.collectives import (
-        all_gather_p as all_gather_p, all_to_all_p as all_to_all_p, axis_index_p as axis_index_p, pmax_p as pmax_p,
-        pmin_p as pmin_p, ppermute_p as ppermute_p, psum_p as psum_p, reduce_scatter_p as reduce_scatter_p,
+        axis_index_p as axis_index_p, pmax_p as pmax_p, pmin_p as pmin_p, psum_p as psum_p,
+    )
+    from gradix._ops.collective_moves import (
+        all_gather_p as all_gather_p, all_to_all_p as all_to_all_p, ppermute_p as ppermute_p,
+        reduce_scatter_p as reduce_scatter_p,
     )
     from gradix._ops.comparison import (
         eq as eq, eq_p as eq_p, eq_to_p as eq_to_p, ge as ge, ge_p as ge_p, gt as gt, gt_p as gt_p,
@@ -197,9 +203,12 @@ with on_demand(globals()):
     from gradix._control.while_loop import while_p as while_p
     from gradix._api.associative import associative_scan as associative_scan
     from gradix._api.mapping.collectives import (
-        all_gather as all_gather, all_to_all as all_to_all, axis_index as axis_index, axis_size as axis_size,
-        pbroadcast as pbroadcast, pcast as pcast, pmax as pmax, pmean as pmean, pmin as pmin, ppermute as ppermute,
-        pshuffle as pshuffle, psum as psum, psum_scatter as psum_scatter, pswapaxes as pswapaxes, pvary as pvary,
+        axis_index as axis_index, axis_size as axis_size, pcast as pcast, pmax as pmax, pmean as pmean, pmin as pmin,
+        psum as psum, pvary as pvary,
+    )
+    from gradix._api.mapping.collective_moves import (
+        all_gather as all_gather, all_to_all as all_to_all, pbroadcast as pbroadcast, ppermute as ppermute,
+        pshuffle as pshuffle, psum_scatter as psum_scatter, pswapaxes as pswapaxes,
     )
     from gradix._api.composite import composite as composite
     from gradix._api.constraints import with_sharding_constraint as with_sharding_constraint

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from gradix import lax
-from gradix._api.derivatives.custom_derivatives import custom_jvp
+from gradix._api.derivatives.custom_jvp import custom_jvp
 from gradix._core.array import ArrayImpl
 from gradix._core.operators import Array
 from gradix._core.trace import state

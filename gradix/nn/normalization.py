@@ -20,9 +20,9 @@ from gradix._ops.canonicalization import canonical_axis
 from gradix.nn import host_implementations
 from gradix.nn.composition import fused
 from gradix.numpy.axes import axes_of, positions_and_names
+from gradix.numpy.extremes import max_of_numbers
 from gradix.numpy.moments import count_of
 from gradix.numpy.promotion import as_operand, inexact_operand, inexact_operands
-from gradix.numpy.reductions import max_of_numbers
 from gradix.numpy.selection import where as choose
 
 _INF = math.inf

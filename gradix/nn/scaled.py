@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from gradix import lax, numpy as jnp
-from gradix._api.derivatives.custom_derivatives import custom_vjp
+from gradix._api.derivatives.custom_vjp import custom_vjp
 from gradix._api.inspect import eval_shape
 from gradix._base.tree import register_pytree_node
 from gradix._core import dtypes

@@ -5,10 +5,12 @@ from gradix._base.lazy import on_demand
 
 with on_demand(globals()):
     from gradix.numpy.arithmetic import (
-        abs as abs, absolute as absolute, divide as divide, divmod as divmod, fabs as fabs, float_power as float_power,
-        floor_divide as floor_divide, fmax as fmax, fmin as fmin, fmod as fmod, gcd as gcd, lcm as lcm, mod as mod,
-        positive as positive, pow as pow, power as power, reciprocal as reciprocal, remainder as remainder,
-        sign as sign, square as square, true_divide as true_divide,
+        abs as abs, absolute as absolute, fabs as fabs, float_power as float_power, fmax as fmax, fmin as fmin,
+        gcd as gcd, lcm as lcm, positive as positive, pow as pow, power as power, sign as sign, square as square,
+    )
+    from gradix.numpy.division import (
+        divide as divide, divmod as divmod, floor_divide as floor_divide, fmod as fmod, mod as mod,
+        reciprocal as reciprocal, remainder as remainder, true_divide as true_divide,
     )
     from gradix.numpy.bits import packbits as packbits, unpackbits as unpackbits
     from gradix.numpy.calculus import (
@@ -65,10 +67,9 @@ with on_demand(globals()):
     )
     from gradix.numpy.along_axes import apply_along_axis as apply_along_axis, apply_over_axes as apply_over_axes
     from gradix.numpy.matrices import (
-        bartlett as bartlett, blackman as blackman, diag as diag, diag_indices as diag_indices,
-        diag_indices_from as diag_indices_from, diagflat as diagflat, diagonal as diagonal, eye as eye,
-        hamming as hamming, hanning as hanning, identity as identity, kaiser as kaiser, trace as trace, tri as tri,
-        tril as tril, tril_indices as tril_indices, tril_indices_from as tril_indices_from, triu as triu,
+        diag as diag, diag_indices as diag_indices, diag_indices_from as diag_indices_from, diagflat as diagflat,
+        diagonal as diagonal, eye as eye, identity as identity, trace as trace, tri as tri, tril as tril,
+        tril_indices as tril_indices, tril_indices_from as tril_indices_from, triu as triu,
         triu_indices as triu_indices, triu_indices_from as triu_indices_from, vander as vander,
     )
     from gradix.numpy.moments import (
@@ -112,8 +113,10 @@ with on_demand(globals()):
         delete as delete, insert as insert, resize as resize, roll as roll, trim_zeros as trim_zeros,
     )
     from gradix.numpy.reductions import (
-        all as all, amax as amax, amin as amin, any as any, argmax as argmax, argmin as argmin,
-        count_nonzero as count_nonzero, max as max, min as min, prod as prod, ptp as ptp, sum as sum,
+        all as all, any as any, count_nonzero as count_nonzero, prod as prod, sum as sum,
+    )
+    from gradix.numpy.extremes import (
+        amax as amax, amin as amin, argmax as argmax, argmin as argmin, max as max, min as min, ptp as ptp,
     )
     from gradix.numpy.scalar_types import (
         bfloat16 as bfloat16, bool_ as bool_, can_cast as can_cast, cdouble as cdouble, character as character,
@@ -147,6 +150,9 @@ with on_demand(globals()):
         matrix_transpose as matrix_transpose, moveaxis as moveaxis, ndim as ndim, permute_dims as permute_dims,
         ravel as ravel, reshape as reshape, rollaxis as rollaxis, rot90 as rot90, shape as shape, size as size,
         squeeze as squeeze, swapaxes as swapaxes, transpose as transpose,
+    )
+    from gradix.numpy.signal_windows import (
+        bartlett as bartlett, blackman as blackman, hamming as hamming, hanning as hanning, kaiser as kaiser,
     )
     from gradix.numpy.sorting import (
         argpartition as argpartition, argsort as argsort, lexsort as lexsort, partition as partition, sort as sort,

@@ -2,40 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
+import functools
 
 from gradix import lax
 from gradix._api.constraints import divided
-from gradix._api.mapping.vmap import vmap
-from gradix._base.errors import NonConcreteBooleanIndexError
-from gradix._core import dtypes
-from gradix._core.array import ArrayImpl
-from gradix._core.aval import dtype_name
-from gradix._core.promotion import promote_pair
-from gradix._core.trace import Tracer
-from gradix.numpy.arithmetic import power, true_divide
-from gradix.numpy.conversion import asarray
-from gradix.numpy.index_plan import IndexPlan, plan_of
-from gradix.numpy.index_reader import read_index
-from gradix.numpy.indexing import index_array, take_index
-from gradix.numpy.promotion import BESIDE, broadcast_to, convert, number
-
-_SCATTERS = {
-    "set": "scatter",
-    "add": "scatter_add",
-    "sub": "scatter_sub",
-    "mul": "scatter_mul",
-    "min": "scatter_min",
-    "max": "scatter_max",
-}
-_COMBINE = {
-    "set": lambda x, y: y,
-    "add": lax.add,
-    "sub": lax.sub,
-    "mul": lax.mul,
-    "min": lax.min,
-    "max": lax.max,
-}
+from gradix.numpy.arithmetic import power
+from gradix.numpy.division import true_divide
+from gradix.numpy.index_updates import (
+    apply_at,
+    change_at,
+)
+from gradix.numpy.indexing import take_index
 
 
 class IndexUpdateHelper:
@@ -51,25 +28,6 @@ class IndexUpdateHelper:
 
     def __repr__(self) -> str:
         return f"IndexUpdateHelper({self.array!r})"
-
-
-def _get(array, index, mode, fill_value, unique_indices, indices_are_sorted, wrap_negative_indices):
-    return take_index(
-        array,
-        index,
-        mode=mode,
-        fill_value=fill_value,
-        unique_indices=unique_indices,
-        indices_are_sorted=indices_are_sorted,
-        wrap_negative_indices=wrap_negative_indices,
-    )
-
-
-def _changed(array, index, values, how, *options):
-    """The array with elements changed: by the operation of scatter that `how` names, or by a function of factors."""
-    if isinstance(how, str):
-        return _update(array, index, values, how, *options)
-    return _by_factors(how, array, index, values, *options)
 
 
 class IndexUpdateRef:
@@ -128,31 +86,21 @@ class IndexUpdateRef:
             >>> jnp.arange(3.0).at[jnp.array([1, 7])].get(mode="fill", fill_value=-1)
             Array([ 1., -1.], dtype=float32)
         """
-        if out_sharding is not None:
-            return divided(
-                _get,
-                out_sharding,
-                self.array,
-                self.index,
-                mode,
-                fill_value,
-                unique_indices,
-                indices_are_sorted,
-                wrap_negative_indices,
-            )
-        if mode is None and wrap_negative_indices:
+        if out_sharding is None and mode is None and wrap_negative_indices:
             out = lax._host_get(self.array, self.index)
             if out is not None:
                 return out
-        return _get(
-            self.array,
-            self.index,
-            mode,
-            fill_value,
-            unique_indices,
-            indices_are_sorted,
-            wrap_negative_indices,
+        take = functools.partial(
+            take_index,
+            mode=mode,
+            fill_value=fill_value,
+            indices_are_sorted=indices_are_sorted,
+            unique_indices=unique_indices,
+            wrap_negative_indices=wrap_negative_indices,
         )
+        if out_sharding is not None:
+            return divided(take, out_sharding, self.array, self.index)
+        return take(self.array, self.index)
 
     def set(
         self,
@@ -349,8 +297,8 @@ class IndexUpdateRef:
     ):
         rest = how, indices_are_sorted, unique_indices, mode, wrap_negative_indices
         if out_sharding is not None:
-            return divided(_changed, out_sharding, self.array, self.index, values, *rest)
-        return _changed(self.array, self.index, values, *rest)
+            return divided(change_at, out_sharding, self.array, self.index, values, *rest)
+        return change_at(self.array, self.index, values, *rest)
 
     def apply(
         self,
@@ -368,7 +316,7 @@ class IndexUpdateRef:
             >>> jnp.arange(3.0).at[1:].apply(jnp.negative)
             Array([ 0., -1., -2.], dtype=float32)
         """
-        return _apply(
+        return apply_at(
             self.array,
             self.index,
             func,
@@ -377,222 +325,3 @@ class IndexUpdateRef:
             mode,
             wrap=wrap_negative_indices,
         )
-
-
-# -- updates ---------------------------------------------------------------------------------------
-
-
-def _update(x, index, values, op: str, are_sorted, unique, mode, wrap):
-    aval = x.aval
-    if op != "set" and dtypes.is_extended(aval.dtype):
-        raise TypeError(
-            f".at[...].{op} computes with numbers, and {aval.str_short()} holds random keys, which are "
-            "none."
-        )
-    y = _beside(aval, values)
-    if y is not None and mode is None and wrap:
-        out = lax._host_update(x, index, y, op)
-        if out is not None:
-            return out
-    if y is None:
-        x, y = _promoted(x, values, op)
-    masked = _split_mask(x, index)
-    if masked is not None and (y.aval.ndim == 0 or not masked[0]._decides):
-        mask, place, rest = masked
-        out = _update_where(x, mask, place, rest, y, _COMBINE[op], wrap=wrap)
-    else:
-        out = _scatter(x, index, y, op, are_sorted=are_sorted, unique=unique, mode=mode, wrap=wrap)
-    return convert(out, aval.dtype, aval.weak_type)
-
-
-def _beside(aval, values):
-    """The values as an array, where they have the dtype of the array already or are numbers it can hold; else None."""
-    t = type(values)
-    if t is ArrayImpl:
-        return values if values.aval.dtype == aval.dtype else None
-    return number(values, aval.dtype) if aval.dtype in BESIDE.get(t, ()) else None
-
-
-def _promoted(x, values, op: str):
-    """Both in the dtype to work in."""
-    y = asarray(values)
-    a, b = x.aval, y.aval
-    if a.dtype == b.dtype:
-        return x, convert(y, a.dtype, b.weak_type)
-    dtype, weak = promote_pair(a.dtype, a.weak_type, b.dtype, b.weak_type, dtypes.promotion_mode())
-    if dtype != a.dtype:
-        warnings.warn(
-            f"x.at[...].{op}: cannot safely cast values from dtype={dtype_name(b.dtype)} to dtype="
-            f"{dtype_name(a.dtype)} of the array; in future this will be an error. Convert one of them: "
-            f"values.astype(x.dtype) or x.astype(...).",
-            FutureWarning,
-            stacklevel=4,
-        )
-        if op != "set":
-            return convert(x, dtype, weak), convert(y, dtype)
-    return x, convert(y, a.dtype)
-
-
-def _scatter(x, index, y, op: str, *, are_sorted=False, unique=False, mode=None, wrap):
-    shape = x.aval.shape
-    x, key, arrays = read_index(x, index)
-    plan = plan_of(x.aval.shape, key, wrap)
-    if plan.trivial and x.aval.ndim == len(shape):
-        return _COMBINE[op](x, to_selection(y, plan))
-    indices = index_array(plan, arrays, wrap)
-    y = to_selection(y, plan)
-    if 0 not in plan.inner:
-        x = getattr(lax, _SCATTERS[op])(
-            x,
-            indices,
-            y,
-            _numbers(plan),
-            mode=_scatter_mode(mode),
-            indices_are_sorted=are_sorted or plan.distinct,
-            unique_indices=unique or plan.distinct,
-        )
-    return x if x.aval.ndim == len(shape) else lax.reshape(x, shape)
-
-
-def _apply(x, index, func, are_sorted, unique, mode, *, wrap):
-    masked = _split_mask(x, index)
-    if masked is not None:
-        elementwise = vmap(func)
-        return _update_where(
-            x,
-            *masked,
-            None,
-            lambda v, _: lax.reshape(elementwise(lax.reshape(v, (v.aval.size,))), v.aval.shape),
-            wrap=wrap,
-        )
-    shape = x.aval.shape
-    x, key, arrays = read_index(x, index)
-    plan = plan_of(x.aval.shape, key, wrap)
-    if 0 not in plan.inner:
-        x = lax.scatter_apply(
-            x,
-            index_array(plan, arrays, wrap),
-            func,
-            _numbers(plan),
-            update_shape=plan.inner,
-            mode=_scatter_mode(mode),
-            indices_are_sorted=are_sorted or plan.distinct,
-            unique_indices=unique or plan.distinct,
-        )
-    return x if x.aval.ndim == len(shape) else lax.reshape(x, shape)
-
-
-def _by_factors(function, x, index, values, *options):
-    """`function(x, f)` where the array of factors is 1 but at the index: repeated ones count as often as they occur."""
-    ones = lax.broadcast_in_dim(number(1, x.aval.dtype, x.aval.weak_type), x.aval.shape, ())
-    return function(x, _update(ones, index, values, "mul", *options))
-
-
-def _numbers(plan: IndexPlan):
-    found = plan.memo.get("scatter")
-    if found is None:
-        found = plan.memo["scatter"] = lax.ScatterDimensionNumbers(
-            update_window_dims=plan.offsets,
-            inserted_window_dims=plan.collapsed,
-            scatter_dims_to_operand_dims=plan.indexed,
-        )
-    return found
-
-
-def _scatter_mode(mode):
-    return (
-        lax.GatherScatterMode.FILL_OR_DROP if mode is None else lax.GatherScatterMode.from_any(mode)
-    )
-
-
-def to_selection(y, plan: IndexPlan):
-    """`y` broadcast to the selected elements, in the order in which a scatter takes them.
-
-    Raises:
-        ValueError: it does not broadcast to their shape.
-    """
-    own = y.aval.shape
-    if not own:
-        return lax.broadcast_in_dim(y, plan.inner, ()) if plan.inner else y
-    y = _broadcast(y, plan.shape)
-    if plan.shape != plan.inner:
-        y = lax.squeeze(y, tuple([i for i in range(len(plan.shape)) if i not in plan.kept]))
-    return lax.rev(y, plan.reversed) if plan.reversed else y
-
-
-def _broadcast(y, shape: tuple):
-    own = y.aval.shape
-    if own == shape:
-        return y
-    if len(own) > len(shape):
-        raise ValueError(
-            f"Cannot broadcast to shape with fewer dimensions: arr_shape={own} shape={shape}. The values "
-            f"must broadcast to the {shape} elements selected by the index."
-        )
-    if any(n not in (1, m) for n, m in zip(own[::-1], shape[::-1])):
-        raise ValueError(
-            f"Incompatible types for broadcasting: input type={y.aval.str_short()} and requested type="
-            f"{dtype_name(y.aval.dtype)}[{','.join(map(str, shape))}]: the values must broadcast to the "
-            "elements selected by the index."
-        )
-    return broadcast_to(y, shape)
-
-
-# -- traced masks ----------------------------------------------------------------------------------
-
-
-def _split_mask(x, index):
-    """For an index with one traced mask: that, its place in the result, and the index with slices in its place.
-
-    None where there is no traced mask.
-
-    Raises:
-        NonConcreteBooleanIndexError: there is more than one, or it stands beside index arrays.
-    """
-    entries = index if type(index) is tuple else (index,)
-    masks = [i for i, e in enumerate(entries) if isinstance(e, Tracer) and e.aval.dtype == bool]
-    if not masks:
-        return None
-    i = masks[0]
-    mask = entries[i]
-    others = [e for k, e in enumerate(entries) if k != i]
-    plain = all(e is None or e is Ellipsis or type(e) in (int, slice) for e in others)
-    if len(masks) > 1 or not plain or any(type(e) is int for e in entries[:i]):
-        if mask._decides:
-            return None
-        raise NonConcreteBooleanIndexError(mask)
-    shape, k = x.aval.shape, mask.aval.ndim
-    used = sum([e is not None and e is not Ellipsis for e in others])
-    place = sum([len(shape) - used - k if e is Ellipsis else 1 for e in entries[:i]])
-    first = place - sum([e is None for e in entries[:i]])
-    if k and mask.aval.shape != shape[first : first + k]:
-        raise IndexError(
-            f"boolean index did not match shape of indexed array in index {first}: got {mask.aval.shape}, "
-            f"expected {list(shape[first : first + k])}"
-        )
-    rest = (*entries[:i], *((slice(None),) * k or (None,)), *entries[i + 1 :])
-    return mask, place, rest
-
-
-def _update_where(x, mask, place: int, rest: tuple, y, combine, *, wrap: bool):
-    """The update at a traced mask, computed everywhere and taken where the mask holds."""
-    k = mask.aval.ndim
-    now = take_index(x, rest, wrap_negative_indices=wrap)
-    shape = now.aval.shape
-    if y is not None:
-        y = _broadcast(_without_count(y, mask, len(shape) - place - max(k, 1)), shape)
-    new = combine(now, y)
-    where = lax.broadcast_in_dim(mask, shape, tuple(range(place, place + k)))
-    new = lax.select_n(where, now, convert(new, now.aval.dtype, now.aval.weak_type))
-    return _scatter(x, rest, new, "set", wrap=wrap)
-
-
-def _without_count(y, mask, after: int):
-    """Values for the elements of a mask, their axis for these (of size 1 at most) replaced by the mask's axes."""
-    shape = y.aval.shape
-    if len(shape) <= after:
-        return y
-    at = len(shape) - after - 1
-    if shape[at] != 1:
-        raise NonConcreteBooleanIndexError(mask)
-    return lax.reshape(y, (*shape[:at], *(1,) * max(mask.aval.ndim, 1), *shape[at + 1 :]))

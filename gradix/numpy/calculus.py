@@ -10,16 +10,17 @@ from typing import Any
 import numpy as np
 
 from gradix import lax
-from gradix._api.derivatives.custom_derivatives import custom_jvp
+from gradix._api.derivatives.custom_jvp import custom_jvp
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dimensions.expression import is_known_at_most
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
 from gradix._core.operators import Array
 from gradix.numpy import host_implementations
-from gradix.numpy.arithmetic import add, multiply, remainder, subtract, true_divide
+from gradix.numpy.arithmetic import add, multiply, subtract
 from gradix.numpy.axes import axes_of, axis_of
 from gradix.numpy.conversion import asarray
+from gradix.numpy.division import remainder, true_divide
 from gradix.numpy.logic import isfinite
 from gradix.numpy.promotion import (
     as_operand,

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._base.listing import listing
 from gradix._core import dtypes
-from gradix._core.dimensions.expression import as_dim, is_symbolic_shape
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
-from gradix.numpy.axes import axes_of, axis_of, known_int
+from gradix.numpy.axes import axes_of, known_int
+from gradix.numpy.fourier_transforms import (
+    Kind,
+    transform_along,
+    transform_along_one,
+    transform_along_two,
+)
 from gradix.numpy.promotion import as_operand, convert, inexact_operand
 from gradix.numpy.rearrangement import roll
 
@@ -38,131 +41,6 @@ __all__ = [
     "rfftn",
 ]
 
-_Kind = lax.FftType
-_INVERSE = {_Kind.IFFT, _Kind.IRFFT}
-_SINGLE = frozenset([np.dtype("float32"), np.dtype("float64"), *COMPLEX])
-
-
-def _operand(name: str, a, kind):
-    x = inexact_operand(name, a)
-    if x.aval.dtype not in _SINGLE:
-        x = convert(x, np.dtype("float32"))
-    if kind == _Kind.RFFT:
-        if x.aval.dtype in COMPLEX:
-            raise ValueError(
-                f"only real-valued inputs supported for rfft, got {x.aval.dtype} in {name}. Use fft, or "
-                "give the real part."
-            )
-        return x
-    return convert(x, dtypes.to_complex_dtype(x.aval.dtype))
-
-
-def _resized(x, axes, lengths):
-    """`x` cut, or lengthened with zeros, to `lengths` along `axes`."""
-    for axis, n in zip(axes, lengths):
-        have = x.aval.shape[axis]
-        if type(have) is type(n) is int and have > n:
-            x = lax.slice_in_dim(x, 0, n, axis=axis)
-    config = [(0, 0, 0)] * x.aval.ndim
-    for axis, n in zip(axes, lengths):
-        config[axis] = (0, n - x.aval.shape[axis], 0)
-    return lax.pad(x, np.zeros((), x.aval.dtype), config) if any(c[1] != 0 for c in config) else x
-
-
-def _transform(name: str, kind, a, s, axes, norm):
-    if norm not in (None, "backward", "ortho", "forward"):
-        raise ValueError(f'Invalid norm value {norm}; should be "backward", "ortho" or "forward".')
-    x = _operand(name, a, kind)
-    ndim = x.aval.ndim
-    if axes is None:
-        axes = range(ndim) if s is None else range(ndim - len(s), ndim)
-    axes = tuple([axis_of(axis, ndim) for axis in axes])
-    if len(set(axes)) != len(axes):
-        raise ValueError(f"numpy.fft.{name} does not support repeated axes. Got axes {list(axes)}.")
-    if s is not None and len(s) != len(axes):
-        raise ValueError(f"Shape requires {len(axes)} dimensions, one per axis, got s={s}.")
-    if not axes:
-        return x
-    lengths = _lengths(name, kind, x.aval.shape, s, axes)
-    if 0 in lengths:
-        return _empty(kind, x, axes, lengths)
-    given = (*lengths[:-1], lengths[-1] // 2 + 1) if kind == _Kind.IRFFT else lengths
-    x = _resized(x, axes, given)
-    return _scaled(_along(kind, x, axes, lengths), kind, lengths, norm)
-
-
-def _empty(kind, x, axes, lengths):
-    """The transform of no elements along an axis: it has none either."""
-    shape = list(x.aval.shape)
-    for axis, n in zip(axes, lengths):
-        shape[axis] = n
-    if kind == _Kind.RFFT:
-        shape[axes[-1]] = lengths[-1] // 2 + 1
-    real = dtypes.real_dtype(x.aval.dtype)
-    return lax.full(
-        tuple(shape), 0, real if kind == _Kind.IRFFT else dtypes.promote_types(real, np.complex64)
-    )
-
-
-def _lengths(name: str, kind, shape, s, axes) -> tuple:
-    if s is None:
-        lengths = [shape[i] for i in axes]
-        if kind == _Kind.IRFFT:
-            lengths[-1] = 2 * (lengths[-1] - 1)
-    else:
-        lengths = [shape[i] if n is None else as_dim(n) for n, i in zip(s, axes)]
-    if s is None and any(n < 1 for n in lengths) and not (kind == _Kind.RFFT and not lengths[-1]):
-        return tuple([max(n, 0) for n in lengths])
-    if any(n < 1 for n in lengths):
-        raise ValueError(
-            f"{name}: the lengths of the transform must be positive, got {lengths} for shape {shape}."
-        )
-    return tuple(lengths)
-
-
-def _along(kind, x, axes, lengths):
-    """The transform along any axes: XLA takes the last three at most, so others go one after the other."""
-    if len(axes) > 3:
-        if kind == _Kind.RFFT:
-            return _along(
-                _Kind.FFT, _along(kind, x, axes[-3:], lengths[-3:]), axes[:-3], lengths[:-3]
-            )
-        first = _Kind.FFT if kind == _Kind.FFT else _Kind.IFFT
-        return _along(kind, _along(first, x, axes[:-3], lengths[:-3]), axes[-3:], lengths[-3:])
-    rest = tuple([i for i in range(x.aval.ndim) if i not in axes])
-    order = (*rest, *axes)
-    if order == tuple(range(x.aval.ndim)):
-        return lax.fft(x, kind, lengths)
-    back = [0] * len(order)
-    for i, p in enumerate(order):
-        back[p] = i
-    return lax.transpose(lax.fft(lax.transpose(x, order), kind, lengths), tuple(back))
-
-
-def _scaled(y, kind, lengths, norm):
-    if norm in (None, "backward"):
-        return y
-    if is_symbolic_shape(lengths):
-        size = convert(as_operand("fft", math.prod(lengths)), dtypes.real_dtype(y.aval.dtype))
-    else:
-        size = float(math.prod(lengths))
-    factor = size**0.5 if norm == "ortho" else size
-    return y * (factor if kind in _INVERSE else 1 / factor)
-
-
-def _one(name: str, kind, a, n, axis, norm):
-    if isinstance(axis, (tuple, list)):
-        raise ValueError(
-            f"numpy.fft.{name} does not support multiple axes. Use numpy.fft.{name}n. Got axis={axis}."
-        )
-    return _transform(name, kind, a, None if n is None else (n,), (axis,), norm)
-
-
-def _two(name: str, kind, a, s, axes, norm):
-    if len(axes) != 2:
-        raise ValueError(f"numpy.fft.{name} only supports 2 axes. Got axes = {axes}.")
-    return _transform(name, kind, a, s, axes, norm)
-
 
 @replayed
 def fft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
@@ -179,7 +57,7 @@ def fft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Arr
         >>> jnp.fft.fft(jnp.array([1.0, 0.0]))
         Array([1.+0.j, 1.+0.j], dtype=complex64)
     """
-    return _one("fft", _Kind.FFT, a, n, axis, norm)
+    return transform_along_one("fft", Kind.FFT, a, n, axis, norm)
 
 
 @replayed
@@ -197,7 +75,7 @@ def ifft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Ar
         >>> jnp.fft.ifft(jnp.array([2.0, 2.0]))
         Array([2.+0.j, 0.+0.j], dtype=complex64)
     """
-    return _one("ifft", _Kind.IFFT, a, n, axis, norm)
+    return transform_along_one("ifft", Kind.IFFT, a, n, axis, norm)
 
 
 @replayed
@@ -215,7 +93,7 @@ def rfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Ar
         >>> jnp.fft.rfft(jnp.array([1.0, 0.0, 0.0]))
         Array([1.+0.j, 1.+0.j], dtype=complex64)
     """
-    return _one("rfft", _Kind.RFFT, a, n, axis, norm)
+    return transform_along_one("rfft", Kind.RFFT, a, n, axis, norm)
 
 
 @replayed
@@ -233,7 +111,7 @@ def irfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> A
         >>> jnp.fft.irfft(jnp.array([1.0, 1.0]))
         Array([1., 0.], dtype=float32)
     """
-    return _one("irfft", _Kind.IRFFT, a, n, axis, norm)
+    return transform_along_one("irfft", Kind.IRFFT, a, n, axis, norm)
 
 
 @replayed
@@ -253,7 +131,7 @@ def fft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
         >>> jnp.fft.fft2(jnp.ones((2, 2))).shape
         (2, 2)
     """
-    return _two("fft2", _Kind.FFT, a, s, axes, norm)
+    return transform_along_two("fft2", Kind.FFT, a, s, axes, norm)
 
 
 @replayed
@@ -273,7 +151,7 @@ def ifft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
         >>> jnp.fft.ifft2(jnp.ones((2, 2))).shape
         (2, 2)
     """
-    return _two("ifft2", _Kind.IFFT, a, s, axes, norm)
+    return transform_along_two("ifft2", Kind.IFFT, a, s, axes, norm)
 
 
 @replayed
@@ -293,7 +171,7 @@ def rfft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
         >>> jnp.fft.rfft2(jnp.ones((2, 2))).shape
         (2, 2)
     """
-    return _two("rfft2", _Kind.RFFT, a, s, axes, norm)
+    return transform_along_two("rfft2", Kind.RFFT, a, s, axes, norm)
 
 
 @replayed
@@ -312,7 +190,7 @@ def irfft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
         >>> jnp.fft.irfft2(jnp.ones((2, 2))).shape
         (2, 2)
     """
-    return _two("irfft2", _Kind.IRFFT, a, s, axes, norm)
+    return transform_along_two("irfft2", Kind.IRFFT, a, s, axes, norm)
 
 
 @replayed
@@ -330,7 +208,7 @@ def fftn(a, s=None, axes=None, norm: str | None = None) -> Array:
         >>> jnp.fft.fftn(jnp.ones((2, 2))).shape
         (2, 2)
     """
-    return _transform("fftn", _Kind.FFT, a, s, axes, norm)
+    return transform_along("fftn", Kind.FFT, a, s, axes, norm)
 
 
 @replayed
@@ -348,7 +226,7 @@ def ifftn(a, s=None, axes=None, norm: str | None = None) -> Array:
         >>> jnp.fft.ifftn(jnp.ones((2, 2))).shape
         (2, 2)
     """
-    return _transform("ifftn", _Kind.IFFT, a, s, axes, norm)
+    return transform_along("ifftn", Kind.IFFT, a, s, axes, norm)
 
 
 @replayed
@@ -367,7 +245,7 @@ def rfftn(a, s=None, axes=None, norm: str | None = None) -> Array:
         >>> jnp.fft.rfftn(jnp.ones((2, 2))).shape
         (2, 2)
     """
-    return _transform("rfftn", _Kind.RFFT, a, s, axes, norm)
+    return transform_along("rfftn", Kind.RFFT, a, s, axes, norm)
 
 
 @replayed
@@ -386,7 +264,7 @@ def irfftn(a, s=None, axes=None, norm: str | None = None) -> Array:
         >>> jnp.fft.irfftn(jnp.ones((2, 2))).shape
         (2, 2)
     """
-    return _transform("irfftn", _Kind.IRFFT, a, s, axes, norm)
+    return transform_along("irfftn", Kind.IRFFT, a, s, axes, norm)
 
 
 _SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
@@ -414,8 +292,8 @@ def hfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Ar
         Array([2., 0.], dtype=float32)
     """
     x = inexact_operand("hfft", a)
-    return _one(
-        "hfft", _Kind.IRFFT, lax.conj(x) if x.aval.dtype in COMPLEX else x, n, axis, _swapped(norm)
+    return transform_along_one(
+        "hfft", Kind.IRFFT, lax.conj(x) if x.aval.dtype in COMPLEX else x, n, axis, _swapped(norm)
     )
 
 
@@ -435,7 +313,7 @@ def ihfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> A
         >>> jnp.fft.ihfft(jnp.array([2.0, 0.0])).real
         Array([1., 1.], dtype=float32)
     """
-    return lax.conj(_one("ihfft", _Kind.RFFT, a, n, axis, _swapped(norm)))
+    return lax.conj(transform_along_one("ihfft", Kind.RFFT, a, n, axis, _swapped(norm)))
 
 
 def _frequencies(name: str, count, n, d, dtype):

@@ -11,7 +11,7 @@ from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
-from gradix.numpy import host_implementations, reductions
+from gradix.numpy import extremes, reductions, row_host_implementations
 from gradix.numpy.axes import known_int
 from gradix.numpy.calculus import diff
 from gradix.numpy.conversion import asarray
@@ -89,7 +89,7 @@ def bincount(
     return counts.at[lax.max(x, number(0, x.aval.dtype))].add(one, mode="drop")
 
 
-@replayed(host=host_implementations.digitize)
+@replayed(host=row_host_implementations.digitize)
 def digitize(x, bins, right: bool = False, *, method: str | None = None) -> Array:
     """The number of the bin each element falls into.
 
@@ -153,7 +153,7 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None) -> Array:
         return convert(bins, dtype)
     if range is None:
         ends = (
-            [reductions.min(x), reductions.max(x)]
+            [extremes.min(x), extremes.max(x)]
             if x.aval.size
             else [number(0, dtype), number(1, dtype)]
         )

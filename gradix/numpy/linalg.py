@@ -31,21 +31,12 @@ from gradix.numpy.decompositions import (
     svd,
     svdvals,
 )
+from gradix.numpy.determinants import SlogdetResult, det, slogdet
+from gradix.numpy.extremes import max, min
 from gradix.numpy.products import vecdot
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, inexact_operand, number
-from gradix.numpy.reductions import max, min, sum
-from gradix.numpy.solving import (
-    SlogdetResult,
-    det,
-    inv,
-    lstsq,
-    matrix_rank,
-    pinv,
-    slogdet,
-    solve,
-    tensorinv,
-    tensorsolve,
-)
+from gradix.numpy.reductions import sum
+from gradix.numpy.solving import inv, lstsq, matrix_rank, pinv, solve, tensorinv, tensorsolve
 
 matrix_transpose = shapes.matrix_transpose
 

@@ -11,7 +11,7 @@ from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import INEXACT
 from gradix._core.operators import Array
-from gradix.numpy import host_implementations, moments, reductions
+from gradix.numpy import extremes, moments, reductions, row_host_implementations
 from gradix.numpy.axes import axes_of, no_out, positions_and_names
 from gradix.numpy.promotion import as_operand, broadcast_to, common_shape, convert, number
 from gradix.numpy.selection import where as choose
@@ -38,7 +38,7 @@ def _extreme(name: str, reduce, fill: float, a, axis, out, *, keepdims, initial,
     return choose(none, number(math.nan, y.aval.dtype), y)
 
 
-@replayed(host=host_implementations.nanmax)
+@replayed(host=row_host_implementations.nanmax)
 def nanmax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
     """The largest element that is not NaN, over all axes or some; NaN where there is none.
 
@@ -57,7 +57,7 @@ def nanmax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=N
     """
     return _extreme(
         "nanmax",
-        reductions.max,
+        extremes.max,
         -math.inf,
         a,
         axis,
@@ -68,7 +68,7 @@ def nanmax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=N
     )
 
 
-@replayed(host=host_implementations.nanmin)
+@replayed(host=row_host_implementations.nanmin)
 def nanmin(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
     """The smallest element that is not NaN, over all axes or some; NaN where there is none.
 
@@ -87,7 +87,7 @@ def nanmin(a, axis=None, out=None, keepdims: bool = False, initial=None, where=N
     """
     return _extreme(
         "nanmin",
-        reductions.min,
+        extremes.min,
         math.inf,
         a,
         axis,
@@ -156,7 +156,7 @@ def _present(name: str, x, where):
     return lax.bitwise_and(broadcast_to(present, shape), broadcast_to(mask, shape))
 
 
-@replayed(host=host_implementations.nanmean)
+@replayed(host=row_host_implementations.nanmean)
 def nanmean(a, axis=None, dtype=None, out=None, keepdims: bool = False, where=None) -> Array:
     """The mean of the elements that are not NaN, over all axes or some; NaN where there is none.
 
@@ -187,7 +187,7 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims: bool = False, where=No
     return convert(lax.div(total, convert(count, total.aval.dtype)), result)
 
 
-@replayed(host=host_implementations.nanvar)
+@replayed(host=row_host_implementations.nanvar)
 def nanvar(
     a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, where=None, mean=None
 ) -> Array:
@@ -235,7 +235,7 @@ def nanvar(
     return convert(choose(enough, value, number(math.nan, real)), result)
 
 
-@replayed(host=host_implementations.nanstd)
+@replayed(host=row_host_implementations.nanstd)
 def nanstd(
     a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, where=None, mean=None
 ) -> Array:
@@ -284,7 +284,7 @@ def nanargmax(a, axis: int | None = None, out=None, keepdims: bool | None = None
         >>> jnp.nanargmax(jnp.array([1.0, jnp.nan, 3.0]))
         Array(2, dtype=int32)
     """
-    return _position("nanargmax", reductions.argmax, -math.inf, a, axis, out, keepdims=keepdims)
+    return _position("nanargmax", extremes.argmax, -math.inf, a, axis, out, keepdims=keepdims)
 
 
 @replayed
@@ -302,4 +302,4 @@ def nanargmin(a, axis: int | None = None, out=None, keepdims: bool | None = None
         >>> jnp.nanargmin(jnp.array([jnp.nan, 2.0, 1.0]))
         Array(2, dtype=int32)
     """
-    return _position("nanargmin", reductions.argmin, math.inf, a, axis, out, keepdims=keepdims)
+    return _position("nanargmin", extremes.argmin, math.inf, a, axis, out, keepdims=keepdims)

@@ -9,7 +9,7 @@ from gradix._base.config import state
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER, NUMERIC, SIGNED, SUPPORTED
 from gradix._core.operators import Array
-from gradix.numpy import arithmetic, logic, products
+from gradix.numpy import arithmetic, division, logic, products
 from gradix.numpy.promotion import BESIDE, number
 
 _OPERANDS = (Array, int, float, complex, np.ndarray, np.generic)
@@ -141,10 +141,10 @@ _ARITHMETIC = {
     "add": (lax.add, arithmetic.add, NUMERIC),
     "sub": (lax.sub, arithmetic.subtract, NUMERIC),
     "mul": (lax.mul, arithmetic.multiply, NUMERIC),
-    "truediv": (lax.div, arithmetic.true_divide, INEXACT),
-    "floordiv": (None, arithmetic.floor_divide, _NONE),
-    "mod": (None, arithmetic.remainder, _NONE),
-    "divmod": (None, arithmetic.divmod, _NONE),
+    "truediv": (lax.div, division.true_divide, INEXACT),
+    "floordiv": (None, division.floor_divide, _NONE),
+    "mod": (None, division.remainder, _NONE),
+    "divmod": (None, division.divmod, _NONE),
     "and": (lax.bitwise_and, logic.bitwise_and, _BITS),
     "or": (lax.bitwise_or, logic.bitwise_or, _BITS),
     "xor": (lax.bitwise_xor, logic.bitwise_xor, _BITS),

@@ -17,12 +17,12 @@ from gradix._core.dimensions.expression import is_symbolic_shape
 from gradix._core.operators import Array
 from gradix._core.trace import is_unknown
 from gradix.numpy.arithmetic import minimum
+from gradix.numpy.extremes import max, min
 from gradix.numpy.indexing import take_index
 from gradix.numpy.moments import mean
 from gradix.numpy.promotion import as_operand, convert, number
 from gradix.numpy.quantiles import median
 from gradix.numpy.ranges import arange
-from gradix.numpy.reductions import max, min
 from gradix.numpy.rounding_and_parts import round
 from gradix.numpy.shapes import moveaxis
 

@@ -13,7 +13,7 @@ from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
 from gradix.lax.order import ranked
-from gradix.numpy import host_implementations, reductions
+from gradix.numpy import reductions, row_host_implementations
 from gradix.numpy.axes import axes_of, no_out
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, inexact_operand, number
 from gradix.numpy.selection import where as choose
@@ -22,7 +22,7 @@ _METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 _F32, _INT32 = np.dtype("float32"), np.dtype("int32")
 
 
-@replayed(host=host_implementations.quantile)
+@replayed(host=row_host_implementations.quantile)
 def quantile(
     a,
     q,
@@ -91,7 +91,7 @@ def nanquantile(
     return _quantile("nanquantile", a, q, axis, method, keepdims, weights=weights, skip_nan=True)
 
 
-@replayed(host=host_implementations.percentile)
+@replayed(host=row_host_implementations.percentile)
 def percentile(
     a,
     q,
@@ -184,7 +184,7 @@ def nanpercentile(
     )
 
 
-@replayed(host=host_implementations.median)
+@replayed(host=row_host_implementations.median)
 def median(a, axis=None, out=None, overwrite_input: bool = False, keepdims: bool = False) -> Array:
     """The middle element, or the mean of the two in the middle; NaN where there is a NaN.
 

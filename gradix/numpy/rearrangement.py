@@ -16,8 +16,8 @@ from gradix._core.dimensions.expression import as_dim, is_known_at_most, is_symb
 from gradix._core.dtypes import INTEGER
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
-from gradix.numpy.arithmetic import remainder
 from gradix.numpy.axes import axes_of, axis_of
+from gradix.numpy.division import remainder
 from gradix.numpy.indexing import take_index
 from gradix.numpy.joining import concatenate
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, value_of

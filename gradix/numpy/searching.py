@@ -16,9 +16,9 @@ from gradix._core.dimensions.expression import as_dim, is_known_at_most
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
-from gradix.numpy import host_implementations
-from gradix.numpy.arithmetic import remainder
+from gradix.numpy import row_host_implementations
 from gradix.numpy.bisection import count_by_halving
+from gradix.numpy.division import remainder
 from gradix.numpy.indexing import take_index
 from gradix.numpy.masks import decided_places, first_places, unravelled
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, promote_dtypes
@@ -157,7 +157,7 @@ def argwhere(a, *, size: int | None = None, fill_value=None) -> Array:
 # -- searchsorted ----------------------------------------------------------------------------------
 
 
-@replayed(host=host_implementations.searchsorted)
+@replayed(host=row_host_implementations.searchsorted)
 def searchsorted(a, v, side: str = "left", sorter=None, *, method: str = "scan") -> Array:
     """Where the elements of `v` would have to be inserted in the sorted row `a` to keep it sorted; NaN comes last.
 

@@ -1,21 +1,20 @@
-"""Systems of equations and what comes with them: inverses, determinants, least squares, ranks."""
+"""Systems of equations and what comes with them: inverses, least squares, ranks."""
 
 from __future__ import annotations
 
 from math import prod
 from operator import index as as_int
-from typing import NamedTuple
 
 import ml_dtypes
 import numpy as np
 
 from gradix import lax
-from gradix._api.derivatives.custom_derivatives import custom_jvp
+from gradix._api.derivatives.custom_jvp import custom_jvp
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.operators import Array
-from gradix.numpy import matrix_host_implementations, reductions
+from gradix.numpy import extremes, matrix_host_implementations, reductions
 from gradix.numpy.decompositions import svd
 from gradix.numpy.matrices import eye
 from gradix.numpy.promotion import (
@@ -29,27 +28,17 @@ from gradix.numpy.promotion import (
 from gradix.numpy.selection import where
 
 __all__ = [
-    "SlogdetResult",
-    "det",
     "inv",
     "lstsq",
     "matrix_rank",
     "pinv",
-    "slogdet",
     "solve",
     "tensorinv",
     "tensorsolve",
 ]
 
 
-class SlogdetResult(NamedTuple):
-    """What `slogdet` gives."""
-
-    sign: Array
-    logabsdet: Array
-
-
-def _square(name: str, a):
+def square_operand(name: str, a):
     x = inexact_operand(name, a)
     shape = x.aval.shape
     if len(shape) < 2 or shape[-1] != shape[-2]:
@@ -107,11 +96,11 @@ def _solve(a, b):
     """One matrix and many right sides make one system with more columns; otherwise the stacks broadcast."""
     if a.aval.ndim == 2 and b.aval.ndim > 2:
         rows = lax.transpose(b, (b.aval.ndim - 2, *range(b.aval.ndim - 2), b.aval.ndim - 1))
-        found = _solve_stack(a, lax.reshape(rows, (rows.aval.shape[0], prod(rows.aval.shape[1:]))))
+        found = solve_stack(a, lax.reshape(rows, (rows.aval.shape[0], prod(rows.aval.shape[1:]))))
         found = lax.reshape(found, rows.aval.shape)
         return lax.transpose(found, (*range(1, b.aval.ndim - 1), 0, b.aval.ndim - 1))
     lead = _lead("solve", a, b)
-    return _solve_stack(
+    return solve_stack(
         broadcast_to(a, (*lead, *a.aval.shape[-2:])), broadcast_to(b, (*lead, *b.aval.shape[-2:]))
     )
 
@@ -129,7 +118,7 @@ def _lead(name: str, a, b) -> tuple:
         ) from None
 
 
-def _solve_stack(a, b):
+def solve_stack(a, b):
     factors, _, order = lax.linalg.lu(lax.stop_gradient(a))
     # nothing to differentiate: no need of the rules
     if type(a) is ArrayImpl and type(b) is ArrayImpl:
@@ -152,169 +141,8 @@ def inv(a) -> Array:
         Array([[0.5 , 0.  ],
                [0.  , 0.25]], dtype=float32)
     """
-    x = _square("inv", a)
-    return _solve_stack(x, broadcast_to(eye(x.aval.shape[-1], dtype=x.aval.dtype), x.aval.shape))
-
-
-# -- determinants ----------------------------------------------------------------------------------
-
-
-@replayed(host=matrix_host_implementations.slogdet)
-def slogdet(a, *, method: str | None = None) -> SlogdetResult:
-    """The sign and the logarithm of the size of determinants, which may be too large to be numbers.
-
-    Args:
-        a: square matrices, in the last two axes.
-        method: "lu", the default, or "qr".
-
-    Raises:
-        ValueError: `method` is unknown.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> jnp.linalg.slogdet(jnp.array([[1.0, 0.0], [0.0, -1.0]]))
-        SlogdetResult(sign=Array(-1., dtype=float32), logabsdet=Array(0., dtype=float32))
-    """
-    x = _square("slogdet", a)
-    if method not in (None, "lu", "qr"):
-        raise ValueError(
-            f"Unknown slogdet method '{method}'. Supported methods are 'lu' (`None`), and 'qr'."
-        )
-    if x.aval.dtype.itemsize < 4:  # LAPACK has no half precision
-        return SlogdetResult(
-            *[
-                convert(part, x.aval.dtype)
-                for part in slogdet(convert(x, np.dtype("float32")), method=method)
-            ]
-        )
-    if method == "qr":
-        return _slogdet_qr(x)
-    return SlogdetResult(*_slogdet_lu(x))
-
-
-@custom_jvp
-def _slogdet_lu(x):
-    factors, pivots, _ = lax.linalg.lu(x)
-    return tuple(_sign_and_log(lax.linalg._diagonal(factors), _parity(pivots, x.aval.dtype)))
-
-
-@_slogdet_lu.defjvp
-def _slogdet_lu_jvp(primals, tangents):
-    """`d log det = tr(a⁻¹ da)`, whose imaginary part turns the sign."""
-    (x,), (t,) = primals, tangents
-    sign, size = _slogdet_lu(x)
-    slope = reductions.sum(lax.linalg._diagonal(_solve_stack(x, t)), axis=-1)
-    if x.aval.dtype not in dtypes.COMPLEX:
-        return (sign, size), (lax.full_like(sign, 0), slope)
-    rotated = lax.complex(lax.full_like(size, 0), lax.imag(slope))
-    return (sign, size), (sign * rotated, lax.real(slope))
-
-
-def _slogdet_qr(x):
-    """Each reflection changes the sign, in the complex case by the phase its factor tells."""
-    r, taus = lax.linalg._geqrf(lax.stop_gradient(x))
-    v = lax.linalg._triangle(r, True, -1)
-    squares = (
-        reductions.sum(
-            lax.real(v * lax.conj(v)) if x.aval.dtype in dtypes.COMPLEX else v * v, axis=-2
-        )
-        + 1
-    )
-    turn = 1 - taus * squares.astype(taus.aval.dtype)
-    _, upper = lax.linalg.qr(x)
-    return _sign_and_log(lax.linalg._diagonal(upper), reductions.prod(turn, axis=-1))
-
-
-def _parity(pivots, dtype):
-    """1 or -1 by the number of exchanges."""
-    places = lax.broadcasted_iota(pivots.aval.dtype, pivots.aval.shape, pivots.aval.ndim - 1)
-    odd = reductions.sum(lax.ne(pivots, places), axis=-1) % 2
-    return convert(1 - 2 * odd, dtype)
-
-
-def _sign_and_log(diagonal, sign):
-    size = lax.abs(diagonal)
-    return SlogdetResult(
-        sign * reductions.prod(lax.sign(diagonal), axis=-1), reductions.sum(lax.log(size), axis=-1)
-    )
-
-
-@replayed(host=matrix_host_implementations.det)
-def det(a) -> Array:
-    """Determinants of square matrices.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> jnp.linalg.det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
-        Array(-2., dtype=float32)
-    """
-    x = _square("det", a)
-    n = x.aval.shape[-1]
-    if n == 2:
-        return x[..., 0, 0] * x[..., 1, 1] - x[..., 0, 1] * x[..., 1, 0]
-    if n == 3:
-        p, q, r = x[..., 0, :], x[..., 1, :], x[..., 2, :]
-        return (
-            p[..., 0] * (q[..., 1] * r[..., 2] - q[..., 2] * r[..., 1])
-            - p[..., 1] * (q[..., 0] * r[..., 2] - q[..., 2] * r[..., 0])
-            + p[..., 2] * (q[..., 0] * r[..., 1] - q[..., 1] * r[..., 0])
-        )
-    return _det(x)
-
-
-@custom_jvp
-def _det(x):
-    factors, pivots, _ = lax.linalg.lu(x)
-    return _parity(pivots, x.aval.dtype) * reductions.prod(lax.linalg._diagonal(factors), axis=-1)
-
-
-@_det.defjvp
-def _det_jvp(primals, tangents):
-    """Jacobi's formula, `d det = tr(adj(a) da)`, with the adjugate of a singular matrix by its singular values."""
-    (x,), (t,) = primals, tangents
-    y = _det(x)
-    singular = lax.eq(lax.stop_gradient(y), number(0, y.aval.dtype))
-    one = broadcast_to(eye(x.aval.shape[-1], dtype=x.aval.dtype), x.aval.shape)
-    regular = where(singular[..., None, None], one, x)
-    direct = y * reductions.sum(lax.linalg._diagonal(_solve_stack(regular, t)), axis=-1)
-    if not x.aval.size:
-        return y, lax.full_like(y, 0)
-    apart = (
-        lax.broadcasted_iota(
-            x.aval.dtype if x.aval.dtype not in dtypes.COMPLEX else np.dtype("float32"),
-            x.aval.shape,
-            x.aval.ndim - 1,
-        ).astype(x.aval.dtype)
-        * one
-        + one
-    )
-    cofactors = lax.cond(
-        reductions.any(singular),
-        _adjugate,
-        lambda v: v * 0,
-        where(singular[..., None, None], x, apart),
-    )
-    traced = reductions.sum(lax.linalg._diagonal(lax.linalg._product(cofactors, t)), axis=-1)
-    return y, where(singular, traced, direct)
-
-
-def _adjugate(x):
-    """`det(U) det(Vᴴ) V adj(S) Uᴴ`, where the diagonal of `adj(S)` has the products of all other singular values."""
-    u, s, vh = svd(x, full_matrices=False)
-    n = s.aval.shape[-1]
-    others = where(
-        eye(n, dtype=bool), number(1, s.aval.dtype), broadcast_to(s[..., None, :], x.aval.shape)
-    )
-    weights = reductions.prod(others, axis=-1).astype(x.aval.dtype)
-    sign = _unit_det(u) * _unit_det(vh)
-    return sign[..., None, None] * lax.linalg._product(
-        lax.linalg._adjoint(vh) * weights[..., None, :], lax.linalg._adjoint(u)
-    )
-
-
-def _unit_det(x):
-    factors, pivots, _ = lax.linalg.lu(x)
-    return _parity(pivots, x.aval.dtype) * reductions.prod(lax.linalg._diagonal(factors), axis=-1)
+    x = square_operand("inv", a)
+    return solve_stack(x, broadcast_to(eye(x.aval.shape[-1], dtype=x.aval.dtype), x.aval.shape))
 
 
 # -- least squares and ranks -----------------------------------------------------------------------
@@ -482,7 +310,7 @@ def matrix_rank(M, rtol=None, *, hermitian: bool = False, tol=None) -> Array:
             if rtol is None
             else rtol
         )
-        tol = convert(as_operand("matrix_rank", part), s.aval.dtype) * reductions.max(
+        tol = convert(as_operand("matrix_rank", part), s.aval.dtype) * extremes.max(
             s, axis=-1, initial=0
         )
     return reductions.sum(

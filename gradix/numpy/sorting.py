@@ -9,7 +9,7 @@ from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
-from gradix.numpy import host_implementations
+from gradix.numpy import row_host_implementations
 from gradix.numpy.at import IndexUpdateHelper
 from gradix.numpy.axes import axis_of
 from gradix.numpy.promotion import as_operand, convert, number
@@ -173,7 +173,7 @@ def _partition_of(name: str, a, kth, axis) -> tuple[Array, int, int]:
     return x, axis_of(kth, x.aval.shape[axis]), axis
 
 
-@replayed(host=host_implementations.partition)
+@replayed(host=row_host_implementations.partition)
 def partition(a, kth: int, axis: int = -1) -> Array:
     """The elements along an axis with the `kth` where sorting puts it, no larger ones before and no smaller ones after.
 
@@ -193,7 +193,7 @@ def partition(a, kth: int, axis: int = -1) -> Array:
     return lax.concatenate([low, high], axis)
 
 
-@replayed(host=host_implementations.argpartition)
+@replayed(host=row_host_implementations.argpartition)
 def argpartition(a, kth: int, axis: int = -1) -> Array:
     """The indices that partition the elements along an axis, as `partition` does.
 

@@ -11,11 +11,11 @@ from gradix._core.array import ArrayImpl
 from gradix._core.dtypes import INTEGER
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer
-from gradix.numpy import host_implementations
-from gradix.numpy.arithmetic import remainder
+from gradix.numpy import row_host_implementations
 from gradix.numpy.at import IndexUpdateHelper
 from gradix.numpy.axes import axis_of, no_out
 from gradix.numpy.cumulative import cumsum
+from gradix.numpy.division import remainder
 from gradix.numpy.indexing import index_from_end, take_index
 from gradix.numpy.promotion import (
     as_operand,
@@ -111,7 +111,7 @@ def take(
     )
 
 
-@replayed(host=host_implementations.take_along_axis)
+@replayed(host=row_host_implementations.take_along_axis)
 def take_along_axis(
     arr,
     indices,

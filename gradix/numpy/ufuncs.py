@@ -6,7 +6,7 @@ import math
 
 from gradix import lax
 from gradix._core import dtypes
-from gradix.numpy import arithmetic, cumulative, elementary, logic, reductions
+from gradix.numpy import arithmetic, cumulative, elementary, extremes, logic, reductions
 from gradix.numpy.axes import axes_of
 from gradix.numpy.promotion import as_operand, convert, number
 from gradix.numpy.selection import where as choose
@@ -82,8 +82,8 @@ multiply = _binary(
     at=_at("mul"),
 )
 subtract = _binary(arithmetic.subtract, at=_at("subtract"))
-maximum = _binary(arithmetic.maximum, reduce=_reduce_extreme(reductions.max), at=_at("max"))
-minimum = _binary(arithmetic.minimum, reduce=_reduce_extreme(reductions.min), at=_at("min"))
+maximum = _binary(arithmetic.maximum, reduce=_reduce_extreme(extremes.max), at=_at("max"))
+minimum = _binary(arithmetic.minimum, reduce=_reduce_extreme(extremes.min), at=_at("min"))
 negative = ufunc(arithmetic.negative, nin=1, nout=1)
 bitwise_and = _binary(
     logic.bitwise_and, -1, reduce=_reduce_bits("bitwise_and", lax.reduce_and, lax.bitwise_and, -1)

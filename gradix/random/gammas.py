@@ -6,7 +6,7 @@ import functools
 
 from gradix import lax
 from gradix._api.constraints import divided
-from gradix._api.derivatives.custom_derivatives import custom_jvp
+from gradix._api.derivatives.custom_jvp import custom_jvp
 from gradix._api.mapping.custom_batching import custom_vmap
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl

@@ -54,7 +54,7 @@ def test_causes_are_shortened_too(tmp_path):
 
 def test_all_frames_on_request_and_no_note_where_nothing_is_left_out(tmp_path):
     shown = dying(tmp_path, JAX_TRACEBACK_FILTERING="off")
-    assert os.path.join("_api", "jit", "jit.py") in shown and "left out" not in shown
+    assert os.path.join("_api", "jit", "jitted_function.py") in shown and "left out" not in shown
     assert "left out" not in dying(tmp_path, JAX_TRACEBACK_FILTERING="quiet_remove_frames")
     own = dying(tmp_path, "own")
     assert own.endswith("ValueError: mine\n") and "left out" not in own

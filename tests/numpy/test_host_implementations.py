@@ -13,6 +13,7 @@ from gradix.numpy import (
     elementary,
     host_implementations as host,
     matrix_host_implementations as on_matrices,
+    row_host_implementations as on_rows,
 )
 
 RNG = np.random.default_rng(0)
@@ -137,7 +138,7 @@ def test_trace(dtype):
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_take_along_axis(dtype):
-    rule = host.take_along_axis
+    rule = on_rows.take_along_axis
     for shape, axis in (((6,), 0), ((3, 5), 1), ((3, 5), -2), ((2, 3, 4), 1)):
         x = noise(dtype, *shape)
         exact(jnp.take_along_axis, rule, x, np.argsort(x, axis), axis)
@@ -154,43 +155,43 @@ def test_places(dtype):
         for x in (noise(dtype, 4), row, noise(dtype, 2, 3), noise(dtype, 0), np.array([np.nan, 1], dtype), row[0:1].reshape(()),
                   noise(dtype, 40), noise(dtype, 5, 5)):
             for side in ("left", "right"):
-                exact(jnp.searchsorted, host.searchsorted, row, x, side)
+                exact(jnp.searchsorted, on_rows.searchsorted, row, x, side)
             for edges in (row, row[::-1].copy()):
-                exact(jnp.digitize, host.digitize, x, edges)
-                exact(jnp.digitize, host.digitize, x, edges, right=True)
+                exact(jnp.digitize, on_rows.digitize, x, edges)
+                exact(jnp.digitize, on_rows.digitize, x, edges, right=True)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_middles(dtype):
     for x in (noise(dtype, 9), noise(dtype, 8), noise(dtype, 3, 4), np.array(SPECIAL, dtype), np.array(SPECIAL[:-1], dtype),
               np.array([2.0], dtype), np.array(1.5, dtype), np.array([0.0, -0.0], dtype)):
-        exact(jnp.median, host.median, x)
+        exact(jnp.median, on_rows.median, x)
         for q in (0.0, 0.3, 0.5, 1.0, -0.2, 1.7):
             for method in ("linear", "midpoint"):
-                exact(jnp.quantile, host.quantile, x, q, method=method)
-            exact(jnp.percentile, host.percentile, x, 100 * q)
-    exact(jnp.median, host.median, noise(dtype, 5), axis=-1)
-    assert host.median(jnp.ones((2, 3)).aval, axis=1) is None and host.quantile(jnp.ones(3).aval, np.nan) is None
+                exact(jnp.quantile, on_rows.quantile, x, q, method=method)
+            exact(jnp.percentile, on_rows.percentile, x, 100 * q)
+    exact(jnp.median, on_rows.median, noise(dtype, 5), axis=-1)
+    assert on_rows.median(jnp.ones((2, 3)).aval, axis=1) is None and on_rows.quantile(jnp.ones(3).aval, np.nan) is None
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_parts_and_extremes(dtype):
     for x in (noise(dtype, 7), np.array([2, 1, 2, 1, 1, 3], dtype), np.array(SPECIAL, dtype), np.array([1, np.nan, -2], dtype)):
         for kth in (0, 1, -1, -3):
-            exact(jnp.partition, host.partition, x, kth)
-            exact(jnp.argpartition, host.argpartition, x, kth)
+            exact(jnp.partition, on_rows.partition, x, kth)
+            exact(jnp.argpartition, on_rows.argpartition, x, kth)
     for x in (noise(dtype, 4, 3), np.array([[1, np.nan, -2], [np.nan] * 3], dtype), np.array([np.inf, np.nan], dtype), np.array(2, dtype)):
         for options in ({}, {"keepdims": True}, {"axis": 0}, {"axis": -1, "keepdims": True}):
             if x.ndim or "axis" not in options:
-                exact(jnp.nanmax, host.nanmax, x, **options)
-                exact(jnp.nanmin, host.nanmin, x, **options)
+                exact(jnp.nanmax, on_rows.nanmax, x, **options)
+                exact(jnp.nanmin, on_rows.nanmin, x, **options)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_nanmean(dtype):
     for x in (noise(dtype, 7), np.array([1, np.nan, 4], dtype), np.array([np.nan], dtype), np.array([np.inf, 1, np.nan], dtype)):
-        close(jnp.nanmean, host.nanmean, x, ulps=2)
-        close(jnp.nanmean, host.nanmean, x, axis=-1, ulps=2)
+        close(jnp.nanmean, on_rows.nanmean, x, ulps=2)
+        close(jnp.nanmean, on_rows.nanmean, x, axis=-1, ulps=2)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -260,7 +261,7 @@ def test_poly(dtype):
 @pytest.mark.parametrize("dtype", FLOATS)
 @pytest.mark.parametrize("name", ["nanvar", "nanstd"])
 def test_nan_deviations(name, dtype):
-    function, rule = getattr(jnp, name), getattr(host, name)
+    function, rule = getattr(jnp, name), getattr(on_rows, name)
     for x in (noise(dtype, 7), np.array([1, np.nan, 4, 7], dtype), np.array([np.nan, np.nan], dtype), np.array([np.inf, 1, np.nan], dtype),
               np.array([3], dtype), np.array([np.inf, -np.inf, 1], dtype), np.array([np.nan, 2], dtype)):
         for options in ({}, {"ddof": 1}, {"axis": -1, "ddof": 3}):

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from gradix._api.jit.jit import jitted_functions
+from gradix._api.jit.jitted_function import jitted_functions
 from gradix._base import events
 from gradix._base.events import Event
 

@@ -6,7 +6,8 @@ from math import prod
 
 import numpy as np
 
-from gradix._api.mapping.collectives import all_gather, axis_index, axis_size
+from gradix._api.mapping.collective_moves import all_gather
+from gradix._api.mapping.collectives import axis_index, axis_size
 from gradix._core import dtypes
 from gradix._core.operators import Array
 from gradix._ops.arithmetic import add, mul, sub

@@ -7,261 +7,35 @@ from math import prod
 
 import numpy as np
 
-from gradix._core.array import scalar_array, wrap_host
+from gradix._core.array import scalar_array
 from gradix._core.aval import make_aval
-from gradix._core.divisions import ShardingTypeError, entries
-from gradix._core.dtypes import BOOL, NUMERIC
-from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from gradix._core.dtypes import NUMERIC
+from gradix._core.jaxpr import Jaxpr, JaxprEqn, Var
 from gradix._core.operators import Array
-from gradix._core.primitive import Linear, Primitive
+from gradix._core.primitive import Linear
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add_p, div, max_p, min_p, mul, mul_p, sub_p
-from gradix._ops.basis import add_any, broadcast_in_dim, instantiate, to_front, zeros
-from gradix._ops.canonicalization import memoised
+from gradix._ops.basis import add_any, broadcast_in_dim, instantiate, zeros
 from gradix._ops.comparison import eq
 from gradix._ops.complex_parts import neg
 from gradix._ops.convert import convert
 from gradix._ops.creation import iota_p
-from gradix._ops.families import WhereFinite
-from gradix._ops.indexing.gather import gather_p, lower_limits
-from gradix._ops.indexing.gather_checks import check_scatter
+from gradix._ops.indexing.gather import gather_p
 from gradix._ops.indexing.gather_dimension_numbers import (
     GatherScatterMode,
     ScatterDimensionNumbers,
     canonical_numbers,
     gather_numbers,
     window_sizes,
-    windows,
-    with_batching_axis,
-    with_window_axis,
+)
+from gradix._ops.indexing.scatter_family import (
+    Scatter,
 )
 from gradix._ops.operands import arrays, scalar_like
 from gradix._ops.select import choose
 from gradix._ops.shape import reshape
 
 _INT32 = np.dtype("int32")
-
-
-class Scatter(Primitive):
-    """Windows of an operand combined with updates, one after the other.
-
-    `combine` is the primitive that joins the old element and the update; None puts the update in
-    its place, or what `update_jaxpr` makes of both.
-    """
-
-    def __init__(self, name: str, combine=None, accepted=BOOL | NUMERIC):
-        super().__init__(name)
-        self.combine, self.accepts = combine, accepted
-        host = None if combine is None else combine.host
-        self.ufunc = host.function if isinstance(host, WhereFinite) else host
-
-    @memoised
-    def _result(self, x, indices, updates, dnums):
-        check_scatter(self, x, indices, updates, dnums)
-        return make_aval(x.shape, x.dtype, x.weak_type and updates.weak_type)
-
-    def abstract(self, x, indices, updates, *, dimension_numbers, **_):
-        return self._result(x, indices, updates, dimension_numbers)
-
-    # -- on the host -------------------------------------------------------------------------------
-
-    def host(
-        self,
-        x,
-        indices,
-        updates,
-        *,
-        dimension_numbers,
-        mode,
-        unique_indices,
-        update_jaxpr,
-        update_consts,
-        **_,
-    ):
-        sizes = window_sizes(x.shape, updates.shape, dimension_numbers)
-        plan = windows(x.shape, indices.shape, gather_numbers(dimension_numbers), sizes)
-        if indices.dtype.kind not in "iu":
-            indices = indices.astype(np.intp)
-        ok = None if mode is GatherScatterMode.CLIP else plan.valid(indices)
-        out = np.array(x, order="C")
-        if not updates.size or not out.size:
-            return out
-        order = _in_sequence(updates.ndim, plan.lead, dimension_numbers.update_window_dims)
-        rows, new = plan.positions(indices), updates
-        if order is not None:
-            rows = rows.transpose([i for i in order if i < plan.lead])
-            new = new.transpose(order)
-        rows, new = rows.reshape(-1), new.reshape(-1, plan.inner)
-        if ok is not None:
-            keep = np.repeat(ok.reshape(-1), rows.size // ok.size)
-            rows, new = rows[keep], new[keep]
-        target = out.reshape(plan.rows, plan.inner)
-        apart = unique_indices or rows.size <= 1
-        if update_jaxpr is not None and self.combine is None:
-            _apply(target, rows, new, _evaluator(*_opened(update_jaxpr, update_consts)), apart)
-        else:
-            self._combine(target, rows, new, apart)
-        return out
-
-    def _combine(self, target, rows, new, apart):
-        if self.combine is None:
-            # NumPy assigns in order: of equal rows the last stays
-            target[rows] = new
-        elif apart:
-            target[rows] = self.ufunc(target[rows], new)
-        else:
-            # one flat index per element takes NumPy's quick path
-            ufunc = self.ufunc
-            inner = target.shape[1]
-            flat = rows if inner == 1 else (rows[:, None] * inner + np.arange(inner)).reshape(-1)
-            ufunc.at(target.reshape(-1), flat, new.reshape(-1))
-
-    # -- differentiation and mapping ---------------------------------------------------------------
-
-    def batch(self, size, args, axes, *, dimension_numbers, **params):
-        x, indices, updates = [
-            to_front(size, v, a) if a is not None else v for v, a in zip(args, axes)
-        ]
-        ax, ai, au = axes
-        x = x if ax is not None else to_front(size, x, None)
-        updates = updates if au is not None else to_front(size, updates, None)
-        if ai is None:
-            dnums = with_window_axis(dimension_numbers)
-        else:
-            dnums = with_batching_axis(dimension_numbers)
-            params = {**params, "indices_are_sorted": False}
-        return bind(self, (x, indices, updates), {"dimension_numbers": dnums, **params}), 0
-
-    def divide(self, mesh, avals, outs, params):
-        x, row, dnums = avals[0], entries(avals[0]), params["dimension_numbers"]
-        written = set(dnums.scatter_dims_to_operand_dims)
-        sizes = window_sizes(x.shape, avals[2].shape, dnums)
-        if any(
-            row[i] is not None and (i in written and sizes[i] != x.shape[i]) for i in range(x.ndim)
-        ):
-            raise ShardingTypeError(
-                "Use `.at[...].set/add/mul/...(out_sharding=)` to provide output PartitionSpec for the scatter update "
-                f"as out sharding could not be resolved unambiguously: {x.str_short()} is divided over axes among "
-                f"{sorted(written)}, of which parts are "
-                "written."
-            )
-        return [row]
-
-    def lower(
-        self,
-        em,
-        out,
-        x,
-        indices,
-        updates,
-        *,
-        dimension_numbers,
-        mode,
-        indices_are_sorted,
-        unique_indices,
-        update_jaxpr,
-        update_consts,
-    ):
-        dnums, indices = (
-            dimension_numbers,
-            clamped(em, x, indices, updates, dimension_numbers, mode),
-        )
-        scalar = make_aval((), out.dtype)
-
-        def body(old, new):
-            if self.combine is not None:
-                return self.combine.lower(em, scalar, old, new)
-            if update_jaxpr is None:
-                return new
-            return em.inline(*_opened(update_jaxpr, update_consts), [old, new])
-
-        return em.scatter(
-            out,
-            x,
-            indices,
-            updates,
-            _numbers(dnums),
-            body,
-            is_sorted=indices_are_sorted,
-            is_unique=unique_indices,
-        )
-
-
-def clamped(em, x, indices, updates, dnums, mode):
-    """The indices, in mode CLIP those nearest by at which all of the window is inside."""
-    if mode is not GatherScatterMode.CLIP or not dnums.scatter_dims_to_operand_dims:
-        return indices
-    sizes = window_sizes(x.aval.shape, updates.aval.shape, dnums)
-    limits = [x.aval.shape[d] - sizes[d] for d in dnums.scatter_dims_to_operand_dims]
-    low, aval = em.splat(0, make_aval((), indices.aval.dtype)), indices.aval
-    return em.op(
-        "clamp", aval, em.broadcast_in_dim(low, aval, ()), indices, lower_limits(em, aval, limits)
-    )
-
-
-def _numbers(dnums) -> dict:
-    """The axes by the names that StableHLO has for them."""
-    window, inserted, to_operand, batching, batching_at = dnums
-    return {
-        "update_window_dims": window,
-        "inserted_window_dims": inserted,
-        "input_batching_dims": batching,
-        "scatter_indices_batching_dims": batching_at,
-        "scatter_dims_to_operand_dims": to_operand,
-    }
-
-
-@memoised
-def _in_sequence(ndim, lead, window_dims):
-    """The order of the updates' axes with index vectors first, or None when they are: updates come one by one."""
-    order = [i for i in range(lead) if i not in window_dims] + [
-        i for i in range(lead) if i in window_dims
-    ]
-    return None if order == list(range(lead)) else (*order, *range(lead, ndim))
-
-
-def _apply(target, rows, new, function, apart):
-    """Replace rows by `function(old, new)`; of equal rows, each sees what the one before it left."""
-    while rows.size:
-        if apart:
-            target[rows] = function(target[rows], new)
-            return
-        now, first = np.unique(rows, return_index=True)
-        target[now] = function(target[now], new[first])
-        rest = np.ones(rows.size, bool)
-        rest[first] = False
-        rows, new = rows[rest], new[rest]
-
-
-def _opened(program, consts):
-    """A combiner's jaxpr and its constants; a closed one carries them."""
-    return (
-        (program.jaxpr, program.consts) if isinstance(program, ClosedJaxpr) else (program, consts)
-    )
-
-
-def _evaluator(jaxpr, consts):
-    """A function of NumPy arrays that runs a scalar program on each of their elements."""
-
-    def run(old, new):
-        env = dict(zip(jaxpr.constvars, consts))
-        env.update(
-            zip(
-                jaxpr.invars,
-                (wrap_host(np.ascontiguousarray(old)), wrap_host(np.ascontiguousarray(new))),
-            )
-        )
-        for eqn in jaxpr.eqns:
-            outs = bind(
-                eqn.primitive,
-                [v.val if hasattr(v, "val") else env[v] for v in eqn.invars],
-                eqn.params,
-            )
-            env.update(zip(eqn.outvars, outs if eqn.primitive.multiple_results else [outs]))
-        out = jaxpr.outvars[0]
-        return (out.val if hasattr(out, "val") else env[out]).host
-
-    return run
 
 
 # -- derivatives, by kind --------------------------------------------------------------------------

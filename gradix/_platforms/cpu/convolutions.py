@@ -16,8 +16,10 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
-from gradix._ops.conv.conv import conv_general_dilated_p, work_dtype
-from gradix._ops.dot import dot_general_p, rounded_to
+from gradix._ops.conv.conv import conv_general_dilated_p
+from gradix._ops.conv.types import work_dtype
+from gradix._ops.dot import dot_general_p
+from gradix._ops.dot_types import rounded_to
 from gradix._platforms.cpu.convolution_forms import Axis, Forms, resized
 from gradix._platforms.cpu.convolution_sums import (
     emit_correlation,

@@ -12,7 +12,6 @@ import numpy as np
 
 from gradix._core.aval import make_aval
 from gradix._ops.indexing.scatter import (
-    clamped,
     scatter_add_p,
     scatter_max_p,
     scatter_min_p,
@@ -20,6 +19,7 @@ from gradix._ops.indexing.scatter import (
     scatter_p,
     scatter_sub_p,
 )
+from gradix._ops.indexing.scatter_family import clamped
 from gradix._platforms.cpu.kernel_loops import Loops
 from gradix._platforms.records import Rewrite
 

@@ -9,7 +9,8 @@ import numpy as np
 from gradix._core.aval import make_aval
 from gradix._core.dtypes import real_dtype
 from gradix._ops.basis import free_axes
-from gradix._ops.dot import compute_dtype, dot_general_p, rounded_to
+from gradix._ops.dot import dot_general_p
+from gradix._ops.dot_types import compute_dtype, rounded_to
 from gradix._platforms.cpu.kernel_loops import apart
 from gradix._platforms.records import Rewrite
 

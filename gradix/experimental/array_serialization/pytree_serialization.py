@@ -19,9 +19,10 @@ from typing import Any
 
 import numpy as np
 
+from gradix._api.array_assembly import make_array_from_callback
 from gradix._api.devices import process_count, process_index
 from gradix._api.distributed import client as _client
-from gradix._api.placing import as_sharding, make_array_from_callback
+from gradix._api.placing import as_sharding
 from gradix._base.tree import flatten_axes, keystr, tree_flatten as flatten, tree_flatten_with_path
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.dtypes import is_extended

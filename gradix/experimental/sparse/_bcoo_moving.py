@@ -1,4 +1,4 @@
-"""BCOO arrays moved about: transposed, reshaped, broadcast, joined, cut; and sums over axes."""
+"""BCOO arrays moved about: transposed, reshaped, broadcast, joined; and sums over axes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gradix import lax, numpy as jnp
-from gradix._api.mapping.vmap import vmap
+from gradix import numpy as jnp
 from gradix.experimental.sparse._bcoo_array import BCOO
-from gradix.experimental.sparse._bcoo_storage import bcoo_sum_duplicates, bcoo_update_layout
+from gradix.experimental.sparse._bcoo_storage import bcoo_update_layout
 from gradix.experimental.sparse._layout import (
     in_bounds,
     index_dtype_for,
@@ -123,7 +122,7 @@ def bcoo_broadcast_in_dim(
         columns.append(jnp.zeros_like(indices[..., 0]) if i is None else indices[..., i - a])
         repeats.append(shape[d] if i is None or mat.shape[i] != shape[d] else 1)
     if math.prod(repeats) != 1:
-        data = jnp.where(_spread(in_bounds(mat).reshape(indices.shape[:-1]), data), data, 0)
+        data = jnp.where(spread_indices(in_bounds(mat).reshape(indices.shape[:-1]), data), data, 0)
     indices = jnp.stack(columns, -1) if columns else indices
     out = data, indices
     if math.prod(repeats) != 1:
@@ -142,7 +141,7 @@ def bcoo_broadcast_in_dim(
     )
 
 
-def _spread(x, like):
+def spread_indices(x, like):
     return x[(..., *[None] * (like.ndim - x.ndim))]
 
 
@@ -284,7 +283,9 @@ def bcoo_reshape(
         )
         if not sparse:
             data = jnp.where(
-                _spread(in_bounds(mat).reshape(data.shape[: len(lead[0]) + 1]), data), data, 0
+                spread_indices(in_bounds(mat).reshape(data.shape[: len(lead[0]) + 1]), data),
+                data,
+                0,
             )
     return BCOO(
         (data, indices.reshape(*lead[1], mat.nse, len(sparse))),
@@ -362,7 +363,7 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
         outside = jnp.array(sparse_shape(arr), indices.dtype)
         indices = jnp.where(valid[..., None], indices, outside)
         if not len(keep):
-            data = jnp.where(_spread(jnp.squeeze(valid, tuple(batch)), data), data, 0)
+            data = jnp.where(spread_indices(jnp.squeeze(valid, tuple(batch)), data), data, 0)
     indices = jnp.squeeze(indices[..., keep], tuple(batch))
     return BCOO(
         (data, indices),
@@ -370,172 +371,6 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
         indices_sorted=arr.indices_sorted,
         unique_indices=arr.unique_indices,
     )
-
-
-def bcoo_slice(
-    mat: BCOO,
-    *,
-    start_indices: Sequence[int],
-    limit_indices: Sequence[int],
-    strides: Sequence[int] | None = None,
-) -> BCOO:
-    """A part of the array; see `lax.slice`.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> bcoo_slice(BCOO.fromdense(jnp.arange(4.0)), start_indices=(1,), limit_indices=(3,)).todense()
-        Array([1., 2.], dtype=float32)
-    """
-    starts, limits = [tuple([int(i) for i in x]) for x in (start_indices, limit_indices)]
-    steps = tuple(strides) if strides is not None else (1,) * mat.ndim
-    if not len(starts) == len(limits) == len(steps) == mat.ndim:
-        raise ValueError(
-            f"bcoo_slice: there must be a start, limit and stride for each of {mat.ndim} axes; got "
-            f"{starts}, {limits} and {steps}."
-        )
-    if any(not 0 <= s <= e <= n for s, e, n in zip(starts, limits, mat.shape)) or any(
-        k <= 0 for k in steps
-    ):
-        raise ValueError(
-            f"bcoo_slice: start_indices={starts} and limit_indices={limits} must be in order and within "
-            f"shape {mat.shape}, and strides={steps} positive."
-        )
-    a, b = mat.n_batch, mat.n_batch + mat.n_sparse
-    shape = tuple([-(-(e - s) // k) for s, e, k in zip(starts, limits, steps)])
-
-    def cut(x, i, axis):
-        return (
-            x
-            if x.shape[axis] == 1 and mat.shape[i] != 1
-            else lax.slice_in_dim(x, starts[i], limits[i], steps[i], axis)
-        )
-
-    data, indices = mat.data, mat.indices
-    for i in range(a):
-        data, indices = cut(data, i, i), cut(indices, i, i)
-    for i in range(b, mat.ndim):
-        data = cut(data, i, i - mat.n_sparse + 1)
-    if any((starts[i], limits[i], steps[i]) != (0, mat.shape[i], 1) for i in range(a, b)):
-        return _cut_sparse(mat, data, indices, starts[a:b], shape, steps[a:b])
-    return BCOO(
-        (data, indices),
-        shape=shape,
-        indices_sorted=mat.indices_sorted,
-        unique_indices=mat.unique_indices,
-    )
-
-
-def _cut_sparse(mat: BCOO, data, indices, starts, shape, steps) -> BCOO:
-    """Elements within a part of the sparse axes; all others go out of bounds, or away where fewer have room."""
-    sizes = shape[mat.n_batch : mat.n_batch + mat.n_sparse]
-    moved = indices - jnp.stack([jnp.asarray(s, indices.dtype) for s in starts])
-    step, limit = jnp.array(steps, indices.dtype), jnp.array(sizes, indices.dtype)
-    places = jnp.floor_divide(moved, step)
-    inside = jnp.all((moved >= 0) & (places < limit) & (moved == places * step), -1)
-    data = jnp.where(_spread(inside, data), data, 0)
-    indices = jnp.where(inside[..., None], places, limit)
-    out = BCOO((data, indices), shape=shape, unique_indices=mat.unique_indices)
-    room = math.prod(sizes)
-    return bcoo_sum_duplicates(out, nse=room) if room < mat.nse else out
-
-
-def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> BCOO:
-    """A part of the array that starts at places known when the program runs; see `lax.dynamic_slice`.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> bcoo_dynamic_slice(BCOO.fromdense(jnp.arange(4.0)), (jnp.int32(2),), (2,)).todense()
-        Array([2., 3.], dtype=float32)
-    """
-    sizes = tuple([int(n) for n in slice_sizes])
-    starts = [jnp.asarray(s) for s in start_indices]
-    if (
-        len(starts) != mat.ndim
-        or len(sizes) != mat.ndim
-        or any(not 0 <= n <= m for n, m in zip(sizes, mat.shape))
-    ):
-        raise TypeError(
-            f"bcoo_dynamic_slice: slice_sizes={sizes} must fit shape {mat.shape}, with a start for each "
-            f"axis; got {len(starts)} starts."
-        )
-    starts = [
-        jnp.clip(jnp.where(s < 0, s + n, s), 0, n - m) for s, n, m in zip(starts, mat.shape, sizes)
-    ]
-    a, b = mat.n_batch, mat.n_batch + mat.n_sparse
-
-    def cut(x, i, axis):
-        return (
-            x
-            if x.shape[axis] == 1 and mat.shape[i] != 1
-            else lax.dynamic_slice_in_dim(x, starts[i], sizes[i], axis)
-        )
-
-    data, indices = mat.data, mat.indices
-    for i in range(a):
-        data, indices = cut(data, i, i), cut(indices, i, i)
-    for i in range(b, mat.ndim):
-        data = cut(data, i, i - mat.n_sparse + 1)
-    if sizes[a:b] == sparse_shape(mat):
-        return BCOO(
-            (data, indices),
-            shape=sizes,
-            indices_sorted=mat.indices_sorted,
-            unique_indices=mat.unique_indices,
-        )
-    return _cut_sparse(mat, data, indices, starts[a:b], sizes, (1,) * mat.n_sparse)
-
-
-def bcoo_gather(
-    operand: BCOO,
-    start_indices,
-    dimension_numbers,
-    slice_sizes: Sequence[int],
-    *,
-    unique_indices: bool = False,
-    indices_are_sorted: bool = False,
-    mode=None,
-    fill_value=None,
-) -> BCOO:
-    """Windows of the array at places given by index vectors, as batches; see `lax.gather`.
-
-    Raises:
-        NotImplementedError: there are batching dimensions, or what is out of bounds is filled with
-            other than zero.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> m = BCOO.fromdense(jnp.eye(3))
-        >>> m[jnp.array([2, 0])].todense()
-        Array([[0., 0., 1.],
-               [1., 0., 0.]], dtype=float32)
-    """
-    starts = jnp.asarray(start_indices)
-    lead, dnums = starts.shape[:-1], dimension_numbers
-    n_out = len(lead) + len(dnums.offset_dims)
-    if dnums.operand_batching_dims or fill_value not in (None, 0):
-        raise NotImplementedError(
-            "gather of a sparse array is defined without batching dimensions and with zero for "
-            f"what is out of bounds; got {dnums} and fill_value={fill_value}. sparse.todense() "
-            "makes an ordinary array of it."
-        )
-    flat = starts.reshape(math.prod(lead), starts.shape[-1])
-
-    def one(start):
-        whole = [0] * operand.ndim
-        for k, d in enumerate(dnums.start_index_map):
-            whole[d] = start[k]
-        part = bcoo_dynamic_slice(operand, whole, slice_sizes)
-        return bcoo_squeeze(part, dimensions=dnums.collapsed_slice_dims)
-
-    if not lead:
-        return one(flat[0])
-    out = vmap(one)(flat)
-    out = out if len(lead) == 1 else bcoo_reshape(out, new_sizes=(*lead, *out.shape[1:]))
-    if tuple(dnums.offset_dims) == tuple(range(len(lead), n_out)):
-        return out
-    places = iter(range(len(lead))), iter(range(len(lead), n_out))
-    order = [next(places[d in dnums.offset_dims]) for d in range(n_out)]
-    return bcoo_transpose(bcoo_update_layout(out, n_batch=0, n_dense=0), permutation=order)
 
 
 def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
@@ -563,7 +398,7 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
         data = jnp.sum(data, [mat.n_batch + 1 + i for i in dense], dtype=data.dtype)
     if sparse:
         valid = in_bounds(mat)
-        data = jnp.where(_spread(valid, data), data, 0)
+        data = jnp.where(spread_indices(valid, data), data, 0)
         outside = jnp.array(sparse_shape(mat), indices.dtype)
         keep = np.array([i for i in range(mat.n_sparse) if i not in sparse], int)
         indices = jnp.where(valid[..., None], indices, outside)[..., keep]

@@ -11,12 +11,9 @@ from gradix.experimental.sparse._bcoo_array import BCOO
 from gradix.experimental.sparse._bcoo_moving import (
     bcoo_broadcast_in_dim,
     bcoo_concatenate,
-    bcoo_dynamic_slice,
-    bcoo_gather,
     bcoo_reduce_sum,
     bcoo_reshape,
     bcoo_rev,
-    bcoo_slice,
     bcoo_squeeze,
     bcoo_transpose,
 )
@@ -25,6 +22,7 @@ from gradix.experimental.sparse._bcoo_products import (
     bcoo_multiply_dense,
     bcoo_multiply_sparse,
 )
+from gradix.experimental.sparse._bcoo_slicing import bcoo_dynamic_slice, bcoo_gather, bcoo_slice
 from gradix.experimental.sparse._bcoo_storage import (
     bcoo_sum_duplicates,
     bcoo_todense,

@@ -5,12 +5,9 @@ from gradix.experimental.sparse._bcoo_array import BCOO as BCOO
 from gradix.experimental.sparse._bcoo_moving import (
     bcoo_broadcast_in_dim as bcoo_broadcast_in_dim,
     bcoo_concatenate as bcoo_concatenate,
-    bcoo_dynamic_slice as bcoo_dynamic_slice,
-    bcoo_gather as bcoo_gather,
     bcoo_reduce_sum as bcoo_reduce_sum,
     bcoo_reshape as bcoo_reshape,
     bcoo_rev as bcoo_rev,
-    bcoo_slice as bcoo_slice,
     bcoo_squeeze as bcoo_squeeze,
     bcoo_transpose as bcoo_transpose,
 )
@@ -20,6 +17,11 @@ from gradix.experimental.sparse._bcoo_products import (
     bcoo_multiply_dense as bcoo_multiply_dense,
     bcoo_multiply_sparse as bcoo_multiply_sparse,
     matmul as matmul,
+)
+from gradix.experimental.sparse._bcoo_slicing import (
+    bcoo_dynamic_slice as bcoo_dynamic_slice,
+    bcoo_gather as bcoo_gather,
+    bcoo_slice as bcoo_slice,
 )
 from gradix.experimental.sparse._bcoo_storage import (
     bcoo_eliminate_zeros as bcoo_eliminate_zeros,

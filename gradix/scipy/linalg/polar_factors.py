@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from gradix import lax, numpy as jnp
-from gradix._api.derivatives.custom_derivatives import custom_jvp
+from gradix._api.derivatives.custom_jvp import custom_jvp
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
 from gradix.numpy.promotion import as_operand

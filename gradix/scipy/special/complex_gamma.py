@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from gradix import lax, numpy as jnp
-from gradix._api.derivatives.custom_derivatives import custom_jvp
+from gradix._api.derivatives.custom_jvp import custom_jvp
 from gradix.scipy.special.faddeeva import is_double
 
 _STIRLING = (

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from gradix import lax
-from gradix._api.derivatives.custom_derivatives import custom_jvp
+from gradix._api.derivatives.custom_jvp import custom_jvp
 from gradix._core import dtypes
 from gradix._core.operators import Array
 from gradix.numpy.promotion import inexact_operand, inexact_operands

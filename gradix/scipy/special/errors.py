@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradix import lax, nn
-from gradix._api.derivatives.custom_derivatives import custom_jvp
+from gradix._api.derivatives.custom_jvp import custom_jvp
 from gradix._core.operators import Array
 from gradix.numpy.promotion import inexact_operand, number
 from gradix.numpy.selection import where

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from gradix import lax, numpy as jnp
-from gradix._api.derivatives.custom_derivatives import custom_jvp
+from gradix._api.derivatives.custom_jvp import custom_jvp
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
 from gradix.numpy.promotion import as_operand, convert, promote_dtypes_inexact

@@ -1,0 +1,267 @@
+"""Arrays over several devices, assembled from parts: make_array_from_..., device_put_sharded and _replicated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradix._api.placing import (
+    as_sharding,
+    placed,
+)
+from gradix._base.tree import flatten_axes, tree_flatten as flatten, tree_map
+from gradix._core.array import ArrayImpl, as_array
+from gradix._core.aval import located, make_aval
+from gradix._core.divisions import explicit_part
+from gradix._core.mesh import Mesh
+from gradix._core.named_sharding import NamedSharding, assignment_of
+from gradix._core.operators import Array
+from gradix._core.sharding import PartitionSpec, Sharding, SingleDeviceSharding
+from gradix._core.trace import Tracer
+from gradix._runtime import xla
+from gradix._runtime.placement import committed, sharding_of
+from gradix._runtime.program import to_device
+
+# -- arrays from parts -----------------------------------------------------------------------------
+
+
+def make_array_from_single_device_arrays(
+    shape, sharding: Sharding, arrays: Sequence, *, dtype=None
+) -> Array:
+    """An array over several devices, of arrays that each hold the part of one of them.
+
+    Args:
+        shape: of the whole.
+        sharding: how it is divided.
+        arrays: one for each device of this process, in any order, each on its device.
+        dtype: needed where this process has no part.
+
+    Raises:
+        TypeError: `arrays` are no sequence of arrays.
+        ValueError: their number, shapes, dtypes or devices are not those of the parts.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.sharding import SingleDeviceSharding
+        >>> here = SingleDeviceSharding(gradix.devices()[0])
+        >>> part = gradix.device_put(jnp.ones(2), gradix.devices()[0])
+        >>> gradix.make_array_from_single_device_arrays((2,), here, [part])
+        Array([1., 1.], dtype=float32)
+    """
+    shape = tuple(shape)
+    if not isinstance(arrays, Sequence):
+        raise TypeError(
+            "jax.make_array_from_single_device_arrays `arrays` argument must be a list or tuple, but got "
+            f"{type(arrays)}."
+        )
+    if any(isinstance(a, Tracer) for a in arrays):
+        raise ValueError(
+            "jax.make_array_from_single_device_arrays requires a list of concrete arrays as input. Got a "
+            "traced one: call it outside of jit."
+        )
+    if any(type(a) is not ArrayImpl for a in arrays):
+        raise TypeError(
+            "make_array_from_single_device_arrays takes arrays on devices, got "
+            f"{[type(a).__name__ for a in arrays]}. Put them there with device_put."
+        )
+    if not arrays and dtype is None:
+        raise ValueError(
+            "make_array_from_single_device_arrays needs dtype= where this process has no part of "
+            "the array."
+        )
+    kind = arrays[0].aval.dtype if arrays else np.dtype(dtype)
+    part, places = sharding.shard_shape(shape), [sharding_of(a) for a in arrays]
+    by_device = {
+        place._device: a  # type: ignore[attr-defined]
+        for place, a in zip(places, arrays)
+        if place.num_devices == 1
+    }
+    mine = [d for d in assignment_of(sharding) if d in sharding.addressable_devices]
+    if len(arrays) != len(mine) or set(by_device) != set(mine):
+        raise ValueError(
+            f"Expected {len(mine)} per-device arrays (this is how many devices are addressable by the "
+            f"sharding), but got {len(arrays)}, on the devices {sorted([d.id for d in by_device])}; the "
+            f"sharding's are {sorted([d.id for d in mine])}."
+        )
+    for a in arrays:
+        if a.aval.shape != part or a.aval.dtype != kind:
+            raise ValueError(
+                f"Expected shard shape {part} and dtype {kind} for all per-device arrays of a {shape} "
+                f"array under {sharding}, got shape {a.aval.shape} and dtype {a.aval.dtype}."
+            )
+    aval = make_aval(shape, kind, bool(arrays) and all(a.aval.weak_type for a in arrays))
+    whole = located(aval, committed(sharding), division=explicit_part(sharding, len(shape)))
+    if len(assignment_of(sharding)) == 1:
+        return ArrayImpl(arrays[0]._host, whole, arrays[0]._buffer)
+    return ArrayImpl(None, whole, xla.join([to_device(by_device[d]) for d in mine], aval, sharding))
+
+
+def make_array_from_callback(shape, sharding, data_callback: Callable, dtype=None) -> Array:
+    """An array whose parts a function gives: only those of this process' devices are asked for.
+
+    Args:
+        shape: of the whole.
+        sharding: how it is divided.
+        data_callback: takes the slices of a part, and returns it.
+        dtype: of the array; by default that of the parts.
+
+    Raises:
+        ValueError: a part has another shape than its slices.
+
+    Example:
+        >>> import gradix, numpy as np
+        >>> from gradix.sharding import SingleDeviceSharding
+        >>> data = np.arange(3.0, dtype=np.float32)
+        >>> gradix.make_array_from_callback((3,), SingleDeviceSharding(gradix.devices()[0]), lambda i: data[i])
+        Array([0., 1., 2.], dtype=float32)
+    """
+    shape, sharding = tuple(shape), as_sharding(sharding, "make_array_from_callback")
+    part = sharding.shard_shape(shape)
+    made: dict = {}
+    parts = []
+    for device, index in sharding.addressable_devices_indices_map(shape).items():
+        key = tuple([(s.start, s.stop) for s in index])
+        if key not in made:
+            value = as_array(data_callback(index))
+            if dtype is not None and value.aval.dtype != np.dtype(dtype):
+                value = as_array(np.asarray(value).astype(dtype))
+            if value.aval.shape != part:
+                raise ValueError(
+                    f"The part that data_callback returned for {index} has shape {value.aval.shape}; of "
+                    f"an array of shape {shape} under {sharding} it is {part}."
+                )
+            made[key] = value
+        parts.append(placed(made[key], SingleDeviceSharding(device)))
+    return make_array_from_single_device_arrays(shape, sharding, parts, dtype=dtype)
+
+
+def make_array_from_process_local_data(sharding, local_data, global_shape=None) -> Array:
+    """An array of all processes from the data that each has.
+
+    Args:
+        sharding: how the whole is divided; or a tree of such, as `local_data` is one.
+        local_data: what this process has: its part of each axis that is divided among processes.
+        global_shape: of the whole; an axis of None gets its size from the parts of the processes.
+
+    Raises:
+        ValueError: the data of this process is no block that its devices hold.
+
+    Example:
+        >>> import gradix, numpy as np
+        >>> from gradix.sharding import SingleDeviceSharding
+        >>> gradix.make_array_from_process_local_data(SingleDeviceSharding(gradix.devices()[0]), np.ones(2, np.float32))
+        Array([1., 1.], dtype=float32)
+    """
+    if not isinstance(sharding, (Sharding, PartitionSpec)):
+        leaves, tree = flatten(local_data)
+        shardings = flatten_axes("make_array_from_process_local_data sharding", tree, sharding)
+        shapes = (
+            [None] * len(leaves)
+            if global_shape is None
+            else [tuple(s) for s in tree.flatten_up_to(global_shape)]
+        )
+        return tree.unflatten(
+            [
+                make_array_from_process_local_data(s, x, g)
+                for s, x, g in zip(shardings, leaves, shapes)
+            ]
+        )
+    sharding, local = as_sharding(sharding), np.asarray(local_data)
+    shape = _global_shape(sharding, local.shape, global_shape)
+    if local.shape == shape:
+        return make_array_from_callback(shape, sharding, lambda i: local[i])
+    indices = list(sharding.addressable_devices_indices_map(shape).values())
+    starts = [min([i[k].indices(n)[0] for i in indices]) for k, n in enumerate(shape)]
+    stops = [max([i[k].indices(n)[1] for i in indices]) for k, n in enumerate(shape)]
+    if tuple([b - a for a, b in zip(starts, stops)]) != local.shape:
+        raise ValueError(
+            f"make_array_from_process_local_data: the devices of this process hold the block "
+            f"{list(zip(starts, stops))} of an array of shape {shape}, but local_data has shape "
+            f"{local.shape}."
+        )
+
+    def part(index):
+        return local[
+            tuple(
+                [
+                    slice(i.indices(n)[0] - a, i.indices(n)[1] - a)
+                    for i, n, a in zip(index, shape, starts)
+                ]
+            )
+        ]
+
+    return make_array_from_callback(shape, sharding, part)
+
+
+def _global_shape(sharding, local: tuple, given) -> tuple:
+    """The shape of the whole: what is not given follows from how many parts along an axis this process has."""
+    if given is not None and None not in tuple(given):
+        return tuple(given)
+    given = [None] * len(local) if given is None else list(given)
+    counts: Any = getattr(sharding, "factors", lambda n: [1] * n)(len(local))
+    coordinates: Any = getattr(sharding, "coordinates", None)
+    if coordinates is None:
+        return local
+    here = sharding.addressable_devices
+    own = [
+        c for d, c in zip(assignment_of(sharding), coordinates(len(local)).tolist()) if d in here
+    ]
+    mine = [len({c[k] for c in own}) for k in range(len(local))]
+    return tuple(
+        [
+            n * count // have if g is None else g
+            for n, count, have, g in zip(local, counts, mine, given)
+        ]
+    )
+
+
+def device_put_sharded(shards: Sequence, devices: Sequence) -> Array:
+    """Trees of arrays, one for each device, as one tree of arrays with an axis of devices in front.
+
+    Raises:
+        TypeError: `shards` is no sequence.
+        ValueError: there are not as many shards as devices, or they differ in shape or dtype.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> gradix.device_put_sharded([jnp.ones(2)], gradix.devices()[:1])
+        Array([[1., 1.]], dtype=float32)
+    """
+    if not isinstance(shards, Sequence):
+        raise TypeError(f"device_put_sharded `shards` input must be a sequence; got {type(shards)}")
+    if len(shards) != len(devices):
+        raise ValueError(f"len(shards) = {len(shards)} must equal len(devices) = {len(devices)}.")
+    mesh = Mesh(np.array(list(devices)), ("_device_put_sharded",))
+
+    def join(*xs):
+        xs = [as_array(x) for x in xs]
+        if any(x.aval.shape != xs[0].aval.shape or x.aval.dtype != xs[0].aval.dtype for x in xs):
+            raise ValueError(
+                "the shards passed to device_put_sharded must have consistent shape and dtype; got "
+                f"{', '.join([x.aval.str_short() for x in xs])}."
+            )
+        whole = as_array(np.stack([np.asarray(x) for x in xs]))
+        return placed(whole, NamedSharding(mesh, PartitionSpec("_device_put_sharded")))
+
+    return tree_map(join, *shards)
+
+
+def device_put_replicated(x, devices: Sequence) -> Array:
+    """A tree of arrays, each repeated along a new first axis, one copy for each device.
+
+    Raises:
+        ValueError: `devices` is empty.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> gradix.device_put_replicated(jnp.ones(2), gradix.devices()[:1])
+        Array([[1., 1.]], dtype=float32)
+    """
+    if not isinstance(devices, Sequence) or not devices:
+        raise ValueError(
+            f"`devices` argument to `device_put_replicated` must be a non-empty sequence; got "
+            f"{devices!r}."
+        )
+    return device_put_sharded([x] * len(devices), devices)

@@ -1,0 +1,103 @@
+"""Step sizes as functions of the step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradix import numpy as jnp
+
+Schedule = Callable[[Any], Any]
+
+
+# -- schedules -------------------------------------------------------------------------------------
+
+
+def constant(step_size) -> Schedule:
+    """The same step size for every step.
+
+    Example:
+        >>> constant(0.1)(5)
+        0.1
+    """
+    return lambda i: step_size
+
+
+def exponential_decay(step_size, decay_steps, decay_rate):
+    """`step_size * decay_rate ** (i / decay_steps)`.
+
+    Example:
+        >>> float(exponential_decay(1.0, 10, 0.5)(10))
+        0.5
+    """
+    return lambda i: step_size * decay_rate ** (i / decay_steps)
+
+
+def inverse_time_decay(step_size, decay_steps, decay_rate, staircase=False):
+    """`step_size / (1 + decay_rate * i / decay_steps)`; with `staircase` the quotient is rounded down.
+
+    Example:
+        >>> float(inverse_time_decay(1.0, 10, 1.0)(10))
+        0.5
+    """
+    if staircase:
+        return lambda i: step_size / (1 + decay_rate * jnp.floor(i / decay_steps))
+    return lambda i: step_size / (1 + decay_rate * i / decay_steps)
+
+
+def polynomial_decay(step_size, decay_steps, final_step_size, power=1.0):
+    """From `step_size` to `final_step_size` in `decay_steps` steps, as `(1 - i / decay_steps) ** power` falls.
+
+    Example:
+        >>> float(polynomial_decay(1.0, 10, 0.0)(5))
+        0.5
+    """
+
+    def schedule(step_num):
+        left = 1 - jnp.minimum(step_num, decay_steps) / decay_steps
+        return (step_size - final_step_size) * left**power + final_step_size
+
+    return schedule
+
+
+def piecewise_constant(boundaries: Any, values: Any):
+    """`values[k]` after `k` of the boundaries.
+
+    Raises:
+        ValueError: there is not one value more than boundaries, or they are no sequences.
+
+    Example:
+        >>> float(piecewise_constant([5, 10], [1.0, 0.5, 0.1])(7))
+        0.5
+    """
+    boundaries, values = jnp.array(boundaries), jnp.array(values)
+    if not boundaries.ndim == values.ndim == 1:
+        raise ValueError(
+            f"boundaries and values must be sequences, got shapes {boundaries.shape} and {values.shape}."
+        )
+    if not boundaries.shape[0] == values.shape[0] - 1:
+        raise ValueError(
+            "boundaries length must be one shorter than values length, "
+            f"got {boundaries.shape[0]} and {values.shape[0]}."
+        )
+    return lambda i: values[jnp.sum(i > boundaries)]
+
+
+def make_schedule(scalar_or_schedule: float | Schedule) -> Schedule:
+    """A function of the step, from one or from a number.
+
+    Raises:
+        TypeError: it is neither.
+
+    Example:
+        >>> make_schedule(0.1)(3)
+        0.1
+    """
+    if callable(scalar_or_schedule):
+        return scalar_or_schedule
+    if jnp.ndim(scalar_or_schedule) == 0:
+        return constant(scalar_or_schedule)
+    raise TypeError(
+        f"a step size is a number or a function of the step, got {type(scalar_or_schedule)} of shape "
+        f"{jnp.shape(scalar_or_schedule)}."
+    )
