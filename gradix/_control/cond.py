@@ -130,7 +130,7 @@ class Cond(Primitive):
             raise NotImplementedError(
                 f"vmap of cond with a batched predicate runs every branch, so its effect "
                 f"{bad[0]} is "
-                "not supported. Use lax.map instead of vmap, or take the callback out of "
+                "not supported. Use lax.map instead of vmap, or take what has the effect out of "
                 "the branch."
             )
         index, operands, in_axes = to_axis(axis.size, args[0], axes[0], 0), args[1:], axes[1:]

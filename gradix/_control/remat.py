@@ -25,11 +25,12 @@ class Remat(Call):
         return eval_closed(params["jaxpr"], *args)
 
     def linearize(self, primals, tangents, *, jaxpr, policy, **params):
-        if any(isinstance(e, (IOEffect, OrderedIOEffect)) for e in jaxpr.effects):
+        effects = [e for e in jaxpr.effects if isinstance(e, (IOEffect, OrderedIOEffect))]
+        if effects:
             raise NotImplementedError(
-                "checkpoint of a function with an io_callback would run it again in the "
-                "backward pass. Take the callback out of the function, or use debug.callback, "
-                "which may repeat."
+                f"checkpoint of a function with the effect {effects[0]}, as of an io_callback or of an "
+                "exported program, would have it again in the backward pass. Take what has it out of "
+                "the function, or use debug.callback, which may repeat."
             )
         nonzero = tuple([t is not None for t in tangents])
         outs, saved = _run_saving(jaxpr, policy, primals)

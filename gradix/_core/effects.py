@@ -48,6 +48,35 @@ class OrderedIOEffect(Effect):
     __slots__ = ()
 
 
+class FileEffect(IOEffect):
+    """An effect that an exported program has, known by the name its file gives."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __eq__(self, other) -> bool:
+        return type(other) is type(self) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.name))
+
+
+class OrderedFileEffect(OrderedIOEffect):
+    """As `FileEffect`, of calls whose order matters."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str):
+        self.name = name
+
+    __repr__, __eq__, __hash__ = FileEffect.__repr__, FileEffect.__eq__, FileEffect.__hash__
+
+
 class NamedAxisEffect(Effect):
     """The equation communicates over a named axis, which must be bound where it runs."""
 

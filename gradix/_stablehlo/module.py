@@ -14,7 +14,7 @@ from gradix._stablehlo.emitter import Emitter, identifier
 from gradix._stablehlo.facts import Facts
 from gradix._stablehlo.open_dimensions import OpenDimensions
 from gradix._stablehlo.shardings import Meshes
-from gradix._stablehlo.structured import HostCallback
+from gradix._stablehlo.structured import TOKEN, HostCallback
 from gradix._stablehlo.types import storage_dtype, tensor_type
 
 
@@ -54,6 +54,7 @@ def lower_jaxpr(
     out_shardings=(),
     rewrites: Mapping[Any, tuple] | None = None,
     dimensions: OpenDimensions | None = None,
+    tokens: int = 0,
 ) -> LoweredModule:
     """Lower a program to a StableHLO module.
 
@@ -74,6 +75,8 @@ def lower_jaxpr(
             text.
         dimensions: where the values of the dimension variables come from, for a program with
             symbolic shapes. The variables in `dimensions.given` are the module's first arguments.
+        tokens: how many tokens for ordered effects the module takes, after these, and gives back
+            before its results.
     """
     jaxpr, em = (
         closed_jaxpr.jaxpr,
@@ -91,27 +94,38 @@ def lower_jaxpr(
     em.meshes = Meshes(devices)
     avals = (
         [SIZE for _ in given]
+        + [TOKEN] * tokens
         + [jaxpr.constvars[i].aval for i in hoisted]
         + [jaxpr.invars[i].aval for i in kept]
     )
 
     def main(*args):
+        values, before, args = (
+            args[: len(given)],
+            args[len(given) : len(given) + tokens],
+            args[len(given) + tokens :],
+        )
         if dimensions is not None:
-            args, values = args[len(given) :], args[: len(given)]
             dimensions.define(em, values, dict(zip(kept, args[len(hoisted) :])))
+        em.join_tokens(before)
         consts = [
             None if v not in used else c for v, c in zip(jaxpr.constvars, closed_jaxpr.consts)
         ]
         for i, a in zip(hoisted, args):
             consts[i] = a
-        return _inline_used(em, jaxpr, consts, used, dict(zip(kept, args[len(hoisted) :])))
+        results = _inline_used(em, jaxpr, consts, used, dict(zip(kept, args[len(hoisted) :])))
+        return [*[em.token] * tokens, *results]
 
     em.facts.results = tuple([v.aval for v in jaxpr.outvars])
-    em.facts.arguments = (*avals, *em.facts.results)
+    em.facts.arguments = (*[a for a in avals if a is not TOKEN], *em.facts.results)
     args, outs, text = em.body(avals, main)
-    before = len(given) + len(hoisted)
+    before = len(given) + tokens + len(hoisted)
     attrs = {k + before: dict((arg_attrs or {}).get(i, {})) for k, i in enumerate(kept)}
     attrs.update({k: {"jax.global_constant": variable} for k, variable in enumerate(given)})
+    attrs.update({len(given) + k: {"jax.token": True} for k in range(tokens)})
+    if tokens:
+        result_attrs = {k + tokens: held for k, held in (result_attrs or {}).items()}
+        result_attrs.update({k: {"jax.token": True} for k in range(tokens)})
     lost = _alias(
         jaxpr, outs, kept, frozenset(donated), attrs, before, is_divided=devices is not None
     )
@@ -124,7 +138,7 @@ def lower_jaxpr(
         result_attrs = {k: dict((result_attrs or {}).get(k, {})) for k in range(len(outs))}
         at = {i: k + before for k, i in enumerate(kept)}
         _annotate(em, attrs, {at[i]: s for i, s in enumerate(in_shardings) if i in at}, args)
-        _annotate(em, result_attrs, dict(enumerate(out_shardings)), outs)
+        _annotate(em, result_attrs, dict(enumerate(out_shardings, tokens)), outs)
     params = ", ".join([f"{v.name}: {v.type}{_attrs(attrs.get(k))}" for k, v in enumerate(args)])
     results = ", ".join(
         [f"{v.type}{_attrs((result_attrs or {}).get(k))}" for k, v in enumerate(outs)]

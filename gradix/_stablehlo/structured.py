@@ -177,6 +177,12 @@ class Structured(Writer):
             self.token = self.op("create_token", TOKEN)
         return self.token
 
+    def join_tokens(self, tokens) -> None:
+        """Let the next ordered effect wait for all of these tokens."""
+        if tokens:
+            one = len(tokens) == 1
+            self.token = tokens[0] if one else self.op("after_all", TOKEN, *tokens)
+
     def _with_token(self, fn):
         def body(*xs):
             self.token = xs[-1]

@@ -7,6 +7,7 @@ from gradix._base.name_stack import NameStack, current_names
 from gradix._base.recursion_room import room_to_trace
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.aval import seen, within
+from gradix._core.dimensions.scope import tell_scopes
 from gradix._core.dtypes import ExtendedDType
 from gradix._core.effects import no_effects
 from gradix._core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, no_debug
@@ -141,10 +142,18 @@ def stage(function, avals, debug: DebugInfo = no_debug) -> tuple[Jaxpr, list]:
     """
     trace = StagingTrace(debug)
     with room_to_trace(debug.name), new_level(trace, stage=True):
-        outs = function(*[trace.new_arg(a) for a in avals])
+        outs = _run_on_arguments(trace, function, avals, debug)
         refs = trace.refs
         jaxpr, consts = trace.close(outs)
     return _with_values_read(refs, jaxpr, consts) if refs else (jaxpr, consts)
+
+
+def _run_on_arguments(trace: StagingTrace, function, avals, debug: DebugInfo) -> list:
+    try:
+        return function(*[trace.new_arg(a) for a in avals])
+    except Exception as e:
+        tell_scopes(e, avals, debug.arg_names)
+        raise
 
 
 def _with_values_read(refs, jaxpr: Jaxpr, consts) -> tuple[Jaxpr, list]:
@@ -174,7 +183,7 @@ def stage_with_refs(
     """
     trace = StagingTrace(debug)
     with room_to_trace(debug.name), new_level(trace, stage=True):
-        outs = function(*[trace.new_arg(a) for a in avals])
+        outs = _run_on_arguments(trace, function, avals, debug)
         refs = list(trace.refs.values())
         trace.invars += [r.var for r in refs]
         jaxpr, consts = trace.close([*outs, *[r.value for r in refs if r.is_written]])

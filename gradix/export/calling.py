@@ -16,7 +16,6 @@ from gradix._core.array import as_array
 from gradix._core.aval import make_aval
 from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.dimensions.solving import Solver, check_constraints
-from gradix._core.effects import io_effect, ordered_io_effect
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import to_front
@@ -26,6 +25,7 @@ from gradix._stablehlo.dimensions import is_open
 from gradix._stablehlo.structured import TOKEN
 from gradix._stablehlo.types import tensor_type
 from gradix.export import shardings
+from gradix.export.effects import name_of
 
 _WIDE = frozenset(["int64", "uint64", "float64", "complex128"])
 
@@ -62,19 +62,14 @@ class CallExported(Primitive):
 
     def effects(self, params):
         exported = params["exported"]
-        return frozenset(
-            [
-                *[ordered_io_effect] * bool(exported.ordered_effects),
-                *[io_effect] * bool(exported.unordered_effects),
-            ]
-        )
+        return frozenset([*exported.ordered_effects, *exported.unordered_effects])
 
     def jvp(self, primals, tangents, *, exported):
         if exported.ordered_effects:
             raise NotImplementedError(
                 f"the exported function '{exported.fun_name}' has effects in an order "
-                f"({', '.join(map(str, exported.ordered_effects))}) and no gradient here: differentiate the function "
-                "before it is exported, or put stop_gradient around its arguments."
+                f"({', '.join(map(name_of, exported.ordered_effects))}) and no gradient here: "
+                "differentiate the function before it is exported, or put stop_gradient around its arguments."
             )
         raise TypeError(
             f"the exported function '{exported.fun_name}' has gradients in reverse mode only: files hold "
@@ -127,9 +122,7 @@ def _called(em, symbol: str, given: list, operands: list, outs, tokens: int) -> 
     """The results of a function whose arguments and results begin with a token for each ordered effect."""
     before = [em.ordering_token() for _ in range(tokens)]
     results = em.call(symbol, [*[TOKEN] * tokens, *outs], *given, *before, *operands)
-    if tokens:
-        after = results[:tokens]
-        em.token = after[0] if tokens == 1 else em.op("after_all", TOKEN, *after)
+    em.join_tokens(results[:tokens])
     return results[tokens:]
 
 

@@ -11,10 +11,12 @@ from gradix._api.devices import default_backend
 from gradix._api.jit.jit import jit
 from gradix._api.jit.jitted_function import JitFunction
 from gradix._api.structs import ShapeDtypeStruct
+from gradix._base.tree import keystr, tree_flatten_with_path
 from gradix._core import dtypes
 from gradix._core.dimensions.expression import SymbolicDim
+from gradix._core.dimensions.scope import several_scopes
 from gradix._core.dimensions.solving import Solver
-from gradix._core.effects import IOEffect, MeshEffect, OrderedIOEffect
+from gradix._core.effects import MeshEffect, is_ordered
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr
 from gradix._core.refs import AbstractRef
 from gradix._runtime import program, xla_artifact
@@ -24,6 +26,7 @@ from gradix._transforms.cse import simplify
 from gradix._transforms.staging import eval_closed
 from gradix.export import calling, shardings
 from gradix.export.checks import DisabledSafetyCheck
+from gradix.export.effects import name_of
 from gradix.export.exported import Exported
 
 minimum_supported_calling_convention_version = 9
@@ -103,6 +106,7 @@ def export(
         raise ValueError(f"platforms must be among {PLATFORMS}, got {where}.")
 
     def do_export(*args, **kwargs) -> Exported:
+        _check_scopes(fun_jit, args, kwargs)
         traced = fun_jit.trace(*args, **kwargs)
         return _export(traced, where, tuple(disabled_checks))
 
@@ -126,9 +130,10 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
     if solver.unsolved:
         solver.require_solvable()
     places = OpenDimensions(closed.in_avals, solver, variables) if variables else None
-    modules = [
-        _lowered(closed, traced.name, platform, places, plan.options()) for platform in platforms
-    ]
+    effects = [x for x in sorted(closed.jaxpr.effects, key=name_of) if type(x) is not MeshEffect]
+    ordered = [x for x in effects if is_ordered(x)]
+    options = {**plan.options(), "tokens": len(ordered)}
+    modules = [_lowered(closed, traced.name, platform, places, options) for platform in platforms]
     if any(m.host_callbacks for m in modules):
         raise NotImplementedError(
             f"serialization of host_callbacks is not possible: '{traced.name}' calls Python "
@@ -137,16 +142,6 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
         )
     text, kept = _joined(modules, len(places.given) if places else 0, traced.name)
     _check_calls(text, disabled)
-    # there are no callbacks here: what orders calls of other files begins and ends inside the
-    # program
-    effects = sorted(
-        [
-            x
-            for x in closed.jaxpr.effects
-            if not isinstance(x, (MeshEffect, IOEffect, OrderedIOEffect))
-        ],
-        key=str,
-    )
     scope = next(
         (
             d.scope
@@ -169,8 +164,8 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
         out_shardings_hlo=(None,) * len(closed.out_avals),
         nr_devices=plan.nr_devices,
         platforms=platforms,
-        ordered_effects=(),
-        unordered_effects=tuple(effects),
+        ordered_effects=tuple(ordered),
+        unordered_effects=tuple([x for x in effects if not is_ordered(x)]),
         disabled_safety_checks=disabled,
         mlir_module_serialized=xla_artifact.serialize(text),
         calling_convention_version=maximum_supported_calling_convention_version,
@@ -183,19 +178,30 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
 
 
 def _check_arguments(traced) -> None:
-    """Raise where arguments are references, or have sizes of several scopes."""
+    """Raise where arguments are references."""
     if any(isinstance(a, AbstractRef) for a in traced.avals):
         raise NotImplementedError(
             f"'{traced.name}' takes a mutable array (Ref), which a file does not hold: take its "
             "array, and return the new one."
         )
-    scopes = {d.scope: d for a in traced.avals for d in a.shape if type(d) is SymbolicDim}
-    if len(scopes) > 1:
-        one, other = [str(d) for d in scopes.values()][:2]
+
+
+def _check_scopes(fun_jit, args: tuple, kwargs: dict) -> None:
+    """Raise where arguments have, or static ones are, sizes of several scopes."""
+    paths, _ = tree_flatten_with_path((args, kwargs))
+    shapes = [
+        (x,)
+        if type(x) is SymbolicDim
+        else s
+        if isinstance(s := getattr(x, "shape", ()), tuple)
+        else ()
+        for _, x in paths
+    ]
+    names = [f"{('args', 'kwargs')[p[0].idx]}{keystr(p[1:])}" for p, _ in paths]
+    told = several_scopes(shapes, names)
+    if told:
         raise ValueError(
-            f"Invalid mixing of symbolic scopes: the sizes '{one}' and '{other}' of arguments of "
-            f"'{traced.name}' are of different ones. Make all in one call of symbolic_shape, or pass "
-            "scope= to the others."
+            f"Invalid mixing of symbolic scopes when exporting {getattr(fun_jit, '__name__', fun_jit)}: {told}"
         )
 
 
@@ -263,7 +269,7 @@ def _variables(x, found: set) -> set:
     return found
 
 
-def _lowered(closed: ClosedJaxpr, name: str, platform: str, places, divided: dict):
+def _lowered(closed: ClosedJaxpr, name: str, platform: str, places, options: dict):
     return program.lower(
         simplify(closed),
         name,
@@ -274,7 +280,7 @@ def _lowered(closed: ClosedJaxpr, name: str, platform: str, places, divided: dic
         named=False,
         dimensions=places,
         module_attrs={"jax.uses_shape_polymorphism": places is not None},
-        **divided,
+        **options,
     )
 
 

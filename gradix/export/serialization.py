@@ -26,6 +26,7 @@ from gradix._core.dimensions import parsing
 from gradix._core.dimensions.scope import SymbolicScope
 from gradix._runtime import xla_artifact
 from gradix.export import registration, shardings
+from gradix.export.effects import effect_of, name_of
 from gradix.export.wire import BOOL, I8, I16, U16, U32, Malformed, Numbers, Table, encode
 
 VERSION = 3
@@ -73,8 +74,8 @@ def _table(e, vjp_order: int) -> dict:
         7: [{} for _ in e.in_avals],
         8: [{} for _ in e.out_avals],
         9: list(e.platforms),
-        10: [{0: str(x)} for x in e.ordered_effects],
-        11: [{0: str(x)} for x in e.unordered_effects],
+        10: [{0: name_of(x)} for x in e.ordered_effects],
+        11: [{0: name_of(x)} for x in e.unordered_effects],
         12: [_check(c) for c in e.disabled_safety_checks],
         13: e.mlir_module_serialized,
         14: (U16, e.calling_convention_version),
@@ -119,7 +120,10 @@ def _digest(fields: dict, checks: list, constraints: list) -> bytes:
         "_in_named_shardings",
         "_out_named_shardings",
     )
-    told = repr((kinds, [str(fields[n]) for n in names], checks, constraints)).encode()
+    held = {n: fields[n] for n in names}
+    for n in ("ordered_effects", "unordered_effects"):
+        held[n] = tuple(map(name_of, held[n]))
+    told = repr((kinds, [str(x) for x in held.values()], checks, constraints)).encode()
     return xla_artifact.digest(told + fields["mlir_module_serialized"])
 
 
@@ -242,8 +246,8 @@ def _fields(t: Table) -> tuple[dict, Any]:
         out_shardings_hlo=(None,) * len(out_avals),
         nr_devices=t.number(18, U32) or t.number(6, I16, 1),
         platforms=platforms,
-        ordered_effects=tuple([x.text(0) for x in t.tables(10)]),
-        unordered_effects=tuple([x.text(0) for x in t.tables(11)]),
+        ordered_effects=tuple([effect_of(x.text(0), True) for x in t.tables(10)]),
+        unordered_effects=tuple([effect_of(x.text(0), False) for x in t.tables(11)]),
         disabled_safety_checks=tuple([(x.number(0, I8), x.text(1)) for x in t.tables(12)]),
         mlir_module_serialized=module,
         calling_convention_version=convention,

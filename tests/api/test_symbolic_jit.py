@@ -84,3 +84,33 @@ def test_sizes_that_do_not_fit_are_named(spec, args, error, message):
 def test_a_wrong_specification_is_refused():
     with pytest.raises(TypeError, match="symbolic= takes a text"):
         gradix.jit(lambda x: x, symbolic=3)
+
+
+def test_constraints_decide_while_tracing_and_are_checked_at_calls():
+    def halves(x, y):
+        return (x.reshape(2, -1) if x.shape[0] >= 8 else x[None]), y[:3]
+    f = gradix.jit(halves, symbolic=("n; n >= 8; mod(n, 2) == 0", "m, _; m >= 3; m <= n"))
+    for n, m in ((8, 3), (10, 10), (8, 5)):
+        x, y = np.arange(n, dtype="f4"), np.ones((m, 2), "f4")
+        assert f(x, y)[0].tolist() == x.reshape(2, -1).tolist() and f(x, y)[1].shape == (3, 2)
+    assert f.stats().traces == 1
+    for n, m, broken in ((6, 3, r"n = 6 do not satisfy the constraint n >= 8.*x.shape\[0\] \(= 6\)"), (9, 3, r"n = 9 .*constraint mod\(n, 2\) == 0"),
+                         (8, 2, r"m = 2 .*constraint m >= 3.*y.shape\[0\] \(= 2\)"), (8, 9, r"m = 9, n = 8 .*constraint m <= n")):
+        with pytest.raises(ValueError, match=broken):
+            f(np.zeros(n, "f4"), np.zeros((m, 2), "f4"))
+
+
+@pytest.mark.parametrize(("spec", "message"), [
+    ("n; n > 8", r"symbolic='n; n > 8'.*'>='"), ("n; n >=", "syntax error in constraint"), ("n; n >= 3; n <= 2", "contradict each other"),
+    (("n; n >= 3", "n; n <= 2"), "contradict each other"), ("n; n", "must contain one of"),
+])
+def test_wrong_constraints_are_refused_at_once(spec, message):
+    with pytest.raises(ValueError, match=message):
+        gradix.jit(lambda *xs: xs, symbolic=spec)
+
+
+def test_a_constraint_on_no_axis_is_named():
+    f = gradix.jit(lambda x: x, symbolic="n; k >= 3")
+    with pytest.raises(ValueError, match="constrains 'k', which no axis"):
+        f(np.ones(3, "f4"))
+    assert gradix.jit(lambda x: x + 1, symbolic="n;")(np.ones(2, "f4")).tolist() == [2.0, 2.0]

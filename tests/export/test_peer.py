@@ -136,7 +136,7 @@ def ordered_files(peer):
         return [x]
     mlir.register_lowering(primitive, lower)
     jax, their = peer["jax"], peer["export"]
-    exported = their.export(jax.jit(lambda x: jax.numpy.sin(primitive.bind(x))))
+    exported = their.export(jax.jit(lambda x: jax.numpy.sin(primitive.bind(x))), platforms=("tpu", "cpu"))
     n, = their.symbolic_shape("n")
     return [export.deserialize(exported(jax.ShapeDtypeStruct((d,), "float32")).serialize()) for d in (3, n)]
 
@@ -159,9 +159,21 @@ def test_files_with_ordered_effects_are_called_in_their_order(ordered_files):
         gradix.grad(lambda x: fixed.call(x).sum())(x)
 
 
-def test_callers_of_files_with_ordered_effects_are_exported_again(ordered_files):
+def test_callers_of_files_with_ordered_effects_are_exported_again(peer, ordered_files):
+    """Their mains take and give the tokens, as those of the reference implementation, which calls and exports them in turn."""
+    jax, their = peer["jax"], peer["export"]
     n, = export.symbolic_shape("n")
-    again = export.export(gradix.jit(lambda x: ordered_files[1].call(x) * 2))(gradix.ShapeDtypeStruct((n,), "f4"))
+    inner = ordered_files[1]
+    again = export.export(gradix.jit(lambda x: inner.call(inner.call(x)) * 2))(gradix.ShapeDtypeStruct((n,), "f4"))
+    assert again.ordered_effects == inner.ordered_effects and again.unordered_effects == ()
+    theirs = their.deserialize(again.serialize())
+    assert [str(type(x)) for x in theirs.ordered_effects] == [str(x) for x in inner.ordered_effects]
+    m, = their.symbolic_shape("m")
+    outer = their.export(jax.jit(lambda x: theirs.call(x) + 1))(jax.ShapeDtypeStruct((m,), "f4"))
+    back = export.deserialize(outer.serialize())
+    assert back.ordered_effects == inner.ordered_effects
     for size in (2, 5):
         x = np.arange(size, dtype="f4")
-        np.testing.assert_allclose(export.deserialize(again.serialize()).call(x), 2 * np.sin(x), rtol=1e-6)
+        want = 2 * np.sin(np.sin(x))
+        for have in (again.call(x), theirs.call(x), back.call(x) - 1, export.deserialize(again.serialize()).call(x)):
+            np.testing.assert_allclose(have, want, rtol=1e-5)

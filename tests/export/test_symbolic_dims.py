@@ -8,7 +8,9 @@ import random
 import numpy as np
 import pytest
 
-from gradix import export
+import gradix
+import gradix.numpy as jnp
+from gradix import export, lax
 from gradix._core.dimensions.expression import is_known_at_most, larger, smaller
 from gradix.errors import InconclusiveDimensionOperation
 
@@ -145,6 +147,23 @@ def test_scopes_do_not_mix():
             mix()
     b, = export.symbolic_shape("b", scope=a.scope)
     assert str(a + b) == "b + a"
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, y: x + y, lambda x, y: jnp.stack([x, y]), lambda x, y: x @ y, lambda x, y: x.reshape(y.shape), lambda x, y: x.at[:].set(y),
+    lambda x, y: gradix.jit(lambda y: lax.scan(lambda c, z: (c, z[0] + z[1]), 0., (x, y)))(y), lambda x, y: x.shape[0] >= y.shape[0]])
+def test_errors_of_two_scopes_name_both(function):
+    """Sizes of one name from two scopes are different sizes, which no error could show otherwise."""
+    a, = export.symbolic_shape("a", constraints=["a >= 2"])
+    b, = export.symbolic_shape("a")
+    specs = [gradix.ShapeDtypeStruct((d,), "float32") for d in (a, b)]
+    for run, exported in ((gradix.eval_shape, False), (lambda f, *s: gradix.jit(f).trace(*s), False), (lambda f, *s: gradix.make_jaxpr(f)(*s), False),
+                          (lambda f, *s: export.export(gradix.jit(f))(*s), True)):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            run(function, *specs)
+        told = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+        assert told.count("are of different scopes") == 1 and str(a.scope) in told and str(b.scope) in told, told
+        assert ("'a' of args[0] and 'a' of args[1]" if exported else "'a' of x and 'a' of y") in told
 
 
 def test_dimensions_outside_of_programs_have_no_value():

@@ -135,10 +135,10 @@ def jit(
             otherwise only warns, or where a NumPy view of it is in use.
         symbolic: axes whose sizes the trace leaves open, so that one trace serves them all and only
             XLA compiles for each: a text with a dimension for each axis, such as ``"n"`` or ``"b,
-            _"`` (`export.symbolic_shape` has its
-                grammar), None
-            for shapes that stay, or a tree of these that is a prefix of the positional arguments.
-            Sizes are at least 1.
+            _"`` (`export.symbolic_shape` has its grammar), None for shapes that stay, or a tree of
+            these that is a prefix of the positional arguments. Sizes are at least 1; what else
+            holds of them follows after semicolons, ``"b, n; n >= 8; mod(n, 4) == 0"``, decides
+            comparisons while the function is traced, and is checked at every call.
         check: errors that the compiled program looks for, joined with commas: "nan", "div", "index"
             (out of bounds), "user" (`checkify.check`), "float", "automatic", "all". Each call then
             waits for its results.

@@ -9,27 +9,42 @@ from gradix._api.leaves import Typed
 from gradix._base.tree import keystr, tree_flatten, tree_flatten_with_path
 from gradix._base.tree.prefix import broadcast_prefix
 from gradix._core.dimensions import parsing
-from gradix._core.dimensions.expression import is_symbolic_shape
+from gradix._core.dimensions.expression import SymbolicDim, is_symbolic_shape
 from gradix._core.dimensions.scope import SymbolicScope
 from gradix._core.dimensions.solving import Solver
 from gradix._transforms.instantiate import instantiate
 
 _FORM = (
     'symbolic= takes a text such as "n" or "b, _" with a dimension for each axis of an array (`_` for a size '
-    "the program depends on, `...` for the rest), None for arrays whose shapes stay, or a tree of these that is "
-    "a prefix of the positional arguments"
+    'the program depends on, `...` for the rest), constraints after semicolons as in "n; n >= 8", None for arrays '
+    "whose shapes stay, or a tree of these that is a prefix of the positional arguments"
 )
 
 
 def check_form(spec: Any) -> None:
-    """Raise where a specification holds anything but texts and None.
+    """Raise where a specification holds anything but texts and None, or constraints that cannot be.
 
     Raises:
         TypeError: it does.
+        ValueError: a constraint is malformed, or contradicts the others.
     """
-    for part in tree_flatten(spec, is_leaf=_is_spec)[0]:
+    for part in _parts(spec):
         if not _is_spec(part):
             raise TypeError(f"{_FORM}; got {part!r} of type {type(part).__name__} in {spec!r}.")
+    try:
+        SymbolicScope(_constraints(spec))
+    except ValueError as e:
+        raise ValueError(f"symbolic={spec!r}: {e}") from None
+
+
+def _parts(spec: Any) -> list:
+    return tree_flatten(spec, is_leaf=_is_spec)[0]
+
+
+def _constraints(spec: Any) -> list[str]:
+    """What stands after semicolons, in all texts of a specification."""
+    found = [c.strip() for text in _parts(spec) if text is not None for c in text.split(";")[1:]]
+    return [c for c in dict.fromkeys(found) if c]
 
 
 def _is_spec(x: Any) -> bool:
@@ -46,7 +61,15 @@ class SymbolicSizes:
 
     def __init__(self, spec: Any, name: str):
         self.spec, self.name = spec, name
-        self.scope = SymbolicScope()
+        self.scope = SymbolicScope(_constraints(spec))
+        self._stated = frozenset().union(
+            *[
+                side.variables()
+                for _, (left, _, right) in self.scope.constraints
+                for side in (left, right)
+                if type(side) is SymbolicDim
+            ]
+        )
 
     def open(self, leaves: list, dynamic: tuple, named: dict) -> list[Typed]:
         """The arguments' types with dimensions in place of the sizes that are left open."""
@@ -55,15 +78,28 @@ class SymbolicSizes:
         for i, (x, spec) in enumerate(zip(leaves, specs)):
             aval = x.aval
             if spec is not None:
+                shape = spec.split(";")[0]
                 try:
-                    aval = aval.update(shape=parsing.shape(spec, self.scope, aval.shape))
+                    aval = aval.update(shape=parsing.shape(shape, self.scope, aval.shape))
                 except ValueError as e:
                     raise ValueError(
-                        f"the symbolic shape {spec!r} of {self._path(i, dynamic)} of {self.name}: "
+                        f"the symbolic shape {shape!r} of {self._path(i, dynamic)} of {self.name}: "
                         f"{e}"
                     ) from None
             out.append(Typed(aval))
+        if self._stated:
+            self._check_stated(out)
         return out
+
+    def _check_stated(self, opened: list[Typed]) -> None:
+        """Raise where a constraint is about a variable that no axis has."""
+        dims = [d for x in opened for d in x.aval.shape if type(d) is SymbolicDim]
+        missing = sorted(self._stated.difference(*[d.variables() for d in dims]))
+        if missing:
+            raise ValueError(
+                f"symbolic={self.spec!r} of {self.name} constrains {', '.join(map(repr, missing))}, which no "
+                "axis of the arguments has: name an axis so, or leave the constraint out."
+            )
 
     def _specs(self, dynamic: tuple) -> list:
         try:

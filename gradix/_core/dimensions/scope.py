@@ -342,6 +342,38 @@ class SymbolicScope:
     __repr__ = __str__
 
 
+def several_scopes(shapes, names) -> str | None:
+    """What to say of arguments whose symbolic sizes are of several scopes; None where they are of one.
+
+    Args:
+        shapes: of the arguments.
+        names: theirs; those without are numbered.
+    """
+    found: dict = {}
+    for i, shape in enumerate(shapes):
+        for d in shape:
+            if type(d) is SymbolicDim:
+                name = names[i] if i < len(names) and names[i] else f"argument {i}"
+                found.setdefault(d.scope, f"{str(d)!r} of {name}")
+    if len(found) < 2:
+        return None
+    return (
+        f"the sizes {' and '.join(found.values())} are of different scopes, so that equal names in them are not the "
+        f"same size: {'; '.join([f'{size} of {scope}' for scope, size in found.items()])}. Make all in one "
+        'call, symbolic_shape("a, b"), or pass scope= to the others.'
+    )
+
+
+def tell_scopes(error: BaseException, avals, names) -> None:
+    """Add to an error of a function of arguments of several scopes that they are."""
+    shapes = [getattr(a, "shape", ()) for a in avals]
+    if any(type(d) is SymbolicDim for shape in shapes for d in shape):
+        told = several_scopes(shapes, names)
+        notes = getattr(error, "__notes__", ())
+        if told and not any("are of different scopes" in n for n in notes):
+            error.add_note(f"Note: {told}")
+
+
 def _contradiction(text: str, before: list[str]) -> str:
     """What is wrong with a constraint that cannot hold beside those before it."""
     if not before or _impossible([text]):
