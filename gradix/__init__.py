@@ -158,6 +158,7 @@ with on_demand(globals()):
         experimental as experimental,
         export as export,
         extend as extend,
+        ffi as ffi,
         flatten_util as flatten_util,
         image as image,
         interpreters as interpreters,

@@ -5,6 +5,7 @@ from gradix._api.derivatives.custom_vjp import (
     custom_gradient as custom_gradient,
     custom_vjp as custom_vjp,
 )
+from gradix._api.derivatives.linear_call import linear_call as linear_call
 from gradix._api.derivatives.symbolic_zeros import (
     CustomVJPPrimal as CustomVJPPrimal,
     SymbolicZero as SymbolicZero,

@@ -1,0 +1,74 @@
+"""`linear_call`: a linear function with a transpose of the user's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradix._api.flat_functions import Flat, arrays
+from gradix._base.tree import tree_flatten as flatten, tree_structure
+from gradix._control.linear_call import linear_call_p
+from gradix._core.jaxpr import DebugInfo
+from gradix._core.trace import bind
+from gradix._ops.basis import tangent_aval
+from gradix._transforms.staging import stage_closed
+
+
+def linear_call(fun: Callable, fun_transpose: Callable, residual_args: Any, linear_args: Any):
+    """`fun(residual_args, linear_args)`, whose transpose is `fun_transpose`.
+
+    Neither function may use traced values other than its arguments.
+
+    Args:
+        fun: a function of residuals and of arguments in which it is linear.
+        fun_transpose: a function of residuals and of cotangents of the result, which gives
+            cotangents of the linear arguments, in their structure.
+        residual_args: a pytree of arrays; they have no derivative.
+        linear_args: a pytree of arrays.
+
+    Returns:
+        What `fun` returns.
+
+    Raises:
+        TypeError: the results of `fun_transpose` are not of the structure and types of
+            `linear_args`.
+        NotImplementedError: a residual is differentiated.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.custom_derivatives import linear_call
+        >>> def scaled(x):
+        ...     return linear_call(lambda r, x: x * r, lambda r, ct: ct * r, 3.0, x)
+        >>> gradix.linear_transpose(scaled, 1.0)(2.0)
+        (Array(6., dtype=float32, weak_type=True),)
+    """
+    res, res_tree = flatten(residual_args)
+    xs, tree = flatten(linear_args)
+    res = arrays("linear_call", res, res_tree, "residual_args")
+    xs = arrays("linear_call", xs, tree, "linear_args")
+    both_tree = tree_structure((residual_args, linear_args))
+    call = Flat(fun, "linear_call", both_tree)
+    avals = [x.aval for x in xs]
+    res_avals = [r.aval for r in res]
+    callee = stage_closed(call, [*res_avals, *avals], DebugInfo(_name(fun)))
+    pulled_tree = tree_structure((residual_args, call.out_tree.unflatten(callee.out_avals)))
+    pull = Flat(fun_transpose, "linear_call", pulled_tree)
+    cts = [tangent_aval(a) for a in callee.out_avals]
+    transpose = stage_closed(pull, [*res_avals, *cts], DebugInfo(_name(fun_transpose)))
+    if pull.out_tree != tree:
+        raise TypeError(
+            "linear_call: transpose output pytree structure must match that of linear inputs, got "
+            f"output structure {pull.out_tree} and input structure {tree}."
+        )
+    for i, (have, want) in enumerate(zip(transpose.out_avals, avals)):
+        if have.shape != want.shape or have.dtype != want.dtype:
+            raise TypeError(
+                f"linear_call: fun_transpose returned {have.str_short()} as the cotangent of leaf "
+                f"{i} of linear_args, which is {want.str_short()}. The types must be alike."
+            )
+    params = {"callee": callee, "transpose": transpose, "n_res": len(res)}
+    return call.out_tree.unflatten(bind(linear_call_p, [*res, *xs], params))
+
+
+def _name(function: Callable) -> str:
+    return getattr(function, "__name__", type(function).__name__)

@@ -1,0 +1,174 @@
+"""Calls of compiled functions that users register with XLA: `ffi_call`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradix._api.flat_functions import arrays
+from gradix._base.tree import tree_flatten as flatten
+from gradix._control.foreign_call import VMAP_METHODS, ArrayAttribute, ffi_call_p
+from gradix._core import dtypes
+from gradix._core.array_layouts import Layout
+from gradix._core.aval import make_aval
+from gradix._core.operators import Array
+from gradix._core.trace import bind
+
+FfiLayoutOptions = Sequence[int] | Layout | None
+
+
+def ffi_call(
+    target_name: str,
+    result_shape_dtypes: Any,
+    *,
+    has_side_effect: bool = False,
+    vmap_method: str | None = None,
+    input_layouts: Sequence[FfiLayoutOptions] | None = None,
+    output_layouts: FfiLayoutOptions | Sequence[FfiLayoutOptions] = None,
+    input_output_aliases: Mapping[int, int] | None = None,
+    custom_call_api_version: int = 4,
+    legacy_backend_config: str | None = None,
+) -> Callable[..., Array | Sequence[Array]]:
+    """A function that calls the compiled function registered as `target_name`.
+
+    It has no derivative; wrap it in `custom_jvp` or `custom_vjp` to give it one.
+
+    Args:
+        target_name: the name given to `register_ffi_target`.
+        result_shape_dtypes: what has the shape and dtype of the result, as a `ShapeDtypeStruct`;
+            or a sequence of them, for several results.
+        has_side_effect: whether the call is to be kept where its results are not used.
+        vmap_method: how `vmap` calls it: "sequential" or "sequential_unrolled" once for each
+            example; "expand_dims" once, all arguments with a leading axis, of size 1 for those not
+            mapped; "broadcast_all" once, all with the axis in full; "legacy_vectorized" once, those
+            not mapped as they are. None refuses.
+        input_layouts: for each argument the order of its axes in memory, the outermost first; None
+            for C order.
+        output_layouts: the same of the results.
+        input_output_aliases: numbers of arguments, with the numbers of results that may reuse
+            their memory.
+        custom_call_api_version: 4 for handlers of XLA's typed interface, less for older ones.
+        legacy_backend_config: a string for those older ones.
+
+    Returns:
+        A function of arrays; keyword arguments become attributes of the call: strings, booleans,
+        Python and NumPy numbers, NumPy arrays and dictionaries of these. It returns an array, or a
+        tuple of them.
+
+    Raises:
+        ValueError: an option is not one of those above.
+        TypeError: a keyword argument can be no attribute.
+        JaxRuntimeError: nothing is registered under the name, or the function fails.
+
+    Example:
+        >>> import numpy as np
+        >>> import gradix
+        >>> call = gradix.ffi.ffi_call("my_kernel", gradix.ShapeDtypeStruct((3,), "float32"))
+        >>> text = gradix.jit(lambda x: call(x, scale=np.float32(2))).lower(np.ones(3, "f")).as_text()
+        >>> "@my_kernel" in text and "scale = 2.0" in text
+        True
+    """
+    if vmap_method is not None and vmap_method not in VMAP_METHODS:
+        raise ValueError(
+            f"vmap_method must be one of {[*VMAP_METHODS, None]}, got {vmap_method!r}."
+        )
+    is_several = isinstance(result_shape_dtypes, Sequence)
+    wanted = list(result_shape_dtypes) if is_several else [result_shape_dtypes]
+    avals = tuple([_aval(i, x) for i, x in enumerate(wanted)])
+    given_layouts: Any = output_layouts if is_several else [output_layouts]
+    if is_several and output_layouts is None:
+        given_layouts = None
+    outs = _layouts("output_layouts", given_layouts, avals)
+
+    def call(*args: Any, **kwargs: Any):
+        leaves, tree = flatten(args)
+        operands = arrays(f"ffi_call to {target_name}", leaves, tree, "argument ")
+        attributes = tuple([(k, _attribute(k, kwargs[k])) for k in sorted(kwargs)])
+        if attributes and custom_call_api_version < 4:
+            raise ValueError(
+                "The use of ffi_call attributes requires a custom call API version of at least 4; "
+                f"got custom_call_api_version={custom_call_api_version}. Older handlers take the "
+                "string legacy_backend_config."
+            )
+        params = {
+            "target_name": target_name,
+            "result_avals": avals,
+            "attributes": attributes,
+            "has_side_effect": bool(has_side_effect),
+            "vmap_method": vmap_method,
+            "input_layouts": _layouts("input_layouts", input_layouts, operands),
+            "output_layouts": outs,
+            "input_output_aliases": _aliases(input_output_aliases, operands, avals),
+            "custom_call_api_version": custom_call_api_version,
+            "legacy_backend_config": legacy_backend_config,
+        }
+        results = bind(ffi_call_p, operands, params)
+        return tuple(results) if is_several else results[0]
+
+    return call
+
+
+def _aval(position: int, x: Any):
+    if not (hasattr(x, "shape") and hasattr(x, "dtype")):
+        raise ValueError(
+            "All elements of result_shape_dtypes must have 'shape' and 'dtype' attributes. Got "
+            f"{x!r} at position {position}; write gradix.ShapeDtypeStruct(shape, dtype)."
+        )
+    return make_aval(tuple(x.shape), dtypes.canonicalize_dtype(x.dtype), False)
+
+
+def _layouts(name: str, given: Sequence[FfiLayoutOptions] | None, values) -> tuple:
+    """Orders of axes, the outermost first, one for each value."""
+    if given is None:
+        given = [None] * len(values)
+    if len(given) != len(values):
+        raise ValueError(
+            f"ffi_call: {name} has {len(given)} entries for {len(values)} arrays; give one for each."
+        )
+    out = []
+    for i, (order, x) in enumerate(zip(given, values)):
+        ndim = len(x.shape)
+        axes = getattr(order, "major_to_minor", order)
+        axes = tuple(range(ndim)) if axes is None else tuple(axes)
+        if sorted(axes) != list(range(ndim)):
+            raise ValueError(
+                f"ffi_call: {name}[{i}] = {axes} is no order of the axes of an array of shape "
+                f"{x.shape}; each of 0 to {ndim - 1} must be there once."
+            )
+        out.append(axes)
+    return tuple(out)
+
+
+def _aliases(given: Mapping[int, int] | None, operands, avals) -> tuple:
+    pairs = sorted((given or {}).items())
+    for i, o in pairs:
+        for what, number, count in (("input", i, len(operands)), ("output", o, len(avals))):
+            if not 0 <= number < count:
+                raise ValueError(
+                    f"input_output_aliases contains the mapping '{i}:{o}' with {what} index "
+                    f"{number} outside the range [0, {count})."
+                )
+        have, want = operands[i].aval, avals[o]
+        if have.shape != want.shape or have.dtype != want.dtype:
+            raise ValueError(
+                f"input_output_aliases contains the mapping '{i}:{o}', but argument {i} is "
+                f"{have.str_short()} and result {o} is {want.str_short()}: they must be alike."
+            )
+    return tuple(pairs)
+
+
+def _attribute(name: str, value: Any):
+    """A keyword argument, as what can be compared and written."""
+    if isinstance(value, np.ndarray):
+        return ArrayAttribute(value)
+    if isinstance(value, Mapping):
+        return tuple([(k, _attribute(f"{name}[{k!r}]", value[k])) for k in sorted(value)])
+    if isinstance(value, (bool, int, float, str, np.generic)):
+        return value
+    raise TypeError(
+        f"ffi_call: keyword argument {name}={value!r} of type {type(value).__name__} can be no "
+        "attribute. Pass a string, bool, Python or NumPy number, a NumPy array, or a dictionary of "
+        "these; arrays to compute with are positional arguments."
+    )
