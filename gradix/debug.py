@@ -2,6 +2,7 @@
 
 from gradix._api.callbacks import (
     debug_callback as callback,
+    debug_log as log,
     debug_print as print,
 )
 from gradix._api.jit.explain import (
@@ -28,5 +29,6 @@ __all__ = [
     "OrderedDebugEffect",
     "callback",
     "explain",
+    "log",
     "print",
 ]

@@ -18,6 +18,7 @@ _on_time_span: list[Callable[..., None]] = []
 _on_scalar: list[Callable[..., None]] = []
 _DURATIONS = {
     "trace": "/jax/core/compile/jaxpr_trace_duration",
+    "lower": "/jax/core/compile/jaxpr_to_mlir_module_duration",
     "compile": "/jax/core/compile/backend_compile_duration",
     "load": "/jax/compilation_cache/cache_retrieval_time_sec",
 }
@@ -153,10 +154,11 @@ def _unregister(listeners: list, callback: Callable[..., None]) -> None:
 def _listen() -> None:
     """Listen to what the compiler does for as long as anybody listens here."""
     wanted = bool(_on_event or _on_duration or _on_time_span or _on_scalar)
-    if wanted and _pass_on not in _events.listeners:
-        _events.listeners.append(_pass_on)
-    elif not wanted and _pass_on in _events.listeners:
-        _events.listeners.remove(_pass_on)
+    for listeners in (_events.listeners, _events.details):
+        if wanted and _pass_on not in listeners:
+            listeners.append(_pass_on)
+        elif not wanted and _pass_on in listeners:
+            listeners.remove(_pass_on)
 
 
 def _pass_on(event: Any) -> None:
@@ -164,6 +166,7 @@ def _pass_on(event: Any) -> None:
     name, end = _DURATIONS[event.kind], time.time()
     record_scalar(name, event.seconds, fun_name=event.function)
     if event.kind in _EVENTS:
+        record_event("/jax/compilation_cache/compile_requests_use_cache")
         record_event(_EVENTS[event.kind])
     record_event_duration_secs(name, event.seconds, fun_name=event.function)
     record_event_time_span(name, end - event.seconds, end, fun_name=event.function)

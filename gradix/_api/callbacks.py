@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import string
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +19,7 @@ from gradix._core.aval import make_aval
 from gradix._core.operators import Array
 from gradix._core.trace import bind
 
+_logger = logging.getLogger("gradix.debug")
 _METHODS = (
     None,
     "sequential",
@@ -286,7 +288,31 @@ def debug_print(
     return _debug_print(fmt, args, kwargs, ordered, skip_format_check)
 
 
-def _debug_print(fmt, args: tuple, kwargs: dict, ordered: bool, skip_format_check: bool) -> None:
+def debug_log(
+    fmt: str | None = None,
+    *args,
+    ordered: bool = False,
+    partitioned: bool = False,
+    skip_format_check: bool = False,
+    **kwargs,
+) -> Callable[..., None] | None:
+    """As `debug.print`, into the log: the logger `gradix.debug`, at level INFO.
+
+    Example:
+        >>> import gradix
+        >>> gradix.jit(lambda x: gradix.debug.log("x = {}", x))(3)
+    """
+    if fmt is None:
+        _check_alone("debug.log", args, kwargs)
+        return lambda fmt, *args, **kwargs: _debug_print(
+            fmt, args, kwargs, ordered, skip_format_check, _logger.info
+        )
+    return _debug_print(fmt, args, kwargs, ordered, skip_format_check, _logger.info)
+
+
+def _debug_print(
+    fmt, args: tuple, kwargs: dict, ordered: bool, skip_format_check: bool, tell: Callable = print
+) -> None:
     if not isinstance(fmt, str):
         raise TypeError(
             f"debug.print expects a format string, got {fmt!r} of type {type(fmt).__name__}."
@@ -295,7 +321,7 @@ def _debug_print(fmt, args: tuple, kwargs: dict, ordered: bool, skip_format_chec
         _check_format(fmt, args, kwargs)
 
     def show(*values, **named):
-        print(fmt.format(*values, **named))
+        tell(fmt.format(*values, **named))
 
     _debug_callback(show, args, kwargs, ordered)
 

@@ -67,7 +67,7 @@ def ffi_call(
         >>> import gradix
         >>> call = gradix.ffi.ffi_call("my_kernel", gradix.ShapeDtypeStruct((3,), "float32"))
         >>> text = gradix.jit(lambda x: call(x, scale=np.float32(2))).lower(np.ones(3, "f")).as_text()
-        >>> "@my_kernel" in text and "scale = 2.0" in text
+        >>> '"my_kernel"' in text and "scale = 2.0" in text
         True
     """
     if vmap_method is not None and vmap_method not in VMAP_METHODS:
@@ -130,8 +130,10 @@ def _layouts(name: str, given: Sequence[FfiLayoutOptions] | None, values) -> tup
     out = []
     for i, (order, x) in enumerate(zip(given, values)):
         ndim = len(x.shape)
-        axes = getattr(order, "major_to_minor", order)
-        axes = tuple(range(ndim)) if axes is None else tuple(axes)
+        if order is None:
+            axes = tuple(range(ndim))
+        else:
+            axes = order.major_to_minor if isinstance(order, Layout) else tuple(order)
         if sorted(axes) != list(range(ndim)):
             raise ValueError(
                 f"ffi_call: {name}[{i}] = {axes} is no order of the axes of an array of shape "

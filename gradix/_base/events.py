@@ -11,6 +11,8 @@ from gradix._base.lazy import lazy_module
 
 logging = lazy_module("logging")  # slow to import, and needed only where something is logged
 listeners: list[Callable[[Event], None]] = []
+# of the times of lowering to StableHLO as well, which are parts of those of a first call
+details: list[Callable[[Event], None]] = []
 _options = config.state
 
 
@@ -19,7 +21,8 @@ class Event:
     """One thing the compiler did.
 
     Attributes:
-        kind: "trace", "compile" (by XLA) or "load" (a compiled program, from disk).
+        kind: "trace", "lower" (to StableHLO), "compile" (by XLA) or "load" (a compiled program,
+            from disk).
         function: the name of the function.
         seconds: how long it took.
         why: of a trace, what differs from the traces before; of a compilation, why no compiled
@@ -56,8 +59,19 @@ def tell(kind: str, function: str, seconds: float, why: str = "") -> None:
         warn("compile", "%s", _SAID[kind].format(e=event) + (f" ({why})" if why else ""))
 
 
+def tell_detail(kind: str, function: str, seconds: float) -> None:
+    """Pass on a part of a first call to those who ask for parts."""
+    if details:
+        event = Event(kind, function, seconds, "", place())
+        for listener in list(details):
+            listener(event)
+    if _options.jax_log_compiles:
+        warn("compile", "%s", _SAID[kind].format(e=Event(kind, function, seconds, "", "")))
+
+
 _SAID = {
     "trace": "Finished tracing {e.function} for jit in {e.seconds:.6f} sec at {e.place}",
+    "lower": "Finished jaxpr to MLIR module conversion jit({e.function}) in {e.seconds:.6f} sec",
     "compile": "Compiling jit({e.function}): finished XLA compilation in {e.seconds:.6f} sec",
     "load": "Loaded jit({e.function}) from the compilation cache in {e.seconds:.6f} sec",
 }

@@ -132,11 +132,7 @@ class ForeignCall(Primitive):
 def _plain(attributes: tuple) -> dict:
     """Sorted pairs as a dictionary, as deep as they go."""
     return {
-        k: _plain(v)
-        if isinstance(v, tuple)
-        else v.array
-        if type(v) is ArrayAttribute
-        else v
+        k: _plain(v) if isinstance(v, tuple) else v.array if type(v) is ArrayAttribute else v
         for k, v in attributes
     }
 

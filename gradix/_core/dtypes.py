@@ -205,6 +205,11 @@ def dtype_of(x: Any):
 
     Raises:
         TypeError: for lists and everything else that is no array.
+
+    Example:
+        >>> from gradix import lax
+        >>> lax.dtype(1.0)
+        dtype('float32')
     """
     t = type(x)
     if t in _WEAK_TYPES or t is bool:

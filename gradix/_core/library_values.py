@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from gradix._core.aval import make_aval
+from gradix._core.dtypes import is_extended
 from gradix._core.operators import Array
 
 # class -> what makes something array-like of a value
@@ -52,6 +54,14 @@ class ClassRules(MutableMapping):
 
     def __len__(self) -> int:
         return len({*ARRAY_LIKE, *self.table})
+
+
+def physical_aval(aval):
+    """The type of what holds the elements: of random keys their words, of other arrays the array's own."""
+    if not is_extended(aval.dtype):
+        return aval
+    inner = aval.dtype.key_shape
+    return make_aval((*aval.shape, *inner), np.dtype(np.uint32))
 
 
 containers: dict[type, Any] = {}  # class -> how vmap maps its instances

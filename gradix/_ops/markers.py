@@ -65,6 +65,64 @@ class Name(Primitive):
         return x
 
 
+class Copy(Name):
+    """The operand itself, as a value of its own."""
+
+    keeps_nan = True
+
+    def abstract(self, x):
+        return x
+
+    def host(self, x):
+        return x
+
+    def jvp(self, primals, tangents):
+        (t,) = tangents
+        return bind(self, primals, {}), None if t is None else bind(self, [t], {})
+
+    def transpose(self, ct, x):
+        return [bind(self, [ct], {})]
+
+    def batch(self, size, args, axes):
+        return bind(self, args, {}), axes[0]
+
+    def lower(self, em, out, x):
+        return x
+
+
+class DevicePut(Copy):
+    """The operands where they are: what moves values is `device_put`, which needs no primitive in programs."""
+
+    multiple_results = True
+
+    def abstract(self, *xs, devices, srcs=None, copy_semantics=None):
+        if any(d is not None for d in devices):
+            raise NotImplementedError(
+                f"device_put_p.bind does not move values to {devices}: call gradix.device_put(x, "
+                "device), or gradix.lax.with_sharding_constraint in compiled code."
+            )
+        return list(xs)
+
+    def host(self, *xs, **_):
+        return list(xs)
+
+    def jvp(self, primals, tangents, **params):
+        outs = bind(self, primals, params)
+        return outs, [None if t is None else bind(copy_p, [t], {}) for t in tangents]
+
+    def transpose(self, cts, *xs, **_):
+        return list(cts)
+
+    def batch(self, size, args, axes, **params):
+        return bind(self, args, params), list(axes)
+
+    def divide(self, mesh, avals, outs, params):
+        return [entries(a) for a in avals]
+
+    def lower(self, em, outs, *xs, **_):
+        return list(xs)
+
+
 class XlaMetadataValue(Name):
     """The operand itself, whose operation has attributes for the compiler."""
 
@@ -168,6 +226,8 @@ config.define("gradix_xla_metadata", None, _attributes, traced=True)
 
 stop_gradient_p = StopGradient("stop_gradient")
 name_p = Name("name")
+copy_p = Copy("copy")
+device_put_p = DevicePut("device_put")
 xla_metadata_value_p = XlaMetadataValue("xla_metadata_value")
 optimization_barrier_p = OptimizationBarrier("optimization_barrier")
 dce_sink_p = Sink("dce_sink")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from gradix._base import events
 from gradix._base.recursion_room import FOR_PROGRAMS
 from gradix._core.array import ArrayImpl, OnlyType
 from gradix._core.dtypes import float0
@@ -92,10 +94,13 @@ def lower(closed: ClosedJaxpr, name: str, **options) -> LoweredModule:
     """Lower a program to StableHLO, for a platform as it is best asked, or with `rewrites=None` as for any."""
     options.setdefault("rewrites", tuning.rewrites_of(options.get("platform", "cpu")))
     options.setdefault("named", True)
+    start = time.perf_counter()
     with FOR_PROGRAMS:
-        return lower_jaxpr(
+        module = lower_jaxpr(
             closed, name, trace_expand=_trace_expand[0] if _trace_expand else None, **options
         )
+    events.tell_detail("lower", name, time.perf_counter() - start)
+    return module
 
 
 class Program:

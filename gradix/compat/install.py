@@ -12,6 +12,7 @@ from types import ModuleType
 
 from gradix._base import advice
 from gradix._base.lazy import lazy_module
+from gradix._runtime.xla import jaxlib_version
 
 _elsewhere, _internals = (
     lazy_module("gradix.compat.elsewhere"),
@@ -174,7 +175,11 @@ def install_as_jax() -> None:
     module.__dict__.update(
         version=version, __path__=list(ours.__path__), __file__=ours.__file__, __spec__=spec
     )
-    sys.modules.update({_JAX: module, "jax.version": version})
+    lib = ModuleType("jax.lib", "The version of jaxlib, as `jax.lib` tells it.")
+    lib.__dict__.update(__version__=jaxlib_version, __path__=[])
+    lib.__spec__ = ModuleSpec("jax.lib", None, is_package=True)
+    module.__dict__["lib"] = lib
+    sys.modules.update({_JAX: module, "jax.version": version, "jax.lib": lib})
     advice.to_log(True)
     sys.meta_path.insert(0, _finder)
     sys.meta_path.append(_finder_of_absent)

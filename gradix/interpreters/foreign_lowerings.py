@@ -90,7 +90,7 @@ def ffi_lowering(call_target_name: str, **options: Any) -> Callable[..., Any]:
         >>> norm_p = Primitive("norm")
         >>> _ = norm_p.def_abstract_eval(lambda x: x)
         >>> mlir.register_lowering(norm_p, gradix.ffi.ffi_lowering("my_norm"))
-        >>> "@my_norm" in gradix.jit(norm_p.bind).lower(1.0).as_text()
+        >>> "my_norm" in gradix.jit(norm_p.bind).lower(1.0).as_text()
         True
     """
     build = build_ffi_lowering_function(call_target_name, **options)

@@ -4,6 +4,7 @@
 from gradix._base.lazy import on_demand
 
 with on_demand(globals()):
+    from gradix._core.dtypes import dtype_of as dtype
     from gradix._ops.accuracy import AccuracyMode as AccuracyMode, Tolerance as Tolerance
     from gradix._ops.arithmetic import (
         abs as abs, abs_p as abs_p, add as add, add_p as add_p, div as div, div_p as div_p,
@@ -81,10 +82,11 @@ with on_demand(globals()):
     from gradix._ops.fft import fft as fft, fft_p as fft_p, FftType as FftType
     from gradix._ops.indexing.gather import gather as gather, gather_p as gather_p, index_take as index_take
     from gradix._ops.markers import (
-        dce_sink as dce_sink, dce_sink_p as dce_sink_p, name_p as name_p,
-        optimization_barrier as optimization_barrier,
+        copy_p as copy_p, dce_sink as dce_sink, dce_sink_p as dce_sink_p, device_put_p as device_put_p,
+        name_p as name_p, optimization_barrier as optimization_barrier,
         optimization_barrier_p as optimization_barrier_p, stop_gradient_p as stop_gradient_p,
     )
+    from gradix._ops.sharding import sharding_constraint_p as sharding_constraint_p
     from gradix._ops.dimension_values import dim_as_value_p as dim_as_value_p
     from gradix._ops.creation import (
         broadcasted_iota as broadcasted_iota, empty as empty, empty_p as empty_p, full as full, full_like as full_like,

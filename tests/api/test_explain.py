@@ -149,9 +149,10 @@ def test_log_compiles(caplog):
         return x * 3
     with caplog.at_level(logging.WARNING), gradix.log_compiles():
         sizes(scaled, 2, 2, 3)
-    assert len(caplog.messages) == 4
-    assert "Finished tracing scaled for jit in" in caplog.messages[0] and "float32[2] -> float32[3]" in caplog.messages[2]
-    assert "Compiling jit(scaled)" in caplog.messages[1]
+    assert len(caplog.messages) == 6
+    assert "Finished tracing scaled for jit in" in caplog.messages[0] and "float32[2] -> float32[3]" in caplog.messages[3]
+    assert "Finished jaxpr to MLIR module conversion jit(scaled)" in caplog.messages[1]
+    assert "Compiling jit(scaled)" in caplog.messages[2]
     caplog.clear()
     sizes(scaled, 4)
     assert caplog.messages == []

@@ -136,3 +136,49 @@ def test_types_of_tangents():
     assert jnp.ones(2).aval.to_tangent_aval() is jnp.ones(2).aval
     assert jnp.ones(2, int).aval.to_tangent_aval().dtype == gradix.float0
     assert not source.is_inside(__file__)
+
+
+def test_modules_of_jaxlib_and_their_version(as_jax):
+    import jax
+    import jax.lib
+    import jaxlib
+    from jax._src.lib import jax_mlir_ext, version_str, xla_client
+    assert isinstance(jax.devices()[0], xla_client.Device) and callable(jax_mlir_ext.register_dialects)
+    assert jax.lib.__version__ == version_str == jaxlib.__version__
+
+
+def test_arrays_that_bring_their_type(as_jax):
+    from jax._src.core import physical_aval
+    from jax._src.literals import TypedNdArray
+    x = TypedNdArray(np.ones(2, np.float32), gradix.core.ShapedArray((2,), np.dtype("float32"), True))
+    assert x.weak_type and x.aval.shape == (2,) and isinstance(x, np.ndarray)
+    assert not isinstance(np.ones(2), TypedNdArray) and x[:1].aval.shape == (1,)
+    assert physical_aval(gradix.typeof(gradix.random.key(0))).str_short() == "uint32[2]"
+    assert physical_aval(gradix.typeof(1.0)).shape == ()
+
+
+def test_a_suite_written_against_jax_own_test_case(as_jax):
+    import unittest
+
+    from jax._src import test_util as jtu
+
+    class Case(jtu.JaxTestCase):
+        def test_equal(self):
+            self.assertAllClose({"a": [jnp.ones(2), 1.0]}, {"a": [np.ones(2, np.float32), 1.0 + 1e-7]})
+            self.assertArraysEqual(jnp.arange(3), np.arange(3, dtype=np.int32))
+            with self.assertRaises(AssertionError):
+                self.assertAllClose(jnp.ones(2), 2 * jnp.ones(2))
+            with self.assertRaises(AssertionError):
+                self.assertAllClose(jnp.ones(2), jnp.ones(2, int))
+                self.assertAllClose(jnp.ones(2), np.ones(2))               # float64 is float32 here
+            self.assertEqual(self.rng().randint(1 << 30), self.rng().randint(1 << 30))
+
+    result = unittest.TestResult()
+    jtu.JaxTestLoader().loadTestsFromTestCase(Case).run(result)
+    assert result.testsRun == 1 and not result.errors and not result.failures
+    assert jtu.device_under_test() == "cpu" and jtu.test_device_matches(["cpu", "tpu"])
+    assert np.float32 in jtu.dtypes.all_floating and jtu.dtypes.supported([np.float64]) == []
+    with jtu.count_jit_and_pmap_lowerings() as count:
+        f = gradix.jit(lambda x: x * 3.25 + 1)
+        f(1.0), f(2.0)
+    assert count() == 1

@@ -162,3 +162,22 @@ def test_a_profile_is_written(tmp_path):
         profiler.start_trace(tmp_path, create_perfetto_link=True)
     profiler.save_device_memory_profile(tmp_path / "memory.prof")
     assert (tmp_path / "memory.prof").stat().st_size
+
+
+def test_copies_among_primitives():
+    x = jnp.arange(3.0)
+    np.testing.assert_array_equal(gradix.jit(gradix.lax.copy_p.bind)(x), x)
+    assert gradix.grad(lambda x: gradix.lax.copy_p.bind(x) * 2)(1.0) == 2
+    np.testing.assert_array_equal(gradix.vmap(gradix.lax.copy_p.bind)(x), x)
+    same, = gradix.jit(lambda x: gradix.lax.device_put_p.bind(x, devices=(None,), srcs=(None,), copy_semantics=()))(x)
+    np.testing.assert_array_equal(same, x)
+    with pytest.raises(NotImplementedError, match="gradix.device_put"):
+        gradix.jit(lambda x: gradix.lax.device_put_p.bind(x, devices=(gradix.devices()[0],)))(x)
+
+
+def test_log_takes_values(caplog):
+    with caplog.at_level("INFO", "gradix.debug"):
+        gradix.jit(lambda x: gradix.debug.log("x = {x}", x=x))(2.0)
+        gradix.debug.log(ordered=True)("y = {}", 3)
+        gradix.effects_barrier()
+    assert [m for m in caplog.messages if "=" in m] == ["x = 2.0", "y = 3"]

@@ -2,7 +2,11 @@
 
 from gradix._base.source import exclude as register_exclusion, include, is_inside
 
-__all__ = ["api_boundary", "include_frame", "register_exclusion"]
+__all__ = ["UnfilteredStackTrace", "api_boundary", "include_frame", "register_exclusion"]
+
+
+class UnfilteredStackTrace(Exception):
+    """The whole traceback, which JAX may hang on an error as its cause; ours are filtered as they are printed."""
 
 
 class _Excluded(list):

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from gradix._base.tree import prefix_errors as prefix_errors
 from gradix.tree_util import *  # noqa: F403
 from gradix.tree_util import (
     flatten_one_level as flatten_one_level,

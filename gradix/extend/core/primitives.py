@@ -2,7 +2,11 @@
 
 # ruff: noqa: F401
 # fmt: off
+from gradix._control.foreign_call import ffi_call_p
 from gradix._control.library_calls import call_p, closed_call_p
+from gradix._control.linear_call import linear_call_p
+from gradix._ops.basis import add_any_p as add_jaxvals_p
+from gradix._ops.random.rng import rng_bit_generator_p, rng_uniform_p
 from gradix.lax import (
     abs_p,
     acos_p,
@@ -19,6 +23,8 @@ from gradix.lax import (
     atan_p,
     atanh_p,
     axis_index_p,
+    bessel_i0e_p,
+    bessel_i1e_p,
     bitcast_convert_type_p,
     broadcast_in_dim_p,
     cbrt_p,
@@ -31,6 +37,7 @@ from gradix.lax import (
     conj_p,
     conv_general_dilated_p,
     convert_element_type_p,
+    copy_p,
     cos_p,
     cosh_p,
     cumlogsumexp_p,
@@ -41,6 +48,8 @@ from gradix.lax import (
     custom_jvp_call_p,
     custom_lin_p,
     custom_vjp_call_p,
+    device_put_p,
+    digamma_p,
     div_p,
     dot_general_p,
     dynamic_slice_p,
@@ -53,10 +62,14 @@ from gradix.lax import (
     exp2_p,
     exp_p,
     expm1_p,
+    fft_p,
     floor_p,
     gather_p,
     ge_p,
     gt_p,
+    igamma_grad_a_p,
+    igamma_p,
+    igammac_p,
     imag_p,
     integer_pow_p,
     iota_p,
@@ -64,6 +77,7 @@ from gradix.lax import (
     jit_p,
     le_p,
     le_to_p,
+    lgamma_p,
     linear_solve_p,
     log1p_p,
     log_p,
@@ -82,6 +96,7 @@ from gradix.lax import (
     pad_p,
     pmax_p,
     pmin_p,
+    polygamma_p,
     population_count_p,
     pow_p,
     ppermute_p,
@@ -104,6 +119,7 @@ from gradix.lax import (
     reduce_window_p,
     reduce_window_sum_p,
     reduce_xor_p,
+    regularized_incomplete_beta_p,
     rem_p,
     remat_p,
     reshape_p,
@@ -119,6 +135,7 @@ from gradix.lax import (
     select_and_gather_add_p,
     select_and_scatter_add_p,
     select_n_p,
+    sharding_constraint_p,
     shift_left_p,
     shift_right_arithmetic_p,
     shift_right_logical_p,
@@ -139,4 +156,19 @@ from gradix.lax import (
     transpose_p,
     while_p,
     xor_p,
+    zeta_p,
+)
+from gradix.lax.linalg import (
+    cholesky_p,
+    eig_p,
+    eigh_p,
+    hessenberg_p,
+    householder_product_p,
+    lu_p,
+    qr_p,
+    schur_p,
+    svd_p,
+    triangular_solve_p,
+    tridiagonal_p,
+    tridiagonal_solve_p,
 )
