@@ -57,12 +57,23 @@ class MeshTraits(NamedTuple):
     divides: bool = False
 
 
+class ValueTraits(NamedTuple):
+    """What is known of the values of a primitive's results, whatever its operands hold."""
+
+    # whether a NaN among the elements at a place always gives NaN there
+    keeps_nan: bool = False
+    # for a product: the coefficient that leaves a cotangent of zero at zero
+    neutral: int | None = None
+    # whether finite operands can give infinite or undefined results, or what tells it of one
+    # equation: (operands, params) -> bool
+    singular: Any = False
+
+
 class Primitive:
     """One operation and all its rules; a missing rule is an error that says which and what to do.
 
     The vocabulary is closed: what any part of the package asks of a primitive is declared in this
-        class, and
-    `python -m gradix._ops` shows what each primitive declares.
+    class, and `python -m gradix._ops` shows what each primitive declares.
 
     Conventions of every rule: arrays are positional, parameters are keywords; a primitive with
     `multiple_results` returns a list where the others return one value.
@@ -142,12 +153,8 @@ class Primitive:
     live: str | None = None
     # whether its transpose leaves elements of a cotangent dead, or (params) -> bool
     selects: Any = False
-    neutral: int | None = None  # a coefficient that does no harm, for products with one
-    # whether finite operands can give infinite or undefined results, or
-    singular: Any = False
-    # (operands, params) -> bool
 
-    # -- its cost, and what becomes of elements -----------------------------------------------------------------------
+    # -- its cost, and what becomes of elements ----------------------------------------------------
     # elements of operands and results up to which eager work prefers the host rule
     host_limit = 1 << 17
     declines: frozenset = frozenset()  # the dtypes of results for which the host rule may decline
@@ -157,8 +164,7 @@ class Primitive:
     costly = False
     # how long an elementwise function takes: "simple", "periodic" or "long"
     formula: str | None = None
-    # whether a NaN among the elements at a place always gives NaN there
-    keeps_nan = False
+    values = ValueTraits()
     # whether each element of a result is one of an operand's, whatever elements are
     rearranges = False
 

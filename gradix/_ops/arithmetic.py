@@ -19,13 +19,13 @@ from gradix._core.dtypes import (
     real_dtype,
 )
 from gradix._core.operators import Array
-from gradix._core.primitive import Linear
+from gradix._core.primitive import Linear, ValueTraits
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_to, zeros
 from gradix._ops.comparison import eq, ge, gt, lt
 from gradix._ops.complex_parts import complex, imag, neg, real
 from gradix._ops.convert import convert
-from gradix._ops.families import Elementwise, WhereFinite
+from gradix._ops.families import Elementwise, HostRule, WhereFinite
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.rounding import (
     floor,
@@ -210,7 +210,7 @@ add_p = Elementwise(
     dtypes=NUMERIC,
     transpose=_both,
     formula="simple",
-    keeps_nan=True,
+    values=ValueTraits(keeps_nan=True),
 )
 sub_p = Elementwise(
     "sub",
@@ -221,7 +221,7 @@ sub_p = Elementwise(
     dtypes=NUMERIC,
     transpose=_sub_back,
     formula="simple",
-    keeps_nan=True,
+    values=ValueTraits(keeps_nan=True),
 )
 mul_p = Elementwise(
     "mul",
@@ -231,32 +231,27 @@ mul_p = Elementwise(
     hlo="multiply",
     dtypes=NUMERIC,
     transpose=_mul_back,
-    neutral=0,
     formula="simple",
-    keeps_nan=True,
+    values=ValueTraits(neutral=0, keeps_nan=True),
 )
 div_p = Elementwise(
     "div",
-    WhereFinite(_host_div),
+    WhereFinite(_host_div, floats=np.divide),
     lambda t, x, y: div(t, y),
     lambda t, x, y: mul(mul(neg(t), x), integer_pow(y, -2)),
     hlo="divide",
     dtypes=NUMERIC,
     transpose=lambda ct, x, y: (div(ct, y), None),
-    neutral=1,
-    singular=_may_divide_by_zero,
-    float_host=np.divide,
-    keeps_nan=True,
+    values=ValueTraits(neutral=1, singular=_may_divide_by_zero, keeps_nan=True),
 )
 rem_p = Elementwise(
     "rem",
-    _host_rem,
+    HostRule(_host_rem, floats=np.fmod),
     lambda t, x, y: t,
     _rem_by,
     hlo="remainder",
     dtypes=NUMERIC - COMPLEX,
-    singular=_may_divide_by_zero,
-    float_host=np.fmod,
+    values=ValueTraits(singular=_may_divide_by_zero),
 )
 max_p = Elementwise(
     "max",
@@ -276,11 +271,10 @@ min_p = Elementwise(
 )
 sign_p = Elementwise(
     "sign",
-    WhereFinite(_host_sign),
+    WhereFinite(_host_sign, floats=_float_sign),
     hlo=_lower_sign,
     dtypes=NUMERIC,
     from_result=_sign_tangent,
-    float_host=_float_sign,
 )
 abs_p = Elementwise(
     "abs",
@@ -290,7 +284,7 @@ abs_p = Elementwise(
     from_result=_abs_tangent,
     out=real_dtype,
     formula="simple",
-    keeps_nan=True,
+    values=ValueTraits(keeps_nan=True),
 )
 square_p = Elementwise(
     "square",
@@ -299,7 +293,7 @@ square_p = Elementwise(
     hlo=lambda em, out, x: em.op("multiply", out, x, x),
     dtypes=NUMERIC,
     formula="simple",
-    keeps_nan=True,
+    values=ValueTraits(keeps_nan=True),
 )
 integer_pow_p = _IntegerPow(
     "integer_pow",
@@ -307,8 +301,8 @@ integer_pow_p = _IntegerPow(
     hlo="",
     dtypes=NUMERIC,
     from_result=_integer_pow_tangent,
-    singular=lambda xs, params: params["y"] < 0,
     formula="simple",
+    values=ValueTraits(singular=lambda xs, params: params["y"] < 0),
 )
 
 

@@ -12,7 +12,7 @@ from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, typeof
 from gradix._core.aval import ShapedArray, make_aval
 from gradix._core.divisions import entries, merged
-from gradix._core.primitive import Linear, Primitive
+from gradix._core.primitive import Linear, Primitive, ValueTraits
 from gradix._core.trace import bind, state
 
 
@@ -21,7 +21,8 @@ class AddAny(Primitive):
 
     host = staticmethod(np.add)
     live = "elements"
-    formula, keeps_nan = "simple", True
+    formula = "simple"
+    values = ValueTraits(keeps_nan=True)
 
     def abstract(self, x, y):
         return x if not x.weak_type else y

@@ -8,7 +8,7 @@ from gradix._core.array import scalar_array
 from gradix._core.aval import make_aval
 from gradix._core.dtypes import COMPLEX, NUMERIC, real_dtype, to_complex_dtype
 from gradix._core.operators import Array
-from gradix._core.primitive import Linear
+from gradix._core.primitive import Linear, ValueTraits
 from gradix._core.trace import bind
 from gradix._ops.families import Elementwise, linear_unary
 from gradix._ops.operands import operands, scalar_like
@@ -57,7 +57,13 @@ class _Conj(Elementwise):
 
 
 neg_p = linear_unary(
-    "neg", np.negative, "negate", NUMERIC, lambda ct, x: neg(ct), formula="simple", keeps_nan=True
+    "neg",
+    np.negative,
+    "negate",
+    NUMERIC,
+    lambda ct, x: neg(ct),
+    formula="simple",
+    values=ValueTraits(keeps_nan=True),
 )
 real_p = linear_unary(
     "real", np.real, "real", COMPLEX, lambda ct, x: complex(ct, _zero(ct)), out=real_dtype

@@ -138,7 +138,7 @@ def _moved(prim, position: int, args, params, out_aval, mask):
 
 def guarded(prim, args, live: Live) -> list:
     """Operands with the coefficient replaced, where nothing is live, by one that does no harm."""
-    return [a if type(a) is Linear else _guarded(a, live, prim.neutral) for a in args]
+    return [a if type(a) is Linear else _guarded(a, live, prim.values.neutral) for a in args]
 
 
 def _guarded(coefficient, live: Live, neutral):

@@ -13,7 +13,7 @@ from gradix._core.array import typeof
 from gradix._core.aval import make_aval
 from gradix._core.divisions import merged
 from gradix._core.dtypes import COMPLEX
-from gradix._core.primitive import Primitive
+from gradix._core.primitive import Primitive, ValueTraits
 from gradix._core.trace import bind
 from gradix._ops.basis import add_any, broadcast_to, expand_axis, lead_axes, to_front, unbroadcast
 
@@ -48,13 +48,25 @@ def _shapes_advice(name: str, s, t) -> str:
     )
 
 
-class WhereFinite:
+class HostRule:
+    """A function of NumPy arrays, and a quicker one for NumPy's own real floats."""
+
+    __slots__ = ("function", "floats")
+
+    def __init__(self, function: Callable, floats: Callable | None = None):
+        self.function, self.floats = function, floats
+
+    def __call__(self, *args, **params):
+        return self.function(*args, **params)
+
+
+class WhereFinite(HostRule):
     """A host rule whose complex results are XLA's where they are finite; it declines the others."""
 
-    __slots__ = ("function",)
+    __slots__ = ()
 
-    def __init__(self, function: Callable):
-        self.function = function
+    def __init__(self, function: Callable, floats: Callable | None = None):
+        super().__init__(function, floats or function)
 
     def __call__(self, *args, **params):
         out = self.function(*args, **params)
@@ -62,13 +74,22 @@ class WhereFinite:
 
 
 class Elementwise(Primitive):
-    """An operation applied to each element.
+    """An operation applied to each element of operands of one dtype.
 
-    `partials`, one per operand, map `(t, *operands)` to that operand's part of the tangent;
-    `from_result`, for one operand, maps `(t, result, operand)`. `ZERO` declares a derivative of
-    zero; no partials, no derivative. `float_host` is what `host` comes to for NumPy's own real
-    floats. Operands have one dtype; their shapes are equal, or of equal rank with axes of size 1,
-    or ().
+    The operands' shapes are equal, or of equal rank with axes of size 1, or ().
+
+    Args:
+        host: the host rule, a NumPy function or a `HostRule`.
+        partials: for each operand, a function of `(t, *operands)` that gives this operand's part of
+            the tangent, or `ZERO` where the derivative is zero. Without any the operation has no
+            derivative.
+        hlo: StableHLO's name of the operation, or a lowering `(em, out, *values, **params)`.
+        dtypes: what the operands may be of.
+        from_result: in place of `partials`, for one operand: `(t, result, operand)` to the tangent.
+        out: the operands' dtype to the result's, where they differ.
+        transpose: the rule of an operation that is linear in one of its operands.
+        formula: how long it takes, as `Primitive.formula`.
+        values: what is known of its results.
     """
 
     live = "elements"
@@ -84,18 +105,15 @@ class Elementwise(Primitive):
         from_result: Callable | None = None,
         out: Callable | None = None,
         transpose: Callable | None = None,
-        neutral: int | None = None,
-        singular: Any = False,
-        float_host: Callable | None = None,
         formula: str | None = None,
-        keeps_nan: bool = False,
+        values: ValueTraits = Primitive.values,
     ):
         super().__init__(name)
-        self.formula, self.keeps_nan = formula, keeps_nan
-        self.neutral, self.singular = neutral, singular
-        self.host, self.float_host = host, float_host
+        self.formula, self.values = formula, values
+        self.host = host
+        self.float_host = host.floats if isinstance(host, HostRule) else None
         if isinstance(host, WhereFinite):
-            self.declines, self.float_host = COMPLEX, float_host or host.function
+            self.declines = COMPLEX
         self.partials, self.from_result = partials, from_result
         self.hlo, self.accepts, self.out = hlo, dtypes, out
         self._transpose = transpose

@@ -6,7 +6,7 @@ from gradix._base import config
 from gradix._base.tree import tree_flatten, tree_unflatten
 from gradix._core.divisions import entries
 from gradix._core.effects import SinkEffect
-from gradix._core.primitive import Linear, Primitive
+from gradix._core.primitive import Linear, Primitive, ValueTraits
 from gradix._core.trace import bind
 from gradix._ops.families import NonDifferentiable
 from gradix._ops.operands import arrays
@@ -15,7 +15,7 @@ from gradix._ops.operands import arrays
 class StopGradient(NonDifferentiable, Primitive):
     """The operand itself, with a derivative of zero."""
 
-    keeps_nan = True
+    values = ValueTraits(keeps_nan=True)
     host_limit = 1 << 62
 
     def abstract(self, x):

@@ -6,6 +6,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable
+from typing import Any
 
 from gradix._base.lazy import load_package
 from gradix._core.primitive import Primitive
@@ -38,14 +39,12 @@ DECLARED = (
     "only_backward",
     "live",
     "selects",
-    "neutral",
-    "singular",
     "host_limit",
     "declines",
     "silent",
     "costly",
     "formula",
-    "keeps_nan",
+    "values",
     "rearranges",
 )
 _PACKAGES = ("gradix._ops.", "gradix._control.")
@@ -178,8 +177,9 @@ def _also(prim: Primitive) -> str:
 def _shown(name: str, value) -> str:
     """A property as the table shows it: its name where it is merely true, or decided by a function."""
     if isinstance(value, tuple):
-        named = zip(value._fields, value)  # type: ignore[attr-defined]
-        return f"{name}={'+'.join([field for field, is_set in named if is_set])}"
+        usual: Any = getattr(Primitive, name)
+        named = [(field, v) for field, v, u in zip(usual._fields, value, usual) if v != u]
+        return f"{name}={'+'.join([_shown(field, v) for field, v in named])}"
     if isinstance(value, frozenset):
         return f"{name}={kinds_of(value)}"
     return name if value is True or callable(value) else f"{name}={value}"

@@ -9,12 +9,13 @@ import numpy as np
 from gradix._core.array import ArrayImpl
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
 from gradix._core.operators import Array
+from gradix._core.primitive import ValueTraits
 from gradix._core.trace import bind
 from gradix._ops.accuracy import check_accuracy
 from gradix._ops.arithmetic import add, div, integer_pow, mul, sub
 from gradix._ops.comparison import eq
 from gradix._ops.convert import convert
-from gradix._ops.families import Elementwise, WhereFinite
+from gradix._ops.families import Elementwise, HostRule, WhereFinite
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.select import choose as select_n
 
@@ -134,8 +135,7 @@ exp_p = Elementwise(
     hlo="exponential",
     dtypes=INEXACT,
     from_result=lambda t, y, x: mul(t, y),
-    singular=True,
-    keeps_nan=True,
+    values=ValueTraits(singular=True, keeps_nan=True),
 )
 exp2_p = Elementwise(
     "exp2",
@@ -143,21 +143,23 @@ exp2_p = Elementwise(
     hlo=_lower_exp2,
     dtypes=INEXACT,
     from_result=lambda t, y, x: mul(t, mul(scalar_like(y, math.log(2)), y)),
-    singular=True,
-    keeps_nan=True,
+    values=ValueTraits(singular=True, keeps_nan=True),
 )
 log_p = Elementwise(
-    "log", np.log, lambda t, x: div(t, x), hlo="log", dtypes=INEXACT, singular=True, keeps_nan=True
+    "log",
+    np.log,
+    lambda t, x: div(t, x),
+    hlo="log",
+    dtypes=INEXACT,
+    values=ValueTraits(singular=True, keeps_nan=True),
 )
 expm1_p = Elementwise(
     "expm1",
-    _host_expm1,
+    HostRule(_host_expm1, floats=np.expm1),
     hlo="exponential_minus_one",
     dtypes=INEXACT,
-    float_host=np.expm1,
     from_result=lambda t, y, x: mul(t, _one_plus(y)),
-    singular=True,
-    keeps_nan=True,
+    values=ValueTraits(singular=True, keeps_nan=True),
 )
 log1p_p = Elementwise(
     "log1p",
@@ -165,8 +167,7 @@ log1p_p = Elementwise(
     lambda t, x: div(t, _one_plus(x)),
     hlo="log_plus_one",
     dtypes=INEXACT,
-    singular=True,
-    keeps_nan=True,
+    values=ValueTraits(singular=True, keeps_nan=True),
 )
 logistic_p = Elementwise(
     "logistic",
@@ -174,7 +175,7 @@ logistic_p = Elementwise(
     hlo="logistic",
     dtypes=INEXACT,
     from_result=lambda t, y, x: mul(t, mul(y, _one_minus(y))),
-    keeps_nan=True,
+    values=ValueTraits(keeps_nan=True),
 )
 tanh_p = Elementwise(
     "tanh",
@@ -182,7 +183,7 @@ tanh_p = Elementwise(
     hlo="tanh",
     dtypes=INEXACT,
     from_result=lambda t, y, x: mul(mul(t, _one_plus(y)), _one_minus(y)),
-    keeps_nan=True,
+    values=ValueTraits(keeps_nan=True),
 )
 sqrt_p = Elementwise(
     "sqrt",
@@ -190,8 +191,7 @@ sqrt_p = Elementwise(
     hlo="sqrt",
     dtypes=INEXACT,
     from_result=lambda t, y, x: mul(t, div(scalar_like(y, 0.5), y)),
-    singular=True,
-    keeps_nan=True,
+    values=ValueTraits(singular=True, keeps_nan=True),
 )
 rsqrt_p = Elementwise(
     "rsqrt",
@@ -199,8 +199,7 @@ rsqrt_p = Elementwise(
     hlo="rsqrt",
     dtypes=INEXACT,
     from_result=lambda t, y, x: mul(t, mul(scalar_like(y, -0.5), div(y, x))),
-    singular=True,
-    keeps_nan=True,
+    values=ValueTraits(singular=True, keeps_nan=True),
 )
 cbrt_p = Elementwise(
     "cbrt",
@@ -216,8 +215,8 @@ pow_p = _Pow(
     _pow_exponent,
     dtypes=INEXACT,
     hlo=lambda em, out, x, y: em.op("power", out, x, em.convert(y, out.dtype)),
-    singular=True,
     formula="long",
+    values=ValueTraits(singular=True),
 )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
+from gradix._core.primitive import ValueTraits
 from gradix._core.trace import bind
 from gradix._ops.accuracy import check_accuracy
 from gradix._ops.arithmetic import add, div, mul, square, sub
@@ -59,8 +60,8 @@ tan_p = Elementwise(
     hlo="tan",
     dtypes=INEXACT,
     from_result=lambda t, y, x: mul(t, add(_one(y), square(y))),
-    singular=True,
     formula="periodic",
+    values=ValueTraits(singular=True),
 )
 asin_p = Elementwise(
     "asin",
@@ -68,7 +69,7 @@ asin_p = Elementwise(
     lambda t, x: mul(t, rsqrt(sub(_one(x), square(x)))),
     hlo="chlo.asin",
     dtypes=INEXACT,
-    singular=True,
+    values=ValueTraits(singular=True),
 )
 acos_p = Elementwise(
     "acos",
@@ -76,7 +77,7 @@ acos_p = Elementwise(
     lambda t, x: mul(t, neg(rsqrt(sub(_one(x), square(x))))),
     hlo="chlo.acos",
     dtypes=INEXACT,
-    singular=True,
+    values=ValueTraits(singular=True),
 )
 atan_p = Elementwise(
     "atan",
@@ -99,7 +100,7 @@ sinh_p = Elementwise(
     lambda t, x: mul(t, cosh(x)),
     hlo="chlo.sinh",
     dtypes=INEXACT,
-    singular=True,
+    values=ValueTraits(singular=True),
 )
 cosh_p = Elementwise(
     "cosh",
@@ -107,7 +108,7 @@ cosh_p = Elementwise(
     lambda t, x: mul(t, sinh(x)),
     hlo="chlo.cosh",
     dtypes=INEXACT,
-    singular=True,
+    values=ValueTraits(singular=True),
 )
 asinh_p = Elementwise(
     "asinh",
@@ -122,7 +123,7 @@ acosh_p = Elementwise(
     hlo="chlo.acosh",
     dtypes=INEXACT,
     from_result=lambda t, y, x: mul(t, mul(rsqrt(sub(x, _one(x))), rsqrt(add(x, _one(x))))),
-    singular=True,
+    values=ValueTraits(singular=True),
 )
 atanh_p = Elementwise(
     "atanh",
@@ -130,7 +131,7 @@ atanh_p = Elementwise(
     lambda t, x: div(t, mul(sub(_one(x), x), add(_one(x), x))),
     hlo="chlo.atanh",
     dtypes=INEXACT,
-    singular=True,
+    values=ValueTraits(singular=True),
 )
 
 

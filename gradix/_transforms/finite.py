@@ -42,7 +42,7 @@ def _is_suspect_tape(tape) -> bool:
 
 def may_be_infinite(e) -> bool:
     """Whether a recorded equation may have an infinite or undefined coefficient."""
-    prim, divides = e.primitive, bool(e.primitive.neutral)
+    prim, divides = e.primitive, bool(e.primitive.values.neutral)
     if len(e.inputs) < len(e.args):
         for a in e.args:
             if type(a) is not Linear and a.aval.dtype in INEXACT and is_suspect(a, divides):
@@ -65,7 +65,7 @@ def _suspects_of(trace) -> set:
 
 def _is_singular(eqn) -> bool:
     prim = eqn.primitive
-    singular = prim.singular
+    singular = prim.values.singular
     if singular is True:
         return True
     if singular is not False:

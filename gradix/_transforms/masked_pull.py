@@ -71,7 +71,7 @@ class Masks:
         if live is not None and live.shape and prim.live is None:
             live = None
         harmful = live if live is not None and may_be_infinite(e) else None
-        if harmful is not None and prim.neutral is not None:
+        if harmful is not None and prim.values.neutral is not None:
             args = guarded(prim, args, harmful)
         back = prim.transpose(ct, *args, **e.params)
         for position, index in e.inputs:

@@ -108,4 +108,4 @@ def _keeps(eqn) -> bool:
         or not all(type(n) is int for n in out.shape)
     ):
         return False
-    return math.prod(out.shape) > 0 and (prim.keeps_nan or prim in _KEEP_ALL)
+    return math.prod(out.shape) > 0 and (prim.values.keeps_nan or prim in _KEEP_ALL)

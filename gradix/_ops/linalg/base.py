@@ -9,7 +9,7 @@ import numpy as np
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
 from gradix._core.divisions import stacked
-from gradix._core.primitive import Primitive
+from gradix._core.primitive import Primitive, ValueTraits
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim, reduce_sum, to_front, transpose
 from gradix._ops.comparison import eq, ge
@@ -65,7 +65,7 @@ class Factorization(Primitive):
 
     costly = True
     host_limit = 1 << 14
-    singular = True
+    values = ValueTraits(singular=True)
 
     def divide(self, mesh, avals, outs, params):
         lead = min(a.ndim for a in avals) - 2 if min(a.ndim for a in avals) > 1 else 0

@@ -9,6 +9,7 @@ import numpy as np
 from gradix._base.lazy import lazy_module
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
+from gradix._core.primitive import ValueTraits
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import mul, square
 from gradix._ops.complex_parts import neg
@@ -111,7 +112,7 @@ erf_inv_p = Elementwise(
     hlo="chlo.erf_inv",
     dtypes=_REAL,
     from_result=lambda t, y, x: _gaussian(t, math.sqrt(math.pi) / 2, y, lambda v: v),
-    singular=True,
+    values=ValueTraits(singular=True),
 )
 nextafter_p = Elementwise("nextafter", _host_nextafter, hlo="chlo.next_after", dtypes=_REAL)
 

@@ -7,6 +7,7 @@ import numpy as np
 from gradix._base.lazy import lazy_module
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
+from gradix._core.primitive import ValueTraits
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add, mul
 from gradix._ops.families import Elementwise
@@ -108,7 +109,7 @@ lgamma_p = Elementwise(
     lambda t, x: mul(t, digamma(x)),
     hlo="chlo.lgamma",
     dtypes=_REAL,
-    singular=True,
+    values=ValueTraits(singular=True),
 )
 digamma_p = Elementwise(
     "digamma",
@@ -116,7 +117,7 @@ digamma_p = Elementwise(
     lambda t, x: mul(t, polygamma(scalar_like(x, 1), x)),
     hlo="chlo.digamma",
     dtypes=_REAL,
-    singular=True,
+    values=ValueTraits(singular=True),
 )
 polygamma_p = Elementwise(
     "polygamma",
@@ -125,14 +126,14 @@ polygamma_p = Elementwise(
     lambda t, m, x: mul(t, polygamma(add(m, scalar_like(m, 1)), x)),
     hlo=program(_polygamma),
     dtypes=_REAL,
-    singular=True,
+    values=ValueTraits(singular=True),
 )
 zeta_p = Elementwise(
     "zeta",
     _quick(lambda s, q: _special.zeta(s, q), _zeta),
     hlo=program(_zeta),
     dtypes=_REAL,
-    singular=True,
+    values=ValueTraits(singular=True),
 )
 
 

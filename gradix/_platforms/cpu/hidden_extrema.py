@@ -75,7 +75,7 @@ class _Rows:
         if prim.multiple_results or shape not in (self.shape, self.kept, self.reduced):
             return None
         known = [s for s in states if s is not None]
-        if prim.keeps_nan:
+        if prim.values.keeps_nan:
             return max(known)
         before = eqn.invars[0].aval.shape
         if prim is convert_element_type_p:
