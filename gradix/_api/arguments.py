@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
+import weakref
 from typing import Any
 
 from gradix._base import source
 from gradix._base.tree import keystr, tree_flatten_with_path
 from gradix._core.jaxpr import DebugInfo
 
-
-@functools.lru_cache(4096)
-def signature_of(function) -> inspect.Signature | None:
-    try:
-        return inspect.signature(function)
-    except (TypeError, ValueError):
-        return None
+# weak: a closure, and all that it captured, goes when its user lets go of it
+_signatures: weakref.WeakKeyDictionary[Any, inspect.Signature | None] = weakref.WeakKeyDictionary()
 
 
 def signature(function) -> inspect.Signature | None:
     """The function's signature, or None when Python cannot tell."""
     try:
-        return signature_of(function)
-    except TypeError:  # not hashable
-        try:
-            return inspect.signature(function)
-        except (TypeError, ValueError):
-            return None
+        return _signatures[function]
+    except (KeyError, TypeError):  # not met before; or not hashable, or without weak references
+        pass
+    try:
+        found = inspect.signature(function)
+    except (TypeError, ValueError):
+        found = None
+    with contextlib.suppress(TypeError):
+        _signatures[function] = found
+    return found
 
 
 def name_of(function) -> str:
@@ -121,7 +122,13 @@ def positions(numbers, count: int) -> set[int]:
 
 
 def complete(fun, kind: str, nums, names) -> tuple[tuple, tuple]:
-    """Numbers and names of arguments, each found from the other through the signature, and checked against it."""
+    """Numbers and names of arguments, checked against the signature; where one is None, it is found from the other.
+
+    Where both are given, they are taken as they stand: a wrapper may have another function's signature.
+    """
+    given = nums is not None and names is not None
+    nums = as_numbers(f"{kind}_argnums", nums) if nums is not None else ()
+    names = as_names(f"{kind}_argnames", names) if names is not None else ()
     sig = signature(fun) if nums or names else None
     if sig is None:
         return nums, names
@@ -144,6 +151,8 @@ def complete(fun, kind: str, nums, names) -> tuple[tuple, tuple]:
             )
     if not has_varargs:
         nums = tuple([n % len(positional) for n in nums])
+    if given:
+        return nums, names
     by_number = [positional[n] for n in nums if -len(positional) <= n < len(positional)]
     by_name = [positional.index(n) for n in names if n in positional]
     all_nums = tuple(dict.fromkeys([*nums, *by_name]))

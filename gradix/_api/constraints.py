@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradix._api.flat_functions import arrays
-from gradix._api.placing import as_sharding, placed
+from gradix._api.placing import as_sharding, device_put, placed
 from gradix._base import config as _config
 from gradix._base.tree import broadcast_prefix, tree_flatten as flatten
 from gradix._core.array import ArrayImpl, as_array
@@ -31,8 +31,8 @@ def with_sharding_constraint(x, shardings):
 
     Args:
         x: arrays in a pytree.
-        shardings: `Sharding`s, or `PartitionSpec`s on the mesh in force, in a pytree whose
-            structure is a prefix of that of `x`.
+        shardings: `Sharding`s, `Format`s, or `PartitionSpec`s on the mesh in force, in a pytree
+            whose structure is a prefix of that of `x`.
 
     Raises:
         TypeError: a leaf is no sharding.
@@ -53,7 +53,7 @@ def _constrained(name: str, prim, x, shardings):
     leaves, tree = flatten(x)
     try:
         spread = broadcast_prefix(
-            shardings, x, lambda s: s is None or isinstance(s, (Sharding, PartitionSpec))
+            shardings, x, lambda s: s is None or isinstance(s, (Sharding, PartitionSpec, Format))
         )
     except ValueError as e:
         raise ValueError(
@@ -64,6 +64,10 @@ def _constrained(name: str, prim, x, shardings):
 
 
 def _apply(name: str, prim, x, given):
+    if isinstance(given, Format):
+        if type(x) is ArrayImpl and state.stage is None:
+            return device_put(x, given)
+        x, given = with_layout_constraint(x, given), given.sharding
     sharding = _checked(name, x, given)
     mesh = getattr(sharding, "mesh", None)
     if (

@@ -9,6 +9,7 @@ from gradix._api.structs import ShapeDtypeStruct
 from gradix._base.tree import keystr, tree_flatten_with_path
 from gradix._core.array import ArrayImpl, as_array, without_value
 from gradix._core.aval import located, make_aval
+from gradix._core.divisions import explicit_part
 from gradix._core.dtypes import canonicalize_dtype
 from gradix._core.operators import Array
 from gradix._core.sharding import Sharding
@@ -32,7 +33,11 @@ def typed(x) -> Typed:
             bool(getattr(x, "weak_type", False)),
         )
         sharding = getattr(x, "sharding", None)
-        return Typed(located(aval, committed(sharding)) if isinstance(sharding, Sharding) else aval)
+        if not isinstance(sharding, Sharding):
+            return Typed(aval)
+        return Typed(
+            located(aval, committed(sharding), division=explicit_part(sharding, aval.ndim))
+        )
     return Typed(as_array(x).aval)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from gradix._core.array import as_array
-from gradix._core.aval import dtype_name, make_aval
+from gradix._core.aval import dtype_name, located, make_aval
+from gradix._core.divisions import explicit_part
 from gradix._core.dtypes import ExtendedDType, canonicalize_dtype
 from gradix._core.operators import Array
 
@@ -104,12 +105,16 @@ def aval_of(x) -> Any:
         return x.aval
     if isinstance(x, (np.ndarray, np.generic)) or not (hasattr(x, "shape") and hasattr(x, "dtype")):
         return as_array(x).aval
-    return make_aval(
+    plain = make_aval(
         tuple(x.shape),
         canonicalize_dtype(x.dtype, allow_extended_dtype=True),
         bool(getattr(x, "weak_type", False)),
     )
+    return located(plain, division=explicit_part(getattr(x, "sharding", None), plain.ndim))
 
 
 def struct_of(aval) -> ShapeDtypeStruct:
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+    """What stands for an array of a type: its shape and dtype, and how it is divided over `Explicit` mesh axes."""
+    return ShapeDtypeStruct(
+        aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=aval.division
+    )

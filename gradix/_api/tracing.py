@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -26,13 +28,26 @@ from gradix._transforms.staging import hoist, stage, stage_open, stage_with_refs
 _options = _config.state
 
 
+def hollow(function: Callable) -> Callable:
+    """A Python function's name, place and parameters without what it captured; other callables stay as they are.
+
+    Programs are kept longer than the functions they were traced from, which may hold whole models.
+    """
+    function = inspect.unwrap(function)
+    if not isinstance(function, types.FunctionType):
+        return function
+    code = function.__code__
+    cells = tuple([types.CellType() for _ in code.co_freevars])
+    return types.FunctionType(code, {}, function.__name__, None, cells)
+
+
 class FunctionDebug(DebugInfo):
     """Names of a function and its arguments, worked out when a message needs them."""
 
     __slots__ = ("_function", "_trees")
 
     def __init__(self, function: Callable, trees):
-        self._function, self._trees = function, trees
+        self._function, self._trees = hollow(function), trees
 
     @property
     def name(self) -> str:  # type: ignore[override]

@@ -30,7 +30,7 @@ def division(mesh: BaseMesh, row: Sequence) -> NamedSharding | None:
     )
 
 
-def explicit_part(sharding: Sharding, ndim: int) -> NamedSharding | None:
+def explicit_part(sharding: Sharding | None, ndim: int) -> NamedSharding | None:
     """What the type of an array with this sharding says: its division over the mesh axes that are `Explicit`."""
     mesh: Any = getattr(sharding, "mesh", None)
     if mesh is None or AxisType.Explicit not in mesh.axis_types:

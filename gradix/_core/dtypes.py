@@ -233,6 +233,29 @@ def dtype_of(x: Any):
     return dtype
 
 
+def dtype(value: Any, /):
+    """The dtype of a value or of a type: what arrays made from it, or asked for with it, have.
+
+    Args:
+        value: an array, a number, a dtype, the name of one, or a type of numbers. Types of 64 bits
+            give those of 32 bits unless x64 is enabled.
+
+    Raises:
+        TypeError: for lists and everything else that is no array and names no dtype.
+        ValueError: for None.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> dtype(jnp.zeros(3, "int8")), dtype(1.0), dtype(bool)
+        (dtype('int8'), dtype('float32'), dtype('bool'))
+    """
+    if value is None:
+        raise ValueError("None is no dtype and has none; pass a value, a dtype or its name.")
+    if isinstance(value, type | str | np.dtype | ExtendedDType):
+        return requested_dtype(value, "dtype")
+    return dtype_of(value)
+
+
 def is_weakly_typed(x: Any) -> bool:
     """Whether `x` takes the other operand's width: Python int, float and complex, and arrays made from them."""
     t = type(x)

@@ -1,4 +1,8 @@
-"""Names the original keeps in its experimental corner: io_callback and enable_x64."""
+"""Names the original keeps in its experimental corner: io_callback, enable_x64 and cur_qdd."""
 
 from gradix._api.callbacks import io_callback as io_callback
 from gradix._base.config import enable_x64 as enable_x64
+from gradix._base.lazy import on_demand
+
+with on_demand(globals()):
+    from gradix.experimental.hijax import cur_qdd as cur_qdd

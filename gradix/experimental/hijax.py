@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from gradix._api.inspect import typeof as _typeof
 from gradix._core import library_values as _library_values
 from gradix._core.abstract import AbstractValue as AbstractValue
 from gradix._core.aval import ShapedArray as ShapedArray
@@ -34,6 +35,7 @@ __all__ = [
     "aval_method",
     "aval_property",
     "control_flow_allowed_effects",
+    "cur_qdd",
     "instantiate_zeros",
     "is_undefined_primal",
     "register_hitype",
@@ -108,6 +110,31 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], AbstractValue]) ->
         Pair
     """
     _library_values.types[val_cls] = typeof_fn
+
+
+def cur_qdd(value: Any) -> Any:
+    """What the arrays inside of a value that changes are now, as its method `cur_qdd` tells.
+
+    Raises:
+        TypeError: the value is none of a type that changes.
+
+    Example:
+        >>> from gradix.experimental import hijax
+        >>> class Box:
+        ...     def cur_qdd(self):
+        ...         return "empty"
+        >>> class BoxType(hijax.MutableHiType):
+        ...     pass
+        >>> hijax.register_hitype(Box, lambda box: BoxType())
+        >>> cur_qdd(Box())
+        'empty'
+    """
+    aval = _typeof(value)
+    if not getattr(aval, "has_qdd", False):
+        raise TypeError(
+            f"cur_qdd takes values whose type changes, one whose `has_qdd` is true; got one of {aval}."
+        )
+    return value.cur_qdd()
 
 
 class HiPrimitive(Primitive):

@@ -4,7 +4,7 @@
 from gradix._base.lazy import on_demand
 
 with on_demand(globals()):
-    from gradix._core.dtypes import dtype_of as dtype
+    from gradix._core.dtypes import dtype as dtype
     from gradix._ops.accuracy import AccuracyMode as AccuracyMode, Tolerance as Tolerance
     from gradix._ops.arithmetic import (
         abs as abs, abs_p as abs_p, add as add, add_p as add_p, div as div, div_p as div_p,

@@ -40,7 +40,7 @@ def dot_product_attention(
         query: of shape (B, T, N, H), or (T, N, H).
         key, value: of shape (B, S, K, H), or (S, K, H), with N a multiple of K: each head of keys
             serves N / K of queries.
-        bias: numbers added to the products, of shape (B, N, T, S) or axes of size 1 there.
+        bias: numbers added to the products, of shape (B, N, T, S) or one that broadcasts to it.
         mask: booleans of such a shape; False keeps a query from a key.
         scale: 1 / √H by default.
         is_causal: keep queries from later keys.
@@ -128,11 +128,12 @@ def _check_shapes(q, k, v) -> None:
 
 def _four_axes(name: str, x, full: tuple):
     x = as_operand("dot_product_attention", x)
-    if x.aval.ndim != 4 or any(m not in (1, n) for m, n in zip(x.aval.shape, full)):
+    shape = (1,) * (4 - x.aval.ndim) + x.aval.shape
+    if len(shape) != 4 or any(m not in (1, n) for m, n in zip(shape, full)):
         raise ValueError(
-            f"{name} must broadcast to (B, N, T, S) = {full} with 4 axes, got shape {x.aval.shape}."
+            f"{name} must broadcast to (B, N, T, S) = {full} with at most 4 axes, got shape {x.aval.shape}."
         )
-    return x
+    return lax.reshape(x, shape)
 
 
 def _allowed(mask, t: int, s: int, is_causal: bool, window, query_lengths, *, key_lengths):

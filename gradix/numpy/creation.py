@@ -12,10 +12,10 @@ from gradix._api.jit.replay import replayed
 from gradix._api.mapping.vmap import vmap
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, copied, is_shared
-from gradix._core.aval import seen
 from gradix._core.dimensions.expression import as_dim
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
+from gradix._core.trace import is_staging
 from gradix.numpy.placement import place
 from gradix.numpy.promotion import as_operand, broadcast_to, common_shape, convert, number
 from gradix.numpy.ranges import arange
@@ -231,10 +231,17 @@ def _like(name, a, value, dtype, shape, device, *, out_sharding):
     else:
         fill = _value_of(name, value, dtype)
         x = lax.full(a.shape if shape is None else shape, convert(fill, dtype, weak))
-    is_free = device is None and out_sharding is None and shape is None
-    if is_free and seen.divisions and type(a) is ArrayImpl and a.aval.division is not None:
-        out_sharding = a.sharding  # as the array is that it is like
+    if device is None and out_sharding is None and shape is None:
+        out_sharding = _sharding_of(a)
     return _placed(x, device, out_sharding)
+
+
+def _sharding_of(a):
+    """How the array is divided that another is like; None where nothing is known of that, or it is on one device."""
+    aval = getattr(a, "aval", None)
+    if type(a) is ArrayImpl and aval.place is not None and not is_staging():
+        return a.sharding if len(a.sharding.device_set) > 1 else None
+    return getattr(aval, "division", None)
 
 
 # -- functions of the index ------------------------------------------------------------------------

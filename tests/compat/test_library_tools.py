@@ -127,6 +127,33 @@ def test_types_above_arrays_are_evaluated_and_not_traced():
     assert hijax.control_flow_allowed_effects.contains(PairType())
 
 
+class Box:
+    """A value that asks for its state whenever an attribute is missing."""
+
+    def __init__(self, x):
+        self.content = [x]
+
+    def __getattr__(self, name):
+        return getattr(gradix.experimental.cur_qdd(self)[0], name)
+
+    def cur_qdd(self):
+        return [gradix.typeof(x) for x in self.content]
+
+
+class BoxType(hijax.MutableHiType):
+    pass
+
+
+def test_the_state_of_values_that_change():
+    hijax.register_hitype(Box, lambda box: BoxType())
+    box = Box(jnp.ones(2))
+    assert box.shape == (2,)
+    box.content[0] = jnp.ones((3, 1))
+    assert box.shape == (3, 1)
+    with pytest.raises(TypeError, match="one whose `has_qdd` is true"):
+        hijax.cur_qdd(jnp.ones(2))
+
+
 def test_clients_and_the_mesh_in_force():
     client = backend.get_backend("cpu")
     assert client.platform == "cpu" and client in backend.backends().values() and backend.get_backend(client) is client

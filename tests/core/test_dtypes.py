@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import gradix
 from gradix import dtypes as public
 from gradix._base.config import config, numpy_dtype_promotion
 from gradix._core import dtypes
@@ -180,6 +181,19 @@ class ScalarType:
 def test_scalar_types_and_arrays_stand_for_their_dtype():
     assert dtypes.as_dtype(ScalarType) == dtypes.as_dtype(ScalarType()) == np.int16
     assert dtypes.as_dtype(np.ones(2, "float32")) == np.float32
+
+
+def test_the_dtype_of_a_value_or_of_a_type(x64):
+    wide, integer = ("float64", "int64") if x64 else ("float32", "int32")
+    values = (1.0, wide), (1, integer), (True, "bool"), ("int8", "int8"), (float, wide), (np.float16, "float16")
+    assert [str(dtypes.dtype(v)) for v, _ in values] == [name for _, name in values]
+    assert dtypes.dtype(np.zeros(2)) == dtypes.dtype(np.float64(1)) == wide
+    key = gradix.random.key(0)
+    assert dtypes.dtype(key) == dtypes.dtype(key.dtype) == key.dtype
+    with pytest.raises(TypeError, match="Cannot determine dtype of \\[1.0\\]"):
+        dtypes.dtype([1.0])
+    with pytest.raises(ValueError, match="None is no dtype"):
+        dtypes.dtype(None)
 
 
 def test_a_narrowed_request_warns(x64):

@@ -102,6 +102,19 @@ def test_attention(options, allowed):
     np.testing.assert_allclose(out, attention(q, k, v, allowed), rtol=2e-5, atol=2e-5)
 
 
+@pytest.mark.parametrize("shape", [(), (6,), (5, 1), (1, 5, 6), (4, 1, 1), (2, 1, 5, 6)], ids=str)
+def test_masks_and_biases_broadcast_as_arrays_do(shape):
+    r = np.random.default_rng(0)
+    q, k = [jnp.array(r.normal(size=s).astype(np.float32)) for s in ((2, 5, 4, 8), (2, 6, 4, 8))]
+    part = r.normal(size=shape).astype(np.float32)
+    whole = np.broadcast_to(part, (2, 4, 5, 6))
+    for kind, value in (("bias", lambda x: x), ("mask", lambda x: x > -1)):
+        want = nn.dot_product_attention(q, k, k, **{kind: value(whole)})
+        np.testing.assert_allclose(nn.dot_product_attention(q, k, k, **{kind: value(part)}), want, rtol=1e-6)
+    with pytest.raises(ValueError, match="at most 4 axes, got shape \\(1, 1, 1, 1, 1\\)"):
+        nn.dot_product_attention(q, k, k, bias=np.ones((1,) * 5, "float32"))
+
+
 def test_attention_checks_shapes():
     with pytest.raises(ValueError, match="multiple of K"):
         nn.dot_product_attention(jnp.ones((1, 2, 3, 4)), jnp.ones((1, 2, 2, 4)), jnp.ones((1, 2, 2, 4)))

@@ -175,6 +175,32 @@ def test_by_position_and_by_name_share_entries():
     assert f(1.0, 3, 2) == 6 and f.stats().traces == 4
 
 
+def test_numbers_and_names_given_together_are_taken_as_they_stand():
+    def f(a, b, c=0):
+        return [type(x) in (int, str) for x in (a, b, c)]
+
+    def static(call, **options):
+        seen = []
+        call(gradix.jit(lambda a, b, c=0: seen.extend(f(a, b, c)), **options))
+        return seen
+
+    both = {"static_argnums": 0, "static_argnames": "c"}
+    assert static(lambda g: g(1, 2, 3), **both) == [True, False, False]
+    assert static(lambda g: g(1, 2, c=3), **both) == [True, False, True]
+    assert static(lambda g: g(a=1, b=2), **both) == [False, False, True]
+    assert static(lambda g: g(a=1, b=2, c=3), static_argnums=0) == [True, False, False]
+    assert static(lambda g: g(1, 2, 3), static_argnames="c") == [False, False, True]
+
+
+def test_a_wrapper_with_the_signature_of_what_it_wraps():
+    @functools.wraps(lambda scope, x, b: None)
+    def wrapper(first, groups, counts, *args, **kwargs):
+        return counts + args[0] * len(kwargs["b"])
+
+    f = gradix.jit(wrapper, static_argnums=0, static_argnames="b")
+    assert f("s", 1.0, 2.0, 3.0, b="hi") == 8
+
+
 def test_more_arguments_than_names():
     f = gradix.jit(lambda x, *rest: x * len(rest[0]) + rest[1], static_argnums=1)
     assert f(1.0, [1, 2], 3.0) == 5 and f(1.0, [3, 2], 3.0) == 5 and f(1.0, [2, 2, 2], 3.0) == 6

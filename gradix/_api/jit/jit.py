@@ -7,8 +7,6 @@ from collections.abc import Callable
 from typing import Any, overload
 
 from gradix._api.arguments import (
-    as_names,
-    as_numbers,
     check_callable,
     complete,
     name_of,
@@ -187,14 +185,8 @@ def jit(
             check=check,
         )
     check_callable("jit", fun)
-    nums = as_numbers("static_argnums", static_argnums) if static_argnums is not None else ()
-    names = as_names("static_argnames", static_argnames) if static_argnames is not None else ()
-    nums, names = complete(fun, "static", nums, names)
-    donated = as_numbers("donate_argnums", donate_argnums) if donate_argnums is not None else ()
-    donated_names = (
-        as_names("donate_argnames", donate_argnames) if donate_argnames is not None else ()
-    )
-    donated, donated_names = complete(fun, "donate", donated, donated_names)
+    nums, names = complete(fun, "static", static_argnums, static_argnames)
+    donated, donated_names = complete(fun, "donate", donate_argnums, donate_argnames)
     if set(nums) & set(donated) or set(names) & set(donated_names):
         raise ValueError(
             f"static and donated arguments cannot intersect: static_argnums={nums}, "

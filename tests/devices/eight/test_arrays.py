@@ -6,6 +6,8 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
+from gradix import lax
+from gradix.experimental.layout import Format, Layout
 from gradix.sharding import (
     AbstractMesh,
     AxisType,
@@ -158,3 +160,19 @@ def test_the_number_of_devices_does_not_change_under_arrays():
     with pytest.raises(RuntimeError, match=r"float32\[8,2\] on \[0, 1, 2, 3, 4, 5, 6, 7\]"):
         gradix.config.update("jax_num_cpu_devices", 4)
     assert a.shape == (8, 2) and len(gradix.devices()) == 8
+
+
+def test_arrays_like_another_lie_where_it_does():
+    m = mesh()
+    x = sharded(np.ones((8, 4), "float32"), m, "x", "y")
+    for make in (jnp.zeros_like, jnp.ones_like, lambda a: jnp.full_like(a, 3, dtype="int16")):
+        assert make(x).sharding == x.sharding
+    alone = gradix.device_put(np.ones(3), gradix.devices()[3])
+    assert jnp.zeros_like(alone, shape=2).devices() == {gradix.devices()[0]}
+
+
+def test_constraints_by_format():
+    wanted = Format(Layout((0, 1)), on(mesh(), "x", None))
+    x = np.ones((8, 4), "float32")
+    for constrained in (lax.with_sharding_constraint, gradix.jit(lax.with_sharding_constraint, static_argnums=1)):
+        assert constrained(jnp.asarray(x), wanted).sharding.is_equivalent_to(wanted.sharding, 2)

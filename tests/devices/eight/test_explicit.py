@@ -209,3 +209,18 @@ def test_jaxprs_show_what_is_divided():
     assert "a:f32[8@x,8@y]" in text and "c:f32[8,8@x] = reshard b" in text
     lowered = gradix.jit(jnp.sin).lower(a).as_text()
     assert 'sdy.sharding_constraint' in lowered and '[{"x"}, {"y"}]' in lowered
+
+
+def test_arrays_like_another_are_divided_as_it_is(mesh):
+    x = put(gradix, (8, 8), "x", "y")
+    for make in (jnp.zeros_like, jnp.empty_like, lambda a: jnp.full_like(a, jnp.float32(2), dtype="int8")):
+        assert make(x).sharding.spec == gradix.jit(make)(x).sharding.spec == P("x", "y")
+        assert gradix.eval_shape(make, x).sharding.spec == P("x", "y")
+    assert jnp.zeros_like(x, shape=(4, 4)).sharding.is_fully_replicated
+
+
+def test_shapes_that_are_asked_for_say_how_they_are_divided(mesh):
+    struct = gradix.ShapeDtypeStruct((8, 8), "float32", sharding=NamedSharding(mesh, P("x", "y")))
+    for out in (gradix.eval_shape(lambda a: a.sum(0), struct), gradix.jit(lambda a: a.sum(0)).eval_shape(struct)):
+        assert out.shape == (8,) and out.sharding.spec == P("y")
+    assert gradix.eval_shape(jnp.sum, struct).sharding is None
