@@ -36,7 +36,7 @@ def explicit_part(sharding: Sharding | None, ndim: int) -> NamedSharding | None:
     if mesh is None or AxisType.Explicit not in mesh.axis_types:
         return None
     named = set(mesh.explicit_axes)
-    row = [_entry([a for a in axes_of(p) if a in named]) for p in sharding.spec]  # type: ignore[attr-defined]
+    row = [_entry([a for a in axes_of(p) if a in named]) for p in sharding.spec]  # type: ignore[union-attr]
     return division(mesh, [*row, *[None] * (ndim - len(row))])
 
 
