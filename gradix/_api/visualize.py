@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gradix._api.custom_partitioning import local_part, next_number
 from gradix._base.tree import tree_map
+from gradix._control.custom_partitioning import inspect_sharding_p
 from gradix._core.array import as_array
-from gradix._core.sharding import Sharding
-from gradix._core.trace import Tracer
+from gradix._core.sharding import Sharding, SingleDeviceSharding
+from gradix._core.trace import Tracer, bind
+from gradix._runtime.program import lower
+from gradix._runtime.xla import local_devices
+from gradix._transforms.staging import stage_closed
 
 _WIDTH, _HEIGHT = 48, 12
 
 
 def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) -> None:
-    """Call `callback` with the sharding of each array in a tree.
+    """Call `callback` with the sharding of each array in a tree; of traced ones while the program is compiled.
 
     Args:
-        value: concrete arrays; of a traced one see `jit(f).lower(x).compile().output_shardings`.
+        value: arrays in a pytree. Within `shard_map`, where each device has its own part, nothing is
+            told.
         callback: takes a Sharding.
-
-    Raises:
-        NotImplementedError: an array is traced.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -30,19 +33,39 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) 
     """
 
     def inspect(x):
+        x = as_array(x)
         if isinstance(x, Tracer):
-            raise NotImplementedError(
-                "inspect_array_sharding of a traced array: the compiler has not chosen its "
-                "sharding yet. Return the array, or look at "
-                "jit(f).lower(x).compile().output_shardings."
-            )
-        callback(as_array(x).sharding)  # type: ignore[attr-defined]
+            bind(inspect_sharding_p, (x,), {"inspector": _Inspector(callback)})
+        else:
+            callback(x.sharding)  # type: ignore[attr-defined]
 
     tree_map(inspect, value)
 
 
+class _Inspector:
+    """A function of shardings, as the compiler of a program calls it."""
+
+    def __init__(self, tell: Callable[[Sharding], None], aval=None):
+        self.tell, self.number = tell, next_number()
+        self.in_avals = self.out_avals = (aval,)
+
+    def of(self, aval) -> _Inspector:
+        """What is asked of an operand of a type, once."""
+        return _Inspector(self.tell, aval)
+
+    def tell_whole(self, devices) -> None:
+        self.tell(SingleDeviceSharding(devices[0] if devices else local_devices()[0]))
+
+    def answer(self, mesh, devices, in_shardings, out_shardings):
+        """The operand itself, as it is divided."""
+        self.tell(in_shardings[0])
+        part = local_part(self.in_avals[0], in_shardings[0])
+        closed = stage_closed(lambda x: [x], [part])
+        return lower(closed, "part", devices=devices, part_of=mesh).text, in_shardings, in_shardings
+
+
 def visualize_array_sharding(arr, **kwargs) -> None:
-    """Print how an array of one or two axes is divided over devices.
+    """Print how an array of one or two axes is divided over devices; a traced one, while the program is compiled.
 
     Example:
         >>> import gradix.numpy as jnp

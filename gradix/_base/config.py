@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import absl_flags, errors, options
 
-__all__ = ["config", "define", "is_x64", "on_update", "state", "trace_context", *options.CONTEXT_MANAGERS] + [
+__all__ = ["config", "define", "is_x64", "on_update", "state", "trace_context", "within", *options.CONTEXT_MANAGERS] + [
     "checking_leaks", "disable_jit", "transfer_guard",
 ]  # fmt: skip
 
@@ -209,6 +209,16 @@ def _set_local(name: str, value: Any) -> Any:
             overrides.pop("context", None)
             _overriding.pop(threading.get_ident(), None)
     return before
+
+
+@contextlib.contextmanager
+def within(context: TraceContext) -> Iterator[None]:
+    """Context manager: the options a trace depends on, in this thread, as `trace_context()` gave them in another."""
+    with contextlib.ExitStack() as stack:
+        for name, value in zip(_traced, context):
+            if getattr(state, name) is not value:
+                stack.enter_context(_Override(name, value))
+        yield
 
 
 class Config:

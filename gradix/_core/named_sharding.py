@@ -353,7 +353,7 @@ def named_like(mesh: Mesh, counts, parts, ndim: int) -> NamedSharding | None:
         )
         names = tuple([n for _, _, n in mine])
         spec.append(None if not names else names[0] if len(names) == 1 else names)
-    while spec and spec[-1] is None and not any(spec):
+    while spec and spec[-1] is None:
         spec.pop()
     flat = [a for p in spec for a in axes_of(p)]
     if len(set(flat)) != len(flat):

@@ -79,11 +79,16 @@ def obtain_partitioned(
     )
     if known is not None and known in _recent:
         return Obtained(_recent[known], True)
-    entries = disk_cache.current() if not module.host_callbacks else None
+    is_own = bool(module.host_callbacks or module.partitioners)  # functions of this process
+    entries = disk_cache.current() if not is_own else None
     key = key_of(module.text, options, devices) if entries is not None else ""
     payload = entries.read(key) if entries is not None else None
     rest = (module.in_avals, module.out_avals, module.host_callbacks, options, devices)
-    where = {"mesh": mesh, "out_shardings": list(out_shardings)}
+    where = {
+        "mesh": mesh,
+        "out_shardings": list(out_shardings),
+        "partitioners": module.partitioners,
+    }
     if entries is not None and payload is not None:
         try:
             found = xla.compile_partitioned(module.text, *rest, **where, blob=payload)

@@ -170,7 +170,11 @@ class PlacedProgram:
                 lowered, name, options, home.devices, mesh, outs
             )
         self.donated = tuple([i for i in donated if i not in lowered.unusable_donations])
-        places = [committed(s) for s in self.executable.out_shardings]
+        first = _first(avals, in_shardings, self.kept)
+        places = [
+            committed(s if w is not None else _as_given(s, a.ndim, first))
+            for s, w, a in zip(self.executable.out_shardings, outs, lowered.out_avals)
+        ]
         self.out_avals = [
             located(a.plain, p, division=explicit_part(p.sharding, a.ndim))
             for a, p in zip(lowered.out_avals, places)
@@ -191,6 +195,23 @@ class PlacedProgram:
             for a in self.out_avals
         ]
         self.call = _caller(self)
+
+
+def _first(avals, in_shardings, kept) -> tuple[Any, int]:
+    """The sharding of the first argument, where it lies as its owner said, and its number of axes."""
+    if not kept or (in_shardings and in_shardings[kept[0]] is not None):
+        return None, 0
+    aval = avals[kept[0]]
+    place = aval.place
+    return (place.sharding if place is not None and place.is_committed else None), aval.ndim
+
+
+def _as_given(chosen: Sharding, ndim: int, first: tuple[Any, int]) -> Sharding:
+    """What the compiler chose of a result, in the words of the first argument's owner if it lies as that does."""
+    given, given_ndim = first
+    if given_ndim != ndim or not isinstance(given, NamedSharding):
+        return chosen
+    return given if parts_of(given, ndim) == parts_of(chosen, ndim) else chosen
 
 
 def lower_placed(
@@ -215,6 +236,7 @@ def lower_placed(
         keep_unused=keep_unused,
         places=places,
         devices=home.devices,
+        mesh=home.mesh,
         in_shardings=[_spoken(s, home) or whole for s in ins],
         out_shardings=[_spoken(s, home) for s in outs],
     )

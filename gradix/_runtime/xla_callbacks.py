@@ -32,7 +32,7 @@ def host_function(callback):
             ins = [_copy(b, d) for b, d in zip(buffers[skip : skip + n], dtypes)]
             _fill(fn, fn(*ins), buffers[n + 2 * skip :], outs)
         except BaseException as error:
-            raise RuntimeError(f"gradix-callback-failure:{_remember(error)}") from None
+            raise RuntimeError(failure(error)) from None
 
     return call
 
@@ -80,6 +80,11 @@ def _remember(error: BaseException) -> int:
         while len(_failures) > 64:  # of failures nobody asked for
             del _failures[next(iter(_failures))]
     return number
+
+
+def failure(error: BaseException) -> str:
+    """What to tell XLA of an exception, so that `original` finds it again."""
+    return f"gradix-callback-failure:{_remember(error)}"
 
 
 def original(error: Exception) -> BaseException | None:

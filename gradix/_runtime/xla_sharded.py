@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Sequence
 from math import prod
@@ -27,6 +28,7 @@ from gradix._stablehlo.structured import HOST_KERNEL
 
 _host = lazy_module("gradix._runtime.xla_host_kernels")
 hashlib, xc = lazy_module("hashlib"), lazy_module("jaxlib.xla_client")
+xla_partitioning = lazy_module("gradix._runtime.xla_partitioning")
 
 
 class _Partitioned(_jax.GSPMDSharding):
@@ -66,7 +68,7 @@ class Layout:
             place(self.devices[0]).sharding
             if self.is_single and not hasattr(sharding, "coordinates")
             else _Partitioned(
-                _jax.DeviceList(self.devices), _op_sharding(self.coordinates, self.factors)
+                _jax.DeviceList(self.devices), op_sharding(self.coordinates, self.factors)
             )
         )
 
@@ -91,7 +93,7 @@ def layout_of(sharding: Sharding, ndim: int) -> Layout:
     return found
 
 
-def _op_sharding(coordinates: np.ndarray, factors: list[int]):
+def op_sharding(coordinates: np.ndarray, factors: list[int]):
     """XLA's form: the devices' numbers in the order of the parts they hold."""
     op = xc.OpSharding()
     n, parts = len(coordinates), prod(factors)
@@ -320,6 +322,7 @@ def compile_partitioned(
     mesh,
     out_shardings,
     blob: bytes | None = None,
+    partitioners: Sequence = (),
 ) -> PartitionedExecutable:
     """Compile a StableHLO module for several devices, or load what `serialize` gave of one.
 
@@ -327,6 +330,7 @@ def compile_partitioned(
         devices: in the order of the partitions.
         mesh: the mesh to name the results' shardings on, where they are not given.
         out_shardings: of each result, or None for what the compiler chooses.
+        partitioners: what it asks how some operations are to be divided.
 
     Raises:
         RuntimeFailure: XLA refuses the program or its options.
@@ -344,7 +348,8 @@ def compile_partitioned(
             built = xla_options.build(
                 options, np.array([[d.id for d in devices]]), devices[0].platform, chosen
             )
-            loaded = _load(text, functions, devices, built, blob)
+            with _answering(partitioners, devices, mesh):
+                loaded = _load(text, functions, devices, built, blob)
             return PartitionedExecutable(
                 loaded,
                 in_avals,
@@ -359,6 +364,13 @@ def compile_partitioned(
         except RuntimeFailure as error:
             if not xla_options.drop_unknown(options, error):
                 raise
+
+
+def _answering(partitioners: Sequence, devices: tuple, mesh):
+    """Within it, XLA may ask the partitioners."""
+    if not partitioners:
+        return contextlib.nullcontext()
+    return xla_partitioning.answering(partitioners, devices, mesh)
 
 
 def _load(text, functions, devices, built, blob):

@@ -33,6 +33,8 @@ class LoweredModule(NamedTuple):
     unusable_donations: tuple[int, ...] = ()
     platform: str = "cpu"
     facts: Facts | None = None
+    # what XLA asks, by number, how an operation is to be divided over devices
+    partitioners: tuple[Any, ...] = ()
 
 
 def lower_jaxpr(
@@ -50,6 +52,8 @@ def lower_jaxpr(
     places: bool = False,
     named: bool = False,
     devices: tuple | None = None,
+    mesh=None,
+    part_of=None,
     in_shardings=(),
     out_shardings=(),
     rewrites: Mapping[Any, tuple] | None = None,
@@ -70,6 +74,9 @@ def lower_jaxpr(
         devices: those of a program over several, in the order of its partitions, with
             `in_shardings` and `out_shardings` for it: a NamedSharding per argument and result, or
             None.
+        mesh: of these devices, for operations whose division is decided by the user.
+        part_of: a mesh of these devices, of a program that is one device's part of a larger one:
+            its collectives are along the axes of this mesh.
         rewrites: how a platform's compiler is better asked for some operations; see `Emitter`.
         hoist_bytes: constants larger than this become leading arguments; None writes all into the
             text.
@@ -91,7 +98,9 @@ def lower_jaxpr(
     sources = {place.argument for place in dimensions.places} if dimensions is not None else set()
     kept = [i for i, v in enumerate(jaxpr.invars) if keep_unused or v in used or i in sources]
     given = dimensions.given if dimensions is not None else ()
-    em.meshes = Meshes(devices)
+    em.meshes = Meshes(devices, mesh)
+    if part_of is not None:
+        em.manual = em.manual_part(part_of, frozenset(part_of.axis_names), {})
     avals = (
         [SIZE for _ in given]
         + [TOKEN] * tokens
@@ -129,7 +138,7 @@ def lower_jaxpr(
     lost = _alias(
         jaxpr, outs, kept, frozenset(donated), attrs, before, is_divided=devices is not None
     )
-    if devices is not None:
+    if devices is not None and part_of is None:
         module_attrs = {
             **(module_attrs or {}),
             "mhlo.num_partitions": np.int32(len(devices)),
@@ -159,6 +168,7 @@ def lower_jaxpr(
         lost,
         platform,
         em.facts,
+        tuple(em.partitioners),
     )
 
 

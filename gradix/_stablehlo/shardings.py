@@ -17,10 +17,11 @@ class Meshes:
 
     Args:
         devices: of the program, in the order of its partitions; None where it is for one.
+        mesh: the one that its arguments are on, where the program is for several.
     """
 
-    def __init__(self, devices: tuple | None):
-        self.devices = devices
+    def __init__(self, devices: tuple | None, mesh: BaseMesh | None = None):
+        self.devices, self.mesh = devices, mesh
         self.place = {d: i for i, d in enumerate(devices or ())}
         self.symbols: dict[Any, str] = {}
         self.lines: list[str] = []

@@ -44,6 +44,7 @@ class Structured(Writer):
         # whether operations are written as XLA:CPU is best asked
         self.tunes = platform == "cpu"
         self.host_callbacks: list[HostCallback] = []
+        self.partitioners: list[Any] = []
         self.token: Value | None = None
         self.loops = 0  # that surround what is being written
         # the types of what is being reduced, while the reduction's body is written

@@ -107,3 +107,52 @@ def test_shard_alike_and_abstract_meshes():
     with gradix.set_mesh(m):
         out = gradix.jit(lambda x: gradix.sharding.reshard(x, P("x")))(X)
     np.testing.assert_array_equal(out, X)
+
+
+def test_results_are_named_as_the_first_argument_or_shortly():
+    """Equal shardings compare equal: of a function's argument and result, and with what one writes."""
+    def run(f, *arrays):
+        return [tuple(o.sharding.spec) for o in gradix.jit(f)(*arrays)]
+    m = mesh()
+    long, short = sharded(np.ones((8, 8), "f"), m, "x", None), sharded(np.ones((8, 8), "f"), m, "x")
+    cube, columns = sharded(np.ones((8, 8, 8), "f"), m, "x", None), sharded(np.ones((8, 8), "f"), m, None, "y")
+    assert run(lambda a: [a + 1, a.T, a[:, 0], a.sum(0), a > 0], long) == [("x", None), (None, "x"), ("x",), (), ("x", None)]
+    assert run(lambda a: [a + 1, a[:, 0]], short) == [("x",), ("x",)]
+    assert run(lambda a, b: [a * 1, b * 1, a * b], columns, long) == [(None, "y"), ("x",), ("x", "y")]
+    assert run(lambda a, b: [a * 1, b * 1], long, short) == [("x", None)] * 2
+    assert run(lambda a, b: [a * 1, a[:, 0], b * 1], cube, long) == [("x", None), ("x",), ("x",)]
+    assert gradix.jit(jnp.sin)(long).sharding == long.sharding and jnp.sin(short).sharding == short.sharding
+    chosen = gradix.jit(lambda a: a + 1, in_shardings=on(m, "x", None))(np.ones((8, 8), "f"))
+    assert chosen.sharding == on(m, "x")
+
+
+def test_looking_at_shardings_while_a_program_is_compiled(capsys):
+    m, seen = mesh(), []
+
+    def f(a):
+        product = jnp.sin(a) @ a.T
+        gradix.debug.inspect_array_sharding({"p": product, "a": a}, callback=lambda s: seen.append(tuple(s.spec)))
+        return product.sum()
+    x = sharded(X[:, :2], m, "x", "y")
+    lowered = gradix.jit(f).lower(x)
+    assert not seen
+    lowered.compile()
+    assert seen == [("x", "y"), ("x",)] or seen == [("x",), ("x", "y")]
+    seen.clear()
+    gradix.jit(gradix.grad(f))(x)
+    assert len(seen) == 2
+    gradix.jit(gradix.vmap(f))(x[None])
+    assert len(seen) == 4
+    gradix.jit(gradix.shard_map(lambda v: (f(v), v)[1], mesh=m, in_specs=P("x"), out_specs=P("x")))(X)
+    assert len(seen) == 4                                   # a part lies on its device
+    kinds = []
+    gradix.jit(lambda v: gradix.debug.inspect_array_sharding(v, callback=lambda s: kinds.append(s)) or v * 2)(np.ones(3))
+    assert kinds[0].is_fully_replicated and len(kinds) == 1
+    capsys.readouterr()
+    gradix.jit(lambda v: gradix.debug.visualize_array_sharding(v, max_width=41) or v * 2)(sharded(X, m, "x"))
+    assert "CPU 0,1" in capsys.readouterr().out
+
+    def fails(s):
+        raise KeyError("of the callback")
+    with pytest.raises(KeyError, match="of the callback"):
+        gradix.jit(lambda v: gradix.debug.inspect_array_sharding(v, callback=fails) or v)(x)

@@ -1,0 +1,9 @@
+"""Which axes of a function's arguments and results are divided together."""
+
+from gradix._stablehlo.sharding_rules import (
+    BATCHING as BATCHING,
+    ArrayMapping as ArrayMapping,
+    CompoundFactor as CompoundFactor,
+    SdyShardingRule as SdyShardingRule,
+    str_to_sdy_sharding_rule as str_to_sdy_sharding_rule,
+)
