@@ -1,6 +1,7 @@
 """Sharding rules: their notation, their checks, and how they are written for the compiler."""
 import pytest
 
+from gradix._stablehlo.sharding_rules import shaped
 from gradix.experimental.custom_partitioning_sharding_rule import (
     BATCHING,
     ArrayMapping,
@@ -8,7 +9,6 @@ from gradix.experimental.custom_partitioning_sharding_rule import (
     SdyShardingRule,
     str_to_sdy_sharding_rule,
 )
-from gradix._stablehlo.sharding_rules import shaped
 
 TEXTS = [
     ("i k, k j -> i j", {"reduction_factors": ("k",)}, ([(2, 3), (3, 4)], [(2, 4)]), "([i, j], [j, k])->([i, k]) {i=2, j=3, k=4} reduction={j}"),
