@@ -1,13 +1,15 @@
-"""`python -m gradix.launch -n 4 program.py [arguments]`: a program in several processes of this machine.
+"""`python -m gradix.launch -n 4 program.py [arguments]`: a program in several processes.
 
 Each process finds the others with `gradix.distributed.initialize()`. Their output comes out line by
 line, with the number of the process in front; when one fails, the others are ended, and the exit
-status is that of the first that failed.
+status is that of the first that failed. The processes are of this machine, or with `--ray` of the
+machines of a Ray cluster.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import socket
@@ -15,10 +17,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from gradix._api.ray_processes import RayCluster
 
 __all__ = ["launch", "main"]
 _GRACE = 5.0  # seconds between asking a process to end and ending it
+_KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
+_PIPE = 13  # the number of the signal that such a program gets elsewhere
+_PASSED_ON = [getattr(signal, n) for n in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, n)]
 
 
 def launch(
@@ -28,8 +36,14 @@ def launch(
     devices: int | None = None,
     port: int | None = None,
     grace: float = _GRACE,
+    ray: bool = False,
+    cpus: float = 1,
+    gpus: float = 0,
 ) -> int:
     """Run a command in several processes at once.
+
+    The processes have no standard input. Signals to interrupt, terminate or hang up are passed on
+    to them; a second one ends them at once.
 
     Args:
         command: program and arguments, as for `subprocess`.
@@ -37,55 +51,54 @@ def launch(
         devices: CPU devices of each; by default what the environment says.
         port: that process 0 listens at; by default a free one.
         grace: seconds that the others have to end after one has failed.
+        ray: whether to run them on the Ray cluster that `ray.init()` finds, spread over its
+            machines, which all need this Python with Gradix at the same place.
+        cpus, gpus: what each occupies of a Ray cluster.
 
     Returns:
-        0 if all succeed, else the exit status of the first that fails.
+        0 if all succeed; else the exit status of the first that fails, 128 and the number of the
+        signal for one that a signal ends.
 
     Raises:
         ValueError: `num_processes` is not positive.
+        ModuleNotFoundError: Ray is asked for and not installed.
+        RuntimeError: the Ray cluster has no room for the processes.
     """
     if num_processes < 1:
         raise ValueError(f"launch needs at least one process, got num_processes={num_processes}.")
-    port = port or _free_port()
-    running = [
-        subprocess.Popen(
-            list(command),
-            env=_environment(i, num_processes, port, devices),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            bufsize=1,
-        )
-        for i in range(num_processes)
-    ]
-    readers = [
-        threading.Thread(target=_forward, args=(i, p), daemon=True) for i, p in enumerate(running)
-    ]
-    for r in readers:
-        r.start()
-    try:
-        status = _wait(running, grace)
-    except KeyboardInterrupt:
-        _end(running, grace)
-        status = 128 + signal.SIGINT
-    for r in readers:
-        r.join(grace)
+    where = RayCluster(num_processes, cpus, gpus) if ray else _ThisMachine()
+    running: list[Any] = []
+    with contextlib.closing(where), _signals_passed_on(running) as received:
+        address = where.address() if port is None else _with_port(where.address(), port)
+        for i in range(num_processes):
+            running.append(where.start(i, command, _told(i, num_processes, address, devices)))
+        readers = [
+            threading.Thread(target=_forward, args=(i, p, received), daemon=True)
+            for i, p in enumerate(running)
+        ]
+        for r in readers:
+            r.start()
+        try:
+            status = _wait(running, grace, received)
+            for r in readers:
+                r.join(grace)
+        finally:
+            _end(running, 0.0)
     return status
 
 
-def _environment(rank: int, count: int, port: int, devices: int | None) -> dict[str, str]:
-    env = {
-        **os.environ,
-        "GRADIX_COORDINATOR_ADDRESS": f"127.0.0.1:{port}",
-        "GRADIX_NUM_PROCESSES": str(count),
-        "GRADIX_PROCESS_ID": str(rank),
-        "JAX_COORDINATOR_ADDRESS": f"127.0.0.1:{port}",
-        "JAX_NUM_PROCESSES": str(count),
-        "JAX_PROCESS_ID": str(rank),
-        "PYTHONUNBUFFERED": "1",
-    }
+def _told(rank: int, count: int, address: str, devices: int | None) -> dict[str, str]:
+    """The variables that `distributed.initialize` reads."""
+    env = {"PYTHONUNBUFFERED": "1"}
+    for prefix in ("GRADIX", "JAX"):
+        env[f"{prefix}_COORDINATOR_ADDRESS"] = address
+        env[f"{prefix}_NUM_PROCESSES"] = str(count)
+        env[f"{prefix}_PROCESS_ID"] = str(rank)
     return {**env, "JAX_NUM_CPU_DEVICES": str(devices)} if devices is not None else env
+
+
+def _with_port(address: str, port: int) -> str:
+    return f"{address.rpartition(':')[0]}:{port}"
 
 
 def _free_port() -> int:
@@ -94,60 +107,145 @@ def _free_port() -> int:
         return s.getsockname()[1]
 
 
-def _forward(rank: int, process) -> None:
-    for line in process.stdout:
-        sys.stdout.write(f"[{rank}] {line}" if line.endswith("\n") else f"[{rank}] {line}\n")
-        sys.stdout.flush()
+class _ThisMachine:
+    """Where processes run unless a cluster is asked for."""
+
+    def address(self) -> str:
+        return f"127.0.0.1:{_free_port()}"
+
+    def start(self, rank: int, command: Sequence[str], env: Mapping[str, str]) -> _Process:
+        return _Process(command, {**os.environ, **env})
+
+    def close(self) -> None:
+        pass
 
 
-def _wait(running, grace: float) -> int:
-    """Wait until all have ended, or one has failed; its status."""
+class _Process:
+    """A process of this machine, and those it starts in turn, which end with it."""
+
+    def __init__(self, command: Sequence[str], env: Mapping[str, str]):
+        group: dict[str, Any] = {"process_group": 0} if hasattr(os, "killpg") else {}
+        self.popen = subprocess.Popen(
+            list(command),
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            bufsize=1,
+            **group,
+        )
+        self.poll = self.popen.poll
+
+    def lines(self) -> Iterator[str]:
+        assert self.popen.stdout is not None
+        yield from self.popen.stdout
+
+    def send(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if hasattr(os, "killpg"):
+                os.killpg(self.popen.pid, number)
+            else:
+                self.popen.send_signal(number)
+
+    def close(self) -> None:
+        self.popen.wait()
+
+
+def _forward(rank: int, process: Any, received: list[int]) -> None:
+    for line in process.lines():
+        try:
+            sys.stdout.write(f"[{rank}] {line}" if line.endswith("\n") else f"[{rank}] {line}\n")
+            sys.stdout.flush()
+        except BrokenPipeError:  # nobody reads any more
+            received.append(_PIPE)
+            return
+
+
+@contextlib.contextmanager
+def _signals_passed_on(running: list) -> Iterator[list[int]]:
+    """The signals received so far, each sent on to the processes; only the main thread can receive any."""
+    received: list[int] = []
+
+    def pass_on(number, frame):
+        received.append(number)
+        for p in running:
+            p.send(number if len(received) == 1 else _KILL)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield received
+        return
+    before = {n: signal.signal(n, pass_on) for n in _PASSED_ON}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _wait(running: list, grace: float, received: list[int]) -> int:
+    """Wait until all have ended, or one has failed, or a signal came; the exit status."""
     while True:
+        if received:
+            _end(running, grace, signal.SIGTERM if received[0] == _PIPE else None)
+            return 128 + received[0]
         codes = [p.poll() for p in running]
-        failed = next((c for c in codes if c), None)
-        if failed is not None:
-            _end(running, grace)
-            return failed if failed > 0 else 128 - failed
+        rank = next((i for i, c in enumerate(codes) if c), None)
+        if rank is not None:
+            _say_who_failed(rank, codes)
+            _end(running, grace, signal.SIGTERM)
+            return codes[rank] if codes[rank] > 0 else 128 - codes[rank]
         if all(c == 0 for c in codes):
             return 0
         time.sleep(0.02)
 
 
-def _end(running, grace: float) -> None:
+def _say_who_failed(rank: int, codes: list) -> None:
+    status = codes[rank]
+    how = f"with status {status}"
+    if status < 0:
+        how = f"by signal {-status} ({signal.strsignal(-status)})"
+    others = sum(c is None for c in codes)
+    end = f"; the {others} still running are ended" if others else ""
+    print(f"gradix.launch: process {rank} ended {how}{end}.", file=sys.stderr, flush=True)
+
+
+def _end(running: list, grace: float, number: int | None = None) -> None:
+    """End the processes: with a signal, and those that are left after some seconds at once."""
+    for p in running:
+        if number is not None and p.poll() is None:
+            p.send(number)
+    until = time.monotonic() + grace
+    while time.monotonic() < until and any(p.poll() is None for p in running):
+        time.sleep(0.02)
     for p in running:
         if p.poll() is None:
-            p.terminate()
-    until = time.monotonic() + grace
-    for p in running:
-        try:
-            p.wait(max(0.0, until - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            p.kill()
-            p.wait()
+            p.send(_KILL)
+        p.close()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run what the command line names; returns the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m gradix.launch",
-        description="Run a Python program in several processes of this "
-        "machine, which gradix.distributed.initialize() joins.",
+        description="Run a Python program in several processes, which gradix.distributed.initialize() "
+        "joins. Their output has the number of the process in front of each line; when one fails, the "
+        "others are ended, and the exit status is that of the first that failed.",
     )
-    parser.add_argument("-n", "--num-processes", type=int, required=True, help="how many processes")
-    parser.add_argument(
-        "-d", "--devices", type=int, default=None, help="CPU devices of each process"
+    add = parser.add_argument
+    add("-n", "--num-processes", type=_positive, required=True, metavar="N", help="how many")
+    add("-d", "--devices", type=_positive, metavar="D", help="CPU devices of each process")
+    add("--port", type=_positive, help="the port they meet at; a free one by default")
+    add("--ray", action="store_true", help="run on a Ray cluster, the one that ray.init() finds")
+    add("--cpus", type=float, default=1, help="processors of the Ray cluster that each occupies")
+    add("--gpus", type=float, default=0, help="GPUs of the Ray cluster that each occupies")
+    add(
+        "--jax", action="store_true", help="the program is for JAX: run it as python -m gradix does"
     )
-    parser.add_argument(
-        "--port", type=int, default=None, help="the port they meet at; a free one by default"
-    )
-    parser.add_argument(
-        "--jax",
-        action="store_true",
-        help="the program is written for JAX: run it as python -m gradix does",
-    )
-    parser.add_argument("-m", dest="module", action="store_true", help="the program is a module")
-    parser.add_argument("program")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    add("-m", dest="module", action="store_true", help="the program is a module")
+    add("program", help="a file, or with -m a module")
+    add("arguments", nargs=argparse.REMAINDER, help="what the program is given")
     given = parser.parse_args(argv)
     command = [
         sys.executable,
@@ -156,7 +254,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         given.program,
         *given.arguments,
     ]
-    return launch(command, given.num_processes, devices=given.devices, port=given.port)
+    try:
+        return launch(
+            command,
+            given.num_processes,
+            devices=given.devices,
+            port=given.port,
+            ray=given.ray,
+            cpus=given.cpus,
+            gpus=given.gpus,
+        )
+    except (ModuleNotFoundError, RuntimeError) as e:
+        print(f"gradix.launch: {e}", file=sys.stderr)
+        return 2
+
+
+def _positive(text: str) -> int:
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"a positive number is needed, got {text!r}")
+    return int(text)
 
 
 if __name__ == "__main__":

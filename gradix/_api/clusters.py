@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 from typing import Any, NamedTuple
+
+from gradix._base.lazy import lazy_module
+
+mpi: Any = lazy_module("mpi4py.MPI")
 
 
 class Found(NamedTuple):
@@ -115,6 +120,19 @@ def gke() -> Found:
     )
 
 
+def mpi4py() -> Found:
+    """What MPI tells itself, through mpi4py; looked at only when asked for by name, since it starts MPI."""
+    world = mpi.COMM_WORLD
+    address = None
+    if world.Get_rank() == 0:
+        with socket.socket() as s:
+            s.bind(("", 0))
+            address = f"{socket.gethostname()}:{s.getsockname()[1]}"
+    address = world.bcast(address, root=0)
+    local = world.Split_type(mpi.COMM_TYPE_SHARED).Get_rank()
+    return Found("mpi4py", address, world.Get_size(), world.Get_rank(), (local,))
+
+
 SOURCES = {
     "environment": variables,
     "slurm": slurm,
@@ -122,6 +140,7 @@ SOURCES = {
     "k8s": kubernetes,
     "gke": gke,
 }
+BY_NAME = {"mpi4py": mpi4py}
 
 
 def detected(method: str | None) -> tuple[Found | None, list[Found]]:
@@ -130,13 +149,14 @@ def detected(method: str | None) -> tuple[Found | None, list[Found]]:
     Raises:
         ValueError: there is no such method.
     """
-    if method is not None and method not in SOURCES and method != "deactivate":
+    known = {**SOURCES, **BY_NAME}
+    if method is not None and method not in known and method != "deactivate":
         raise ValueError(
-            f"cluster_detection_method={method!r} is not known; there are {', '.join(SOURCES)} and "
+            f"cluster_detection_method={method!r} is not known; there are {', '.join(known)} and "
             "'deactivate'."
         )
     names = [] if method == "deactivate" else [method] if method is not None else list(SOURCES)
-    found = [SOURCES[n]() for n in names]
+    found = [known[n]() for n in names]
     return next((f for f in found if f.is_whole), None), found
 
 

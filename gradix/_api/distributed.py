@@ -45,9 +45,8 @@ def initialize(
     """Join other processes, so that programs run on the devices of all of them.
 
     What is not given is looked for in the environment: variables such as JAX_COORDINATOR_ADDRESS,
-        SLURM, Open MPI,
-    Kubernetes. Where that does not tell all, this process stays alone, and a table of what was
-    found is printed.
+    SLURM, Open MPI, Kubernetes. Where that does not tell all, this process stays alone, and a table
+    of what was found is printed.
 
     Args:
         coordinator_address: host and port that process 0 listens at.
@@ -55,7 +54,7 @@ def initialize(
         process_id: which one this is, from 0.
         local_device_ids: accepted; CPUs have no devices to choose from.
         cluster_detection_method: the only source to look at: "environment", "slurm", "ompi", "k8s",
-            "gke"; or "deactivate".
+            "gke", "mpi4py" (which is looked at only when named here); or "deactivate".
         initialization_timeout: seconds to wait for the others.
         heartbeat_timeout_seconds: after how many seconds without a sign of a process the others
             end, with an error.

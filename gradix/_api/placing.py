@@ -128,6 +128,8 @@ def _put(x, place):
         return array
     sharding = as_sharding(place)
     _check_fits(array.aval, sharding)
+    if hasattr(place, "device_kind"):
+        _check_is_here(array)
     _guard(
         "host_to_device" if not isinstance(x, Array) else "device_to_device", array.aval, sharding
     )
@@ -162,6 +164,17 @@ def _check_fits(aval, sharding: Sharding) -> None:
             f"One of device_put args is incompatible with its sharding annotation {sharding}: {e}"
         ) from None
     sharding.shard_shape(aval.shape)
+
+
+def _check_is_here(array) -> None:
+    place = getattr(array.aval, "place", None)
+    if place is not None and place.device is None and not place.sharding.is_fully_addressable:
+        raise ValueError(
+            "When the second argument to `device_put` is a Device, the first argument must be a fully "
+            f"addressable array: {array.aval.str_short()} lies on {place.sharding}, of which this "
+            "process has a part. Write device_put(x, NamedSharding(mesh, P())) for the whole on each "
+            "device, or multihost_utils.process_allgather(x, tiled=True) for a NumPy array."
+        )
 
 
 def placed(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
@@ -257,7 +270,8 @@ def _global_shards(x) -> list[Shard]:
     sharding, aval = _place(x), x.aval
     place, here = aval.place, sharding.addressable_devices
     if place is None or place.device is not None:
-        return [Shard(_device_of(x), (slice(None),) * x.ndim, x)]
+        value = x if place is None or place.is_readable else None
+        return [Shard(_device_of(x), (slice(None),) * x.ndim, value)]
     indices, seen, out = sharding.devices_indices_map(aval.shape), {}, []
     part = make_aval(sharding.shard_shape(aval.shape), aval.dtype, aval.weak_type)
     buffers = iter(xla.parts(to_device(x)) if x._host is None or not place.is_whole else ())

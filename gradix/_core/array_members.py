@@ -166,6 +166,8 @@ def formatted(self, spec: str) -> str:
     """The array for f-strings; a format is applied to the value of an array without axes."""
     if type(self) is not ArrayImpl or dtypes.is_extended(self.aval.dtype):
         return format(repr(self), spec)
+    if self.aval.place is not None and not self.aval.place.is_readable:
+        return format(repr(self), spec)
     host = np.asarray(self.host)
     if not host.ndim:
         value = host[()]

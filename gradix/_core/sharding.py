@@ -237,7 +237,7 @@ class SingleDeviceSharding(Sharding):
 class Placement:
     """Where a concrete array lies, and whether it was committed there: part of its type, so equal ones are equal."""
 
-    __slots__ = ("sharding", "is_committed", "device", "is_whole", "_hash")
+    __slots__ = ("sharding", "is_committed", "device", "is_whole", "is_readable", "_hash")
 
     def __init__(self, sharding: Sharding, is_committed: bool = True):
         self.sharding, self.is_committed = sharding, is_committed
@@ -246,6 +246,10 @@ class Placement:
         # Whole on each device, all of which are of this process: its values can be had, and be
         # worked with, on the host.
         self.is_whole = sharding.is_fully_replicated and sharding.is_fully_addressable
+        self.is_readable = self.is_whole or (
+            sharding.is_fully_addressable
+            or (sharding.is_fully_replicated and bool(sharding.addressable_devices))
+        )
         self._hash = hash((sharding, is_committed))
 
     def __eq__(self, other) -> bool:

@@ -47,15 +47,17 @@ def fetch(array: ArrayImpl):
     if array._buffer is None:
         raise _deleted(array)
     place = array.aval.place
-    if place is None or place.device is not None:
+    if place is None:
         return xla.get(array._buffer)
-    if not place.sharding.is_fully_addressable and not place.sharding.is_fully_replicated:
+    if not place.is_readable:
         raise RuntimeError(
             f"Fetching value for `jax.Array` that spans non-addressable (non process local) devices is not possible: "
             f"{array.aval.str_short()} lies on {place.sharding}. You can use `multihost_utils.process_allgather` to "
             "print the global array or use `.addressable_shards` method of jax.Array to inspect the addressable "
             "(process local) shards."
         )
+    if place.device is not None:
+        return xla.get(array._buffer)
     return xla.gather(array._buffer, array.aval, place.sharding)
 
 

@@ -41,6 +41,7 @@ from gradix._runtime.xla_custom_calls import (
 from gradix._runtime.xla_distributed import (
     join_processes as join_processes,
     leave_processes as leave_processes,
+    reached_sync_point as reached_sync_point,
 )
 from gradix._runtime.xla_options import (
     Options as Options,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import sys
 import threading
 import time
@@ -50,6 +51,7 @@ def join_processes(
             heartbeat_timeout=heartbeat,
             shutdown_timeout=shutdown_timeout,
             cluster_register_timeout=init_timeout,
+            recoverable=_options.jax_enable_recoverability,
         )
     client = _jax.get_distributed_runtime_client(
         address,
@@ -76,9 +78,23 @@ def join_processes(
 
 
 def _own_host(address: str) -> str | None:
-    """Processes of one machine talk over loopback; others by the name of their host."""
-    host = address.rpartition(":")[0]
-    return "127.0.0.1" if host in ("127.0.0.1", "localhost", "[::1]") else None
+    """The address from which this machine reaches the coordinator, where others reach it, too.
+
+    The name of a host will not do: many resolve their own to an address of loopback.
+    """
+    host, _, port = address.rpartition(":")
+    if host in ("127.0.0.1", "localhost", "[::1]"):
+        return "127.0.0.1"
+    try:
+        family, kind, _, _, there = socket.getaddrinfo(
+            host.strip("[]"), int(port), type=socket.SOCK_DGRAM
+        )[0]
+        with socket.socket(family, kind) as s:
+            s.connect(there)  # sends nothing, but chooses the way
+            own = s.getsockname()[0]
+    except OSError:
+        return None
+    return None if own.startswith("127.") or own == "::1" else own
 
 
 class Watch(threading.Thread):
@@ -89,6 +105,7 @@ class Watch(threading.Thread):
         # Before the service's own end
         self.client, self.rank, self.count, self.timeout = client, rank, count, 0.8 * timeout
         self.stopped = threading.Event()
+        self.preemption: Any = None
 
     def run(self) -> None:
         seen = {i: (None, time.monotonic()) for i in range(self.count) if i != self.rank}
@@ -117,7 +134,7 @@ class Watch(threading.Thread):
                 for i, (value, since) in seen.items()
                 if now - since > self.timeout and value != _LEFT
             ]
-            if gone and not self.stopped.is_set():
+            if gone and not self.stopped.is_set() and not _options.jax_enable_recoverability:
                 self._end(gone, f"no sign for {self.timeout:.0f} s")
             others = {i: _told(value) for i, (value, _) in seen.items()}
             text, is_end = mismatch(self.rank, others), True
@@ -154,6 +171,14 @@ def _told(value: str | None) -> Told | None:
     return None if value is None or value == _LEFT else Told.read(value.split(" ", 1)[1])
 
 
+def reached_sync_point(joined: Joined, step: int) -> bool:
+    """Whether this step is the one that all processes have agreed on once one of them is to be ended."""
+    if joined.watch.preemption is None:
+        manager = joined.watch.preemption = _jax.create_preemption_sync_manager()
+        manager.initialize(joined.client)
+    return joined.watch.preemption.reached_sync_point(step)
+
+
 def leave_processes(joined: Joined) -> None:
     """Wait for the others to leave too, and end the service.
 
@@ -172,6 +197,8 @@ def leave_processes(joined: Joined) -> None:
             joined.watch.rank, {int(k.rpartition("/")[2]): _told(v) for k, v in told.items()}
         )
     joined.watch.leave()
+    if joined.watch.preemption is not None:
+        joined.watch.preemption.shutdown()
     joined.client.shutdown()
     if joined.service is not None:
         joined.service.shutdown()

@@ -16,20 +16,23 @@ from gradix._api.array_assembly import (
 )
 from gradix._api.devices import (
     devices as _devices,
-    local_devices as _local_devices,
     process_count,
     process_index,
 )
-from gradix._api.distributed import client as _client
+from gradix._api.distributed import client as _client, global_state
 from gradix._api.jit.jit import jit
-from gradix._api.placing import placed
+from gradix._api.placing import device_put, placed
+from gradix._base import config as _config
 from gradix._base.tree import flatten_axes, tree_flatten as flatten, tree_map
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.mesh import Mesh
 from gradix._core.named_sharding import NamedSharding
 from gradix._core.sharding import PartitionSpec, SingleDeviceSharding
+from gradix._core.trace import Tracer
+from gradix._runtime.xla import reached_sync_point
 
 __all__ = [
+    "ProcessFailureError",
     "assert_equal",
     "broadcast_one_to_all",
     "global_array_to_host_local_array",
@@ -40,6 +43,7 @@ __all__ = [
     "sync_global_devices",
 ]
 
+_options = _config.state
 _WAIT_MS = 600_000
 _calls = itertools.count()
 
@@ -70,7 +74,8 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     Args:
         in_tree: arrays of one shape on all processes, which are stacked; or arrays over all of
             them, which are gathered whole.
-        tiled: put them one after another along the first axis in place of stacking them.
+        tiled: put them one after another along the first axis in place of stacking them. Arrays
+            over all processes are gathered in either case.
 
     Example:
         >>> process_allgather(np.arange(2))
@@ -87,6 +92,8 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
             return np.asarray(
                 jit(lambda v: v, out_shardings=NamedSharding(mesh, PartitionSpec()))(x)
             )
+        if tiled and process_count() == 1:
+            return np.asarray(x)
         stacked = _gathered(np.asarray(x))
         return np.concatenate(list(stacked)) if tiled and stacked.ndim > 1 else stacked
 
@@ -105,12 +112,14 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
         array([0, 1])
     """
     source = process_index() == 0 if is_source is None else is_source
+    if process_count() == 1:
+        return tree_map(np.asarray, in_tree)
 
     def send(x):
         x = np.asarray(x)
         rows = _gathered(x if source else np.zeros_like(x))
         marks = _gathered(np.asarray(int(source)))
-        return rows[int(np.argmax(marks))]
+        return np.asarray(rows[int(np.argmax(marks))])
 
     return tree_map(send, in_tree)
 
@@ -144,15 +153,20 @@ def sync_global_devices(name: str) -> None:
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:
-    """Raise AssertionError where the values of the processes differ.
+    """Raise AssertionError, on all processes, where their values differ.
 
     Example:
         >>> assert_equal({"step": 3})
     """
     expected = broadcast_one_to_all(in_tree)
     ours, theirs = flatten(in_tree)[0], flatten(expected)[0]
-    if not all(np.array_equal(a, b) for a, b in zip(ours, theirs)):
-        raise AssertionError(f"{fail_message} Expected: {expected}; got: {in_tree}.")
+    is_equal = all(np.array_equal(a, b) for a, b in zip(ours, theirs))
+    others = np.flatnonzero(~_gathered(np.asarray(is_equal))).tolist()
+    if others:  # all raise, since those who went on would wait for the others
+        raise AssertionError(
+            f"{fail_message} Expected, as in process 0: {expected}; got: {in_tree}. It differs in the "
+            f"processes {others}."
+        )
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
@@ -170,15 +184,31 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
         Array([0., 1.], dtype=float32)
     """
     leaves, tree = flatten(local_inputs)
-    specs = flatten_axes("host_local_array_to_global_array pspecs", tree, pspecs)
-    return tree.unflatten(
-        [
-            x
-            if _is_global(x)
-            else make_array_from_process_local_data(NamedSharding(global_mesh, s), np.asarray(x))
-            for x, s in zip(leaves, specs)
-        ]
-    )
+    specs = _specs("host_local_array_to_global_array", tree, pspecs)
+    return tree.unflatten([_global_array(x, global_mesh, s) for x, s in zip(leaves, specs)])
+
+
+def _global_array(x: Any, mesh: Mesh, spec: PartitionSpec):
+    if _is_global(x):
+        return x
+    if not isinstance(x, Tracer):
+        return make_array_from_process_local_data(NamedSharding(mesh, spec), np.asarray(x))
+
+    if process_count() > 1:
+        raise TypeError(
+            "host_local_array_to_global_array takes the arrays of this process, got a traced one: "
+            "among several processes its shape changes. Call it outside of jit and vmap."
+        )
+    return device_put(x, NamedSharding(mesh, spec))
+
+
+def _specs(what: str, tree, pspecs: Any) -> list:
+    if pspecs is None:
+        raise ValueError(
+            f"`None` is not a valid input to the pspecs argument of {what}. Write PartitionSpec() for "
+            "arrays that all devices hold whole."
+        )
+    return flatten_axes(f"{what} pspecs", tree, pspecs)
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
@@ -196,7 +226,7 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
         Array([1., 1.], dtype=float32)
     """
     leaves, tree = flatten(global_inputs)
-    specs = flatten_axes("global_array_to_host_local_array pspecs", tree, pspecs)
+    specs = _specs("global_array_to_host_local_array", tree, pspecs)
     return tree.unflatten([_local_part(as_array(x), global_mesh, s) for x, s in zip(leaves, specs)])
 
 
@@ -219,25 +249,56 @@ def _local_part(x: Any, mesh: Mesh, spec: PartitionSpec):
 
 
 def reached_preemption_sync_point(step_id: int) -> bool:
-    """Whether the platform is about to stop this program: no platform tells that here.
+    """Whether all processes are at the step at which to save, because one of them is to be ended.
 
-    Raises:
-        RuntimeError: no processes were joined.
+    From the first call on, a first SIGTERM does not end a process: all processes then agree on a
+    step that none has passed, and this is True there on each. A second one ends it.
+
+    Args:
+        step_id: the number of the step, which grows, and is called for on all processes.
+
+    Example:
+        >>> reached_preemption_sync_point(0)
+        False
     """
-    if _client() is None:
-        raise RuntimeError(
-            "Preemption sync manager has not been initialized: call gradix.distributed.initialize() "
-            "first."
-        )
-    return False
+    joined = global_state.joined
+    if joined is None or not _options.jax_enable_preemption_service:
+        return False
+    return reached_sync_point(joined, step_id)
+
+
+class ProcessFailureError(RuntimeError):
+    """Processes were lost in a block under `live_devices`; `failed_devices` are those they had."""
+
+    def __init__(self, failed_devices: set):
+        self.failed_devices = failed_devices
+        lost = sorted({d.process_index for d in failed_devices})
+        super().__init__(f"The processes {lost} were lost, with the devices {failed_devices}.")
 
 
 @contextlib.contextmanager
 def live_devices(devices: list) -> Iterator[list]:
-    """The devices, of those given, whose processes live."""
+    """The devices, of those given, whose processes live at the start of a block.
+
+    All live processes enter and leave the block together. Processes outlive the loss of others only
+    under the option `jax_enable_recoverability`.
+
+    Raises:
+        RuntimeError: no processes were joined.
+        ProcessFailureError: at the end of the block; one was lost in it.
+    """
     connection = _client()
     if connection is None:
-        yield [d for d in devices if d in _local_devices()]
-        return
-    alive = connection.get_live_nodes(sorted({d.process_index for d in devices}))
-    yield [d for d in devices if d.process_index in alive]
+        raise RuntimeError(
+            "Distributed JAX not initialized: live_devices needs gradix.distributed.initialize()."
+        )
+    asked = sorted({d.process_index for d in devices})
+    before = connection.get_live_nodes(asked)
+    try:
+        yield [d for d in devices if d.process_index in before]
+    finally:
+        after = connection.get_live_nodes(asked)
+        # a process that has started anew has another number
+        lost = {i for i, number in before.items() if after.get(i) != number}
+        if lost:
+            raise ProcessFailureError({d for d in devices if d.process_index in lost})

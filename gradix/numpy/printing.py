@@ -32,6 +32,8 @@ def array_repr(
     if type(arr) is not ArrayImpl:
         return np.array_repr(arr, max_line_width, precision, suppress_small)
     aval = arr.aval
+    if _is_elsewhere(arr):
+        return f"Array(shape={aval.shape}, dtype={aval.dtype.name})"
     if isinstance(aval.dtype, KeyType):
         return f"Array({aval.shape}, dtype={aval.dtype.name}) overlaying:\n{_words(arr)}"
     weak = ", weak_type=True" if aval.weak_type else ""
@@ -48,6 +50,12 @@ def array_repr(
         else "\n" + " " * 6
     )
     return f"Array({text},{gap}{tail}"
+
+
+def _is_elsewhere(arr: ArrayImpl) -> bool:
+    """Whether some of the values are with other processes only."""
+    place = arr.aval.place
+    return arr._host is None and place is not None and not place.is_readable
 
 
 def _width(given: int | None) -> int:
@@ -84,7 +92,7 @@ def array_str(
         >>> jnp.array_str(jnp.arange(3))
         '[0 1 2]'
     """
-    if type(a) is ArrayImpl and isinstance(a.aval.dtype, KeyType):
+    if type(a) is ArrayImpl and (isinstance(a.aval.dtype, KeyType) or _is_elsewhere(a)):
         return array_repr(a)
     host = np.asarray(a.host) if type(a) is ArrayImpl else a
     return np.array_str(host, max_line_width, precision, suppress_small)

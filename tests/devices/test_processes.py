@@ -13,7 +13,6 @@ import pytest
 
 import gradix
 from gradix import launch
-from gradix._api import clusters
 from gradix._runtime.collective_calls import Call, Told, explanation
 from gradix.experimental.array_serialization import load, save
 
@@ -40,25 +39,17 @@ def test_several_processes(n, tmp_path):
     np.testing.assert_array_equal(back["w"], np.arange(8.0 * n).reshape(2 * n, 4))
 
 
-def test_the_launcher_ends_all_and_gives_one_status(tmp_path):
-    program = tmp_path / "fails.py"
-    program.write_text("import os, sys, time\nrank = int(os.environ['GRADIX_PROCESS_ID'])\nprint('from', rank)\n"
-                       "sys.exit(7) if rank == 1 else time.sleep(60)\n")
-    start = time.monotonic()
-    done = _launch(3, str(program))
-    assert done.returncode == 7 and time.monotonic() - start < 20
-    assert "[1] from 1" in done.stdout
-    with pytest.raises(ValueError, match="at least one process"):
-        launch.launch(["true"], 0)
+def _two(program: str, *arguments: str) -> list[subprocess.Popen]:
+    """Two processes by hand, so that no launcher ends the one left."""
+    port = launch._free_port()
+    env = _env(GRADIX_COORDINATOR_ADDRESS=f"127.0.0.1:{port}", GRADIX_NUM_PROCESSES="2", JAX_NUM_CPU_DEVICES="1")
+    return [subprocess.Popen([sys.executable, str(PROGRAMS / program), *arguments], env={**env, "GRADIX_PROCESS_ID": str(i)},
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for i in range(2)]
 
 
 def _pair(*arguments: str, killed: int):
-    """Two processes by hand, so that no launcher ends the one left; its exit status, output, and how long it lived on."""
-    port = launch._free_port()
-    env = _env(GRADIX_COORDINATOR_ADDRESS=f"127.0.0.1:{port}", GRADIX_NUM_PROCESSES="2", JAX_NUM_CPU_DEVICES="1")
-    command = [sys.executable, str(PROGRAMS / "waits.py"), *arguments, str(killed)]
-    both = [subprocess.Popen(command, env={**env, "GRADIX_PROCESS_ID": str(i)}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                             text=True) for i in range(2)]
+    """One of two processes is killed: the exit status of the other, its output, and how long it lived on."""
+    both = _two("waits.py", *arguments, str(killed))
     both[killed].communicate(timeout=60)
     assert both[killed].returncode == -signal.SIGKILL
     start = time.monotonic()
@@ -80,10 +71,7 @@ def test_a_lost_process_ends_the_others(doing, killed):
                  marks=pytest.mark.slow),
     pytest.param("differs", "processes 0 and 1 have called different programs: call number [23]", marks=pytest.mark.slow)])
 def test_who_is_missing_in_a_collective(doing, match):
-    port = launch._free_port()
-    env = _env(GRADIX_COORDINATOR_ADDRESS=f"127.0.0.1:{port}", GRADIX_NUM_PROCESSES="2", JAX_NUM_CPU_DEVICES="1")
-    both = [subprocess.Popen([sys.executable, str(PROGRAMS / "misses.py"), doing], env={**env, "GRADIX_PROCESS_ID": str(i)},
-                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for i in range(2)]
+    both = _two("misses.py", doing)
     try:
         text = both[0].communicate(timeout=100)[0]
     finally:
@@ -106,6 +94,22 @@ def test_what_is_told_of_a_call_that_waits():
     assert not never and "All others are in it" in text
     with pytest.raises(ValueError, match="number of seconds"):
         gradix.config.update("gradix_collective_timeout", -1)
+
+
+def test_processes_agree_on_where_to_save_before_one_is_ended():
+    both = _two("agrees.py", "asked")
+    texts = [p.communicate(timeout=60)[0] for p in both]
+    assert [p.returncode for p in both] == [0, 0], texts
+    said = [re.search(r"saves at (\d+)", t) for t in texts]
+    assert all(said) and said[0][1] == said[1][1] and int(said[0][1]) > 20, texts
+
+
+@pytest.mark.slow
+def test_live_devices_tell_of_a_lost_process():
+    both = _two("agrees.py", "killed")
+    text = both[0].communicate(timeout=60)[0]
+    both[1].communicate(timeout=60)
+    assert "The processes [1] were lost" in text and "[1]\nleft: [0]" in text, text
 
 
 @pytest.mark.slow
@@ -145,48 +149,3 @@ def test_damage_and_wrong_use_of_checkpoints(tmp_path):
     part.write_bytes(b"\0" * len(part.read_bytes()) if part.read_bytes().strip(b"\0") else b"\1" * len(part.read_bytes()))
     with pytest.raises(ValueError, match="damaged"):
         load(tmp_path)
-
-
-ENVIRONMENTS = [
-    ({"SLURM_JOB_ID": "5000", "SLURM_STEP_NODELIST": "node[003-006,9]", "SLURM_NTASKS": "8", "SLURM_PROCID": "2", "SLURM_LOCALID": "0"},
-     ("node003:62344", 8, 2)),
-    ({"OMPI_MCA_orte_hnp_uri": "1531576320.0;tcp://10.96.0.1,10.148.0.1:34911", "OMPI_COMM_WORLD_SIZE": "4", "OMPI_COMM_WORLD_RANK": "1",
-      "OMPI_COMM_WORLD_LOCAL_RANK": "1"}, ("10.96.0.1", 4, 1)),
-    ({"JAX_COORDINATOR_ADDRESS": "a:1", "JAX_NUM_PROCESSES": "2", "JAX_PROCESS_ID": "1"}, ("a:1", 2, 1)),
-    ({"TPU_WORKER_HOSTNAMES": "h0,h1", "TPU_WORKER_ID": "1"}, ("h0:8476", 2, 1)),
-    ({"JOBSET_NAME": "train", "REPLICATED_JOB_NAME": "w", "JOB_COMPLETION_INDEX": "3", "NUM_PROCESSES": "4"},
-     ("train-w-0-0.train:8476", 4, 3)),
-    ({"SLURM_JOB_ID": "5000", "SLURM_PROCID": "2"}, None),
-]
-
-
-@pytest.mark.parametrize(("env", "expected"), ENVIRONMENTS)
-def test_processes_are_found_in_the_environment(env, expected, monkeypatch):
-    for name in [n for n in os.environ if n.startswith(("SLURM", "OMPI", "JAX_COORD", "JAX_NUM_P", "JAX_PROC", "GRADIX_"))]:
-        monkeypatch.delenv(name)
-    for name, value in env.items():
-        monkeypatch.setenv(name, value)
-    whole, found = clusters.detected(None)
-    if expected is None:
-        assert whole is None and "5000" not in clusters.table(found) and "slurm" in clusters.table(found)
-    else:
-        assert whole is not None and whole.coordinator_address.startswith(expected[0]) and whole[2:4] == expected[1:]
-    with pytest.raises(ValueError, match="not known"):
-        clusters.detected("carrier pigeon")
-
-
-def test_what_is_found_in_part_leaves_one_process_and_says_so():
-    code = "import gradix; gradix.distributed.initialize(); print(gradix.process_count(), gradix.distributed.is_initialized())"
-    env = {k: v for k, v in _env(SLURM_JOB_ID="7", SLURM_PROCID="1").items() if not k.startswith("GRADIX_P")}
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0 and done.stdout.split() == ["1", "False"] and "slurm" in done.stderr and "stays alone" in done.stderr
-
-
-@pytest.mark.parametrize(("arguments", "match"), [
-    ({"coordinator_address": "a:1"}, "num_processes should be defined"), ({"num_processes": 2}, "coordinator_address should be defined"),
-    ({"coordinator_address": "a:1", "num_processes": 2, "process_id": 2}, "less than num_processes"),
-    ({"coordinator_address": "a", "num_processes": 2, "process_id": 0}, "needs a port"),
-])
-def test_wrong_arguments(arguments, match):
-    with pytest.raises(ValueError, match=match):
-        gradix.distributed.initialize(**arguments, cluster_detection_method="deactivate")

@@ -19,7 +19,7 @@ _FOLDER = pathlib.Path(runtime.__file__).parent
 NAMES = {
     "jaxlib._jax": {"ArrayCopySemantics", "ArrayImpl", "Device", "DeviceList", "GSPMDSharding", "HostBufferSemantics",
                     "JaxRuntimeError", "SingleDeviceSharding", "batched_copy_array_to_devices_with_sharding",
-                    "get_distributed_runtime_client",
+                    "get_distributed_runtime_client", "create_preemption_sync_manager",
                     "get_distributed_runtime_service", "make_gloo_tcp_collectives",
                     "array_result_handler", "batched_device_put",
                     "buffer_to_dlpack_managed_tensor", "dlpack_managed_tensor_to_buffer",

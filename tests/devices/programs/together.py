@@ -29,6 +29,19 @@ except RuntimeError as e:
     assert "non-addressable" in str(e)
 else:
     raise AssertionError("parts of other processes cannot be fetched")
+assert repr(a) == str(a) == f"{a}" == f"Array(shape={a.shape}, dtype=float32)"
+elsewhere = gradix.device_put(X, gradix.devices()[2 * ((rank + 1) % count)])
+for value, place, words in ((a, gradix.local_devices()[0], "must be a fully addressable array"),
+                            (elsewhere, None, "non-addressable")):
+    try:
+        np.asarray(gradix.device_put(value, place))
+    except (ValueError, RuntimeError) as e:
+        assert words in str(e), e
+    else:
+        raise AssertionError("values of other processes were had")
+assert elsewhere.addressable_shards == [] and repr(elsewhere) == f"Array(shape={X.shape}, dtype=float32)"
+replicated = gradix.device_put(X, on())
+assert not replicated.is_fully_addressable and np.array_equal(replicated, X) and repr(replicated) == repr(jnp.asarray(X))
 total = gradix.shard_map(lambda x: lax.psum(x, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())
 np.testing.assert_array_equal(total(a), X.sum(0, keepdims=True))
 ring = gradix.shard_map(lambda x: lax.ppermute(x, "x", [(i, (i + 1) % mesh.size) for i in range(mesh.size)]), mesh=mesh, in_specs=P("x"),
@@ -42,11 +55,22 @@ np.testing.assert_array_equal(mu.broadcast_one_to_all(np.float32(rank + 5)), 5)
 mu.assert_equal({"a": np.arange(2)})
 mu.sync_global_devices("here")
 try:
+    mu.sync_global_devices(f"at {rank}")
+except AssertionError as e:
+    assert "sync_global_devices name mismatch" in str(e)
+else:
+    raise AssertionError("the names differ")
+assert not mu.reached_preemption_sync_point(0)
+with mu.live_devices(gradix.devices()) as live:
+    assert live == gradix.devices()
+np.testing.assert_array_equal(mu.process_allgather(np.float32([rank, 1]), tiled=True), [v for i in range(count) for v in (i, 1)])
+np.testing.assert_array_equal(mu.broadcast_one_to_all({"a": [rank, 2.5]}, is_source=rank == count - 1)["a"], [count - 1, 2.5])
+try:
     mu.assert_equal(np.int32(rank), "they differ.")
 except AssertionError as e:
-    assert "they differ." in str(e)
+    assert "they differ." in str(e) and str(list(range(1, count))) in str(e)
 else:
-    assert rank == 0
+    raise AssertionError("all processes are told that some differ")
 mine = X[2 * rank:2 * rank + 2]
 whole = mu.host_local_array_to_global_array(mine, mesh, P("x"))
 np.testing.assert_array_equal(mu.process_allgather(whole), X)
