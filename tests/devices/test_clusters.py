@@ -11,7 +11,6 @@ from gradix import launch
 from gradix._api import clusters
 from tests.devices.test_processes import PROGRAMS, _env
 
-
 ENVIRONMENTS = [
     ({"SLURM_JOB_ID": "5000", "SLURM_STEP_NODELIST": "node[003-006,9]", "SLURM_NTASKS": "8", "SLURM_PROCID": "2", "SLURM_LOCALID": "0"},
      ("node003:62344", 8, 2)),
