@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import operator
+
 from gradix._base.name_stack import EMPTY, current_names
 from gradix._control.call import Call, jit_p
 from gradix._core.effects import IOEffect, OrderedIOEffect
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from gradix._core.key_flow import accounted
 from gradix._core.primitive import Inlining
 from gradix._core.trace import bind, state
 from gradix._ops.basis import instantiate
@@ -33,7 +36,9 @@ class Remat(Call):
                 "the function, or use debug.callback, which may repeat."
             )
         nonzero = tuple([t is not None for t in tangents])
-        outs, saved = _run_saving(jaxpr, policy, primals)
+        # a recomputation draws the same random numbers again on purpose
+        run = accounted if params["differentiated"] else operator.call
+        outs, saved = run(_run_saving, jaxpr, policy, primals)
         program, out_nonzero = tangent_program(jaxpr, nonzero, policy, [s.aval for s in saved])
         if not any(out_nonzero):
             return outs, [None] * len(outs)

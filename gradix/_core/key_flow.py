@@ -13,23 +13,27 @@ from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from gradix._core.key_use import Use, consume, mark, reused
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_SAMPLERS = os.path.join(_PACKAGE, "random", "")
 # primitives that take places -> operands before these
 _PLACED = {"dynamic_slice": 1, "dynamic_update_slice": 2}
+_TAKEN = {*_PLACED, "gather"}
 
 
 class KeyFlow:
-    """The keys a program consumes and hands on.
+    """The keys a program consumes and hands on: for arrays by number, the flat positions and the first use.
 
-    Both tell, for arrays by number, the flat positions of consumed keys and the first use:
-        `consumed` of the inputs,
-    `spent` of the outputs, where a key is returned after its use.
+    Attributes:
+        consumed: of the inputs.
+        repeated: of the inputs, where only a recomputation draws from them again.
+        spent: of the outputs, where a key is returned after its use.
     """
 
-    __slots__ = ("consumed", "spent")
+    __slots__ = ("consumed", "repeated", "spent")
 
-    def __init__(self, consumed, spent):
-        self.consumed: dict[int, tuple[np.ndarray, Use]] = consumed
-        self.spent: dict[int, tuple[np.ndarray, Use]] = spent
+    def __init__(self, walk: _Walk, ins, outs):
+        self.consumed = walk.used(ins, walk.uses.keys() - walk.again)
+        self.repeated = walk.used(ins, walk.again)
+        self.spent = walk.used(outs, walk.uses.keys())
 
 
 def key_flow(closed: ClosedJaxpr) -> KeyFlow:
@@ -42,8 +46,9 @@ def key_flow(closed: ClosedJaxpr) -> KeyFlow:
     if found is None:
         walk = _Walk()
         ins = [walk.fresh(v.aval) for v in closed.jaxpr.invars]
-        outs = walk.program(closed.jaxpr, ins)
-        found = closed.memo["key_flow"] = KeyFlow(walk.used(ins), walk.used(outs))
+        debug = closed.jaxpr.debug_info
+        outs = walk.called(closed.jaxpr, ins, debug.name.lstrip("_"), debug.place)
+        found = closed.memo["key_flow"] = KeyFlow(walk, ins, outs)
     return found
 
 
@@ -56,14 +61,17 @@ def call_checked(flow: KeyFlow, by: str, args, function, hidden: int = 0):
     Raises:
         KeyReuseError: an argument is a key consumed before.
     """
+    if _running.inside:
+        return function()
     for i, (positions, _) in flow.consumed.items():
         at = f"at index {i - hidden}" if i >= hidden else "as a value it captures"
         consume(by, args[i].host, positions, at)
-    outs = function()
+    outs = accounted(function)
     if outs is NotImplemented:
         return outs
-    for i, (positions, use) in flow.spent.items():
-        mark(outs[i].host, positions, use)
+    for arrays, marked in ((args, flow.repeated), (outs, flow.spent)):
+        for i, (positions, use) in marked.items():
+            mark(arrays[i].host, positions, use)
     return outs
 
 
@@ -72,6 +80,20 @@ class _Running(threading.local):
 
 
 _running = _Running()
+
+
+def is_accounted() -> bool:
+    """Whether the keys used by what runs now are accounted for already."""
+    return _running.inside
+
+
+def accounted(function, *args, **kwargs):
+    """Call a function that uses keys which its caller has accounted for."""
+    outer, _running.inside = _running.inside, True
+    try:
+        return function(*args, **kwargs)
+    finally:
+        _running.inside = outer
 
 
 def run_checked(prim, args, params):
@@ -83,15 +105,52 @@ def run_checked(prim, args, params):
     outvars: list = [Var(a) for a in out]
     eqn = JaxprEqn(prim, invars, outvars, params, source=source.current())
     flow = key_flow(ClosedJaxpr(Jaxpr([], invars, outvars, [eqn]), ()))
-    _running.inside = True
-    try:
-        return call_checked(flow, prim.name, args, lambda: prim.run(args, params))
-    finally:
-        _running.inside = False
+    return call_checked(flow, prim.name, args, lambda: prim.run(args, params))
 
 
 def _is_key(aval) -> bool:
     return isinstance(aval.dtype, KeyType)
+
+
+class _Values:
+    """Which values of a program are surely equal: computed by equal equations from equal values."""
+
+    def __init__(self):
+        self.names: dict = {}
+        self.known: dict = {}
+
+    def name(self, v):
+        return repr(v.val) if type(v) is Literal else self.names.get(v, v)
+
+    def note(self, eqn) -> None:
+        made = self.equation(eqn, [self.name(v) for v in eqn.invars])
+        if made is not None:
+            own = self.known.setdefault(made, eqn.outvars)
+            self.names.update((v, self.name(o)) for v, o in zip(eqn.outvars, own) if v is not o)
+
+    def taken(self, eqn, keys, take) -> list:
+        """The keys that an equation takes out of others, the same ones again for the same places."""
+        names = [
+            self.name(v) if ids is None else (ids.shape, ids.tobytes())
+            for v, ids in zip(eqn.invars, keys)
+        ]
+        made = self.equation(eqn, names)
+        if made is None:
+            return take()
+        if made not in self.known:
+            self.known[made] = take()
+        return self.known[made]
+
+    def equation(self, eqn, names):
+        """What an equation computes, as something to look up; None where it cannot be told."""
+        if eqn.effects:
+            return None
+        made = eqn.primitive, tuple(eqn.params.items()), tuple(names)
+        try:
+            hash(made)
+        except TypeError:
+            return None
+        return made
 
 
 class _Walk:
@@ -106,6 +165,8 @@ class _Walk:
         self.caller: tuple | None = None
         # inside a recomputation, which draws the same numbers on purpose
         self.repeated = False
+        # those that nothing but recomputations consumed
+        self.again: set[int] = set()
 
     def fresh(self, aval):
         if not _is_key(aval):
@@ -113,12 +174,12 @@ class _Walk:
         self.count += aval.size
         return np.arange(self.count - aval.size, self.count).reshape(aval.shape)
 
-    def used(self, keys) -> dict[int, tuple[np.ndarray, Use]]:
-        """The positions consumed in each array of keys."""
+    def used(self, keys, numbers) -> dict[int, tuple[np.ndarray, Use]]:
+        """The positions in each array of keys that hold one of the numbers."""
         found = {}
         for i, ids in enumerate(keys):
             if ids is not None:
-                positions = [p for p, n in enumerate(ids.ravel().tolist()) if n in self.uses]
+                positions = [p for p, n in enumerate(ids.ravel().tolist()) if n in numbers]
                 if positions:
                     found[i] = np.array(positions), self.uses[ids.ravel()[positions[0]]]
         return found
@@ -126,8 +187,14 @@ class _Walk:
     def program(self, jaxpr: Jaxpr, ins) -> list:
         env = dict(zip(jaxpr.invars, ins))
         env.update((v, self.fresh(v.aval)) for v in jaxpr.constvars)
+        values = _Values()
         for eqn in jaxpr.eqns:
-            outs = self.equation(eqn, [None if type(v) is Literal else env[v] for v in eqn.invars])
+            keys = [None if type(v) is Literal else env[v] for v in eqn.invars]
+            if eqn.primitive.name in _TAKEN and keys[0] is not None:
+                outs = values.taken(eqn, keys, lambda eqn=eqn, keys=keys: self.equation(eqn, keys))
+            else:
+                outs = self.equation(eqn, keys)
+                values.note(eqn)
             env.update(zip(eqn.outvars, outs))
         return [None if type(v) is Literal else env[v] for v in jaxpr.outvars]
 
@@ -136,7 +203,7 @@ class _Walk:
         if all(k is None for k in ins) and name not in ("while", "scan", "cond"):
             return self.inner(eqn, ins)
         if eqn.primitive.consumes_keys:
-            self.consume(eqn, ins[0])
+            self.consume(*(self.caller or (name, eqn.source)), ins[0])
         elif eqn.primitive.rearranges:
             out = eqn.primitive.host(*ins, **eqn.params)
             return list(out) if eqn.primitive.multiple_results else [np.asarray(out)]
@@ -154,24 +221,25 @@ class _Walk:
             return self.cond(eqn, ins)
         return self.inner(eqn, ins)
 
-    def consume(self, eqn, ids) -> None:
-        by, place = self.caller or (eqn.primitive.name, eqn.source)
+    def cases_of(self, number: int) -> tuple[int, ...]:
+        return self.either.get(number, (number,))
+
+    def consume(self, by: str, place, ids) -> None:
         use = Use(by, place)
-        numbers = sorted({n for i in np.unique(ids).tolist() for n in self.either.get(i, (i,))})
-        again = next((n for n in numbers if n in self.uses), None)
-        if again is not None and not self.repeated:
-            raise reused(
-                f"In {by}, argument 0 is a key that is already consumed.", self.uses[again], use
-            )
-        self.uses.update((n, use) for n in numbers if n not in self.uses)
+        numbers = sorted({n for i in np.unique(ids).tolist() for n in self.cases_of(i)})
+        new = [n for n in numbers if n not in self.uses]
+        if self.repeated:
+            self.again.update(new)
+        elif len(new) < len(numbers):
+            first = next(self.uses[n] for n in numbers if n in self.uses)
+            raise reused(f"In {by}, argument 0 is a key that is already consumed.", first, use)
+        self.uses.update(dict.fromkeys(new, use))
 
     def chosen(self, cases) -> np.ndarray:
         """Keys each of which is one of its cases: using it counts as using all of them."""
         out = np.empty(cases[0].shape, np.int64)
         for place in np.ndindex(out.shape):
-            numbers = sorted(
-                {n for c in cases for n in self.either.get(int(c[place]), (int(c[place]),))}
-            )
+            numbers = sorted({n for c in cases for n in self.cases_of(int(c[place]))})
             out[place] = numbers[0]
             if len(numbers) > 1:
                 self.count += 1
@@ -193,12 +261,38 @@ class _Walk:
         )
         if closed is None:
             return [self.fresh(v.aval) for v in eqn.outvars]
-        saved = self.caller, self.repeated
-        if self.caller is None and closed.jaxpr.debug_info.place.startswith(_PACKAGE):
-            self.caller = str(eqn.params.get("name", eqn.primitive.name)).lstrip("_"), eqn.source
-        self.repeated = self.repeated or bool(eqn.params.get("differentiated"))
-        outs = self.program(closed.jaxpr, ins)
-        self.caller, self.repeated = saved
+        repeated = self.repeated
+        self.repeated = repeated or bool(eqn.params.get("differentiated"))
+        name = str(eqn.params.get("name", eqn.primitive.name)).lstrip("_")
+        outs = self.called(closed.jaxpr, ins, name, eqn.source)
+        self.repeated = repeated
+        return outs
+
+    def called(self, jaxpr: Jaxpr, ins, name: str, source) -> list:
+        """The results of a program called `name`; uses inside a function of the library are its caller's."""
+        place = jaxpr.debug_info.place
+        if self.caller is not None or not place.startswith(_PACKAGE):
+            return self.program(jaxpr, ins)
+        self.caller = name, source
+        run = self.sampler if place.startswith(_SAMPLERS) else self.program
+        outs = run(jaxpr, ins)
+        self.caller = None
+        return outs
+
+    def sampler(self, jaxpr: Jaxpr, ins) -> list:
+        """A sampler consumes its key once, though of two ways to draw each may begin with it."""
+        before = self.uses, self.again, self.repeated
+        self.uses, self.again, self.repeated = {}, set(), True
+        outs = self.program(jaxpr, ins)
+        drawn = self.uses
+        self.uses, self.again, self.repeated = before
+        for ids in ins:
+            if ids is not None:
+                numbers = {
+                    n for n in ids.ravel().tolist() if not drawn.keys().isdisjoint(self.cases_of(n))
+                }
+                if numbers:
+                    self.consume(*self.caller, np.array(sorted(numbers)))
         return outs
 
     def scan(self, eqn, ins) -> list:

@@ -16,7 +16,8 @@ from gradix._core.array import ArrayImpl
 from gradix._core.aval import located, seen, within
 from gradix._core.effects import MeshEffect
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
-from gradix._core.key_flow import run_checked
+from gradix._core.key_flow import is_accounted, run_checked
+from gradix._core.key_use import consume
 from gradix._core.mesh import Mesh
 from gradix._core.sharding import Placement, SingleDeviceSharding
 from gradix._core.trace import typed_results
@@ -120,6 +121,10 @@ def _decide(prim, args, params, key):
 
 
 def _decide_here(prim, args, params, key):
+    if prim.consumes_keys and _options.jax_debug_key_reuse:
+        key = None  # asked at every call
+        if not is_accounted():
+            consume(prim.name.removeprefix("random_"), args[0].host)
     host = prim.host
     if host is None:
         if prim.run is not None:

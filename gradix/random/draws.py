@@ -18,6 +18,7 @@ from gradix._base.bounded import BoundedCache
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array, shared
 from gradix._core.aval import make_aval
+from gradix._core.key_flow import accounted, is_accounted
 from gradix._core.operators import Array
 from gradix._core.trace import state
 from gradix._ops.canonicalization import canonical_shape
@@ -58,6 +59,8 @@ def sampler(function: Callable, limit: int = EAGER_LIMIT, quick: int = 0) -> Cal
     @functools.wraps(function)
     def draw(key, *args, shape, **options):
         size = size_of(shape)
+        if _options.jax_debug_key_reuse and state.stage is None and not is_accounted():
+            return accounted(draw, key, *args, shape=shape, **options)
         if state.stage is not None or size > limit:
             return compiled(key, *args, shape=shape, **options)
         if size <= quick or _turn.inside or type(key) is not ArrayImpl:

@@ -14,6 +14,7 @@ from gradix._api.constraints import divided
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
+from gradix._core.key_flow import accounted
 from gradix._core.operators import Array
 from gradix._ops.random.random import generator_of, random_bits, random_bits_p, random_split
 from gradix.random.draws import (
@@ -67,7 +68,7 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
             "Use random.randint for integers in a range."
         )
     shape = shape_of("bits", shape)
-    return random_bits(take_key("bits", key), 8 * dtype.itemsize, shape)
+    return accounted(random_bits, take_key("bits", key), 8 * dtype.itemsize, shape)
 
 
 # -- uniform ---------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from gradix._base.bounded import BoundedCache
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
+from gradix._core.key_flow import accounted
 from gradix._core.operators import Array
 from gradix._ops.random.random import generator_of, random_bits, random_bits_p, random_split_p
 from gradix.random.draws import (
@@ -105,7 +106,8 @@ def draw_integers(key, minval, maxval, *, shape: tuple, dtype):
             return _host_randint(key, minval, maxval, shape, dtype)
         minval, maxval = [number(x, dtypes.python_scalar_dtype(int)) for x in (minval, maxval)]
         if dtype.itemsize >= 4:
-            return _randint.compiled(key, minval, maxval, shape=shape, dtype=dtype)  # type: ignore[attr-defined]
+            compiled = _randint.compiled  # type: ignore[attr-defined]
+            return accounted(compiled, key, minval, maxval, shape=shape, dtype=dtype)
     minval, maxval = parameter("randint", minval), parameter("randint", maxval)
     if dtype.itemsize >= 4:
         return _randint(key, minval, maxval, shape=shape, dtype=dtype)

@@ -13,6 +13,7 @@ from gradix._base.bounded import BoundedCache
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array, scalar_array
 from gradix._core.aval import make_aval
+from gradix._core.key_flow import accounted, is_accounted
 from gradix._core.key_use import consume
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, state
@@ -50,7 +51,7 @@ def consume_eagerly(name: str, key: Array) -> None:
     """Mark a concrete key as used; uses inside a program are seen in its jaxpr."""
     while hasattr(key, "val"):  # the keys a vmap runs over
         key = key.val
-    if type(key) is ArrayImpl and state.stage is None:
+    if type(key) is ArrayImpl and state.stage is None and not is_accounted():
         consume(name, key.host)
 
 
@@ -352,8 +353,8 @@ def split(key, num: int | tuple[int, ...] = 2) -> Array:
         and size_of(shape) >= _MANY
         and is_frequent(_counts, (), shape, {})
     ):
-        return _as_given(_split_compiled(keys, shape), raw)
-    return _as_given(_random.random_split(keys, shape), raw)
+        return _as_given(accounted(_split_compiled, keys, shape), raw)
+    return _as_given(accounted(_random.random_split, keys, shape), raw)
 
 
 _counts: BoundedCache[tuple, int] = BoundedCache(4096)
