@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from typing import Any
 
 import numpy as np
 
@@ -162,7 +163,7 @@ class _Walk:
         # a key that is one of some others, chosen as the program runs
         self.either: dict[int, tuple[int, ...]] = {}
         # the name and place of the library function being walked
-        self.caller: tuple | None = None
+        self.caller: tuple[str, Any] | None = None
         # inside a recomputation, which draws the same numbers on purpose
         self.repeated = False
         # those that nothing but recomputations consumed
@@ -203,7 +204,7 @@ class _Walk:
         if all(k is None for k in ins) and name not in ("while", "scan", "cond"):
             return self.inner(eqn, ins)
         if eqn.primitive.consumes_keys:
-            self.consume(*(self.caller or (name, eqn.source)), ins[0])
+            self.consume(self.caller or (name, eqn.source), ins[0])
         elif eqn.primitive.rearranges:
             out = eqn.primitive.host(*ins, **eqn.params)
             return list(out) if eqn.primitive.multiple_results else [np.asarray(out)]
@@ -224,7 +225,8 @@ class _Walk:
     def cases_of(self, number: int) -> tuple[int, ...]:
         return self.either.get(number, (number,))
 
-    def consume(self, by: str, place, ids) -> None:
+    def consume(self, caller: tuple[str, Any], ids) -> None:
+        by, place = caller
         use = Use(by, place)
         numbers = sorted({n for i in np.unique(ids).tolist() for n in self.cases_of(i)})
         new = [n for n in numbers if n not in self.uses]
@@ -274,12 +276,14 @@ class _Walk:
         if self.caller is not None or not place.startswith(_PACKAGE):
             return self.program(jaxpr, ins)
         self.caller = name, source
-        run = self.sampler if place.startswith(_SAMPLERS) else self.program
-        outs = run(jaxpr, ins)
+        if place.startswith(_SAMPLERS):
+            outs = self.sampler(jaxpr, ins, self.caller)
+        else:
+            outs = self.program(jaxpr, ins)
         self.caller = None
         return outs
 
-    def sampler(self, jaxpr: Jaxpr, ins) -> list:
+    def sampler(self, jaxpr: Jaxpr, ins, caller: tuple[str, Any]) -> list:
         """A sampler consumes its key once, though of two ways to draw each may begin with it."""
         before = self.uses, self.again, self.repeated
         self.uses, self.again, self.repeated = {}, set(), True
@@ -292,7 +296,7 @@ class _Walk:
                     n for n in ids.ravel().tolist() if not drawn.keys().isdisjoint(self.cases_of(n))
                 }
                 if numbers:
-                    self.consume(*self.caller, np.array(sorted(numbers)))
+                    self.consume(caller, np.array(sorted(numbers)))
         return outs
 
     def scan(self, eqn, ins) -> list:
