@@ -51,14 +51,17 @@ def with_sharding_constraint(x, shardings):
 
 def _constrained(name: str, prim, x, shardings):
     leaves, tree = flatten(x)
+
+    def is_leaf(s) -> bool:
+        return s is None or isinstance(s, (Sharding, PartitionSpec, Format))
+
     try:
-        spread = broadcast_prefix(
-            shardings, x, lambda s: s is None or isinstance(s, (Sharding, PartitionSpec, Format))
-        )
+        spread = broadcast_prefix(shardings, x, is_leaf)
     except ValueError as e:
         raise ValueError(
             f"{name} shardings specification must be a tree prefix of the corresponding value. {e}"
         ) from None
+    spread = [s for s, leaf in zip(spread, flatten(x, is_leaf)[0]) if leaf is not None]
     given = arrays(name, leaves, tree, "x")
     return tree.unflatten([_apply(name, prim, a, s) for a, s in zip(given, spread, strict=True)])
 
@@ -180,7 +183,12 @@ def with_layout_constraint(x, layouts):
         Array([[1., 1.]], dtype=float32)
     """
     leaves, tree = flatten(x)
-    given = broadcast_prefix(layouts, x, lambda v: v is None or isinstance(v, (Layout, Format)))
+
+    def is_leaf(v) -> bool:
+        return v is None or isinstance(v, (Layout, Format))
+
+    spread = zip(broadcast_prefix(layouts, x, is_leaf), flatten(x, is_leaf)[0])
+    given = [layout for layout, leaf in spread if leaf is not None]
     for a, layout in zip(arrays("with_layout_constraint", leaves, tree, "x"), given, strict=True):
         wanted = layout.layout if isinstance(layout, Format) else layout
         if wanted is not None and sorted(wanted.major_to_minor) != list(range(a.aval.ndim)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any
@@ -14,6 +15,7 @@ from gradix._base.tree import tree_flatten as flatten
 from gradix._control.reduce import reduce_p
 from gradix._core.array import ArrayImpl, scalar_array
 from gradix._core.aval import make_aval
+from gradix._core.dtypes import INTEGER
 from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops import reductions as _reductions
@@ -88,7 +90,16 @@ def reduce(
 def _start(init: Array, x: Array) -> Array:
     if init.dtype == x.dtype or not (type(init) is ArrayImpl and init.aval.weak_type):
         return init
-    return scalar_array(init.host.item(), x.dtype, False)
+    value = init.host.item()
+    if x.dtype in INTEGER and isinstance(value, float):
+        if math.isinf(value):  # the start of a maximum or a minimum
+            value = (highest if value > 0 else lowest)(x.dtype)
+        elif value != value // 1:  # nan too
+            raise TypeError(
+                f"the initial value {value} is none of dtype {x.dtype}, which the operand has. Convert "
+                "one of them."
+            )
+    return scalar_array(value, x.dtype, False)
 
 
 def _dimensions(dimensions, x) -> tuple[int, ...]:

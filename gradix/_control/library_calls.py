@@ -17,8 +17,10 @@ class LibraryCall(Primitive):
     is_call = True
     call_primitive = True
 
-    def bind(self, *args, call_jaxpr=None, **params):
-        """Apply a program; a function before the operands, as libraries give it, is called."""
+    def bind(self, *args, call_jaxpr=None, subfuns=(), **params):
+        """Apply a program; a function, which libraries give as `subfuns` or before the operands, is called."""
+        if subfuns:
+            return subfuns[0].call_wrapped(*args)
         if args and hasattr(args[0], "call_wrapped"):
             return args[0].call_wrapped(*args[1:])
         return super().bind(*args, call_jaxpr=_closed(call_jaxpr), **params)

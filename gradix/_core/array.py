@@ -51,17 +51,6 @@ class ArrayImpl(Array):
     def __reduce__(self):
         return _rebuild, (np.asarray(self.host), self.aval.dtype, self.aval.weak_type)
 
-    def __hash__(self):
-        if dtypes.is_extended(self.aval.dtype):
-            raise TypeError(
-                "unhashable type: an array of random keys. Hash its words, "
-                "gradix.random.key_data(key).tobytes(), or the seed it was made from."
-            )
-        raise TypeError(
-            f"unhashable type: '{type(self).__name__}' (arrays compare elementwise). "
-            "Hash x.tobytes() or use x.item() of a scalar as the key."
-        )
-
 
 class OnlyType:
     """Marks an array of which only the type is known: programs may be traced with it, but not run."""

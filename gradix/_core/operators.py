@@ -24,6 +24,7 @@ class Array(_Members):
 
     __slots__ = ("__weakref__",)
     __array_priority__ = 100
+    __hash__ = None  # type: ignore[assignment]  # None also says so to isinstance(x, Hashable)
     aval: Any
 
     def __init_subclass__(cls, **kw):

@@ -72,12 +72,6 @@ class Tracer(Array):
             "To convert an array's dtype use x.astype(complex).",
         )
 
-    def __hash__(self):
-        raise TypeError(
-            f"unhashable type: a traced array ({self.aval.str_short()}) cannot be a dict key or a set "
-            "member. Use its position or name as the key instead."
-        )
-
     def item(self, *args):
         raise errors.ConcretizationTypeError(self, "The problem arose with the `item` method.")
 

@@ -19,6 +19,10 @@ class ModuleContext:
         self.keepalives: list = []
         self.host_callbacks = emitter.host_callbacks
 
+    def add_keepalive(self, value) -> None:
+        """Keep a Python object as long as the module."""
+        self.keepalives.append(value)
+
     @property
     def ip(self):
         """Where operations outside of functions go."""

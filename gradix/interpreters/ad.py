@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradix._base.tree import register_pytree_node as _register
 from gradix._core.array import as_array
 from gradix._core.primitive import Linear as UndefinedPrimal
 from gradix._core.trace import bind
@@ -9,6 +10,9 @@ from gradix._ops.basis import add_any, add_any_p as add_jaxvals_p, zeros
 from gradix._transforms.jvp import JVPTrace as JVPTrace, JVPTracer as JVPTracer, jvp as _jvp
 from gradix.interpreters import _rules
 from gradix.interpreters._rules import Zero as Zero
+
+# without leaves: a rule may hand an undefined operand through functions of trees, such as vmap
+_register(UndefinedPrimal, lambda x: ((), x.aval), lambda aval, _: UndefinedPrimal(aval))
 
 primitive_jvps = _rules.Rules("jvp", _rules.jvp_to_ours, _rules.jvp_to_jax)
 primitive_transposes = _rules.Rules("transpose", _rules.transpose_to_ours, _rules.transpose_to_jax)

@@ -1,16 +1,17 @@
 """What programs of libraries came upon, one after the other; none of these libraries is needed."""
 import inspect
+from collections.abc import Hashable
 
 import numpy as np
 import pytest
 
 import gradix
 import gradix.numpy as jnp
-from gradix import custom_derivatives, sharding
+from gradix import custom_derivatives, lax, sharding
 from gradix.compat import internals
 from gradix.experimental import checkify
-from gradix.extend import core as jex
-from gradix.interpreters import ad
+from gradix.extend import core as jex, linear_util as lu
+from gradix.interpreters import ad, mlir
 
 
 class Model:
@@ -143,3 +144,63 @@ def test_only_bare_calls_say_that_their_program_is_call_jaxpr():
 def test_types_of_tangents_by_their_other_name():
     assert gradix.typeof(jnp.ones(3)).at_least_vspace() == gradix.typeof(jnp.ones(3))
     assert gradix.typeof(jnp.arange(3)).at_least_vspace().dtype == gradix.dtypes.float0
+
+
+def test_arrays_do_not_say_that_they_can_be_hashed():
+    seen = []
+    gradix.jit(lambda x: seen.append(x) or x)(1.0)
+    gradix.grad(lambda x: seen.append(x) or x)(1.0)
+    for x in (jnp.ones(2), gradix.random.key(0), *seen):
+        assert not isinstance(x, Hashable)
+        with pytest.raises(TypeError, match="unhashable"):
+            hash(x)
+
+
+@pytest.mark.parametrize("dtype, lowest", [("int32", -(2**31)), ("uint8", 0), ("float32", -np.inf)])
+def test_the_start_of_a_maximum_is_minus_infinity_for_integers_too(dtype, lowest):
+    x = np.arange(4).astype(dtype)
+    assert lax.reduce_window(x, -jnp.inf, lax.max, (3,), (1,), "SAME").tolist() == [1, 2, 3, 3]
+    assert lax.reduce(x[:0], -jnp.inf, lax.max, (0,)) == lowest
+    if dtype == "int32":
+        for start in (0.5, jnp.nan):
+            with pytest.raises(TypeError, match="none of dtype int32"):
+                lax.reduce(x, start, lax.add, (0,))
+    assert lax.reduce(x, 2.0, lax.add, (0,)) == 8
+
+
+def test_constraints_pass_over_what_is_no_leaf():
+    here = sharding.SingleDeviceSharding(gradix.devices()[0])
+    tree = {"a": None, "b": jnp.ones(2), "c": (jnp.ones(3), None)}
+    for given in (here, {"a": here, "b": here, "c": here}, {"a": None, "b": here, "c": here}):
+        found = lax.with_sharding_constraint(tree, given)
+        assert gradix.tree.map(jnp.shape, found) == {"a": None, "b": (2,), "c": ((3,), None)}
+    with pytest.raises(ValueError, match="sharding None which is not allowed"):
+        lax.with_sharding_constraint(tree, {"a": None, "b": None, "c": here})
+
+
+def test_calls_take_their_function_by_name():
+    f = lu.wrap_init(lambda x, y: [x * y])
+    assert jex.primitives.call_p.bind(2.0, 3.0, subfuns=(f,)) == jex.primitives.call_p.bind(f, 2.0, 3.0) == [6.0]
+
+
+def test_undefined_operands_pass_through_functions_of_trees():
+    undefined = ad.UndefinedPrimal(gradix.core.ShapedArray((2,), np.dtype("float32")))
+    leaves, tree = gradix.tree.flatten((undefined, 1.0))
+    assert leaves == [1.0]
+    again, two = tree.unflatten([2.0])
+    assert ad.is_undefined_primal(again) and again.aval == undefined.aval and two == 2
+
+
+def test_lowering_rules_keep_objects_as_long_as_the_module():
+    double_p = jex.Primitive("double_by_callback")
+    double_p.def_abstract_eval(lambda x: x)
+
+    def rule(ctx, x):
+        results, _, kept = mlir.emit_python_callback(
+            ctx, lambda a: (2 * a,), None, [x], ctx.avals_in, ctx.avals_out, has_side_effect=False
+        )
+        ctx.module_context.add_keepalive(kept)
+        return results
+
+    mlir.register_lowering(double_p, rule)
+    assert gradix.jit(double_p.bind)(jnp.arange(3.0)).tolist() == [0, 2, 4]

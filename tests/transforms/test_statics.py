@@ -223,6 +223,21 @@ def test_a_method_whose_trace_counts_itself():
     assert layer(1.0) == 3 and layer.traces == 2
 
 
+def test_a_function_within_a_tuple_that_counts_its_traces():
+    traces = 0
+
+    def f(x):
+        nonlocal traces
+        traces += 1
+        return x * 2
+
+    apply = gradix.jit(lambda x, given: given[0](x), static_argnums=1)
+    assert apply(1.0, (f, "name")) == 2 and apply(3.0, (f, "name")) == 6 and traces == 1
+    assert apply(1.0, (f, "other")) == 2 and traces == 2
+    grow = gradix.jit(lambda x, given: x + len(given) + (given.append(0) or 0), static_argnums=1)
+    assert grow(1.0, [0]) == 2 and grow(1.0, [0, 0]) == 3
+
+
 @pytest.mark.parametrize("bad", [lambda x: x, lambda x: [x], lambda x: {"a": (x,)}], ids=["bare", "list", "dict"])
 def test_traced_arrays_are_no_static_arguments(bad):
     inner = gradix.jit(lambda y, s: y, static_argnums=1)

@@ -81,6 +81,11 @@ def compared_by_identity(kind: type) -> bool:
     return kind.__hash__ is object.__hash__ and kind.__eq__ is object.__eq__
 
 
+def holds_objects(kind: type) -> bool:
+    """Whether objects of the class are compared by identity, or may have such inside and do not change themselves."""
+    return kind not in ATOMS and kind not in _BARE - {tuple, frozenset}
+
+
 class _Walk:
     """One pass over an object; `path` numbers the containers it is inside of, for content that contains itself."""
 

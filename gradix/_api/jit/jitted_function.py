@@ -31,7 +31,7 @@ from gradix._api.jit.checked import (
     screen_of,
 )
 from gradix._api.jit.fastcall import MISS, no_code, write_call
-from gradix._api.jit.fingerprint import compared_by_identity
+from gradix._api.jit.fingerprint import holds_objects
 from gradix._api.jit.placed import PlacedTraced, WithoutPlace, needs_place, unplaced
 from gradix._api.jit.retraces import is_own
 from gradix._api.jit.settings import Settings
@@ -245,9 +245,9 @@ class JitFunction(Generic[Result]):
             found = self._placed(found, leaves, tree)
             if not any(isinstance(c, Tracer) for c in found.consts):
                 self._cache.keep(key, found)
-                if any(compared_by_identity(kind) for _, (kind, _) in static):
+                if any(holds_objects(kind) for _, (kind, _) in static):
                     # An object the trace itself altered, such as one counting calls, is the same
-                    # object still.
+                    # object still, also within a tuple.
                     self._cache.keep(
                         (*key[: 2 + len(leaves)], *self._split(args, kwargs)[2], *_bound_axes()),
                         found,
