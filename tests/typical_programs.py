@@ -4,13 +4,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, assert_type
 
 import numpy as np
 
 import gradix
 import gradix.numpy as jnp
 from gradix import Array, lax, nn, random
+from gradix.extend.core import ClosedJaxpr
 from gradix.typing import ArrayLike
 
 Params = dict[str, Array]
@@ -170,6 +171,34 @@ def sampled(seed: int) -> dict[str, Array]:
     return {"key": key} | {str(i): d for i, d in enumerate(draws)}
 
 
+# -- what checkers know of results -------------------------------------------------------------------------------------
+
+def known(x: Array) -> None:
+    """Each transformation keeps the type of what the function returns."""
+    def pair(a: Array, b: Array) -> tuple[Array, int]:
+        return a * b, 1
+
+    def body(carry: Adam, row: Array) -> tuple[Adam, Array]:
+        return carry._replace(updates=carry.updates + 1), row * 2
+
+    adam = Adam({"w": x}, {"w": x}, jnp.int32(0))
+    assert_type(gradix.jit(pair)(x, x), tuple[Array, int])
+    assert_type(gradix.vmap(pair)(x, x), tuple[Array, int])
+    assert_type(gradix.checkpoint(pair)(x, x), tuple[Array, int])
+    assert_type(gradix.vjp(pair, x, x)[0], tuple[Array, int])
+    assert_type(gradix.linearize(pair, x, x)[0], tuple[Array, int])
+    assert_type(clipped(x), Array)
+    assert_type(softplus(x), Array)
+    assert_type(lax.scan(body, adam, x), tuple[Adam, Array])
+    assert_type(lax.while_loop(lambda a: a.updates < 3, lambda a: body(a, x)[0], adam), Adam)
+    assert_type(lax.fori_loop(0, 3, lambda i, a: body(a, x)[0], adam), Adam)
+    assert_type(lax.map(jnp.sin, x), Array)
+    assert_type(x.at[0].set(1.0), Array)
+    assert_type(jnp.where(x > 0, x, 0), Array)
+    assert_type(jnp.where(x > 0), tuple[Array, ...])
+    assert_type(gradix.make_jaxpr(jnp.sin)(x), ClosedJaxpr)
+
+
 # -- stages, devices, programs ---------------------------------------------------------------------------------------
 
 def compiled(x: Array) -> Array:
@@ -201,6 +230,7 @@ def main() -> None:
     root = newton(lambda v: v ** 2 - 2, jnp.float32(1.0))
     print(root, train(), simulate(State(root, root), 0.1, 3)[0].position, repeated(root + 0, n=2), derivatives(jnp.ones(2)))
     print(distances(jnp.ones((3, 2)), jnp.zeros(2)), arrays(jnp.ones((3, 3)), 0), sampled(0), compiled(root), checked(root))
+    known(jnp.ones(3))
     print(divided(jnp.arange(gradix.device_count())), softplus(root), gradix.grad(clipped)(root))
 
 

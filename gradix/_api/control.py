@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,12 +25,20 @@ from gradix._ops.convert import convert, convert_element_type
 from gradix._ops.operands import scalar_like
 from gradix._transforms.staging import with_refs, written
 
+T = TypeVar("T")
+
 _options = _config.state
 _NOT_GIVEN: Any = object()
 _BOOL = np.dtype(bool)
 
 
-def cond(pred, true_fun: Callable, false_fun: Callable, *operands, operand=_NOT_GIVEN):
+def cond(
+    pred: Any,
+    true_fun: Callable[..., Any],
+    false_fun: Callable[..., Any],
+    *operands: Any,
+    operand: Any = _NOT_GIVEN,
+) -> Any:
     """`true_fun(*operands)` if `pred`, else `false_fun(*operands)`; only that one is run.
 
     Under `vmap` with a mapped `pred` both run for every example, and results are selected.
@@ -81,7 +89,9 @@ def _paired(pred, true_operand, true_fun, false_operand, false_fun):
     )
 
 
-def switch(index, branches: Sequence[Callable], *operands: Any, operand: Any = _NOT_GIVEN):
+def switch(
+    index: Any, branches: Sequence[Callable[..., T]], *operands: Any, operand: Any = _NOT_GIVEN
+) -> T:
     """`branches[index](*operands)`, the index clamped to those there are; only that one is run.
 
     Args:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import typing
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from gradix._api.arguments import (
     argument_names,
@@ -28,6 +29,8 @@ from gradix._core.operators import Array
 from gradix._core.trace import Tracer, outside, state
 from gradix._ops.basis import is_differentiable
 from gradix._transforms.staging import eval_jaxpr as _eval_jaxpr, stage_with_refs
+
+T = TypeVar("T")
 
 
 class _Names(DebugInfo):
@@ -132,9 +135,21 @@ def _result(fun, x, index, result) -> Array:
         ) from None
 
 
+@overload
+def make_jaxpr(
+    fun: Callable, static_argnums=(), axis_env=None, return_shape: typing.Literal[False] = False
+) -> Callable[..., ClosedJaxpr]: ...
+
+
+@overload
+def make_jaxpr(
+    fun: Callable, static_argnums=(), axis_env=None, *, return_shape: typing.Literal[True]
+) -> Callable[..., tuple[ClosedJaxpr, Any]]: ...
+
+
 def make_jaxpr(
     fun: Callable, static_argnums=(), axis_env=None, return_shape: bool = False
-) -> Callable:
+) -> Callable[..., Any]:
     """A function that returns the jaxpr of `fun` for the types of its arguments.
 
     Args:
@@ -227,7 +242,7 @@ def _with_dropped(jaxpr: Jaxpr) -> Jaxpr:
     return jaxpr
 
 
-def eval_shape(fun: Callable, *args, **kwargs):
+def eval_shape(fun: Callable, *args, **kwargs) -> Any:
     """The types of the results of `fun(*args, **kwargs)`, found by tracing, without computing.
 
     Args:
@@ -324,7 +339,7 @@ def closure_convert(fun: Callable, *example_args) -> tuple[Callable, list]:
     return converted, [c for c, m in zip(traced.consts, moved) if m]
 
 
-def named_call(fun: Callable, *, name: str | None = None) -> Callable:
+def named_call(fun: Callable[..., T], *, name: str | None = None) -> Callable[..., T]:
     """`fun`, its operations grouped under `name` in the metadata of compiled programs.
 
     Example:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from operator import index as as_index
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -36,17 +36,19 @@ _progress = lazy_module("gradix._api.progress")
 
 
 _options = _config.state
+Carry = TypeVar("Carry")
+Y = TypeVar("Y")
 
 
 def scan(
-    f: Callable,
-    init,
-    xs=None,
+    f: Callable[[Any, Any], tuple[Carry, Y]],
+    init: Any,
+    xs: Any = None,
     length: int | None = None,
     reverse: bool = False,
     unroll: int | bool = 1,
     _split_transpose: bool = False,
-):
+) -> tuple[Carry, Y]:
     """Fold `f(carry, x) -> (carry, y)` over the leading axis of `xs`; the body is traced and compiled once.
 
     Args:
@@ -212,7 +214,9 @@ def _scan_in_python(f, carry, rows, xs_tree, steps: int, reverse: bool):
     return carry, tree_map(lambda *parts: stack([as_array(p) for p in parts]), *ys)
 
 
-def while_loop(cond_fun: Callable, body_fun: Callable, init_val):
+def while_loop(
+    cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Carry], init_val: Any
+) -> Carry:
     """Apply `body_fun` to the carry while `cond_fun` of it is true.
 
     Args:
@@ -284,7 +288,14 @@ def _while_in_python(cond_fun, body_fun, carry):
     return carry
 
 
-def fori_loop(lower, upper, body_fun: Callable, init_val, *, unroll: int | bool | None = None):
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, Any], Carry],
+    init_val: Any,
+    *,
+    unroll: int | bool | None = None,
+) -> Carry:
     """`val = body_fun(i, val)` for i from `lower` up to, not including, `upper`.
 
     With bounds known while tracing the loop is a `scan`, and reverse mode works; otherwise it is a
@@ -360,7 +371,7 @@ def _bounds(lower, upper) -> tuple[Array, Array]:
     return start, end
 
 
-def map(f: Callable, xs, *, batch_size: int | None = None):
+def map(f: Callable[[Any], Y], xs: Any, *, batch_size: int | None = None) -> Y:
     """`f` of each row of `xs`, one after the other, the results stacked: `vmap` in less memory.
 
     Args:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Literal
 
 from gradix._core.operators import Array
+from gradix.numpy.at import IndexUpdateHelper
 
 class ArrayMembers:
     """The operators, methods and properties of arrays, by signature."""
@@ -83,7 +84,7 @@ class ArrayMembers:
     @property
     def addressable_shards(self) -> list: ...
     @property
-    def at(self) -> Any: ...
+    def at(self) -> IndexUpdateHelper: ...
     @property
     def committed(self) -> bool: ...
     @property

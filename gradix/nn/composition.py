@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from gradix._api.jit.jit import jit
 from gradix._api.jit.replay import replayed
@@ -14,6 +14,15 @@ from gradix.numpy.promotion import as_operand
 
 # elements up to which composing eagerly is quicker than a compiled program
 _EAGER_LIMIT = 1 << 16
+F = TypeVar("F", bound=Callable)
+
+
+@overload
+def fused(function: F, *, host: Callable | None = None) -> F: ...
+
+
+@overload
+def fused(*, host: Callable | None = None) -> Callable[[F], F]: ...
 
 
 def fused(function: Callable | None = None, *, host: Callable | None = None) -> Any:

@@ -6,6 +6,7 @@ import functools
 
 from gradix import lax
 from gradix._api.constraints import divided
+from gradix._core.operators import Array
 from gradix.numpy.arithmetic import power
 from gradix.numpy.division import true_divide
 from gradix.numpy.index_updates import (
@@ -73,7 +74,7 @@ class IndexUpdateRef:
         fill_value=None,
         out_sharding=None,
         wrap_negative_indices: bool = True,
-    ):
+    ) -> Array:
         """`x[index]`, with a choice of what integers out of bounds take.
 
         Args:
@@ -111,7 +112,7 @@ class IndexUpdateRef:
         mode=None,
         out_sharding=None,
         wrap_negative_indices: bool = True,
-    ):
+    ) -> Array:
         """The array with the elements set to `values`.
 
         Example:
@@ -138,7 +139,7 @@ class IndexUpdateRef:
         mode=None,
         out_sharding=None,
         wrap_negative_indices: bool = True,
-    ):
+    ) -> Array:
         """The array with `values` added to the elements.
 
         Example:
@@ -165,7 +166,7 @@ class IndexUpdateRef:
         mode=None,
         out_sharding=None,
         wrap_negative_indices: bool = True,
-    ):
+    ) -> Array:
         """The array with `values` taken from the elements."""
         return self._with(
             "sub",
@@ -186,7 +187,7 @@ class IndexUpdateRef:
         mode=None,
         out_sharding=None,
         wrap_negative_indices: bool = True,
-    ):
+    ) -> Array:
         """The array with the elements multiplied by `values`."""
         return self._with(
             "mul",
@@ -209,7 +210,7 @@ class IndexUpdateRef:
         mode=None,
         out_sharding=None,
         wrap_negative_indices: bool = True,
-    ):
+    ) -> Array:
         """The array with the elements divided by `values`; integers become floating-point numbers."""
         return self._with(
             true_divide,
@@ -230,7 +231,7 @@ class IndexUpdateRef:
         mode=None,
         out_sharding=None,
         wrap_negative_indices: bool = True,
-    ):
+    ) -> Array:
         """The array with the elements raised to the power `values`."""
         return self._with(
             power,
@@ -251,7 +252,7 @@ class IndexUpdateRef:
         mode=None,
         out_sharding=None,
         wrap_negative_indices: bool = True,
-    ):
+    ) -> Array:
         """The array with the elements brought down to `values` where they are larger."""
         return self._with(
             "min",
@@ -272,7 +273,7 @@ class IndexUpdateRef:
         mode=None,
         out_sharding=None,
         wrap_negative_indices: bool = True,
-    ):
+    ) -> Array:
         """The array with the elements brought up to `values` where they are smaller."""
         return self._with(
             "max",
@@ -308,7 +309,7 @@ class IndexUpdateRef:
         unique_indices: bool = False,
         mode=None,
         wrap_negative_indices: bool = True,
-    ):
+    ) -> Array:
         """The array with `func`, a function of one scalar, applied to the elements.
 
         Example:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from gradix import lax
 from gradix._api.derivatives.custom_jvp import custom_jvp
@@ -14,7 +15,7 @@ from gradix.numpy.promotion import convert, inexact_operand, inexact_operands, l
 from gradix.numpy.selection import where
 
 
-def _function(name: str, op, summary: str, example: str):
+def _function(name: str, op, summary: str, example: str) -> Callable[..., Array]:
     """A function of one inexact array; integers and booleans become floating-point numbers."""
 
     def function(x, /):

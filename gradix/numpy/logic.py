@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -33,7 +34,7 @@ _BOOL = np.dtype(bool)
 # -- comparisons -----------------------------------------------------------------------------------
 
 
-def _comparison(name: str, op, summary: str, value: str):
+def _comparison(name: str, op, summary: str, value: str) -> Callable[..., Array]:
     """A comparison; complex numbers are compared by real part, then imaginary part."""
     equality = name in ("equal", "not_equal")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -22,6 +22,22 @@ from gradix.numpy.promotion import (
 )
 
 _BOOL = np.dtype(bool)
+
+
+@overload
+def where(
+    condition: Any,
+    x: Literal[None] = None,
+    y: Literal[None] = None,
+    /,
+    *,
+    size=None,
+    fill_value=None,
+) -> tuple[Array, ...]: ...
+
+
+@overload
+def where(condition: Any, x: Any, y: Any, /, *, size=None, fill_value=None) -> Array: ...
 
 
 def where(condition, x=None, y=None, /, *, size=None, fill_value=None) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from gradix import lax
 from gradix._api.constraints import divided
@@ -26,7 +27,7 @@ from gradix.random.parametric import drawn
 _options = config.state
 
 
-def _standard(draw, name: str, summary: str):
+def _standard(draw, name: str, summary: str) -> Callable[..., Array]:
     """The public function of a distribution without parameters."""
 
     def function(key, shape=(), dtype=None, *, out_sharding=None):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 from gradix import lax
 from gradix._api.constraints import divided
@@ -194,7 +195,7 @@ def _gamma(key, a, *, shape, dtype, log_space):
 draw_gamma = _gamma
 
 
-def _gamma_function(name: str, log_space: bool, summary: str):
+def _gamma_function(name: str, log_space: bool, summary: str) -> Callable[..., Array]:
     def function(key, a, shape=None, dtype=None, *, out_sharding=None):
         if out_sharding is not None:
             return divided(function, out_sharding, key, a, shape, dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -30,6 +30,8 @@ from gradix._transforms.jvp import jvp as _jvp
 from gradix._transforms.linearize import linear_program, linearize as _linearize, trace_for
 from gradix._transforms.repeats import is_slope
 
+T = TypeVar("T")
+
 _FLOAT0 = dtypes.float0
 
 
@@ -41,7 +43,7 @@ def value_and_grad(
     allow_int: bool = False,
     reduce_axes=(),
     nondiff: str = "error",
-) -> Callable:
+) -> Callable[..., tuple[Any, Any]]:
     """A function that returns both `fun(*args)` and its gradient.
 
     Args:
@@ -97,7 +99,9 @@ def value_and_grad(
     return value_and_grad_f
 
 
-def _skipping(fun, numbers, single: bool, has_aux: bool, holomorphic: bool) -> Callable:
+def _skipping(
+    fun, numbers, single: bool, has_aux: bool, holomorphic: bool
+) -> Callable[..., tuple[Any, Any]]:
     """`value_and_grad` in the float leaves of the arguments."""
 
     @named_as(fun)
@@ -121,7 +125,7 @@ def grad(
     allow_int: bool = False,
     reduce_axes=(),
     nondiff: str = "error",
-) -> Callable:
+) -> Callable[..., Any]:
     """The gradient of a scalar function; arguments as for `value_and_grad`.
 
     Args:
@@ -155,7 +159,9 @@ def grad(
 
 
 @overload
-def jvp(fun: Callable, primals, tangents, has_aux: Literal[False] = False) -> tuple[Any, Any]: ...
+def jvp(
+    fun: Callable[..., T], primals, tangents, has_aux: Literal[False] = False
+) -> tuple[T, Any]: ...
 
 
 @overload
@@ -210,8 +216,8 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
 
 @overload
 def vjp(
-    fun: Callable, *primals, has_aux: Literal[False] = False, reduce_axes=()
-) -> tuple[Any, Callable[..., Any]]: ...
+    fun: Callable[..., T], *primals, has_aux: Literal[False] = False, reduce_axes=()
+) -> tuple[T, Callable[..., Any]]: ...
 
 
 @overload
@@ -260,8 +266,8 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
 
 @overload
 def linearize(
-    fun: Callable, *primals, has_aux: Literal[False] = False
-) -> tuple[Any, Callable[..., Any]]: ...
+    fun: Callable[..., T], *primals, has_aux: Literal[False] = False
+) -> tuple[T, Callable[..., Any]]: ...
 
 
 @overload

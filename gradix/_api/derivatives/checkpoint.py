@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable
 from types import SimpleNamespace
+from typing import TypeVar
 
 from gradix._api.arguments import as_names, as_numbers, check_callable, debug_info, name_of
 from gradix._api.flat_functions import arrays, named_as
@@ -17,16 +18,18 @@ from gradix._ops.dot import dot_general_p
 from gradix._ops.markers import name_p
 from gradix._transforms.staging import hoist, stage_with_refs, with_refs, written
 
+T = TypeVar("T")
+
 
 def checkpoint(
-    fun: Callable,
+    fun: Callable[..., T],
     *,
     prevent_cse: bool = True,
     policy: Callable[..., bool] | None = None,
     static_argnums: int | tuple[int, ...] = (),
     static_argnames: str | Iterable[str] = (),
     concrete: bool = False,
-) -> Callable:
+) -> Callable[..., T]:
     """`fun`, whose intermediate values are not kept for the backward pass but computed again.
 
     Args:
@@ -88,7 +91,7 @@ def checkpoint(
     return checkpointed
 
 
-def _spread(fun, static: dict, named: dict) -> Callable:
+def _spread(fun, static: dict, named: dict) -> Callable[..., T]:
     """`fun` of its other positional arguments and keywords, in two containers."""
 
     def spread(dynamic, others):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
 
 from gradix._api.arguments import (
     debug_info,
@@ -23,8 +24,10 @@ from gradix._core import dtypes
 from gradix._core.array import as_array
 from gradix._ops.basis import tangent_aval
 
+T = TypeVar("T")
 
-class custom_jvp(CustomDerivative):
+
+class custom_jvp(CustomDerivative, Generic[T]):
     """A function with its own forward-mode rule, used by every derivative.
 
     Args:
@@ -47,7 +50,7 @@ class custom_jvp(CustomDerivative):
 
     def __init__(
         self,
-        fun: Callable,
+        fun: Callable[..., T],
         nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: Sequence[str] = (),
     ):
@@ -81,7 +84,7 @@ class custom_jvp(CustomDerivative):
 
         self.defjvp(jvp)
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> T:
         if self.jvp is None:
             raise AttributeError(
                 f"No JVP defined for custom_jvp function {self._name} using defjvp. "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from gradix._api.arguments import (
     check_callable,
@@ -26,8 +26,10 @@ from gradix._core.aval import same_types
 from gradix._ops.basis import tangent_aval, zeros
 from gradix._ops.convert import convert_element_type
 
+T = TypeVar("T")
 
-class custom_vjp(CustomDerivative):
+
+class custom_vjp(CustomDerivative, Generic[T]):
     """A function with its own reverse-mode rule.
 
     `fwd(*args)` returns the output and residuals; `bwd(*nondiff_args, residuals, ct)` returns a
@@ -47,7 +49,7 @@ class custom_vjp(CustomDerivative):
 
     def __init__(
         self,
-        fun: Callable,
+        fun: Callable[..., T],
         nondiff_argnums: Sequence[int] = (),
         nondiff_argnames: Sequence[str] = (),
     ):
@@ -71,7 +73,7 @@ class custom_vjp(CustomDerivative):
         """
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> T:
         if self.fwd is None or self.bwd is None:
             raise AttributeError(
                 f"No VJP defined for custom_vjp function {self._name} using defvjp. "

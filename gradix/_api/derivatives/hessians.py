@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -37,7 +38,7 @@ def hessian(
     holomorphic: bool = False,
     chunk_size: int | None = None,
     sparsity: str | np.ndarray | None = None,
-) -> Callable:
+) -> Callable[..., Any]:
     """The matrix of second derivatives, as a Jacobian of a Jacobian. Arguments as for `jacfwd`.
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ def jacfwd(
     has_aux: bool = False,
     holomorphic: bool = False,
     chunk_size: int | None = None,
-) -> Callable:
+) -> Callable[..., Any]:
     """The Jacobian of `fun`, column by column in forward mode: best for tall Jacobians.
 
     Args:
@@ -104,7 +105,7 @@ def jacrev(
     holomorphic: bool = False,
     allow_int: bool = False,
     chunk_size: int | None = None,
-) -> Callable:
+) -> Callable[..., Any]:
     """The Jacobian of `fun`, row by row in reverse mode: best for wide Jacobians. Arguments as for `jacfwd`.
 
     Args:

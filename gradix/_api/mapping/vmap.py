@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,11 +20,13 @@ from gradix._core.refs import Ref
 from gradix._ops.basis import move_axis, to_axis
 from gradix._transforms.batch import AxisData
 
+T = TypeVar("T")
+
 containers = lazy_module("gradix._api.mapping.containers")
 
 
 def vmap(
-    fun: Callable,
+    fun: Callable[..., T],
     in_axes: Any = 0,
     out_axes: Any = 0,
     axis_name=None,
@@ -32,7 +34,7 @@ def vmap(
     spmd_axis_name=None,
     sum_match: bool = False,
     chunk_size: int | None = None,
-) -> Callable:
+) -> Callable[..., T]:
     """`fun` mapped over an axis of its arguments.
 
     Args:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from gradix.numpy.selection import where
 _HALF_ROOT = math.sqrt(0.5)
 
 
-def _of_floats(name: str, op, summary: str, example: str):
+def _of_floats(name: str, op, summary: str, example: str) -> Callable[..., Array]:
     def function(x):
         return op(inexact_operand(name, x))
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import numpy as jnp
+from gradix._core.operators import Array
 from gradix.scipy.special import xlog1py, xlogy
 from gradix.scipy.stats.operands import arguments, kept, probability, within
 
 
-def logpmf(k, p, loc=0):
+def logpmf(k, p, loc=0) -> Array:
     """The logarithm of the probability of one trial.
 
     Args:
@@ -29,7 +30,7 @@ def logpmf(k, p, loc=0):
     return within(inside, k, xlogy(k, p) + xlog1py(1 - k, -p), -np.inf)
 
 
-def pmf(k, p, loc=0):
+def pmf(k, p, loc=0) -> Array:
     """The probability of one trial.
 
     Args:
@@ -45,7 +46,7 @@ def pmf(k, p, loc=0):
     return jnp.exp(logpmf(k, p, loc))
 
 
-def cdf(k, p):
+def cdf(k, p) -> Array:
     """The probability that a draw from one trial is at most k.
 
     Args:
@@ -62,7 +63,7 @@ def cdf(k, p):
     return jnp.where((p >= 0) & (p <= 1) & (k == k), value, np.nan)
 
 
-def ppf(q, p):
+def ppf(q, p) -> Array:
     """The value that a draw from one trial does not exceed with a given probability, the inverse of `cdf`.
 
     Args:

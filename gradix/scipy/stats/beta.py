@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import numpy as jnp
+from gradix._core.operators import Array
 from gradix.scipy.special import betainc, betaln, xlog1py, xlogy
 from gradix.scipy.stats.operands import arguments, kept, log_of_part, within
 
 
-def logpdf(x, a, b, loc=0, scale=1):
+def logpdf(x, a, b, loc=0, scale=1) -> Array:
     """The logarithm of the density of the beta distribution.
 
     Args:
@@ -33,7 +34,7 @@ def logpdf(x, a, b, loc=0, scale=1):
     )
 
 
-def pdf(x, a, b, loc=0, scale=1):
+def pdf(x, a, b, loc=0, scale=1) -> Array:
     """The density of the beta distribution.
 
     Args:
@@ -51,7 +52,7 @@ def pdf(x, a, b, loc=0, scale=1):
     return jnp.exp(logpdf(x, a, b, loc, scale))
 
 
-def cdf(x, a, b, loc=0, scale=1):
+def cdf(x, a, b, loc=0, scale=1) -> Array:
     """The probability that a draw from the beta distribution is at most x.
 
     Args:
@@ -70,7 +71,7 @@ def cdf(x, a, b, loc=0, scale=1):
     return betainc(a, b, jnp.clip((x - loc) / scale, 0, 1))
 
 
-def logcdf(x, a, b, loc=0, scale=1):
+def logcdf(x, a, b, loc=0, scale=1) -> Array:
     """The logarithm of `cdf`.
 
     Args:
@@ -88,7 +89,7 @@ def logcdf(x, a, b, loc=0, scale=1):
     return log_of_part(cdf(x, a, b, loc, scale), sf(x, a, b, loc, scale))
 
 
-def sf(x, a, b, loc=0, scale=1):
+def sf(x, a, b, loc=0, scale=1) -> Array:
     """The probability that a draw from the beta distribution exceeds x.
 
     Args:
@@ -107,7 +108,7 @@ def sf(x, a, b, loc=0, scale=1):
     return betainc(b, a, jnp.clip(1 - (x - loc) / scale, 0, 1))
 
 
-def logsf(x, a, b, loc=0, scale=1):
+def logsf(x, a, b, loc=0, scale=1) -> Array:
     """The logarithm of `sf`.
 
     Args:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import numpy as jnp
+from gradix._core.operators import Array
 from gradix.scipy.special import betaln
 from gradix.scipy.stats.operands import arguments, kept, within
 
 
-def logpmf(k, n, a, b, loc=0):
+def logpmf(k, n, a, b, loc=0) -> Array:
     """The logarithm of the probability of the beta-binomial distribution.
 
     Args:
@@ -33,7 +34,7 @@ def logpmf(k, n, a, b, loc=0):
     return jnp.where((n >= 0) & (a > 0) & (b > 0), value, np.nan)
 
 
-def pmf(k, n, a, b, loc=0):
+def pmf(k, n, a, b, loc=0) -> Array:
     """The probability of the beta-binomial distribution.
 
     Args:

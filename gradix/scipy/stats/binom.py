@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import numpy as jnp
+from gradix._core.operators import Array
 from gradix.scipy.special import betaln, xlog1py, xlogy
 from gradix.scipy.stats.operands import arguments, kept, within
 
 
-def logpmf(k, n, p, loc=0):
+def logpmf(k, n, p, loc=0) -> Array:
     """The logarithm of the probability of the binomial distribution.
 
     Args:
@@ -31,7 +32,7 @@ def logpmf(k, n, p, loc=0):
     return within(inside, k, ways + xlogy(k, p) + xlog1py(n - k, -p), -np.inf)
 
 
-def pmf(k, n, p, loc=0):
+def pmf(k, n, p, loc=0) -> Array:
     """The probability of the binomial distribution.
 
     Args:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import numpy as jnp
+from gradix._core.operators import Array
 from gradix.scipy.stats.operands import arguments, probability
 
 
@@ -16,7 +17,7 @@ def _quantile(q):
     return probability(q, jnp.where(q == 0.5, 0, jnp.where(q < 0.5, -size, size)))
 
 
-def logpdf(x, loc=0, scale=1):
+def logpdf(x, loc=0, scale=1) -> Array:
     """The logarithm of the density of the Cauchy distribution.
 
     Args:
@@ -34,7 +35,7 @@ def logpdf(x, loc=0, scale=1):
     return -jnp.log(np.pi * scale) - jnp.log1p(z * z)
 
 
-def pdf(x, loc=0, scale=1):
+def pdf(x, loc=0, scale=1) -> Array:
     """The density of the Cauchy distribution.
 
     Args:
@@ -50,7 +51,7 @@ def pdf(x, loc=0, scale=1):
     return jnp.exp(logpdf(x, loc, scale))
 
 
-def cdf(x, loc=0, scale=1):
+def cdf(x, loc=0, scale=1) -> Array:
     """The probability that a draw from the Cauchy distribution is at most x.
 
     Args:
@@ -67,7 +68,7 @@ def cdf(x, loc=0, scale=1):
     return jnp.arctan2(jnp.ones_like(x), (loc - x) / scale) / np.pi
 
 
-def logcdf(x, loc=0, scale=1):
+def logcdf(x, loc=0, scale=1) -> Array:
     """The logarithm of `cdf`.
 
     Args:
@@ -83,7 +84,7 @@ def logcdf(x, loc=0, scale=1):
     return jnp.log(cdf(x, loc, scale))
 
 
-def sf(x, loc=0, scale=1):
+def sf(x, loc=0, scale=1) -> Array:
     """The probability that a draw from the Cauchy distribution exceeds x.
 
     Args:
@@ -100,7 +101,7 @@ def sf(x, loc=0, scale=1):
     return jnp.arctan2(jnp.ones_like(x), (x - loc) / scale) / np.pi
 
 
-def logsf(x, loc=0, scale=1):
+def logsf(x, loc=0, scale=1) -> Array:
     """The logarithm of `sf`.
 
     Args:
@@ -116,7 +117,7 @@ def logsf(x, loc=0, scale=1):
     return jnp.log(sf(x, loc, scale))
 
 
-def ppf(q, loc=0, scale=1):
+def ppf(q, loc=0, scale=1) -> Array:
     """The quantile of the Cauchy distribution at a given probability, the inverse of `cdf`.
 
     Args:
@@ -133,7 +134,7 @@ def ppf(q, loc=0, scale=1):
     return loc + scale * _quantile(q)
 
 
-def isf(q, loc=0, scale=1):
+def isf(q, loc=0, scale=1) -> Array:
     """The value that a draw from the Cauchy distribution exceeds with a given probability, the inverse of `sf`.
 
     Args:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from gradix import numpy as jnp
+from gradix._core.operators import Array
 from gradix.scipy.stats import gamma
 from gradix.scipy.stats.operands import arguments
 
 
-def logpdf(x, df, loc=0, scale=1):
+def logpdf(x, df, loc=0, scale=1) -> Array:
     """The logarithm of the density of the χ² distribution.
 
     Args:
@@ -25,7 +26,7 @@ def logpdf(x, df, loc=0, scale=1):
     return gamma.logpdf(x, df / 2, loc, 2 * scale)
 
 
-def cdf(x, df, loc=0, scale=1):
+def cdf(x, df, loc=0, scale=1) -> Array:
     """The probability that a draw from the χ² distribution is at most x.
 
     Args:
@@ -43,7 +44,7 @@ def cdf(x, df, loc=0, scale=1):
     return gamma.cdf(x, df / 2, loc, 2 * scale)
 
 
-def logcdf(x, df, loc=0, scale=1):
+def logcdf(x, df, loc=0, scale=1) -> Array:
     """The logarithm of `cdf`.
 
     Args:
@@ -61,7 +62,7 @@ def logcdf(x, df, loc=0, scale=1):
     return gamma.logcdf(x, df / 2, loc, 2 * scale)
 
 
-def sf(x, df, loc=0, scale=1):
+def sf(x, df, loc=0, scale=1) -> Array:
     """The probability that a draw from the χ² distribution exceeds x.
 
     Args:
@@ -79,7 +80,7 @@ def sf(x, df, loc=0, scale=1):
     return gamma.sf(x, df / 2, loc, 2 * scale)
 
 
-def logsf(x, df, loc=0, scale=1):
+def logsf(x, df, loc=0, scale=1) -> Array:
     """The logarithm of `sf`.
 
     Args:
@@ -97,7 +98,7 @@ def logsf(x, df, loc=0, scale=1):
     return gamma.logsf(x, df / 2, loc, 2 * scale)
 
 
-def pdf(x, df, loc=0, scale=1):
+def pdf(x, df, loc=0, scale=1) -> Array:
     """The density of the χ² distribution.
 
     Args:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import numpy as jnp
+from gradix._core.operators import Array
 from gradix.scipy.special import gammaln, xlogy
 from gradix.scipy.stats.operands import arguments
 
 
-def logpdf(x, alpha):
+def logpdf(x, alpha) -> Array:
     """The logarithm of the density of the Dirichlet distribution.
 
     Args:
@@ -47,7 +48,7 @@ def logpdf(x, alpha):
     return jnp.where(inside, value, -np.inf)
 
 
-def pdf(x, alpha):
+def pdf(x, alpha) -> Array:
     """The density of the Dirichlet distribution.
 
     Args:

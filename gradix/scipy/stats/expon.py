@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import numpy as jnp
+from gradix._core.operators import Array
 from gradix.scipy.stats.operands import arguments, kept, log1m_exp, probability, within
 
 
-def logpdf(x, loc=0, scale=1):
+def logpdf(x, loc=0, scale=1) -> Array:
     """The logarithm of the density of the exponential distribution.
 
     Args:
@@ -26,7 +27,7 @@ def logpdf(x, loc=0, scale=1):
     return within(z >= 0, z, -z - jnp.log(scale), -np.inf)
 
 
-def pdf(x, loc=0, scale=1):
+def pdf(x, loc=0, scale=1) -> Array:
     """The density of the exponential distribution.
 
     Args:
@@ -42,7 +43,7 @@ def pdf(x, loc=0, scale=1):
     return jnp.exp(logpdf(x, loc, scale))
 
 
-def cdf(x, loc=0, scale=1):
+def cdf(x, loc=0, scale=1) -> Array:
     """The probability that a draw from the exponential distribution is at most x.
 
     Args:
@@ -60,7 +61,7 @@ def cdf(x, loc=0, scale=1):
     return within(z >= 0, z, -jnp.expm1(-z), 0)
 
 
-def logcdf(x, loc=0, scale=1):
+def logcdf(x, loc=0, scale=1) -> Array:
     """The logarithm of `cdf`.
 
     Args:
@@ -78,7 +79,7 @@ def logcdf(x, loc=0, scale=1):
     return within(z > 0, z, log1m_exp(-kept(z > 0, z, 1)), -np.inf)
 
 
-def sf(x, loc=0, scale=1):
+def sf(x, loc=0, scale=1) -> Array:
     """The probability that a draw from the exponential distribution exceeds x.
 
     Args:
@@ -94,7 +95,7 @@ def sf(x, loc=0, scale=1):
     return jnp.exp(logsf(x, loc, scale))
 
 
-def logsf(x, loc=0, scale=1):
+def logsf(x, loc=0, scale=1) -> Array:
     """The logarithm of `sf`.
 
     Args:
@@ -112,7 +113,7 @@ def logsf(x, loc=0, scale=1):
     return within(z >= 0, z, -z, 0)
 
 
-def ppf(q, loc=0, scale=1):
+def ppf(q, loc=0, scale=1) -> Array:
     """The quantile of the exponential distribution at a given probability, the inverse of `cdf`.
 
     Args:

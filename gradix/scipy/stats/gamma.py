@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import numpy as jnp
+from gradix._core.operators import Array
 from gradix.scipy.special import gammainc, gammaincc, gammaln, xlogy
 from gradix.scipy.stats.operands import arguments, kept, log_of_part, within
 
@@ -13,7 +14,7 @@ def _positive(z):
     return jnp.where(z < 0, 0, z)
 
 
-def logpdf(x, a, loc=0, scale=1):
+def logpdf(x, a, loc=0, scale=1) -> Array:
     """The logarithm of the density of the gamma distribution.
 
     Args:
@@ -34,7 +35,7 @@ def logpdf(x, a, loc=0, scale=1):
     return within(inside, x, xlogy(a - 1, z) - z - gammaln(a) - jnp.log(scale), -np.inf)
 
 
-def pdf(x, a, loc=0, scale=1):
+def pdf(x, a, loc=0, scale=1) -> Array:
     """The density of the gamma distribution.
 
     Args:
@@ -51,7 +52,7 @@ def pdf(x, a, loc=0, scale=1):
     return jnp.exp(logpdf(x, a, loc, scale))
 
 
-def cdf(x, a, loc=0, scale=1):
+def cdf(x, a, loc=0, scale=1) -> Array:
     """The probability that a draw from the gamma distribution is at most x.
 
     Args:
@@ -69,7 +70,7 @@ def cdf(x, a, loc=0, scale=1):
     return gammainc(a, _positive((x - loc) / scale))
 
 
-def logcdf(x, a, loc=0, scale=1):
+def logcdf(x, a, loc=0, scale=1) -> Array:
     """The logarithm of `cdf`.
 
     Args:
@@ -86,7 +87,7 @@ def logcdf(x, a, loc=0, scale=1):
     return log_of_part(cdf(x, a, loc, scale), sf(x, a, loc, scale))
 
 
-def sf(x, a, loc=0, scale=1):
+def sf(x, a, loc=0, scale=1) -> Array:
     """The probability that a draw from the gamma distribution exceeds x.
 
     Args:
@@ -104,7 +105,7 @@ def sf(x, a, loc=0, scale=1):
     return gammaincc(a, _positive((x - loc) / scale))
 
 
-def logsf(x, a, loc=0, scale=1):
+def logsf(x, a, loc=0, scale=1) -> Array:
     """The logarithm of `sf`.
 
     Args:

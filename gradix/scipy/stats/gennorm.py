@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from gradix import numpy as jnp
+from gradix._core.operators import Array
 from gradix.scipy.special import gammaincc, gammaln
 from gradix.scipy.stats.operands import arguments
 
 
-def logpdf(x, beta):
+def logpdf(x, beta) -> Array:
     """The logarithm of the density of the generalized normal distribution.
 
     Args:
@@ -23,7 +24,7 @@ def logpdf(x, beta):
     return jnp.log(beta / 2) - gammaln(1 / beta) - jnp.power(abs(x), beta)
 
 
-def pdf(x, beta):
+def pdf(x, beta) -> Array:
     """The density of the generalized normal distribution.
 
     Args:
@@ -38,7 +39,7 @@ def pdf(x, beta):
     return jnp.exp(logpdf(x, beta))
 
 
-def cdf(x, beta):
+def cdf(x, beta) -> Array:
     """The probability that a draw from the generalized normal distribution is at most x.
 
     Args:

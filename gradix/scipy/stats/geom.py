@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import numpy as jnp
+from gradix._core.operators import Array
 from gradix.scipy.special import xlog1py
 from gradix.scipy.stats.operands import arguments, kept, within
 
 
-def logpmf(k, p, loc=0):
+def logpmf(k, p, loc=0) -> Array:
     """The logarithm of the probability of the geometric distribution.
 
     Args:
@@ -29,7 +30,7 @@ def logpmf(k, p, loc=0):
     return within(inside, k, xlog1py(k - 1, -p) + jnp.log(p), -np.inf)
 
 
-def pmf(k, p, loc=0):
+def pmf(k, p, loc=0) -> Array:
     """The probability of the geometric distribution.
 
     Args:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from gradix import numpy as jnp
+from gradix._core.operators import Array
 from gradix.scipy.stats.operands import arguments, log1m_exp, probability
 
 
-def logpdf(x, loc=0, scale=1):
+def logpdf(x, loc=0, scale=1) -> Array:
     """The logarithm of the density of the Gumbel distribution of largest values.
 
     Args:
@@ -24,7 +25,7 @@ def logpdf(x, loc=0, scale=1):
     return -(z + jnp.exp(-z)) - jnp.log(scale)
 
 
-def pdf(x, loc=0, scale=1):
+def pdf(x, loc=0, scale=1) -> Array:
     """The density of the Gumbel distribution of largest values.
 
     Args:
@@ -40,7 +41,7 @@ def pdf(x, loc=0, scale=1):
     return jnp.exp(logpdf(x, loc, scale))
 
 
-def logcdf(x, loc=0, scale=1):
+def logcdf(x, loc=0, scale=1) -> Array:
     """The logarithm of `cdf`.
 
     Args:
@@ -57,7 +58,7 @@ def logcdf(x, loc=0, scale=1):
     return -jnp.exp((loc - x) / scale)
 
 
-def cdf(x, loc=0, scale=1):
+def cdf(x, loc=0, scale=1) -> Array:
     """The probability that a draw from the Gumbel distribution of largest values is at most x.
 
     Args:
@@ -73,7 +74,7 @@ def cdf(x, loc=0, scale=1):
     return jnp.exp(logcdf(x, loc, scale))
 
 
-def sf(x, loc=0, scale=1):
+def sf(x, loc=0, scale=1) -> Array:
     """The probability that a draw from the Gumbel distribution of largest values exceeds x.
 
     Args:
@@ -89,7 +90,7 @@ def sf(x, loc=0, scale=1):
     return -jnp.expm1(logcdf(x, loc, scale))
 
 
-def logsf(x, loc=0, scale=1):
+def logsf(x, loc=0, scale=1) -> Array:
     """The logarithm of `sf`.
 
     Args:
@@ -105,7 +106,7 @@ def logsf(x, loc=0, scale=1):
     return log1m_exp(logcdf(x, loc, scale))
 
 
-def ppf(p, loc=0, scale=1):
+def ppf(p, loc=0, scale=1) -> Array:
     """The quantile of the Gumbel distribution of largest values at a given probability, the inverse of `cdf`.
 
     Args:

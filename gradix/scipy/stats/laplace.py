@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from gradix import numpy as jnp
+from gradix._core.operators import Array
 from gradix.scipy.stats.operands import arguments
 
 
-def logpdf(x, loc=0, scale=1):
+def logpdf(x, loc=0, scale=1) -> Array:
     """The logarithm of the density of the Laplace distribution.
 
     Args:
@@ -23,7 +24,7 @@ def logpdf(x, loc=0, scale=1):
     return -abs(x - loc) / scale - jnp.log(2 * scale)
 
 
-def pdf(x, loc=0, scale=1):
+def pdf(x, loc=0, scale=1) -> Array:
     """The density of the Laplace distribution.
 
     Args:
@@ -39,7 +40,7 @@ def pdf(x, loc=0, scale=1):
     return jnp.exp(logpdf(x, loc, scale))
 
 
-def cdf(x, loc=0, scale=1):
+def cdf(x, loc=0, scale=1) -> Array:
     """The probability that a draw from the Laplace distribution is at most x.
 
     Args:

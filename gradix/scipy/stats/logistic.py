@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from gradix import lax, numpy as jnp
+from gradix._core.operators import Array
 from gradix.scipy.special import logit
 from gradix.scipy.stats.operands import arguments
 
 
-def logpdf(x, loc=0, scale=1):
+def logpdf(x, loc=0, scale=1) -> Array:
     """The logarithm of the density of the logistic distribution.
 
     Args:
@@ -25,7 +26,7 @@ def logpdf(x, loc=0, scale=1):
     return -z - 2 * jnp.log1p(jnp.exp(-z)) - jnp.log(scale)
 
 
-def pdf(x, loc=0, scale=1):
+def pdf(x, loc=0, scale=1) -> Array:
     """The density of the logistic distribution.
 
     Args:
@@ -41,7 +42,7 @@ def pdf(x, loc=0, scale=1):
     return jnp.exp(logpdf(x, loc, scale))
 
 
-def cdf(x, loc=0, scale=1):
+def cdf(x, loc=0, scale=1) -> Array:
     """The probability that a draw from the logistic distribution is at most x.
 
     Args:
@@ -58,7 +59,7 @@ def cdf(x, loc=0, scale=1):
     return lax.logistic((x - loc) / scale)
 
 
-def sf(x, loc=0, scale=1):
+def sf(x, loc=0, scale=1) -> Array:
     """The probability that a draw from the logistic distribution exceeds x.
 
     Args:
@@ -75,7 +76,7 @@ def sf(x, loc=0, scale=1):
     return lax.logistic((loc - x) / scale)
 
 
-def ppf(x, loc=0, scale=1):
+def ppf(x, loc=0, scale=1) -> Array:
     """The quantile of the logistic distribution at a given probability, the inverse of `cdf`.
 
     Args:
@@ -92,7 +93,7 @@ def ppf(x, loc=0, scale=1):
     return loc + scale * logit(x)
 
 
-def isf(x, loc=0, scale=1):
+def isf(x, loc=0, scale=1) -> Array:
     """The value that a draw from the logistic distribution exceeds with a given probability, the inverse of `sf`.
 
     Args:

@@ -6,11 +6,12 @@ import numpy as np
 
 from gradix import numpy as jnp
 from gradix._core.dtypes import BITWISE
+from gradix._core.operators import Array
 from gradix.numpy.promotion import as_operand, promote_dtypes, promote_dtypes_inexact
 from gradix.scipy.special import gammaln, xlogy
 
 
-def logpmf(x, n, p):
+def logpmf(x, n, p) -> Array:
     """The logarithm of the probability of counts of the multinomial distribution.
 
     Args:
@@ -45,7 +46,7 @@ def logpmf(x, n, p):
     return jnp.where(fits, value, -np.inf)
 
 
-def pmf(x, n, p):
+def pmf(x, n, p) -> Array:
     """The probability of counts of the multinomial distribution.
 
     Args:

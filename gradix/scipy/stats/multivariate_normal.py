@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from gradix import lax, numpy as jnp
+from gradix._core.operators import Array
 from gradix.numpy.promotion import broadcast_to
 from gradix.scipy.stats import norm
 from gradix.scipy.stats.operands import LOG_2PI, arguments
 
 
-def logpdf(x, mean, cov, allow_singular: None = None):
+def logpdf(x, mean, cov, allow_singular: None = None) -> Array:
     """The logarithm of the density of the normal distribution of vectors.
 
     Args:
@@ -66,7 +67,7 @@ def logpdf(x, mean, cov, allow_singular: None = None):
     return -(jnp.sum(scaled * scaled, -1) + n * LOG_2PI) / 2 - half_log
 
 
-def pdf(x, mean, cov):
+def pdf(x, mean, cov) -> Array:
     """The density of the normal distribution of vectors.
 
     Args:

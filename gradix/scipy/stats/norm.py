@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from gradix import numpy as jnp
+from gradix._core.operators import Array
 from gradix.scipy.special import log_ndtr, ndtr, ndtri
 from gradix.scipy.stats.operands import LOG_2PI, arguments
 
 
-def logpdf(x, loc=0, scale=1):
+def logpdf(x, loc=0, scale=1) -> Array:
     """The logarithm of the density of the normal distribution.
 
     Args:
@@ -25,7 +26,7 @@ def logpdf(x, loc=0, scale=1):
     return -(z * z + LOG_2PI) / 2 - jnp.log(abs(scale))
 
 
-def pdf(x, loc=0, scale=1):
+def pdf(x, loc=0, scale=1) -> Array:
     """The density of the normal distribution.
 
     Args:
@@ -41,7 +42,7 @@ def pdf(x, loc=0, scale=1):
     return jnp.exp(logpdf(x, loc, scale))
 
 
-def cdf(x, loc=0, scale=1):
+def cdf(x, loc=0, scale=1) -> Array:
     """The probability that a draw from the normal distribution is at most x.
 
     Args:
@@ -58,7 +59,7 @@ def cdf(x, loc=0, scale=1):
     return ndtr((x - loc) / scale)
 
 
-def logcdf(x, loc=0, scale=1):
+def logcdf(x, loc=0, scale=1) -> Array:
     """The logarithm of `cdf`.
 
     Args:
@@ -75,7 +76,7 @@ def logcdf(x, loc=0, scale=1):
     return log_ndtr((x - loc) / scale)
 
 
-def sf(x, loc=0, scale=1):
+def sf(x, loc=0, scale=1) -> Array:
     """The probability that a draw from the normal distribution exceeds x.
 
     Args:
@@ -92,7 +93,7 @@ def sf(x, loc=0, scale=1):
     return ndtr((loc - x) / scale)
 
 
-def logsf(x, loc=0, scale=1):
+def logsf(x, loc=0, scale=1) -> Array:
     """The logarithm of `sf`.
 
     Args:
@@ -109,7 +110,7 @@ def logsf(x, loc=0, scale=1):
     return log_ndtr((loc - x) / scale)
 
 
-def ppf(q, loc=0, scale=1):
+def ppf(q, loc=0, scale=1) -> Array:
     """The quantile of the normal distribution at a given probability, the inverse of `cdf`.
 
     Args:
@@ -126,7 +127,7 @@ def ppf(q, loc=0, scale=1):
     return ndtri(q) * scale + loc
 
 
-def isf(q, loc=0, scale=1):
+def isf(q, loc=0, scale=1) -> Array:
     """The value that a draw from the normal distribution exceeds with a given probability, the inverse of `sf`.
 
     Args:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import numpy as jnp
+from gradix._core.operators import Array
 from gradix.scipy.stats.operands import arguments, kept, log1m_exp, probability, within
 
 
-def logpdf(x, b, loc=0, scale=1):
+def logpdf(x, b, loc=0, scale=1) -> Array:
     """The logarithm of the density of the Pareto distribution.
 
     Args:
@@ -28,7 +29,7 @@ def logpdf(x, b, loc=0, scale=1):
     return within(inside, z, jnp.log(b / scale) - (b + 1) * jnp.log(kept(inside, z, 1)), -np.inf)
 
 
-def pdf(x, b, loc=0, scale=1):
+def pdf(x, b, loc=0, scale=1) -> Array:
     """The density of the Pareto distribution.
 
     Args:
@@ -45,7 +46,7 @@ def pdf(x, b, loc=0, scale=1):
     return jnp.exp(logpdf(x, b, loc, scale))
 
 
-def logsf(x, b, loc=0, scale=1):
+def logsf(x, b, loc=0, scale=1) -> Array:
     """The logarithm of `sf`.
 
     Args:
@@ -64,7 +65,7 @@ def logsf(x, b, loc=0, scale=1):
     return within(z >= 1, z, -b * jnp.log(kept(z >= 1, z, 1)), 0)
 
 
-def sf(x, b, loc=0, scale=1):
+def sf(x, b, loc=0, scale=1) -> Array:
     """The probability that a draw from the Pareto distribution exceeds x.
 
     Args:
@@ -81,7 +82,7 @@ def sf(x, b, loc=0, scale=1):
     return jnp.exp(logsf(x, b, loc, scale))
 
 
-def cdf(x, b, loc=0, scale=1):
+def cdf(x, b, loc=0, scale=1) -> Array:
     """The probability that a draw from the Pareto distribution is at most x.
 
     Args:
@@ -98,7 +99,7 @@ def cdf(x, b, loc=0, scale=1):
     return -jnp.expm1(logsf(x, b, loc, scale))
 
 
-def logcdf(x, b, loc=0, scale=1):
+def logcdf(x, b, loc=0, scale=1) -> Array:
     """The logarithm of `cdf`.
 
     Args:
@@ -116,7 +117,7 @@ def logcdf(x, b, loc=0, scale=1):
     return within(tail < 0, tail, log1m_exp(kept(tail < 0, tail, -1)), -np.inf)
 
 
-def ppf(q, b, loc=0, scale=1):
+def ppf(q, b, loc=0, scale=1) -> Array:
     """The quantile of the Pareto distribution at a given probability, the inverse of `cdf`.
 
     Args:

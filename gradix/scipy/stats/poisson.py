@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import lax, numpy as jnp
+from gradix._core.operators import Array
 from gradix.numpy.promotion import convert
 from gradix.scipy.special import gammaincc, gammaln, xlogy
 from gradix.scipy.stats.operands import arguments, is_whole, kept, within
@@ -12,7 +13,7 @@ from gradix.scipy.stats.operands import arguments, is_whole, kept, within
 _SERIES_FROM, _TERMS = 60.0, 140
 
 
-def logpmf(k, mu, loc=0):
+def logpmf(k, mu, loc=0) -> Array:
     """The logarithm of the probability of the Poisson distribution.
 
     Args:
@@ -32,7 +33,7 @@ def logpmf(k, mu, loc=0):
     return within(inside, k, xlogy(k, mu) - gammaln(k + 1) - mu, -np.inf)
 
 
-def pmf(k, mu, loc=0):
+def pmf(k, mu, loc=0) -> Array:
     """The probability of the Poisson distribution.
 
     Args:
@@ -48,7 +49,7 @@ def pmf(k, mu, loc=0):
     return jnp.exp(logpmf(k, mu, loc))
 
 
-def cdf(k, mu, loc=0):
+def cdf(k, mu, loc=0) -> Array:
     """The probability that a draw from the Poisson distribution is at most k.
 
     Args:

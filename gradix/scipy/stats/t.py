@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from gradix import numpy as jnp
+from gradix._core.operators import Array
 from gradix.scipy.special import betaln
 from gradix.scipy.stats.operands import arguments
 
 
-def logpdf(x, df, loc=0, scale=1):
+def logpdf(x, df, loc=0, scale=1) -> Array:
     """The logarithm of the density of Student's t distribution.
 
     Args:
@@ -33,7 +34,7 @@ def logpdf(x, df, loc=0, scale=1):
     )
 
 
-def pdf(x, df, loc=0, scale=1):
+def pdf(x, df, loc=0, scale=1) -> Array:
     """The density of Student's t distribution.
 
     Args:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import numpy as jnp
+from gradix._core.operators import Array
 from gradix.scipy.special import log_ndtr, ndtr
 from gradix.scipy.stats.operands import LOG_2PI, arguments, kept, log1m_exp, within
 
@@ -25,7 +26,7 @@ def _valid(a, b, value):
     return jnp.where(a < b, value, np.nan)
 
 
-def logpdf(x, a, b, loc=0, scale=1):
+def logpdf(x, a, b, loc=0, scale=1) -> Array:
     """The logarithm of the density of the normal distribution between two ends.
 
     Args:
@@ -47,7 +48,7 @@ def logpdf(x, a, b, loc=0, scale=1):
     return _valid(a, b, within(inside, x, value, -np.inf))
 
 
-def pdf(x, a, b, loc=0, scale=1):
+def pdf(x, a, b, loc=0, scale=1) -> Array:
     """The density of the normal distribution between two ends.
 
     Args:
@@ -65,7 +66,7 @@ def pdf(x, a, b, loc=0, scale=1):
     return jnp.exp(logpdf(x, a, b, loc, scale))
 
 
-def logcdf(x, a, b, loc=0, scale=1):
+def logcdf(x, a, b, loc=0, scale=1) -> Array:
     """The logarithm of `cdf`.
 
     Args:
@@ -87,7 +88,7 @@ def logcdf(x, a, b, loc=0, scale=1):
     return _valid(a, b, within(inside, x, value, jnp.where(z <= a, -np.inf, 0)))
 
 
-def cdf(x, a, b, loc=0, scale=1):
+def cdf(x, a, b, loc=0, scale=1) -> Array:
     """The probability that a draw from the normal distribution between two ends is at most x.
 
     Args:
@@ -105,7 +106,7 @@ def cdf(x, a, b, loc=0, scale=1):
     return jnp.exp(logcdf(x, a, b, loc, scale))
 
 
-def logsf(x, a, b, loc=0, scale=1):
+def logsf(x, a, b, loc=0, scale=1) -> Array:
     """The logarithm of `sf`.
 
     Args:
@@ -127,7 +128,7 @@ def logsf(x, a, b, loc=0, scale=1):
     return _valid(a, b, within(inside, x, value, jnp.where(z >= b, -np.inf, 0)))
 
 
-def sf(x, a, b, loc=0, scale=1):
+def sf(x, a, b, loc=0, scale=1) -> Array:
     """The probability that a draw from the normal distribution between two ends exceeds x.
 
     Args:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import numpy as jnp
+from gradix._core.operators import Array
 from gradix.scipy.stats.operands import arguments, probability, within
 
 
-def logpdf(x, loc=0, scale=1):
+def logpdf(x, loc=0, scale=1) -> Array:
     """The logarithm of the density of the uniform distribution.
 
     Args:
@@ -25,7 +26,7 @@ def logpdf(x, loc=0, scale=1):
     return within((x >= loc) & (x <= loc + scale), x, -jnp.log(scale) + 0 * x, -np.inf)
 
 
-def pdf(x, loc=0, scale=1):
+def pdf(x, loc=0, scale=1) -> Array:
     """The density of the uniform distribution.
 
     Args:
@@ -41,7 +42,7 @@ def pdf(x, loc=0, scale=1):
     return jnp.exp(logpdf(x, loc, scale))
 
 
-def cdf(x, loc=0, scale=1):
+def cdf(x, loc=0, scale=1) -> Array:
     """The probability that a draw from the uniform distribution is at most x.
 
     Args:
@@ -58,7 +59,7 @@ def cdf(x, loc=0, scale=1):
     return jnp.clip((x - loc) / scale, 0, 1)
 
 
-def ppf(q, loc=0, scale=1):
+def ppf(q, loc=0, scale=1) -> Array:
     """The quantile of the uniform distribution at a given probability, the inverse of `cdf`.
 
     Args:

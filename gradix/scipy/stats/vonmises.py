@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import numpy as jnp
+from gradix._core.operators import Array
 from gradix.scipy.special import i0e
 from gradix.scipy.stats.operands import LOG_2PI, arguments
 
 
-def logpdf(x, kappa):
+def logpdf(x, kappa) -> Array:
     """The logarithm of the density of the von Mises distribution.
 
     Args:
@@ -26,7 +27,7 @@ def logpdf(x, kappa):
     return jnp.where(kappa > 0, value, np.nan)
 
 
-def pdf(x, kappa):
+def pdf(x, kappa) -> Array:
     """The density of the von Mises distribution.
 
     Args:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import numpy as jnp
+from gradix._core.operators import Array
 from gradix.scipy.stats.operands import LOG_2PI, arguments, within
 
 
-def logpdf(x, c):
+def logpdf(x, c) -> Array:
     """The logarithm of the density of the wrapped Cauchy distribution.
 
     Args:
@@ -26,7 +27,7 @@ def logpdf(x, c):
     return jnp.where((c > 0) & (c < 1), value, np.nan)
 
 
-def pdf(x, c):
+def pdf(x, c) -> Array:
     """The density of the wrapped Cauchy distribution.
 
     Args:
