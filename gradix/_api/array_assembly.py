@@ -11,8 +11,9 @@ from gradix._api.placing import (
     as_sharding,
     placed,
 )
+from gradix._base import transfers
 from gradix._base.tree import flatten_axes, tree_flatten as flatten, tree_map
-from gradix._core.array import ArrayImpl, as_array
+from gradix._core.array import ArrayImpl, as_array, host_array
 from gradix._core.aval import located, make_aval
 from gradix._core.divisions import explicit_part
 from gradix._core.mesh import Mesh
@@ -170,8 +171,10 @@ def make_array_from_process_local_data(sharding, local_data, global_shape=None) 
         )
     sharding, local = as_sharding(sharding), np.asarray(local_data)
     shape = _global_shape(sharding, local.shape, global_shape)
+    what = f"process-local data of dtype {local.dtype} and shape {local.shape}"
+    transfers.check("host_to_device", what, is_explicit=True)
     if local.shape == shape:
-        return make_array_from_callback(shape, sharding, lambda i: local[i])
+        return make_array_from_callback(shape, sharding, lambda i: host_array(local[i]))
     indices = list(sharding.addressable_devices_indices_map(shape).values())
     starts = [min([i[k].indices(n)[0] for i in indices]) for k, n in enumerate(shape)]
     stops = [max([i[k].indices(n)[1] for i in indices]) for k, n in enumerate(shape)]
@@ -183,14 +186,10 @@ def make_array_from_process_local_data(sharding, local_data, global_shape=None) 
         )
 
     def part(index):
-        return local[
-            tuple(
-                [
-                    slice(i.indices(n)[0] - a, i.indices(n)[1] - a)
-                    for i, n, a in zip(index, shape, starts)
-                ]
-            )
+        own = [
+            slice(i.indices(n)[0] - a, i.indices(n)[1] - a) for i, n, a in zip(index, shape, starts)
         ]
+        return host_array(local[tuple(own)])
 
     return make_array_from_callback(shape, sharding, part)
 

@@ -22,6 +22,7 @@ from gradix._ops.sharding import (
     shard_alike_p,
     sharding_constraint_p,
 )
+from gradix._runtime.placement import check_move, sharding_of
 
 _options = _config.state
 
@@ -92,6 +93,8 @@ def _apply(name: str, prim, x, given):
         and state.stage is None
         and not isinstance(getattr(sharding, "mesh", None), AbstractMesh)
     ):
+        if sharding != sharding_of(x):
+            check_move(x, sharding)
         return placed(x, sharding)
     return bind(prim, (x,), {"sharding": sharding}) if isinstance(sharding, NamedSharding) else x
 
@@ -191,9 +194,15 @@ def with_layout_constraint(x, layouts):
     given = [layout for layout, leaf in spread if leaf is not None]
     for a, layout in zip(arrays("with_layout_constraint", leaves, tree, "x"), given, strict=True):
         wanted = layout.layout if isinstance(layout, Format) else layout
+        if wanted is not None and not isinstance(wanted, Layout):
+            raise ValueError(
+                "layouts passed to `with_layout_constraint` must be of type `Layout`. Got "
+                f"{wanted!r} of type {type(wanted).__name__}."
+            )
         if wanted is not None and sorted(wanted.major_to_minor) != list(range(a.aval.ndim)):
             raise ValueError(
-                f"with_layout_constraint: {wanted} does not fit an array of shape {a.aval.shape}; "
-                f"major_to_minor names each of its {a.aval.ndim} axes once."
+                "One of with_layout_constraint arguments is incompatible with its layout annotation "
+                f"{wanted}: its shape is {a.aval.shape}; major_to_minor names each of its "
+                f"{a.aval.ndim} axes once."
             )
     return tree.unflatten(leaves)

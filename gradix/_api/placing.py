@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gradix._base import config as _config, events
+from gradix._base import config as _config, transfers
 from gradix._base.tree import flatten_axes, tree_flatten as flatten, tree_map
 from gradix._core import dtypes
-from gradix._core.array import ArrayImpl, as_array, copied
-from gradix._core.array_layouts import Format, row_major
+from gradix._core.array import ArrayImpl, as_array, copied, host_array
+from gradix._core.array_layouts import AutoLayout, Format, Layout, row_major
 from gradix._core.aval import located, make_aval
 from gradix._core.divisions import explicit_part
 from gradix._core.named_sharding import NamedSharding, assignment_of, parts_of
@@ -99,6 +99,11 @@ def as_sharding(place, what: str = "device_put") -> Sharding:
             )
         return NamedSharding(mesh, place)
     if isinstance(place, Format):
+        if isinstance(place.layout, AutoLayout):
+            raise ValueError(
+                f"sharding and layout in `Layout` instance should be concrete: {what} got {place}. Name "
+                "the order of the axes, as Layout((0, 1))."
+            )
         return as_sharding(place.sharding, what)
     if hasattr(place, "device_kind"):
         return SingleDeviceSharding(place)
@@ -121,18 +126,23 @@ def _put(x, place):
         if found is not None:
             return found
     try:
-        array = as_array(x)
+        array = host_array(x) if type(x) is np.ndarray else as_array(x)
     except TypeError as e:
         raise TypeError(f"Argument {x!r} of type {type(x)} is not a valid JAX type. {e}") from None
+    if not isinstance(x, Array):
+        _guard("host_to_device", array.aval, place)
     if place is None:
         return array
+    if isinstance(place, Format) and isinstance(place.layout, Layout):
+        place.layout.check_compatible_aval(array.aval.shape)
+        if place.sharding is None:
+            return array
     sharding = as_sharding(place)
     _check_fits(array.aval, sharding)
     if hasattr(place, "device_kind"):
         _check_is_here(array)
-    _guard(
-        "host_to_device" if not isinstance(x, Array) else "device_to_device", array.aval, sharding
-    )
+    if type(x) is ArrayImpl and sharding != sharding_of(x):
+        _guard("device_to_device", array.aval, sharding)
     if isinstance(array, Tracer):
         if not isinstance(sharding, NamedSharding):
             return array
@@ -202,21 +212,9 @@ def placed(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
 
 def _guard(direction: str, aval, sharding) -> None:
     """What the options `transfer_guard...` ask for of an explicit transfer."""
-    level = getattr(_options, "jax_transfer_guard_" + direction)
-    if level == "disallow_explicit":
-        raise RuntimeError(
-            f"Disallowed {direction.replace('_', '-')} transfer: aval={aval.str_short()}, "
-            f"dst_sharding={sharding}. The option jax_transfer_guard_{direction} is {level!r}; allow "
-            f"it with gradix.transfer_guard_{direction}('allow')."
-        )
-    if level == "log_explicit":
-        events.warn(
-            "transfer",
-            "%s transfer: aval=%s, dst_sharding=%s",
-            direction.replace("_", "-"),
-            aval.str_short(),
-            sharding,
-        )
+    if getattr(_options, "jax_transfer_guard_" + direction) is not None:
+        what = f"aval={aval.str_short()}, dst_sharding={sharding}"
+        transfers.check(direction, what, is_explicit=True)
 
 
 def device_get(x):

@@ -7,11 +7,17 @@ from typing import Any
 
 import numpy as np
 
+from gradix._base import config as _config
 from gradix._core.array import as_array
+from gradix._core.array_layouts import AutoLayout, Format, Layout
 from gradix._core.aval import dtype_name, located, make_aval
 from gradix._core.divisions import explicit_part
 from gradix._core.dtypes import ExtendedDType, canonicalize_dtype
+from gradix._core.named_sharding import NamedSharding
 from gradix._core.operators import Array
+from gradix._core.sharding import PartitionSpec, Sharding
+
+_options = _config.state
 
 
 class ShapeDtypeStruct:
@@ -23,7 +29,7 @@ class ShapeDtypeStruct:
         ShapeDtypeStruct(shape=(2,), dtype=float32)
     """
 
-    __slots__ = ("shape", "dtype", "sharding", "weak_type", "manual_axis_type", "is_ref")
+    __slots__ = ("shape", "dtype", "sharding", "weak_type", "manual_axis_type", "is_ref", "layout")
 
     def __init__(
         self,
@@ -39,12 +45,13 @@ class ShapeDtypeStruct:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
         self.shape = tuple(shape)
         self.dtype = dtype if isinstance(dtype, ExtendedDType) else np.dtype(dtype)
-        self.sharding, self.weak_type = sharding, bool(weak_type)
+        self.sharding, self.layout = _placed(sharding, self.shape)
+        self.weak_type = bool(weak_type)
         self.manual_axis_type, self.is_ref = manual_axis_type, is_ref
 
     size = property(lambda self: prod(self.shape))
     ndim = property(lambda self: len(self.shape))
-    format = property(lambda self: self.sharding)
+    format = property(lambda self: Format(self.layout, self.sharding))
     vma = property(lambda self: self.manual_axis_type or frozenset())
 
     @classmethod
@@ -59,7 +66,9 @@ class ShapeDtypeStruct:
 
     def update(self, **changes) -> ShapeDtypeStruct:
         """A copy with some fields changed."""
-        fields = {k: getattr(self, k) for k in self.__slots__}
+        fields = {k: getattr(self, k) for k in self.__slots__[:-1]}
+        if self.layout is not None:
+            fields["sharding"] = self.format
         unknown = changes.keys() - fields.keys()
         if unknown:
             raise ValueError(
@@ -81,6 +90,7 @@ class ShapeDtypeStruct:
                 f", {k}={v}"
                 for k, v, given in (
                     ("sharding", self.sharding, self.sharding is not None),
+                    ("format", self.layout, self.layout is not None),
                     ("weak_type", True, self.weak_type),
                     ("is_ref", True, self.is_ref),
                 )
@@ -90,13 +100,43 @@ class ShapeDtypeStruct:
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={dtype_name(self.dtype)}{rest})"
 
     def _key(self) -> tuple:
-        return self.shape, self.dtype, self.sharding, self.weak_type, self.is_ref
+        return self.shape, self.dtype, self.sharding, self.layout, self.weak_type, self.is_ref
 
     def __eq__(self, other) -> bool:
         return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()
 
     def __hash__(self) -> int:
         return hash(self._key())
+
+
+def _placed(given, shape: tuple) -> tuple[Sharding | None, Layout | None]:
+    """The sharding and layout that a ShapeDtypeStruct is given as one."""
+    if given is None:
+        return None, None
+    layout = None
+    if isinstance(given, Format):
+        if isinstance(given.layout, AutoLayout):
+            raise TypeError(
+                "`Layout.AUTO` cannot be used in place of a device-local layout in a `ShapeDtypeStruct`. "
+                f"Got {given}"
+            )
+        given, layout = given.sharding, given.layout
+    if isinstance(given, PartitionSpec):
+        mesh = _options.gradix_mesh
+        if mesh is None or not mesh.axis_names:
+            raise TypeError(
+                "When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be empty. "
+                f"Please use `jax.set_mesh` to set the mesh context, or pass NamedSharding(mesh, {given})."
+            )
+        given = NamedSharding(mesh, given)
+    if given is not None and not isinstance(given, Sharding):
+        raise ValueError(
+            "sharding should be an instance of `jax.sharding.Sharding`, `jax.sharding.PartitionSpec` or "
+            f"`jax.experimental.layout.Format`. Got {given} of type {type(given)}."
+        )
+    if given is not None:
+        given.check_compatible_aval(shape)
+    return given, layout
 
 
 def aval_of(x) -> Any:

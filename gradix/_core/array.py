@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gradix._base import transfers
 from gradix._core import dtypes, library_values as _library_values
 from gradix._core.aval import make_aval
 from gradix._core.operators import Array
@@ -146,12 +147,9 @@ def as_array(x) -> Array:
                 "numpy masked arrays are not supported, since their masks would be lost. Use "
                 "x.filled(value), or pass x.data and x.mask."
             )
-        known = getattr(state.stage, "captured", None)
-        return (
-            wrap_host(canonical_host(x))
-            if known is None or x.nbytes <= _FEW
-            else _captured(x, known)
-        )
+        if state.stage is None and transfers.are_guarded():
+            return _guarded(x)
+        return host_array(x)
     convert = getattr(x, "__jax_array__", None)
     if convert is not None:
         return as_array(convert())
@@ -162,6 +160,21 @@ def as_array(x) -> Array:
     raise TypeError(
         f"Value '{_short_repr(x)}' of type {t} is not a valid array type. "
         "Convert it with gradix.numpy.asarray(...), or pass numbers, NumPy arrays or gradix arrays."
+    )
+
+
+def _guarded(x) -> ArrayImpl:
+    transfers.check("host_to_device", f"an operand of dtype {x.dtype} and shape {x.shape}")
+    out = host_array(x)
+    out._extra = transfers.FROM_HOST
+    return out
+
+
+def host_array(x: np.ndarray | np.generic) -> ArrayImpl:
+    """A copy of a NumPy array, as an `Array`."""
+    known = getattr(state.stage, "captured", None)
+    return (
+        wrap_host(canonical_host(x)) if known is None or x.nbytes <= _FEW else _captured(x, known)
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from gradix._core.sharding import Sharding
 
 
 @dataclass(frozen=True)
@@ -24,8 +26,53 @@ class Layout:
     tiling: tuple[tuple[int, ...], ...] | None = None
     sub_byte_element_size_in_bits: int = 0
 
+    # a layout that the compiler is to choose
+    AUTO: ClassVar[AutoLayout]
+
     def __post_init__(self):
         object.__setattr__(self, "major_to_minor", tuple(self.major_to_minor))
+
+    @staticmethod
+    def from_pjrt_layout(pjrt_layout) -> Layout:
+        """The layout that the runtime tells of a buffer."""
+        own = pjrt_layout._xla_layout()
+        return Layout(
+            tuple(reversed(own.minor_to_major())),
+            tuple(own.tiling()),
+            own.element_size_in_bits(),
+        )
+
+    def update(self, **changes) -> Layout:
+        """A copy with some fields changed.
+
+        Raises:
+            TypeError: there is no such field.
+        """
+        return replace(self, **changes)
+
+    def check_compatible_aval(self, aval_shape) -> None:
+        """Raise ValueError for the shape of an array with another number of axes."""
+        if len(self.major_to_minor) != len(aval_shape):
+            raise ValueError(
+                "Length of major_to_minor and the rank of the value should match. Got "
+                f"major_to_minor={self.major_to_minor} and shape={tuple(aval_shape)}"
+            )
+
+
+class AutoLayout:
+    """Stands for a layout that the compiler is to choose: `Layout.AUTO`."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "AUTO"
+
+    def __reduce__(self):
+        return "AUTO"
+
+
+AUTO = AutoLayout()
+Layout.AUTO = AUTO
 
 
 @dataclass(frozen=True)
@@ -33,20 +80,26 @@ class Format:
     """A layout and a sharding.
 
     Raises:
-        TypeError: `layout` is no `Layout`.
+        TypeError: `layout` is no `Layout`, or `sharding` no Sharding.
         ValueError: there is a layout, but no sharding.
     """
 
-    layout: Layout | None = None
+    layout: Layout | AutoLayout | None = None
     sharding: Any = None
 
     def __post_init__(self):
-        if self.layout is not None and not isinstance(self.layout, Layout):
+        if self.layout is not None and not isinstance(self.layout, (Layout, AutoLayout)):
             raise TypeError(
-                f"Invalid value received for the layout argument: expected None or a Layout, got "
-                f"{self.layout!r} of type {type(self.layout).__name__}."
+                f"Invalid value received for the layout argument: expected None, Layout.AUTO or a "
+                f"Layout, got {self.layout!r} of type {type(self.layout).__name__}."
             )
-        if self.layout is not None and self.sharding is None:
+        if self.sharding is not None and not isinstance(self.sharding, Sharding):
+            raise TypeError(
+                "Invalid value received for the sharding argument. Expected values are None or a "
+                f"Sharding, as NamedSharding(mesh, spec); got {self.sharding!r} of type "
+                f"{type(self.sharding).__name__}."
+            )
+        if isinstance(self.layout, Layout) and self.sharding is None:
             raise ValueError(
                 f"Sharding has to be concrete when a layout is given; got {self.layout} without one. "
                 "Pass a SingleDeviceSharding."

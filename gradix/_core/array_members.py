@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from math import prod
 from typing import Literal
 
 import numpy as np
@@ -234,8 +235,13 @@ def copy_to_host_async(self) -> None:
 
 
 def on_device_size_in_bytes(self) -> int:
-    """How many bytes the array takes."""
-    return _concrete(self, "on_device_size_in_bytes").nbytes
+    """How many bytes the array takes, on all its devices together."""
+    x = _concrete(self, "on_device_size_in_bytes")
+    place = x.aval.place
+    if place is None or place.device is not None:
+        return x.nbytes
+    part = prod(place.sharding.shard_shape(x.aval.shape))
+    return part * x.aval.dtype.itemsize * place.sharding.num_devices
 
 
 def clone(self) -> ArrayImpl:

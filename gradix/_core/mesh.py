@@ -35,6 +35,9 @@ class AbstractDevice(NamedTuple):
     num_cores: int | None
     platform: str
 
+    def __repr__(self) -> str:
+        return f"AbstractDevice({', '.join([f'{n}={v}' for n, v in zip(self._fields, self)])})"
+
 
 class ManualAxisType:
     """Over which mesh axes a value inside of `shard_map` differs, and over which it is still to be summed."""
@@ -48,7 +51,7 @@ class ManualAxisType:
             frozenset(reduced),
         )
 
-    def _key(self) -> tuple:
+    def _key(self) -> tuple[frozenset, frozenset, frozenset]:
         return self.varying, self.unreduced, self.reduced
 
     def __eq__(self, other) -> bool:
@@ -58,7 +61,7 @@ class ManualAxisType:
         return hash(self._key())
 
     def __repr__(self) -> str:
-        parts = [f"{n}={set(v)}" for n, v in zip(self.__slots__, self._key()) if v]
+        parts = [f"{n}={v}" for n, v in zip(self.__slots__, self._key())]
         return f"ManualAxisType({', '.join(parts)})"
 
 
@@ -171,7 +174,16 @@ class AbstractMesh(BaseMesh):
     is_multi_process = property(lambda self: self._without_devices("is_multi_process"))
 
     def update(self, axis_sizes=None, axis_names=None, axis_types=None, **changes) -> AbstractMesh:
-        """A copy with some fields changed."""
+        """A copy with some fields changed.
+
+        Raises:
+            TypeError: there is no such field.
+        """
+        if changes.keys() - {"abstract_device"}:
+            raise TypeError(
+                f"AbstractMesh.update() got unexpected keyword arguments {sorted(changes)}; its fields are "
+                "axis_sizes, axis_names, axis_types and abstract_device."
+            )
         return AbstractMesh(
             axis_sizes or self.axis_sizes,
             axis_names or self.axis_names,
@@ -217,7 +229,10 @@ def _abstract_mesh(sizes, names, types, device) -> AbstractMesh:
 
 
 def _names(given) -> tuple:
-    return (given,) if isinstance(given, str) else tuple(given)
+    names = (given,) if isinstance(given, str) else tuple(given)
+    if None in names:
+        raise ValueError(f"Mesh axis names cannot be None. Got: {names}. Give each axis a name.")
+    return names
 
 
 class Mesh(BaseMesh):
@@ -256,6 +271,12 @@ class Mesh(BaseMesh):
                 "np.array(devices).reshape(...)."
             )
         self.axis_types = _axis_types(axis_types, self.axis_names)
+        wrong = next((d for d in array.flat if not hasattr(d, "id")), None)
+        if wrong is not None:
+            raise TypeError(
+                f"Mesh needs devices, as gradix.devices() gives them; got {wrong!r} of type "
+                f"{type(wrong).__name__} among them."
+            )
         array.setflags(write=False)
         self.devices, self._flat_devices_tuple = array, tuple(array.flat)
         self.axis_sizes = array.shape

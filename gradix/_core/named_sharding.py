@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gradix._core.mesh import AbstractMesh, BaseMesh, Mesh
-from gradix._core.sharding import UNCONSTRAINED, PartitionSpec, Sharding
-
-MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
+from gradix._core.mesh import AbstractMesh, AxisType, BaseMesh, Mesh
+from gradix._core.sharding import UNCONSTRAINED, PartitionSpec, Sharding, check_memory_kind
 
 
 class IndivisibleError(ValueError):
@@ -31,6 +29,18 @@ def axes_of(partition) -> tuple:
 
 def check_spec(spec: PartitionSpec, mesh: BaseMesh) -> None:
     """Raise ValueError for a spec that names an axis the mesh has not, or one axis twice."""
+    for kind, axes in (("Unreduced", spec.unreduced), ("Reduced", spec.reduced)):
+        for name in axes:
+            if name not in mesh.axis_names:
+                raise ValueError(
+                    f"{kind} axes {name} is not found in mesh.axis_names={mesh.axis_names}. Got pspec={spec}"
+                )
+        if any(dict(zip(mesh.axis_names, mesh.axis_types))[n] is AxisType.Auto for n in axes):
+            raise ValueError(
+                f"{kind} axes can only refer to mesh axes that is of type `Explicit`. Got {kind.lower()} "
+                f"axes: {axes} and mesh: {mesh}. Make the mesh with make_mesh, or with "
+                "axis_types=(AxisType.Explicit, ...)."
+            )
     seen: set = set()
     for name in [a for p in spec for a in axes_of(p)] + sorted(spec.unreduced, key=str):
         if name not in mesh.axis_names:
@@ -85,11 +95,7 @@ class NamedSharding(Sharding):
                 f"Unexpected type {type(spec)} for `spec`: NamedSharding needs a PartitionSpec, as "
                 f"P({spec!r}); got {spec!r}."
             )
-        if memory_kind is not None and memory_kind not in MEMORY_KINDS:
-            raise ValueError(
-                "Could not find memory addressable by device cpu. Device cpu can address the following "
-                f"memory kinds: {', '.join(MEMORY_KINDS)}. Got memory kind: {memory_kind}"
-            )
+        check_memory_kind(memory_kind)
         check_spec(spec, mesh)
         self.mesh, self.spec, self._memory_kind = mesh, spec, memory_kind
         self._logical_device_ids = _logical_device_ids

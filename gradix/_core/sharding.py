@@ -44,6 +44,18 @@ class PartitionSpec:
             reduced=self.reduced if reduced is None else reduced,
         )
 
+    def to_ct_spec(self) -> PartitionSpec:
+        """That of cotangents of such arrays: what is a sum still to be made here is the same everywhere there."""
+        return self.update(unreduced=self.reduced, reduced=self.unreduced)
+
+    def to_tangent_spec(self) -> PartitionSpec:
+        """That of tangents of such arrays: the same."""
+        return self
+
+    def to_lo(self) -> list[PartitionSpec]:
+        """Those of the arrays that such an array is kept as: itself."""
+        return [self]
+
     def index(self, value) -> int:
         return self.partitions.index(_partition(value))
 
@@ -104,6 +116,11 @@ def _partition(p):
 
 
 def _check_reductions(partitions, unreduced, reduced) -> None:
+    if isinstance(unreduced, (set, frozenset)) and unreduced & frozenset(reduced):
+        raise ValueError(
+            "`unreduced` and `reduced` argument to PartitionSpec cannot overlap. Got unreduced: "
+            f"{frozenset(unreduced)} and reduced: {frozenset(reduced)}"
+        )
     used = {
         a
         for p in partitions
@@ -129,6 +146,18 @@ def _check_reductions(partitions, unreduced, reduced) -> None:
 
 def _rebuild(partitions, unreduced, reduced) -> PartitionSpec:
     return PartitionSpec(*partitions, unreduced=unreduced, reduced=reduced)
+
+
+MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
+
+
+def check_memory_kind(kind: str | None) -> None:
+    """Raise ValueError for a kind of memory that no device has."""
+    if kind is not None and kind not in MEMORY_KINDS:
+        raise ValueError(
+            "Could not find memory addressable by device cpu. Device cpu can address the following "
+            f"memory kinds: {', '.join(MEMORY_KINDS)}. Got memory kind: {kind}"
+        )
 
 
 class Sharding:
@@ -205,7 +234,13 @@ class SingleDeviceSharding(Sharding):
     __slots__ = ("_device", "_memory_kind")
 
     def __init__(self, device, *, memory_kind: str | None = None):
+        check_memory_kind(memory_kind)
         self._device, self._memory_kind = device, memory_kind
+
+    def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
+        return self == other or (
+            type(other) is not SingleDeviceSharding and other.is_equivalent_to(self, ndim)
+        )
 
     device_set = property(lambda self: {self._device})
     is_fully_replicated = property(lambda self: True)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradix._base import config
+from gradix._base import config, transfers
 from gradix._base.bounded import BoundedCache
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import located
@@ -281,7 +281,22 @@ def _taker(aval, wanted: Sharding) -> Callable:
         and (assignment_of(place.sharding) == assignment_of(wanted))
     ):
         return _ready
-    return lambda x: _fitted(x, wanted)
+
+    def moved(x):
+        check_move(x, wanted)
+        return _fitted(x, wanted)
+
+    return moved
+
+
+def check_move(x: ArrayImpl, sharding: Sharding) -> None:
+    """What the option `transfer_guard_device_to_device` asks for of an array that is moved in passing."""
+    if _options.jax_transfer_guard_device_to_device is None:
+        return
+    is_number = not x.aval.ndim and x.aval.place is None
+    if not is_number and getattr(x, "_extra", None) is not transfers.FROM_HOST:
+        what = f"aval={x.aval.str_short()}, dst_sharding={sharding}"
+        transfers.check("device_to_device", what)
 
 
 def _ready(array):

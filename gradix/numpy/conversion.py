@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 
 from gradix import lax
+from gradix._base import config as _config, transfers
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array, copied, is_shared, wrap_host
 from gradix._core.aval import make_aval
 from gradix._core.dtypes import BOOL, COMPLEX, SUPPORTED
 from gradix._core.operators import Array
-from gradix._core.trace import Tracer
+from gradix._core.trace import Tracer, state
 from gradix.numpy.placement import place
 from gradix.numpy.promotion import as_operand, convert, number, promote_dtypes, raise_rank
 
+_options = _config.state
 _NUMBERS = (float, int, complex, bool)
 _PLAIN = frozenset(_NUMBERS)
 
@@ -62,6 +64,12 @@ def array(
         )
     if dtype is not None:
         dtype = dtypes.requested_dtype(dtype, "array", stacklevel=3)
+    if (
+        _options.jax_transfer_guard_host_to_device is not None
+        and state.stage is None
+        and not isinstance(object, Array)
+    ):
+        transfers.check("host_to_device", f"a new array of a {type(object).__name__}")
     x = _converted(object, dtype)
     if x.aval.ndim < ndmin:
         x = raise_rank(x, ndmin)

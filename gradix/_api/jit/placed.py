@@ -12,13 +12,14 @@ from gradix._api.placing import as_sharding, placed
 from gradix._base import config as _config, source
 from gradix._base.tree import flatten_axes
 from gradix._core.array import ArrayImpl, as_array
+from gradix._core.array_layouts import AutoLayout, Format, Layout
 from gradix._core.aval import within
 from gradix._core.effects import MeshEffect
 from gradix._core.named_sharding import parts_of
 from gradix._core.operators import Array
 from gradix._core.sharding import Placement, Sharding, SingleDeviceSharding
 from gradix._runtime import xla
-from gradix._runtime.placement import Home, PlacedProgram, home_of, lower_placed
+from gradix._runtime.placement import Home, PlacedProgram, check_move, home_of, lower_placed
 from gradix._runtime.program import Donation
 from gradix._transforms.cse import simplify
 
@@ -89,6 +90,21 @@ def _padded(names, n: int) -> list[str]:
 
 
 def _fitting(what: str, name: str, aval, given) -> Sharding | None:
+    if isinstance(given, (Layout, AutoLayout)):
+        raise ValueError(
+            "`jax.jit` does not accept device-local layouts directly. Create a `Format` instance wrapping "
+            f"this device-local layout and pass that to `jit` instead. Got {given}"
+        )
+    if isinstance(given, Format):
+        if isinstance(given.layout, Layout):
+            try:
+                given.layout.check_compatible_aval(aval.shape)
+            except ValueError as e:
+                raise ValueError(
+                    f"One of jit {what} with pytree key path {name} is incompatible with its layout "
+                    f"annotation {given.layout}: {e}"
+                ) from None
+        given = given.sharding
     if given is None:
         return None
     sharding = as_sharding(given, "jit")
@@ -255,6 +271,8 @@ class PlacedTraced(Traced):
             x = as_array(x) if not isinstance(x, Array) else x
             if type(x) is ArrayImpl and x.aval is not want:
                 _check_same(x.aval, sharding)
+                if want.place is not None:
+                    check_move(x, sharding)
                 x = placed(x, sharding) if want.place is not None else unplaced(x)
             out.append(x)
         return out

@@ -22,6 +22,7 @@ from gradix._api.jit.jit import jit
 from gradix._api.mapping.shard_map import shard_map
 from gradix._api.mapping.vmap import vmap
 from gradix._api.placing import placed
+from gradix._base.transfers import are_guarded
 from gradix._base.tree import flatten_axes, tree_flatten as flatten
 from gradix._control.shard_map import Frame
 from gradix._core.array import ArrayImpl, as_array
@@ -32,6 +33,7 @@ from gradix._core.trace import Tracer, state
 from gradix._ops.basis import expand_axis
 from gradix._ops.shape import reshape
 from gradix._runtime import xla
+from gradix._runtime.placement import check_move
 
 _UNNAMED = "_internal_pmap_axis_name"
 
@@ -143,6 +145,8 @@ class PmapFunction:
                 plan = self._plans.get(key)
             except (AttributeError, TypeError):
                 key = plan = None  # another kind of argument
+            if are_guarded():  # the way on which transfers are looked at
+                plan = key = None
             if plan is None and key is not None:
                 plan = self._plan(args, kwargs, key)
             if plan is not None:
@@ -280,7 +284,9 @@ class PmapFunction:
             return x  # jit says which argument it is
         if isinstance(x, Tracer) or state.stage is not None or type(x) is not ArrayImpl:
             return x
-        return placed(x, NamedSharding(mesh, self._spec(axis, x.aval.ndim)))
+        sharding = NamedSharding(mesh, self._spec(axis, x.aval.ndim))
+        check_move(x, sharding)
+        return placed(x, sharding)
 
     def _spec(self, axis, ndim: int) -> PartitionSpec:
         return (

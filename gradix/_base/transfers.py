@@ -1,0 +1,53 @@
+"""What the options `transfer_guard...` ask for of transfers between the host and devices, and between devices."""
+
+from __future__ import annotations
+
+from gradix._base import config, errors, events
+
+_options = config.state
+_SILENT = (None, "allow")
+_LOGGED = {False: ("log", "log_explicit"), True: ("log_explicit",)}
+_REFUSED = {False: ("disallow", "disallow_explicit"), True: ("disallow_explicit",)}
+
+
+def check(direction: str, what, is_explicit: bool = False) -> None:
+    """Log or refuse a transfer, where the options say so.
+
+    Args:
+        direction: "host_to_device", "device_to_device" or "device_to_host".
+        what: says, as text, what would go where.
+        is_explicit: asked for by `device_put` and its like, and not in passing.
+
+    Raises:
+        JaxRuntimeError: it is disallowed.
+    """
+    level = getattr(_options, "jax_transfer_guard_" + direction)
+    name = direction.replace("_", "-")
+    if level in _REFUSED[is_explicit]:
+        way_out = (
+            "" if is_explicit else "Write it out with device_put before, where that is allowed, or "
+        )
+        raise errors.JaxRuntimeError(
+            f"INVALID_ARGUMENT: Disallowed {name} transfer: {what}. The option "
+            f"jax_transfer_guard_{direction} is {level!r}. {way_out}"
+            f"{'a' if way_out else 'A'}llow it with gradix.transfer_guard_{direction}('allow')."
+        )
+    if level in _LOGGED[is_explicit]:
+        events.warn("transfer", "%s transfer: %s", name, what)
+
+
+def are_guarded() -> bool:
+    """Whether the options ask for anything of arrays that operations are given."""
+    return (
+        _options.jax_transfer_guard_host_to_device not in _SILENT
+        or _options.jax_transfer_guard_device_to_device not in _SILENT
+    )
+
+
+class _FromHost:
+    """Marks an array, while transfers are guarded, that was made of a NumPy array in passing."""
+
+    __slots__ = ()
+
+
+FROM_HOST = _FromHost()
