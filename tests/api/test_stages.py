@@ -99,7 +99,7 @@ def test_formats(f):
     assert x.layout.major_to_minor == (0, 1) and named["y"].layout.major_to_minor == ()
     assert compiled.output_formats["a"] == x == Format(Layout((0, 1), ()), x.sharding)
     assert x.sharding.device_set == {gradix.devices()[0]}
-    with pytest.raises(TypeError, match="expected None or a Layout, got 3 of type int"):
+    with pytest.raises(TypeError, match="expected None, Layout.AUTO or a Layout, got 3 of type int"):
         Format(3)
     with pytest.raises(ValueError, match="Sharding has to be concrete"):
         Format(Layout((0,)))
