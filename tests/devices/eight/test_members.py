@@ -10,7 +10,13 @@ import pytest
 
 import gradix
 from gradix.experimental.layout import Format, Layout
-from gradix.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec as P, SingleDeviceSharding
+from gradix.sharding import (
+    AbstractMesh,
+    AxisType,
+    NamedSharding,
+    PartitionSpec as P,
+    SingleDeviceSharding,
+)
 from tests.devices.eight.common import mesh, on, sharded
 
 # In order: the last ones delete `x`.

@@ -61,9 +61,9 @@ def test_levels(direction, guard):
         with set_to(level):
             assert [refused(c) for c in PASSING[direction]] == [passing] * len(PASSING[direction]), level
             assert [refused(c) for c in ASKED[direction]] == [asked] * len(ASKED[direction]), level
-            assert not any([refused(c) for c in NEVER]), level
+            assert not any(refused(c) for c in NEVER), level
             if guard == "of the direction":
-                assert not any([refused(c) for c in (*PASSING[other], *ASKED[other])]), level
+                assert not any(refused(c) for c in (*PASSING[other], *ASKED[other])), level
 
 
 def test_levels_that_tell(caplog):
