@@ -16,7 +16,7 @@ from gradix._platforms.records import Choice, Rewrite, Table
 from gradix._platforms.selection import check_names, selected
 
 TABLES = {"cpu": cpu.TABLE, "cuda": cuda.TABLE, "tpu": tpu.TABLE}
-_SAME = {"gpu": "cuda"}
+_SAME = {"gpu": "cuda", "rocm": "cuda"}
 
 
 def _table(platform: str) -> Table | None:

@@ -29,6 +29,11 @@ def rewrites_of(platform: str) -> Mapping[Any, tuple] | None:
     return _platforms.rewrites_of(platform, _options.gradix_rewrites)
 
 
+def needed_rewrites_of(platform: str) -> Mapping[Any, tuple] | None:
+    """Those without which a program in a file cannot run on another platform; for the CPU there are none."""
+    return None if platform == "cpu" else _platforms.rewrites_of(platform, "correctness")
+
+
 def quick_options_for(module: LoweredModule) -> dict:
     """The compiler options by which a program is compiled in the least time; none where that is not known."""
     return _platforms.quick_options_for(module.platform, module.facts)

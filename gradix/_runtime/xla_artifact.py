@@ -167,10 +167,19 @@ def module_text(artifact: bytes) -> str:
     Raises:
         ValueError: the bytes are no portable artifact, or one of a later version.
     """
+    return str(module(artifact))
+
+
+def module(artifact: bytes):
+    """The module of a portable artifact, of MLIR's Python bindings.
+
+    Raises:
+        ValueError: the bytes are no portable artifact, or one of a later version.
+    """
     _check(artifact)
     try:
         with context():
-            return str(_jax.mlir.deserialize_portable_artifact(artifact, context()))
+            return _jax.mlir.deserialize_portable_artifact(artifact, context())
     except Exception as e:
         raise ValueError(
             "the program in the file is no StableHLO artifact that this version reads: "

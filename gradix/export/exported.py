@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from gradix._base.tree import PyTreeDef
 from gradix._core.dimensions.expression import SymbolicDim
@@ -154,9 +155,15 @@ class Exported:
         """
         return calling.call(self, args, kwargs)
 
-    def mlir_module(self) -> str:
-        """The module as StableHLO text."""
-        return xla_artifact.module_text(self.mlir_module_serialized)
+    def mlir_module(self, serialized: bool = True) -> Any:
+        """The module as StableHLO text.
+
+        Args:
+            serialized: False gives the module itself, of MLIR's Python bindings.
+        """
+        if serialized:
+            return xla_artifact.module_text(self.mlir_module_serialized)
+        return xla_artifact.module(self.mlir_module_serialized)
 
     def has_vjp(self) -> bool:
         """Whether the gradient is there."""

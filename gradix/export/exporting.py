@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ from gradix._core.dimensions.solving import Solver
 from gradix._core.effects import MeshEffect, is_ordered
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr
 from gradix._core.refs import AbstractRef
-from gradix._runtime import program, xla_artifact
+from gradix._runtime import program, tuning, xla_artifact
 from gradix._stablehlo.emitter import identifier
 from gradix._stablehlo.open_dimensions import OpenDimensions
 from gradix._transforms.cse import simplify
@@ -28,24 +27,12 @@ from gradix.export import calling, shardings
 from gradix.export.checks import DisabledSafetyCheck
 from gradix.export.effects import name_of
 from gradix.export.exported import Exported
+from gradix.export.portability import check_platform, check_stable
 
 minimum_supported_calling_convention_version = 9
 maximum_supported_calling_convention_version = 10
 
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
-
-# Functions of the runtime that a file may call: they stay as they are from version to version of
-# jaxlib.
-_STABLE_CALLS = re.compile(
-    r"^(?:lapack_[a-z0-9_]+_ffi|cu[a-z]+_[a-z0-9_]+|hip[a-z]+_[a-z0-9_]+|Sharding|"
-    r"SPMDFullToShardShape|"
-    r"SPMDShardToFullShape|shape_assertion|stablehlo\.dynamic_[a-z_]+|"
-    r"tridiagonal_solve_perturbed_ffi|"
-    r"Eigh|Qr|Lu|Cholesky|ApproxTopK|ProductOfElementaryHouseholderReflectors|"
-    r"annotate_device_placement|"
-    r"mhlo\.[a-z_]+)$"
-)
-_CALL = re.compile(r'call_target_name = "([^"]*)"')
 
 
 def default_export_platform() -> str:
@@ -140,8 +127,11 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
             "functions of this process (callbacks, debug prints). Leave them out of what is "
             "exported."
         )
+    allowed = {c.is_custom_call() for c in disabled}
+    for platform, module in zip(platforms, modules):
+        check_platform(module.facts.custom_calls, platform, traced.name, allowed)
     text, kept = _joined(modules, len(places.given) if places else 0, traced.name)
-    _check_calls(text, disabled)
+    check_stable(text, allowed)
     scope = next(
         (
             d.scope
@@ -276,7 +266,7 @@ def _lowered(closed: ClosedJaxpr, name: str, platform: str, places, options: dic
         keep_unused=False,
         hoist_bytes=None,
         platform=platform,
-        rewrites=None,
+        rewrites=tuning.needed_rewrites_of(platform),
         named=False,
         dimensions=places,
         module_attrs={"jax.uses_shape_polymorphism": places is not None},
@@ -289,19 +279,6 @@ def _joined(modules: list, given: int, name: str) -> tuple[str, tuple]:
     if len(modules) == 1:
         return modules[0].text, tuple(modules[0].kept)
     return xla_artifact.choice([m.text for m in modules], identifier(name)), tuple(modules[0].kept)
-
-
-def _check_calls(text: str, disabled: tuple) -> None:
-    allowed = {c.is_custom_call() for c in disabled}
-    wrong = sorted(
-        {t for t in _CALL.findall(text) if t not in allowed and not _STABLE_CALLS.match(t)}
-    )
-    if wrong:
-        raise ValueError(
-            "Cannot serialize code with custom calls whose targets have no compatibility guarantees: "
-            f"{', '.join(wrong)}. "
-            "Pass disabled_checks=[DisabledSafetyCheck.custom_call(name)] to export it all the same."
-        )
 
 
 def _vjp_of(closed: ClosedJaxpr, traced, platforms: tuple, disabled: tuple, plan):
