@@ -24,6 +24,12 @@ __all__ = ["as_gradix", "as_torch", "from_torch", "to_torch"]
 
 torch = lazy_module("torch")
 
+_BY_BITS = tuple(
+    map(
+        np.dtype, ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
+    )
+)
+
 
 def from_torch(tree):
     """Arrays with the values of PyTorch's tensors.
@@ -52,15 +58,21 @@ def _array(x):
     x = x.detach()
     if x.is_conj() or x.is_neg():
         x = x.resolve_conj().resolve_neg()
-    return from_dlpack(x.cpu().contiguous())
+    x = x.cpu().contiguous()
+    if x.is_floating_point() and x.element_size() == 1:  # PyTorch gives none of these away
+        return as_array(
+            x.view(torch.uint8).numpy().view(str(x.dtype).removeprefix("torch.")).copy()
+        )
+    return from_dlpack(x)
 
 
 def _tensor(x):
     x = as_array(x)
     if x.dtype == dtypes.float0:
         return None
-    if x.dtype == dtypes.bfloat16:  # NumPy has no name for it in exchanges
-        return torch.from_numpy(np.array(x.view(np.int16))).view(torch.bfloat16)
+    if x.dtype in _BY_BITS:  # NumPy has no name for them in exchanges
+        bits = np.array(x).view(np.int16 if x.dtype.itemsize == 2 else np.uint8)
+        return torch.from_numpy(bits).view(getattr(torch, x.dtype.name))
     return torch.from_numpy(np.array(x))
 
 
@@ -182,7 +194,7 @@ def _conjugate(ct):
 
 
 def as_gradix(fun: Callable, result_shape_dtypes: Any = None) -> Callable:
-    """A function of PyTorch's tensors as one of arrays, to be jitted, mapped and differentiated in reverse, once.
+    """A function of PyTorch's tensors as one of arrays, to be jitted, mapped and differentiated in reverse mode.
 
     A compiled program calls back into Python, so that it cannot be exported.
 
@@ -243,17 +255,13 @@ def _differentiable(fun: Callable, tree, types):
     def backward(leaves, cts):
         where = [i for i, x in enumerate(leaves) if x.dtype in dtypes.INEXACT]
         cts = [ct for ct in tree_flatten(cts)[0] if ct.dtype != dtypes.float0]
-
-        def on_host(*values):
-            return _pulled(fun, tree, values[: len(leaves)], values[len(leaves) :], where)
-
         wanted = [ShapeDtypeStruct(leaves[i].shape, leaves[i].dtype) for i in where]
-        found = dict(
-            zip(where, pure_callback(on_host, wanted, *leaves, *cts, vmap_method="sequential"))
-        )
+        pulled = _Pulled(fun, tree, len(leaves), where)
+        found = _differentiable(pulled, tree_flatten((*leaves, *cts))[1], wanted)(*leaves, *cts)
+        given = dict(zip(where, found))
         return tuple(
             [
-                found[i] if i in found else np.zeros(x.shape, dtypes.float0)
+                given[i] if i in given else np.zeros(x.shape, dtypes.float0)
                 for i, x in enumerate(leaves)
             ]
         )
@@ -262,32 +270,35 @@ def _differentiable(fun: Callable, tree, types):
     return run
 
 
-def _pulled(fun: Callable, tree, values, cts, where) -> list:
-    """The cotangents of the arguments `where`, by PyTorch's reverse mode."""
-    with torch.enable_grad():
-        tensors = [_from_host(x) for x in values]
-        for i in where:
-            tensors[i].requires_grad_(True)
-        outs = [
-            x
-            for x in tree_flatten(fun(*tree.unflatten(tensors)))[0]
-            if x.is_floating_point() or x.is_complex()
-        ]
-        used = [(x, _from_host(ct)) for x, ct in zip(outs, cts) if x.requires_grad]
-        given = [_conjugate(ct) for _, ct in used]
-        found = (
-            torch.autograd.grad(
-                [x for x, _ in used], [tensors[i] for i in where], given, allow_unused=True
-            )
-            if used
-            else None
-        )
-    return [
-        np.zeros_like(values[i])
-        if found is None or found[k] is None
-        else _numpy(_conjugate(found[k]))
-        for k, i in enumerate(where)
-    ]
+class _Pulled:
+    """The cotangents of the arguments `where`, by PyTorch's reverse mode: of all arguments and the cotangents."""
+
+    def __init__(self, fun: Callable, tree, count: int, where: list[int]):
+        self.fun, self.tree, self.count, self.where = fun, tree, count, where
+
+    def __call__(self, *tensors) -> list:
+        deeper = any(x.requires_grad for x in tensors)  # it is to be differentiated itself
+        with torch.enable_grad():
+            args, cts = list(tensors[: self.count]), tensors[self.count :]
+            for i in self.where:
+                args[i] = args[i] if args[i].requires_grad else args[i].detach().requires_grad_()
+            outs = [
+                x
+                for x in tree_flatten(self.fun(*self.tree.unflatten(args)))[0]
+                if x.is_floating_point() or x.is_complex()
+            ]
+            used = [(x, _conjugate(ct)) for x, ct in zip(outs, cts) if x.requires_grad]
+            wanted = [args[i] for i in self.where]
+            found = [None] * len(wanted)
+            if used:
+                found = torch.autograd.grad(
+                    [x for x, _ in used],
+                    wanted,
+                    [ct for _, ct in used],
+                    create_graph=deeper,
+                    allow_unused=True,
+                )
+        return [torch.zeros_like(x) if g is None else _conjugate(g) for x, g in zip(wanted, found)]
 
 
 def _from_host(x):

@@ -20,6 +20,13 @@ def torch():
     return torch
 
 
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
+def test_bytes_of_floats_go_both_ways(torch, dtype):
+    x = torch.tensor([0.5, -1.75, 0.0, float("nan")]).to(getattr(torch, dtype)).reshape(2, 2)
+    a = from_torch(x.T)
+    assert a.dtype == dtype and to_torch(a).dtype == x.dtype and torch.equal(to_torch(a).view(torch.uint8), x.T.contiguous().view(torch.uint8))
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "int32", "int8", "uint8", "bool", "complex64"])
 def test_values_go_both_ways(torch, dtype):
     x = torch.arange(6).reshape(2, 3).to(getattr(torch, dtype))
@@ -74,6 +81,35 @@ def test_a_function_of_tensors_is_one_of_arrays(torch, transform):
     have, want = [transform(gradix.grad(lambda p, x, f=f: (f(p, x)["y"] ** 2).sum(), (0, 1)))({"w": W}, X) for f in (f, g)]
     np.testing.assert_allclose(have[0]["w"], want[0]["w"], rtol=1e-4)
     np.testing.assert_allclose(have[1], want[1], rtol=1e-4)
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, gradix.jit])
+def test_gradients_of_gradients_through_tensors(torch, transform):
+    f = as_gradix(lambda x, w, n: (torch.sin(x * w).sum() * n, n + 1))
+    g = lambda x, w, n: (jnp.sin(x * w).sum() * n, n + 1)
+    x, w = X[0], np.float32(0.5)
+    third = [gradix.grad(lambda x, f=f: gradix.grad(lambda x: gradix.grad(lambda x: f(x, w, 2)[0])(x).sum())(x).sum()) for f in (f, g)]
+    np.testing.assert_allclose(transform(third[0])(x), third[1](x), rtol=1e-4)
+    mixed = [gradix.jacrev(gradix.grad(lambda x, w, f=f: f(x, w, 2)[0], 1)) for f in (f, g)]
+    np.testing.assert_allclose(transform(mixed[0])(x, w), mixed[1](x, w), rtol=1e-4)
+    linear = as_gradix(lambda x: (2 * x).sum())
+    assert gradix.jacrev(gradix.grad(linear))(x).tolist() == np.zeros((3, 3)).tolist()
+
+
+def test_tensors_without_gradients_and_of_other_strides(torch):
+    f = as_torch(lambda x, w: (jnp.sin(x) * w).sum())
+    base, w = torch.arange(12.0).reshape(3, 4).requires_grad_(), torch.ones(2, 3)
+    f(base.T[::2], w).backward()
+    want, = torch.autograd.grad(torch.sin(base.T[::2]).sum(), base)
+    torch.testing.assert_close(base.grad, want)
+    assert w.grad is None and not f(torch.ones(2), torch.ones(2)).requires_grad
+    with torch.no_grad():
+        assert not f(base, 1.0).requires_grad
+    out = f(torch.ones(2, requires_grad=True), torch.ones(2))
+    out.backward(retain_graph=True)
+    out.backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        out.backward()
 
 
 def test_a_function_of_tensors_is_mapped(torch):
