@@ -20,7 +20,9 @@ from gradix._base.tree.prefix import broadcast_prefix
 from gradix._core import dtypes
 from gradix._core.array import as_array
 from gradix._core.dimensions.expression import SymbolicDim
-from gradix.export.exporting import DisabledSafetyCheck as DisabledSafetyCheck, export
+from gradix.export.calling import variables_of
+from gradix.export.checks import DisabledSafetyCheck as DisabledSafetyCheck
+from gradix.export.exporting import export
 from gradix.export.shapes import SymbolicScope, symbolic_shape
 
 __all__ = [
@@ -36,6 +38,10 @@ __all__ = [
 tf = lazy_module("tensorflow")
 xla_operations = lazy_module("tensorflow.compiler.tf2xla.ops.gen_xla_ops")
 xla_sharding = lazy_module("tensorflow.python.compiler.xla.experimental.xla_sharding")
+
+_NO_GRADIENT = (
+    "jax2tf.convert(with_gradient=False) leaves gradients out: convert with with_gradient=True"
+)
 
 
 class PolyShape(tuple):
@@ -83,17 +89,19 @@ def convert(
     Args:
         fun: takes and returns pytrees of arrays.
         polymorphic_shapes: a text such as ``"b, _"``, or None for shapes that are known, for all
-            arguments or as a prefix of their tree. A size that TensorFlow does not know needs a
+            positional arguments or as a prefix of their tree. A size that TensorFlow does not know needs a
             variable.
         polymorphic_constraints: what holds of the variables, as for `symbolic_shape`.
-        with_gradient: whether TensorFlow can differentiate the function, once.
+        with_gradient: whether TensorFlow can differentiate the function, as often as it likes; in
+            SavedModels once.
         enable_xla, native_serialization: True; programs without XLA are not made.
         native_serialization_platforms: to export for, by default the platform that is there.
         native_serialization_disabled_checks: as `disabled_checks` of `export`.
 
     Raises:
         NotImplementedError: `enable_xla` or `native_serialization` is False.
-        ValueError: a size is unknown where `polymorphic_shapes` has no variable.
+        ValueError: a size is unknown where `polymorphic_shapes` has no variable, or sizes do not
+            fit the symbolic shapes.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -107,20 +115,23 @@ def convert(
         )
 
     def converted(*args, **kwargs):
-        if kwargs:
-            raise NotImplementedError(
-                "jax2tf.convert: pass arguments by position; wrap the function for its keyword "
-                "arguments."
-            )
-        leaves, tree = tree_flatten(args)
+        leaves, tree = tree_flatten((args, kwargs))
         leaves = [tf.convert_to_tensor(x, dtype=_tf_dtype(x)) for x in leaves]
-        specs = _specs(leaves, tree, args, polymorphic_shapes, polymorphic_constraints)
+        specs = _specs(leaves, args, polymorphic_shapes, polymorphic_constraints)
+        given, named = tree_unflatten(tree, specs)
         exported = export(
             jit(fun),
             platforms=native_serialization_platforms,
             disabled_checks=native_serialization_disabled_checks,
-        )(*tree_unflatten(tree, specs))
-        outs = _with_gradient(exported)(*leaves) if with_gradient else _module(exported, leaves)
+        )(*given, **named)
+        _check_sizes(exported, leaves)
+        if with_gradient:
+            outs = _with_gradient(exported)(*leaves)
+        else:
+            outs = [
+                tf.raw_ops.PreventGradient(input=x, message=_NO_GRADIENT)
+                for x in _module(exported, leaves)
+            ]
         return tree_unflatten(exported.out_tree, outs)
 
     converted.__name__ = getattr(fun, "__name__", "function")
@@ -129,6 +140,19 @@ def convert(
 
 def _tf_dtype(x):
     return None if hasattr(x, "dtype") else tf.as_dtype(as_array(x).dtype)
+
+
+def _check_sizes(exported, leaves) -> None:
+    """Raise where sizes that TensorFlow knows do not fit the symbolic shapes; it checks the others when it runs.
+
+    Raises:
+        ValueError: they do not.
+    """
+    if all(x.shape.is_fully_defined() for x in leaves):
+        avals = [
+            a.update(shape=tuple(x.shape.as_list())) for x, a in zip(leaves, exported.in_avals)
+        ]
+        variables_of(exported, avals)
 
 
 def _texts(leaves, args: tuple, shapes) -> list:
@@ -141,9 +165,10 @@ def _texts(leaves, args: tuple, shapes) -> list:
     )
 
 
-def _specs(leaves, tree, args, shapes, constraints) -> list:
+def _specs(leaves, args, shapes, constraints) -> list:
     """The types to export for: TensorFlow's shapes, with symbolic dimensions as the texts say."""
-    texts = _texts(leaves, args, shapes)
+    texts = _texts(tree_flatten(args)[0], args, shapes)
+    texts += [None] * (len(leaves) - len(texts))  # of keyword arguments
     scope = SymbolicScope(constraints)
     out = []
     for i, (x, text) in enumerate(zip(leaves, texts)):
@@ -202,11 +227,12 @@ def _with_gradient(exported) -> Callable:
     def run(*tensors):
         def gradient(*cts, variables=None):
             back = exported.vjp()
+            pull = _with_gradient(back)
             given = [
                 tf.zeros(ct.shape, bool) if a.dtype not in dtypes.INEXACT else _conjugate(ct)
                 for ct, a in zip(cts, exported.out_avals)
             ]
-            found = _module(back, [*tensors, *given])
+            found = pull(*tensors, *given)
             grads = [
                 _conjugate(g) if a.dtype in dtypes.INEXACT else None
                 for g, a in zip(found, exported.in_avals)
@@ -288,7 +314,7 @@ def call_tf(
     output_shape_dtype: Any = None,
     call_tf_graph: bool = False,
 ) -> Callable:
-    """A function of TensorFlow's tensors as one of arrays, differentiable once in reverse mode.
+    """A function of TensorFlow's tensors as one of arrays, differentiable in reverse mode.
 
     A compiled program calls back into the process to run it, so that it cannot be exported.
 
@@ -361,15 +387,14 @@ def _differentiable(function, tree, types, ordered: bool) -> Callable:
         cts = [ct for ct in tree_flatten(cts)[0] if ct.dtype != dtypes.float0]
         wanted = [ShapeDtypeStruct(leaves[i].shape, leaves[i].dtype) for i in where]
 
-        def pulled(*values):
-            return _pulled(function, tree, values[: len(leaves)], values[len(leaves) :], where)
-
-        found = dict(
-            zip(where, pure_callback(pulled, wanted, *leaves, *cts, vmap_method="sequential"))
+        back = tf.function(_pulled(function, tree, len(leaves), where), autograph=False)
+        found = _differentiable(back, tree_flatten((*leaves, *cts))[1], wanted, False)(
+            *leaves, *cts
         )
+        given = dict(zip(where, found))
         return tuple(
             [
-                found[i] if i in found else np.zeros(x.shape, dtypes.float0)
+                given[i] if i in given else np.zeros(x.shape, dtypes.float0)
                 for i, x in enumerate(leaves)
             ]
         )
@@ -378,22 +403,28 @@ def _differentiable(function, tree, types, ordered: bool) -> Callable:
     return run
 
 
-def _pulled(function, tree, values, cts, where) -> list:
-    """The cotangents of the arguments `where`, by TensorFlow's reverse mode."""
-    tensors = [tf.constant(np.asarray(x)) for x in values]
-    taken = [tensors[i] for i in where]
-    with tf.GradientTape() as tape:
-        tape.watch(taken)
-        outs = [
-            x
-            for x in tree_flatten(function(*tree_unflatten(tree, tensors)))[0]
-            if x.dtype.is_floating or x.dtype.is_complex
-        ]
-    given = [_conjugate(tf.constant(np.asarray(ct))) for ct in cts]
-    found = tape.gradient(
-        outs, taken, output_gradients=given, unconnected_gradients=tf.UnconnectedGradients.ZERO
-    )
-    return [_conjugate(g).numpy() for g in found]
+def _pulled(function, tree, count: int, where: list[int]) -> Callable:
+    """The cotangents of the arguments `where`, by TensorFlow's reverse mode: of all arguments and the cotangents."""
+
+    def pulled(*tensors):
+        args, cts = list(tensors[:count]), tensors[count:]
+        taken = [args[i] for i in where]
+        with tf.GradientTape() as tape:
+            tape.watch(taken)
+            outs = [
+                x
+                for x in tree_flatten(function(*tree_unflatten(tree, args)))[0]
+                if x.dtype.is_floating or x.dtype.is_complex
+            ]
+        found = tape.gradient(
+            outs,
+            taken,
+            output_gradients=[_conjugate(ct) for ct in cts],
+            unconnected_gradients=tf.UnconnectedGradients.ZERO,
+        )
+        return [_conjugate(g) for g in found]
+
+    return pulled
 
 
 __dir__ = listing(__name__)

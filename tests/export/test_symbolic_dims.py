@@ -103,6 +103,20 @@ def test_expressions_have_one_form(expression, text):
     assert str(found) == text
 
 
+def test_multiples_are_known_as_such():
+    b, c = export.symbolic_shape("b, c", constraints=["mod(b, 4) == 0"])
+    assert b % 2 == (3 * b) % 4 == (2 * b) % 8 == (b * c) % 4 == (5 * b * c + 8) % 4 == 0 and (3 * b + c) % 2 == c % 2
+    assert 4 * ((3 * b) // 4) == 3 * b and 2 * (b // 2) == b and 4 * ((b * c) // 4) == b * c
+    for n, m in itertools.product((4, 8, 12), range(1, 5)):
+        for x in (3 * b, b * c, 5 * b + c, 7 * b * c - 3 * c, -b, b // 2 + c):
+            for y in (2, 3, 4, 8, -2, -4):
+                value = x.evaluate({"b": n, "c": m})
+                for have, want in ((x // y, value // y), (x % y, value % y)):
+                    assert (have if type(have) is int else have.evaluate({"b": n, "c": m})) == want, (x, y, n, m)
+    a, = export.symbolic_shape("a")
+    assert (3 * a) % 2 is a % 2 and (9 * a - 9) % 8 is (a - 1) % 8 and str((-a) % 8) == "mod(- a, 8)" and str((3 * a) // 2) == "floordiv(3*a, 2)"
+
+
 @pytest.mark.parametrize(("spec", "like", "shape"), [
     ("a, b", None, "(a, b)"), ("(a,)", None, "(a,)"), ("", None, "()"), ("()", None, "()"), ("_, 3", (2, 3), "(2, 3)"),
     ("(a, ...)", (2, 3), "(a, 3)"), (None, (2, 3), "(2, 3)"), ("...", (), "()"), (" a , a^2 ", None, "(a, a^2)"),

@@ -64,6 +64,33 @@ def test_saved_models_serve_all_sizes(tf, tmp_path):
     np.testing.assert_allclose(tape.gradient(loss, loaded.w), gradix.grad(lambda w: jnp.tanh(X @ w).sum())(W), rtol=1e-4)
 
 
+def test_gradients_of_gradients_are_tensorflows(tf):
+    x, w = tf.Variable(X[0]), tf.Variable(np.float32(0.5))
+    f = jax2tf.convert(lambda x, *, w, n: (jnp.sin(x * w).sum() * n, n + 1), polymorphic_shapes="b")
+    with tf.GradientTape() as third:
+        with tf.GradientTape() as second:
+            with tf.GradientTape() as first:
+                y = f(x, w=w, n=2)[0]
+            g = tf.reduce_sum(first.gradient(y, x))
+        h = second.gradient(g, x)
+        total = tf.reduce_sum(h)
+    x0, w0 = X[0], np.float32(0.5)
+    np.testing.assert_allclose(h, -2 * w0 ** 2 * np.sin(x0 * w0), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(third.gradient(total, w), (-4 * w0 * np.sin(x0 * w0) - 2 * w0 ** 2 * x0 * np.cos(x0 * w0)).sum(), rtol=1e-4)
+    with tf.GradientTape() as tape:
+        y = jax2tf.convert(jnp.sin, with_gradient=False)(x)
+    with pytest.raises(LookupError, match="with_gradient=True"):
+        tape.gradient(y, x)
+
+
+def test_sizes_that_do_not_fit_are_named(tf):
+    f = jax2tf.convert(lambda x, y: x.reshape(2, -1).sum(0) + y, polymorphic_shapes=("2*b", "b"), polymorphic_constraints=["b <= 5"])
+    np.testing.assert_allclose(f(np.ones(6, "f4"), np.ones(3, "f4")), [3, 3, 3])
+    for n, m, message in ((5, 2, "remainder 1"), (6, 2, r"args\[1\].shape\[0\] \(= 2\)"), (12, 6, "b = 6 do not satisfy the constraint b <= 5")):
+        with pytest.raises(ValueError, match=message):
+            f(np.ones(n, "f4"), np.ones(m, "f4"))
+
+
 def test_sizes_that_are_not_known_need_a_variable(tf):
     f = tf.function(jax2tf.convert(lambda x: x), autograph=False, input_signature=[tf.TensorSpec([None], tf.float32)])
     with pytest.raises(ValueError, match="None"):
@@ -82,6 +109,15 @@ def test_tensorflows_functions_are_called(tf, transform):
     np.testing.assert_allclose(have[1], want[1], rtol=1e-4)
     with pytest.raises(NotImplementedError, match="call_tf_graph"):
         jax2tf.call_tf(tf.sin, call_tf_graph=True)
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, gradix.jit])
+def test_gradients_of_gradients_through_tensorflow(tf, transform):
+    f = jax2tf.call_tf(lambda x, w: tf.reduce_sum(tf.sin(x * w)), has_side_effects=False)
+    g = lambda x, w: jnp.sin(x * w).sum()
+    x, w = X[0], np.float32(0.5)
+    for again in (lambda f: gradix.jacrev(gradix.grad(f, 1)), lambda f: gradix.grad(lambda x, w: gradix.grad(lambda x: gradix.grad(f)(x, w).sum())(x).sum())):
+        np.testing.assert_allclose(transform(again(f))(x, w), again(g)(x, w), rtol=1e-4)
 
 
 def test_tensors_are_noted_as_divided(tf):

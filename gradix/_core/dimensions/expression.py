@@ -291,6 +291,10 @@ def _quotient(x, y):
         parts = divided_by_number(x.terms, y)
         if parts is not None:
             return _made(x, parts[0])
+        if x.scope.knows_multiples:
+            quotient, rest = x.scope.parted(x.terms, y)
+            if quotient:
+                return _made(x, quotient) + _made(x, rest) // y
     elif type(x) is SymbolicDim and (exact := divided(x.terms, y.terms)) is not None:
         return _made(x, exact)
     return _scope(x, y).atom(Operation(FLOORDIV, (x, y)))
@@ -303,6 +307,9 @@ def _remainder(x, y):
         parts = divided_by_number(x.terms, y)
         if parts is not None:
             return parts[1]
+        quotient, rest = x.scope.parted(x.terms, y)
+        if quotient:
+            return _made(x, rest) % y
     elif type(x) is SymbolicDim and divided(x.terms, y.terms) is not None:
         return 0
     return _scope(x, y).atom(Operation(MOD, (x, y)))

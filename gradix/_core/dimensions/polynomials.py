@@ -141,6 +141,21 @@ def divided(xs: tuple, ys: tuple) -> Polynomial | None:
     return quotient
 
 
+def reduced(terms, y: int) -> tuple[Polynomial, Polynomial]:
+    """Polynomials q and r with `terms = y·q + r`, in which each coefficient of r is as small as can be."""
+    quotient: Polynomial = {}
+    rest: Polynomial = {}
+    for monomial, c in terms:
+        least = c % y
+        least = least if 2 * abs(least) <= abs(y) else least - y
+        if abs(least) < abs(c):
+            quotient[monomial] = (c - least) // y
+            c = least
+        if c:
+            rest[monomial] = c
+    return quotient, rest
+
+
 def divided_by_number(xs: tuple, d: int) -> tuple[Polynomial, int] | None:
     """Quotient and remainder by a number, where it divides all coefficients but the constant; else None."""
     quotient: Polynomial = {}

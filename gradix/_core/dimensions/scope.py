@@ -20,6 +20,7 @@ from gradix._core.dimensions.polynomials import (
     multiplied,
     ordered,
     over,
+    reduced,
 )
 
 _REPLACEMENTS = 64  # by equality constraints in one expression
@@ -131,6 +132,24 @@ class SymbolicScope:
                     del poly[monomial]
                     accumulate(poly, multiplied([(rest, k // c)], x).items())
                     break
+
+    @property
+    def knows_multiples(self) -> bool:
+        """Whether a constraint says that a number divides an expression."""
+        return bool(self._exact)
+
+    def parted(self, terms, y: int) -> tuple[Polynomial, Polynomial]:
+        """Polynomials q and r with `terms = y·q + r`: r is small, and without what y is known to divide."""
+        quotient, rest = reduced(terms, y)
+        for monomial in list(rest):
+            for op, (c, x) in self._exact.items():
+                single = x[0][0] if len(x) == 1 and x[0][1] == 1 else None
+                left = over(monomial, single) if single else None
+                if left is not None and rest[monomial] * c % y == 0:
+                    part = multiplied([(left, rest.pop(monomial) * c // y)], [(((op, 1),), 1)])
+                    accumulate(quotient, part.items())
+                    break
+        return quotient, rest
 
     def variable(self, name: str):
         """The variable of that name."""
