@@ -46,6 +46,8 @@ class Structured(Writer):
         self.host_callbacks: list[HostCallback] = []
         self.partitioners: list[Any] = []
         self.token: Value | None = None
+        # what calls another library's routines in place of LAPACK's
+        self.solver: Callable | None = None
         self.loops = 0  # that surround what is being written
         # the types of what is being reduced, while the reduction's body is written
         self.reduced: tuple = ()
@@ -177,6 +179,15 @@ class Structured(Writer):
         if self.token is None:
             self.token = self.op("create_token", TOKEN)
         return self.token
+
+    @contextlib.contextmanager
+    def solved_by(self, solver: Callable):
+        """Within the block, LAPACK's routines are another library's."""
+        before, self.solver = self.solver, solver
+        try:
+            yield
+        finally:
+            self.solver = before
 
     def join_tokens(self, tokens) -> None:
         """Let the next ordered effect wait for all of these tokens."""

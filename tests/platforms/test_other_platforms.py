@@ -1,10 +1,13 @@
 """What is asked of XLA on CUDA and TPU: text that the CPU's XLA, which has the same operations, compiles to the same results."""
+import importlib.util
+import re
+
 import numpy as np
 import pytest
 
 import gradix
 import gradix.numpy as jnp
-from gradix import lax
+from gradix import export, lax
 from gradix._runtime import xla
 
 PLATFORMS = ("cuda", "tpu")
@@ -59,3 +62,81 @@ def test_without_the_tables_for_correctness_lapack_is_called():
         assert "lapack_spotrf_ffi" in text_for("cuda", lambda a: lax.linalg.cholesky(a), positive(np.float32))
     finally:
         gradix.config.update("gradix_rewrites", before)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_orthogonal_factors_of_tpus(dtype):
+    a = positive(dtype)[:, :, :3]
+    for full in (False, True):
+        text = text_for("tpu", lambda a, full=full: jnp.matmul(*lax.linalg.qr(a, full_matrices=full)), a)
+        assert "@Qr" in text.replace('"', "@") and "ProductOfElementaryHouseholderReflectors" in text and "lapack" not in text
+        np.testing.assert_allclose(run_text(text, a), a, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+def test_eigenvectors_of_tpus(dtype):
+    a = positive(dtype)
+
+    def back(a):
+        v, w = lax.linalg.eigh(a)
+        return (v * w[:, None].astype(v.dtype)) @ v.conj().swapaxes(-1, -2)
+    text = text_for("tpu", back, a)
+    assert "Eigh" in text and "lapack" not in text
+    np.testing.assert_allclose(run_text(text, a), a, rtol=1e-3, atol=1e-3)
+
+
+SOLVED = {
+    "lu": lambda lax, x: lax.linalg.lu(x), "qr": lambda lax, x: lax.linalg.qr(x, full_matrices=False), "all of q": lambda lax, x: lax.linalg.qr(x),
+    "eigh": lambda lax, x: lax.linalg.eigh(x[..., :3, :3], symmetrize_input=False),
+    "upper eigh": lambda lax, x: lax.linalg.eigh(x[..., :3, :3], lower=False, symmetrize_input=False),
+    "svd": lambda lax, x: lax.linalg.svd(x, full_matrices=False), "all of svd": lambda lax, x: lax.linalg.svd(x),
+    "singular values": lambda lax, x: lax.linalg.svd(x, compute_uv=False), "product": lambda lax, x: lax.linalg.householder_product(x, x[..., 0, :3])}
+# those above 1024 are solved another way
+SHAPES = {"small": (4, 3), "stacked": (2, 4, 3), "tall": (1200, 1100), "wide": (1100, 1200)}
+CALL = re.compile(r"custom_call @(\w+).* : (\(tensor.*)")
+
+
+def calls(export, jit, lax, struct, name: str, platform: str, shape, dtype) -> list:
+    """The functions of the runtime that a program calls: their names, types, layouts and configurations."""
+    text = export.export(jit(lambda x: SOLVED[name](lax, x)), platforms=(platform,))(struct(shape, dtype)).mlir_module()
+    found = []
+    for line in text.splitlines():
+        line = re.sub(r" loc\(.*", "", line)
+        if m := CALL.search(line):
+            config = re.search(r"(?:mhlo\.)?backend_config = (\{[^}]*\}|\"[^\"]*\")", line)
+            layouts = re.findall(r"(?:operand_layouts|result_layouts) = (\[.*?\])(?:,|\})", line)
+            aliases = re.findall(r"output_tuple_indices = \[(\d*)\], operand_index = (\d+)", line)
+            found.append((m[1], m[2].strip(), config[1].replace("{}", "") if config else "", layouts, aliases))
+    return sorted(c for c in found if "pivots_to_permutation" not in c[0])
+
+
+@pytest.mark.parity
+@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")
+@pytest.mark.parametrize("platform", ["cuda", "rocm", "tpu"])
+@pytest.mark.parametrize("name", SOLVED)
+def test_solvers_are_called_as_the_reference_implementation_calls_them(name, platform):
+    import jax
+    from jax import export as peer
+    sizes = SHAPES if name in ("svd", "singular values") else ("small", "stacked")
+    for shape in [SHAPES[s] for s in sizes]:
+        for dtype in ("float32", "complex64") if shape[-1] < 9 else ("float32",):
+            if platform == "tpu" and "sv" in name or name == "singular values" and platform == "tpu":
+                with pytest.raises(NotImplementedError, match="singular values"):
+                    calls(export, gradix.jit, lax, gradix.ShapeDtypeStruct, name, platform, shape, dtype)
+                continue
+            ours = calls(export, gradix.jit, lax, gradix.ShapeDtypeStruct, name, platform, shape, dtype)
+            theirs = calls(peer, jax.jit, jax.lax, jax.ShapeDtypeStruct, name, platform, shape, dtype)
+            assert ours == theirs and ours, (shape, dtype)
+
+
+@pytest.mark.parametrize("platform", ["cuda", "rocm", "tpu"])
+def test_what_only_cpus_have_is_not_exported_for_others(platform):
+    a = gradix.ShapeDtypeStruct((3, 3), "float32")
+    for f, what in ((jnp.linalg.eig, "eigenvectors"), (gradix.scipy.linalg.schur, "Schur"), (gradix.scipy.linalg.hessenberg, "Hessenberg"),
+                    (lambda a: gradix.scipy.linalg.qr(a, pivoting=True), "with pivots"), (lambda a: lax.linalg.tridiagonal_solve(a[0], a[1], a[2], a), "tridiagonal")):
+        for platforms in ((platform,), ("cpu", platform)):
+            with pytest.raises(NotImplementedError, match=f"cannot be exported for the platform '{platform}': it needs .*{what}.*platform_dependent"):
+                export.export(gradix.jit(f), platforms=platforms)(a)
+        chosen = gradix.jit(lambda a, f=f: lax.platform_dependent(a, cpu=lambda a: gradix.tree.leaves(f(a))[0].real, default=lambda a: a[:, 0] if what == "eigenvectors" else a))
+        e = export.export(chosen, platforms=("cpu", platform))(a)
+        assert e.platforms == ("cpu", platform) and "lapack" in e.mlir_module()

@@ -120,6 +120,8 @@ def lapack(
     layouts = [
         _layout(a.ndim, matrix) for a, matrix in zip([*[v.aval for v in values], *outs], columns)
     ]
+    if em.solver is not None:
+        return em.solver(em, target, values, outs, layouts, config or {}, aliases)
     return em.custom_call(
         f"lapack_{target}_ffi",
         outs,

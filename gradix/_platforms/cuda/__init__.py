@@ -2,4 +2,10 @@
 
 from gradix._platforms.records import Table
 
-TABLE = Table({"gradix._platforms.factorizations": ("cholesky", "triangular_solve")})
+SOLVED = ("lu", "geqrf", "householder_product", "qr", "eigh", "svd")
+TABLE = Table(
+    {
+        "gradix._platforms.factorizations": ("cholesky", "triangular_solve"),
+        "gradix._platforms.gpu_solvers": SOLVED,
+    }
+)

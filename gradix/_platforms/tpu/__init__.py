@@ -2,4 +2,9 @@
 
 from gradix._platforms.records import Table
 
-TABLE = Table({"gradix._platforms.factorizations": ("cholesky", "triangular_solve")})
+TABLE = Table(
+    {
+        "gradix._platforms.factorizations": ("cholesky", "triangular_solve"),
+        "gradix._platforms.tpu.solvers": ("lu", "geqrf", "householder_product", "qr", "eigh"),
+    }
+)

@@ -1,0 +1,130 @@
+"""Factorizations by the solvers of GPUs, cuSOLVER and hipSOLVER, under the names of XLA plug-ins. None has run here."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gradix._core import dtypes
+from gradix._core.aval import make_aval
+from gradix._ops.complex_parts import conj_p
+from gradix._ops.linalg.base import info_aval, nan_unless
+from gradix._ops.linalg.eigh import eigh_p
+from gradix._ops.linalg.lu import lu_p
+from gradix._ops.linalg.qr import geqrf_p, householder_product_p, qr_p
+from gradix._ops.linalg.svd import svd_p
+from gradix._platforms.records import CORRECTNESS, Rewrite
+
+_EVIDENCE = "docs/design/adding-a-rewrite.md#other-platforms"
+# LAPACK's routines by their names without the letter of the dtype
+_NAMES = {
+    "getrf": "getrf",
+    "geqrf": "geqrf",
+    "orgqr": "orgqr",
+    "ungqr": "orgqr",
+    "syevd": "syevd",
+    "heevd": "syevd",
+}
+_LARGEST_FOR_JACOBI = 1024
+
+
+def _library(em) -> str:
+    return "hipsolver" if em.platform == "rocm" else "cusolver"
+
+
+def _solver(em, target: str, values, outs, layouts, config: dict, aliases) -> list:
+    name = _NAMES[target[1:]]
+    if name == "syevd":
+        config = {"algorithm": np.uint8(0), "lower": config["uplo"] == ord("L")}
+    return em.custom_call(
+        f"{_library(em)}_{name}_ffi",
+        outs,
+        *values,
+        backend_config=config,
+        aliases=aliases,
+        operand_layouts=layouts[: len(values)],
+        result_layouts=layouts[len(values) :],
+    )
+
+
+def _has_elements(site) -> bool:
+    return site.is_static() and bool(site.values[0].aval.size)
+
+
+def _is_plain(site) -> bool:
+    return _has_elements(site) and not site.params["pivoting"]
+
+
+def _by_solver(em, site, *values):
+    with em.solved_by(_solver):
+        return site.plain(em)
+
+
+def _svd(em, site, x):
+    """By Jacobi rotations where matrices are small, else by QR steps, which take at least as many rows as columns."""
+    *lead, m, n = x.shape
+    full, compute_uv = site.params["full_matrices"], site.params["compute_uv"]
+    values = site.out[0]
+    matrix = lambda rows, columns: make_aval((*lead, rows, columns), x.dtype)
+    ndim, is_turned = x.aval.ndim, m < n
+    rest = list(range(ndim - 3, -1, -1))
+    columns, rows = [ndim - 2, ndim - 1, *rest], [ndim - 1, ndim - 2, *rest]
+    if is_small := max(m, n) <= _LARGEST_FOR_JACOBI:
+        name, layout, sides = "gesvdj", columns, [matrix(m, m), matrix(n, n)]
+        config = {"compute_uv": compute_uv, "full_matrices": True}
+    else:
+        name, layout = "gesvd", rows if is_turned else columns
+        k = min(m, n)
+        sides = [matrix(m, m if full else k), matrix(n if full else k, n)]
+        sides = sides[::-1] if is_turned else sides
+        if not compute_uv:
+            sides = [make_aval((), x.dtype)] * 2
+        config = {"compute_uv": compute_uv, "full_matrices": full, "transposed": is_turned}
+    side = layout if compute_uv or is_small else []
+    info = info_aval(tuple(lead))
+    row = list(range(values.ndim - 1, -1, -1))
+    _, s, first, second, failed = em.custom_call(
+        f"{_library(em)}_{name}_ffi",
+        [x.aval, values, *sides, info],
+        x,
+        backend_config=config,
+        aliases={0: 0},
+        operand_layouts=[layout],
+        result_layouts=[layout, row, side, side, list(range(info.ndim - 1, -1, -1))],
+    )
+    if not compute_uv:
+        return nan_unless(em, failed, [s])
+    if is_small:
+        wanted = site.out[1:]
+        u = _first(em, first, wanted[0])
+        vh = _first(em, _adjoint(em, second), wanted[1])
+    else:
+        u, vh = (second, first) if is_turned else (first, second)
+    return nan_unless(em, failed, [s, u, vh])
+
+
+def _adjoint(em, x):
+    n = x.aval.ndim
+    turned = em.transpose(x, (*range(n - 2), n - 1, n - 2))
+    is_complex = x.dtype in dtypes.COMPLEX
+    return em.lower(conj_p, x.aval, turned, input_dtype=x.dtype) if is_complex else turned
+
+
+def _first(em, x, aval):
+    """The first rows and columns."""
+    return x if x.shape == aval.shape else em.slice(x, [0] * x.aval.ndim, aval.shape)
+
+
+REWRITES = (
+    Rewrite("lu_by_gpu", (lu_p,), _by_solver, _EVIDENCE, _has_elements, CORRECTNESS),
+    Rewrite(
+        "qr_parts_by_gpu",
+        (geqrf_p, householder_product_p),
+        _by_solver,
+        _EVIDENCE,
+        _has_elements,
+        CORRECTNESS,
+    ),
+    Rewrite("qr_by_gpu", (qr_p,), _by_solver, _EVIDENCE, _is_plain, CORRECTNESS),
+    Rewrite("eigh_by_gpu", (eigh_p,), _by_solver, _EVIDENCE, _has_elements, CORRECTNESS),
+    Rewrite("svd_by_gpu", (svd_p,), _svd, _EVIDENCE, _has_elements, CORRECTNESS),
+)
