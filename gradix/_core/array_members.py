@@ -231,7 +231,7 @@ def block_until_ready(self):
 def copy_to_host_async(self) -> None:
     """Begin to fetch the values to main memory."""
     if type(self) is ArrayImpl and self._host is None:
-        _buffer_of(self).copy_to_host_async()
+        _arrays._device.runtime.copy_to_host_async(_buffer_of(self))
 
 
 def on_device_size_in_bytes(self) -> int:

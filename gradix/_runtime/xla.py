@@ -7,6 +7,7 @@ documented API, so features are probed, and a test lists every name used.
 # fmt: off
 from gradix._runtime.xla_buffers import (
     block_until_ready as block_until_ready,
+    copy_to_host_async as copy_to_host_async,
     delete as delete,
     from_dlpack as from_dlpack,
     get as get,

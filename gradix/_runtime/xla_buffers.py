@@ -165,6 +165,13 @@ def block_until_ready(buffer):
     return buffer
 
 
+def copy_to_host_async(buffer) -> None:
+    """Begin to fetch a buffer's parts, of a device whose memory is not the host's."""
+    for part in buffer._arrays:
+        if part.platform() != "cpu":
+            part._copy_single_device_array_to_host_async()
+
+
 def is_ready(buffer) -> bool:
     return buffer.is_ready()
 

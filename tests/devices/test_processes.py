@@ -138,7 +138,7 @@ def test_damage_and_wrong_use_of_checkpoints(tmp_path):
     with pytest.raises(FileNotFoundError, match="no whole checkpoint"):
         load(tmp_path)
     save({"w": np.arange(4.0)}, tmp_path)
-    with pytest.raises(FileExistsError, match="overwrite"):
+    with pytest.raises(ValueError, match="overwrite"):
         save({"w": np.arange(4.0)}, tmp_path, overwrite=False)
     with pytest.raises(TypeError, match="random keys"):
         save(gradix.random.key(0), tmp_path)

@@ -14,6 +14,8 @@ import json
 import os
 import shutil
 import threading
+from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -23,17 +25,33 @@ from gradix._api.array_assembly import make_array_from_callback
 from gradix._api.devices import process_count, process_index
 from gradix._api.distributed import client as _client
 from gradix._api.placing import as_sharding
-from gradix._base.tree import flatten_axes, keystr, tree_flatten as flatten, tree_flatten_with_path
+from gradix._api.structs import ShapeDtypeStruct
+from gradix._base.tree import (
+    flatten_axes,
+    keystr,
+    tree_flatten as flatten,
+    tree_flatten_with_path,
+    tree_map,
+)
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.dtypes import is_extended
 
-__all__ = ["PyTreeFuture", "load", "nonblocking_load", "nonblocking_save", "save"]
+__all__ = [
+    "PyTreeFuture",
+    "load",
+    "load_pytreedef",
+    "nonblocking_load",
+    "nonblocking_save",
+    "save",
+]
 
 _MANIFEST = "manifest.json"
 _saves = itertools.count()
 
 
-def save(data: Any, directory: str | os.PathLike, *, overwrite: bool = True) -> None:
+def save(
+    data: Any, directory: str | os.PathLike, *, overwrite: bool = True, ts_specs: Any = None
+) -> None:
     """Write a tree of arrays as the newest checkpoint of a directory; all processes call it.
 
     Args:
@@ -41,9 +59,10 @@ def save(data: Any, directory: str | os.PathLike, *, overwrite: bool = True) -> 
         directory: made if need be, and seen by all processes.
         overwrite: whether a directory that has a checkpoint may get another; the older ones are
             then removed.
+        ts_specs: None; files of TensorStore are written by `serialization.run_serialization`.
 
     Raises:
-        FileExistsError: it has one, and `overwrite` is False.
+        ValueError: it has one, and `overwrite` is False.
         TypeError: a leaf is no array, or an array of random keys.
 
     Example:
@@ -53,11 +72,24 @@ def save(data: Any, directory: str | os.PathLike, *, overwrite: bool = True) -> 
         ...     load(where)
         {'w': Array([0., 1., 2.], dtype=float32)}
     """
+    _check_specs("save", ts_specs)
+    _save(data, _held(data), directory, overwrite)
+
+
+def _check_specs(what: str, ts_specs: Any) -> None:
+    if ts_specs is not None:
+        raise NotImplementedError(
+            f"{what}: ts_specs is not supported, since checkpoints have files of their own here. Use "
+            "serialization.run_serialization and run_deserialization for files of TensorStore."
+        )
+
+
+def _save(data: Any, held: list, directory: str | os.PathLike, overwrite: bool) -> None:
     root = Path(directory)
     root.mkdir(parents=True, exist_ok=True)
     before = _checkpoints(root)
     if before and not overwrite:
-        raise FileExistsError(
+        raise ValueError(
             f"{root} has a checkpoint already, {before[-1].name}; pass overwrite=True to replace it."
         )
     number = next(_saves)
@@ -68,7 +100,7 @@ def save(data: Any, directory: str | os.PathLike, *, overwrite: bool = True) -> 
         shutil.rmtree(temporary, ignore_errors=True)  # of a process that was stopped
         temporary.mkdir()
     _wait(f"made-{number}")
-    parts = _write_parts(data, temporary)
+    parts = _write_parts(held, temporary)
     _write(temporary / f"parts-{process_index()}.json", json.dumps(parts).encode())
     _wait(f"written-{number}")
     if process_index() == 0:
@@ -99,9 +131,12 @@ def _finish(data, root: Path, temporary: Path, name: str, before: list[Path]) ->
         shutil.rmtree(old, ignore_errors=True)
 
 
-def _write_parts(data, folder: Path) -> dict[str, list]:
-    """Write what the devices of this process hold, once of each part that several hold."""
-    out: dict[str, list] = {}
+def _held(data) -> list[tuple[int, list[int], np.ndarray]]:
+    """What the devices of this process hold: the number of the leaf, where its part starts, and the part.
+
+    A part that several devices hold is taken once. The values outlive a donation of the arrays.
+    """
+    out = []
     for i, x in enumerate(flatten(data)[0]):
         try:
             array = as_array(x)
@@ -116,18 +151,24 @@ def _write_parts(data, folder: Path) -> dict[str, list]:
             if shard.data is None or shard.replica_id or (alone and process_index()):
                 continue
             starts = [s.indices(n)[0] for s, n in zip(shard.index, array.aval.shape)]
-            value = np.asarray(shard.data)
-            file = f"{i}-{'_'.join(map(str, starts))}.bin"
-            raw = np.ascontiguousarray(value).tobytes()
-            _write(folder / file, raw)
-            out.setdefault(str(i), []).append(
-                {
-                    "file": file,
-                    "start": starts,
-                    "shape": list(value.shape),
-                    "digest": hashlib.blake2b(raw, digest_size=16).hexdigest(),
-                }
-            )
+            out.append((i, starts, np.asarray(shard.data)))
+    return out
+
+
+def _write_parts(held: list, folder: Path) -> dict[str, list]:
+    out: dict[str, list] = {}
+    for i, starts, value in held:
+        file = f"{i}-{'_'.join(map(str, starts))}.bin"
+        raw = np.ascontiguousarray(value).tobytes()
+        _write(folder / file, raw)
+        out.setdefault(str(i), []).append(
+            {
+                "file": file,
+                "start": starts,
+                "shape": list(value.shape),
+                "digest": hashlib.blake2b(raw, digest_size=16).hexdigest(),
+            }
+        )
     return out
 
 
@@ -196,28 +237,60 @@ def _built(outline, leaves) -> Any:
     return None if kind == "none" else leaves[value]
 
 
-def load(directory: str | os.PathLike, shardings: Any = None) -> Any:
+def load(
+    directory: str | os.PathLike, shardings: Any = None, *, mask: Any = None, ts_specs: Any = None
+) -> Any:
     """The newest whole checkpoint of a directory.
 
     Args:
         directory: what `save` was given.
         shardings: where the arrays are to lie, as a tree prefix of what was saved; None for the
             first device.
+        mask: which arrays to load, True or False as a tree prefix of what was saved; None stands
+            for those left out.
+        ts_specs: None; files of TensorStore are read by `serialization.run_deserialization`.
 
     Raises:
         FileNotFoundError: there is no whole checkpoint.
         ValueError: a file is damaged.
     """
+    _check_specs("load", ts_specs)
+    folder, outline, rows = _newest(directory)
+    tree = flatten(_built(outline, list(range(len(rows)))))[1]
+    places = flatten_axes("load shardings", tree, shardings)
+    wanted = flatten_axes("load mask", tree, True if mask is None else mask)
+    return _built(
+        outline,
+        [_read(folder, row, s) if w else None for row, s, w in zip(rows, places, wanted)],
+    )
+
+
+def load_pytreedef(directory: str | os.PathLike) -> Any:
+    """The tree of the newest whole checkpoint of a directory, with the types of its arrays in their places.
+
+    Raises:
+        FileNotFoundError: there is no whole checkpoint.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as where:
+        ...     save({"w": np.zeros(3, np.float32)}, where)
+        ...     load_pytreedef(where)
+        {'w': ShapeDtypeStruct(shape=(3,), dtype=float32)}
+    """
+    _, outline, rows = _newest(directory)
+    return _built(
+        outline, [ShapeDtypeStruct(tuple(r["shape"]), np.dtype(r["dtype"])) for r in rows]
+    )
+
+
+def _newest(directory: str | os.PathLike) -> tuple[Path, Any, list]:
+    """The folder of the newest whole checkpoint, its tree and its leaves."""
     found = _checkpoints(Path(directory))
     if not found:
         raise FileNotFoundError(f"{directory} holds no whole checkpoint.")
-    folder = found[-1]
-    manifest = json.loads((folder / _MANIFEST).read_text())
-    outline, rows = manifest["tree"], manifest["leaves"]
-    places = flatten_axes(
-        "load shardings", flatten(_built(outline, list(range(len(rows)))))[1], shardings
-    )
-    return _built(outline, [_read(folder, row, s) for row, s in zip(rows, places)])
+    manifest = json.loads((found[-1] / _MANIFEST).read_text())
+    return found[-1], manifest["tree"], manifest["leaves"]
 
 
 def _read(folder: Path, row: dict, sharding):
@@ -249,39 +322,42 @@ def _region(folder: Path, row: dict, bounds: list, dtype) -> np.ndarray:
     return out
 
 
-class PyTreeFuture:
-    """What `nonblocking_save` and `nonblocking_load` return: `result()` waits."""
+class PyTreeFuture(Future):
+    """What `nonblocking_save` and `nonblocking_load` return: `result()` waits.
 
-    __slots__ = ("_thread", "_value", "_error")
+    `pytree` is the tree of what is saved or loaded, with types in place of the arrays.
+    """
 
-    def __init__(self, function):
-        self._value = self._error = None
-
-        def run():
-            try:
-                self._value = function()
-            except BaseException as e:  # raised where the result is asked for
-                self._error = e
-
-        self._thread = threading.Thread(target=run)
-        self._thread.start()
+    def __init__(self, pytree: Any = None):
+        super().__init__()
+        self.pytree = pytree
 
     def done(self) -> bool:
         """Whether it is finished."""
-        return not self._thread.is_alive()
+        return super().done()
 
-    def result(self) -> Any:
-        """Wait, and return what was loaded."""
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        return self._value
+    def result(self, timeout: float | None = None) -> Any:
+        """Wait, and return what was loaded; what went wrong is raised here."""
+        return super().result(timeout)
+
+
+def _in_background(function: Callable[[], Any], pytree: Any) -> PyTreeFuture:
+    future = PyTreeFuture(pytree)
+
+    def run():
+        try:
+            future.set_result(function())
+        except BaseException as e:  # raised where the result is asked for
+            future.set_exception(e)
+
+    threading.Thread(target=run, name="gradix.array_serialization").start()
+    return future
 
 
 def nonblocking_save(
-    data: Any, directory: str | os.PathLike, *, overwrite: bool = True
+    data: Any, directory: str | os.PathLike, *, overwrite: bool = True, ts_specs: Any = None
 ) -> PyTreeFuture:
-    """As `save`, in a thread of its own.
+    """As `save`, in a thread of its own; the arrays may be donated meanwhile.
 
     Example:
         >>> import tempfile
@@ -290,9 +366,15 @@ def nonblocking_save(
         ...     nonblocking_load(where).result()
         {'step': Array(3, dtype=int32)}
     """
-    return PyTreeFuture(lambda: save(data, directory, overwrite=overwrite))
+    _check_specs("nonblocking_save", ts_specs)
+    held = _held(data)
+    types = tree_map(lambda x: ShapeDtypeStruct(np.shape(x), as_array(x).aval.dtype), data)
+    return _in_background(lambda: _save(data, held, directory, overwrite), types)
 
 
-def nonblocking_load(directory: str | os.PathLike, shardings: Any = None) -> PyTreeFuture:
+def nonblocking_load(
+    directory: str | os.PathLike, shardings: Any = None, *, mask: Any = None, ts_specs: Any = None
+) -> PyTreeFuture:
     """As `load`, in a thread of its own."""
-    return PyTreeFuture(lambda: load(directory, shardings))
+    types = load_pytreedef(directory)
+    return _in_background(lambda: load(directory, shardings, mask=mask, ts_specs=ts_specs), types)

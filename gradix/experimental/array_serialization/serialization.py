@@ -1,28 +1,112 @@
-"""Managers of checkpoints that write while the program goes on."""
+"""Arrays written to files of TensorStore while the program goes on."""
 
 from __future__ import annotations
 
 import abc
+import asyncio
+import contextlib
 import itertools
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from gradix._api.devices import process_count, process_index
 from gradix._api.distributed import client as _client
+from gradix.experimental.array_serialization import tensorstore_arrays as _files
 from gradix.experimental.array_serialization.tensorstore_arrays import (
+    async_deserialize as async_deserialize,
+    async_serialize as async_serialize,
     get_tensorstore_spec as get_tensorstore_spec,
     is_remote_storage as is_remote_storage,
     run_deserialization as run_deserialization,
     run_serialization as run_serialization,
-    writes as _writes,
 )
 
-_commits = itertools.count()
+__all__ = [
+    "AsyncManager",
+    "BarrierTimeoutError",
+    "GlobalAsyncCheckpointManager",
+    "GlobalAsyncCheckpointManagerBase",
+    "async_deserialize",
+    "async_serialize",
+    "get_tensorstore_spec",
+    "is_remote_storage",
+    "run_deserialization",
+    "run_serialization",
+]
+
+_writes = itertools.count()
+
+
+def __getattr__(name: str) -> Any:
+    if name == "TS_CONTEXT":  # made when it is asked for, since it starts TensorStore
+        return _files.context()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class BarrierTimeoutError(Exception):
     """Processes waited for each other too long."""
+
+
+class AsyncManager:
+    """Waits in a thread of its own until files are on disk, and then tells.
+
+    Args:
+        timeout_secs: how long processes wait for each other.
+    """
+
+    def __init__(self, timeout_secs: int = 300):
+        self._timeout_secs = timeout_secs
+        self._thread: threading.Thread | None = None
+        self._error: BaseException | None = None
+
+    def check_for_errors(self) -> None:
+        """Raise what has gone wrong in the background, once."""
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def wait_until_finished(self) -> None:
+        """Wait until everything is on disk, and told; raise what has gone wrong."""
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        self.check_for_errors()
+
+    def _finish(
+        self, commits: Sequence[Any], on_commit_callback: Callable[[], None] | None
+    ) -> None:
+        number = next(_writes)
+
+        def run():
+            try:
+                for commit in commits:
+                    commit.result()
+                self._wait_for_others(f"written/{number}")
+                if process_index() == 0 and on_commit_callback is not None:
+                    on_commit_callback()
+                self._wait_for_others(f"told/{number}")
+            except BaseException as e:  # raised where the program waits
+                self._error = e
+
+        self._thread = threading.Thread(target=run, name="gradix.array_serialization")
+        self._thread.start()
+
+    def _wait_for_others(self, name: str) -> None:
+        connection = _client()
+        if connection is None or process_count() == 1:
+            return
+        try:
+            connection.wait_at_barrier(f"gradix/arrays/{name}", self._timeout_secs * 1000)
+        except Exception as e:
+            raise BarrierTimeoutError(
+                f"The other processes have not written their parts within {self._timeout_secs} s. {e}"
+            ) from None
+
+    def __del__(self) -> None:
+        if self._thread is not None and self._thread.is_alive():
+            with contextlib.suppress(RuntimeError):  # of the interpreter's end
+                self._thread.join()
 
 
 class GlobalAsyncCheckpointManagerBase(abc.ABC):
@@ -47,131 +131,79 @@ class GlobalAsyncCheckpointManagerBase(abc.ABC):
         """Read arrays, laid out as the shardings say."""
 
 
-class AsyncManager:
-    """What waits in a thread of its own for what is being written.
-
-    Args:
-        timeout_secs: how long processes wait for each other.
-    """
-
-    def __init__(self, timeout_secs: int = 300):
-        self._timeout = timeout_secs
-        self._futures: list = []
-        self._thread: threading.Thread | None = None
-        self._error: BaseException | None = None
-
-    def _add_futures(self, futures) -> None:
-        self._futures = list(futures)
-
-    def _start_async_commit(self, on_commit_callback: Callable[[], None] | None) -> None:
-        number = next(_commits)
-        self._thread = threading.Thread(target=self._commit, args=(number, on_commit_callback))
-        self._thread.start()
-
-    def _commit(self, number: int, on_commit_callback: Callable[[], None] | None) -> None:
-        try:
-            for future in self._futures:
-                future.result()
-            self._meet(f"written-{number}")
-            if process_index() == 0 and on_commit_callback is not None:
-                on_commit_callback()
-            self._meet(f"committed-{number}")
-        except BaseException as e:  # raised where the program asks
-            self._error = e
-
-    def _meet(self, name: str) -> None:
-        """Wait for the other processes."""
-        connection = _client()
-        if connection is None or process_count() == 1:
-            return
-        try:
-            connection.wait_at_barrier(f"gradix/checkpoint/{name}", self._timeout * 1000)
-        except Exception as e:
-            raise BarrierTimeoutError(
-                f"the other processes did not come within {self._timeout} s: {e}"
-            ) from e
-
-    def check_for_errors(self) -> None:
-        """Raise what has gone wrong in the background."""
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
-
-    def wait_until_finished(self) -> None:
-        """Wait until everything is written, and raise what has gone wrong."""
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
-        self.check_for_errors()
-
-
 class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBase):
-    """Writes arrays with TensorStore while the program goes on, each process what its devices hold.
+    """Writes arrays of all processes while the program goes on, and reads them.
+
+    `serialize` returns once the values are copied; `wait_until_finished` waits for the disk.
 
     Args:
         timeout_secs: how long processes wait for each other.
     """
 
-    def serialize(  # type: ignore[override]
+    def serialize(
         self,
         arrays,
         tensorstore_specs,
         *,
         on_commit_callback: Callable[[], None] | None = None,
-        transaction=None,
+        transaction: Any = None,
     ) -> None:
-        """Write arrays; returns as soon as they are copied, and may be donated.
+        """Write arrays to where the specifications say.
 
         Args:
-            arrays: arrays, in a list.
-            tensorstore_specs: one for each; see `get_tensorstore_spec`.
-            on_commit_callback: called by the first process once all of them have written.
-            transaction: TensorStore's transaction that the writes are part of.
+            on_commit_callback: called by process 0 when the parts of all are on disk.
+            transaction: of TensorStore, in which to write.
         """
         self.wait_until_finished()
-        writes = [
-            future
-            for x, spec in zip(arrays, tensorstore_specs, strict=True)
-            for future in _writes(x, spec, transaction)
-        ]
-        for future in writes:
-            future.copy.result()
-        self._add_futures([f.commit for f in writes] if transaction is None else [])
-        self._start_async_commit(on_commit_callback)
+        commits: list[Any] = []
+
+        async def write() -> None:
+            await _files.gathered(
+                *[
+                    async_serialize(a, s, commit_future=commits, transaction=transaction)
+                    for a, s in zip(arrays, tensorstore_specs)
+                ]
+            )
+
+        asyncio.run(write())
+        self._finish(commits, on_commit_callback)
 
     def serialize_with_paths(
         self,
-        arrays,
-        paths,
+        arrays: Sequence,
+        paths: Sequence[str],
         *,
         on_commit_callback: Callable[[], None] | None = None,
-        transaction=None,
+        transaction: Any = None,
     ) -> None:
-        """As `serialize`, each array to a folder of its own."""
+        """As `serialize`, each array to a path."""
+        specs = [get_tensorstore_spec(p) for p in paths]
         self.serialize(
-            arrays,
-            [get_tensorstore_spec(p) for p in paths],
-            on_commit_callback=on_commit_callback,
-            transaction=transaction,
+            arrays, specs, on_commit_callback=on_commit_callback, transaction=transaction
         )
 
     def deserialize(
         self,
-        shardings,
-        tensorstore_specs,
-        global_shapes=None,
-        dtypes=None,
+        shardings: Sequence,
+        tensorstore_specs: Sequence[dict[str, Any]],
+        global_shapes: Sequence | None = None,
+        dtypes: Sequence | None = None,
         concurrent_gb: int = 32,
     ) -> list:
-        """Read arrays; see `run_deserialization`."""
+        """As `run_deserialization`, once everything is written."""
         self.wait_until_finished()
         return run_deserialization(
             shardings, tensorstore_specs, global_shapes, dtypes, concurrent_gb
         )
 
     def deserialize_with_paths(
-        self, shardings, paths, global_shapes=None, dtypes=None, concurrent_gb: int = 32
+        self,
+        shardings: Sequence,
+        paths: Sequence[str],
+        global_shapes: Sequence | None = None,
+        dtypes: Sequence | None = None,
+        concurrent_gb: int = 32,
     ) -> list:
-        """As `deserialize`, each array from a folder of its own."""
+        """As `deserialize`, each array from a path."""
         specs = [get_tensorstore_spec(p) for p in paths]
         return self.deserialize(shardings, specs, global_shapes, dtypes, concurrent_gb)

@@ -1,32 +1,57 @@
-"""Arrays in TensorStore's formats, as checkpoints of several libraries hold them.
-
-TensorStore is a package of its own, which only these functions need.
-"""
+"""Sharded arrays in files of TensorStore, which reads and writes Zarr on disks and in clouds."""
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import os
 import re
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from math import prod
+from collections.abc import Awaitable, Sequence
 from typing import Any
 
 import numpy as np
 
-from gradix._api.array_assembly import make_array_from_callback
-from gradix._api.placing import as_sharding
+from gradix._api.array_assembly import make_array_from_single_device_arrays
+from gradix._api.devices import process_index
+from gradix._api.placing import as_sharding, placed
 from gradix._base.lazy import lazy_module
 from gradix._core.array import ArrayImpl, as_array
-from gradix._core.array_layouts import Format
-from gradix._core.dtypes import as_dtype, is_extended
+from gradix._core.dtypes import is_extended
+from gradix._core.sharding import SingleDeviceSharding
 
-tensorstore: Any = lazy_module("tensorstore")
+ts: Any = lazy_module("tensorstore")
 
-_BUCKET = re.compile(r"(gs|s3)://([^/]+)/(.*)")
-_DRIVERS = {"gs": "gcs", "s3": "s3"}
-_AT_ONCE = 8  # arrays read at once
-_COMPRESSOR = {"id": "zstd", "level": 1}
+_REMOTE = ("gcs", "gcs_grpc", "gfile", "s3")
+_CLOUDS = {"gs": "gcs", "s3": "s3"}
+_CACHED_BYTES = 10_000_000_000
+_BYTES_OF_A_GB = 10**9
+
+
+@functools.lru_cache(None)
+def context() -> Any:
+    """The caches and connections that all reads and writes share."""
+    return ts.Context(
+        {
+            "cache_pool": {"total_bytes_limit": _CACHED_BYTES},
+            "data_copy_concurrency": {"limit": 128},
+            "file_io_concurrency": {"limit": 128},
+        }
+    )
+
+
+def is_remote_storage(tspec: dict[str, Any] | str) -> bool:
+    """Whether a specification of TensorStore, or an address, is of a cloud.
+
+    Example:
+        >>> is_remote_storage("gs://bucket/w"), is_remote_storage({"kvstore": {"driver": "file"}})
+        (True, False)
+    """
+    if isinstance(tspec, str):
+        return tspec.startswith(tuple([f"{c}://" for c in (*_CLOUDS, *_REMOTE)]))
+    if tspec.get("driver") in _REMOTE:
+        return True
+    inner = [tspec[k] for k in ("base", "kvstore") if isinstance(tspec.get(k), (dict, str))]
+    return any(is_remote_storage(i) for i in inner)
 
 
 def get_tensorstore_spec(
@@ -34,165 +59,289 @@ def get_tensorstore_spec(
     *,
     ocdbt: bool = False,
     process_idx: int | None = None,
-    arr=None,
+    arr: Any = None,
     driver: str = "zarr",
 ) -> dict[str, Any]:
-    """What TensorStore is told of where an array is kept.
+    """The specification of an array in a file of TensorStore.
 
     Args:
-        ckpt_path: the array's own folder, or its name in a bucket: `gs://bucket/name`,
-            `s3://bucket/name`.
-        ocdbt: keep it in a database in the folder above, under the last part of the path.
-        process_idx: whose part of the database it is.
-        arr: an array whose shape and dtype are to be written down too.
-        driver: the format: "zarr" or "zarr3".
+        ckpt_path: of the array: a path, or an address of Google's or Amazon's cloud.
+        ocdbt: whether all arrays of a folder share one database.
+        process_idx: the process whose part of the database it is, where each writes its own.
+        arr: the array that is to be written; its parts become the chunks.
+        driver: "zarr" or "zarr3".
 
     Raises:
-        ValueError: the path of a database is not absolute.
+        ValueError: the path of a database is not absolute; or the driver is not known.
 
     Example:
-        >>> get_tensorstore_spec("/checkpoints/3/w")
-        {'driver': 'zarr', 'kvstore': {'driver': 'file', 'path': '/checkpoints/3/w'}}
+        >>> get_tensorstore_spec("/data/w")
+        {'driver': 'zarr', 'kvstore': {'driver': 'file', 'path': '/data/w'}}
     """
-    path = os.path.normpath(os.fspath(ckpt_path)).replace("gs:/", "gs://").replace("s3:/", "s3://")
-    if not ocdbt:
-        spec: dict[str, Any] = {"driver": driver, "kvstore": _base(path)}
-    else:
-        folder, name = os.path.split(path)
-        if not os.path.isabs(folder) and not _BUCKET.match(folder + "/"):
-            raise ValueError(f"Checkpoint path should be absolute. Got {folder}")
+    if driver not in ("zarr", "zarr3"):
+        raise ValueError(f"driver must be 'zarr' or 'zarr3', got {driver!r}.")
+    path = os.path.normpath(str(ckpt_path)).replace(":/", "://", 1)
+    if ocdbt:
+        base, _, name = path.rpartition("/")
+        if "://" not in base and not os.path.isabs(base):
+            raise ValueError(f"Checkpoint path should be absolute. Got {base}")
         if process_idx is not None:
-            folder = f"{folder}/process_{process_idx}"
-        spec = {
-            "driver": driver,
-            "kvstore": {"driver": "ocdbt", "base": _base(folder), "path": name},
-        }
+            base = f"{base}/process_{process_idx}"
+        store: dict[str, Any] = {"driver": "ocdbt", "base": _store(base), "path": name}
+    else:
+        store = _store(path)
+    spec: dict[str, Any] = {"driver": driver, "kvstore": store}
     if arr is not None:
-        spec.update(_described(spec, as_array(arr)))
+        spec["metadata"] = _metadata(arr, driver)
     return spec
 
 
-def is_remote_storage(tensorstore_spec: dict[str, Any] | str) -> bool:
-    """Whether a specification, or a path, names a bucket rather than a file."""
-    if isinstance(tensorstore_spec, str):
-        return _BUCKET.match(f"{tensorstore_spec}/") is not None
-    kept = tensorstore_spec.get("kvstore", tensorstore_spec)
-    return is_remote_storage(kept["base"]) if "base" in kept else kept["driver"] != "file"
-
-
-def _base(path: str) -> dict[str, Any]:
-    found = _BUCKET.match(path + "/")
-    if found is None:
+def _store(path: str) -> dict[str, str]:
+    cloud = re.match(r"(gs|s3)://([^/]+)/?(.*)", path)
+    if cloud is None:
         return {"driver": "file", "path": path}
-    return {"driver": _DRIVERS[found[1]], "bucket": found[2], "path": found[3].rstrip("/")}
+    return {"driver": _CLOUDS[cloud[1]], "bucket": cloud[2], "path": cloud[3]}
 
 
-def _described(spec: dict, x) -> dict[str, Any]:
-    """The parts of a specification that say what the array is like."""
-    out: dict[str, Any] = {"dtype": x.aval.dtype.name}
-    if "metadata" not in spec and spec["driver"] == "zarr":
-        part = x.sharding.shard_shape(x.aval.shape) if type(x) is ArrayImpl else x.aval.shape
-        chunks = [max(n, 1) for n in part]
-        out["metadata"] = {
-            "shape": list(x.aval.shape),
-            "chunks": chunks,
-            "compressor": dict(_COMPRESSOR),
-        }
+def _metadata(arr: Any, driver: str) -> dict[str, Any]:
+    shape = tuple(arr.shape)
+    chunks = [max(n, 1) for n in arr.sharding.shard_shape(shape)]
+    if driver == "zarr":
+        return {"compressor": {"id": "zstd"}, "shape": shape, "chunks": chunks}
+    return {
+        "codecs": [],
+        "shape": shape,
+        "data_type": np.dtype(arr.dtype).name,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": chunks}},
+    }
+
+
+def _with_metadata(spec: dict[str, Any], array: Any) -> dict[str, Any]:
+    """A specification that says all that making the file needs."""
+    out = {"dtype": np.dtype(array.dtype).name, **spec}
+    if not spec.get("metadata"):
+        out["metadata"] = _metadata(array, spec.get("driver", "zarr"))
     return out
 
 
-def writes(x, spec: dict[str, Any], transaction=None) -> Iterator[Any]:
-    """TensorStore's futures of writing what this process holds of an array, once of each part that several hold.
-
-    Raises:
-        TypeError: it is an array of random keys.
-    """
-    array = as_array(x)
-    if is_extended(array.aval.dtype):
-        raise TypeError(
-            f"arrays of dtype {array.aval.dtype} cannot be written; write gradix.random.key_data(keys)."
-        )
-    found = {**spec, **_described(spec, array)}
-    shape = () if "metadata" in found else ({"shape": array.aval.shape},)
-    store = tensorstore.open(
-        found, create=True, open=True, transaction=transaction, **dict(*shape)
-    ).result()
-    for shard in array.addressable_shards:
-        if shard.replica_id == 0:
-            yield store[shard.index].write(
-                np.asarray(shard.data), can_reference_source_data_indefinitely=False
-            )
+async def gathered(*work: Awaitable) -> list:
+    """The results of all, once all have ended; the first error of any, since what goes on would outlive the loop."""
+    results = await asyncio.gather(*work, return_exceptions=True)
+    for r in results:
+        if isinstance(r, BaseException):
+            raise r
+    return results
 
 
-def _read(sharding, store, shape: Sequence[int] | None, dtype) -> Any:
-    """An opened array, divided as the sharding says; zeros where it is asked for larger than it is."""
-    shape = tuple(store.shape if shape is None else shape)
-    want = np.dtype(store.dtype.numpy_dtype) if dtype is None else as_dtype(dtype)
-    if isinstance(sharding, Format):
-        sharding = sharding.sharding
-
-    def part(index) -> np.ndarray:
-        bounds = [s.indices(n)[:2] for s, n in zip(index, shape)]
-        kept = tuple([slice(min(a, n), min(b, n)) for (a, b), n in zip(bounds, store.shape)])
-        value = store[kept].read().result().astype(want)
-        missing = [(0, b - a - n) for (a, b), n in zip(bounds, value.shape)]
-        return np.pad(value, missing) if any(m for _, m in missing) else value
-
-    return make_array_from_callback(shape, as_sharding(sharding, "deserialize"), part)
-
-
-def run_serialization(arrays, tensorstore_specs) -> None:
-    """Write arrays to where the specifications say, and wait until they are there.
+async def async_serialize(
+    arr_inp: Any,
+    tensorstore_spec: dict[str, Any],
+    commit_future: list | None = None,
+    context: Any = None,
+    chunk_layout: Any = None,
+    primary_host: int | None = None,
+    replica_id: int = 0,
+    transaction: Any = None,
+) -> None:
+    """Write the parts of an array that the devices of this process hold.
 
     Args:
-        arrays: arrays, in a list.
-        tensorstore_specs: one for each; see `get_tensorstore_spec`.
+        arr_inp: an array.
+        tensorstore_spec: where; `get_tensorstore_spec` makes one.
+        commit_future: a list that gets what is to be awaited until all is on disk; without it this
+            waits itself.
+        context: of TensorStore; None for the one that all share.
+        chunk_layout: of TensorStore.
+        primary_host: the process that makes the file; None where each makes its own.
+        replica_id: which of equal parts is written.
+        transaction: of TensorStore, in which to write.
+
+    Raises:
+        TypeError: it is no array that can be written.
     """
-    futures = [
-        f for x, spec in zip(arrays, tensorstore_specs, strict=True) for f in writes(x, spec)
-    ]
-    for future in futures:
-        future.commit.result()
+    if type(arr_inp) is not ArrayImpl or is_extended(arr_inp.aval.dtype):
+        raise TypeError(
+            f"async_serialize takes arrays, got {type(arr_inp).__name__}. Convert NumPy arrays with "
+            "jnp.asarray, and random keys with gradix.random.key_data."
+        )
+    spec = ts.Spec(_with_metadata(tensorstore_spec, arr_inp))
+    shared = context if context is not None else _shared()
+    options = {"context": shared, "transaction": transaction}
+    if chunk_layout is not None:
+        options["chunk_layout"] = chunk_layout
+    if primary_host is None or process_index() == primary_host:
+        file = await ts.open(spec, create=True, open=True, **options)
+    else:  # the metadata are those that the other process writes
+        file = await ts.open(spec, open=True, assume_metadata=True, **options)
+
+    async def write(shard) -> None:
+        written = file[shard.index].write(np.asarray(shard.data))
+        if commit_future is None:
+            await written.commit
+        else:
+            commit_future.append(written.commit)
+            await written.copy
+
+    own = [s for s in arr_inp.addressable_shards if s.replica_id == replica_id]  # type: ignore[attr-defined]
+    await gathered(*[write(s) for s in own])
+
+
+def _shared() -> Any:
+    return context()
+
+
+async def async_deserialize(
+    in_type: Any,
+    tensorstore_spec: dict[str, Any],
+    global_shape: Sequence[int] | None = None,
+    dtype: Any = None,
+    byte_limiter: ByteLimiter | None = None,
+    context: Any = None,
+    chunk_layout: Any = None,
+    assume_metadata: bool = False,
+) -> Any:
+    """Read an array: each device of this process gets its part, and nothing else is read.
+
+    Args:
+        in_type: how to divide it: a sharding, a format, or a ShapeDtypeStruct with one.
+        tensorstore_spec: where it is.
+        global_shape: of the result; what goes beyond the file's is zero, what falls short is cut.
+        dtype: of the result; None for the file's.
+        byte_limiter: bounds how much is being read at once.
+        context: of TensorStore; None for the one that all share.
+        chunk_layout: of TensorStore.
+        assume_metadata: whether the specification's metadata hold unread.
+
+    Raises:
+        TypeError: `in_type` names no sharding.
+        ValueError: there is no such array.
+    """
+    place = getattr(in_type, "sharding", in_type)
+    if place is None:
+        raise TypeError(
+            "sharding passed to deserialization should be specified, concrete and an instance of "
+            f"`jax.sharding.Sharding`. Got {in_type}"
+        )
+    sharding = as_sharding(place, "deserialization")
+    shared = context if context is not None else _shared()
+    options = {"chunk_layout": chunk_layout} if chunk_layout is not None else {}
+    file = await ts.open(
+        ts.Spec(tensorstore_spec),
+        open=True,
+        assume_metadata=assume_metadata,
+        context=shared,
+        **options,
+    )
+    given = global_shape if global_shape is not None else getattr(in_type, "shape", None)
+    shape = tuple(file.shape if given is None else given)
+    kind = np.dtype(dtype or getattr(in_type, "dtype", None) or file.dtype.numpy_dtype)
+
+    async def read(device, index):
+        bounds = [s.indices(n)[:2] for s, n in zip(index, shape)]
+        there = [slice(a, max(a, min(b, n))) for (a, b), n in zip(bounds, file.shape)]
+        size = (
+            int(np.prod([b - a for a, b in bounds], dtype=np.int64))
+            * file.dtype.numpy_dtype.itemsize
+        )
+        async with byte_limiter.reserved(size) if byte_limiter is not None else _Unlimited():
+            found = np.asarray(await file[tuple(there)].read())
+        if found.shape != tuple([b - a for a, b in bounds]):
+            whole = np.zeros([b - a for a, b in bounds], found.dtype)
+            whole[tuple([slice(0, n) for n in found.shape])] = found
+            found = whole
+        return placed(as_array(found.astype(kind, copy=False)), SingleDeviceSharding(device))
+
+    where = sharding.addressable_devices_indices_map(shape)
+    parts = await gathered(*[read(d, i) for d, i in where.items()])
+    return make_array_from_single_device_arrays(shape, sharding, parts, dtype=kind)
+
+
+class ByteLimiter:
+    """Lets as much be read at once as fits into a number of bytes; a single larger part is read alone."""
+
+    __slots__ = ("limit", "used", "changed")
+
+    def __init__(self, limit: int):
+        self.limit, self.used, self.changed = limit, 0, asyncio.Condition()
+
+    def reserved(self, size: int) -> _Reserved:
+        return _Reserved(self, min(size, self.limit))
+
+
+class _Reserved:
+    __slots__ = ("limiter", "size")
+
+    def __init__(self, limiter: ByteLimiter, size: int):
+        self.limiter, self.size = limiter, size
+
+    async def __aenter__(self) -> None:
+        limiter = self.limiter
+        async with limiter.changed:
+            await limiter.changed.wait_for(lambda: limiter.used + self.size <= limiter.limit)
+            limiter.used += self.size
+
+    async def __aexit__(self, *exc: object) -> None:
+        async with self.limiter.changed:
+            self.limiter.used -= self.size
+            self.limiter.changed.notify_all()
+
+
+class _Unlimited:
+    async def __aenter__(self) -> None:
+        pass
+
+    async def __aexit__(self, *exc: object) -> None:
+        pass
+
+
+def run_serialization(arrays: Sequence, tensorstore_specs: Sequence[dict[str, Any]]) -> None:
+    """Write arrays, and wait until they are on disk.
+
+    Args:
+        arrays: arrays.
+        tensorstore_specs: where each goes, as `get_tensorstore_spec` makes it.
+
+    Raises:
+        ModuleNotFoundError: tensorstore is not installed.
+    """
+
+    async def write() -> None:
+        await gathered(*[async_serialize(a, s) for a, s in zip(arrays, tensorstore_specs)])
+
+    asyncio.run(write())
 
 
 def run_deserialization(
-    shardings, tensorstore_specs, global_shapes=None, dtypes=None, concurrent_gb: int = 32
+    shardings: Sequence,
+    tensorstore_specs: Sequence[dict[str, Any]],
+    global_shapes: Sequence | None = None,
+    dtypes: Sequence | None = None,
+    concurrent_gb: int = 32,
 ) -> list:
-    """Read arrays from where the specifications say.
+    """Read arrays.
 
     Args:
-        shardings: how each is to be divided over devices.
-        tensorstore_specs: one for each; see `get_tensorstore_spec`.
-        global_shapes: their shapes; None for those that were written. Where one is larger, the
-            rest is zeros.
-        dtypes: their dtypes; None for those that were written.
-        concurrent_gb: how much is read at once; an array that is larger is read alone.
+        shardings: how each is divided.
+        tensorstore_specs: where each is.
+        global_shapes: of the results, by default those of the files.
+        dtypes: of the results, by default those of the files.
+        concurrent_gb: gigabytes that are being read at once, at most.
 
     Raises:
+        ModuleNotFoundError: tensorstore is not installed.
         ValueError: there is no such array.
     """
-    opening = [tensorstore.open(spec, open=True) for spec in tensorstore_specs]
-    stores = [future.result() for future in opening]
-    shapes = [None] * len(stores) if global_shapes is None else global_shapes
-    kinds = [None] * len(stores) if dtypes is None else dtypes
-    out: list = []
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        for group in _groups(stores, concurrent_gb * 2**30):
-            parts = [[each[i] for i in group] for each in (shardings, stores, shapes, kinds)]
-            out += pool.map(_read, *parts)
-    return out
+    count = len(tensorstore_specs)
+    shapes: Sequence = [None] * count if global_shapes is None else global_shapes
+    kinds: Sequence = [None] * count if dtypes is None else dtypes
 
+    async def read() -> list:
+        limiter = ByteLimiter(int(concurrent_gb * _BYTES_OF_A_GB))
+        return await gathered(
+            *[
+                async_deserialize(s, t, shape, kind, limiter)
+                for s, t, shape, kind in zip(shardings, tensorstore_specs, shapes, kinds)
+            ]
+        )
 
-def _groups(stores, limit: int) -> Iterator[list[int]]:
-    """The numbers of arrays in order, in groups of at most so many bytes."""
-    group: list[int] = []
-    held = 0
-    for i, store in enumerate(stores):
-        size = prod(store.shape) * store.dtype.numpy_dtype.itemsize
-        if group and held + size > limit:
-            yield group
-            group, held = [], 0
-        group.append(i)
-        held += size
-    if group:
-        yield group
+    return asyncio.run(read())

@@ -176,3 +176,12 @@ def test_constraints_by_format():
     x = np.ones((8, 4), "float32")
     for constrained in (lax.with_sharding_constraint, gradix.jit(lax.with_sharding_constraint, static_argnums=1)):
         assert constrained(jnp.asarray(x), wanted).sharding.is_equivalent_to(wanted.sharding, 2)
+
+
+def test_fetching_begins_for_arrays_that_are_on_devices_only():
+    a = gradix.jit(lambda x: x + 1)(sharded(np.zeros((8, 4), np.float32), mesh(), "x", "y"))
+    assert a.copy_to_host_async() is None and a.addressable_data(3).copy_to_host_async() is None
+    np.testing.assert_array_equal(a, np.ones((8, 4)))
+    a.delete()
+    with pytest.raises(RuntimeError, match="deleted"):
+        a.copy_to_host_async()
