@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gradix._api.flat_functions import arrays
-from gradix._api.refs import bound_refs, give_back, without_refs
+from gradix._api.refs import bound_refs, without_refs
 from gradix._api.tracing import Flattened, check_branches
 from gradix._base import config as _config
 from gradix._base.tree import tree_flatten as flatten
@@ -17,7 +17,7 @@ from gradix._control.program_interning import interned
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from gradix._core.operators import Array
-from gradix._core.refs import Ref
+from gradix._core.refs import Ref, give_back
 from gradix._core.trace import Tracer, outside
 from gradix._ops.clamp import clamp
 from gradix._ops.comparison import ne

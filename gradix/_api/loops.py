@@ -11,7 +11,7 @@ import numpy as np
 from gradix._api.arguments import argument_names, leaf_names
 from gradix._api.flat_functions import arrays
 from gradix._api.mapping.vmap import vmap
-from gradix._api.refs import check_only_read, give_back, scan_rows_of_refs
+from gradix._api.refs import check_only_read, scan_rows_of_refs
 from gradix._api.tracing import Flattened, called, check_carry, opened_with_refs, promoted
 from gradix._base import config as _config
 from gradix._base.errors import ConcretizationTypeError
@@ -22,7 +22,7 @@ from gradix._control.scan import bind_scan, scan_p
 from gradix._control.while_loop import bind_while, while_p
 from gradix._core.array import ArrayImpl, as_array, typeof
 from gradix._core.operators import Array
-from gradix._core.refs import Ref
+from gradix._core.refs import Ref, give_back
 from gradix._core.trace import Tracer, is_unknown
 from gradix._ops.arithmetic import add, sub
 from gradix._ops.comparison import lt

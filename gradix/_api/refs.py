@@ -7,16 +7,9 @@ from collections.abc import Callable
 
 from gradix._api.jit.traced import Traced
 from gradix._control.call import jit_p
-from gradix._core.refs import AbstractRef, ForkedKind, LocalRef, Ref
+from gradix._core.refs import AbstractRef, ForkedKind, LocalRef, Ref, give_back
 from gradix._core.trace import Tracer, bind, state
 from gradix._runtime.program import Program
-
-
-def give_back(refs: list[Ref], results: list) -> list:
-    """Write the first results to the refs they are the last values of; the other results."""
-    for ref, value in zip(refs, results):
-        ref.write(value)
-    return results[len(refs) :]
 
 
 def check_only_read(refs: list[LocalRef], where: str) -> None:

@@ -6,14 +6,16 @@ import numpy as np
 
 from gradix._base.errors import UnexpectedTracerError
 from gradix._control.inner_programs import dependent
+from gradix._control.rules_with_refs import jvp_through, stage_ruled
 from gradix._core.aval import same_types
 from gradix._core.jaxpr import axis_names
 from gradix._core.primitive import Inlining, MeshTraits, Primitive
+from gradix._core.refs import give_back
 from gradix._core.trace import Tracer, bind, state
 from gradix._ops.basis import is_differentiable, move_axis, tangent_aval, to_axis, zeros
 from gradix._transforms.batch import AxisData, batch, batch_jaxpr
 from gradix._transforms.jvp import JVPTrace, JVPTracer
-from gradix._transforms.staging import eval_closed, stage_open
+from gradix._transforms.staging import eval_closed
 
 
 class RuledCall(Primitive):
@@ -194,16 +196,19 @@ def call_custom_jvp(
         )
         check_closed(name, "custom_jvp", top, [*outs, *ts])
         return [o if t is None else JVPTracer(top, o, t) for o, t in zip(outs, ts)]
-    closed, consts = stage_open(function, [a.aval for a in args], debug)
-    return bind(
+    closed, consts, refs = stage_ruled(function, args, debug)
+    if refs:
+        jvp = jvp_through(jvp, refs, name)
+    outs = bind(
         custom_jvp_call_p,
-        [*consts, *args],
+        [*consts, *[r.read() for r in refs], *args],
         {
             "call_jaxpr": closed,
             "jvp": jvp,
             "num_consts": len(consts),
             "name": name,
-            "num_static": num_static,
+            "num_static": len(refs) + num_static,
             "symbolic_zeros": symbolic_zeros,
         },
     )
+    return give_back(refs, outs)

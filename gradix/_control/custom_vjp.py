@@ -10,7 +10,13 @@ from gradix._control.custom_jvp import (
     closed_over,
     top_trace,
 )
+from gradix._control.rules_with_refs import (
+    backward_through,
+    forward_through,
+    stage_ruled,
+)
 from gradix._core.primitive import Linear, MeshTraits, Primitive
+from gradix._core.refs import give_back
 from gradix._core.trace import bind
 from gradix._ops.basis import (
     instantiate,
@@ -23,7 +29,7 @@ from gradix._ops.basis import (
 )
 from gradix._transforms.batch import batch, batch_jaxpr
 from gradix._transforms.jvp import JVPTrace, JVPTracer, LinearizeTrace, jvp_jaxpr
-from gradix._transforms.staging import eval_closed, stage_open
+from gradix._transforms.staging import eval_closed
 
 
 class CustomVJPCall(RuledCall):
@@ -212,17 +218,20 @@ def call_custom_vjp(
             fwd, bwd, name, list(primals), list(tangents), top, symbolic_zeros=symbolic_zeros
         )
         return [o if t is None else JVPTracer(top, o, t) for o, t in zip(outs, ts)]
-    closed, consts = stage_open(function, [a.aval for a in args], debug)
-    return bind(
+    closed, consts, refs = stage_ruled(function, args, debug)
+    if refs:
+        fwd, bwd = forward_through(fwd, refs, name), backward_through(bwd, refs)
+    outs = bind(
         custom_vjp_call_p,
-        [*consts, *args],
+        [*consts, *[r.read() for r in refs], *args],
         {
             "call_jaxpr": closed,
             "fwd": fwd,
             "bwd": bwd,
             "num_consts": len(consts),
             "name": name,
-            "num_static": num_static,
+            "num_static": len(refs) + num_static,
             "symbolic_zeros": symbolic_zeros,
         },
     )
+    return give_back(refs, outs)

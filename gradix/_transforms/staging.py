@@ -162,8 +162,9 @@ def _with_values_read(refs, jaxpr: Jaxpr, consts) -> tuple[Jaxpr, list]:
         if local.is_written:
             raise NotImplementedError(
                 f"{local.ref._name()} is written to in {jaxpr.debug_info.name or 'a function'}, which is traced where "
-                "values can only be returned: a rule of custom_jvp or custom_vjp inside a loop, or a function given "
-                "to a solver or a reduction. Return the value, and write it outside."
+                "values can only be returned: a function given to a solver or a reduction, or mapped over devices "
+                "by pmap or shard_map. Return the value, and write it outside; of a generator of random numbers "
+                "pass keys, rng.key((n,)), one for each device."
             )
     return (
         jaxpr.replace(

@@ -85,3 +85,119 @@ def test_a_stateful_generator_is_made_of_key_and_count():
     rng.random()
     copy = stateful.StatefulPRNG(rng._base_key, rng._counter)
     assert float(copy.random()) == float(rng.random())
+
+
+def _with_jvp_rule(f):
+    ruled = gradix.custom_jvp(f)
+    ruled.defjvp(lambda primals, tangents: (f(*primals), tangents[0]))
+    return ruled
+
+
+def _with_vjp_rule(f):
+    ruled = gradix.custom_vjp(f)
+    ruled.defvjp(lambda x: (f(x), None), lambda res, ct: (ct,))
+    return ruled
+
+
+def _all_times(f):
+    """Room for what `f` draws in two turns."""
+    drawn = gradix.eval_shape(lambda: f(random.Generator(0)))
+    return gradix.tree.map(lambda v: jnp.zeros((2, *v.shape)), drawn)
+
+
+def _set(rows, i, values):
+    return gradix.tree.map(lambda a, v: a.at[i].set(v), rows, values)
+
+
+def _scaled(f, r):
+    return lambda x: gradix.tree.map(lambda v: v * x, f(r))
+
+
+# Ways to run `f`, a function of a generator that returns what it draws.
+WAYS = {
+    "jit": lambda f: lambda r: gradix.jit(lambda: f(r))(),
+    "jit, as argument": lambda f: gradix.jit(f),
+    "scan": lambda f: lambda r: lax.scan(lambda c, _: (c, f(r)), 0, None, length=2)[1],
+    "map": lambda f: lambda r: lax.map(lambda i: f(r), jnp.arange(2)),
+    "fori_loop": lambda f: lambda r: lax.fori_loop(0, 2, lambda i, rows: _set(rows, i, f(r)), _all_times(f)),
+    "while_loop": lambda f: lambda r: lax.while_loop(
+        lambda s: s[0] < 2, lambda s: (s[0] + 1, _set(s[1], s[0], f(r))), (0, _all_times(f)))[1],
+    "cond": lambda f: lambda r: lax.cond(jnp.array(True), lambda: f(r), lambda: f(r)),
+    "switch": lambda f: lambda r: lax.switch(jnp.array(1), [lambda: f(r)] * 3),
+    "vmap": lambda f: lambda r: gradix.vmap(lambda i: gradix.tree.map(lambda v: v + 0 * i, f(r)))(jnp.arange(2.0)),
+    "vmap of split": lambda f: lambda r: gradix.vmap(f)(r.split(2)),
+    "grad": lambda f: lambda r: gradix.value_and_grad(lambda x: (x, f(r)), has_aux=True)(1.0)[0][1],
+    "vjp": lambda f: lambda r: gradix.vjp(_scaled(f, r), 1.0)[0],
+    "jvp": lambda f: lambda r: gradix.jvp(_scaled(f, r), (1.0,), (1.0,))[1],
+    "linearize": lambda f: lambda r: gradix.linearize(_scaled(f, r), 1.0)[0],
+    "checkpoint": lambda f: lambda r: gradix.checkpoint(_scaled(f, r))(1.0),
+    "custom_vjp": lambda f: lambda r: _with_vjp_rule(lambda x: f(r))(1.0),
+    "custom_jvp": lambda f: lambda r: _with_jvp_rule(lambda x: f(r))(1.0),
+    "twice": lambda f: lambda r: (f(r), f(r)),
+}
+PAIRS = [(outer, inner) for outer in WAYS for inner in WAYS]
+QUICK = [pair for i, pair in enumerate(PAIRS) if i % 9 == 0 or "custom_vjp" in pair and i % 3 == 0]
+
+
+@pytest.mark.parametrize("outer,inner", [pytest.param(*p, marks=[pytest.mark.slow] * (p not in QUICK)) for p in PAIRS])
+def test_compositions_never_draw_a_number_again(outer, inner):
+    drawn = []
+    for _ in range(2):
+        rng = random.Generator(0)
+        f = WAYS[outer](WAYS[inner](lambda r: r.uniform()))
+        drawn.append(np.concatenate([np.ravel(v) for v in gradix.tree.leaves([f(rng), f(rng), rng.uniform()])]))
+    np.testing.assert_array_equal(*drawn)
+    assert _distinct(drawn[0]), drawn[0]
+
+
+class Stop(Exception):
+    pass
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_error_leaves_no_traced_value_behind(way):
+    def stops(r):
+        if state[0]:
+            r.uniform()
+            raise Stop
+        return r.uniform()
+
+    rng, state = random.Generator(0), [False]
+    drawn = [rng.uniform()]
+    for _ in range(3):
+        state[0] = False
+        f = WAYS[way](stops)
+        if way not in ("fori_loop", "while_loop"):  # which ask for the shapes first
+            state[0] = True
+            with pytest.raises(Stop):
+                f(rng)
+            state[0] = False
+        drawn += [rng.uniform(), gradix.jit(rng.uniform)(), *gradix.tree.leaves(WAYS[way](stops)(rng))]
+    assert _distinct(np.concatenate([np.ravel(v) for v in drawn]))
+
+
+@pytest.mark.parametrize("around", [lambda f: f, gradix.jit, gradix.checkpoint], ids=["eager", "jit", "checkpoint"])
+def test_a_rule_that_draws_is_differentiated_by_its_rule(around):
+    rng, same = random.Generator(0), random.Generator(0)
+
+    @gradix.custom_vjp
+    def noisy(x):
+        return x * rng.uniform()
+
+    def fwd(x):
+        z = rng.uniform()
+        return x * z, z
+
+    noisy.defvjp(fwd, lambda z, ct: (100 * z * ct,))
+    value, slope = gradix.value_and_grad(around(noisy))(2.0)
+    z = same.uniform()
+    np.testing.assert_allclose([value, slope], [2 * z, 100 * z], rtol=1e-6)
+    assert float(rng.uniform()) != float(z)
+
+
+def test_a_function_over_devices_takes_keys():
+    rng = random.Generator(0)
+    with pytest.raises(NotImplementedError, match="one for each device"):
+        gradix.pmap(lambda x: x + rng.uniform())(jnp.zeros(1))
+    assert gradix.pmap(random.uniform)(rng.key((1,))).shape == (1,)
+    assert _distinct([rng.uniform(), rng.uniform()])

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from operator import index as as_index
 
 from gradix._api.derivatives.checkpoint import checkpoint
-from gradix._api.refs import give_back
 from gradix._control.scan import bind_scan
 from gradix._core.aval import make_aval
 from gradix._core.jaxpr import DebugInfo
+from gradix._core.refs import give_back
 from gradix._ops.basis import move_axis
 from gradix._ops.indexing.slicing import index_in_dim, slice_in_dim
 from gradix._ops.joining import concatenate

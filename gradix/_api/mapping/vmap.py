@@ -10,13 +10,13 @@ import numpy as np
 from gradix._api.arguments import argument_names, check_callable, leaf_names, name_of, signature
 from gradix._api.flat_functions import arrays, named_as
 from gradix._api.mapping.chunks import batch_in_chunks, check_chunk_size
-from gradix._api.refs import give_back, inner_refs
+from gradix._api.refs import inner_refs
 from gradix._base.lazy import lazy_module
 from gradix._base.tree import flatten_axes, tree_flatten as flatten
 from gradix._core import library_values
 from gradix._core.array import as_array, typeof
 from gradix._core.operators import Array
-from gradix._core.refs import Ref
+from gradix._core.refs import Ref, give_back
 from gradix._ops.basis import move_axis, to_axis
 from gradix._transforms.batch import AxisData
 
