@@ -17,13 +17,13 @@ from gradix._control.program_interning import interned
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Var
 from gradix._core.operators import Array
-from gradix._core.refs import Ref, give_back
+from gradix._core.refs import Ref
 from gradix._core.trace import Tracer, outside
 from gradix._ops.clamp import clamp
 from gradix._ops.comparison import ne
 from gradix._ops.convert import convert, convert_element_type
 from gradix._ops.operands import scalar_like
-from gradix._transforms.staging import with_refs, written
+from gradix._transforms.staging import give_back, with_refs, written
 
 T = TypeVar("T")
 

@@ -22,7 +22,7 @@ from gradix._control.scan import bind_scan, scan_p
 from gradix._control.while_loop import bind_while, while_p
 from gradix._core.array import ArrayImpl, as_array, typeof
 from gradix._core.operators import Array
-from gradix._core.refs import Ref, give_back
+from gradix._core.refs import Ref
 from gradix._core.trace import Tracer, is_unknown
 from gradix._ops.arithmetic import add, sub
 from gradix._ops.comparison import lt
@@ -30,7 +30,7 @@ from gradix._ops.indexing.slicing import index_in_dim, slice
 from gradix._ops.joining import concatenate, stack
 from gradix._ops.operands import scalar_like
 from gradix._ops.shape import reshape
-from gradix._transforms.staging import written
+from gradix._transforms.staging import give_back, written
 
 _progress = lazy_module("gradix._api.progress")
 

@@ -7,9 +7,10 @@ from collections.abc import Callable
 
 from gradix._api.jit.traced import Traced
 from gradix._control.call import jit_p
-from gradix._core.refs import AbstractRef, ForkedKind, LocalRef, Ref, give_back
+from gradix._core.refs import AbstractRef, ForkedKind, LocalRef, Ref
 from gradix._core.trace import Tracer, bind, state
 from gradix._runtime.program import Program
+from gradix._transforms.staging import give_back
 
 
 def check_only_read(refs: list[LocalRef], where: str) -> None:

@@ -10,12 +10,11 @@ from gradix._control.rules_with_refs import jvp_through, stage_ruled
 from gradix._core.aval import same_types
 from gradix._core.jaxpr import axis_names
 from gradix._core.primitive import Inlining, MeshTraits, Primitive
-from gradix._core.refs import give_back
 from gradix._core.trace import Tracer, bind, state
 from gradix._ops.basis import is_differentiable, move_axis, tangent_aval, to_axis, zeros
 from gradix._transforms.batch import AxisData, batch, batch_jaxpr
 from gradix._transforms.jvp import JVPTrace, JVPTracer
-from gradix._transforms.staging import eval_closed
+from gradix._transforms.staging import eval_closed, give_back
 
 
 class RuledCall(Primitive):

@@ -16,7 +16,6 @@ from gradix._control.rules_with_refs import (
     stage_ruled,
 )
 from gradix._core.primitive import Linear, MeshTraits, Primitive
-from gradix._core.refs import give_back
 from gradix._core.trace import bind
 from gradix._ops.basis import (
     instantiate,
@@ -29,7 +28,7 @@ from gradix._ops.basis import (
 )
 from gradix._transforms.batch import batch, batch_jaxpr
 from gradix._transforms.jvp import JVPTrace, JVPTracer, LinearizeTrace, jvp_jaxpr
-from gradix._transforms.staging import eval_closed
+from gradix._transforms.staging import eval_closed, give_back
 
 
 class CustomVJPCall(RuledCall):

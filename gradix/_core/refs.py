@@ -214,13 +214,6 @@ class Ref:
         return new_ref, (self.read(),)
 
 
-def give_back(refs: list[Ref], results: list) -> list:
-    """Write the first results to the refs they are the last values of; the other results."""
-    for ref, value in zip(refs, results):
-        ref.write(value)
-    return results[len(refs) :]
-
-
 def value_level(local: LocalRef) -> int:
     """The level of the traces inside the trace of a stand-in."""
     trace: Any = state.mapped if local.var is None else state.stage

@@ -221,6 +221,13 @@ def written(*programs) -> list[Ref]:
     return list(dict.fromkeys([r.ref for refs in programs for r in refs if r.is_written]))
 
 
+def give_back(refs: list[Ref], results: list) -> list:
+    """Write the first results to the refs they are the last values of; the other results."""
+    for ref, value in zip(refs, results):
+        ref.write(value)
+    return results[len(refs) :]
+
+
 def stage_open(function, avals, debug: DebugInfo = no_debug) -> tuple[ClosedJaxpr, list]:
     """As `stage`, with the constants made leading inputs: `closed(*consts, *args)`."""
     return hoist(*stage(function, avals, debug))

@@ -12,11 +12,11 @@ from gradix._api.flat_functions import arrays, named_as
 from gradix._api.refs import bound_refs, without_refs
 from gradix._base.tree import tree_flatten as flatten
 from gradix._control.remat import remat_p
-from gradix._core.refs import Ref, give_back
+from gradix._core.refs import Ref
 from gradix._core.trace import bind
 from gradix._ops.dot import dot_general_p
 from gradix._ops.markers import name_p
-from gradix._transforms.staging import hoist, stage_with_refs, with_refs, written
+from gradix._transforms.staging import give_back, hoist, stage_with_refs, with_refs, written
 
 T = TypeVar("T")
 

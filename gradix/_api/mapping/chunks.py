@@ -9,13 +9,12 @@ from gradix._api.derivatives.checkpoint import checkpoint
 from gradix._control.scan import bind_scan
 from gradix._core.aval import make_aval
 from gradix._core.jaxpr import DebugInfo
-from gradix._core.refs import give_back
 from gradix._ops.basis import move_axis
 from gradix._ops.indexing.slicing import index_in_dim, slice_in_dim
 from gradix._ops.joining import concatenate
 from gradix._ops.shape import reshape
 from gradix._transforms.batch import AxisData, batch
-from gradix._transforms.staging import hoist, stage_with_refs, with_refs, written
+from gradix._transforms.staging import give_back, hoist, stage_with_refs, with_refs, written
 
 
 def check_chunk_size(name: str, chunk_size) -> int | None:

@@ -16,9 +16,10 @@ from gradix._base.tree import flatten_axes, tree_flatten as flatten
 from gradix._core import library_values
 from gradix._core.array import as_array, typeof
 from gradix._core.operators import Array
-from gradix._core.refs import Ref, give_back
+from gradix._core.refs import Ref
 from gradix._ops.basis import move_axis, to_axis
 from gradix._transforms.batch import AxisData
+from gradix._transforms.staging import give_back
 
 T = TypeVar("T")
 
