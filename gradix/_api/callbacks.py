@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import string
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from gradix._api.arguments import name_of
 from gradix._api.flat_functions import arrays
+from gradix._base.errors import JaxRuntimeError
 from gradix._base.tree import equality_errors, keystr, tree_flatten as flatten
 from gradix._control.callbacks import debug_callback_p, io_callback_p, pure_callback_p
 from gradix._core import dtypes
@@ -28,6 +30,18 @@ _METHODS = (
     "broadcast_all",
     "legacy_vectorized",
 )
+
+
+class Told:
+    """How exceptions of callbacks reach the caller: as themselves, or as JaxRuntimeErrors that quote them."""
+
+    __slots__ = ("as_runtime_errors",)
+
+    def __init__(self):
+        self.as_runtime_errors = False
+
+
+told = Told()
 
 
 def _same_but_for_lists(one, other) -> bool:
@@ -48,12 +62,20 @@ def _flat_callback(callback, tree, out_tree, result_avals):
 
     def call(*values):
         args, kwargs = tree.unflatten([wrap_host(np.asarray(v)) for v in values])
-        outs = callback(*args, **kwargs)
+        try:
+            outs = callback(*args, **kwargs)
+        except Exception as error:
+            if not told.as_runtime_errors or isinstance(error, JaxRuntimeError):
+                raise
+            text = "".join(traceback.format_exception(error))
+            raise JaxRuntimeError(
+                f"INTERNAL: CpuCallback error calling callback: {text}"
+            ) from error
         if out_tree is None:
             return []
         leaves, got = flatten(outs)
         if got != out_tree and not _same_but_for_lists(outs, result):
-            told = "\n".join(
+            unequal = "\n".join(
                 [
                     f"  at result{keystr(path)}: declared {want}, returned {have}"
                     for path, want, have, _ in equality_errors(
@@ -63,7 +85,7 @@ def _flat_callback(callback, tree, out_tree, result_avals):
             )
             raise TypeError(
                 f"The callback {name_of(callback)} returned the structure {got}, but result_shape_dtypes "
-                f"has {out_tree}.\n{told}"
+                f"has {out_tree}.\n{unequal}"
             )
         return leaves
 

@@ -166,13 +166,16 @@ def note(trace) -> None:
 
 def survivors() -> list:
     """The traced values that outlive their finished traces."""
-    if not pending:
-        return []
-    traces = [t for t in (r() for r in pending) if t is not None]
+    left = pending[:]
     pending.clear()
+    for generation in range(3):  # what died lately is found without a look at the whole heap
+        left = [r for r in left if r() is not None]
+        if not left:
+            return []
+        gc.collect(generation)
+    traces = [t for t in (r() for r in left) if t is not None]
     if not traces:
         return []
-    gc.collect()
     ids = {id(t) for t in traces}
     return [
         o

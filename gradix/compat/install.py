@@ -10,6 +10,7 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
+from gradix._api import callbacks
 from gradix._base import advice
 from gradix._base.lazy import lazy_module
 from gradix._runtime.xla import jaxlib_version
@@ -181,6 +182,7 @@ def install_as_jax() -> None:
     module.__dict__["lib"] = lib
     sys.modules.update({_JAX: module, "jax.version": version, "jax.lib": lib})
     advice.to_log(True)
+    callbacks.told.as_runtime_errors = True
     sys.meta_path.insert(0, _finder)
     sys.meta_path.append(_finder_of_absent)
     for name in [n for n in sys.modules if n.startswith(_OURS + ".") and not _is_private(n)]:
@@ -206,6 +208,7 @@ def uninstall() -> None:
     if not is_installed():
         return
     advice.to_log(False)
+    callbacks.told.as_runtime_errors = False
     sys.meta_path[:] = [f for f in sys.meta_path if f not in (_finder, _finder_of_absent)]
     for name in [n for n in sys.modules if n == _JAX or n.startswith(_JAX + ".")]:
         del sys.modules[name]

@@ -8,6 +8,7 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import custom_derivatives, lax, sharding
+from gradix._api import callbacks
 from gradix.compat import internals
 from gradix.experimental import checkify
 from gradix.extend import core as jex, linear_util as lu
@@ -204,3 +205,25 @@ def test_lowering_rules_keep_objects_as_long_as_the_module():
 
     mlir.register_lowering(double_p, rule)
     assert gradix.jit(double_p.bind)(jnp.arange(3.0)).tolist() == [0, 2, 4]
+
+
+class Own(Exception):
+    pass
+
+
+def test_exceptions_of_callbacks_are_runtime_errors_for_programs_written_for_jax(monkeypatch):
+    def fails(x):
+        raise Own("no such value")
+
+    struct = gradix.ShapeDtypeStruct((), "float32")
+    calls = [lambda: gradix.pure_callback(fails, struct, 1.0),
+             lambda: gradix.jit(lambda x: gradix.pure_callback(fails, struct, x))(1.0),
+             lambda: gradix.jit(lambda x: gradix.experimental.io_callback(fails, struct, x, ordered=True))(1.0)]
+    for call in calls:
+        with pytest.raises(Own):
+            call()
+    monkeypatch.setattr(callbacks.told, "as_runtime_errors", True)
+    for call in calls:
+        with pytest.raises(gradix.errors.JaxRuntimeError, match="Own: no such value") as caught:
+            call()
+        assert type(caught.value.__cause__) is Own

@@ -234,6 +234,24 @@ def test_a_function_within_a_tuple_that_counts_its_traces():
     apply = gradix.jit(lambda x, given: given[0](x), static_argnums=1)
     assert apply(1.0, (f, "name")) == 2 and apply(3.0, (f, "name")) == 6 and traces == 1
     assert apply(1.0, (f, "other")) == 2 and traces == 2
+    assert apply(1.0, (f, "name")) == 2 and traces == 2
+
+
+def test_what_a_function_reads_is_content_and_what_it_assigns_is_not():
+    factor = calls = 0
+
+    def f(x):
+        nonlocal calls
+        calls += 1
+        return x * factor
+
+    apply = gradix.jit(lambda x, f: f(x), static_argnums=1)
+    for factor in (2, 3, 2):
+        assert apply(1.0, f) == factor
+    assert calls == 2
+
+
+def test_a_list_that_the_trace_makes_longer_has_another_content():
     grow = gradix.jit(lambda x, given: x + len(given) + (given.append(0) or 0), static_argnums=1)
     assert grow(1.0, [0]) == 2 and grow(1.0, [0, 0]) == 3
 

@@ -9,6 +9,7 @@ both a hash of its own and equality: that is what such a class asks for.
 from __future__ import annotations
 
 import collections
+import dis
 import functools
 import types
 from typing import Any
@@ -202,7 +203,9 @@ class _Walk:
         return tuple(found)
 
     def _function(self, f):
-        cells = [_content_of(c) for c in f.__closure__ or ()]
+        own = _assigned(f.__code__)
+        named = zip(f.__code__.co_freevars, f.__closure__ or ())
+        cells = [_content_of(c) for name, c in named if name not in own]
         return (
             f.__code__,
             Same(f.__globals__),
@@ -246,6 +249,13 @@ def _has_hash(x) -> bool:
     except Exception:
         return False
     return True
+
+
+@functools.lru_cache(4096)
+def _assigned(code: types.CodeType) -> frozenset[str]:
+    """The outer variables that a function assigns, such as a count of its calls: its state, and no input of it."""
+    found = [i for i in dis.get_instructions(code) if i.opname == "STORE_DEREF"]
+    return frozenset({i.argval for i in found} & {*code.co_freevars})
 
 
 def _content_of(cell):
