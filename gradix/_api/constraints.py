@@ -14,7 +14,7 @@ from gradix._core.divisions import entries, explicit_entries
 from gradix._core.mesh import AbstractMesh
 from gradix._core.named_sharding import NamedSharding
 from gradix._core.sharding import PartitionSpec, Sharding
-from gradix._core.trace import bind, state
+from gradix._core.trace import Tracer, bind, state
 from gradix._ops.sharding import (
     asked as asked,
     divided as divided,
@@ -126,7 +126,8 @@ def _checked(name: str, x, sharding) -> Sharding:
         raise ValueError(
             f"One of {name} arguments is incompatible with its sharding annotation {found}: {e}"
         ) from None
-    found.shard_shape(x.aval.shape)
+    if not isinstance(x, Tracer):  # within a program the compiler pads what does not divide evenly
+        found.shard_shape(x.aval.shape)
     return found
 
 

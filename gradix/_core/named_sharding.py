@@ -45,7 +45,8 @@ def check_spec(spec: PartitionSpec, mesh: BaseMesh) -> None:
     for name in [a for p in spec for a in axes_of(p)] + sorted(spec.unreduced, key=str):
         if name not in mesh.axis_names:
             raise ValueError(
-                f"Resource axis: {name} of {spec} is not found in mesh: {mesh.axis_names}."
+                f"Resource axis: {name} of {spec} is not found in mesh: {mesh.axis_names}. A spec names axes of "
+                "the mesh, or None."
             )
         if name in seen:
             raise DuplicateSpecError(
@@ -122,7 +123,7 @@ class NamedSharding(Sharding):
 
     @property
     def is_fully_addressable(self) -> bool:
-        return not self.mesh.is_multi_process
+        return bool(self._device_assignment) and not self.mesh.is_multi_process
 
     @functools.cached_property
     def addressable_devices(self) -> set:
@@ -179,7 +180,8 @@ class NamedSharding(Sharding):
                 raise IndivisibleError(
                     f"Sharding {self} implies that array axis {i} is partitioned {f} times, but the dimension size is "
                     f"{n} "
-                    f"(full shape: {shape}, per-dimension tiling factors: {factors} should evenly divide the shape)"
+                    f"(full shape: {shape}, per-dimension tiling factors: {factors} should evenly divide the shape). "
+                    f"Pad the axis to a multiple of {f}, or divide another one."
                 )
         return tuple([n // f for n, f in zip(shape, factors)])
 

@@ -15,9 +15,9 @@ from gradix._core.array import ArrayImpl, as_array
 from gradix._core.array_layouts import AutoLayout, Format, Layout
 from gradix._core.aval import within
 from gradix._core.effects import MeshEffect
-from gradix._core.named_sharding import parts_of
+from gradix._core.named_sharding import IndivisibleError, parts_of
 from gradix._core.operators import Array
-from gradix._core.sharding import Placement, Sharding, SingleDeviceSharding
+from gradix._core.sharding import PartitionSpec, Placement, Sharding, SingleDeviceSharding
 from gradix._runtime import xla
 from gradix._runtime.placement import Home, PlacedProgram, check_move, home_of, lower_placed
 from gradix._runtime.program import Donation
@@ -107,6 +107,7 @@ def _fitting(what: str, name: str, aval, given) -> Sharding | None:
         given = given.sharding
     if given is None:
         return None
+    _check_kind("in_shardings" if what == "arguments" else "out_shardings", given)
     sharding = as_sharding(given, "jit")
     head = f"One of pjit {what} with pytree key path {name} was given the sharding of {sharding}, which"
     n_entries = len(getattr(sharding, "spec", ()))
@@ -118,11 +119,28 @@ def _fitting(what: str, name: str, aval, given) -> Sharding | None:
     factors: Any = getattr(sharding, "factors", None)
     for i, (n, f) in enumerate(zip(aval.shape, factors(aval.ndim) if factors is not None else ())):
         if type(n) is int and n % f:
-            raise ValueError(
+            raise IndivisibleError(
                 f"{head} implies that the global size of its dimension {i} should be divisible by {f}, "
-                f"but it is equal to {n} (full shape: {aval.shape})"
+                f"but it is equal to {n} (full shape: {aval.shape}). Pad the axis to a multiple of {f}, or "
+                "divide another one."
             )
     return sharding
+
+
+def _check_kind(which: str, given) -> None:
+    """Raise for what says no place, or a spec without a mesh to be on."""
+    if not isinstance(given, (Sharding, PartitionSpec)) and not hasattr(given, "device_kind"):
+        raise TypeError(
+            f"{which} leaf specifications are expected to be PartitionSpec instances or None, or Shardings, "
+            f"but got {given!r} of type {type(given).__name__}"
+        )
+    mesh = _options.gradix_mesh
+    if isinstance(given, PartitionSpec) and (mesh is None or not mesh.axis_names):
+        raise RuntimeError(
+            f"jit requires a non-empty mesh in context if you are passing `PartitionSpec`s to {which}: got "
+            f"{given}. You can define a context mesh via `jax.set_mesh(mesh)`. Alternatively, provide "
+            "`Sharding`s, as NamedSharding(mesh, spec)."
+        )
 
 
 class PlacedTraced(Traced):

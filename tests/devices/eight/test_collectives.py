@@ -72,7 +72,7 @@ def swapped(axis):
 
 # Of member s for member t: two rows at 2t, of which t - s odd are sent one, to where s writes.
 SIZES = np.array([[1 + (s + t) % 2 for t in range(N)] for s in range(N)], np.int32)
-STARTS = np.array([[t for t in range(N)] for _ in range(N)], np.int32) % 7
+STARTS = np.array([list(range(N)) for _ in range(N)], np.int32) % 7
 LANDS = np.array([[2 * s for _ in range(N)] for s in range(N)], np.int32)
 
 

@@ -156,3 +156,12 @@ def test_looking_at_shardings_while_a_program_is_compiled(capsys):
         raise KeyError("of the callback")
     with pytest.raises(KeyError, match="of the callback"):
         gradix.jit(lambda v: gradix.debug.inspect_array_sharding(v, callback=fails) or v)(x)
+
+
+def test_the_compiler_pads_what_a_constraint_does_not_divide_evenly():
+    x, m = np.arange(28, dtype=np.float32).reshape(7, 4), mesh()
+    f = lambda v: lax.with_sharding_constraint(v * 2, on(m, "x"))                # noqa: E731
+    np.testing.assert_array_equal(gradix.jit(f)(x), 2 * x)
+    np.testing.assert_array_equal(gradix.jit(gradix.grad(lambda v: (f(v) ** 2).sum()))(x), 8 * x)
+    with pytest.raises(ValueError, match="Pad the axis to a multiple of 4"):
+        lax.with_sharding_constraint(gradix.numpy.asarray(x), on(m, "x"))
