@@ -15,7 +15,6 @@ ABSENT = {
     "jax.experimental.array_serialization.serialization.GlobalAsyncCheckpointManager": "needs tensorstore",
     "jax.experimental.array_serialization.serialization.get_tensorstore_spec": "needs tensorstore",
     "jax.debug.breakpoint": "a debugger at a terminal",
-    "jax.experimental.cur_qdd": "the state of values above arrays",
 }
 
 _PROGRAM = """
