@@ -42,16 +42,20 @@ class Loop:
         offsets = [em.constant(k, self.index) for k in range(unroll + 1)]
 
         def condition(i, *_):
-            return [em.compare(i, limit, "LT")]
+            with em.called("lt"):
+                return [em.compare(i, limit, "LT")]
 
         def turn(i, *rest):
             carry, ys = list(rest[:nk]), list(rest[nk:])
             for k in range(unroll):
-                at = em.op("add", self.index, i, offsets[k]) if k else i
-                at = em.op("subtract", self.index, last, at) if self.reverse else at
+                with em.called("add"):
+                    at = em.op("add", self.index, i, offsets[k]) if k else i
+                with em.called("sub"):
+                    at = em.op("subtract", self.index, last, at) if self.reverse else at
                 carry, rows = self._step(carry, at)
                 ys = [self._put(y, r, at) for y, r in zip(ys, rows)]
-            return [em.op("add", self.index, i, offsets[unroll]), *carry, *ys]
+            with em.called("add"):
+                return [em.op("add", self.index, i, offsets[unroll]), *carry, *ys]
 
         _, *rest = em.while_loop(state, condition, turn, ordered=is_any_ordered(self.jaxpr.effects))
         carry, ys = rest[:nk], rest[nk:]
@@ -77,12 +81,14 @@ class Loop:
 
     def _row(self, x, at):
         shape = x.aval.shape
-        one = self.em.dynamic_slice(x, self._starts(at, len(shape)), (1, *shape[1:]))
-        return self.em.reshape(one, shape[1:])
+        with self.em.called("dynamic_slice"):
+            one = self.em.dynamic_slice(x, self._starts(at, len(shape)), (1, *shape[1:]))
+            return self.em.reshape(one, shape[1:])
 
     def _put(self, y, r, at):
-        one = self.em.reshape(r, (1, *r.aval.shape))
-        return self.em.dynamic_update_slice(y, one, self._starts(at, y.aval.ndim))
+        with self.em.called("dynamic_update_slice"):
+            one = self.em.reshape(r, (1, *r.aval.shape))
+            return self.em.dynamic_update_slice(y, one, self._starts(at, y.aval.ndim))
 
     def _concatenated(self, rows, aval):
         if not rows:

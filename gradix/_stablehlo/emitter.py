@@ -12,7 +12,7 @@ from gradix._core.aval import make_aval, seen
 from gradix._stablehlo.attributes import string, with_attributes
 from gradix._stablehlo.contractions import Contractions
 from gradix._stablehlo.dimensions import SIZE
-from gradix._stablehlo.structured import TOKEN
+from gradix._stablehlo.structured import LOCATED, TOKEN
 from gradix._stablehlo.types import element_type, storage_dtype
 from gradix._stablehlo.uses import Site, Users
 from gradix._stablehlo.writer import Value
@@ -26,6 +26,10 @@ SMALL_CALL = 'mhlo.frontend_attributes = {xla_cpu_small_call = "true"}'
 WHOLE_CALL = 'mhlo.frontend_attributes = {xla_cpu_small_call = "true", inlineable = "false"}'
 
 
+# operations whose parts lie below another name than the primitive's
+_WRITTEN_AS = {"scan": "while", "remat2": "checkpoint"}
+
+
 class _NoRewrites(dict):
     """Of no primitive any."""
 
@@ -35,7 +39,6 @@ class _NoRewrites(dict):
 
 _NONE: dict = {}
 
-_LOCATED = ('")', ":0)", ":0))")  # how lines end that have a location
 
 # of calls inside of calls; deeper ones are written in place, for XLA's passes recur over them
 _MAX_DEPTH = 60
@@ -188,10 +191,16 @@ class Emitter(Contractions):
         name = eqn.primitive.name
         if name == "jit":
             name = f"jit({eqn.params['name']})"
+            if around.endswith(")") and around.rstrip(")").endswith("("):
+                # a transformed function: jvp(jit(f)), as a scope would stand there
+                at = len(around.rstrip(")"))
+                around, name = around[:at] + name + around[at:], ""
+        else:
+            name = _WRITTEN_AS.get(name, name)
         found = self._endings.get((around, name))
         if found is None:
             found = self._endings[around, name] = (
-                f" loc({string(f'{around}/{name}' if around else name)})"
+                f" loc({string(f'{around}/{name}' if around and name else around or name)})"
             )
         return found
 
@@ -207,7 +216,7 @@ class Emitter(Contractions):
         if ending:
             lines = self._lines
             for i in range(start, len(lines)):
-                if not lines[i].endswith(_LOCATED):
+                if not lines[i].endswith(LOCATED):
                     lines[i] += ending
 
     def tag(self, value: Value, attributes: dict[str, str]) -> None:

@@ -19,6 +19,7 @@ from gradix._core.operators import Array
 from gradix._core.refs import Ref
 from gradix._ops.basis import move_axis, to_axis
 from gradix._transforms.batch import AxisData
+from gradix._transforms.jvp import called
 from gradix._transforms.staging import give_back
 
 T = TypeVar("T")
@@ -136,8 +137,11 @@ def vmap(
         if any(r is not None for r in refs):
             vals, got = _given_back(fun, refs, axes, vals, got, size)
         wanted = flatten_axes("vmap out_axes", out["tree"], out_axes)
-        results = [_placed(fun, v, a, w, size) for v, a, w in zip(vals, got, wanted)]
-        return out["tree"].unflatten(results)
+
+        def placed(*vals):
+            return [_placed(fun, v, a, w, size) for v, a, w in zip(vals, got, wanted)]
+
+        return out["tree"].unflatten(called(placed, vals, "vmap", True))
 
     return vmap_f
 
