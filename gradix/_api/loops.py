@@ -362,13 +362,22 @@ def _bounds(lower, upper) -> tuple[Array, Array]:
     ):
         return as_array(int(lower)), as_array(int(upper))
     start, end = as_array(lower), as_array(upper)
+    if start.dtype != end.dtype:  # a Python number takes the other bound's type
+        start, end = _like(start, end), _like(end, start)
     if start.dtype != end.dtype:
         raise TypeError(
             f"lower and upper arguments to fori_loop must have equal types, got {start.dtype} and "
             f"{end.dtype}. "
             "Convert one of them with .astype(...)."
         )
+    if type(start) is ArrayImpl is type(end) and not (start.aval.shape or end.aval.shape):
+        return as_array(int(lower)), as_array(int(upper))
     return start, end
+
+
+def _like(bound: Array, other: Array) -> Array:
+    are_signed = bound.dtype.kind == other.dtype.kind == "i"
+    return bound.astype(other.dtype) if bound.aval.weak_type and are_signed else bound
 
 
 def map(f: Callable[[Any], Y], xs: Any, *, batch_size: int | None = None) -> Y:

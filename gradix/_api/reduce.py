@@ -81,15 +81,28 @@ def reduce(
     known = _known(body, inits, dims)
     if known is not None:
         return tree.unflatten([known(xs[0], dims)])
+    check_starts("reduce", inits, xs)
     outs = bind(
         reduce_p, [*xs, *inits], {"computation": computation, "dimensions": dims, "jaxpr": body}
     )
     return tree.unflatten(outs)
 
 
+def check_starts(name: str, inits, xs) -> None:
+    """Refuse initial values of other dtypes than their operands."""
+    if any(i.dtype != x.dtype for i, x in zip(inits, xs)):
+        raise TypeError(
+            f"{name} got inconsistent dtypes for operands and init_values: got operand dtypes "
+            f"{[str(x.dtype) for x in xs]} and init_value dtypes {[str(i.dtype) for i in inits]}. Convert "
+            "the initial values, with .astype(...)."
+        )
+
+
 def _start(init: Array, x: Array) -> Array:
-    if init.dtype == x.dtype or not (type(init) is ArrayImpl and init.aval.weak_type):
+    if init.dtype == x.dtype or not init.aval.weak_type:
         return init
+    if type(init) is not ArrayImpl:
+        return init.astype(x.dtype)
     value = init.host.item()
     if x.dtype in INTEGER and isinstance(value, float):
         if math.isinf(value):  # the start of a maximum or a minimum

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradix._api.flat_functions import arrays
-from gradix._api.reduce import _check_results, _start
+from gradix._api.reduce import _check_results, _start, check_starts
 from gradix._api.tracing import Flattened
 from gradix._base.tree import tree_flatten as flatten
 from gradix._control.reduce_window import reduce_window_p
@@ -49,7 +49,8 @@ def reduce_window(
         window_dilation: the distance of neighbours in the window.
 
     Raises:
-        TypeError: the window does not fit the operand's rank, or an initial value is no scalar.
+        TypeError: the window does not fit the operand's rank, or an initial value is no scalar or
+            has another dtype.
         ValueError: the trees differ.
 
     Example:
@@ -90,6 +91,7 @@ def reduce_window(
     known = _known(body, inits)
     if known is not None:
         return tree.unflatten([bind(known, (xs[0],), window.params())])
+    check_starts("reduce_window", inits, xs)
     outs = bind(reduce_window_p, (*xs, *inits), {"jaxpr": body, "consts": (), **window.params()})
     return tree.unflatten(outs)
 

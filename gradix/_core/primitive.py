@@ -94,6 +94,8 @@ class Primitive:
       of that dtype; XLA then computes it.
     - `specialise(*avals, **params)`: the host rule for these types as a function of the arrays
       alone, or None; only where that is quicker than `host` with its parameters.
+    - `threaded(*avals, **params)`: "numpy" or "scipy" where the host rule leaves so much to the BLAS
+      or LAPACK of that package that it would wake a pool of threads; else None.
     - `run(args, params)`: how to evaluate primitives with inner programs; may decline with
       NotImplemented, and is then compiled.
     - `work(params)`: how many equations a run evaluates, for primitives with inner programs.
@@ -120,6 +122,7 @@ class Primitive:
     # -- rules that a primitive may lack -----------------------------------------------------------
     host: Callable[..., Any] | None = None
     specialise: Callable[..., Any] | None = None
+    threaded: Callable[..., str | None] | None = None
     run: Callable[..., Any] | None = None
     work: Callable[..., int] | None = None
     expand: Callable[..., Any] | None = None

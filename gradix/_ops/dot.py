@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from operator import index
 from typing import Any
@@ -40,6 +41,8 @@ _NATIVE = _BLAS | {
     np.dtype(d)
     for d in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 }
+# Multiplications from which on OpenBLAS wakes other threads; those of a matrix and a vector.
+_POOL, _POOL_OF_ROWS = 1 << 18, 1 << 13
 _plans: BoundedCache[tuple, Callable] = BoundedCache(4096)
 _types: BoundedCache[tuple, Any] = BoundedCache(4096)
 
@@ -89,6 +92,18 @@ class DotGeneral(Primitive):
         if rows:
             return np.matmul if 1 in (lhs.size, rhs.size) else np.dot
         return _host_plan(dimension_numbers, lhs.ndim, rhs.ndim)
+
+    def threaded(self, lhs, rhs, *, dimension_numbers, preferred_element_type=None, **params):
+        if lhs.dtype in dtypes.INTEGER | dtypes.BOOL and rhs.dtype in dtypes.INTEGER | dtypes.BOOL:
+            return None  # NumPy's own loops
+        (lc, _), (lb, rb) = dimension_numbers
+        terms = math.prod([lhs.shape[i] for i in lc])
+        stack = math.prod([lhs.shape[i] for i in lb])
+        if not terms * stack:
+            return None
+        rows, columns = lhs.size // (terms * stack), rhs.size // (terms * stack)
+        work = rows * columns * terms * (4 if lhs.dtype in dtypes.COMPLEX else 1)
+        return "numpy" if work >= (_POOL if min(rows, columns) > 1 else _POOL_OF_ROWS) else None
 
     def host(
         self,

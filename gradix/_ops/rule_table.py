@@ -17,6 +17,7 @@ COLUMNS = ("abstract", "host", "lower", "jvp", "transpose", "linearize", "batch"
 # Rules that few primitives have, and what else they declare: the column `also`.
 FURTHER = (
     "specialise",
+    "threaded",
     "work",
     "transpose_live",
     "dependent",

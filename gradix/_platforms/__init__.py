@@ -58,6 +58,12 @@ def quick_options_for(platform: str, facts) -> dict:
     return table.quick(facts) if table and table.quick else {}
 
 
+def factors_on_one_thread(platform: str, facts) -> bool:
+    """Whether LAPACK should use one thread in a program with these facts."""
+    table = _table(platform)
+    return bool(table and table.one_thread and facts and table.one_thread(facts))
+
+
 def check_selection(text: str) -> None:
     """Refuse a value of `gradix_rewrites` that names what is not there."""
     check_names([r for t in TABLES.values() for r in (*t.rewrites, *t.choices)], text)

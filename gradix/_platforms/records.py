@@ -68,6 +68,7 @@ class Table:
             primitives these are for; in the order in which they are asked.
         choices: the records of how to compile.
         quick: the compiler's own options by which it takes the least time, by a program's facts.
+        one_thread: whether LAPACK should use one thread in a program with these facts.
 
     Example:
         >>> from gradix.lax import scatter_p, sin_p
@@ -81,8 +82,10 @@ class Table:
         modules: Mapping[str, tuple[str, ...]],
         choices: tuple[Choice, ...] = (),
         quick: Callable[[Any], dict] | None = None,
+        one_thread: Callable[[Any], bool] | None = None,
     ):
         self.modules, self.choices, self.quick = modules, choices, quick
+        self.one_thread = one_thread
 
     def of(self, primitive) -> list[Rewrite]:
         """The rewrites for a primitive."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradix._base import config as _config
 from gradix._base.bounded import BoundedCache
+from gradix._base.lazy import lazy_module
 from gradix._core import array as _array, trace as _trace
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import located, seen, within
@@ -25,6 +26,7 @@ from gradix._runtime import policy, xla
 from gradix._runtime.placement import Home, PlacedProgram, committed, home_of, whole_on
 from gradix._runtime.program import Program, fetch, to_device
 
+_threads: Any = lazy_module("gradix._base.one_thread")
 _programs: BoundedCache[tuple, Any] = BoundedCache(1024, drop=1)
 # What to call, the type of the result, whether it never warns.
 _plans: BoundedCache[tuple, tuple[Callable, Any, bool]] = BoundedCache(1 << 14)
@@ -144,6 +146,9 @@ def _decide_here(prim, args, params, key):
     size = out.size + sum([a.aval.size for a in args])
     if size > prim.host_limit if mode == "auto" else mode == "xla":
         return compiled(prim, args, params)
+    package = prim.threaded(*[a.aval for a in args], **params) if prim.threaded else None
+    if package is not None:
+        host = _threads.on_one_thread(host, package)
     token = _quiet()
     try:
         result = host(*[a.host for a in args], **params)
@@ -156,6 +161,8 @@ def _decide_here(prim, args, params, key):
         check_floats(prim.name, [wrapped])
     elif key is not None:
         quick = prim.specialise(*[a.aval for a in args], **params) if prim.specialise else None
+        if quick is not None and package is not None:
+            quick = _threads.on_one_thread(quick, package)
         _plans.keep(key, (quick or (partial(host, **params) if params else host), out, prim.silent))
     return wrapped
 
@@ -273,9 +280,15 @@ def _evaluate_many(prim, args, params, out, mode, checked):
     size = sum([a.size for a in out]) + sum([a.aval.size for a in args])
     if mode == "xla" or (mode == "auto" and size > prim.host_limit):
         return compiled(prim, args, params)
+    host, package = (
+        prim.host,
+        prim.threaded(*[a.aval for a in args], **params) if prim.threaded else None,
+    )
+    if package is not None:
+        host = _threads.on_one_thread(host, package)
     token = _quiet()
     try:
-        results = prim.host(*[a.host for a in args], **params)
+        results = host(*[a.host for a in args], **params)
     finally:
         _resume(token)
     wrapped = [ArrayImpl(_physical(r, a), a) for r, a in zip(results, out)]

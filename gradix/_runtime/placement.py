@@ -169,6 +169,7 @@ class PlacedProgram:
             self.executable, self.is_loaded = obtain_partitioned(
                 lowered, name, options, home.devices, mesh, outs
             )
+        tuning.tuned(self.executable, lowered)
         self.donated = tuple([i for i in donated if i not in lowered.unusable_donations])
         first = _first(avals, in_shardings, self.kept)
         places = [

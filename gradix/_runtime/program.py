@@ -142,7 +142,7 @@ class Program:
             self.executable, self.is_loaded = obtain(
                 lowered, name, tuning.options_for(lowered, compiler_options)
             )
-        self.run = self.executable.run
+        self.run = tuning.tuned(self.executable, lowered).run
         self.consts = [to_device(c) for c in lowered.const_args]
         self.out_avals = lowered.out_avals
         self.lowered = lowered

@@ -39,6 +39,13 @@ def quick_options_for(module: LoweredModule) -> dict:
     return _platforms.quick_options_for(module.platform, module.facts)
 
 
+def tuned(executable: xla.Executable, module: LoweredModule) -> xla.Executable:
+    """The executable of a program, with LAPACK kept to one thread where its matrices are not large."""
+    if _platforms.factors_on_one_thread(module.platform, module.facts):
+        executable.keep_to_one_thread()
+    return executable
+
+
 def options_for(
     module: LoweredModule, compiler_options: dict | None = None, is_alone: bool = True
 ) -> xla.Options:

@@ -20,6 +20,7 @@ from gradix._runtime.xla_custom_calls import ensure_named_in
 from gradix._stablehlo.emitter import SMALL_CALL, WHOLE_CALL
 from gradix._stablehlo.structured import HOST_KERNEL
 
+_threads: Any = lazy_module("gradix._base.one_thread")
 _host = lazy_module("gradix._runtime.xla_host_kernels")
 _HOST_KERNEL = HOST_KERNEL.encode()
 
@@ -65,6 +66,11 @@ class Executable:
 
     def __call__(self, buffers: list) -> list:
         return self.run(buffers)
+
+    def keep_to_one_thread(self) -> None:
+        """Have LAPACK use one thread in each run."""
+        self.run = _threads.on_one_thread(self.run, "scipy")
+        self.execute = _threads.on_one_thread(self.execute, "scipy")
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimates: 'flops', 'bytes accessed', ..."""

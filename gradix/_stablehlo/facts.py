@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -47,7 +48,8 @@ class Facts:
         products: its products of matrices and convolutions, counted; those of a function count at
             each of its calls.
         convolutions: its convolutions.
-        custom_calls: the names of the functions that it calls.
+        factored: the elements of the largest matrix given to LAPACK, 0 where none is; None where
+            one is of unknown size.
         rewrites: the names of the platform's rewrites by which it is written, counted.
     """
 
@@ -58,7 +60,7 @@ class Facts:
         "results",
         "products",
         "convolutions",
-        "custom_calls",
+        "factored",
         "rewrites",
     )
 
@@ -69,7 +71,7 @@ class Facts:
         self.results: tuple = ()
         self.products: dict[Product, int] = {}
         self.convolutions: list[Convolution] = []
-        self.custom_calls: set[str] = set()
+        self.factored: int | None = 0
         self.rewrites: dict[str, int] = {}
 
     @property
@@ -122,8 +124,12 @@ class Facts:
     def add(self, product: Product, count: int = 1) -> None:
         self.products[product] = self.products.get(product, 0) + count
 
-    def has_custom_call(self, prefix: str) -> bool:
-        return any(name.startswith(prefix) for name in self.custom_calls)
+    def add_factored(self, avals) -> None:
+        """Note matrices, or stacks of them, that are given to LAPACK."""
+        for a in avals:
+            elements = math.prod(a.shape[-2:])
+            known = type(elements) is int and self.factored is not None
+            self.factored = max(self.factored or 0, elements) if known else None
 
 
 def _largest(avals) -> int | None:

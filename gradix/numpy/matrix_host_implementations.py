@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -13,6 +14,8 @@ from gradix.numpy.host_implementations import FLOATS, INEXACT, alike
 
 # Its functions of stacks, without the checks around them
 _linalg: Any = getattr(np.linalg, "_umath_linalg", None)
+_threads: Any = lazy_module("gradix._base.one_thread")
+_POOL = 24 * 24  # elements from which on LAPACK wakes other threads
 _lapack, _LETTERS = lazy_module("scipy.linalg.lapack"), {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
@@ -30,6 +33,22 @@ def _square(a, least: int = 1) -> bool:
     return _linalg is not None and alike(INEXACT, a) and is_square and a.size > 0
 
 
+def threaded(package: str) -> Callable:
+    """A decorator of host rules whose LAPACK, of `package`, is kept to one thread: matrices are small."""
+
+    def kept(rule):
+        @functools.wraps(rule)
+        def of_types(a, *args, **kwargs):
+            found = rule(a, *args, **kwargs)
+            is_quick = found is None or a.size < _POOL
+            return found if is_quick else _threads.on_one_thread(found, package)
+
+        return of_types
+
+    return kept
+
+
+@threaded("scipy")
 def det(a):
     """Of a matrix for which there is no formula. NumPy's own is the exponential of a sum of logarithms."""
     if not _square(a, 4) or len(a.shape) != 2:
@@ -44,10 +63,12 @@ def det(a):
     return product
 
 
+@threaded("numpy")
 def slogdet(a, *, method=None):
     return _linalg.slogdet if _square(a) and method in (None, "lu") else None
 
 
+@threaded("numpy")
 def inv(a):
     return _inverse if _square(a) else None
 
@@ -58,6 +79,7 @@ def _inverse(x):
     return found if np.count_nonzero(np.equal(found, found)) == found.size else NotImplemented
 
 
+@threaded("numpy")
 def eigvalsh(a, UPLO="L", *, symmetrize_input=True):
     """Of symmetrized matrices, without the vectors."""
     if not _square(a) or not symmetrize_input or UPLO not in (None, "L", "U"):
@@ -71,6 +93,7 @@ def eigvalsh(a, UPLO="L", *, symmetrize_input=True):
 # -- of one matrix, by the library that XLA calls: its signs of vectors ----------------------------
 
 
+@threaded("scipy")
 def cholesky(a, *, upper=False, symmetrize_input=True):
     if not _symmetric(a, symmetrize_input) or upper:
         return None
@@ -83,6 +106,7 @@ def cholesky(a, *, upper=False, symmetrize_input=True):
     return lower
 
 
+@threaded("scipy")
 def eigh(a, UPLO=None, symmetrize_input=True):
     if not _symmetric(a, symmetrize_input) or UPLO not in (None, "L"):
         return None
@@ -105,6 +129,7 @@ def _mean_of_triangles(x, half):
     return np.multiply(found, half, found).T
 
 
+@threaded("scipy")
 def cond(x, p=None):
     """The ratio of the ends of the singular values."""
     values = _singular_values(x) if p in (None, 2) else None
@@ -118,6 +143,7 @@ def cond(x, p=None):
     return ratio
 
 
+@threaded("scipy")
 def matrix_rank(M, rtol=None, *, hermitian=False, tol=None):
     """Singular values that are not negligible, counted."""
     values = _singular_values(M)

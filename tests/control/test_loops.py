@@ -216,3 +216,20 @@ def test_errors_of_while_and_fori():
     raises(ValueError, "Can only use `unroll`",
            lambda: gradix.jit(lambda n: lax.fori_loop(0, n, lambda i, c: c, 0, unroll=2))(3))
     assert gradix.grad(lambda x: x * lax.while_loop(lambda c: c < 3, lambda c: c + 1, 0))(2.0) == 3
+
+
+@pytest.mark.parametrize("bounds", [(0, jnp.int32(4)), (jnp.int16(0), 4), (np.int32(0), 4), (0, np.int64(4))])
+def test_a_python_number_takes_the_type_of_the_other_bound(x64, bounds):
+    body = lambda i, v: v + i.astype(v.dtype)
+    slope = gradix.grad(lambda x: lax.fori_loop(*bounds, lambda i, v: v * x, f32(1)))(f32(2))
+    assert lax.fori_loop(*bounds, body, f32(0)) == 6 and slope == 32
+    traced = gradix.jit(lambda a, b: lax.fori_loop(a, b, body, f32(0)))
+    assert traced(*bounds) == 6
+    for number in (0, 4):
+        assert gradix.jit(lambda n: lax.fori_loop(number, n, body, f32(0)))(jnp.int32(6)) == {0: 15, 4: 9}[number]
+
+
+def test_known_bounds_are_not_narrowed(x64):
+    assert lax.fori_loop(jnp.int16(0), 70000, lambda i, n: n + 1, 0) == 70000
+    with pytest.raises(TypeError, match="int16 and int32"):
+        gradix.jit(lambda a, b: lax.fori_loop(a, b, lambda i, v: v, 0))(jnp.int16(0), jnp.int32(4))

@@ -301,7 +301,11 @@ def test_starts_of_windows_have_derivatives_and_may_be_mapped():
     x, window = jnp.asarray(X), WINDOWS["plain"]
     f = lambda start: windows_of_products(x, start, window)
     np.testing.assert_allclose(gradix.jvp(f, (2.0,), (1.0,))[1], f(jnp.float32(1)), rtol=1e-6)
-    starts = jnp.array([0.5, 2.0])
+    starts = jnp.array([0.5, 2.0], "float32")
+    with pytest.raises(TypeError, match="inconsistent dtypes.*float32.*int32"):
+        f(jnp.int32(2))
+    with pytest.raises(TypeError, match="inconsistent dtypes.*float32.*int32"):
+        lax.reduce(x, jnp.int32(2), lax.mul, (0,))
     np.testing.assert_allclose(gradix.vmap(f)(starts), jnp.stack([f(s) for s in starts]), rtol=1e-6)
 
 

@@ -18,7 +18,7 @@ from gradix._core import dtypes
 from gradix._core.array import as_array
 from gradix._core.primitive import Linear
 from gradix._core.refs import Ref
-from gradix._ops.basis import add_any, instantiate, is_differentiable, tangent_aval, zeros
+from gradix._ops.basis import instantiate, is_differentiable, tangent_aval, zeros
 from gradix._ops.convert import convert_element_type
 from gradix._transforms.linearize import LinearProgram
 from gradix._transforms.staging import stage
@@ -241,7 +241,7 @@ class Pullback:
         out = []
         for place, ct in zip(places, flatten(self(cts))[0]):
             if isinstance(place, Ref):
-                place[...] = add_any(place[...], ct)
+                place.addupdate(..., ct)
                 out.append(GradRef())
             else:
                 out.append(DidntWant() if isinstance(place, DontWant) else ct)

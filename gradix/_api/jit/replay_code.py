@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from gradix._base.lazy import lazy_module
 from gradix._control.linear_solve import linear_solve_p
 from gradix._core.array import ArrayImpl
 from gradix._core.jaxpr import ClosedJaxpr, Literal
@@ -26,6 +27,7 @@ from gradix._ops.reduction_identities import highest, lowest
 from gradix._ops.shape import reshape_p, squeeze_p
 from gradix._runtime import dispatch
 
+_threads: Any = lazy_module("gradix._base.one_thread")
 ELEMENTS = 1 << 12  # of an equation's operands and results
 _EQUATIONS = 400
 _LIGHT = (np.ufunc, itemgetter, methodcaller)
@@ -115,6 +117,9 @@ class Writer:
             raise NotReplayable
         quick = prim.specialise(*avals, **eqn.params) if prim.specialise else None
         rule = quick or (functools.partial(prim.host, **eqn.params) if eqn.params else prim.host)
+        package = prim.threaded(*avals, **eqn.params) if prim.threaded else None
+        if package is not None:
+            rule = _threads.on_one_thread(rule, package)
         if all(name in self.known for name in inputs):
             return self.compute(rule, inputs, outs, prim.multiple_results)
         if prim in _NEUTRAL:

@@ -66,6 +66,12 @@ class Factorization(Primitive):
     costly = True
     host_limit = 1 << 14
     values = ValueTraits(singular=True)
+    # elements of a matrix from which on LAPACK was seen to wake other threads
+    pool_from = 24 * 24
+
+    def threaded(self, *avals, **params):
+        rows, columns = avals[0].shape[-2:] if avals[0].ndim > 1 else (1, 1)
+        return "scipy" if rows * columns >= self.pool_from else None
 
     def divide(self, mesh, avals, outs, params):
         lead = min(a.ndim for a in avals) - 2 if min(a.ndim for a in avals) > 1 else 0
@@ -117,6 +123,7 @@ def lapack(
     aliases: dict | None = None,
 ) -> list:
     """Call `lapack_{target}_ffi`; `columns` lists, operands first, which arrays hold matrices, column after column."""
+    em.facts.add_factored([v.aval for v in values])
     layouts = [
         _layout(a.ndim, matrix) for a, matrix in zip([*[v.aval for v in values], *outs], columns)
     ]

@@ -109,6 +109,8 @@ class TriangularSolve(Factorization):
             )
         return make_aval(b.shape, b.dtype, a.weak_type and b.weak_type)
 
+    pool_from = 8 * 8
+
     def host(self, a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
         if not b.size:
             return b

@@ -82,4 +82,5 @@ TABLE = Table(
     {f"{__name__}.{module}": primitives for module, primitives in _MODULES.items()},
     compiling.CHOICES,
     compiling.quick_options,
+    compiling.factors_on_one_thread,
 )

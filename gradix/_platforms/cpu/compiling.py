@@ -53,6 +53,14 @@ def quick_options(facts) -> dict:
     )
 
 
+_FACTORED = 1 << 18  # elements of a matrix
+
+
+def factors_on_one_thread(facts) -> bool:
+    """Whether LAPACK should use one thread: for all matrices that are not large, two lose more than they gain."""
+    return facts.factored is not None and 0 < facts.factored <= _FACTORED
+
+
 def _is_a_sine(facts) -> bool:
     """Whether a program is a periodic function and few operations, which the newer generator compiles more slowly."""
     kinds = {p.formula for p in facts.primitives}

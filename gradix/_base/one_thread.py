@@ -1,0 +1,108 @@
+"""BLAS and LAPACK on one thread, where the work is too small to be worth waking others.
+
+The libraries divide a product of 100 rows among threads that wait in a pool. The call ends when the
+last of them does, and where another program has its processor that is a turn of the scheduler
+later: a thousand times what the product takes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from gradix._base.lazy import lazy_module
+
+_threadpoolctl: Any = lazy_module("threadpoolctl")
+# Wheels of either bring a library of their own, which is loaded with these.
+_LOADING: dict[str, Any] = {
+    "numpy": lazy_module("numpy.linalg"),
+    "scipy": lazy_module("scipy.linalg.lapack"),
+}
+
+
+class _Pools:
+    """The pools of threads behind one package; those who hold them to one thread are counted."""
+
+    def __init__(self, package: str):
+        self.package = package
+        self.pools: list[tuple[Callable[[], int], Callable[[int], Any]]] | None = None
+        self.found: list[int] = []
+        self.start_anew()
+
+    def start_anew(self) -> None:
+        """A fork may have left the lock with a thread that it does not have."""
+        self.lock, self.holders = threading.Lock(), 0
+
+    def hold(self) -> None:
+        pools = self.pools
+        if pools is None:
+            pools = self.pools = _pools_of(self.package)
+        with self.lock:
+            self.holders += 1
+            if self.holders == 1:
+                self.found = [get() for get, _ in pools]
+                for threads, (_, put) in zip(self.found, pools):
+                    if threads != 1:
+                        put(1)
+
+    def release(self) -> None:
+        with self.lock:
+            self.holders -= 1
+            if not self.holders:
+                for threads, (_, put) in zip(self.found, self.pools or ()):
+                    if threads != 1:
+                        put(threads)
+
+
+_held = {package: _Pools(package) for package in _LOADING}
+if hasattr(os, "register_at_fork"):
+    for _pools in _held.values():
+        os.register_at_fork(after_in_child=_pools.start_anew)
+
+
+def on_one_thread(function: Callable, package: str) -> Callable:
+    """`function`, during which the BLAS and LAPACK of `package`, "numpy" or "scipy", use one thread.
+
+    The number of threads is the process's: what other threads compute meanwhile is done by one thread too.
+    """
+    held = _held[package]
+    hold, release = held.hold, held.release
+
+    def call(*args, **kwargs):
+        hold()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            release()
+
+    return call
+
+
+def _pools_of(package: str) -> list:
+    """What gets and sets the number of threads of each library; none where the system's has no pool."""
+    hasattr(_LOADING[package], "__name__")  # imports it
+    found = [
+        c for c in _threadpoolctl.ThreadpoolController().lib_controllers if c.user_api == "blas"
+    ]
+    own = [
+        c
+        for c in found
+        if f"{package}.libs" in c.filepath or f"{os.sep}{package}{os.sep}" in c.filepath
+    ]
+    return [_direct(c) or (c.get_num_threads, c.set_num_threads) for c in own or found]
+
+
+def _direct(controller) -> tuple | None:
+    """OpenBLAS's own two functions, which take a third of the time of the controller's."""
+    for prefix, suffix in itertools.product(("", "scipy_"), ("", "64_", "_64", "_", "64__")):
+        names = [f"{prefix}openblas_{verb}_num_threads{suffix}" for verb in ("get", "set")]
+        try:
+            get, put = [controller.dynlib[name] for name in names]
+        except AttributeError:
+            continue
+        put.restype = None
+        return get, put
+    return None
