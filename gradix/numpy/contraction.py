@@ -12,6 +12,7 @@ from gradix import lax
 from gradix._api.constraints import divided
 from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
+from gradix._core.dimensions.expression import typical_size
 from gradix._core.operators import Array
 from gradix._core.promotion import promote_all
 from gradix.numpy.promotion import as_operand, convert, number
@@ -128,7 +129,7 @@ def einsum_path(subscripts, /, *operands, optimize="auto"):
         [(1, 2), (0, 1)]
     """
     subscripts, operands = _as_text(subscripts, operands)
-    shapes = [as_operand("einsum_path", x).aval.shape for x in operands]
+    shapes = _weighed([as_operand("einsum_path", x).aval.shape for x in operands])
     return _opt_einsum.contract_path(
         subscripts, *shapes, shapes=True, optimize="optimal" if optimize is True else optimize
     )
@@ -256,11 +257,16 @@ def _path(terms, result, shapes, optimize) -> list:
     else:
         found = _opt_einsum.contract_path(
             f"{','.join(terms)}->{result}",
-            *shapes,
+            *_weighed(shapes),
             shapes=True,
             optimize="optimal" if optimize is True else optimize,
         )[0]
     return _in_pairs(found, n)
+
+
+def _weighed(shapes) -> list[tuple]:
+    """The shapes by which orders are compared."""
+    return [tuple(map(typical_size, shape)) for shape in shapes]
 
 
 def _in_pairs(path, n: int) -> list:

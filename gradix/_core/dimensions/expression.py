@@ -23,6 +23,7 @@ from gradix._core.dimensions.polynomials import (
     text,
 )
 
+_TYPICAL = 100
 # how a dimension becomes an array: set once, by the operation that does it
 _as_value: list[Callable] = []
 
@@ -234,6 +235,24 @@ def is_known_at_most(d, limit: int) -> bool:
     if type(d) is not SymbolicDim:
         return d <= limit
     return bounds(d)[1] <= limit
+
+
+def typical_size(d) -> int:
+    """A number to weigh costs by in place of a size, for choices between ways that are all right."""
+    return d if type(d) is not SymbolicDim else max(1, d.evaluate(_Typical(d.scope)))
+
+
+class _Typical(dict):
+    """A size for each variable of a scope, within its bounds."""
+
+    def __init__(self, scope):
+        super().__init__()
+        self._scope = scope
+
+    def __missing__(self, name: str) -> int:
+        low, high = self._scope.variable_range(name)
+        value = self[name] = int(max(low, min(high, _TYPICAL)))
+        return value
 
 
 def is_symbolic_shape(shape) -> bool:
