@@ -21,6 +21,7 @@ from gradix._control.inner_programs import row
 from gradix._control.scan import bind_scan, scan_p
 from gradix._control.while_loop import bind_while, while_p
 from gradix._core.array import ArrayImpl, as_array, typeof
+from gradix._core.dimensions.expression import is_symbolic_dim
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
 from gradix._core.trace import Tracer, is_unknown
@@ -162,7 +163,7 @@ def _length(rows, length, tree) -> int:
                 "scan-like iteration with a dynamic length, use `while_loop` "
                 "or `fori_loop`.",
             )
-        given = int(length)
+        given = length if is_symbolic_dim(length) else int(length)
         if any(n != given for n in sizes):
             raise ValueError(
                 f"scan got `length` argument of {length} which disagrees with leading axis sizes "

@@ -14,7 +14,9 @@ from gradix._base.tree import tree_flatten as flatten
 from gradix._control.reduce_window import reduce_window_p
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
+from gradix._core.dimensions.expression import is_symbolic_shape
 from gradix._core.trace import bind
+from gradix._ops.indexing.slicing import pad
 from gradix._ops.windows.reduce_windows import (
     reduce_window_max_p,
     reduce_window_min_p,
@@ -87,6 +89,8 @@ def reduce_window(
         base_dilation=base_dilation,
         window_dilation=window_dilation,
     )
+    if any(map(is_symbolic_shape, window.padding)):
+        xs, window = _padded(xs, inits, window)
     body = _staged(computation, tree, xs)
     known = _known(body, inits)
     if known is not None:
@@ -94,6 +98,14 @@ def reduce_window(
     check_starts("reduce_window", inits, xs)
     outs = bind(reduce_window_p, (*xs, *inits), {"jaxpr": body, "consts": (), **window.params()})
     return tree.unflatten(outs)
+
+
+def _padded(xs, inits, window):
+    """The arrays with the initial values around them, which XLA's own padding, of known numbers, cannot be."""
+    widths = [(low, high, d - 1) for (low, high), d in zip(window.padding, window.base_dilation)]
+    n = len(widths)
+    xs = [pad(x, i, widths) for x, i in zip(xs, inits)]
+    return xs, window._replace(padding=((0, 0),) * n, base_dilation=(1,) * n)
 
 
 def _staged(computation, tree, xs):

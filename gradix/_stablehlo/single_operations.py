@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from gradix._core.aval import make_aval
 from gradix._stablehlo.attributes import axes_by_name, i64_array
+from gradix._stablehlo.dimensions import is_open
 from gradix._stablehlo.windows import Windows
 from gradix._stablehlo.writer import Value
 
@@ -124,12 +125,19 @@ class SingleOperations(Windows):
 
     def rng_bit_generator(self, state: Value, out, algorithm: str) -> list[Value]:
         """The state after, and random words; `algorithm` is DEFAULT, THREE_FRY or PHILOX."""
-        return self.ops(
-            "rng_bit_generator",
-            [state.aval, out],
-            state,
-            attrs=f"rng_algorithm = #stablehlo<rng_algorithm {algorithm}>",
-        )
+        attrs = f"rng_algorithm = #stablehlo<rng_algorithm {algorithm}>"
+        outs = [state.aval, out]
+        if is_open(out):
+            return self.custom_call(
+                "stablehlo.dynamic_rng_bit_generator",
+                outs,
+                state,
+                self.sizes(out.shape),
+                api_version=2,
+                attrs=attrs,
+                is_refined=True,
+            )
+        return self.ops("rng_bit_generator", outs, state, attrs=attrs)
 
     def rng_uniform(self, out, low: Value, high: Value, shape: Value) -> Value:
         """Numbers between two bounds, by a generator of the device's own."""

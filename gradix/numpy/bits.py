@@ -50,9 +50,11 @@ def packbits(a, axis: int | None = None, bitorder: str = "big") -> Array:
     axis = axis_of(-1 if axis is None else axis, x.aval.ndim)
     bits = moveaxis(x if x.aval.dtype == bool else lax.ne(x, number(0, x.aval.dtype)), axis, -1)
     bits = convert(bits, _BYTE)
-    missing = -bits.aval.shape[-1] % 8
-    bits = lax.pad(bits, number(0, _BYTE), [(0, 0, 0)] * (bits.aval.ndim - 1) + [(0, missing, 0)])
-    bits = lax.reshape(bits, (*bits.aval.shape[:-1], bits.aval.shape[-1] // 8, 8))
+    n = bits.aval.shape[-1]
+    count = (n + 7) // 8
+    widths = [(0, 0, 0)] * (bits.aval.ndim - 1) + [(0, 8 * count - n, 0)]
+    bits = lax.pad(bits, number(0, _BYTE), widths)
+    bits = lax.reshape(bits, (*bits.aval.shape[:-1], count, 8))
     placed = lax.shift_left(
         bits,
         lax.broadcast_in_dim(

@@ -13,7 +13,11 @@ from gradix._api.jit.replay import replayed
 from gradix._base.errors import ConcretizationTypeError, InconclusiveDimensionOperation
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
-from gradix._core.dimensions.expression import is_undecided_remainder
+from gradix._core.dimensions.expression import (
+    as_dim,
+    is_symbolic_dim,
+    is_undecided_remainder,
+)
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
 from gradix.numpy.axes import axis_of, no_out
@@ -377,9 +381,9 @@ def tile(A, reps) -> Array:
     """
     x = as_operand("tile", A)
     reps = (
-        [as_int(r) for r in reps]
+        [as_dim(r) for r in reps]
         if isinstance(reps, (tuple, list)) or np.ndim(reps)
-        else [as_int(reps)]
+        else [as_dim(reps)]
     )
     rank = max(len(reps), x.aval.ndim)
     if any(r < 0 for r in reps):
@@ -425,6 +429,8 @@ def repeat(
     if not x.aval.ndim:
         x = lax.expand_dims(x, (0,))
     axis = axis_of(axis, x.aval.ndim)
+    if is_symbolic_dim(repeats) and total_repeat_length is None:
+        return _repeat_all(x, repeats, axis)
     if not isinstance(repeats, Tracer) or (total_repeat_length is None and repeats._decides):
         counts = as_operand("repeat", repeats, 1)
         counts = counts.host if isinstance(counts, ArrayImpl) else np.asarray(counts)
@@ -438,6 +444,17 @@ def repeat(
     return _repeat_traced(x, repeats, axis, as_int(total_repeat_length))
 
 
+def _repeat_all(x, count, axis: int):
+    """Each element as often."""
+    shape = x.aval.shape
+    wide = (*shape[: axis + 1], count, *shape[axis + 1 :])
+    kept = tuple([i for i in range(len(wide)) if i != axis + 1])
+    return lax.reshape(
+        lax.broadcast_in_dim(x, wide, kept),
+        (*shape[:axis], shape[axis] * count, *shape[axis + 1 :]),
+    )
+
+
 def _repeat_known(x, counts: np.ndarray, axis: int, total):
     n = x.aval.shape[axis]
     if counts.dtype.kind not in "iub":
@@ -446,12 +463,7 @@ def _repeat_known(x, counts: np.ndarray, axis: int, total):
         count = int(counts.reshape(()))
         if count < 0:
             raise ValueError(f"repeat: repeats must not be negative, got {count}.")
-        shape = x.aval.shape
-        wide = (*shape[: axis + 1], count, *shape[axis + 1 :])
-        kept = tuple([i for i in range(len(wide)) if i != axis + 1])
-        return lax.reshape(
-            lax.broadcast_in_dim(x, wide, kept), (*shape[:axis], n * count, *shape[axis + 1 :])
-        )
+        return _repeat_all(x, count, axis)
     counts = np.broadcast_to(counts, (n,)) if counts.size == 1 else counts
     if counts.shape != (n,):
         raise ValueError(

@@ -10,12 +10,13 @@ from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.array import wrap_host
-from gradix._core.dimensions.expression import as_dim
+from gradix._core.dimensions.expression import as_dim, is_symbolic_shape, larger, smaller
 from gradix._core.operators import Array
 from gradix._core.trace import is_unknown
 from gradix.numpy import matrix_host_implementations
 from gradix.numpy.arithmetic import power
 from gradix.numpy.axes import axis_of, no_out
+from gradix.numpy.masks import first_places, unravelled
 from gradix.numpy.placement import place
 from gradix.numpy.promotion import (
     as_operand,
@@ -167,6 +168,22 @@ def _triangle_indices(mask: np.ndarray) -> tuple:
     return tuple([wrap_host(i.astype(dtype)) for i in np.nonzero(mask)])
 
 
+def _open_triangle_indices(n, k: int, m, lower: bool) -> tuple:
+    """As `_triangle_indices`, of a matrix of symbolic size."""
+    k = k if lower else k - 1
+    count = _below(n + k, m) - _below(k, m)
+    mask = _lower((n, m), k)
+    mask = mask if lower else lax.bitwise_not(mask)
+    places, _ = first_places(lax.reshape(mask, (n * m,)), count if lower else n * m - count)
+    return tuple(unravelled(places, (n, m)))
+
+
+def _below(diagonal, m):
+    """How many elements the rows up to that with its last element on a diagonal have below it, of m columns each."""
+    within = smaller(larger(diagonal, 0), m)
+    return within * (within + 1) // 2 + larger(diagonal - m, 0) * m
+
+
 def tril_indices(n, k=0, m=None) -> tuple:
     """Row and column indices of the elements on and below diagonal `k` of an `n` by `m` matrix.
 
@@ -180,9 +197,11 @@ def tril_indices(n, k=0, m=None) -> tuple:
         >>> jnp.tril_indices(2)
         (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
     """
-    return _triangle_indices(
-        np.tri(as_int(n), None if m is None else as_int(m), as_int(k), dtype=bool)
-    )
+    n, k = as_dim(n), as_int(k)
+    m = n if m is None else as_dim(m)
+    if is_symbolic_shape((n, m)):
+        return _open_triangle_indices(n, k, m, True)
+    return _triangle_indices(np.tri(n, m, k, dtype=bool))
 
 
 def triu_indices(n, k=0, m=None) -> tuple:
@@ -198,9 +217,11 @@ def triu_indices(n, k=0, m=None) -> tuple:
         >>> jnp.triu_indices(2)
         (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
     """
-    return _triangle_indices(
-        ~np.tri(as_int(n), None if m is None else as_int(m), as_int(k) - 1, dtype=bool)
-    )
+    n, k = as_dim(n), as_int(k)
+    m = n if m is None else as_dim(m)
+    if is_symbolic_shape((n, m)):
+        return _open_triangle_indices(n, k, m, False)
+    return _triangle_indices(~np.tri(n, m, k - 1, dtype=bool))
 
 
 def tril_indices_from(arr, k: int = 0) -> tuple:

@@ -13,7 +13,7 @@ from gradix._api.jit.replay import replayed
 from gradix._api.mapping.vmap import vmap
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
-from gradix._core.dimensions.expression import is_symbolic_shape
+from gradix._core.dimensions.expression import as_dim, is_symbolic_shape
 from gradix._core.operators import Array
 from gradix._core.trace import is_unknown
 from gradix.numpy.arithmetic import minimum
@@ -102,7 +102,7 @@ def _widths(pad_width, ndim: int) -> list:
         )
     pairs = _pairs("pad_width", np.asarray(pad_width, dtype=object), ndim)
     try:
-        widths = [tuple([as_int(w) for w in p]) for p in pairs]
+        widths = [tuple([as_dim(w) for w in p]) for p in pairs]
     except TypeError:
         raise TypeError(f"`pad_width` must be of integral type, got {pad_width}.") from None
     if any(w < 0 for p in widths for w in p):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from operator import index
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +11,7 @@ from gradix import lax
 from gradix._api.constraints import divided
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
+from gradix._core.dimensions.expression import as_dim
 from gradix._core.trace import Tracer, is_unknown
 from gradix._ops.indexing.scatter import scatter_add, scatter_max, scatter_min, scatter_mul
 from gradix.numpy.promotion import as_operand
@@ -36,7 +36,7 @@ def _segment(kind: _Kind, data, segment_ids, num_segments, promises: dict, bucke
         )
     if not data.aval.shape or ids.aval.shape != data.aval.shape[:1]:
         data, ids = _spread(name, data, ids)
-    count = _count(name, ids) if num_segments is None else index(num_segments)
+    count = _count(name, ids) if num_segments is None else as_dim(num_segments)
     if count < 0:
         raise ValueError(f"num_segments must be non-negative, {name} got {count}.")
     rows, tail = data.aval.shape[0], data.aval.shape[1:]

@@ -11,6 +11,7 @@ import numpy as np
 from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.dimensions.expression import smaller
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import div, mul, reciprocal, sub
 from gradix._ops.basis import add_any
@@ -57,7 +58,7 @@ class Svd(Factorization):
 
     def abstract(self, x, *, full_matrices, compute_uv, subset_by_index, algorithm):
         *lead, m, n = check_matrices(self.name, x)
-        k = min(m, n)
+        k = smaller(m, n)
         if subset_by_index is not None and subset_by_index != (0, k):
             raise NotImplementedError(
                 f"subset_by_index={subset_by_index} is not implemented for {k} singular values: "
@@ -125,7 +126,7 @@ class Svd(Factorization):
         if not x.aval.size:
             return [em.constant(0, outs[0]), *[emit_eye(em, o) for o in outs[1:]]]
         *lead, m, n = x.shape
-        k = min(m, n)
+        k = smaller(m, n)
         mode = ("A" if full_matrices else "S") if compute_uv else "N"
         sides = (
             outs[1:]

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.dimensions.expression import as_dim
 from gradix._core.divisions import entries, undivided
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
@@ -404,7 +405,7 @@ def window_of(
     if isinstance(padding, (str, PaddingType)):
         reach = [dilated(k, d) for k, d in zip(dims, fields["window_dilation"])]
         padding = padtype_to_pads(shape, reach, fields["window_strides"], padding)
-    pads = tuple([(low.__index__(), high.__index__()) for low, high in padding])
+    pads = tuple([(as_dim(low), as_dim(high)) for low, high in padding])
     if len(pads) != n:
         raise ValueError(
             f"{name} needs one (low, high) padding per axis: got {len(pads)} for operand shape "

@@ -164,9 +164,9 @@ def _columns(t, diagonal, right_side, sign: float):
     vanishes the equation is left undivided.
     """
     n = t.aval.shape[-1]
-    eye = np.eye(n, dtype=bool)
+    eye = jnp.eye(n, dtype=bool)
     start = jnp.where(eye, diagonal[:, None], 0)
-    rows = np.arange(n, dtype=np.int32)
+    rows = lax.iota(np.int32, n)
 
     def column(f, j):
         matrix, rhs = right_side(f, j)
@@ -186,7 +186,7 @@ def _columns(t, diagonal, right_side, sign: float):
 def _root_of_triangle(t):
     """R with `R R = T`: `(R₁₁ + rⱼⱼ) r = t` for each column. Å. Björck, S. Hammarling, "A Schur method..." (1983)."""
     f, (new, vanishing) = _columns(t, jnp.sqrt(jnp.diagonal(t)), lambda f, j: (f, t[:, j]), 1.0)
-    undivided = jnp.any(vanishing & (new != 0) & np.tri(t.aval.shape[-1], k=-1, dtype=bool))
+    undivided = jnp.any(vanishing & (new != 0) & jnp.tri(t.aval.shape[-1], k=-1, dtype=bool))
     return jnp.where(undivided, np.nan, f)  # there is no root, or not one alone
 
 

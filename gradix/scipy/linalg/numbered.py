@@ -8,6 +8,7 @@ import numpy as np
 
 from gradix import lax, numpy as jnp
 from gradix._core import dtypes
+from gradix._core.dimensions.expression import is_symbolic_dim, larger
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
 from gradix.numpy.axes import known_int
@@ -98,6 +99,18 @@ def _lower_pascal(n: int) -> np.ndarray:
     return out
 
 
+def _open_pascal(n, kind: str) -> Array:
+    """The matrix of symbolic size, row after row."""
+    dtype = _float()
+    if kind == "symmetric":
+        row, following = jnp.ones(n, dtype), jnp.cumsum
+    else:
+        row = convert(lax.iota(_INT32, n) == 0, dtype)
+        following = lambda row: row + jnp.roll(row, 1) * (lax.iota(_INT32, n) > 0)
+    rows = lax.scan(lambda row, _: (following(row), row), row, None, length=n)[1]
+    return rows.T if kind == "upper" else rows
+
+
 def pascal(n, kind: str | None = None) -> Array:
     """Pascal's triangle as a matrix.
 
@@ -114,6 +127,8 @@ def pascal(n, kind: str | None = None) -> Array:
                [1., 3., 6.]], dtype=float32)
     """
     n, kind = known_int(n, "n"), _kind(kind)
+    if is_symbolic_dim(n):
+        return _open_pascal(n, kind)
     if kind == "symmetric":
         out = np.ones((n, n))
         for i in range(1, n):
@@ -218,7 +233,7 @@ def dft(n, scale: str | None = None, *, dtype=None) -> Array:
         Array([[ 1.,  1.],
                [ 1., -1.]], dtype=float32)
     """
-    n = max(known_int(n, "n"), 0)
+    n = larger(known_int(n, "n"), 0)
     if scale not in (None, "sqrtn", "n"):
         raise ValueError(f"scale must be None, 'sqrtn', or 'n'; got {scale!r}.")
     dtype = dtypes.requested_dtype(complex if dtype is None else dtype, "dft")
@@ -226,6 +241,10 @@ def dft(n, scale: str | None = None, *, dtype=None) -> Array:
         raise ValueError(
             f"dtype must be a complex floating-point type; got {dtypes.dtype_name(dtype)}."
         )
+    if is_symbolic_dim(n):
+        i = lax.broadcasted_iota(_INT32, (n, n), 0) * lax.broadcasted_iota(_INT32, (n, n), 1) % n
+        size = {None: 1.0, "sqrtn": jnp.sqrt(jnp.asarray(n, float)), "n": n}[scale]
+        return convert(jnp.exp(-2j * np.pi * (i / n)) / size, dtype)
     size = {None: 1.0, "sqrtn": np.sqrt(n), "n": float(n)}[scale]
     roots = np.exp(-2j * np.pi * np.arange(n) / max(n, 1)) / max(size, 1.0)
     i, j = np.indices((n, n))

@@ -335,7 +335,7 @@ def _by_schur(a, b, c, tol: float):
         new = lax.linalg.triangular_solve(r + shift * eye, rest, left_side=True, lower=False)
         return lax.dynamic_update_slice_in_dim(y, new, k, axis=axis), None
 
-    y, _ = lax.scan(column, jnp.zeros_like(f), np.arange(n, dtype=np.int32))
+    y, _ = lax.scan(column, jnp.zeros_like(f), lax.iota(np.int32, n))
     x = matmul(matmul(u, y), adjoint(v))
     return _of_kind(_unsolvable(left, right, x, tol), dtype)
 
