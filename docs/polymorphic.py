@@ -8,6 +8,7 @@ whether the page is as it was.
 import argparse
 import importlib
 import sys
+import textwrap
 import warnings
 from pathlib import Path
 
@@ -436,13 +437,16 @@ def page(found) -> str:
     lines = [
         "# Functions of arrays of open sizes",
         "",
-        "Each public function is called with the arrays below, and the call traced and lowered for a size `n` "
-        "that is a variable,",
-        "as `export` and `jit(f, symbolic=...)` do. The page is made by `python -m docs.polymorphic`.",
+        *_wrapped(
+            "Each public function is called with the arrays below, and the call traced and lowered for a "
+            "size `n` that is a variable, as `export` and `jit(f, symbolic=...)` do. The page is made by "
+            "`python -m docs.polymorphic`."
+        ),
         "",
-        "Arrays: x float32[n, 3], v float32[n], i int32[n], j int32[n, 3], b bool[n], z complex64[n, 3], m "
-        "float32[n, n],",
-        "c float32[n, 4, 4]; k is a random key.",
+        *_wrapped(
+            "Arrays: x float32[n, 3], v float32[n], i int32[n], j int32[n, 3], b bool[n], z "
+            "complex64[n, 3], m float32[n, n], c float32[n, 4, 4]; k is a random key."
+        ),
         "",
         f"{len(yes)} functions take them; {len(no)} do not.",
         "",
@@ -462,7 +466,7 @@ def page(found) -> str:
                 "",
                 f"## gradix.{module}",
                 "",
-                ", ".join([f"`{n.rpartition('.')[2]}`" for n in names]) + ".",
+                *_wrapped(", ".join([f"`{n.rpartition('.')[2]}`" for n in names]) + "."),
             ]
     outside = [n for n, (text, _) in found.items() if text is None]
     return (
@@ -472,13 +476,19 @@ def page(found) -> str:
                 "",
                 "## Not asked",
                 "",
-                f"What {OUTSIDE}, or takes functions and objects: "
-                + ", ".join([f"`{n}`" for n in outside])
-                + ".",
+                *_wrapped(
+                    f"What {OUTSIDE}, or takes functions and objects: "
+                    + ", ".join([f"`{n}`" for n in outside])
+                    + "."
+                ),
             ]
         )
         + "\n"
     )
+
+
+def _wrapped(text):
+    return textwrap.wrap(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
 def main(arguments=None):
