@@ -143,7 +143,7 @@ def test_programs_over_explicit_axes_have_the_peer_s_types():
 
 GROUPS = [[0, 3], [6, 1], [2, 7], [5, 4]]
 COLLECT = [
-    lambda l, n, v: l.psum(v, "i") / 8, lambda l, n, v: l.pmean(v, "i"), lambda l, n, v: v - l.pmax(v, "i"), lambda l, n, v: v + l.pmin(v, "i"),
+    lambda l, n, v: l.psum(v, "i") / 8, lambda l, n, v: l.pmean(v, "i"), lambda l, n, v: v - l.pmax(l.stop_gradient(v), "i"), lambda l, n, v: v + l.pmin(l.stop_gradient(v), "i"),
     lambda l, n, v: l.psum(v, "i", axis_index_groups=GROUPS) / 2, lambda l, n, v: l.all_gather(v, "i").mean(0),
     lambda l, n, v: l.all_gather(v, "i", tiled=True)[4:12], lambda l, n, v: l.all_gather(v, "i", axis=1, tiled=True, axis_index_groups=GROUPS)[:, 2:6],
     lambda l, n, v: n.tile(l.psum_scatter(v, "i", tiled=True), (8, 1)), lambda l, n, v: v + l.psum_scatter(v, "i"),
