@@ -117,8 +117,8 @@ def _check_shapes(q, k, v) -> None:
     )
     if not ok or q.shape[2] % k.shape[2]:
         raise ValueError(
-            "dot_product_attention takes query (B, T, N, H) and key and value (B, S, K, H), with N a "
-            f"multiple of K; got query {q.shape}, key {k.shape}, value {v.shape}."
+            "dot_product_attention takes query (B, T, N, H) and key and value (B, S, K, H), and N "
+            f"must be a multiple of K; got query {q.shape}, key {k.shape}, value {v.shape}."
         )
     if not q.dtype == k.dtype == v.dtype:
         raise ValueError(

@@ -227,3 +227,17 @@ def test_exceptions_of_callbacks_are_runtime_errors_for_programs_written_for_jax
         with pytest.raises(gradix.errors.JaxRuntimeError, match="Own: no such value") as caught:
             call()
         assert type(caught.value.__cause__) is Own
+
+
+def test_cotangents_may_be_a_prefix_of_the_arguments():
+    f = gradix.custom_vjp(lambda tree: tree["x"][0] * tree["x"][1])
+
+    def bwd(tree, ct):
+        return ({"x": 2 * ct, "y": None},)
+
+    f.defvjp(lambda tree: (f(tree), tree), bwd)
+    tree = {"x": (3.0, jnp.float32(4)), "y": 1.0}
+    assert gradix.grad(f)(tree) == {"x": (2, 2), "y": 0}
+    f.defvjp(lambda tree: (f(tree), tree), lambda tree, ct: ({"x": (ct, (ct,)), "y": ct},))
+    with pytest.raises(TypeError, match=r"same container .pytree. structure as the args tuple"):
+        gradix.grad(f)(tree)

@@ -295,7 +295,7 @@ def keeps(x):
             "structure",
         ),
         (
-            vjp_of(lambda x: (x["a"], None), lambda r, ct: (ct,), fun=lambda x: x["a"], arg={"a": 1.0}),
+            vjp_of(lambda x: (x["a"], None), lambda r, ct: ({"a": (ct,)},), fun=lambda x: x["a"], arg={"a": 1.0}),
             TypeError,
             "structure",
         ),

@@ -209,17 +209,15 @@ def _converts(given, wanted) -> bool:
 
 
 def _matched(part, tree) -> list | None:
-    """The leaves of `part` at the places of those of `tree`, where a None fills a subtree; None if it has others."""
+    """The leaves of `part` at the places of those of `tree`, each filling the subtree there; None if it has others."""
     if part is None:
         return [None] * tree.num_leaves
     parts, top = flatten(part, lambda x: x is not part)
-    subtrees = tree.children()
-    if top.node_data() != tree.node_data() or (
-        top.node_data() is not None and len(parts) != len(subtrees)
-    ):
-        return None
     if top.node_data() is None:
-        return [part]
+        return [part] * tree.num_leaves
+    subtrees = tree.children()
+    if top.node_data() != tree.node_data() or len(parts) != len(subtrees):
+        return None
     below = [_matched(p, t) for p, t in zip(parts, subtrees)]
     return None if any(b is None for b in below) else [v for b in below if b is not None for v in b]
 

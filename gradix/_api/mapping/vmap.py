@@ -12,7 +12,12 @@ from gradix._api.flat_functions import arrays, named_as
 from gradix._api.mapping.chunks import batch_in_chunks, check_chunk_size
 from gradix._api.refs import inner_refs
 from gradix._base.lazy import lazy_module
-from gradix._base.tree import flatten_axes, tree_flatten as flatten
+from gradix._base.tree import (
+    flatten_axes,
+    keystr,
+    tree_flatten as flatten,
+    tree_flatten_with_path,
+)
 from gradix._core import library_values
 from gradix._core.array import as_array, typeof
 from gradix._core.operators import Array
@@ -137,6 +142,9 @@ def vmap(
         if any(r is not None for r in refs):
             vals, got = _given_back(fun, refs, axes, vals, got, size)
         wanted = flatten_axes("vmap out_axes", out["tree"], out_axes)
+        for i, (a, w) in enumerate(zip(got, wanted)):
+            if w is None and a is not None:
+                raise _mapped_result(fun, out["tree"], i, vals[i], a)
 
         def placed(*vals):
             return [_placed(fun, v, a, w, size) for v, a, w in zip(vals, got, wanted)]
@@ -252,14 +260,18 @@ def _size(fun, leaves, axes, axis_size, args, kwargs) -> int:
     )
 
 
+def _mapped_result(fun, tree, index: int, value, axis: int) -> ValueError:
+    """What to raise for a result that differs from example to example and has no axis for that."""
+    path = keystr(tree_flatten_with_path(tree.unflatten(range(tree.num_leaves)))[0][index][0])
+    return ValueError(
+        f"at vmap out_axes{path}, got axis spec None but output was batched on axis {axis}: "
+        f"out_axes is None for the result{path} of {name_of(fun)}, of shape {typeof(value).shape}, "
+        "which depends on the mapped argument. Give it an axis, such as out_axes=0."
+    )
+
+
 def _placed(fun, value, axis, wanted, size):
     if wanted is None:
-        if axis is not None:
-            raise ValueError(
-                f"vmap has mapped output but out_axes is None: a result of {name_of(fun)} of shape "
-                f"{typeof(value).shape} depends on the mapped argument. Give it an axis, such as "
-                "out_axes=0."
-            )
         return value
     ndim = typeof(value).ndim + (axis is None)
     place = wanted.__index__()
