@@ -48,6 +48,7 @@ class Facts:
         products: its products of matrices and convolutions, counted; those of a function count at
             each of its calls.
         convolutions: its convolutions.
+        custom_calls: the names of the functions of the runtime that it calls.
         factored: the elements of the largest matrix given to LAPACK, 0 where none is; None where
             one is of unknown size.
         rewrites: the names of the platform's rewrites by which it is written, counted.
@@ -60,6 +61,7 @@ class Facts:
         "results",
         "products",
         "convolutions",
+        "custom_calls",
         "factored",
         "rewrites",
     )
@@ -71,6 +73,7 @@ class Facts:
         self.results: tuple = ()
         self.products: dict[Product, int] = {}
         self.convolutions: list[Convolution] = []
+        self.custom_calls: set[str] = set()
         self.factored: int | None = 0
         self.rewrites: dict[str, int] = {}
 

@@ -247,6 +247,7 @@ class Structured(Writer):
             is_refined: whether XLA finds the shapes of symbolic results by itself; it is given them
                 as operands otherwise.
         """
+        self.facts.custom_calls.add(target)
         parts = [
             f"call_target_name = {string(target)}, api_version = {api_version} : i32, "
             f"has_side_effect = {str(has_side_effect).lower()}"
