@@ -8,6 +8,7 @@ from gradix import lax, nn
 from gradix._api.checks.coverage import covered, flattened
 from gradix._api.checks.jitted import with_checks
 from gradix._transforms.staging import eval_closed
+from gradix.experimental import checkify
 from tests.numpy.function_calls import calls
 
 F = np.float32
@@ -106,3 +107,20 @@ def test_a_screen_fails_where_a_check_does(kind):
         if codes[0] != codes[1]:
             differ.append((name, codes))
     assert not differ and failed > 20
+
+
+def test_checks_of_the_users_do_not_ask_for_all_others():
+    """A program with them is screened for NaN as others are; the check that fails first is told, whichever it is."""
+    def f(x):
+        y = jnp.sin(x) * 2
+        checkify.check(jnp.all(y < 1.5), "too large: {y}", y=y[0])
+        lax.dce_sink(y)
+        return jnp.log(y).sum()
+    few = gradix.jit(gradix.grad(f), check="all").trace(jnp.ones(3))
+    assert len(few.screen.sites) < len(few.sites)
+    g = gradix.jit(gradix.grad(f), check="all")
+    assert g(jnp.full(3, 0.5)).shape == (3,)
+    with pytest.raises(gradix.errors.JaxRuntimeError, match="too large: 1.68"):
+        g(jnp.ones(3))
+    with pytest.raises(FloatingPointError, match="log"):
+        g(-jnp.ones(3))

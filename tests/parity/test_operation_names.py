@@ -156,7 +156,8 @@ def test_more_scopes(how, name):
 def check(how, name):
     ours, theirs = scopes(gradix, how, name), scopes(jax, how, name)
     if name in NESTED and how in BACKWARD:
-        ours, theirs = set(map(once, ours)), set(map(once, theirs))
+        ours, theirs = ({once(s) for s in found} - {f"jit({name})/transpose()", f"jit({name})/vmap(transpose()"}
+                        for found in (ours, theirs))         # a bare operation there may be fused away
     assert ours == theirs
 
 

@@ -101,11 +101,10 @@ def is_looked_at(eqn) -> bool:
 
 def _keeps(eqn) -> bool:
     """Whether a NaN anywhere in an operand gives one in the result."""
-    out, prim = eqn.outvars[0].aval, eqn.primitive
-    if (
-        prim.multiple_results
-        or out.dtype not in _HAVE_NAN
-        or not all(type(n) is int for n in out.shape)
-    ):
+    prim = eqn.primitive
+    if prim.multiple_results:
+        return False
+    out = eqn.outvars[0].aval
+    if out.dtype not in _HAVE_NAN or not all(type(n) is int for n in out.shape):
         return False
     return math.prod(out.shape) > 0 and (prim.values.keeps_nan or prim in _KEEP_ALL)

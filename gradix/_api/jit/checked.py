@@ -87,7 +87,8 @@ class CheckedTraced(Traced):
 
 def screen_of(closed: ClosedJaxpr, names: tuple | None, donated: tuple) -> Screen | None:
     """The program with fewer checks for NaN; None where it could not be run again, or looks for none."""
-    if donated or closed.effects - {_RAISES} or not _NAN & set(names or ()):
+    others = [e for e in closed.effects if type(e) is not CheckEffect]
+    if donated or others or not _NAN & set(names or ()):
         return None
     return Screen(*_checks.with_checks(closed, names, is_screen=True))
 
