@@ -163,6 +163,7 @@ with on_demand(globals()):
         image as image,
         interpreters as interpreters,
         lax as lax,
+        memory as memory,
         monitoring as monitoring,
         nn as nn,
         numpy as numpy,

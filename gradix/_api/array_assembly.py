@@ -106,10 +106,10 @@ def make_array_from_callback(shape, sharding, data_callback: Callable, dtype=Non
         shape: of the whole.
         sharding: how it is divided.
         data_callback: takes the slices of a part, and returns it.
-        dtype: of the array; by default that of the parts.
+        dtype: of the array, which the parts have too; needed where this process has none.
 
     Raises:
-        ValueError: a part has another shape than its slices.
+        ValueError: a part has another shape than its slices, or another dtype than `dtype`.
 
     Example:
         >>> import gradix, numpy as np
@@ -127,7 +127,11 @@ def make_array_from_callback(shape, sharding, data_callback: Callable, dtype=Non
         if key not in made:
             value = as_array(data_callback(index))
             if dtype is not None and value.aval.dtype != np.dtype(dtype):
-                value = as_array(np.asarray(value).astype(dtype))
+                raise ValueError(
+                    "If `dtype` is provided to make_array_from_callback, it must match the dtype of the "
+                    f"addressable shards. Got dtype={np.dtype(dtype)} and shard "
+                    f"dtype={value.aval.dtype}; return data.astype(dtype) from data_callback."
+                )
             if value.aval.shape != part:
                 raise ValueError(
                     f"The part that data_callback returned for {index} has shape {value.aval.shape}; of "

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 from typing import Any, NamedTuple
 
 from gradix._base.lazy import lazy_module
 
 mpi: Any = lazy_module("mpi4py.MPI")
+socket: Any = lazy_module("socket")
 
 
 class Found(NamedTuple):

@@ -15,7 +15,14 @@ from gradix._core.aval import located, make_aval
 from gradix._core.divisions import explicit_part
 from gradix._core.named_sharding import NamedSharding, assignment_of, parts_of
 from gradix._core.operators import Array, install
-from gradix._core.sharding import PartitionSpec, Shard, Sharding, SingleDeviceSharding
+from gradix._core.sharding import (
+    MemorySpace,
+    PartitionSpec,
+    Placement,
+    Shard,
+    Sharding,
+    SingleDeviceSharding,
+)
 from gradix._core.trace import Tracer, bind, state
 from gradix._ops.sharding import sharding_constraint_p
 from gradix._runtime import xla
@@ -31,12 +38,12 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
 
     Args:
         x: arrays, or anything convertible to one, in a tree.
-        device: a device, a sharding, a PartitionSpec on the mesh in force, or a tree prefix of
-            these; None leaves the choice open.
+        device: a device, a sharding, a PartitionSpec on the mesh in force, a memory
+            (`gradix.memory.Space`), or a tree prefix of these; None leaves the choice open.
         src: where the arrays come from; accepted, not needed.
         donate: whether the old arrays are given up, True or False or a tree prefix of these.
         may_alias: whether the new arrays may share the memory of the old; they do where they can,
-            unless it is False.
+            unless it is False. It may not be True where `donate` is.
 
     Raises:
         ValueError: `device` is none of these, or no tree prefix of `x`; or an array cannot be
@@ -58,6 +65,11 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
         if isinstance(donate, bool)
         else flatten_axes("device_put donate", tree, donate)
     )
+    if may_alias and any(given_up):
+        raise ValueError(
+            "device_put: may_alias and donate cannot be True at the same time: memory is either shared "
+            "or given up."
+        )
     out = [_put(leaf, place) for leaf, place in zip(leaves, places)]
     if may_alias is False:
         out = [
@@ -78,7 +90,9 @@ def _shares(old, new: ArrayImpl) -> bool:
 
 def _is_place(x) -> bool:
     return (
-        x is None or isinstance(x, (Sharding, PartitionSpec, Format)) or hasattr(x, "device_kind")
+        x is None
+        or isinstance(x, (Sharding, PartitionSpec, Format, MemorySpace))
+        or hasattr(x, "device_kind")
     )
 
 
@@ -132,7 +146,11 @@ def _put(x, place):
     if not isinstance(x, Array):
         _guard("host_to_device", array.aval, place)
     if place is None:
-        return array
+        return array if isinstance(x, Array) else on_default_device(array)
+    if isinstance(place, MemorySpace):
+        if isinstance(array, Tracer):
+            return array
+        place = sharding_of(array).with_memory_kind(place.kind)
     if isinstance(place, Format) and isinstance(place.layout, Layout):
         place.layout.check_compatible_aval(array.aval.shape)
         if place.sharding is None:
@@ -148,6 +166,17 @@ def _put(x, place):
             return array
         return bind(sharding_constraint_p, (array,), {"sharding": sharding})
     return placed(array, sharding)
+
+
+def on_default_device(x):
+    """A new array where the option `jax_default_device` says, free to go elsewhere."""
+    device = _options.jax_default_device
+    if not hasattr(device, "platform") or type(x) is not ArrayImpl or x.aval.place is not None:
+        return x
+    if device is xla.local_devices()[0]:
+        return x
+    place = Placement(SingleDeviceSharding(device), False)
+    return ArrayImpl(x.host, located(x.aval, place))
 
 
 def _divided_at_once(x: np.ndarray, sharding: NamedSharding) -> ArrayImpl | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 
@@ -267,6 +268,25 @@ class SingleDeviceSharding(Sharding):
 
     def __repr__(self) -> str:
         return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
+
+
+class MemorySpace(enum.Enum):
+    """The memories that arrays can be put into with `device_put`: of the device, or of the host.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> gradix.device_put(jnp.ones(2), gradix.memory.Space.Host).sharding.memory_kind
+        'pinned_host'
+    """
+
+    Device = 1
+    Host = 2
+    Any = 3
+
+    @property
+    def kind(self) -> str:
+        """The name of the memory, as shardings have it."""
+        return "pinned_host" if self is MemorySpace.Host else "device"
 
 
 class Placement:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import sys
 import threading
 import time
@@ -13,9 +12,11 @@ from typing import Any, NamedTuple
 from jaxlib import _jax
 
 from gradix._base import config as _config
+from gradix._base.lazy import lazy_module
 from gradix._runtime import xla_client
 from gradix._runtime.collective_calls import Told, calls, decide, mismatch
 
+socket: Any = lazy_module("socket")
 _options = _config.state
 
 

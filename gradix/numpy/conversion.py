@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradix import lax
+from gradix._api.placing import on_default_device
 from gradix._base import config as _config, transfers
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array, copied, is_shared, wrap_host
@@ -75,7 +76,9 @@ def array(
         x = raise_rank(x, ndmin)
     if copy and type(x) is ArrayImpl and (x is object or is_shared(x)):
         x = copied(x)
-    return x if device is None and out_sharding is None else place(x, device, out_sharding)
+    if device is None and out_sharding is None:
+        return x if _options.jax_default_device is None else on_default_device(x)
+    return place(x, device, out_sharding)
 
 
 def asarray(

@@ -237,10 +237,10 @@ def _like(name, a, value, dtype, shape, device, *, out_sharding):
 
 
 def _sharding_of(a):
-    """How the array is divided that another is like; None where nothing is known of that, or it is on one device."""
+    """Where the array lies, or how it is divided, that another is like; None where nothing is known of that."""
     aval = getattr(a, "aval", None)
     if type(a) is ArrayImpl and aval.place is not None and not is_staging():
-        return a.sharding if len(a.sharding.device_set) > 1 else None
+        return a.sharding if aval.place.is_committed else None
     return getattr(aval, "division", None)
 
 

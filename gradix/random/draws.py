@@ -108,6 +108,7 @@ def on_host(key) -> bool:
     return (
         state.stage is None
         and type(key) is ArrayImpl
+        and key.aval.place is None
         and _options.gradix_eager != "xla"
         and (key.aval.dtype is dtypes.KEY or not is_composed(key.aval.dtype))
     )

@@ -19,7 +19,7 @@ from gradix._core.array import ArrayImpl, as_array
 from gradix._core.dtypes import is_extended
 from gradix._core.sharding import SingleDeviceSharding
 
-ts: Any = lazy_module("tensorstore")
+_ts: Any = lazy_module("tensorstore")
 
 _REMOTE = ("gcs", "gcs_grpc", "gfile", "s3")
 _CLOUDS = {"gs": "gcs", "s3": "s3"}
@@ -30,7 +30,7 @@ _BYTES_OF_A_GB = 10**9
 @functools.lru_cache(None)
 def context() -> Any:
     """The caches and connections that all reads and writes share."""
-    return ts.Context(
+    return _ts.Context(
         {
             "cache_pool": {"total_bytes_limit": _CACHED_BYTES},
             "data_copy_concurrency": {"limit": 128},
@@ -164,15 +164,15 @@ async def async_serialize(
             f"async_serialize takes arrays, got {type(arr_inp).__name__}. Convert NumPy arrays with "
             "jnp.asarray, and random keys with gradix.random.key_data."
         )
-    spec = ts.Spec(_with_metadata(tensorstore_spec, arr_inp))
+    spec = _ts.Spec(_with_metadata(tensorstore_spec, arr_inp))
     shared = context if context is not None else _shared()
     options = {"context": shared, "transaction": transaction}
     if chunk_layout is not None:
         options["chunk_layout"] = chunk_layout
     if primary_host is None or process_index() == primary_host:
-        file = await ts.open(spec, create=True, open=True, **options)
+        file = await _ts.open(spec, create=True, open=True, **options)
     else:  # the metadata are those that the other process writes
-        file = await ts.open(spec, open=True, assume_metadata=True, **options)
+        file = await _ts.open(spec, open=True, assume_metadata=True, **options)
 
     async def write(shard) -> None:
         written = file[shard.index].write(np.asarray(shard.data))
@@ -225,8 +225,8 @@ async def async_deserialize(
     sharding = as_sharding(place, "deserialization")
     shared = context if context is not None else _shared()
     options = {"chunk_layout": chunk_layout} if chunk_layout is not None else {}
-    file = await ts.open(
-        ts.Spec(tensorstore_spec),
+    file = await _ts.open(
+        _ts.Spec(tensorstore_spec),
         open=True,
         assume_metadata=assume_metadata,
         context=shared,

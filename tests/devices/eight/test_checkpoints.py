@@ -117,6 +117,6 @@ def test_writing_while_the_program_goes_on(tmp_path):
 
 def test_without_tensorstore(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorstore", None)
-    monkeypatch.setattr(ts._files, "ts", type(ts._files.ts)("tensorstore"))
+    monkeypatch.setattr(ts._files, "_ts", type(ts._files._ts)("tensorstore"))
     with pytest.raises(ModuleNotFoundError, match="pip install tensorstore"):
         ts.run_serialization([jnp.ones(2)], [ts.get_tensorstore_spec("/tmp/never")])
