@@ -11,7 +11,7 @@ JOBS ?= 2
 PYTEST := $(PY) -m pytest
 SPEC := ../shared/spec
 
-.PHONY: help demo test test-full bench ecosystem lint types suite plain spec clean
+.PHONY: help demo test test-full bench ecosystem lint types suite plain wide wide-sample spec clean
 # Steps of `make test` run one after the other, also under `make -j`.
 .NOTPARALLEL:
 
@@ -40,10 +40,10 @@ demo: $(VENV)/stamp-demo
 
 # All steps run even when one fails; the suite comes last, so its closing line does too.
 test: $(VENV)/stamp-test
-	@$(MAKE) --no-print-directory --keep-going lint types spec suite
+	@$(MAKE) --no-print-directory --keep-going lint types spec wide-sample suite
 
 test-full: $(VENV)/stamp-test
-	@GRADIX_TEST_PROFILE=full $(MAKE) --no-print-directory --keep-going lint types spec suite plain MARKERS=
+	@GRADIX_TEST_PROFILE=full $(MAKE) --no-print-directory --keep-going lint types spec suite plain wide MARKERS=
 
 lint: $(VENV)/stamp-test
 	$(PY) -m ruff check .
@@ -59,6 +59,14 @@ suite: $(VENV)/stamp-test
 # The same results without what the CPU's compiler is asked for the sake of speed.
 plain: $(VENV)/stamp-test
 	GRADIX_REWRITES=correctness $(PYTEST) tests -n $(JOBS) -m "not slow"
+
+# The same suite with 64-bit types on; tests marked x32 state facts of the other mode, and run in it.
+wide: $(VENV)/stamp-test
+	JAX_ENABLE_X64=1 $(PYTEST) tests -n $(JOBS) -m "not slow"
+
+SAMPLE := tests/transforms/test_jacobians.py tests/control/test_while_reverse.py tests/properties/test_programs.py
+wide-sample: $(VENV)/stamp-test
+	JAX_ENABLE_X64=1 $(PYTEST) $(SAMPLE) -n $(JOBS) -m "not slow"
 
 # The documented behaviour, where its folder lies beside the clone; tests/documented/spec_xfail.txt lists what is not there yet.
 spec: $(VENV)/stamp-test

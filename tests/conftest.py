@@ -3,6 +3,7 @@ import importlib.util
 import itertools
 import os
 import random
+import re
 import zlib
 
 import hypothesis
@@ -23,6 +24,8 @@ for _name, _value in (("gradix_cache", "off"), ("gradix_retrace_warning", 0)):
     _config.config.update(_name, _value)
     os.environ[_name.upper()] = str(_value)
 
+# As each module that is marked says it.
+_MARKED = re.compile(r"^pytestmark = .*\bmark\.x32\b", re.MULTILINE)
 HAVE_PEER = importlib.util.find_spec("jax") is not None
 
 
@@ -61,6 +64,27 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("parity"):
             item.add_marker(pytest.mark.skip(reason="the reference implementation (jax) is not installed"))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collectstart(collector):
+    """A module that is marked `x32` as a whole makes its constants without 64-bit types."""
+    if isinstance(collector, pytest.Module) and _MARKED.search(collector.path.read_text(encoding="utf-8")):
+        with _config.enable_x64(False):
+            collector.obj
+
+
+@pytest.fixture(autouse=True)
+def _types_of_its_facts(request, monkeypatch):
+    """What a test that is marked `x32` states is so without 64-bit types, in the processes it starts as well."""
+    before = _config.config.jax_enable_x64
+    if not before or request.node.get_closest_marker("x32") is None:
+        yield
+        return
+    monkeypatch.setenv("JAX_ENABLE_X64", "0")
+    _config.config.update("jax_enable_x64", False)
+    yield
+    _config.config.update("jax_enable_x64", before)
 
 
 @pytest.fixture(autouse=True)

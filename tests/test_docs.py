@@ -89,6 +89,7 @@ def run_page(path: Path) -> str:
     return "\n".join(filter(None, reports))
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_the_page_runs(page, tmp_path):
     if not blocks(page.read_text(encoding="utf-8")):

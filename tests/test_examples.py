@@ -12,6 +12,8 @@ from benchmarks.case import CASES, Case, target
 from benchmarks.report import Comparison, markdown, plain
 
 ROOT = Path(__file__).resolve().parent.parent
+# The programs print numbers of float32.
+pytestmark = pytest.mark.x32
 
 
 def run(*arguments, folder, status=0):
@@ -45,6 +47,7 @@ import asyncio, json, sys
 sys.path.insert(0, sys.argv[1])
 from server import App, Journal, Reader
 from sklearn.datasets import load_digits
+
 pixels, labels = load_digits(return_X_y=True)
 body = json.dumps({"images": (pixels[:100] / 16).tolist()}).encode()
 

@@ -24,6 +24,7 @@ def test_other_dtypes_than_declared(value, wrap):
         gradix.block_until_ready(wrap(lambda: gradix.pure_callback(lambda: value, ONE))())
 
 
+@pytest.mark.x32
 def test_doubles_are_rounded():
     assert gradix.pure_callback(lambda: np.float64(0.5), ONE) == 0.5
 

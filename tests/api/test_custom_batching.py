@@ -76,6 +76,7 @@ def test_programs_around_the_call_keep_the_rule(wrap):
     same(wrap(scanned)(X, Y), np.sin(want) * Y + 100)
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("wrap", [lambda f: f, gradix.jit], ids=["eager", "jit"])
 def test_derivatives_use_the_function_and_under_vmap_the_rule(wrap):
     @custom_vmap

@@ -33,6 +33,7 @@ def sizes(f, *sizes):
 
 # -- explain --------------------------------------------------------------------------------------------------------
 
+@pytest.mark.x32
 def test_events_in_order_with_reasons_and_places():
     f = gradix.jit(lambda x: x * 2)
     with gradix.debug.explain(show=False) as seen:
@@ -47,6 +48,7 @@ def test_events_in_order_with_reasons_and_places():
     assert "the disk cache is off" in seen.events[1].why
 
 
+@pytest.mark.x32
 def test_what_is_printed():
     @gradix.jit
     def area(x):
@@ -88,6 +90,7 @@ def test_inner_functions_are_told_apart():
 
 # -- the warning ----------------------------------------------------------------------------------------------------
 
+@pytest.mark.x32
 def test_the_third_retrace_warns_once_and_names_the_argument(warned):
     f = gradix.jit(lambda x: x + 1)
     sizes(f, 1, 2, 3)
@@ -143,6 +146,7 @@ def test_the_warning_as_an_error_leaves_the_function_usable(warned):
 
 # -- the log --------------------------------------------------------------------------------------------------------
 
+@pytest.mark.x32
 def test_log_compiles(caplog):
     @gradix.jit
     def scaled(x):
@@ -158,6 +162,7 @@ def test_log_compiles(caplog):
     assert caplog.messages == []
 
 
+@pytest.mark.x32
 def test_explain_cache_misses(caplog):
     f = gradix.jit(lambda x: x * 3)
     with caplog.at_level(logging.WARNING), gradix.explain_cache_misses():

@@ -185,6 +185,7 @@ def test_a_lowering_of_operations():
     np.testing.assert_allclose(gradix.vmap(gradix.grad(q.bind))(jnp.arange(3.0)), np.cos(np.arange(3.0)), rtol=1e-6)
 
 
+@pytest.mark.x32
 def test_what_the_context_tells():
     seen = []
 
@@ -232,6 +233,7 @@ def test_attributes_and_constants():
         np.testing.assert_array_equal(got, a)
 
 
+@pytest.mark.x32
 def test_a_lowering_of_wrong_types_is_told():
     p = mlir_primitive(lambda ctx, x: [hlo.convert(mlir.aval_to_ir_type(core.ShapedArray((), np.dtype("int32"))), x)])
     with pytest.raises(TypeError, match=r"tensor<i32>.*says \['tensor<f32>'\]"):
@@ -240,6 +242,7 @@ def test_a_lowering_of_wrong_types_is_told():
 
 # -- names libraries use ----------------------------------------------------------------------------------------------
 
+@pytest.mark.x32
 def test_partial_evaluation():
     aval = core.ShapedArray((3,), np.dtype("float32"))
     known, unknown = partial_eval.PartialVal.known(jnp.ones(3)), partial_eval.PartialVal.unknown(aval)

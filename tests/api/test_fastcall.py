@@ -125,6 +125,7 @@ def test_views_of_any_strides_and_byte_order(make, dtype):
     np.testing.assert_array_equal(f(whole), jnp.asarray(whole) + 1)
 
 
+@pytest.mark.x32
 @pytest.mark.filterwarnings("error")
 def test_numbers_keep_every_bit():
     f, _ = warmed(gradix.jit(lambda x: (x, 1 / x)), 2.0)
@@ -142,6 +143,7 @@ def test_numbers_keep_every_bit():
             h(0.1, 2 ** 64, np.zeros(3))
 
 
+@pytest.mark.x32
 def test_an_unused_argument_is_still_checked():
     f, out = warmed(gradix.jit(lambda n, x, unused: x + 1), 2, np.zeros(3, "f4"), np.zeros(2))
     np.testing.assert_array_equal(out, [1, 1, 1])
@@ -181,6 +183,7 @@ def test_memory_is_not_written_again_while_a_program_waits_for_another_argument(
     assert memory[0].tolist() == [3, 3, 3, 3] and pool[0] is not memory
 
 
+@pytest.mark.x32
 def test_numbers_too_large_raise_as_at_first():
     f, _ = warmed(gradix.jit(lambda n: n + 1), 3)
     with pytest.raises(OverflowError):

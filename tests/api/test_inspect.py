@@ -23,6 +23,7 @@ def test_make_jaxpr_names():
     assert gradix.make_jaxpr(f)(1.0).jaxpr.debug_info.arg_names == ("x",)
 
 
+@pytest.mark.x32
 def test_make_jaxpr_static_arguments():
     text = str(gradix.make_jaxpr(lambda n, x: x * n, static_argnums=0)(3, 2.0))
     assert text == "{ lambda ; a:f32[]. let b:f32[] = mul a 3.0:f32[] in (b,) }"
@@ -38,6 +39,7 @@ def test_make_jaxpr_named_axes():
         gradix.make_jaxpr(lambda x: gradix.lax.psum(x, "i"))(1.0)
 
 
+@pytest.mark.x32
 def test_make_jaxpr_return_shape():
     closed, shape = gradix.make_jaxpr(lambda x: {"y": x + 1}, return_shape=True)(1)
     assert shape == {"y": gradix.ShapeDtypeStruct((), "int32", weak_type=True)}
@@ -62,6 +64,7 @@ def test_errors(call, message):
         call()
 
 
+@pytest.mark.x32
 def test_eval_shape():
     out = gradix.eval_shape(lambda p, x: (p["w"] * x).sum(), {"w": np.ones((2, 3))}, x=np.ones(3, np.int32))
     assert out == gradix.ShapeDtypeStruct((), "float32")
@@ -93,6 +96,7 @@ class TestShapeDtypeStruct:
             call()
 
 
+@pytest.mark.x32
 def test_typeof():
     assert gradix.typeof(1.5) == ShapedArray((), np.dtype("float32"), True)
     assert gradix.typeof(np.ones(3)).str_short() == "float32[3]"

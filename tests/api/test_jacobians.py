@@ -60,6 +60,7 @@ def test_dtypes():
     assert [[str(b.dtype) for b in row] for row in backward] == [["float16", "float32"]] * 2
 
 
+@pytest.mark.x32
 def test_integer_outputs_forward_and_integer_inputs_backward():
     out = gradix.jacfwd(lambda v: v.astype(int))(x)
     assert out.dtype == np.int32 and not np.any(out)

@@ -56,6 +56,7 @@ DECISIONS = {
 }
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("name", DECISIONS)
 def test_decisions_give_what_python_gives_and_are_made_once(name):
     function, x = DECISIONS[name]

@@ -16,6 +16,7 @@ def f():
     return gradix.jit(lambda x, *, y: {"a": x + y})
 
 
+@pytest.mark.x32
 def test_traced(f):
     traced = f.trace(jnp.ones(3), y=2.0)
     assert isinstance(traced, stages.Traced) and isinstance(f, stages.Wrapped)
@@ -34,6 +35,7 @@ def test_captured_arrays_are_constants_of_the_jaxpr():
     assert len(jaxpr.consts) == 1 and len(jaxpr.jaxpr.invars) == 1
 
 
+@pytest.mark.x32
 def test_types_in_place_of_arrays(f):
     compiled = f.lower(gradix.ShapeDtypeStruct((2,), "float32"), y=gradix.ShapeDtypeStruct((), "float32")).compile()
     np.testing.assert_array_equal(compiled(np.ones(2, np.float32), y=1.0)["a"], [2.0, 2.0])
@@ -48,6 +50,7 @@ def test_lowered(f):
         lowered.as_text("foo")
 
 
+@pytest.mark.x32
 def test_compiled(f):
     compiled = f.lower(jnp.ones(3), y=2.0).compile()
     np.testing.assert_array_equal(compiled(jnp.ones(3), y=2.0)["a"], [3.0] * 3)
@@ -57,6 +60,7 @@ def test_compiled(f):
     assert compiled.runtime_executable() is not None
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("args, kwargs, message", [
     ((np.ones(4, np.float32),), {"y": 2.0}, r"'x' compiled with float32\[3\] and called with float32\[4\]"),
     ((np.ones(3, np.int32),), {"y": 2}, r"(?s)'x' compiled.*int32\[3\].*'y' compiled with float32\[\].*int32"),
@@ -118,6 +122,7 @@ def test_the_keys_that_differ_are_named():
 
 # -- what the program is made of ------------------------------------------------------------------------------------
 
+@pytest.mark.x32
 def test_captured_arrays_are_hidden_arguments_not_text():
     table = jnp.arange(1_000_000.0) + 0
     f = gradix.jit(lambda x: x + table)

@@ -30,6 +30,7 @@ def test_by_default_the_first_call_compiles():
     assert float(f(2.0)) == 5.0 and _made(f) == 1
 
 
+@pytest.mark.x32
 def test_tiny_functions_are_compiled_after_some_calls(tier):
     f = gradix.jit(lambda x, y: {"a": jnp.sin(x) * y, "b": gradix.jit(lambda v: v + 1)(y), "c": x, "d": 2})
     want = {"a": np.sin(np.arange(3.0)) * 2, "b": 3.0, "c": np.arange(3.0), "d": 2}

@@ -31,6 +31,7 @@ def in_process(code, **environment):
     return done.stdout.strip(), done.stderr
 
 
+@pytest.mark.x32
 def test_update_and_read():
     assert config.jax_enable_x64 is False and config.read("jax_enable_x64") is False and not config.x64_enabled
     config.update("jax_enable_x64", True)
@@ -90,6 +91,7 @@ def test_context_managers_override_and_put_back(name):
     assert setting.__doc__ and option in repr(setting)
 
 
+@pytest.mark.x32
 def test_overrides_nest_and_survive_errors():
     with module.enable_x64(True), module.enable_x64(False):
         assert not is_x64()
@@ -101,6 +103,7 @@ def test_overrides_nest_and_survive_errors():
     assert not is_x64() and module.state.__dict__ == {}
 
 
+@pytest.mark.x32
 def test_overrides_decorate_functions():
     @module.enable_x64(True)
     def inside():
@@ -142,6 +145,7 @@ def test_choices_in_capitals():
         assert config.jax_numpy_dtype_promotion == "strict"
 
 
+@pytest.mark.x32
 def test_trace_context_follows_every_change():
     plain = trace_context()
     assert hash(plain) == hash(trace_context()) and trace_context() is plain

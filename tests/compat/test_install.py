@@ -19,6 +19,7 @@ def check(code: str) -> str:
     return done.stdout
 
 
+@pytest.mark.x32
 def test_programs_written_for_jax_run():
     assert check("""
 import gradix

@@ -109,6 +109,7 @@ def program(z, x):
     return y, lax.mul(x, y), total + gradix.jit(jnp.sin)(x)
 
 
+@pytest.mark.x32
 def test_a_trace_of_ones_own_keeps_what_is_no_array():
     z, x = Zeros((3,), "float32"), jnp.array([-1.0, 0.5, 2.0])
     y, product, total = with_zeros(program)(z, x)

@@ -55,6 +55,7 @@ def test_captured_values_are_shared_among_branches():
     assert [len(b.in_avals) for b in eqn.params["branches"]] == [3, 3]
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("pred", [True, False])
 def test_weak_types_join(pred):
     assert lax.cond(pred, lambda: 1.0, lambda: 2.0).weak_type
@@ -102,6 +103,7 @@ def test_residuals_of_branches_share_places():
     assert [v.aval.str_short() for v in known.outvars] == ["float32[]", "float32[3]"], eqn
 
 
+@pytest.mark.x32
 def test_unmapped_predicate_stays_a_branch():
     f = gradix.vmap(lambda p, x: lax.cond(p, lambda x: x * 2, lambda x: 1.0, x), (None, 0))
     assert "cond[" in printed(f, True, X)
@@ -123,6 +125,7 @@ def test_dead_results_are_dropped():
     assert "sin" not in str(jaxpr) and "cos" not in str(jaxpr) and used == [True, True, False]
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("error, match, call", [
     (TypeError, "Pred must be a scalar, got [0. 1. 2.] of shape (3,)", lambda: lax.cond(X, jnp.sin, jnp.cos, X)),
     (TypeError, "cond predicate is None", lambda: lax.cond(None, jnp.sin, jnp.cos, X)),

@@ -113,6 +113,7 @@ def test_vmap_of_debugging_effects(wrap):
         assert said(lambda f=f: wrap(gradix.vmap(f))(jnp.arange(3.0))) == want, name
 
 
+@pytest.mark.x32
 def test_vmap_of_ordered_io_is_an_error():
     for f in (io, lambda x: lax.cond(x > 0, lambda: io(x), lambda: x)):
         with pytest.raises((ValueError, NotImplementedError), match="lax.map"):

@@ -46,6 +46,7 @@ def test_unroll_writes_steps_out():
     assert "stablehlo.while" not in text(True) and text(True).count("stablehlo.sine") == 7
 
 
+@pytest.mark.x32
 def test_prints():
     assert printed(lambda xs: lax.scan(lambda c, x: (c * 0.5 + x, c), 0.0, xs), X) == (
         "{ lambda ; a:f32[4]. let b:f32[] c:f32[4] = scan[ jaxpr={ lambda ; d:f32[] e:f32[]. let f:f32[] = mul "
@@ -65,6 +66,7 @@ def test_known_bounds_make_a_scan():
     assert gradix.grad(lambda x: lax.fori_loop(0, jnp.int32(4), lambda i, v: v * x, f32(1)))(f32(2)) == 32
 
 
+@pytest.mark.x32
 def test_residuals_no_step_changes_are_not_stacked():
     def f(w):
         def step(h, x):
@@ -125,6 +127,7 @@ def test_named_axes_inside():
     np.testing.assert_array_equal(index, [[0, 0], [1, 1]])
 
 
+@pytest.mark.x32
 def test_linear_transpose_with_a_counter():
     def f(x):
         return lax.fori_loop(0, 3, lambda i, c: c * (i + 1), x)
@@ -155,6 +158,7 @@ def test_associative_scan_axis_and_bool():
     assert lax.associative_scan(lax.add, jnp.ones(0)).shape == (0,)
 
 
+@pytest.mark.x32
 def test_disable_jit_runs_python():
     seen = []
     with gradix.disable_jit():
@@ -184,6 +188,7 @@ def raises(error, match, f):
         assert part in str(e.value), str(e.value)
 
 
+@pytest.mark.x32
 def test_errors_of_scan():
     parts = ("input carry component c['a'] has type float32[4]", "int32[4], so the dtypes", "c['b']",
              "float32[1], so the shapes", "c['a'].astype(float32)")
@@ -203,6 +208,7 @@ def test_errors_of_scan():
            lambda: gradix.jit(lambda n: lax.scan(lambda c, x: (c, x), 0, None, length=n))(3))
 
 
+@pytest.mark.x32
 def test_errors_of_while_and_fori():
     raises(TypeError, "cond_fun must return a boolean scalar, but got output type(s) [ShapedArray(int32[], "
                       "weak_type=True)]",

@@ -5,7 +5,7 @@ import gradix
 import gradix.numpy as jnp
 from gradix import lax
 
-x = jnp.ones(3)
+x = jnp.ones(3, "float32")
 
 
 def over(f, v=x):
@@ -55,6 +55,7 @@ WRONG = {
 }
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("name", WRONG)
 def test_message(name):
     call, kind, parts = WRONG[name]

@@ -138,6 +138,7 @@ def test_sharding_constraints_are_checked():
             lax.with_sharding_constraint({"a": jnp.asarray(X)}, wrong)
 
 
+@pytest.mark.x32
 def test_broadcast_like_and_stage():
     np.testing.assert_array_equal(lax.broadcast_like(X[:, :1], X), np.broadcast_to(X[:, :1], X.shape))
     with pytest.raises(ValueError, match="fewer dimensions"):

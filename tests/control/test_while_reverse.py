@@ -151,6 +151,7 @@ def test_third_derivative():
     same(gradix.jit(third(f))(0.3), third(g)(0.3), rtol=1e-3)
 
 
+@pytest.mark.x32
 def test_inside_scan_cond_checkpoint_and_loops():
     inner = lambda v: until(v, W)
     grow = lambda k: lax.while_loop(lambda k: k.sum() < 2, lambda k: k * 1.5 + 0.1, k)
@@ -193,6 +194,7 @@ def test_a_branch_per_example_with_a_loop_in_it():
     same(gradix.vmap(gradix.grad(f))(xs), np.stack([gradix.grad(g)(x) for x in xs]))
 
 
+@pytest.mark.x32
 def test_linearize_and_vjp():
     outs, pull = gradix.vjp(lambda v, w: until(v, w), V, W)
     same(pull(jnp.float32(2)), gradix.tree.map(lambda g: 2 * g, gradix.grad(until_plain, (0, 1))(V, W)))

@@ -111,6 +111,7 @@ def test_weak_arrays_of_other_widths(a, b, x32, x64):
                 assert dtypes.promote_pair(*pair) == (want.rstrip("*"), want.endswith("*"))
 
 
+@pytest.mark.x32
 def test_promote_takes_avals():
     assert dtypes.promote(Aval("int8", False), Aval("float32", True)) == (np.float32, True)
     assert dtypes.promote(Aval("float16", True)) == (np.float16, True)
@@ -210,6 +211,7 @@ def test_a_narrowed_request_warns(x64):
                                                "available, and will be truncated to dtype float32.")
 
 
+@pytest.mark.x32
 def test_the_explicit_option():
     config.update("jax_explicit_x64_dtypes", "allow")
     assert dtypes.requested_dtype("float64") == np.float64
@@ -355,5 +357,6 @@ def _outcome(function, args, error):
         return error.__name__
 
 
+@pytest.mark.x32
 def test_config_is_as_it_was():
     assert not config.jax_enable_x64

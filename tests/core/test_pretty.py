@@ -9,6 +9,8 @@ import gradix
 import gradix.numpy as jnp
 from gradix import lax
 
+pytestmark = pytest.mark.x32
+
 EXAMPLES = json.loads((Path(__file__).parents[1] / "data" / "jaxprs.json").read_text())
 
 _INLINE = "JAX calls a jitted helper where gradix writes its equations in place"

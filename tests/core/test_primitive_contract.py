@@ -107,6 +107,7 @@ def test_impl_may_be_assigned_read_and_wrapped():
     assert float(p.bind(3.0)) == float(p.impl(3.0)) == 7.0
 
 
+@pytest.mark.x32
 def test_impl_and_types_may_be_methods_of_a_subclass():
     class Thrice(UserPrimitive):
         def impl(self, x):

@@ -136,6 +136,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("wrap", WRAPS)
 def test_value(name, wrap):
@@ -143,6 +144,7 @@ def test_value(name, wrap):
     same(WRAPS[wrap](mutating)(X), pure(X))
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("wrap", ["eager", "jit"])
 def test_derivatives(name, wrap):
@@ -161,6 +163,7 @@ def test_second_derivative(name):
     same(gradix.jacfwd(f)(jnp.asarray(X)), gradix.jacfwd(g)(jnp.asarray(X)))
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("wrap", ["eager", "jit"])
 def test_vmap(name, wrap):
@@ -215,6 +218,7 @@ def test_keywords_and_trees_of_refs():
     assert int(state["b"][0][...]) == 2
 
 
+@pytest.mark.x32
 def test_stages_and_structs():
     def step(ref, x):
         ref[...] = ref[...] + x
@@ -287,6 +291,7 @@ def test_vmap_of_jit_over_refs():
     same(ref[...], [[0, 0, 0], [0, 1, 0]])
 
 
+@pytest.mark.x32
 def test_plumbing_values_out_of_grad():
     seen = gradix.new_ref(jnp.zeros(3))
 
@@ -300,6 +305,7 @@ def test_plumbing_values_out_of_grad():
         same(seen[...], np.sin(X))
 
 
+@pytest.mark.x32
 def test_no_grad_refs_take_values_without_their_derivative():
     seen = gradix.new_ref(jnp.zeros(3), kind="no_grad_no_remat")
 
@@ -340,6 +346,7 @@ def test_refs_among_the_arguments_of_rules():
     same(grads[...], 4 * np.sin(1.0))
 
 
+@pytest.mark.x32
 def test_functions_of_the_module():
     ref = gradix.new_ref(jnp.arange(4))
     assert int(gradix.ref.swap(ref, 2, 10)) == 2
@@ -407,6 +414,7 @@ def test_written_in_chunks():
     assert outer[...].tolist() == [2.0] * 3
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("name", wrong_programs())
 def test_messages(name):
     kind, pattern, call = wrong_programs()[name]

@@ -27,6 +27,7 @@ def error_types(ns, names):
     return tuple(getattr(builtins, name, None) or getattr(ns.errors, name) for name in names)
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("bad", CALLS, ids=lambda bad: bad.id)
 def test_bad_call(ns, bad):
     names = scope(ns)

@@ -60,6 +60,7 @@ CASES = {
 }
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("name", CASES)
 def test_automatic_checks(name):
     f, bad, text, good = CASES[name]
@@ -77,6 +78,7 @@ def test_automatic_checks(name):
         np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=1e-6)
 
 
+@pytest.mark.x32
 def test_the_compiled_program_finds_the_same():
     """All cases as one compiled program: each has an error of its own."""
     def both(args):
@@ -195,6 +197,7 @@ def test_wrong_options_are_named(options, text):
         gradix.jit(jnp.log, **options)
 
 
+@pytest.mark.x32
 def test_mutable_arrays_are_refused():
     ref = gradix.new_ref(jnp.ones(3))
 

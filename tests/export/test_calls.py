@@ -15,6 +15,7 @@ def exported_of(f, *specs, **options):
     return export.export(gradix.jit(f), **options)(*[S(export.symbolic_shape(s), np.float32) if isinstance(s, str) else s for s in specs])
 
 
+@pytest.mark.x32
 def test_trees_names_and_types():
     e = exported_of(lambda p, x: {"y": x @ p["w"], "n": x.shape[0]}, {"w": S((3, 2), "float32")}, "n, 3")
     assert e.fun_name == "<lambda>" and e.platforms == ("cpu",) and e.uses_global_constants and str(e) == "Exported(fun_name=<lambda>, ...)"
@@ -170,6 +171,7 @@ def increase(ref):
     ref[...] += 1
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize(("make", "error", "message"), [
     (lambda: gradix.jvp(exported_of(lambda x: x.sum(), "n").call, [np.ones(2, "f4")], [np.ones(2, "f4")]), TypeError, "reverse mode only"),
     (lambda: exported_of(lambda x, y: x.sum() + y.sum(), "a", "b"), ValueError,
@@ -182,6 +184,7 @@ def test_what_exported_functions_do_not_do_is_said(make, error, message):
         make()
 
 
+@pytest.mark.x32
 def test_wide_files_ask_for_wide_arrays():
     with gradix.enable_x64(True):
         e = exported_of(lambda x: x * 2, S((2,), "float64"))

@@ -13,7 +13,7 @@ import gradix
 from .lowering import lowered, normalised, recorded
 from .programs import PROGRAMS
 
-pytestmark = pytest.mark.rewritten
+pytestmark = [pytest.mark.rewritten, pytest.mark.x32]
 
 RECORD = recorded()
 

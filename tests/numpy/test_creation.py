@@ -75,6 +75,7 @@ VALUES = [
 ]
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize(("expression", "dtype", "weak", "values"), VALUES)
 def test_values_and_types(expression, dtype, weak, values):
     x = eval(expression, {"jnp": jnp, "np": np})
@@ -82,6 +83,7 @@ def test_values_and_types(expression, dtype, weak, values):
     same(x, values)
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize(("expression", "error", "text"), [
     ("jnp.array('a')", TypeError, "not a valid array type"),
     ("jnp.array(object())", TypeError, "numeric types"),
@@ -112,6 +114,7 @@ def test_what_is_refused(expression, error, text):
         eval(expression, {"jnp": jnp, "np": np})
 
 
+@pytest.mark.x32
 def test_asking_for_64_bits_warns_once_it_narrows():
     with pytest.warns(UserWarning, match="float64.*truncated"):
         assert jnp.zeros(2, "float64").dtype == "float32"
@@ -125,6 +128,7 @@ def test_asking_for_64_bits_warns_once_it_narrows():
         assert jnp.array(1).dtype == "int64" and jnp.array([2 ** 40]).item() == 2 ** 40
 
 
+@pytest.mark.x32
 def test_nested_lists_with_traced_arrays():
     @gradix.jit
     def rows(x):
@@ -200,6 +204,7 @@ def test_linspace_of_steps_and_derivatives():
 
 # -- dtypes as scalar types ----------------------------------------------------------------------------------------
 
+@pytest.mark.x32
 def test_scalar_types_stand_for_dtypes():
     assert jnp.float32 == np.float32 and np.dtype(jnp.bfloat16) == jnp.bfloat16
     assert {np.float32: 1}[jnp.float32] == 1

@@ -62,6 +62,7 @@ def test_precision_is_really_wide():
     assert third.item() == 1 / 3
 
 
+@pytest.mark.x32
 def test_defaults_stay_narrow():
     with gradix.explicit_x64("honour"):
         for x in (jnp.ones(2), jnp.arange(2.0), jnp.array([1.0]), jnp.asarray(np.ones(2)), jnp.ones(2, float),
@@ -73,6 +74,7 @@ def test_defaults_stay_narrow():
         assert jnp.result_type("float64") == np.float64
 
 
+@pytest.mark.x32
 def test_by_default_narrowed_with_a_warning():
     with pytest.warns(UserWarning, match=r"float64 requested in zeros is not available.*explicit_x64', 'honour'"):
         assert jnp.zeros(2, "float64").dtype == np.float32
@@ -80,11 +82,13 @@ def test_by_default_narrowed_with_a_warning():
         assert jnp.ones(2).astype("int64").dtype == np.int32
 
 
+@pytest.mark.x32
 def test_refused():
     with gradix.explicit_x64("error"), pytest.raises(ValueError, match="float64 requested in array is not available"):
         jnp.array([1.0], dtype="float64")
 
 
+@pytest.mark.x32
 def test_a_trace_is_not_reused_under_another_choice():
     double = gradix.jit(lambda: jnp.ones(2, "float64"))
     with gradix.explicit_x64("honour"):
@@ -103,6 +107,7 @@ def test_names_and_words(name):
         gradix.config.update(name, "always")
 
 
+@pytest.mark.x32
 def test_in_the_environment():
     code = "import gradix.numpy as jnp; print(jnp.ones(2, 'float64').dtype, jnp.ones(2).dtype)"
     env = {**os.environ, "GRADIX_EXPLICIT_X64_DTYPES": "honour"}

@@ -126,6 +126,7 @@ def test_a_traced_integer_takes_the_nearest_element(i):
     same(gradix.jit(lambda x, i: x[i])(x, jnp.array([i, 0], jnp.int8)), h[[at, 0]])
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("i", [1, 7, -1, -7])
 def test_modes_of_get(i):
     x, inside = jnp.arange(4.0), -4 <= i < 4
@@ -173,6 +174,7 @@ def test_repeated_indices_take_part_in_turn():
     same(gradix.jit(lambda x: x.at[1:].apply(jnp.negative))(x), [1, -1, -1])
 
 
+@pytest.mark.x32
 def test_the_dtype_stays_and_weak_types_too():
     x = jnp.arange(4)
     assert x.at[1].set(True).dtype == jnp.int32
@@ -268,6 +270,7 @@ WRONG = [
 ]
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("f,error,text", WRONG)
 def test_misuse(f, error, text):
     with pytest.raises(error, match=text):

@@ -77,6 +77,7 @@ def test_arrays_are_not_changed_in_place():
 
 # -- conversions to Python -----------------------------------------------------------------------------------------
 
+@pytest.mark.x32
 def test_scalars_convert():
     assert float(jnp.asarray(1)) == 1.0 and int(jnp.asarray(1.7)) == 1 and complex(jnp.asarray(2j)) == 2j
     assert [4, 5, 6][jnp.asarray(1)] == 5 and list(range(jnp.int8(2))) == [0, 1]
@@ -120,6 +121,7 @@ def test_traced_arrays_say_what_to_do():
 
 # -- printing ------------------------------------------------------------------------------------------------------
 
+@pytest.mark.x32
 @pytest.mark.parametrize(("expression", "text"), [
     ("jnp.asarray(1)", "Array(1, dtype=int32, weak_type=True)"),
     ("jnp.float32(2.5)", "Array(2.5, dtype=float32)"),
@@ -153,10 +155,12 @@ def test_iteration():
     assert [float(v) for v in gradix.jit(lambda x: list(x))(jnp.arange(3.0))] == [0, 1, 2]
 
 
+@pytest.mark.x32
 def test_rounding():
     assert round(jnp.float32(2.5)).dtype == "int32" and round(jnp.array([1.26]), 1).tolist() == [np.float32(1.3)]
 
 
+@pytest.mark.x32
 def test_copies_and_pickles():
     x = jnp.asarray(1.5)
     for y in (copy.copy(x), copy.deepcopy([x])[0], pickle.loads(pickle.dumps(x))):
@@ -220,6 +224,7 @@ def test_views_of_bytes():
 
 # -- exchange ------------------------------------------------------------------------------------------------------
 
+@pytest.mark.x32
 def test_numpy_sees_the_values():
     x = jnp.arange(3)
     assert np.asarray(x).dtype == np.int32 and np.asarray(x, dtype="int8").dtype == np.int8
@@ -241,6 +246,7 @@ def test_the_face_holds_functions_not_modules():
     assert all(callable(getattr(jnp, name)) for name in ("sin", "linspace", "where", "sort", "matmul", "floating"))
 
 
+@pytest.mark.x32
 def test_clones_and_where_arrays_lie():
     x = jnp.arange(3.0)
     for array in (x, gradix.jit(lambda a: a + 1)(x)):
@@ -252,6 +258,7 @@ def test_clones_and_where_arrays_lie():
         assert clone.platform() == "cpu"
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("call", [lambda x: x.astype(np.int64), lambda x: jnp.astype(x, np.int64),
                                   lambda x: (x * 1j).astype(float)])
 def test_warnings_of_astype_point_at_the_user(call):

@@ -131,6 +131,7 @@ def test_other_ways_to_call_einsum():
     assert path == [(1, 2), (0, 1)] and "jk" in str(text)
 
 
+@pytest.mark.x32
 def test_dtypes_of_products():
     weak = jnp.full((2,), 2.0)
     assert weak.weak_type and jnp.dot(weak, weak).weak_type

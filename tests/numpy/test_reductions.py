@@ -35,6 +35,7 @@ def test_positions_and_running_values(name, axis):
     same(getattr(jnp, name)(x, axis=axis), getattr(np, name)(x, axis=axis), 1e-5)
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize(("expression", "dtype"), [
     ("jnp.sum(jnp.ones(3, 'int8'))", "int32"), ("jnp.sum(jnp.ones(3, 'uint8'))", "uint32"),
     ("jnp.sum(jnp.ones(3, bool))", "int32"), ("jnp.sum(jnp.ones(3, 'float16'))", "float16"),

@@ -145,6 +145,7 @@ def test_replays_are_made_and_are_used():
     assert len(calls) == CALLS + 1
 
 
+@pytest.mark.x32
 def test_zeros_of_both_signs_are_two_parameters():
     f = replayed(lambda x, y: x * y)
     for _ in range(CALLS):
@@ -169,6 +170,7 @@ def test_errors_are_those_of_the_function():
             jnp.median([1.0, 2.0])
 
 
+@pytest.mark.x32
 def test_options_decide_as_ever():
     x = jnp.array([1.0, 0.0])
     for _ in range(CALLS):
@@ -236,6 +238,7 @@ def test_short_programs_stay_on_the_host():
     assert all(f(x)._host is not None for _ in range(replay._FIRST + replay._COMPILE_AFTER + 3))
 
 
+@pytest.mark.x32
 def test_a_rule_of_its_own_serves_from_the_first_call():
     calls = []
 

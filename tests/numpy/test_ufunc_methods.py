@@ -128,6 +128,7 @@ def test_what_is_not_reorderable_takes_one_axis():
         jnp.subtract.reduce(jnp.ones((2, 2)), axis=(0, 1))
 
 
+@pytest.mark.x32
 @pytest.mark.filterwarnings("ignore:.*cannot safely cast:FutureWarning")
 @pytest.mark.parametrize("name, kept", [("add", True), ("subtract", True), ("multiply", True), ("maximum", False), ("minimum", False),
                                         ("logaddexp", False), ("logical_and", False)])

@@ -79,6 +79,7 @@ def test_integers_divided_by_zero():
     assert (x % 0).tolist() == [0, 0, 0]
 
 
+@pytest.mark.x32
 def test_powers():
     x = jnp.array([1, -2, 3])
     assert (x ** 3).tolist() == [1, -8, 27]
@@ -145,12 +146,14 @@ VALUES = {short: jnp.ones(3, dtype) for short, dtype in (
     ("c64", "complex64"))}
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize(("expression", "dtype", "weak"), TYPES)
 def test_result_types(expression, dtype, weak):
     value = eval(expression, {"jnp": jnp, "np": np, **VALUES})
     assert (str(value.dtype), value.weak_type) == (dtype, weak)
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize(("expression", "dtype", "weak"), TYPES)
 def test_result_types_when_traced(expression, dtype, weak):
     def function(values):
@@ -160,6 +163,7 @@ def test_result_types_when_traced(expression, dtype, weak):
     assert (str(out.dtype), out.weak_type) == (dtype, weak)
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize(("expression", "error", "text"), [
     ("jnp.add([1], 2)", TypeError, "got <class 'list'> at position 0"),
     ("jnp.add(jnp.ones(3), jnp.ones(2))", TypeError, "incompatible shapes"),
@@ -192,6 +196,7 @@ def test_python_ints_wrap_in_small_dtypes():
     assert (jnp.uint8(3) + -1).item() == 2
 
 
+@pytest.mark.x32
 def test_splitting_numbers():
     x = np.array([8.0, 0.75, -3.0, 0.0, np.inf, 1e-40], np.float32)
     for got, want in zip(jnp.frexp(x), np.frexp(x)):

@@ -7,6 +7,8 @@ from tests.parity.differences import failure
 from tests.parity.namespace import target
 from tests.parity.record import load
 
+pytestmark = pytest.mark.x32
+
 REPLAYED = ("reductions", "sorting", "manipulation", "wide", "linalg")
 # Chains of transformations that take seconds to compile: of three chunks, two are for `make test-full`.
 LONG = [part for part in chunks() if part[0] == "grids" and part[1] % 3]

@@ -73,6 +73,7 @@ def test_a_convolution_and_its_gradients(case):
         np.testing.assert_array_equal(np.asarray(got[1]), put(slope_w, layout[1], owns[1]))
 
 
+@pytest.mark.x32
 def test_a_nan_and_an_infinity_reach_the_places_that_meet_them():
     x, ct = whole((2, 20, 20, 16), 0), np.ones((2, 20, 20, 16), "float32")
     x[1, 0, 0, 3], x[0, 19, 10, 5] = np.nan, np.inf

@@ -25,6 +25,7 @@ def both(f, *args):
     return eager
 
 
+@pytest.mark.x32
 def test_draws_that_many_programs_print():
     key = random.key(0)
     assert float(random.uniform(key)) == pytest.approx(0.41845703)

@@ -32,6 +32,7 @@ KNOWN = [
 ]
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("text, want", KNOWN, ids=[k[0] for k in KNOWN])
 def test_same_numbers_as_jax(text, want):
     key = random.key(7)

@@ -9,6 +9,7 @@ from gradix.random import permutations
 KEY = random.key(42)
 
 
+@pytest.mark.x32
 def test_known_draws():
     np.testing.assert_array_equal(random.bits(KEY, (3,), "uint8"), [162, 217, 249])
     assert int(random.bits(KEY)) == 2098992034
@@ -69,6 +70,7 @@ def test_permutations():
     assert sorted(np.asarray(random.permutation(KEY, 2000))) == list(range(2000))
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("impl", ["threefry2x32", "rbg"])
 @pytest.mark.parametrize("rounds, n", [(1, 1600), (2, 3000), (3, 3001)])
 def test_a_permutation_is_rounds_of_stable_sorts_by_32_bits(impl, rounds, n, monkeypatch):
@@ -124,6 +126,7 @@ def test_draws_by_rejection_with_mapped_parameters(draw):
     np.testing.assert_allclose(gradix.vmap(draw)(x), jnp.stack([draw(v) for v in x]), rtol=1e-6)
 
 
+@pytest.mark.x32
 def test_weibull_parameters_widen_the_draw():
     scale, concentration = jnp.array([1.0, 2.0, 3.0]), jnp.array([[0.5], [2.0]])
     drawn = random.weibull_min(KEY, scale, concentration, (3,))
@@ -150,6 +153,7 @@ def test_parameters_wider_than_the_draw_are_refused(name, others):
         draw(KEY, jnp.float32(1), *others, dtype="float16")
 
 
+@pytest.mark.x32
 def test_multivariate_normal_has_the_wider_dtype():
     mean, cov = jnp.zeros(2), jnp.eye(2)
     assert random.multivariate_normal(KEY, mean, cov, dtype="float16").dtype == "float32"

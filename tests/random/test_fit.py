@@ -158,6 +158,7 @@ def test_continuous(name, n):
     assert drawn.shape == (n,) and stats.kstest(drawn, distribution.cdf).pvalue > 1e-4
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("name", DISCRETE)
 def test_discrete(name, n):

@@ -87,6 +87,7 @@ def test_both_generators_draw_the_same_bits_of_a_key():
     assert words(random.split(a)) != words(random.split(b)) and words(random.fold_in(a, 1)) != words(random.fold_in(b, 1))
 
 
+@pytest.mark.x32
 def test_a_draw_is_what_the_generator_gives():
     key = random.key(11, impl="rbg")
     with gradix.enable_x64(True):
@@ -160,6 +161,7 @@ TURNED = {
 }
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("impl", IMPLS)
 def test_the_order_in_which_mapped_keys_draw_is_that_of_others(impl):
     keys, want = random.split(random.key(3, impl=impl), (3, 2)), TURNED[impl]

@@ -24,6 +24,7 @@ THREE = generators.define_prng_impl(
     random_bits=lambda k, width, shape: FRY.random_bits(k[:2], width, shape), fold_in=lambda k, data: k + data, name="three", tag="t3")
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("impl", [DOUBLE, THREE], ids=str)
 def test_keys_of_a_users_generator(impl):
     key = random.key(3, impl=impl)

@@ -187,6 +187,7 @@ def text(fn, *args):
     return gradix.jit(fn).lower(*args).as_text()
 
 
+@pytest.mark.x32
 @pytest.mark.rewritten
 def test_programs_call_numpy_only_where_it_pays_and_may():
     x = jnp.zeros(5000)
@@ -256,6 +257,7 @@ def test_many_threads_call_at_once():
         assert all(pool.map(work, range(8)))
 
 
+@pytest.mark.x32
 @pytest.mark.rewritten
 def test_what_goes_wrong_is_told():
     def fail(x, out):

@@ -70,6 +70,7 @@ def test_results_are_those_of_plain_loops(name, monkeypatch):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=1e-6)
 
 
+@pytest.mark.x32
 @pytest.mark.rewritten
 @pytest.mark.parametrize("name,small", [("scalars", True), ("gradient of scalars", True), ("filter", True), ("product inside", True),
                                         ("large product inside", False), ("sort inside", False)])
@@ -82,6 +83,7 @@ def test_small_loops_are_one_function(name, small):
     assert (MARK in text) is small
 
 
+@pytest.mark.x32
 def test_products_are_kept_small_only_in_loops_and_only_if_all_are():
     def wanted(function, *shapes):
         facts = gradix.jit(function).lower(*[jnp.ones(s) for s in shapes])._module.facts

@@ -202,6 +202,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_refused_says_why(name):
     call, error, words = REFUSED[name]

@@ -40,6 +40,7 @@ WRAPS = pytest.mark.parametrize("wrap", [lambda f: f, gradix.jit], ids=["eager",
 # -- pure_callback -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.x32
 @WRAPS
 def test_values(wrap):
     same(wrap(lambda x: gradix.pure_callback(np.sin, scalar, x))(1.0), np.sin(np.float32(1)))
@@ -84,6 +85,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.x32
 @WRAPS
 @pytest.mark.parametrize("method", SHAPES)
 def test_vmap_methods(method, wrap):
@@ -159,6 +161,7 @@ class Boom(Exception):
     pass
 
 
+@pytest.mark.x32
 @WRAPS
 @pytest.mark.parametrize("call", [gradix.pure_callback, io_callback], ids=["pure", "io"])
 def test_exceptions_surface_as_themselves(call, wrap):
@@ -246,6 +249,7 @@ PRINTS = {
 }
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("name", PRINTS)
 def test_print(name, capsys):
     f, want = PRINTS[name]

@@ -37,6 +37,7 @@ def wrong(forward, factor=1.1):
     return f
 
 
+@pytest.mark.x32
 def test_wrong_derivatives_are_named():
     x = jnp.array([0.3, 0.6])
     with pytest.raises(AssertionError, match="forward mode: tangent"):

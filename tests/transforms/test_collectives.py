@@ -136,6 +136,7 @@ def test_groups():
     )
 
 
+@pytest.mark.x32
 def test_numbers_trees_and_dtypes():
     got = over(lambda x: lax.psum({"a": x, "n": 2, "f": 1.5, "none": None}, "i"), x3)
     same(got, {"a": np.full(3, 6), "n": np.full(3, 6), "f": np.full(3, 4.5), "none": None})

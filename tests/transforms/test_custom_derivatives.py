@@ -273,6 +273,7 @@ def keeps(x):
     return x, None
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize(
     "call, error, message",
     [

@@ -60,6 +60,7 @@ def leaves(x):
     return gradix.tree_util.tree_leaves(x)
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("mode", ["xla", "host"])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_engine_makes_no_difference(name, mode):

@@ -32,6 +32,7 @@ def test_which_arguments(options, call):
         assert x.is_deleted()
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize(
     "use",
     [
@@ -91,6 +92,7 @@ def test_a_numpy_argument_is_not_written_to():
     assert x.sum() == 300_000
 
 
+@pytest.mark.x32
 def test_what_no_result_can_replace_stays_with_a_warning():
     x = taken()
     with pytest.warns(UserWarning, match=r"Some donated buffers were not usable: float32\[4\]"):
@@ -140,6 +142,7 @@ def pointer(x):
     return x.unsafe_buffer_pointer()
 
 
+@pytest.mark.x32
 def test_a_result_lives_on_the_donated_memory():
     step = gradix.jit(lambda x: x * 2 + 1, donate_argnums=0)
     x = step(jnp.arange(100_000.0))  # now one that XLA made
@@ -169,6 +172,7 @@ def test_a_training_loop_stays_where_it_is():
 # -- what is said ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize(
     "f, message",
     [
@@ -254,6 +258,7 @@ def test_strict_is_content_where_all_is_used():
     assert x.is_deleted() and y.is_deleted()
 
 
+@pytest.mark.x32
 def test_captured_arrays_do_not_shift_what_is_said():
     table = jnp.arange(100.0)
     with pytest.raises(ValueError, match=r"float32\[3\] of argument z"):

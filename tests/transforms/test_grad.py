@@ -50,6 +50,7 @@ def test_trees_none_keywords_and_other_arguments():
     assert gradix.grad(lambda x: 3.0)(2.0) == 0
 
 
+@pytest.mark.x32
 def test_dtypes_and_weak_types():
     gx, gy = gradix.grad(lambda x, y: x * y, (0, 1))(2.0, jnp.float32(3.0))
     assert (gx.weak_type, gy.weak_type) == (True, False)
@@ -137,6 +138,7 @@ def bad(f, *args, **options):
     return lambda: gradix.grad(f, **options)(*args)
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize(
     "call, error, message",
     [

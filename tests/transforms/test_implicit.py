@@ -46,6 +46,7 @@ def sqrt_by_closure(a):
     return lax.custom_root(lambda x: x * x - a, 1.0, lambda f, x: jnp.sqrt(a), lambda g, y: y / (2 * jnp.sqrt(a)))
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("root", [sqrt, sqrt_by_closure])
 def test_custom_root(root):
     same(root(4.0), 2)
@@ -65,6 +66,7 @@ def test_custom_root_to_second_order():
     same(gradix.grad(gradix.grad(gradix.jit(sqrt)))(4.0), -1 / 32)
 
 
+@pytest.mark.x32
 def test_custom_root_of_vectors():
     def solve(A, b):
         return lax.custom_root(
@@ -107,6 +109,7 @@ def solve(A, b):
     return lax.custom_linear_solve(lambda x: A @ x, b, lambda mv, b: inverse(A) @ b, lambda vm, b: inverse(A).T @ b)
 
 
+@pytest.mark.x32
 def test_custom_linear_solve_of_numbers():
     same(divide(2.0, 6.0), 3)
     same(gradix.grad(divide, (0, 1))(2.0, 6.0), (-1.5, 0.5))
@@ -145,6 +148,7 @@ def test_custom_linear_solve_with_aux():
 # -- stop_gradient -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.x32
 def test_stop_gradient():
     stop = lax.stop_gradient
     assert gradix.grad(lambda x: stop(x) * x)(3.0) == 3

@@ -134,6 +134,7 @@ def test_linear_transpose():
     )
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("wrap", [lambda f: f, gradix.jit], ids=["eager", "jit"])
 def test_linear_transpose_of_loops(wrap):
     same(wrap(gradix.linear_transpose(wrap(jnp.cumsum), x3))(x3), (np.cumsum(x3[::-1])[::-1],))
@@ -154,6 +155,7 @@ def push_of(f, *primals):
     return gradix.linearize(f, *primals)[1]
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize(
     "call, error, message",
     [

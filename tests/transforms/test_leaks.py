@@ -50,6 +50,7 @@ def leak(run, raising=False):
     return kept[0]
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("raising", [False, True], ids=["returning", "raising"])
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
 def test_every_transformation(run, raising):
@@ -76,6 +77,7 @@ def test_other_uses_raise_as_for_any_traced_value():
         {escaped: 1}
 
 
+@pytest.mark.x32
 def test_the_message_says_where():
     kept = {}
 

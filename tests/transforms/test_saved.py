@@ -15,7 +15,7 @@ from gradix.ad_checkpoint import (
     saved_residuals,
 )
 
-W = jnp.ones((3, 3))
+W = jnp.ones((3, 3), "float32")
 HERE = __file__
 
 
@@ -24,6 +24,7 @@ def lines(capsys, f, *args, **kwargs):
     return capsys.readouterr().out.splitlines()
 
 
+@pytest.mark.x32
 def test_arguments_constants_and_results(capsys):
     def f(x, d, *, k):
         return jnp.sin(W @ x * d["k"][0]).sum() * k
@@ -36,6 +37,7 @@ def test_arguments_constants_and_results(capsys):
     assert not any("argument x" in line for line in out)
 
 
+@pytest.mark.x32
 def test_checkpoints_jit_and_nothing(capsys):
     f = lambda x: jnp.sin(checkpoint_name(jnp.sin(x), "a")).sum()
     assert len(lines(capsys, f, jnp.ones(3))) == 2

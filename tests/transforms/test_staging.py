@@ -29,6 +29,7 @@ def simple(f, *args):
 # -- what is recorded --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.x32
 def test_numbers_are_literals_and_arrays_constants():
     table = jnp.arange(4.0)
     closed = program(lambda x: x * 2 + table, 1.0)
@@ -38,6 +39,7 @@ def test_numbers_are_literals_and_arrays_constants():
     assert len(program(lambda x: x + np.arange(4.0), 1.0).consts) == 1
 
 
+@pytest.mark.x32
 def test_literals_keep_their_bits():
     text = str(program(lambda x: (x + 0.0, x + -0.0, x * jnp.nan, x * np.float16(2), x * jnp.inf), 1.0))
     assert "-0.0:f32[]" in text and "nan:f32[]" in text and "inf:f32[]" in text

@@ -9,6 +9,7 @@ import gradix.numpy as jnp
 from gradix.errors import RetraceError
 
 
+@pytest.mark.x32
 def test_counts():
     f = gradix.jit(lambda x: x + 1)
     assert f.stats() == type(f.stats())(0, 0, 0, 0.0, ())
@@ -40,6 +41,7 @@ REASONS = [
 ]
 
 
+@pytest.mark.x32
 @pytest.mark.parametrize("calls, reason", REASONS)
 def test_reasons_name_what_differs(calls, reason):
     f = gradix.jit(lambda tree, n=0: tree, static_argnames="n")

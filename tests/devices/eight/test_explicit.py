@@ -184,6 +184,7 @@ def test_wrong_use(mesh):
         gradix.jit(lambda p, q: p + q)(a, other)
 
 
+@pytest.mark.x32
 def test_parts_with_other_axis_types():
     with gradix.set_mesh(gradix.make_mesh((4, 2), ("x", "y"), (AxisType.Auto,) * 2)):
         seen = []
