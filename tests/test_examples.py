@@ -47,7 +47,6 @@ import asyncio, json, sys
 sys.path.insert(0, sys.argv[1])
 from server import App, Journal, Reader
 from sklearn.datasets import load_digits
-
 pixels, labels = load_digits(return_X_y=True)
 body = json.dumps({"images": (pixels[:100] / 16).tolist()}).encode()
 
