@@ -139,6 +139,9 @@ class _FinderOfAbsent:
         )
 
 
+# small modules that libraries look up in sys.modules after no more than `import jax`
+_LOOKED_UP = "dtypes", "errors", "tree", "tree_util", "typing"
+
 _finder, _finder_of_absent = _Finder(), _FinderOfAbsent()
 
 
@@ -185,6 +188,8 @@ def install_as_jax() -> None:
     callbacks.told.as_runtime_errors = True
     sys.meta_path.insert(0, _finder)
     sys.meta_path.append(_finder_of_absent)
+    for name in _LOOKED_UP:
+        importlib.import_module(f"{_OURS}.{name}")
     for name in [n for n in sys.modules if n.startswith(_OURS + ".") and not _is_private(n)]:
         sys.modules.setdefault(_JAX + name[len(_OURS) :], sys.modules[name])
     names = sys.modules["jax.numpy"]

@@ -163,13 +163,36 @@ def _as_text(subscripts, operands):
     if isinstance(subscripts, str):
         return subscripts, operands
     given = (subscripts, *operands)
-    arrays, lists = given[: len(given) // 2 * 2 : 2], given[1::2]
-    text = ",".join([_subscripts(labels) for labels in lists])
-    return (f"{text}->{_subscripts(given[-1])}" if len(given) % 2 else text), arrays
+    arrays, lists = given[: len(given) // 2 * 2 : 2], list(given[1::2])
+    if len(given) % 2:
+        lists.append(given[-1])
+    letters = _letters_of(lists)
+    texts = ["".join([letters[_label(s)] for s in labels]) for labels in lists]
+    text = ",".join(texts[: len(arrays)])
+    return (f"{text}->{texts[-1]}" if len(given) % 2 else text), arrays
 
 
-def _subscripts(labels) -> str:
-    return "".join(["..." if s is Ellipsis else _LETTERS[as_int(s)] for s in labels])
+def _label(s):
+    return as_int(s) if hasattr(s, "__index__") else s
+
+
+def _letters_of(lists) -> dict:
+    """A letter for each label, in their order.
+
+    Raises:
+        TypeError: labels cannot be ordered, as numbers and strings together.
+        ValueError: there are more than 52.
+    """
+    found = {_label(s) for labels in lists for s in labels if s is not Ellipsis}
+    if len(found) > len(_LETTERS):
+        raise ValueError(f"einsum: {len(found)} labels are more than the {len(_LETTERS)} letters.")
+    try:
+        ordered = sorted(found)
+    except TypeError:
+        raise TypeError(
+            f"einsum takes labels of one kind, such as ints or strings, got {found}."
+        ) from None
+    return {Ellipsis: "...", **dict(zip(ordered, sorted(_LETTERS)))}
 
 
 @lru_cache(4096)

@@ -34,6 +34,8 @@ import jax.version
 assert jax.__version__ == jax.version.__version__ == "0.10.2" and jax.__version_info__ == (0, 10, 2)
 assert jnp is gradix.numpy and jax.random is gradix.random and jax.Array is gradix.Array
 assert ad is gradix.interpreters.ad
+import sys
+assert all(sys.modules["jax." + name] is sys.modules["gradix." + name] for name in ("tree_util", "errors", "typing"))
 assert jnp.__name__ == "gradix.numpy" and jnp.__spec__.name == "gradix.numpy"
 assert "jit" in dir(jax) and jax.config is gradix.config
 print(jax.jit(grad(lambda x: sin(x) ** 2))(0.5))

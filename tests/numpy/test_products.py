@@ -198,3 +198,14 @@ WRONG = [
 def test_misuse(f, error, text):
     with pytest.raises(error, match=text):
         f()
+
+
+def test_labels_of_einsum_are_numbers_or_words():
+    x, y = np.arange(6.0).reshape(2, 3), np.arange(8.0).reshape(2, 4)
+    want = np.einsum("ab,ac->bc", x, y)
+    for a, b, c in ((0, 1, 2), (40, 7, 1000), ("rows", "left", "right"), (np.int8(1), 2, 3)):
+        np.testing.assert_array_equal(jnp.einsum(x, [a, b], y, [a, c], [b, c]), want)
+    np.testing.assert_array_equal(jnp.einsum(x, ["z", "a"]), x.T)
+    np.testing.assert_array_equal(jnp.einsum(x, [..., "n"], x, [..., "n"], [...]), (x * x).sum(1))
+    with pytest.raises(TypeError, match="labels of one kind"):
+        jnp.einsum(x, ["a", 0], [0])
