@@ -1,7 +1,8 @@
 """Compare Gradix with JAX, NumPy and PyTorch, those of them that are installed, side by side in one run.
 
 Each group of cases runs in processes of its own, the libraries by turns, for several rounds; the table holds the
-median over rounds of the least time within a process. It judges nothing: the exit status is always 0.
+median over rounds of the least time within a process. Long cases have a process each, in which one call is timed.
+It judges nothing: the exit status is always 0.
 
     python -m benchmarks [--group eager] [--rounds 5] [--only matmul] [--json FILE] [--markdown]
 """
@@ -70,11 +71,15 @@ def main() -> int:
             for name in targets
             if any(case.form(name) for case in chosen if case.group == group)
         ]
+        alone = [case.name for case in chosen if case.group == group and case.alone]
+        others = any(case.group == group and not case.alone for case in chosen)
         for turn in range(options.rounds):
-            # Every other round runs the other way, so that a slow drift of the machine favours nobody.
-            for name in useful if turn % 2 == 0 else useful[::-1]:
-                progress(f"{group}, round {turn + 1} of {options.rounds}: {name}")
-                comparison.add(name, run_worker(name, group, options))
+            for case_name in [*([""] if others else []), *alone]:
+                # Every other round runs the other way, so that a slow drift of the machine favours nobody.
+                for name in useful if turn % 2 == 0 else useful[::-1]:
+                    what = case_name or group
+                    progress(f"{what}, round {turn + 1} of {options.rounds}: {name}")
+                    comparison.add(name, run_worker(name, group, options, case_name))
     progress("")
 
     print(
@@ -87,10 +92,13 @@ def main() -> int:
     return 0
 
 
-def run_worker(name: str, group: str, options: argparse.Namespace) -> dict[str, float | str]:
+def run_worker(
+    name: str, group: str, options: argparse.Namespace, only_case: str
+) -> dict[str, float | str]:
     """Seconds per case from one process; a process that dies gives its last words for every case."""
     command = [sys.executable, "-m", "benchmarks.worker", "--target", name, "--group", group]
     command += ["--only", options.only, "--budget", str(options.budget)]
+    command += ["--case", only_case]
     done = subprocess.run(
         command,
         cwd=ROOT,
@@ -101,7 +109,11 @@ def run_worker(name: str, group: str, options: argparse.Namespace) -> dict[str, 
     if done.returncode == 0:
         return json.loads(done.stdout)
     words = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-    return {case.name: words for case in CASES.values() if case.group == group and case.form(name)}
+    return {
+        case.name: words
+        for case in CASES.values()
+        if case.group == group and case.form(name) and only_case in ("", case.name)
+    }
 
 
 def progress(text: str) -> None:

@@ -61,6 +61,7 @@ class Case:
         numpy: the same for NumPy, where NumPy can do the work.
         torch: the same for PyTorch.
         fresh: from a target to a function that prepares each call's argument, untimed.
+        alone: whether the case has processes of its own, in which its first call is what is timed.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Case:
     numpy: Callable[[Target], Callable[..., Any]] | None = None
     torch: Callable[[Target], Callable[..., Any]] | None = None
     fresh: Callable[[Target], Callable[[], Any]] | None = None
+    alone: bool = False
 
     def form(self, library: str) -> Callable[[Target], Callable[..., Any]] | None:
         """What makes the timed function for a library, None where the case has no form there."""
@@ -77,7 +79,14 @@ class Case:
 
 
 def case(
-    name: str, group: str, limit: float, *, numpy: Any = None, torch: Any = None, fresh: Any = None
+    name: str,
+    group: str,
+    limit: float,
+    *,
+    numpy: Any = None,
+    torch: Any = None,
+    fresh: Any = None,
+    alone: bool = False,
 ) -> Callable[[Any], Any]:
     """Register a `make` function as a case; `numpy=True` and `torch=True` say that it serves them as it stands."""
 
@@ -85,7 +94,7 @@ def case(
         if name in CASES:
             raise ValueError(f"two benchmark cases are called {name!r}")
         peers = (make if form is True else form for form in (numpy, torch))
-        CASES[name] = Case(name, group, limit, make, *peers, fresh)
+        CASES[name] = Case(name, group, limit, make, *peers, fresh, alone)
         return make
 
     return register

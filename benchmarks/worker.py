@@ -16,11 +16,14 @@ def main() -> None:
     parser.add_argument("--target", required=True, help="gradix, jax, numpy or torch")
     parser.add_argument("--group", required=True)
     parser.add_argument("--only", default="", help="cases whose name holds this text")
+    parser.add_argument("--case", default="", help="the one case of this name")
     parser.add_argument("--budget", type=float, default=0.25, help="seconds to spend on a case")
     options = parser.parse_args()
     library, results = target(options.target), {}
     for case in CASES.values():
         if case.group != options.group or options.only not in case.name:
+            continue
+        if options.case not in ("", case.name) or case.alone and not options.case:
             continue
         if case.form(options.target) is None:
             continue

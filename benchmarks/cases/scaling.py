@@ -1,5 +1,6 @@
 """How the cost of a first call, and of the calls after it, grows: with operations, leaves of a tree, layers, functions inside of
-functions. A cost that grows faster than the program shows in the ratios between the lines of one kind."""
+functions. A cost that grows faster than the program shows in the ratios between the lines of one kind. Each case
+has processes of its own, and of a first call one is timed: `python -m benchmarks --group scaling --rounds 1`."""
 
 from benchmarks.case import case
 from benchmarks.cases.startup import cache, never_called
@@ -13,7 +14,7 @@ def first_call(title, program, limit=1.0):
         cache(x, None)
         return lambda prepared: prepared[0](*prepared[1])
 
-    case(f"first call, {title}", "scaling", limit, fresh=never_called(program))(make)
+    case(f"first call, {title}", "scaling", limit, fresh=never_called(program), alone=True)(make)
 
 
 def later_call(title, program, limit=1.0):
@@ -23,7 +24,7 @@ def later_call(title, program, limit=1.0):
         compiled = x.api.jit(function)
         return lambda: compiled(*args)
 
-    case(f"later calls, {title}", "scaling", limit)(make)
+    case(f"later calls, {title}", "scaling", limit, alone=True)(make)
 
 
 def operations(count):
