@@ -68,7 +68,7 @@ def value_and_grad(
     check_callable("value_and_grad", fun)
     numbers, single = as_numbers("argnums", argnums), not isinstance(argnums, (tuple, list))
 
-    if check_nondiff(nondiff):
+    if nondiff != "error" and check_nondiff(nondiff):
         return _skipping(fun, numbers, single, has_aux, holomorphic)
 
     @named_as(fun)

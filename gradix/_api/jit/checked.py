@@ -17,10 +17,8 @@ _NAN = {"nan", "float", "automatic", "all"}
 _RAISES = CheckEffect("raise")
 
 
-def names_of(check: str | None) -> tuple[str, ...] | None:
+def names_of(check: str) -> tuple[str, ...]:
     """The kinds of errors that a text names, joined with commas."""
-    if check is None:
-        return None
     names = tuple([n.strip() for n in check.split(",")]) if isinstance(check, str) else ()
     if not names or any(n not in NAMES for n in names):
         raise ValueError(

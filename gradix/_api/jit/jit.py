@@ -11,7 +11,6 @@ from gradix._api.arguments import (
     complete,
     name_of,
 )
-from gradix._api.jit import abstracted
 from gradix._api.jit.argument_roles import ArgumentRoles
 from gradix._api.jit.checked import (
     names_of,
@@ -23,8 +22,11 @@ from gradix._api.jit.jitted_function import (
 )
 from gradix._api.jit.placed import shardings_of
 from gradix._api.jit.settings import Settings
-from gradix._api.jit.symbolic import check_form as check_symbolic
+from gradix._base.lazy import lazy_module
 from gradix._ops.sharding import install_jit
+
+_abstracted = lazy_module("gradix._api.jit.abstracted")
+_symbolic = lazy_module("gradix._api.jit.symbolic")
 
 
 @overload
@@ -192,8 +194,10 @@ def jit(
             f"static and donated arguments cannot intersect: static_argnums={nums}, "
             f"donate_argnums={donated}. A static argument has no memory to donate."
         )
-    abstracted.check_form(abstracted_axes)
-    check_symbolic(symbolic)
+    if abstracted_axes is not None:
+        _abstracted.check_form(abstracted_axes)
+    if symbolic is not None:
+        _symbolic.check_form(symbolic)
     if specialize and (donated or donated_names):
         raise ValueError(
             "jit with specialize=True cannot donate arguments: a segment further on may need them. Leave "
@@ -221,7 +225,7 @@ def jit(
             abstracted_axes,
             symbolic,
             shardings_of(in_shardings, out_shardings, device),
-            names_of(check),
+            None if check is None else names_of(check),
         ),
     )
 

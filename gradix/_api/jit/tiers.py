@@ -35,14 +35,9 @@ _ELEMENTS = 1 << 12  # of an equation's operands and results
 
 
 def first_calls_on_host(closed: ClosedJaxpr) -> int:
-    """How many calls of a program run on the host: none unless `gradix_tier` is "auto" and the program is tiny."""
-    if (
-        _options.gradix_tier != "auto"
-        or closed.effects
-        or _size(simplify(closed).jaxpr) > _EQUATIONS
-    ):
-        return 0
-    return HOST_CALLS
+    """How many calls of a program run on the host where `gradix_tier` is "auto": none unless it is tiny."""
+    is_large = closed.effects or _size(simplify(closed).jaxpr) > _EQUATIONS
+    return 0 if is_large else HOST_CALLS
 
 
 def quick_calls(traced) -> int:

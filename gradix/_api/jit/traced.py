@@ -67,9 +67,10 @@ class Traced:
         # calls, until there is code for them
         self.warm = 0
         # calls to go before it is compiled
-        self.on_host = 0 if donated else first_calls_on_host(jaxpr)
+        tier = _options.gradix_tier
+        self.on_host = first_calls_on_host(jaxpr) if tier == "auto" and not donated else 0
         # and by one compiled quickly
-        self.by_quick = quick_calls(self) if _options.gradix_tier == "quick" else 0
+        self.by_quick = quick_calls(self) if tier == "quick" else 0
         self.quick: Program | None = None
         # what the function returns, for its leaves
         self.call: Callable[[list], Any] = self.run_whole

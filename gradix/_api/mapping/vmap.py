@@ -9,7 +9,6 @@ import numpy as np
 
 from gradix._api.arguments import argument_names, check_callable, leaf_names, name_of, signature
 from gradix._api.flat_functions import arrays, named_as
-from gradix._api.mapping.chunks import batch_in_chunks, check_chunk_size
 from gradix._api.refs import inner_refs
 from gradix._base.lazy import lazy_module
 from gradix._base.tree import (
@@ -23,12 +22,13 @@ from gradix._core.array import as_array, typeof
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
 from gradix._ops.basis import move_axis, to_axis
-from gradix._transforms.batch import AxisData
+from gradix._transforms.batch import AxisData, batch
 from gradix._transforms.jvp import called
 from gradix._transforms.staging import give_back
 
 T = TypeVar("T")
 
+_chunks = lazy_module("gradix._api.mapping.chunks")
 containers = lazy_module("gradix._api.mapping.containers")
 
 
@@ -84,7 +84,7 @@ def vmap(
         )
     _check_entries("in_axes", in_axes)
     _check_entries("out_axes", out_axes)
-    chunk = check_chunk_size("vmap", chunk_size)
+    chunk = None if chunk_size is None else _chunks.check_chunk_size("vmap", chunk_size)
     if chunk is not None and axis_name is not None:
         raise ValueError(
             f"vmap cannot map over the named axis {axis_name!r} with chunk_size={chunk}: collectives "
@@ -136,9 +136,11 @@ def vmap(
                 *arrays(f"vmap of {name_of(fun)}", outs, out["tree"], "output"),
             ]
 
-        vals, got = batch_in_chunks(
-            flat, AxisData(axis_name, size, spmd_axis_name), leaves, axes, chunk
-        )
+        axis = AxisData(axis_name, size, spmd_axis_name)
+        if chunk is None:
+            vals, got = batch(flat, axis, leaves, axes, named=True)
+        else:
+            vals, got = _chunks.batch_in_chunks(flat, axis, leaves, axes, chunk)
         if any(r is not None for r in refs):
             vals, got = _given_back(fun, refs, axes, vals, got, size)
         wanted = flatten_axes("vmap out_axes", out["tree"], out_axes)
