@@ -21,6 +21,7 @@ from benchmarks import (
 from benchmarks.case import CASES
 from benchmarks.cases.devices import environment
 from benchmarks.report import LIBRARIES, Comparison, describe_machine, markdown, plain
+from benchmarks.timing import CLOCKS
 
 ROOT = Path(__file__).resolve().parent.parent
 GROUPS = tuple(dict.fromkeys(case.group for case in CASES.values()))
@@ -42,6 +43,12 @@ def main() -> int:
     )
     parser.add_argument(
         "--budget", type=float, default=0.25, help="seconds per case and process (default 0.25)"
+    )
+    parser.add_argument(
+        "--clock",
+        choices=CLOCKS,
+        default="wall",
+        help="cpu counts what all threads of a process compute, for a machine that others use too",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write every sample here")
     parser.add_argument(
@@ -84,7 +91,7 @@ def main() -> int:
 
     print(
         (markdown if options.markdown else plain)(
-            comparison, describe_machine(targets, options.rounds)
+            comparison, describe_machine(targets, options.rounds, options.clock)
         )
     )
     if options.json:
@@ -98,7 +105,7 @@ def run_worker(
     """Seconds per case from one process; a process that dies gives its last words for every case."""
     command = [sys.executable, "-m", "benchmarks.worker", "--target", name, "--group", group]
     command += ["--only", options.only, "--budget", str(options.budget)]
-    command += ["--case", only_case]
+    command += ["--case", only_case, "--clock", options.clock]
     done = subprocess.run(
         command,
         cwd=ROOT,

@@ -56,11 +56,12 @@ class Comparison:
         ]
 
 
-def describe_machine(targets: list[str], rounds: int) -> str:
+def describe_machine(targets: list[str], rounds: int, clock: str = "wall") -> str:
     """What the figures depend on, in one line."""
     versions = ", ".join(f"{name} {version(name)}" for name in [*targets, "jaxlib"])
     python = f"Python {platform.python_version()}, {platform.machine()}, {cpu_count()} cores"
-    return f"{versions}; {python}; rounds: {rounds}"
+    seconds = "" if clock == "wall" else "; processor time of all threads"
+    return f"{versions}; {python}; rounds: {rounds}{seconds}"
 
 
 def version(name: str) -> str:

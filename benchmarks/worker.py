@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks import cases  # noqa: F401  (registers the cases)
 from benchmarks.case import CASES, target
-from benchmarks.timing import measure
+from benchmarks.timing import CLOCKS, choose_clock, measure
 
 
 def main() -> None:
@@ -18,7 +18,9 @@ def main() -> None:
     parser.add_argument("--only", default="", help="cases whose name holds this text")
     parser.add_argument("--case", default="", help="the one case of this name")
     parser.add_argument("--budget", type=float, default=0.25, help="seconds to spend on a case")
+    parser.add_argument("--clock", choices=CLOCKS, default="wall")
     options = parser.parse_args()
+    choose_clock(options.clock)
     library, results = target(options.target), {}
     for case in CASES.values():
         if case.group != options.group or options.only not in case.name:
