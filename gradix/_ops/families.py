@@ -207,7 +207,11 @@ class Elementwise(Primitive):
         return [merged(self.name, avals, outs[0].shape)]
 
     def lower(self, em, out, *args, **params):
-        args = spread(em, out.shape, args)
+        shape = out.shape
+        for x in args:
+            if x.aval.shape != shape:
+                args = spread(em, shape, args)
+                break
         if callable(self.hlo):
             return self.hlo(em, out, *args, **params)
         return em.op(self.hlo, out, *args)

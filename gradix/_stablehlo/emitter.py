@@ -12,7 +12,7 @@ from gradix._core.aval import make_aval, seen
 from gradix._stablehlo.attributes import string, with_attributes
 from gradix._stablehlo.contractions import Contractions
 from gradix._stablehlo.dimensions import SIZE
-from gradix._stablehlo.structured import LOCATED, TOKEN
+from gradix._stablehlo.structured import TOKEN
 from gradix._stablehlo.types import element_type, storage_dtype
 from gradix._stablehlo.uses import Site, Users
 from gradix._stablehlo.writer import Value
@@ -38,7 +38,6 @@ class _NoRewrites(dict):
 
 
 _NONE: dict = {}
-
 
 # of calls inside of calls; deeper ones are written in place, for XLA's passes recur over them
 _MAX_DEPTH = 60
@@ -67,7 +66,7 @@ class Emitter(Contractions):
         scope: str | None = None,
     ):
         super().__init__(platform)
-        self.scope, self._endings = scope, {}
+        self.scope, self._endings = scope, {}  # (scope, ending, attributes) of equations
         self.places, self.rewrites = places, _NoRewrites() if rewrites is None else rewrites
         self.tunes = platform == "cpu" and rewrites is not None
         self.trace_expand = trace_expand
@@ -98,10 +97,10 @@ class Emitter(Contractions):
             env[v] = c if type(c) is Value else self.constant(c, v.aval)
         get, rewrites, users = env.get, self.rewrites, Users(jaxpr)
         self.facts.programs.append(jaxpr)
-        around = self.scope
+        around, ending = self.scope, self.ending
         for eqn in jaxpr.eqns:
             if placed:
-                before, name = len(self._lines), self._enter(around, eqn)
+                start, tags = len(self._lines), self._enter(around, eqn)
             ins = [get(v) or self.constant(v.val, v.aval) for v in eqn.invars]
             p, outvars = eqn.primitive, eqn.outvars
             outs = [v.aval for v in outvars] if p.multiple_results else outvars[0].aval
@@ -123,9 +122,10 @@ class Emitter(Contractions):
                 env[outvars[0]] = found
             else:
                 env.update(zip(outvars, found))
-            if placed:
-                self._place(before, eqn, name)
-        self.scope = around
+            if placed and tags:
+                lines = self._lines
+                lines[start:] = [with_attributes(line, tags) for line in lines[start:]]
+        self.scope, self.ending = around, ending
         return [get(v) or self.constant(v.val, v.aval) for v in jaxpr.outvars]
 
     def lower(self, primitive, out, *values: Value, **params):
@@ -179,45 +179,27 @@ class Emitter(Contractions):
             out.append(value)
         return out[0] if type(found) is Value else out
 
-    def _enter(self, around: str | None, eqn) -> str:
-        """Be within the names around an equation; returns what ends the lines of its operations."""
-        if around is None:
-            return ""
-        stack = eqn.source.name_stack if eqn.source is not None else EMPTY
-        if stack:
-            text = str(stack)
-            around = f"{around}/{text}" if around and text else around or text
-        self.scope = around
-        name = eqn.primitive.name
-        if name == "jit":
-            name = f"jit({eqn.params['name']})"
-            if around.endswith(")") and around.rstrip(")").endswith("("):
-                # a transformed function: jvp(jit(f)), as a scope would stand there
-                at = len(around.rstrip(")"))
-                around, name = around[:at] + name + around[at:], ""
-        else:
-            name = _WRITTEN_AS.get(name, name)
-        found = self._endings.get((around, name))
+    def _enter(self, around: str | None, eqn) -> dict[str, str]:
+        """Be within the names around an equation, and end its operations with them; returns its attributes."""
+        source, p = eqn.source, eqn.primitive
+        stack = EMPTY if source is None else source.name_stack
+        key = around, stack.stack, p
+        found = self._endings.get(key)
         if found is None:
-            found = self._endings[around, name] = (
-                f" loc({string(f'{around}/{name}' if around and name else around or name)})"
-            )
-        return found
-
-    def _place(self, start: int, eqn, ending: str) -> None:
-        """End the lines from `start` on, where they have no location yet, with that of an equation."""
-        if self.places and eqn.source is not None:
-            at = f"{string(eqn.source.file)}:{eqn.source.line}:0"
+            scope, ending = around, ""
+            if around is not None:
+                text = str(stack) if stack else ""
+                scope = f"{around}/{text}" if around and text else around or text
+                ending = f" loc({string(_name_of(scope, eqn))})"
+            found = scope, ending, stack.tags
+            if p.name != "jit":  # whose name is of the equation
+                self._endings[key] = found
+        self.scope, ending, tags = found
+        if self.places and source is not None:
+            at = f"{string(source.file)}:{source.line}:0"
             ending = f"{ending[:-1]}({at}))" if ending else f" loc({at})"
-        if eqn.source is not None and eqn.source.name_stack.tags:
-            self._lines[start:] = [
-                with_attributes(line, eqn.source.name_stack.tags) for line in self._lines[start:]
-            ]
-        if ending:
-            lines = self._lines
-            for i in range(start, len(lines)):
-                if not lines[i].endswith(LOCATED):
-                    lines[i] += ending
+        self.ending = ending
+        return tags
 
     def tag(self, value: Value, attributes: dict[str, str]) -> None:
         """Give the operation that made a value attributes for the compiler."""
@@ -412,6 +394,20 @@ class Emitter(Contractions):
     def select(self, pred: Value, x: Value, y: Value) -> Value:
         """`x` where `pred`, else `y`; `pred` is a scalar or of their shape."""
         return self.op("select", x.aval, pred, x, y)
+
+
+def _name_of(scope: str, eqn) -> str:
+    """The name of an equation's operations, within those around it."""
+    name = eqn.primitive.name
+    if name == "jit":
+        name = f"jit({eqn.params['name']})"
+        if scope.endswith(")") and scope.rstrip(")").endswith("("):
+            # a transformed function: jvp(jit(f)), as a scope would stand there
+            at = len(scope.rstrip(")"))
+            return scope[:at] + name + scope[at:]
+    else:
+        name = _WRITTEN_AS.get(name, name)
+    return f"{scope}/{name}" if scope else name
 
 
 def _exact(value):

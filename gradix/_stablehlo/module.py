@@ -180,9 +180,8 @@ def _annotate(em, attrs: dict, shardings: dict, values) -> None:
 
 
 def _used(jaxpr) -> set:
-    used = {v for v in jaxpr.outvars if type(v) is not Literal}
-    for eqn in jaxpr.eqns:
-        used.update([v for v in eqn.invars if type(v) is not Literal])
+    used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is not Literal}
+    used.update([v for v in jaxpr.outvars if type(v) is not Literal])
     return used
 
 

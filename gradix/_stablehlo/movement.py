@@ -13,6 +13,8 @@ from gradix._stablehlo.dimensions import SIZE, Dimensions, is_open
 from gradix._stablehlo.types import tensor_type
 from gradix._stablehlo.writer import Value
 
+_OF_A_SCALAR = f"broadcast_dimensions = {i64_array(())}"
+
 
 class Movement(Dimensions):
     """Adds data movement to the writer."""
@@ -23,11 +25,26 @@ class Movement(Dimensions):
         """`x` whose axis i becomes axis `dims[i]` of the result."""
         if x.type == tensor_type(out) and x.aval.shape == out.shape:
             return x
+        if not x.aval.shape and not is_open(out):
+            return self._fill(x, out)
         attrs = f"broadcast_dimensions = {i64_array(dims)}"
         if is_open(out):
             return self.op("dynamic_broadcast_in_dim", out, x, self.sizes(out.shape), attrs=attrs)
         found = self.op("broadcast_in_dim", out, x, attrs=attrs)
         found.definition = "broadcast_in_dim", x, tuple(dims)
+        return found
+
+    def _fill(self, x: Value, out) -> Value:
+        """A scalar as every element of `out`; written once for operations of one name in a function or region."""
+        key = x.name, tensor_type(out), self.ending
+        found = self._broadcast.get(key)
+        if found is None:
+            found = self.op("broadcast_in_dim", out, x, attrs=_OF_A_SCALAR)
+            found.definition = "broadcast_in_dim", x, ()
+            self._broadcast[key] = found
+        elif found.aval is not out:
+            found, written = Value(found.name, out, found.type), found
+            found.definition = written.definition
         return found
 
     def broadcast(self, x: Value, shape) -> Value:

@@ -23,7 +23,6 @@ TOKEN = AbstractToken()
 _INDEX, _PARTITION = make_aval((), np.dtype("int32")), make_aval((), np.dtype("uint32"))
 # what the names of NumPy's loops begin with, where programs call them
 HOST_KERNEL = "gradix_host_"
-LOCATED = ('")', ":0)", ":0))")  # how lines end that have a location
 _CARRIERS = {"i2": "int8", "i4": "int8", "ui2": "uint8", "ui4": "uint8", "f4E2M1FN": "float32"}
 
 
@@ -106,13 +105,13 @@ class Structured(Writer):
     @contextlib.contextmanager
     def called(self, name: str):
         """Context manager: operations written inside that have no name of their own are called so."""
-        start = len(self._lines)
-        yield
+        before = self.ending
         if self.scope is not None:
-            ending = f" loc({string(f'{self.scope}/{name}' if self.scope else name)})"
-            for i in range(start, len(self._lines)):
-                if not self._lines[i].endswith(LOCATED):
-                    self._lines[i] += ending
+            self.ending = f" loc({string(f'{self.scope}/{name}' if self.scope else name)})"
+        try:
+            yield
+        finally:
+            self.ending = before
 
     # -- regions -----------------------------------------------------------------------------------
 

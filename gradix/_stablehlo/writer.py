@@ -71,7 +71,10 @@ class Writer:
         self._lines: list[str] = []
         self._head: list[str] = []
         self._count = 0
+        self.ending = ""  # what operations end with: their location
         self._constants: dict = {}
+        # scalars that were broadcast among these lines, by name, type and location
+        self._broadcast: dict[tuple[str, str, str], Value] = {}
         self.facts = Facts()
 
     def value(self, aval) -> Value:
@@ -102,9 +105,13 @@ class Writer:
             opname = "stablehlo." + opname
         middle = f" ({', '.join(regions)})" if regions else ""
         if attrs:
-            self._lines.append(f'%{n} = "{opname}"({names}){middle} {{{attrs}}} : ({types}) -> {t}')
+            self._lines.append(
+                f'%{n} = "{opname}"({names}){middle} {{{attrs}}} : ({types}) -> {t}{self.ending}'
+            )
         else:
-            self._lines.append(f'%{n} = "{opname}"({names}){middle} : ({types}) -> {t}')
+            self._lines.append(
+                f'%{n} = "{opname}"({names}){middle} : ({types}) -> {t}{self.ending}'
+            )
         return Value(f"%{n}", out, t)
 
     def ops(self, opname: str, outs, *values: Value, attrs: str = "", regions=()) -> list[Value]:
@@ -121,7 +128,7 @@ class Writer:
         tail = f" {{{attrs}}}" if attrs else ""
         self._lines.append(
             f'{head}"{name}"({", ".join([v.name for v in values])}){middle}{tail}'
-            f" : ({', '.join([v.type for v in values])}) -> ({', '.join(types)})"
+            f" : ({', '.join([v.type for v in values])}) -> ({', '.join(types)}){self.ending}"
         )
         return [Value(f"%{n}#{i}", a, t) for i, (a, t) in enumerate(zip(outs, types))]
 
@@ -140,6 +147,13 @@ class Writer:
                     self._constants[key] = found
             return found
         host = getattr(x, "host", None)
+        if host is not None and not host.ndim:
+            # a scalar of a program, which stands at many places; kept, so that its id stays its own
+            known = id(x), aval
+            kept = self._constants.get(known)
+            if kept is None:
+                kept = self._constants[known] = x, self._scalar(host[()], aval)
+            return kept[1]
         x = x if host is None else host
         if not isinstance(x, np.ndarray) or not x.ndim:
             return self._scalar(x[()] if isinstance(x, np.ndarray) else x, aval)
@@ -180,7 +194,9 @@ class Writer:
 
     def region(self, arg_avals, fn) -> str:
         """The text of a region; `fn` takes its arguments as values and returns the values it yields."""
-        outer, self._lines = self._lines, []
+        outer = self._lines, self._broadcast, self.ending
+        self._lines, self._broadcast = [], {}
+        self.ending = ""  # that of the operation whose region it is tells where its parts are
         try:
             args = [self.value(a) for a in arg_avals]
             outs = fn(*args)
@@ -188,31 +204,39 @@ class Writer:
             head = f"^bb0({', '.join([f'{v.name}: {v.type}' for v in args])}):\n" if args else ""
             body = "".join([line + "\n" for line in self._lines])
         finally:
-            self._lines = outer
+            self._lines, self._broadcast, self.ending = outer
         names, types = ", ".join([v.name for v in outs]), ", ".join([v.type for v in outs])
         return f'{{\n{head}{body}"stablehlo.return"({names}) : ({types}) -> ()\n}}'
 
     def isolated_region(self, arg_avals, fn, end: str) -> str:
         """As `region`, for operations whose regions see nothing of outside, not even constants."""
-        saved = self._lines, self._head, self._constants
-        self._lines, self._head, self._constants = [], [], {}
+        saved = self._lines, self._broadcast, self._head, self._constants, self.ending
+        self._lines, self._broadcast, self._head, self._constants, self.ending = [], {}, [], {}, ""
         try:
             args = [self.value(a) for a in arg_avals]
             outs = list(fn(*args))
             body = "".join([line + "\n" for line in (*self._head, *self._lines)])
         finally:
-            self._lines, self._head, self._constants = saved
+            self._lines, self._broadcast, self._head, self._constants, self.ending = saved
         head = f"^bb0({', '.join([f'{v.name}: {v.type}' for v in args])}):\n" if args else ""
         names, types = ", ".join([v.name for v in outs]), ", ".join([v.type for v in outs])
         return f'{{\n{head}{body}"{end}"({names}) : ({types}) -> ()\n}}'
 
     def body(self, arg_avals, fn, prefix: str = "%arg") -> tuple[list[Value], list[Value], str]:
         """Arguments, results and text of a separate function body, written with names and constants of its own."""
-        saved = self._lines, self._head, self._count, self._constants
-        self._lines, self._head, self._count, self._constants = [], [], 0, {}
+        saved = self._lines, self._broadcast, self._head, self._constants, self._count, self.ending
+        self._lines, self._broadcast, self._head, self._constants = [], {}, [], {}
+        self._count, self.ending = 0, ""
         try:
             args = [Value(f"{prefix}{i}", a, tensor_type(a)) for i, a in enumerate(arg_avals)]
             outs = list(fn(*args))
             return args, outs, "\n".join(self._head + self._lines)
         finally:
-            self._lines, self._head, self._count, self._constants = saved
+            (
+                self._lines,
+                self._broadcast,
+                self._head,
+                self._constants,
+                self._count,
+                self.ending,
+            ) = saved

@@ -28,7 +28,7 @@ def dce_jaxpr(
                 before, eqn = eqn, rule([v in live for v in eqn.outvars], eqn)
                 changed = changed or eqn is not before
             eqns.append(eqn)
-            live.update(v for v in eqn.invars if type(v) is not Literal)
+            live.update([v for v in eqn.invars if type(v) is not Literal])
     eqns.reverse()
     used_inputs = [keep_inputs or v in live for v in jaxpr.invars]
     if (

@@ -235,3 +235,33 @@ def test_custom_call_text():
         aliases={0: 0}))
     assert 'call_target_name = "t", api_version = 4 : i32' in text and "backend_config = {uplo = 76 : ui8}" in text
     assert "output_tuple_indices = [0], operand_index = 0" in text and "dense<> : tensor<0xindex>" in text
+
+
+def test_a_scalar_is_broadcast_once_among_lines_that_see_each_other():
+    em, strong = Emitter(), make_aval((4,), np.dtype("f4"), True)
+
+    def body(x):
+        first, again = em.broadcast_in_dim(x, V, ()), em.broadcast_in_dim(x, V, ())
+        assert again is first and first.filled_with is x
+        other = em.broadcast_in_dim(x, strong, ())
+        assert (other.name, other.aval, other.filled_with) == (first.name, strong, x)
+        inside = em.region([], lambda: [em.broadcast_in_dim(x, V, ())])
+        return [first], inside
+    found = []
+    _, _, text = em.body([F], lambda x: found.append(body(x)) or found[0][0])
+    assert text.count("broadcast_in_dim") == 1 and found[0][1].count("broadcast_in_dim") == 1
+
+
+def test_operations_end_with_their_names_and_parts_of_regions_with_none():
+    p, vs = Op("negate"), [Var(V), Var(V)]
+    inner = Jaxpr([], vs[:1], vs[1:], [JaxprEqn(p, vs[:1], vs[1:], {})])
+
+    class Twice(Primitive):
+        def lower(self, em, out, x):
+            y, = em.inline(inner, [], [x])
+            return em.op("add", out, y, em.reduce([x], [em.constant(0.0, F)], (0,), [F], "add")[0])
+    outer = Jaxpr([], [a := Var(V)], [b := Var(V)], [JaxprEqn(Twice("twice"), [a], [b], {})])
+    negated, *region, end, added = lower_jaxpr(ClosedJaxpr(outer, []), "f", named=True).text.splitlines()[3:-3]
+    assert "negate" in negated and negated.endswith(' loc("jit(f)/negate")')
+    assert "reduce" in region[0] and "stablehlo.add" in region[2] and not [line for line in region if "loc(" in line]
+    assert end.startswith("})") and "add" in added and {end[-18:], added[-18:]} == {' loc("jit(f)/twice")'[-18:]}

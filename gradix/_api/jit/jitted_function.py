@@ -2,6 +2,468 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
+import time
+import types
+import weakref
+from collections.abc import Callable
+from itertools import count
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from gradix._api.arguments import (
+    debug_info,
+    name_of,
+    stand_in,
+)
 from gradix._api.jit import (
     inner,  # noqa: F401  (installs what runs jitted functions inside of others)
+    stages,
 )
+from gradix._api.jit.argument_roles import ArgumentRoles
+from gradix._api.jit.checked import (
+    CheckedTraced,
+    checked,
+    refuse_refs,
+    screen_of,
+)
+from gradix._api.jit.fastcall import MISS, no_code, write_call
+from gradix._api.jit.fingerprint import holds_objects
+from gradix._api.jit.placed import PlacedTraced, WithoutPlace, needs_place, unplaced
+from gradix._api.jit.retraces import is_own
+from gradix._api.jit.settings import Settings
+from gradix._api.jit.specialize_paths import NO_PATHS
+from gradix._api.jit.static_errors import incomparable
+from gradix._api.jit.stats import Signature, Stats, TraceLog, reached
+from gradix._api.jit.tiers import quick_calls
+from gradix._api.jit.traced import FloatCheckedTraced, Owner, Traced, kind_of_traced
+from gradix._api.leaves import as_result, path_of, stand_in_of, typed
+from gradix._api.refs import TracedWithRefs, all_of, check_no_refs, sources, stand_ins, without_refs
+from gradix._base import config as _config
+from gradix._base.bounded import BoundedCache
+from gradix._base.lazy import lazy_module
+from gradix._base.transfers import are_guarded
+from gradix._base.tree import flatten, tree_flatten
+from gradix._control.call import jit_p
+from gradix._core.array import ArrayImpl, as_array
+from gradix._core.aval import make_aval
+from gradix._core.dtypes import canonicalize_dtype
+from gradix._core.operators import Array
+from gradix._core.refs import Ref
+from gradix._core.trace import Tracer, bind, state
+from gradix._runtime import dispatch, xla
+from gradix._transforms.staging import eval_closed, hoist, stage_with_refs
+
+_abstracted = lazy_module("gradix._api.jit.abstracted")
+_specialize = lazy_module("gradix._api.jit.specialize")
+_symbolic = lazy_module("gradix._api.jit.symbolic")
+_options = _config.state
+
+
+_functions: weakref.WeakSet[JitFunction] = weakref.WeakSet()
+
+
+def clear_caches() -> None:
+    """Forget all traces and compiled programs of this process; whatever is needed is made anew.
+
+    Example:
+        >>> import gradix
+        >>> f = gradix.jit(lambda x: x + 1)
+        >>> _ = f(1.0)
+        >>> gradix.clear_caches()
+        >>> _ = f(1.0)
+        >>> f.stats().traces
+        2
+    """
+    for function in _functions:
+        function.clear_cache()
+    dispatch.clear()
+
+
+xla.on_renewal(clear_caches)
+
+
+_CHECKED = (Traced, FloatCheckedTraced)
+_ANYWHERE = (Traced, PlacedTraced)  # which arguments of any place can be given to
+_WARM = 3  # calls of a signature after which it gets code of its own
+_FAST_LIMIT = 4  # signatures of one function that have some
+
+
+def _remade(fun: Callable, roles: tuple, settings: Settings) -> JitFunction:
+    """The function that was pickled."""
+    return JitFunction(fun, ArgumentRoles(fun, name_of(fun), *roles), settings)
+
+
+def jitted_functions() -> list[JitFunction]:
+    """All functions of `jit` that are alive."""
+    return list(_functions)
+
+
+Result = TypeVar("Result")
+
+
+class JitFunction(Generic[Result]):
+    """A function compiled by XLA for each signature it is called with; made by `jit`."""
+
+    # what every call reads, where it is found quickest
+    __slots__ = ("_calls", "_first", "__dict__", "__weakref__")
+    # libraries recognise jitted functions by this name of their type
+    __qualname__ = "PjitFunction"
+
+    def __init__(self, fun: Callable, roles: ArgumentRoles, settings: Settings):
+        stand_in(self, fun)
+        self._fun, self._name, self._settings = fun, name_of(fun), settings
+        self._symbolic = (
+            None
+            if settings.symbolic is None
+            else _symbolic.SymbolicSizes(settings.symbolic, self._name)
+        )
+        self._roles, self._shardings = roles, settings.shardings
+        self._has_static, self._split = roles.has_static, roles.split
+        self._cache: BoundedCache[tuple, Traced] = BoundedCache(4096, drop=1)
+        self._calls, self._log = count(), TraceLog(is_own(fun))
+        self._owner = Owner(
+            self._name,
+            settings.keep_unused,
+            settings.compiler_options,
+            settings.donate_strict,
+            self._log,
+        )
+        # code for the signatures that come often
+        self._fast: tuple[Callable, ...] = ()
+        self._first: Callable = no_code  # the first of them
+        # calls with arguments that are no arrays of ours
+        self._mixed: BoundedCache[tuple, int] = BoundedCache(4096)
+        _functions.add(self)
+
+    def __call__(self, *args, **kwargs) -> Result:
+        next(self._calls)
+        result = self._first(args, kwargs)
+        return result if result is not MISS else self._call(args, kwargs)
+
+    def _call(self, args, kwargs):
+        for call in self._fast[1:]:
+            result = call(args, kwargs)
+            if result is not MISS:
+                return result
+        if _options.jax_disable_jit:
+            return self._fun(*args, **kwargs)
+        parts = self._split(args, kwargs) if self._has_static else (args, kwargs, ())
+        try:
+            leaves, tree = flatten(parts[:2])
+        except Exception:
+            leaves, tree = tree_flatten(parts[:2])  # which says where the trouble is
+        key = [_options.context, tree]
+        for x in leaves:
+            if type(x) is not ArrayImpl:
+                return self._call_general(leaves, tree, parts[2], args, kwargs)
+            key.append(x.aval)
+        if state.stage is not None or state.axes:
+            return self._call_general(leaves, tree, parts[2], args, kwargs)
+        try:
+            traced = self._cache.get((*key, *parts[2]))
+        except Exception:  # a static argument's own __eq__, named there
+            traced = None
+        if traced is None:
+            return self._call_general(leaves, tree, parts[2], args, kwargs)
+        if traced.warm < _WARM:
+            traced.warm += 1
+            if traced.warm == _WARM:
+                self._quicken(traced, args, kwargs)
+        return traced.call(leaves)
+
+    def _call_general(self, leaves, tree, static, args, kwargs):
+        given = leaves
+        leaves = [
+            x if isinstance(x, (Array, Ref)) else self._leaf(x, i, args, kwargs)
+            for i, x in enumerate(leaves)
+        ]
+        traced = self._traced(leaves, tree, static, args, kwargs)
+        if self._settings.max_paths is not None and type(traced) is _specialize.Tree:
+            return traced.run([unplaced(x) for x in leaves])
+        if type(traced) is TracedWithRefs:
+            return traced.out_tree.unflatten(traced.run([unplaced(x) for x in leaves]))
+        tracing = state.stage is not None or any(
+            isinstance(x, Tracer) for x in (*leaves, *traced.consts)
+        )
+        if tracing and self._shardings is not None:
+            return self._call_inside(traced, leaves, tree)
+        if not tracing:
+            outs = traced.run(
+                leaves if type(traced) in _ANYWHERE else [unplaced(x) for x in leaves]
+            )
+            self._count(traced, given, args, kwargs)
+        elif self._settings.inline:
+            outs = eval_closed(traced.jaxpr, *traced.consts, *leaves)
+        else:
+            outs = bind(
+                jit_p, [*traced.consts, *leaves], {"jaxpr": traced.jaxpr, "name": self._name}
+            )
+        if tracing and type(traced) is CheckedTraced:
+            outs = traced.results(outs)
+        return traced.out_tree.unflatten(outs)
+
+    def _call_inside(self, traced: Traced, leaves, tree):
+        """The call within another program, which divides arguments and results as this function was asked to."""
+        assert self._shardings is not None
+        leaves = self._shardings.constrain_arguments(
+            self._name, tree, leaves, traced.debug.arg_names
+        )
+        outs = bind(jit_p, [*traced.consts, *leaves], {"jaxpr": traced.jaxpr, "name": self._name})
+        return traced.out_tree.unflatten(self._shardings.constrain_results(traced.out_tree, outs))
+
+    def _count(self, traced: Traced, given, args, kwargs) -> None:
+        """Count a call with leaves of these types: NumPy arrays, numbers, arrays."""
+        kinds = traced, *map(type, given)
+        seen = self._mixed.keep(kinds, self._mixed.get(kinds, 0) + 1)
+        if seen == _WARM:
+            self._quicken(traced, args, kwargs)
+
+    def _quicken(self, traced: Traced, args, kwargs) -> None:
+        """Write code for calls of a signature that comes often."""
+        positions, names = self._roles.static_positions(len(args)), self._roles.static_names
+        call = write_call(traced, args, kwargs, lambda place: place in positions or place in names)
+        if call is not None:
+            self._fast = (call, *self._fast[: _FAST_LIMIT - 1])
+            self._first = call
+
+    def _traced(self, leaves, tree, static, args, kwargs) -> Traced:
+        key = (_options.context, tree, *[x.aval for x in leaves], *static, *_bound_axes())
+        try:
+            found = self._cache.get(key)
+        except Exception as e:
+            raise incomparable(self._name, static, e) or e from None
+        if found is None and any(x.aval.place is not None for x in leaves):
+            found = self._placed(
+                self._traced([WithoutPlace(x) for x in leaves], tree, static, args, kwargs),
+                leaves,
+                tree,
+            )
+            self._cache.keep(key, found)
+        if found is None:
+            opens = self._symbolic is not None and not _symbolic.is_open(leaves)
+            found = (self._of_open_sizes if opens else self._trace)(
+                leaves, tree, static, args, kwargs
+            )
+            found = self._placed(found, leaves, tree)
+            if not any(isinstance(c, Tracer) for c in found.consts):
+                self._cache.keep(key, found)
+                if any(holds_objects(kind) for _, (kind, _) in static):
+                    # An object the trace itself altered, such as one counting calls, is the same
+                    # object still, also within a tuple.
+                    self._cache.keep(
+                        (*key[: 2 + len(leaves)], *self._split(args, kwargs)[2], *_bound_axes()),
+                        found,
+                    )
+        return found
+
+    def _placed(self, traced: Any, leaves, tree) -> Any:
+        """The signature, for arguments that lie anywhere, where that may matter."""
+        if type(traced) in _CHECKED and needs_place(traced, self._shardings, leaves):
+            return PlacedTraced.of(traced, self._shardings, tree)
+        return traced
+
+    def _of_open_sizes(self, leaves, tree, static, args, kwargs) -> Traced:
+        """The trace for these arguments, made from the one for all sizes that `symbolic` leaves open."""
+        assert self._symbolic is not None
+        dynamic, named, _ = self._split(args, kwargs)
+        opened = self._symbolic.open(leaves, dynamic, named)
+        if not _symbolic.is_open(opened):
+            return self._trace(leaves, tree, static, args, kwargs)
+        whole = self._traced(opened, tree, static, args, kwargs)
+
+        def make(closed, avals):
+            found = kind_of_traced()(
+                self._owner,
+                closed,
+                whole.consts,
+                whole.out_tree,
+                whole.debug,
+                avals,
+                donated=whole.donated,
+            )
+            found.by_quick = quick_calls(found)
+            return found
+
+        return self._symbolic.instance(whole, leaves, make)
+
+    def _trace(self, leaves, tree, static, args, kwargs, whole: bool = False) -> Any:
+        settings = self._settings
+        if settings.abstracted_axes is not None:
+            _abstracted.check_sizes(settings.abstracted_axes, args, self._name)
+        avals = [x.aval for x in leaves]
+        out: dict[str, Any] = {}
+        dynamic, named, values = self._roles.parts(args, kwargs)
+        debug = (
+            debug_info(self._fun, args, kwargs)
+            if not static
+            else debug_info(self._roles.stand_in(args), dynamic, named)
+        )
+        shown = [(str(place), key, value) for (place, key), value in zip(static, values.values())]
+        seen = Signature(_options.context, _bound_axes(), tree, debug.arg_names, avals, shown)
+        reason = self._log.add(seen, self._name, settings.max_traces)
+        if settings.max_paths is not None and not whole:
+            check_no_refs(leaves, self._name)
+            return self._tree(avals, tree, args, kwargs, debug, settings.max_paths)
+        start = time.perf_counter()
+        inside = stand_ins(leaves)
+
+        def flat(*tracers):
+            return self._results(
+                all_of(len(leaves), tracers, inside) if inside else tracers, tree, args, kwargs, out
+            )
+
+        types = [x.aval for x in without_refs(leaves)] if inside else avals
+        jaxpr, consts, refs = stage_with_refs(flat, types, debug)
+        closed, consts = hoist(jaxpr, consts)
+        plain, sites = closed, ()
+        if settings.check is not None or closed.effects:
+            closed, sites = checked(closed, settings.check)
+        self._log.traced(self._name, time.perf_counter() - start, reason)
+        kind = CheckedTraced if sites else TracedWithRefs if refs or inside else kind_of_traced()
+        traced = kind(
+            self._owner,
+            closed,
+            consts,
+            out["tree"],
+            debug,
+            avals,
+            donated=self._roles.donated(args, kwargs),
+        )
+        if isinstance(traced, CheckedTraced):
+            refuse_refs([*refs, *inside], self._name)
+            traced.attach(sites, screen_of(plain, settings.check, traced.donated))
+        if isinstance(traced, TracedWithRefs):
+            traced.refs = sources(refs, inside)
+        return traced
+
+    def _results(self, tracers, tree, args, kwargs, out: dict) -> list:
+        """The Python function's results as arrays; the tree of them goes to `out`."""
+        dynamic, named = tree.unflatten(tracers)
+        given, keywords = self._roles.join(dynamic, named, args, kwargs)
+        result = self._fun(*given, **keywords)
+        outs, out["tree"] = tree_flatten(result)
+        return [
+            x if isinstance(x, Array) else as_result(x, i, result, self._name)
+            for i, x in enumerate(outs)
+        ]
+
+    def _tree(self, avals, tree, args, kwargs, debug, limit: int) -> Any:
+        """What follows the function wherever it decides by the values of its arguments."""
+        args, kwargs = self._roles.static_only(args, kwargs)
+
+        def function(tracers):
+            out: dict = {}
+            return self._results(tracers, tree, args, kwargs, out), out["tree"]
+
+        def make(closed):
+            return kind_of_traced()(self._owner, closed, [], None, debug, closed.in_avals)
+
+        return _specialize.Tree(function, avals, debug, make, self._log, limit)
+
+    def _leaf(self, x, index: int, args, kwargs) -> Array:
+        t = type(x)
+        if t is np.ndarray and x.dtype.kind in "biufc" and x.dtype.isnative:
+            dtype = canonicalize_dtype(x.dtype)
+            if dtype is x.dtype and state.stage is None and not are_guarded():
+                aval = make_aval(x.shape, dtype, False)
+                return ArrayImpl(None, aval, xla.put(x, aval))
+        known = stand_in_of(x) if state.stage is not None else None
+        if known is not None:  # the program around this one is only looked at
+            return known
+        try:
+            return as_array(x)
+        except (TypeError, OverflowError) as e:
+            path = path_of(index, self._split(args, kwargs)[:2], self._fun)
+            raise type(e)(
+                f"Cannot interpret the argument {path} of {self._name} as an abstract array. {e} If it is a "
+                "Python value the function only branches on, name it in static_argnums or static_argnames."
+            ) from None
+
+    # -- the rest of the public face ---------------------------------------------------------------
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else types.MethodType(self, instance)
+
+    def __reduce__(self):
+        """By reference where the module has it under its name, otherwise as the function and the options of `jit`."""
+        named: Any = sys.modules.get(getattr(self, "__module__", None) or "")
+        for part in getattr(self, "__qualname__", "").split("."):
+            named = getattr(named, part, None)
+        roles = self._roles
+        return (
+            self.__qualname__
+            if named is self
+            else (
+                _remade,
+                (
+                    self._fun,
+                    (
+                        (roles.static_numbers, tuple(roles.static_names)),
+                        (roles.donate_numbers, tuple(roles.donate_names)),
+                    ),
+                    self._settings,
+                ),
+            )
+        )
+
+    def __repr__(self) -> str:
+        return f"<jit of {self._fun!r}>"
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self._fun)
+
+    def clear_cache(self) -> None:
+        """Forget all traces and compiled programs of this function."""
+        self._cache.clear()
+        self._fast, self._first = (), no_code
+        self._mixed.clear()
+
+    def stats(self) -> Stats:
+        """How often the function was called, traced and compiled, and what each retrace was for.
+
+        Example:
+            >>> import gradix, gradix.numpy as jnp
+            >>> f = gradix.jit(lambda x: x + 1)
+            >>> _ = f(jnp.ones(3)), f(jnp.ones(4))
+            >>> f.stats().reasons
+            ('argument x: float32[3] -> float32[4]',)
+        """
+        decides = self._settings.max_paths is not None
+        paths = _specialize.paths_of(list(self._cache.values())) if decides else NO_PATHS
+        return self._log.stats(reached(self._calls), paths)
+
+    def _cache_size(self) -> int:
+        return len(self._cache)
+
+    def eval_shape(self, *args, **kwargs):
+        """The types of the results, as `eval_shape` gives them."""
+        return self.trace(*args, **kwargs).out_info
+
+    def trace(self, *args, **kwargs) -> stages.Traced:
+        """The traced function for arguments of these types, which may be `ShapeDtypeStruct`s."""
+        dynamic, named, _ = self._split(args, kwargs)
+        leaves, tree = flatten((dynamic, named))
+        types = [x.aval if hasattr(x, "aval") else typed(x).aval for x in leaves]
+        return stages.Traced(self._trace_for(args, kwargs), tree, types)
+
+    def lower(self, *args, **kwargs) -> stages.Lowered:
+        """The function traced and lowered to StableHLO: `f.lower(x).compile()` is `f` compiled for `x`."""
+        return self.trace(*args, **kwargs).lower()
+
+    def _trace_for(self, args, kwargs) -> Traced:
+        dynamic, named, static = self._split(args, kwargs)
+        leaves, tree = flatten((dynamic, named))
+        leaves = [x if hasattr(x, "aval") else typed(x) for x in leaves]
+        # there are no values to decide by: traced as a whole
+        if self._settings.max_paths is not None:
+            return self._trace(leaves, tree, static, args, kwargs, whole=True)
+        return self._traced(leaves, tree, static, args, kwargs)
+
+
+def _bound_axes() -> list:
+    """The named axes a trace may use: a program depends on their sizes."""
+    return [(name, t.size) for name, t in state.axes.items()]
