@@ -44,7 +44,10 @@ from gradix._base.config import (
     transfer_guard_device_to_host as transfer_guard_device_to_host,
     transfer_guard_host_to_device as transfer_guard_host_to_device,
 )
-from gradix._base import tracebacks as _tracebacks  # installs what shortens tracebacks
+from gradix._base import (
+    later_options as _later_options,    # defines options
+    tracebacks as _tracebacks,          # installs what shortens tracebacks
+)
 from gradix._core import pretty as _pretty          # installs what prints jaxprs
 from gradix._core.dtypes import float0 as float0
 from gradix._core.operators import Array as Array

@@ -2,7 +2,6 @@
 
 import builtins
 import importlib
-import pkgutil
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -171,6 +170,7 @@ def _names(face: dict[str, Any], places: dict[str, _Place]) -> list[str]:
 
 def load_package(name: str) -> None:
     """Import a package and all modules in it but `__main__`."""
+    pkgutil = lazy_module("pkgutil")
     package = importlib.import_module(name)
     for found in pkgutil.walk_packages(package.__path__, f"{name}."):
         if not found.name.endswith("__main__"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gradix._base import config
 from gradix._base.tree import tree_flatten, tree_unflatten
 from gradix._core.divisions import entries
 from gradix._core.effects import SinkEffect
@@ -212,17 +211,6 @@ class Sink(Primitive):
     def lower(self, em, outs, *xs, prevent_mlir_dce):
         return []
 
-
-def _attributes(name: str, value):
-    """Set by `set_xla_metadata`."""
-    if value is not None and not isinstance(value, tuple):
-        raise ValueError(
-            f"option {name} is set by gradix.experimental.xla_metadata.set_xla_metadata; got {value!r}."
-        )
-    return value
-
-
-config.define("gradix_xla_metadata", None, _attributes, traced=True)
 
 stop_gradient_p = StopGradient("stop_gradient")
 name_p = Name("name")

@@ -14,19 +14,6 @@ _REMEMBERED = 4096
 _SHORT = 10  # a call is spoken of after a tenth of the time that ends the process
 
 
-def _checked(name: str, value):
-    if isinstance(value, str):  # of an environment variable
-        value = None if value.lower() == "none" else float(value)
-    if value is not None and (
-        isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0
-    ):
-        raise ValueError(f"{name} must be a number of seconds, or None for no end; got {value!r}.")
-    return value
-
-
-config.define("gradix_collective_timeout", 600.0, _checked)
-
-
 class Call(NamedTuple):
     """One call over several processes: its number, from 1, the program's name and a digest of its text, and its start.
 

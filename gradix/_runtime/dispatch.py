@@ -17,8 +17,6 @@ from gradix._core.array import ArrayImpl
 from gradix._core.aval import located, seen, within
 from gradix._core.effects import MeshEffect
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
-from gradix._core.key_flow import is_accounted, run_checked
-from gradix._core.key_use import consume
 from gradix._core.mesh import Mesh
 from gradix._core.sharding import Placement, SingleDeviceSharding
 from gradix._core.trace import typed_results
@@ -27,6 +25,8 @@ from gradix._runtime.placement import Home, PlacedProgram, committed, home_of, w
 from gradix._runtime.program import Program, fetch, to_device
 
 _threads: Any = lazy_module("gradix._base.one_thread")
+_key_flow = lazy_module("gradix._core.key_flow")
+_key_use = lazy_module("gradix._core.key_use")
 _programs: BoundedCache[tuple, Any] = BoundedCache(1024, drop=1)
 # What to call, the type of the result, whether it never warns.
 _plans: BoundedCache[tuple, tuple[Callable, Any, bool]] = BoundedCache(1 << 14)
@@ -125,13 +125,13 @@ def _decide(prim, args, params, key):
 def _decide_here(prim, args, params, key):
     if prim.consumes_keys and _options.jax_debug_key_reuse:
         key = None  # asked at every call
-        if not is_accounted():
-            consume(prim.name.removeprefix("random_"), args[0].host)
+        if not _key_flow.is_accounted():
+            _key_use.consume(prim.name.removeprefix("random_"), args[0].host)
     host = prim.host
     if host is None:
         if prim.run is not None:
             out = (
-                run_checked(prim, args, params)
+                _key_flow.run_checked(prim, args, params)
                 if _options.jax_debug_key_reuse
                 else prim.run(args, params)
             )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from gradix._base import config, transfers
 from gradix._base.bounded import BoundedCache
+from gradix._base.lazy import lazy_module
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import located
 from gradix._core.divisions import entries, explicit_part
@@ -20,9 +21,13 @@ from gradix._core.mesh import Mesh
 from gradix._core.named_sharding import NamedSharding, assignment_of, parts_of
 from gradix._core.sharding import PartitionSpec, Placement, Sharding, SingleDeviceSharding
 from gradix._runtime import tuning, xla
-from gradix._runtime.compilation import Saved, obtain_partitioned
 from gradix._runtime.program import lower
-from gradix._stablehlo.module import LoweredModule
+
+if TYPE_CHECKING:
+    from gradix._runtime.compilation import Saved
+    from gradix._stablehlo.module import LoweredModule
+
+_compilation = lazy_module("gradix._runtime.compilation")
 
 _options = config.state
 _placements: BoundedCache[Sharding, Placement] = BoundedCache(4096)
@@ -166,7 +171,7 @@ class PlacedProgram:
             )
         else:
             options = tuning.options_for(lowered, compiler_options, is_alone=len(home.devices) == 1)
-            self.executable, self.is_loaded = obtain_partitioned(
+            self.executable, self.is_loaded = _compilation.obtain_partitioned(
                 lowered, name, options, home.devices, mesh, outs
             )
         tuning.tuned(self.executable, lowered)

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gradix._base import events
+from gradix._base.lazy import lazy_module
 from gradix._base.recursion_room import FOR_PROGRAMS
 from gradix._core.array import ArrayImpl, OnlyType
 from gradix._core.dtypes import float0
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.operators import Array
-from gradix._runtime import tuning, xla
-from gradix._runtime.compilation import Saved, obtain
-from gradix._stablehlo.module import LoweredModule, lower_jaxpr
+from gradix._runtime import (
+    disk_cache,  # noqa: F401  (defines options)
+    tuning,
+    xla,
+)
+
+if TYPE_CHECKING:
+    from gradix._runtime.compilation import Saved
+    from gradix._stablehlo.module import LoweredModule
+
+_module = lazy_module("gradix._stablehlo.module")
+_compilation = lazy_module("gradix._runtime.compilation")
 
 _trace_expand: list[Callable] = []
 
@@ -98,7 +108,7 @@ def lower(closed: ClosedJaxpr, name: str, **options) -> LoweredModule:
     options.setdefault("named", True)
     start = time.perf_counter()
     with FOR_PROGRAMS:
-        module = lower_jaxpr(
+        module = _module.lower_jaxpr(
             closed, name, trace_expand=_trace_expand[0] if _trace_expand else None, **options
         )
     events.tell_detail("lower", name, time.perf_counter() - start)
@@ -139,7 +149,7 @@ class Program:
             )
             self.is_loaded = True
         else:
-            self.executable, self.is_loaded = obtain(
+            self.executable, self.is_loaded = _compilation.obtain(
                 lowered, name, tuning.options_for(lowered, compiler_options)
             )
         self.run = tuning.tuned(self.executable, lowered).run

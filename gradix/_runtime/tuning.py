@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradix._base import config
 from gradix._base.lazy import lazy_module
 from gradix._runtime import xla
 from gradix._runtime.cores import cores
-from gradix._stablehlo.module import LoweredModule
+
+if TYPE_CHECKING:
+    from gradix._stablehlo.module import LoweredModule
 
 _platforms: Any = lazy_module("gradix._platforms")
 

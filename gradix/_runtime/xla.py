@@ -5,6 +5,7 @@ documented API, so features are probed, and a test lists every name used.
 """
 
 # fmt: off
+from gradix._base.lazy import on_demand
 from gradix._runtime.xla_buffers import (
     block_until_ready as block_until_ready,
     copy_to_host_async as copy_to_host_async,
@@ -17,9 +18,6 @@ from gradix._runtime.xla_buffers import (
     put as put,
     to_dlpack as to_dlpack,
     unsafe_buffer_pointer as unsafe_buffer_pointer,
-)
-from gradix._runtime.xla_callbacks import (
-    parse_module as parse_module,
 )
 from gradix._runtime.xla_client import (
     Device as Device,
@@ -35,43 +33,48 @@ from gradix._runtime.xla_client import (
     on_renewal as on_renewal,
     renew as renew,
 )
-from gradix._runtime.xla_custom_calls import (
-    ensure_lapack as ensure_lapack,
-    register as register,
-)
-from gradix._runtime.xla_distributed import (
-    join_processes as join_processes,
-    leave_processes as leave_processes,
-    reached_sync_point as reached_sync_point,
-)
 from gradix._runtime.xla_options import (
     Options as Options,
     options as options,
     options_key as options_key,
 )
-from gradix._runtime.xla_program import (
-    Executable as Executable,
-    compile as compile,
-    cost_of as cost_of,
-    deserialize as deserialize,
-    hlo_computation as hlo_computation,
-    hlo_text as hlo_text,
-    honours_small_loops as honours_small_loops,
-)
-from gradix._runtime.xla_sharded import (
-    PartitionedExecutable as PartitionedExecutable,
-    compile_partitioned as compile_partitioned,
-    copied as copied,
-    gather as gather,
-    join as join,
-    layout_of as layout_of,
-    move as move,
-    part_of as part_of,
-    parts as parts,
-    put_copied as put_copied,
-    put_parts as put_parts,
-    put_sharded as put_sharded,
-)
-from gradix._runtime.xla_staging import (
-    staging as staging,
-)
+
+with on_demand(globals()):
+    from gradix._runtime.xla_callbacks import (
+        parse_module as parse_module,
+    )
+    from gradix._runtime.xla_custom_calls import (
+        ensure_lapack as ensure_lapack,
+        register as register,
+    )
+    from gradix._runtime.xla_distributed import (
+        join_processes as join_processes,
+        leave_processes as leave_processes,
+        reached_sync_point as reached_sync_point,
+    )
+    from gradix._runtime.xla_program import (
+        Executable as Executable,
+        compile as compile,
+        cost_of as cost_of,
+        deserialize as deserialize,
+        hlo_computation as hlo_computation,
+        hlo_text as hlo_text,
+        honours_small_loops as honours_small_loops,
+    )
+    from gradix._runtime.xla_sharded import (
+        PartitionedExecutable as PartitionedExecutable,
+        compile_partitioned as compile_partitioned,
+        copied as copied,
+        gather as gather,
+        join as join,
+        layout_of as layout_of,
+        move as move,
+        part_of as part_of,
+        parts as parts,
+        put_copied as put_copied,
+        put_parts as put_parts,
+        put_sharded as put_sharded,
+    )
+    from gradix._runtime.xla_staging import (
+        staging as staging,
+    )

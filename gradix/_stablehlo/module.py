@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,10 +12,12 @@ from gradix._stablehlo.attributes import attribute
 from gradix._stablehlo.dimensions import SIZE
 from gradix._stablehlo.emitter import Emitter, identifier
 from gradix._stablehlo.facts import Facts
-from gradix._stablehlo.open_dimensions import OpenDimensions
 from gradix._stablehlo.shardings import Meshes
 from gradix._stablehlo.structured import TOKEN, HostCallback
 from gradix._stablehlo.types import storage_dtype, tensor_type
+
+if TYPE_CHECKING:
+    from gradix._stablehlo.open_dimensions import OpenDimensions
 
 
 class LoweredModule(NamedTuple):

@@ -16,7 +16,6 @@ from gradix._stablehlo.shardings import Manual, Meshes, communication, coordinat
 from gradix._stablehlo.types import element_type
 from gradix._stablehlo.writer import Value, Writer
 
-config.define("gradix_host_kernels", True, traced=True)
 _options = config.state
 
 TOKEN = AbstractToken()

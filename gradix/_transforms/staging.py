@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from gradix._base import source
+from gradix._base.lazy import lazy_module
 from gradix._base.name_stack import NameStack, current_names
 from gradix._base.recursion_room import room_to_trace
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.aval import seen, within
-from gradix._core.dimensions.scope import tell_scopes
 from gradix._core.dtypes import ExtendedDType
 from gradix._core.effects import no_effects
 from gradix._core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, no_debug
 from gradix._core.operators import Array
 from gradix._core.refs import LocalRef, Ref
 from gradix._core.trace import Trace, Tracer, bind, new_level, state, typed_results
+
+_scope = lazy_module("gradix._core.dimensions.scope")
 
 
 class StagingTracer(Tracer):
@@ -152,7 +154,7 @@ def _run_on_arguments(trace: StagingTrace, function, avals, debug: DebugInfo) ->
     try:
         return function(*[trace.new_arg(a) for a in avals])
     except Exception as e:
-        tell_scopes(e, avals, debug.arg_names)
+        _scope.tell_scopes(e, avals, debug.arg_names)
         raise
 
 

@@ -5,36 +5,35 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
 from gradix import lax
+from gradix._base.lazy import lazy_module
 from gradix._core import array_members
 from gradix._core.array import ArrayImpl
-from gradix._core.operators import install
-from gradix.numpy import (
-    conversion,
-    cumulative,
-    extremes,
-    joining,
-    matrices,
-    moments,
-    products,
-    reductions,
-    rounding_and_parts,
-    searching,
-    selection,
-    shapes,
-    sorting,
-    taking,
-    views,
-)
-from gradix.numpy.at import IndexUpdateHelper
+from gradix._core.operators import Array, install
+from gradix.numpy import conversion, reductions, shapes
 from gradix.numpy.indexing import getitem
 from gradix.numpy.namespace_info import API_VERSIONS
 from gradix.numpy.operators import OPERATORS
 from gradix.numpy.placement import place
-from gradix.numpy.printing import array_repr, array_str
+
+at = lazy_module("gradix.numpy.at")
+cumulative = lazy_module("gradix.numpy.cumulative")
+extremes = lazy_module("gradix.numpy.extremes")
+joining = lazy_module("gradix.numpy.joining")
+matrices = lazy_module("gradix.numpy.matrices")
+moments = lazy_module("gradix.numpy.moments")
+printing = lazy_module("gradix.numpy.printing")
+products = lazy_module("gradix.numpy.products")
+rounding_and_parts = lazy_module("gradix.numpy.rounding_and_parts")
+searching = lazy_module("gradix.numpy.searching")
+selection = lazy_module("gradix.numpy.selection")
+sorting = lazy_module("gradix.numpy.sorting")
+taking = lazy_module("gradix.numpy.taking")
+views = lazy_module("gradix.numpy.views")
 
 # -- arrangement -----------------------------------------------------------------------------------
 
@@ -273,11 +272,11 @@ def _getitem(self, index):
 
 
 def _repr(self) -> str:
-    return array_repr(self)
+    return printing.array_repr(self)
 
 
 def _str(self) -> str:
-    return array_str(self) if type(self) is ArrayImpl else repr(self)
+    return printing.array_str(self) if type(self) is ArrayImpl else repr(self)
 
 
 def _array_namespace(self, *, api_version: str | None = None):
@@ -338,6 +337,25 @@ def _method(function: Any) -> Any:
     return made
 
 
+class _Later:
+    """Stands for a member of arrays until somebody asks for it, and its module is loaded."""
+
+    __slots__ = ("name", "make")
+
+    def __init__(self, name: str, make: Callable[[], Any]):
+        self.name, self.make = name, make
+
+    def __get__(self, instance, owner=None):
+        member = self.make()
+        setattr(Array, self.name, member)
+        return member.__get__(instance, owner)
+
+
+def _methods_later(module: Any, *names: str) -> dict[str, _Later]:
+    """Functions of a module as methods."""
+    return {n: _Later(n, lambda n=n: _method(getattr(module, n))) for n in names}  # type: ignore[misc]
+
+
 _METHODS = {
     f.__name__: f
     for f in (
@@ -364,29 +382,26 @@ _METHODS = {
         var,
         std,
         to_device,
-        views.view,
-        views.byteswap,
-        *map(
-            _method,
-            (
-                reductions.sum,
-                reductions.prod,
-                extremes.max,
-                extremes.min,
-                reductions.all,
-                reductions.any,
-                extremes.argmax,
-                extremes.argmin,
-                extremes.ptp,
-                moments.mean,
-                cumulative.cumsum,
-                cumulative.cumprod,
-                rounding_and_parts.round,
-                matrices.diagonal,
-                matrices.trace,
-            ),
-        ),
+        *map(_method, (reductions.sum, reductions.prod, reductions.all, reductions.any)),
     )
+}
+_LATER = {
+    "view": _Later("view", lambda: views.view),
+    "byteswap": _Later("byteswap", lambda: views.byteswap),
+    **_methods_later(extremes, "max", "min", "argmax", "argmin", "ptp"),
+    **_methods_later(moments, "mean"),
+    **_methods_later(cumulative, "cumsum", "cumprod"),
+    **_methods_later(rounding_and_parts, "round"),
+    **_methods_later(matrices, "diagonal", "trace"),
+    "real": _Later("real", lambda: property(rounding_and_parts.real, doc="The real part.")),
+    "imag": _Later("imag", lambda: property(rounding_and_parts.imag, doc="The imaginary part.")),
+    "at": _Later(
+        "at",
+        lambda: property(
+            at.IndexUpdateHelper,
+            doc="Updates of elements: x.at[index].set(values), .add, .multiply, ...",
+        ),
+    ),
 }
 _SPECIAL = {
     "__getitem__": _getitem,
@@ -401,12 +416,7 @@ _SPECIAL = {
 _PROPERTIES = {
     "T": property(transpose, doc="The array with its axes reversed."),
     "mT": property(_matrix_transpose, doc="The array with its last two axes exchanged."),
-    "real": property(rounding_and_parts.real, doc="The real part."),
-    "imag": property(rounding_and_parts.imag, doc="The imaginary part."),
-    "at": property(
-        IndexUpdateHelper, doc="Updates of elements: x.at[index].set(values), .add, .multiply, ..."
-    ),
     "flat": property(_flat, doc="Not supported."),
 }
 
-install({**array_members.MEMBERS, **OPERATORS, **_METHODS, **_SPECIAL, **_PROPERTIES})
+install({**array_members.MEMBERS, **OPERATORS, **_METHODS, **_LATER, **_SPECIAL, **_PROPERTIES})

@@ -15,9 +15,9 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from gradix._api.jit.replay_code import ELEMENTS, NotReplayable, Writer
 from gradix._base import config as _config
 from gradix._base.bounded import BoundedCache
+from gradix._base.lazy import lazy_module
 from gradix._base.tree import tree_flatten as flatten
 from gradix._core.array import ArrayImpl
 from gradix._core.jaxpr import ClosedJaxpr
@@ -28,6 +28,8 @@ from gradix._runtime.program import Program, to_device
 from gradix._transforms.cse import cse_jaxpr
 from gradix._transforms.dce import dce_jaxpr
 from gradix._transforms.staging import stage
+
+_code = lazy_module("gradix._api.jit.replay_code")
 
 F = TypeVar("F", bound=Callable)
 # the call of given types that is traced, which takes as long as some thirty calls do
@@ -160,19 +162,19 @@ class Replay:
     def __init__(self, function: Callable, args: tuple, kwargs: dict, rule: Callable | None = None):
         mode, nans, infs = _modes.get(_options.context) or policy.mode_of(_options.context)
         if mode == "xla" or nans or infs or _options.jax_disable_jit:
-            raise NotReplayable
+            raise _code.NotReplayable
         bound, avals = _of_arrays(function, args, kwargs)
         if (
             _options.gradix_mesh is not None
             or _options.jax_default_device is not None
             or any(a.place is not None for a in avals)
         ):
-            raise NotReplayable  # it runs where the arrays lie
+            raise _code.NotReplayable  # it runs where the arrays lie
         closed, tree = _program(bound, avals)
         if rule is not None:
             self.call = _ruled(rule, bound, closed, tree)
             return
-        writer = Writer(closed)
+        writer = _code.Writer(closed)
         self.call = self.host = writer.function(tree, tree == _ONE)
         if writer.work > _LONG and mode != "host":
             self.call, self.left = self.counted, _COMPILE_AFTER
@@ -252,7 +254,7 @@ def _program(bound, avals):
     def flat(*arrays):
         outs, tree = flatten(bound(*arrays))
         if any(not isinstance(x, Array) for x in outs):
-            raise NotReplayable
+            raise _code.NotReplayable
         trees.append(tree)
         return outs
 
@@ -261,15 +263,15 @@ def _program(bound, avals):
     if jaxpr.effects or any(
         e.primitive.declines and e.outvars[0].aval.dtype in e.primitive.declines for e in jaxpr.eqns
     ):
-        raise NotReplayable
+        raise _code.NotReplayable
     return ClosedJaxpr(jaxpr, consts), trees[0]
 
 
 def _ruled(rule: Callable, bound: Callable, closed: ClosedJaxpr, tree) -> Callable[[list], Any]:
     """A function's own host rule, on arrays; where it says NotImplemented, the function itself."""
     avals = closed.out_avals
-    if sum([a.size for a in (*closed.in_avals, *avals)]) > ELEMENTS:
-        raise NotReplayable
+    if sum([a.size for a in (*closed.in_avals, *avals)]) > _code.ELEMENTS:
+        raise _code.NotReplayable
     aval, one = avals[0], tree == _ONE
     quiet, resume, physical = dispatch._quiet, dispatch._resume, dispatch._physical
     ndarray, dtype = np.ndarray, aval.dtype

@@ -10,13 +10,14 @@ from gradix._api.jit import donation
 from gradix._api.jit.stats import TraceLog
 from gradix._api.jit.tiers import first_calls_on_host, quick_calls, run_on_host
 from gradix._base import config as _config, source
+from gradix._base.lazy import lazy_module
 from gradix._core.jaxpr import ClosedJaxpr
-from gradix._core.key_flow import call_checked, key_flow
 from gradix._runtime import dispatch, tuning
 from gradix._runtime.program import Donation, Program, lower
 from gradix._transforms.cse import simplify
 from gradix._transforms.staging import eval_closed
 
+_keys = lazy_module("gradix._core.key_flow")
 _options = _config.state
 
 
@@ -162,10 +163,10 @@ class KeyCheckedTraced(Traced):
 
     def __init__(self, owner: Owner, jaxpr: ClosedJaxpr, *rest, donated=()):
         super().__init__(owner, jaxpr, *rest, donated=donated)
-        self.flow = key_flow(jaxpr)
+        self.flow = _keys.key_flow(jaxpr)
 
     def run(self, leaves):
-        return call_checked(
+        return _keys.call_checked(
             self.flow,
             f"jit-compiled function {self.name}",
             self.consts + leaves,
