@@ -233,6 +233,9 @@ def _fields(t: Table) -> tuple[dict, Any]:
     platforms = tuple(t.texts(9))
     if not platforms:
         raise Malformed("it is for no platform")
+    nr_devices = t.number(18, U32) or t.number(6, I16, 1)
+    if nr_devices < 1:
+        raise Malformed(f"it is for {nr_devices} devices")
     fields = dict(
         fun_name=t.text(1),
         in_tree=in_tree,
@@ -244,7 +247,7 @@ def _fields(t: Table) -> tuple[dict, Any]:
         _out_named_shardings=outs,
         in_shardings_hlo=(None,) * len(in_avals),
         out_shardings_hlo=(None,) * len(out_avals),
-        nr_devices=t.number(18, U32) or t.number(6, I16, 1),
+        nr_devices=nr_devices,
         platforms=platforms,
         ordered_effects=tuple([effect_of(x.text(0), True) for x in t.tables(10)]),
         unordered_effects=tuple([effect_of(x.text(0), False) for x in t.tables(11)]),
