@@ -94,6 +94,13 @@ class Facts:
         )
 
     @property
+    def dtypes(self) -> set:
+        """The dtypes of its values."""
+        return {
+            getattr(v.aval, "dtype", None) for j in self.programs for e in j.eqns for v in e.outvars
+        }
+
+    @property
     def alike(self) -> int:
         """How many results are of a type that an earlier one has."""
         return len(self.results) - len(set(self.results))

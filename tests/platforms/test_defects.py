@@ -97,3 +97,23 @@ def test_the_process_lives(name):
 
 def test_every_rewrite_for_correctness_has_a_defect():
     assert {r.name for r in TABLE.rewrites if r.kind == CORRECTNESS} == set(DEFECTS) | set(CRASHES)
+
+
+# The smallest numbers of each type, halves and thirds of them, and all about them.
+SMALL = np.concatenate([[0.0, -0.0, 1e-30, -1e-30, INF, -INF, NAN],
+                        *[sign * 2.0 ** np.arange(-20, 18) * m for sign in (1, -1) for m in (1, 1.5, 1.0001, 0.9999, 1.25)]])
+
+
+@pytest.mark.parametrize("source", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("target", ["float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e5m2",
+                                    "float8_e3m4", "float8_e4m3", "float8_e8m0fnu", "float4_e2m1fn"])
+def test_floats_of_few_bits_are_rounded_as_numpy_does(source, target):
+    with np.errstate(all="ignore"):
+        x = np.tile(SMALL.astype(source), 3)
+        want = x.astype(target).astype("float32")
+    f = gradix.jit(lambda x: x.astype(target).astype("float32"))
+    for compiled in (f, f.lower(x).compile()):
+        found = np.asarray(compiled(x))
+        np.testing.assert_array_equal(found, want)
+        numbers = ~np.isnan(want)
+        np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(want[numbers]))

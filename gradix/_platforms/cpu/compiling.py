@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
 from gradix._platforms.records import Choice
 
 _F32 = np.dtype("float32")
+_ROUNDED_WRONGLY = frozenset(
+    np.dtype(t)
+    for t in (
+        ml_dtypes.float8_e4m3fnuz,
+        ml_dtypes.float8_e5m2fnuz,
+        ml_dtypes.float8_e4m3b11fnuz,
+        ml_dtypes.float4_e2m1fn,
+    )
+)
 _LARGE = 1 << 12  # elements of an argument or result
 _LARGE_INSIDE = 1 << 16  # elements of an array between them
 _REPEATED = 6  # operations that are not fused, or results, like an earlier one
@@ -34,13 +44,18 @@ def compiles_repeats_once(facts, cores: int) -> bool:
 
 
 def _is_beyond_the_older_generator(facts) -> bool:
-    """Whether a program is long, or its values are needed at many places.
+    """Whether a program is long, its values are needed at many places, or some are of floats that it rounds wrongly.
 
     The older generator descends through a fusion by recursion, and overflows the stack in one of a
     few thousand operations. It writes the code of a value once for each place, and so never ends
-    where their number doubles with each step.
+    where their number doubles with each step. It rounds small negative numbers to a negative zero,
+    which is NaN where there is none, and rounds to floats of four bits twice.
     """
-    return facts.equations > _LONG or facts.evaluations > _EVALUATED
+    return (
+        facts.equations > _LONG
+        or facts.evaluations > _EVALUATED
+        or not facts.dtypes.isdisjoint(_ROUNDED_WRONGLY)
+    )
 
 
 def quick_options(facts) -> dict:
