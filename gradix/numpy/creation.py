@@ -238,6 +238,8 @@ def _like(name, a, value, dtype, shape, device, *, out_sharding):
 
 def _sharding_of(a):
     """Where the array lies, or how it is divided, that another is like; None where nothing is known of that."""
+    if not isinstance(a, Array) and hasattr(a, "__jax_array__"):
+        a = as_operand("zeros_like", a)  # an object of a library's, such as a parameter
     aval = getattr(a, "aval", None)
     if type(a) is ArrayImpl and aval.place is not None and not is_staging():
         return a.sharding if aval.place.is_committed else None

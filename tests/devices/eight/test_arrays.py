@@ -167,6 +167,14 @@ def test_arrays_like_another_lie_where_it_does():
     x = sharded(np.ones((8, 4), "float32"), m, "x", "y")
     for make in (jnp.zeros_like, jnp.ones_like, lambda a: jnp.full_like(a, 3, dtype="int16")):
         assert make(x).sharding == x.sharding
+
+    class Parameter:
+        shape, dtype = x.shape, x.dtype
+
+        def __jax_array__(self):
+            return x
+
+    assert jnp.zeros_like(Parameter()).sharding == x.sharding
     alone = gradix.device_put(np.ones(3), gradix.devices()[3])
     assert jnp.zeros_like(alone, shape=2).devices() == {gradix.devices()[0]}
 
