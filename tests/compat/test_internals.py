@@ -182,3 +182,11 @@ def test_a_suite_written_against_jax_own_test_case(as_jax):
         f = gradix.jit(lambda x: x * 3.25 + 1)
         f(1.0), f(2.0)
     assert count() == 1
+
+
+def test_errors_of_prefixes_are_told_by_the_name_of_the_prefix():
+    adapter = importlib.import_module("gradix.compat.internals.tree_util")
+    errors = adapter.prefix_errors({"x": [1], "y": 2}, {"x": 3, "y": (4,)})
+    assert len(errors) == 1
+    with pytest.raises(ValueError, match=r"in_axes\['x'\]"):
+        raise errors[0]("in_axes")

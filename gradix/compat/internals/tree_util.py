@@ -1,13 +1,25 @@
 """`jax._src.tree_util`: the registered kinds of nodes, as a mapping, beside the public functions."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from gradix._base.tree import prefix_errors as prefix_errors
+from gradix._base.tree import prefix_errors as _prefix_errors
 from gradix.tree_util import *  # noqa: F403
 from gradix.tree_util import (
     flatten_one_level as flatten_one_level,
     is_tree_node,
 )
+
+
+def prefix_errors(
+    prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> list[Callable[[str], ValueError]]:
+    """Where a tree is no prefix of another: functions from what the prefix is called to the errors."""
+
+    def told(index: int) -> Callable[[str], ValueError]:
+        return lambda name: _prefix_errors(prefix_tree, full_tree, is_leaf, name)[index]
+
+    return [told(i) for i in range(len(_prefix_errors(prefix_tree, full_tree, is_leaf)))]
 
 
 class _Registered(Mapping):
