@@ -10,7 +10,7 @@ from gradix._base import config as _config
 from gradix._base.tree import broadcast_prefix, tree_flatten as flatten
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.array_layouts import Format, Layout
-from gradix._core.divisions import entries, explicit_entries
+from gradix._core.divisions import entries, explicit_entries, sums
 from gradix._core.mesh import AbstractMesh
 from gradix._core.named_sharding import NamedSharding
 from gradix._core.sharding import PartitionSpec, Sharding
@@ -25,6 +25,7 @@ from gradix._ops.sharding import (
 from gradix._runtime.placement import check_move, sharding_of
 
 _options = _config.state
+_WHOLE = PartitionSpec()
 
 
 def with_sharding_constraint(x, shardings):
@@ -92,6 +93,7 @@ def _apply(name: str, prim, x, given):
         type(x) is ArrayImpl
         and state.stage is None
         and not isinstance(getattr(sharding, "mesh", None), AbstractMesh)
+        and not (sums(x.aval).unreduced or getattr(sharding, "spec", _WHOLE).unreduced)
     ):
         if sharding != sharding_of(x):
             check_move(x, sharding)

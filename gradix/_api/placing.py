@@ -157,6 +157,11 @@ def _put(x, place):
             return array
     sharding = as_sharding(place)
     _check_fits(array.aval, sharding)
+    if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:
+        raise NotImplementedError(
+            f"device_put of an array of shape {array.aval.shape} as one that is still to be summed, {sharding}: "
+            "it is no sum. Let an operation make it, with out_sharding=, or use gradix.sharding.reshard."
+        )
     if hasattr(place, "device_kind"):
         _check_is_here(array)
     if type(x) is ArrayImpl and sharding != sharding_of(x):

@@ -72,7 +72,8 @@ def local_aval(aval, spec, mesh: BaseMesh, axes: frozenset, check_vma: bool):
     sizes, shape = mesh.shape, list(aval.shape)
     for i, p in enumerate(spec):
         shape[i] //= prod([sizes[a] for a in axes_of(p)])
-    vma = frozenset([a for p in spec for a in axes_of(p)]) if check_vma else frozenset()
+    named = frozenset([a for p in spec for a in axes_of(p)]) | spec.unreduced
+    vma = named if check_vma else frozenset()
     left = None
     if aval.division is not None:  # over axes that are not manual
         left = explicit_part(
@@ -97,7 +98,8 @@ def global_aval(aval, spec, mesh: BaseMesh, axes: frozenset):
     )
     for i, p in enumerate(entries(aval)):
         row[i] = (*(row[i] or ()), *axes_of(p)) or None
-    whole = explicit_part(NamedSharding(known, P(*row)), aval.ndim)
+    whole_spec = P(*row, unreduced=spec.unreduced, reduced=spec.reduced)
+    whole = explicit_part(NamedSharding(known, whole_spec), aval.ndim)
     return located(
         make_aval(tuple(shape), aval.dtype, aval.weak_type), vma=aval.vma - axes, division=whole
     )
@@ -115,7 +117,7 @@ def around(mesh: BaseMesh) -> AbstractMesh:
 
 def _unmapped(spec, mesh: BaseMesh, axes: frozenset) -> tuple:
     """The manual axes that a spec does not name."""
-    used = {a for p in spec for a in axes_of(p)}
+    used = {a for p in spec for a in axes_of(p)} | spec.unreduced
     return tuple([a for a in mesh.axis_names if a in axes and a not in used])
 
 
@@ -224,6 +226,11 @@ class ShardMap(Primitive):
         nonzero = tuple([c is not None for c in cts])
         mesh, axes, checked = params["mesh"], params["manual_axes"], params["check_vma"]
         ct_specs = [s for s, nz in zip(out_specs, nonzero) if nz]
+        if any(s.unreduced for s, is_lin in zip(in_specs, linear) if is_lin):
+            raise NotImplementedError(
+                "the derivative of shard_map by an argument whose in_specs are unreduced is not "
+                f"implemented: {in_specs}. Sum it first, with gradix.sharding.reshard."
+            )
         x_specs = [s for s, is_lin in zip(in_specs, linear) if is_lin]
         given = [c for c in cts if c is not None]
         # what all devices of an axis hold alike is counted once for each of them
@@ -231,6 +238,7 @@ class ShardMap(Primitive):
             sizes = mesh.shape
             copies = [prod([sizes[a] for a in _unmapped(s, mesh, axes)]) for s in ct_specs]
             given = [c if n == 1 else div(c, scalar_like(c, n)) for c, n in zip(given, copies)]
+        ct_specs = [s.to_ct_spec() for s in ct_specs]
         with self.inside(params):
             back, live = transpose_jaxpr(jaxpr, linear, nonzero)
             back = _fitted(
@@ -351,7 +359,7 @@ def _quoted(name) -> str:
 def _with_entry(spec, axis: int, entry) -> PartitionSpec:
     parts = list(spec)
     parts += [None] * (axis - len(parts))
-    return P(*parts[:axis], entry, *parts[axis:])
+    return spec.update((*parts[:axis], entry, *parts[axis:]))
 
 
 def _residual_spec(aval, mesh: BaseMesh, axes: frozenset, check_vma: bool) -> PartitionSpec:

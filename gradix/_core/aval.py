@@ -154,15 +154,19 @@ class LocatedArray(ShapedArray):
                         f"@{p}" if not isinstance(p, tuple) else f"@({','.join(map(str, p))})"
                     )
         text = f"{name}[{','.join(sizes)}]"
-        names = sorted(map(str, self.vma))
-        return (
-            text
-            if not names
-            else f"{text}{{V:{names[0] if len(names) == 1 else '(' + ','.join(names) + ')'}}}"
-        )
+        told = [("V", self.vma)]
+        if self.division is not None:
+            told += [("U", self.division.spec.unreduced), ("R", self.division.spec.reduced)]
+        parts = [f"{letter}:{_names(axes)}" for letter, axes in told if axes]
+        return f"{text}{{{', '.join(parts)}}}" if parts else text
 
     def __reduce__(self):
         return ShapedArray, (self.shape, self.dtype, self.weak_type)
+
+
+def _names(axes) -> str:
+    names = sorted(map(str, axes))
+    return names[0] if len(names) == 1 else f"({','.join(names)})"
 
 
 _located: WeakValueDictionary = WeakValueDictionary()

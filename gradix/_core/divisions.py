@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from gradix._base.errors import ShardingTypeError as ShardingTypeError
 from gradix._core.aval import located
@@ -21,13 +21,83 @@ def entries(aval) -> Entries:
     return (None,) * aval.ndim if aval.division is None else tuple(aval.division.spec)
 
 
-def division(mesh: BaseMesh, row: Sequence) -> NamedSharding | None:
-    """What a type holds of entries on a mesh: None where nothing is divided."""
-    return (
-        NamedSharding(mesh.abstract_mesh, PartitionSpec(*row))
-        if any(e is not None for e in row)
-        else None
-    )
+class Sums(NamedTuple):
+    """Over which explicit mesh axes a value is still to be summed, and over which its cotangent will be."""
+
+    unreduced: frozenset = frozenset()
+    reduced: frozenset = frozenset()
+
+
+NO_SUMS = Sums()
+
+
+def sums(aval) -> Sums:
+    """Over which explicit mesh axes an array is still to be summed, or its cotangent will be."""
+    if aval.division is None:
+        return NO_SUMS
+    return Sums(aval.division.spec.unreduced, aval.division.spec.reduced)
+
+
+def division(mesh: BaseMesh, row: Sequence, left: Sums = NO_SUMS) -> NamedSharding | None:
+    """What a type holds of entries on a mesh: None where nothing is divided, or to be summed."""
+    if left == NO_SUMS and all(e is None for e in row):
+        return None
+    spec = PartitionSpec(*row, unreduced=left.unreduced, reduced=left.reduced)
+    return NamedSharding(mesh.abstract_mesh, spec)
+
+
+def of_cotangent(given: NamedSharding | None) -> NamedSharding | None:
+    """The division of cotangents of arrays of one: what was the same everywhere comes back as sums to be made."""
+    if given is None or not (given.spec.unreduced or given.spec.reduced):
+        return given
+    return given.update(spec=given.spec.to_ct_spec())
+
+
+def sums_kept(prim, mesh: BaseMesh, avals) -> Sums:
+    """Those of the results of an operation, of operands some of which have some.
+
+    Raises:
+        ShardingTypeError: operands differ, so that they cannot be summed later.
+        NotImplementedError: the operation is of sums, and not one that sums can be made after.
+    """
+    values = [a for a in avals if a.dtype.kind not in "biu"] or list(avals)
+    found = [sums(a) for a in values]
+    unreduced = frozenset().union(*[s.unreduced for s in found])
+    reduced = frozenset().union(*[s.reduced for s in found])
+    shown = ", ".join([a.str_short() for a in avals])
+    way_out = "with gradix.sharding.reshard(x, PartitionSpec(...))."
+    kind = prim.mesh.sums or ("kept" if prim.live == "moves" else "")
+    if unreduced and kind == "product":
+        held = [s for s in found if s.unreduced]
+        other = next((s for s in found if not s.unreduced), None)
+        if len(held) > 1 or other is None or other.reduced != unreduced:
+            raise ShardingTypeError(
+                f"{prim.name} of a value that is still to be summed over {_listed(unreduced)}: the other operand "
+                f"must be reduced along the same axes. Got {shown}. Sum it first, {way_out}"
+            )
+        return Sums(unreduced)
+    if unreduced and kind != "kept":
+        raise NotImplementedError(
+            f"unreduced rule for {prim.name} is not implemented: {shown} is still to be summed over "
+            f"{_listed(unreduced)}, and {prim.name} of parts is not a part of {prim.name}. Sum it first, {way_out}"
+        )
+    if any(s.unreduced != unreduced for s in found):
+        raise ShardingTypeError(
+            f"{prim.name}: one operand is unreduced over {_listed(unreduced)} while another is not, so that the "
+            f"result would be summed too often. Got {shown}. Bring them to one, {way_out}"
+        )
+    if any(s.reduced != reduced for s in found) or any(
+        reduced & set(names_in(entries(a))) for a in values
+    ):
+        raise ShardingTypeError(
+            f"{prim.name}: inputs cannot be divided or replicated on the same axes that another input is reduced "
+            f"on, {_listed(reduced)}. Got {shown}. Bring them to one, {way_out}"
+        )
+    return Sums(unreduced, reduced)
+
+
+def _listed(names) -> str:
+    return ", ".join(sorted(map(repr, names)))
 
 
 def explicit_part(sharding: Sharding | None, ndim: int) -> NamedSharding | None:
@@ -35,9 +105,10 @@ def explicit_part(sharding: Sharding | None, ndim: int) -> NamedSharding | None:
     mesh: Any = getattr(sharding, "mesh", None)
     if mesh is None or AxisType.Explicit not in mesh.axis_types:
         return None
-    named = set(mesh.explicit_axes)
-    row = [_entry([a for a in axes_of(p) if a in named]) for p in sharding.spec]  # type: ignore[union-attr]
-    return division(mesh, [*row, *[None] * (ndim - len(row))])
+    named, spec = frozenset(mesh.explicit_axes), sharding.spec  # type: ignore[union-attr]
+    row = [_entry([a for a in axes_of(p) if a in named]) for p in spec]
+    left = Sums(spec.unreduced & named, spec.reduced & named)
+    return division(mesh, [*row, *[None] * (ndim - len(row))], left)
 
 
 def explicit_entries(sharding, ndim: int) -> Entries:
@@ -64,7 +135,7 @@ def without_axis(aval, axis: int):
     return located(
         found.plain,
         vma=found.vma,
-        division=division(aval.division.mesh, row[:axis] + row[axis + 1 :]),
+        division=division(aval.division.mesh, row[:axis] + row[axis + 1 :], sums(aval)),
     )
 
 
@@ -77,7 +148,7 @@ def with_axis(aval, size, axis: int):
     return located(
         found.plain,
         vma=found.vma,
-        division=division(aval.division.mesh, (*row[:axis], None, *row[axis:])),
+        division=division(aval.division.mesh, (*row[:axis], None, *row[axis:]), sums(aval)),
     )
 
 

@@ -139,7 +139,8 @@ class NamedSharding(Sharding):
     @functools.cached_property
     def is_fully_replicated(self) -> bool:
         sizes = self.mesh.shape
-        return prod([sizes[a] for p in self.spec for a in axes_of(p)]) == 1
+        named = [*[a for p in self.spec for a in axes_of(p)], *self.spec.unreduced]
+        return prod([sizes[a] for a in named]) == 1
 
     def with_memory_kind(self, kind: str) -> NamedSharding:
         return NamedSharding(self.mesh, self.spec, memory_kind=kind)
@@ -327,6 +328,9 @@ def parts_of(sharding: Sharding, ndim: int):
     if coordinates is None:
         return frozenset((d, ()) for d in sharding.device_set), (1,) * ndim, sharding.memory_kind
     factors = tuple(sharding.factors(ndim))  # type: ignore[attr-defined]
+    spec: Any = getattr(sharding, "spec", None)
+    if spec is not None and spec.unreduced:  # each holds a summand of its own
+        return sharding
     if all(f == 1 for f in factors):
         return frozenset((d, ()) for d in sharding.device_set), factors, sharding.memory_kind
     rows = map(tuple, coordinates(ndim).tolist())

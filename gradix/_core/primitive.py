@@ -9,7 +9,7 @@ from gradix._core import trace as _trace
 from gradix._core.array import as_array
 from gradix._core.aval import ShapedArray
 from gradix._core.current_trace import bind_with_trace
-from gradix._core.divisions import ShardingTypeError
+from gradix._core.divisions import NO_SUMS, ShardingTypeError, Sums, sums, sums_kept
 from gradix._core.effects import no_effects
 
 
@@ -55,6 +55,9 @@ class MeshTraits(NamedTuple):
     placed: bool = False  # it runs on the devices of the mesh that its parameters name
     # `abstract` gives the types of results with their division over explicit axes
     divides: bool = False
+    # what becomes of operands that are still to be summed over mesh axes: "kept" where the result
+    # may be summed in their place, "product" where that is so of either of two
+    sums: str = ""
 
 
 class ValueTraits(NamedTuple):
@@ -235,6 +238,12 @@ class Primitive:
             f"{', '.join([a.str_short() for a in avals])}. Bring them together with gradix.sharding.reshard(x, "
             "PartitionSpec()), or let the compiler divide: gradix.sharding.auto_axes(f, out_sharding=...)."
         )
+
+    def sums(self, mesh, avals, params) -> Sums:
+        """Over which explicit mesh axes the results are still to be summed, and their cotangents will be."""
+        if not any(a.division is not None and sums(a) != NO_SUMS for a in avals):
+            return NO_SUMS
+        return sums_kept(self, mesh, avals)
 
     # -- what libraries that read programs ask -----------------------------------------------------
 

@@ -10,7 +10,7 @@ from typing import Any
 from gradix._base import config as _config, errors, leaks, source
 from gradix._base.name_stack import begin_program, set_names
 from gradix._core.aval import located, seen
-from gradix._core.divisions import division, mesh_of
+from gradix._core.divisions import division, mesh_of, of_cotangent
 from gradix._core.mesh import Mesh
 from gradix._core.operators import Array
 
@@ -277,8 +277,8 @@ def install_reshard(function) -> None:
 
 
 def divided_like(x, aval):
-    """A traced value, divided as the type says, without regard for its other parts."""
-    have, want = x.aval.division, aval.division
+    """A traced cotangent, divided as those of values of the type are, without regard for its other parts."""
+    have, want = x.aval.division, of_cotangent(aval.division)
     if have == want or not isinstance(x, Tracer) and (want is None or not _has_mesh(x)):
         return x
     return _reshard[0](x, want)
@@ -321,7 +321,8 @@ def typed_results(prim, avals, params, out):
     elif mesh is None:
         rows = [None] * len(outs)
     else:
-        rows = [division(mesh, r) for r in prim.divide(mesh, avals, outs, params)]
+        left = prim.sums(mesh, avals, params)
+        rows = [division(mesh, r, left) for r in prim.divide(mesh, avals, outs, params)]
     typed = [located(a.plain, vma=vma, division=r) for a, r in zip(outs, rows)]
     return typed if prim.multiple_results else typed[0]
 

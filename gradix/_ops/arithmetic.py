@@ -19,7 +19,7 @@ from gradix._core.dtypes import (
     real_dtype,
 )
 from gradix._core.operators import Array
-from gradix._core.primitive import Linear, ValueTraits
+from gradix._core.primitive import Linear, MeshTraits, ValueTraits
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_to, zeros
 from gradix._ops.comparison import eq, ge, gt, lt
@@ -211,6 +211,7 @@ add_p = Elementwise(
     transpose=_both,
     formula="simple",
     values=ValueTraits(keeps_nan=True),
+    mesh=MeshTraits(sums="kept"),
 )
 sub_p = Elementwise(
     "sub",
@@ -222,6 +223,7 @@ sub_p = Elementwise(
     transpose=_sub_back,
     formula="simple",
     values=ValueTraits(keeps_nan=True),
+    mesh=MeshTraits(sums="kept"),
 )
 mul_p = Elementwise(
     "mul",
@@ -233,6 +235,7 @@ mul_p = Elementwise(
     transpose=_mul_back,
     formula="simple",
     values=ValueTraits(neutral=0, keeps_nan=True),
+    mesh=MeshTraits(sums="product"),
 )
 div_p = Elementwise(
     "div",

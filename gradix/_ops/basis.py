@@ -12,7 +12,7 @@ from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, typeof
 from gradix._core.aval import ShapedArray, make_aval
 from gradix._core.divisions import entries, merged
-from gradix._core.primitive import Linear, Primitive, ValueTraits
+from gradix._core.primitive import Linear, MeshTraits, Primitive, ValueTraits
 from gradix._core.trace import bind, state
 
 
@@ -23,6 +23,7 @@ class AddAny(Primitive):
     live = "elements"
     formula = "simple"
     values = ValueTraits(keeps_nan=True)
+    mesh = MeshTraits(sums="kept")
 
     def abstract(self, x, y):
         return x if not x.weak_type else y

@@ -12,6 +12,7 @@ from gradix._core.aval import located, make_aval
 from gradix._core.divisions import entries, undivided
 from gradix._core.dtypes import BOOL, COMPLEX, FLOAT, INEXACT, INTEGER, NARROW_INTEGER
 from gradix._core.operators import Array
+from gradix._core.primitive import MeshTraits
 from gradix._core.trace import bind
 from gradix._ops.basis import transpose as permute
 from gradix._ops.canonicalization import memoised
@@ -70,6 +71,7 @@ class ConvertElementType(Structural):
 
     silent = False
     live = "elements"
+    mesh = MeshTraits(sums="kept")
     formula = "simple"
 
     @memoised

@@ -13,7 +13,15 @@ from gradix._base.bounded import BoundedCache
 from gradix._base.config import state
 from gradix._core import dtypes
 from gradix._core.aval import make_aval, seen
-from gradix._core.divisions import ShardingTypeError, entries, explicit_entries, mesh_of, names_in
+from gradix._core.divisions import (
+    ShardingTypeError,
+    Sums,
+    entries,
+    explicit_entries,
+    mesh_of,
+    names_in,
+    sums,
+)
 from gradix._core.named_sharding import NamedSharding
 from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
@@ -180,10 +188,36 @@ class DotGeneral(Primitive):
             params = {
                 **params,
                 "out_sharding": wanted.update(
-                    spec=PartitionSpec(*wanted.spec[:out], mapped, *wanted.spec[out:])
+                    spec=wanted.spec.update((*wanted.spec[:out], mapped, *wanted.spec[out:]))
                 ),
             }
         return bind(self, (x, y), {"dimension_numbers": ((lc, rc), (lb, rb)), **params}), out
+
+    def sums(self, mesh, avals, params):
+        wanted = params.get("out_sharding")
+        asked_for = Sums() if wanted is None else Sums(wanted.spec.unreduced, wanted.spec.reduced)
+        (lhs, rhs), ((lc, rc), _) = avals, params["dimension_numbers"]
+        shown = f"{lhs.str_short()} and {rhs.str_short()}"
+        if sums(lhs).unreduced or sums(rhs).unreduced:
+            raise ShardingTypeError(
+                f"lhs or rhs passed to dot_general cannot be unreduced. Got {shown}. Sum it first, with "
+                "gradix.sharding.reshard(x, PartitionSpec(...))."
+            )
+        for one, other in ((lhs, rhs), (rhs, lhs)):
+            missing = sums(one).reduced - set(names_in(entries(other)))
+            if missing:
+                raise ShardingTypeError(
+                    f"dot_general: where one operand is reduced over {sorted(missing)} the other must be "
+                    f"divided over these axes. Got {shown}. Reshard one of them."
+                )
+        left, right = entries(lhs), entries(rhs)
+        summed = set(names_in([*[left[i] for i in lc], *[right[i] for i in rc]]))
+        if asked_for.unreduced and asked_for.unreduced != summed:
+            raise ShardingTypeError(
+                "out_sharding's unreduced axes should be equal to the contracting specs. Got unreduced "
+                f"axes={set(asked_for.unreduced)} and contracting axes={summed or '{}'}, of {shown}."
+            )
+        return asked_for
 
     def divide(self, mesh, avals, outs, params):
         wanted = params.get("out_sharding")
@@ -317,7 +351,10 @@ def _cotangent(ct, x: Linear, y, contract, batch, first: bool, *, params):
         params = {
             **params,
             "out_sharding": NamedSharding(
-                mesh, PartitionSpec(*[row[i] for i in (*xb, *x_free, *by_y)])
+                mesh,
+                PartitionSpec(
+                    *[row[i] for i in (*xb, *x_free, *by_y)], unreduced=sums(x.aval).reduced
+                ),
             ),
         }
     z = bind(
@@ -401,7 +438,11 @@ def _bind_dot(lhs, rhs, numbers, precision, preferred, out_sharding=None):
     if out_sharding is not None:
         params["out_sharding"] = asked("dot_general", out_sharding, (lhs, rhs))
     out = bind(dot_general_p, (lhs, rhs), params)
-    return out if out_sharding is None else reshard(out, params["out_sharding"])
+    if out_sharding is None:
+        return out
+    wanted = params["out_sharding"]
+    row = (*wanted.spec, *[None] * (out.aval.ndim - len(wanted.spec)))
+    return reshard(out, wanted.update(spec=wanted.spec.update(row)))
 
 
 _DOT_NUMBERS = {

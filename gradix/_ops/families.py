@@ -13,7 +13,7 @@ from gradix._core.array import typeof
 from gradix._core.aval import make_aval
 from gradix._core.divisions import merged
 from gradix._core.dtypes import COMPLEX
-from gradix._core.primitive import Primitive, ValueTraits
+from gradix._core.primitive import MeshTraits, Primitive, ValueTraits
 from gradix._core.trace import bind
 from gradix._ops.basis import add_any, broadcast_to, expand_axis, lead_axes, to_front, unbroadcast
 
@@ -90,6 +90,7 @@ class Elementwise(Primitive):
         transpose: the rule of an operation that is linear in one of its operands.
         formula: how long it takes, as `Primitive.formula`.
         values: what is known of its results.
+        mesh: how it behaves among the devices of a mesh.
     """
 
     live = "elements"
@@ -107,9 +108,10 @@ class Elementwise(Primitive):
         transpose: Callable | None = None,
         formula: str | None = None,
         values: ValueTraits = Primitive.values,
+        mesh: MeshTraits = Primitive.mesh,
     ):
         super().__init__(name)
-        self.formula, self.values = formula, values
+        self.formula, self.values, self.mesh = formula, values, mesh
         self.host = host
         self.float_host = host.floats if isinstance(host, HostRule) else None
         if isinstance(host, WhereFinite):

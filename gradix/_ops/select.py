@@ -9,7 +9,7 @@ from gradix._core.aval import make_aval
 from gradix._core.divisions import merged
 from gradix._core.dtypes import BOOL, INTEGER
 from gradix._core.operators import Array
-from gradix._core.primitive import Linear, Primitive
+from gradix._core.primitive import Linear, MeshTraits, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim, instantiate, to_axis, unbroadcast, zeros
 from gradix._ops.canonicalization import memoised
@@ -31,6 +31,7 @@ class SelectN(Primitive):
 
     silent = True
     live = "cases"
+    mesh = MeshTraits(sums="kept")
     selects = True
 
     @memoised

@@ -9,7 +9,13 @@ import numpy as np
 from gradix._base import config as _config
 from gradix._core.array import as_array
 from gradix._core.aval import located
-from gradix._core.divisions import entries, explicit_part, mesh_of
+from gradix._core.divisions import (
+    ShardingTypeError,
+    entries,
+    explicit_part,
+    mesh_of,
+    names_in,
+)
 from gradix._core.effects import MeshEffect
 from gradix._core.mesh import AxisType, Mesh
 from gradix._core.named_sharding import NamedSharding
@@ -235,6 +241,13 @@ def divided(function: Callable, out_sharding, *args, **options):
     at = [i for i, a in enumerate(args) if isinstance(a, (Array, np.ndarray))]
     operands = [as_array(args[i]) for i in at]
     sharding = asked(name, out_sharding, operands)
+    held = {n for x in operands for n in names_in(entries(x.aval))}
+    if not sharding.spec.unreduced <= held:
+        raise ShardingTypeError(
+            f"{name}: out_sharding's unreduced axes should be equal to the contracting specs. Got unreduced "
+            f"axes={set(sharding.spec.unreduced)}, but no operand is divided over "
+            f"{set(sharding.spec.unreduced - held)}: {', '.join([x.aval.str_short() for x in operands])}."
+        )
 
     def whole(*xs):
         given = list(args)

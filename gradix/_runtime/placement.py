@@ -13,7 +13,7 @@ from gradix._base.bounded import BoundedCache
 from gradix._base.lazy import lazy_module
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import located
-from gradix._core.divisions import entries, explicit_part
+from gradix._core.divisions import entries, explicit_part, sums
 from gradix._core.dtypes import float0
 from gradix._core.effects import MeshEffect
 from gradix._core.jaxpr import ClosedJaxpr
@@ -148,7 +148,7 @@ class PlacedProgram:
             ]
         elif mesh.are_all_axes_explicit:
             outs = [
-                o if o is not None else NamedSharding(mesh, PartitionSpec(*entries(a)))
+                o if o is not None else NamedSharding(mesh, _spec_of(a))
                 for o, a in zip(outs, closed.out_avals)
             ]
         if lowered is None:
@@ -201,6 +201,11 @@ class PlacedProgram:
             for a in self.out_avals
         ]
         self.call = _caller(self)
+
+
+def _spec_of(aval) -> PartitionSpec:
+    left = sums(aval)
+    return PartitionSpec(*entries(aval), unreduced=left.unreduced, reduced=left.reduced)
 
 
 def _first(avals, in_shardings, kept) -> tuple[Any, int]:

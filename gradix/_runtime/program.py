@@ -68,6 +68,12 @@ def fetch(array: ArrayImpl):
         )
     if place.device is not None:
         return xla.get(array._buffer)
+    unreduced = getattr(getattr(place.sharding, "spec", None), "unreduced", None)
+    if unreduced:
+        raise NotImplementedError(
+            f"The value of {array.aval.str_short()} is still to be summed over the mesh axes {sorted(unreduced)}: "
+            "each device holds a summand. Sum it first, with gradix.sharding.reshard(x, PartitionSpec(...))."
+        )
     return xla.gather(array._buffer, array.aval, place.sharding)
 
 

@@ -12,5 +12,8 @@ def place(x: Array, device, out_sharding) -> Array:
     """`x` on a device or under a sharding; what is traced can only be divided, within the program."""
     if device is None and out_sharding is not None and (isinstance(x, Tracer) or is_staging()):
         return reshard(x, asked("out_sharding", out_sharding, (x,)))
+    spec = getattr(out_sharding, "spec", out_sharding)
+    if device is None and getattr(spec, "unreduced", None):
+        return reshard(x, out_sharding)
     target = device if device is not None else out_sharding
     return x if target is None or isinstance(x, Tracer) else device_put(x, target)

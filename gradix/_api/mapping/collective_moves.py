@@ -14,10 +14,16 @@ from gradix._api.mapping.collectives import (
     psum,
 )
 from gradix._core.array import as_array
-from gradix._core.trace import bind
+from gradix._core.trace import bind, state
 from gradix._ops.basis import broadcast_in_dim, move_axis
 from gradix._ops.canonicalization import canonical_axis
-from gradix._ops.collective_moves import all_gather_p, all_to_all_p, ppermute_p, reduce_scatter_p
+from gradix._ops.collective_moves import (
+    all_gather_invariant_p,
+    all_gather_p,
+    all_to_all_p,
+    ppermute_p,
+    reduce_scatter_p,
+)
 from gradix._ops.collectives import (
     names_of,
     size_of,
@@ -40,7 +46,11 @@ def all_gather(
         axis_index_groups: lists of indices, each gathered on its own.
         axis: where the new axis goes, or which axis the values are joined along.
         tiled: join them along an existing axis.
-        to: accepted for compatibility.
+        to: "varying" for results that the types of `shard_map` let vary; "invarying" or "reduced"
+            for ones that are the same for all members, as they are.
+
+    Raises:
+        ValueError: `to` is another word.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -50,13 +60,17 @@ def all_gather(
     names = names_of(axis_name)
     groups = groups_of(axis_index_groups, names)
     n = len(groups[0]) if groups else size_of(names)
+    if to not in ("varying", "invarying", "reduced"):
+        raise ValueError(f"all_gather: to is 'varying', 'invarying' or 'reduced', got {to!r}.")
+    alike = to != "varying" and groups is None and state.manual.issuperset(names)
+    prim = all_gather_invariant_p if alike else all_gather_p
 
     def gather_all(a):
         """One name after the other, the last first, so that they are in the order of their joint index."""
         place = canonical_axis(axis, a.aval.ndim + (not tiled), "all_gather axis")
         for name in reversed(names):
             a = bind(
-                all_gather_p,
+                prim,
                 (a,),
                 {
                     "axes": (name,),
@@ -74,7 +88,7 @@ def all_gather(
             return gather_all(a)
         place = canonical_axis(axis, a.aval.ndim + (not tiled), "all_gather axis")
         return bind(
-            all_gather_p,
+            prim,
             (a,),
             {
                 "axes": names,

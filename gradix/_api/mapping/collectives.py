@@ -195,7 +195,8 @@ def pcast(x, axis_name, *, to: str):
     Args:
         x: arrays in a pytree.
         axis_name: the mesh axis, or a tuple of them.
-        to: "varying".
+        to: "varying"; "unreduced" for summands, which `psum` or `out_specs` that are unreduced sum;
+            "reduced" for what is the same along the axes, as it is.
 
     Raises:
         ValueError: `x` varies over one of the axes already, or `to` is another word.
@@ -208,7 +209,7 @@ def pcast(x, axis_name, *, to: str):
         >>> gradix.shard_map(ones, mesh=mesh, in_specs=P("i"), out_specs=P("i"))(jnp.zeros(2))
         Array([1., 1.], dtype=float32)
     """
-    if to != "varying":
+    if to not in ("varying", "unreduced", "reduced"):
         raise ValueError(
             f"pcast to={to!r} is not possible; values can be made varying, with to='varying'. A sum over "
             "the axis, psum, is the same for all."
@@ -218,6 +219,10 @@ def pcast(x, axis_name, *, to: str):
 
     def cast(a):
         wanted = frozenset(names) & state.manual
+        if to == "reduced":  # the same along them, as it is
+            return a
+        if to == "unreduced":  # a summand of each member's own
+            return vary(a, wanted - a.aval.vma) if wanted - a.aval.vma else a
         if a.aval.vma & wanted:
             raise ValueError(
                 f"Unsupported pcast from='varying', to='varying': {a.aval.str_short()} varies over "

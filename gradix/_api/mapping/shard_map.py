@@ -294,7 +294,7 @@ def _as_spec(which: str, spec) -> PartitionSpec:
 
 
 def _named(spec: PartitionSpec) -> frozenset:
-    return frozenset([a for p in spec for a in axes_of(p)])
+    return frozenset([a for p in spec for a in axes_of(p)]) | spec.unreduced
 
 
 def _shown(names) -> str:

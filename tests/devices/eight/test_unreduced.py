@@ -1,0 +1,148 @@
+"""Types that tell over which explicit mesh axes a value is still to be summed, or its cotangent will be; and the communication that this saves."""
+import importlib
+import importlib.util
+import re
+
+import numpy as np
+import pytest
+
+A, B = [np.random.RandomState(k).randn(*s).astype(np.float32) for k, s in enumerate([(4, 8), (8, 4)])]
+W, X = [np.random.RandomState(k).randn(*s).astype(np.float32) for k, s in enumerate([(4, 4), (8, 4)])]
+KINDS = ("NotImplementedError", "ShardingTypeError", "ValueError", "TypeError")
+
+
+def spec(P, *row, u=(), r=()):
+    return P(*row, unreduced=frozenset(u), reduced=frozenset(r))
+
+
+# Functions of the library g, its NumPy n, spec s, arrays a (4, 8@x) and b (8@x, 4), c (4, 4), w (4, 4) reduced over x, v (8@x, 4).
+CASES = {
+    "matmul": lambda g, n, s, a, b, c, w, v: n.matmul(a, b, out_sharding=s(u="x")),
+    "einsum": lambda g, n, s, a, b, c, w, v: n.einsum("ij,jk->ik", a, b, out_sharding=s(None, None, u="x")),
+    "dot_general": lambda g, n, s, a, b, c, w, v: g.lax.dot_general(a, b, (((1,), (0,)), ((), ())), out_sharding=s(None, None, u="x")),
+    "other axis": lambda g, n, s, a, b, c, w, v: n.matmul(a, b, out_sharding=s(u="y")),
+    "row too": lambda g, n, s, a, b, c, w, v: n.matmul(g.sharding.reshard(a, s("y", "x")), b, out_sharding=s("y", None, u="x")),
+    "summed": lambda g, n, s, a, b, c, w, v: g.sharding.reshard(part(n, s, a, b), s(None, None)),
+    "scattered": lambda g, n, s, a, b, c, w, v: g.sharding.reshard(part(n, s, a, b), s("x", None)),
+    "scattered over y": lambda g, n, s, a, b, c, w, v: g.sharding.reshard(part(n, s, a, b), s("y", None)),
+    "to be summed": lambda g, n, s, a, b, c, w, v: g.sharding.reshard(c, s(None, None, u="x")),
+    "and back": lambda g, n, s, a, b, c, w, v: g.sharding.reshard(g.sharding.reshard(c, s(None, None, u="x")), s(None, None)),
+    "added": lambda g, n, s, a, b, c, w, v: part(n, s, a, b) + part(n, s, a, b),
+    "added and summed": lambda g, n, s, a, b, c, w, v: g.sharding.reshard(part(n, s, a, b) + part(n, s, a, b), s(None, None)),
+    "added to a whole": lambda g, n, s, a, b, c, w, v: part(n, s, a, b) + c, "product": lambda g, n, s, a, b, c, w, v: part(n, s, a, b) * part(n, s, a, b),
+    "times a reduced": lambda g, n, s, a, b, c, w, v: g.sharding.reshard(part(n, s, a, b) * w, s(None, None)),
+    "times a whole": lambda g, n, s, a, b, c, w, v: part(n, s, a, b) * c, "sine": lambda g, n, s, a, b, c, w, v: n.sin(part(n, s, a, b)),
+    "transposed": lambda g, n, s, a, b, c, w, v: part(n, s, a, b).T, "total": lambda g, n, s, a, b, c, w, v: part(n, s, a, b).sum(),
+    "column": lambda g, n, s, a, b, c, w, v: part(n, s, a, b)[:, 0], "joined": lambda g, n, s, a, b, c, w, v: n.concatenate([part(n, s, a, b)] * 2),
+    "repeated": lambda g, n, s, a, b, c, w, v: n.broadcast_to(part(n, s, a, b), (2, 4, 4)), "narrow": lambda g, n, s, a, b, c, w, v: part(n, s, a, b).astype("float16"),
+    "chosen": lambda g, n, s, a, b, c, w, v: n.where(True, part(n, s, a, b), part(n, s, a, b)),
+    "as a factor": lambda g, n, s, a, b, c, w, v: part(n, s, a, b) @ c, "zeros": lambda g, n, s, a, b, c, w, v: n.zeros((4, 4), out_sharding=s(None, None, u="x")),
+    "reduce_sum": lambda g, n, s, a, b, c, w, v: g.lax.reduce_sum(a, (1,), out_sharding=s(None, u="x")),
+    "reduced": lambda g, n, s, a, b, c, w, v: g.sharding.reshard(c, s(None, None, r="x")), "reduced twice": lambda g, n, s, a, b, c, w, v: n.sin(w) + w,
+    "reduced and whole": lambda g, n, s, a, b, c, w, v: w + c, "reduced and divided": lambda g, n, s, a, b, c, w, v: w * g.sharding.reshard(c, s("x", None)),
+    "layer": lambda g, n, s, a, b, c, w, v: v @ w, "gradient": lambda g, n, s, a, b, c, w, v: g.grad(lambda w: ((v @ w) ** 2).sum())(w),
+    "gradient summed": lambda g, n, s, a, b, c, w, v: g.sharding.reshard(g.grad(lambda w: ((v @ w) ** 2).sum())(w), s(None, None)),
+    "gradient of a whole": lambda g, n, s, a, b, c, w, v: g.grad(lambda c: ((v @ g.sharding.reshard(c, s(None, None, r="x"))) ** 2).sum())(c),
+    "gradient through a sum": lambda g, n, s, a, b, c, w, v: g.grad(lambda a: (g.sharding.reshard(part(n, s, a, b), s(None, None)) ** 2).sum())(a),
+    "accumulated": lambda g, n, s, a, b, c, w, v: g.sharding.reshard(g.lax.scan(
+        lambda t, _: (t + g.grad(lambda w: ((v @ w) ** 2).sum())(w), None), g.sharding.reshard(n.zeros((4, 4)), s(None, None, u="x")), None, length=3)[0],
+        s(None, None)),
+    "of parts": lambda g, n, s, a, b, c, w, v: g.shard_map(lambda p: p.sum(0), in_specs=s("x", None), out_specs=s(None, u="x"))(v),
+    "of parts summed": lambda g, n, s, a, b, c, w, v: g.sharding.reshard(
+        g.shard_map(lambda p: p.sum(0), in_specs=s("x", None), out_specs=s(None, u="x"))(v), s(None)),
+    "parts of sums": lambda g, n, s, a, b, c, w, v: g.shard_map(lambda p: g.lax.psum(p, "x"), in_specs=s(None, None, u="x"), out_specs=s(None, None))(
+        part(n, s, a, b)),
+    "cast": lambda g, n, s, a, b, c, w, v: g.shard_map(lambda p: g.lax.psum(g.lax.pcast(p.sum(0), "x", to="unreduced"), "x"), in_specs=s("x", None),
+                                                        out_specs=s(None))(v),
+    "cast to reduced": lambda g, n, s, a, b, c, w, v: g.shard_map(lambda p: p * g.lax.pcast(n.ones(4), "x", to="reduced")[None], in_specs=s("x", None),
+                                                                  out_specs=s("x", None))(v),
+    "gathered for all": lambda g, n, s, a, b, c, w, v: g.shard_map(lambda p: g.lax.all_gather(p, "x", tiled=True, to="invarying"), in_specs=s("x", None),
+                                                                   out_specs=s(None, None))(v),
+}
+
+# Those of these that give a value that can be had, and the value.
+SQUARES = 2 * X.T @ (X @ W)
+VALUES = {
+    "summed": A @ B, "scattered": A @ B, "scattered over y": A @ B, "and back": W, "added and summed": 2 * A @ B, "times a reduced": (A @ B) * W,
+    "layer": X @ W, "gradient summed": SQUARES, "gradient of a whole": SQUARES, "gradient through a sum": 2 * (A @ B) @ B.T, "accumulated": 3 * SQUARES,
+    "of parts summed": X.sum(0), "parts of sums": A @ B, "cast": X.sum(0), "cast to reduced": X, "gathered for all": X, "reduced": W, "reduced twice": np.sin(W) + W,
+}
+TYPES = {
+    "matmul": "float32[4,4]{U:x}", "row too": "float32[4@y,4]{U:x}", "to be summed": "float32[4,4]{U:x}", "added": "float32[4,4]{U:x}",
+    "transposed": "float32[4,4]{U:x}", "total": "float32[]{U:x}", "repeated": "float32[2,4,4]{U:x}", "narrow": "float16[4,4]{U:x}",
+    "reduced": "float32[4,4]{R:x}", "layer": "float32[8@x,4]", "gradient": "float32[4,4]{U:x}", "of parts": "float32[4]{U:x}", "scattered": "float32[4@x,4]",
+    "other axis": "ShardingTypeError", "added to a whole": "ShardingTypeError", "product": "ShardingTypeError", "times a whole": "ShardingTypeError",
+    "as a factor": "ShardingTypeError", "reduced and whole": "ShardingTypeError", "reduced and divided": "ShardingTypeError", "sine": "NotImplementedError",
+}
+
+
+def part(n, s, a, b):
+    return n.matmul(a, b, out_sharding=s(u="x"))
+
+
+def outcomes(name: str) -> tuple[dict, dict]:
+    """For each case, under jit, the type of its result or the kind of error; and the values there are."""
+    g, n = importlib.import_module(name), importlib.import_module(name + ".numpy")
+    P = g.sharding.PartitionSpec
+
+    def s(*row, **sets):
+        return spec(P, *row, **sets)
+    types, values = {}, {}
+    with g.set_mesh(g.make_mesh((4, 2), ("x", "y"))):
+        given = (g.device_put(A, P(None, "x")), g.device_put(B, P("x", None)), g.device_put(W, P(None, None)),
+                 g.device_put(W, s(None, None, r="x")), g.device_put(X, P("x", None)))
+        for k, f in CASES.items():
+            try:
+                out = g.jit(lambda *xs, f=f: f(g, n, s, *xs))(*given)
+                text = str(g.typeof(out))
+                types[k] = text.removeprefix("ShapedArray(").removesuffix(")")
+                assert tuple(out.sharding.spec.unreduced) == (("x",) if "{U:x}" in types[k] else ())
+                if k in VALUES:
+                    values[k] = np.asarray(out)
+            except Exception as e:
+                types[k] = next((t.__name__ for t in type(e).__mro__ if t.__name__ in KINDS), repr(e))
+    return types, values
+
+
+def test_types_and_values():
+    types, values = outcomes("gradix")
+    assert {k: types[k] for k in TYPES} == TYPES
+    assert values.keys() == VALUES.keys(), types
+    for k, want in VALUES.items():
+        np.testing.assert_allclose(values[k], want, rtol=1e-4, atol=1e-4, err_msg=k)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="the peer is not installed")
+def test_types_and_values_are_the_peer_s():
+    (ours, values), (peers, want) = outcomes("gradix"), outcomes("jax")
+    assert {k: (v, peers[k]) for k, v in ours.items() if v != peers[k]} == {}
+    for k, v in want.items():
+        np.testing.assert_allclose(values[k], v, rtol=1e-4, atol=1e-4, err_msg=k)
+
+
+def test_sums_are_made_where_they_are_asked_for():
+    import gradix
+    import gradix.numpy as jnp
+    P = gradix.sharding.PartitionSpec
+    count = lambda f, *xs: len(re.findall(r" all-reduce(?:-start)?\(", gradix.jit(f).lower(*xs).compile().as_text()))      # noqa: E731
+    with gradix.set_mesh(gradix.make_mesh((4, 2), ("x", "y"))):
+        v, w = gradix.device_put(X, P("x", None)), gradix.device_put(W, spec(P, None, None, r="x"))
+        grad = gradix.grad(lambda w: ((v @ w) ** 2).sum())
+        assert count(grad, w) == 0
+
+        def thrice(w):
+            total = gradix.lax.scan(lambda t, _: (t + grad(w), None), jnp.zeros((4, 4), out_sharding=spec(P, None, None, u="x")), None, length=3)[0]
+            return gradix.sharding.reshard(total, P(None, None))
+        assert count(thrice, w) == 1
+        held = gradix.jit(grad)(w)
+        assert not held.sharding.is_fully_replicated
+        with pytest.raises(NotImplementedError, match=r"still to be summed over the mesh axes \['x'\].*reshard"):
+            np.asarray(held)
+        np.testing.assert_allclose(gradix.sharding.reshard(held, P(None, None)), SQUARES, rtol=1e-4)       # outside of a program
+        np.testing.assert_allclose(gradix.sharding.reshard(held + held, P(None, None)), 2 * SQUARES, rtol=1e-4)
+        with pytest.raises(NotImplementedError, match="it is no sum"):
+            gradix.device_put(W, spec(P, None, None, u="x"))
+        vmapped = gradix.vmap(lambda a, b: gradix.sharding.reshard(jnp.matmul(a, b, out_sharding=spec(P, u="x")), P(None, None)))
+        np.testing.assert_allclose(vmapped(gradix.device_put(np.stack([A, A]), P(None, None, "x")), gradix.device_put(np.stack([B, B]), P(None, "x", None))),
+                                   np.stack([A @ B] * 2), rtol=1e-4, atol=1e-5)
