@@ -13,15 +13,7 @@ from gradix._base.bounded import BoundedCache
 from gradix._base.config import state
 from gradix._core import dtypes
 from gradix._core.aval import make_aval, seen
-from gradix._core.divisions import (
-    ShardingTypeError,
-    Sums,
-    entries,
-    explicit_entries,
-    mesh_of,
-    names_in,
-    sums,
-)
+from gradix._core.divisions import entries, mesh_of, sums
 from gradix._core.named_sharding import NamedSharding
 from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
@@ -29,6 +21,7 @@ from gradix._core.sharding import PartitionSpec
 from gradix._core.trace import bind
 from gradix._ops.basis import add_any, free_axes, inverse, transpose
 from gradix._ops.convert import convert_element_type, converter
+from gradix._ops.dot_division import product_division, product_sums
 from gradix._ops.dot_types import (
     compute_dtype,
     joined_dtype,
@@ -194,71 +187,10 @@ class DotGeneral(Primitive):
         return bind(self, (x, y), {"dimension_numbers": ((lc, rc), (lb, rb)), **params}), out
 
     def sums(self, mesh, avals, params):
-        wanted = params.get("out_sharding")
-        asked_for = Sums() if wanted is None else Sums(wanted.spec.unreduced, wanted.spec.reduced)
-        (lhs, rhs), ((lc, rc), _) = avals, params["dimension_numbers"]
-        shown = f"{lhs.str_short()} and {rhs.str_short()}"
-        if sums(lhs).unreduced or sums(rhs).unreduced:
-            raise ShardingTypeError(
-                f"lhs or rhs passed to dot_general cannot be unreduced. Got {shown}. Sum it first, with "
-                "gradix.sharding.reshard(x, PartitionSpec(...))."
-            )
-        for one, other in ((lhs, rhs), (rhs, lhs)):
-            missing = sums(one).reduced - set(names_in(entries(other)))
-            if missing:
-                raise ShardingTypeError(
-                    f"dot_general: where one operand is reduced over {sorted(missing)} the other must be "
-                    f"divided over these axes. Got {shown}. Reshard one of them."
-                )
-        left, right = entries(lhs), entries(rhs)
-        summed = set(names_in([*[left[i] for i in lc], *[right[i] for i in rc]]))
-        if asked_for.unreduced and asked_for.unreduced != summed:
-            raise ShardingTypeError(
-                "out_sharding's unreduced axes should be equal to the contracting specs. Got unreduced "
-                f"axes={set(asked_for.unreduced)} and contracting axes={summed or '{}'}, of {shown}."
-            )
-        return asked_for
+        return product_sums(avals, params)
 
     def divide(self, mesh, avals, outs, params):
-        wanted = params.get("out_sharding")
-        if wanted is not None:
-            return [explicit_entries(wanted, outs[0].ndim)]
-        (lhs, rhs), ((lc, rc), (lb, rb)) = avals, params["dimension_numbers"]
-        left, right = entries(lhs), entries(rhs)
-        summed = [(left[i], right[j]) for i, j in zip(lc, rc)]
-        if any(a != b for a, b in summed if a is not None and b is not None):
-            raise ShardingTypeError(
-                "dot_general requires contracting dimensions to have consistent sharding, got "
-                f"{tuple([a for a, _ in summed])} and {tuple([b for _, b in summed])}: "
-                f"{lhs.str_short()} and "
-                f"{rhs.str_short()}. Reshard one of them, with gradix.sharding.reshard."
-            )
-        if any(a is not None and b is not None for a, b in summed):
-            raise ShardingTypeError(
-                "Contracting dimensions are sharded and it is ambiguous how the output should be "
-                "sharded. Please specify the output sharding via the `out_sharding` parameter: "
-                f"the product of {lhs.str_short()} and {rhs.str_short()}, summed over "
-                f"{tuple([a for a, _ in summed])}."
-            )
-        both = [left[i] if left[i] is not None else right[j] for i, j in zip(lb, rb)]
-        if any(None not in (left[i], right[j]) and left[i] != right[j] for i, j in zip(lb, rb)):
-            raise ShardingTypeError(
-                "dot_general requires batch dimensions to have consistent sharding, got "
-                f"{lhs.str_short()} and {rhs.str_short()}. Reshard one of them, with "
-                "gradix.sharding.reshard."
-            )
-        row = (
-            *both,
-            *[left[i] for i in free_axes(lhs.ndim, lc, lb)],
-            *[right[i] for i in free_axes(rhs.ndim, rc, rb)],
-        )
-        if len(set(names_in(row))) != len(names_in(row)):
-            raise ShardingTypeError(
-                f"dot_general operation with inputs: {lhs.str_short()}, {rhs.str_short()} "
-                f"produces an illegally sharded result: {row} names a mesh axis twice. Reshard "
-                "one of them, or give `out_sharding`."
-            )
-        return [row]
+        return [product_division(avals, outs[0].ndim, params)]
 
     def lower(self, em, out, x, y, *, dimension_numbers, precision=None, **_):
         # XLA's products are of operands of one dtype
