@@ -1,10 +1,16 @@
 """Jitted functions over eight devices: the shardings of arguments, results and values between."""
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
+from gradix._runtime import xla_options
+from gradix._runtime.cache_key import key_of
 from gradix.experimental.shard_alike import shard_alike
 from gradix.sharding import NamedSharding, PartitionSpec as P
 from tests.devices.eight.common import mesh, on, sharded
@@ -165,3 +171,33 @@ def test_the_compiler_pads_what_a_constraint_does_not_divide_evenly():
     np.testing.assert_array_equal(gradix.jit(gradix.grad(lambda v: (f(v) ** 2).sum()))(x), 8 * x)
     with pytest.raises(ValueError, match="Pad the axis to a multiple of 4"):
         lax.with_sharding_constraint(gradix.numpy.asarray(x), on(m, "x"))
+
+
+def test_programs_on_disk_are_kept_apart_by_the_devices_they_are_for():
+    d = tuple(gradix.devices())
+    given = [d[:2], d[1::-1], d[2:4], d, d[::-1]]
+    keys = [key_of("module @m {}", xla_options.DEFAULT, several) for several in given]
+    assert len(set(keys)) == len(given) and keys == [key_of("module @m {}", xla_options.DEFAULT, several) for several in given]
+
+
+CACHED = """
+import sys
+import numpy as np
+import gradix
+gradix.config.update("jax_num_cpu_devices", int(sys.argv[1]))
+mesh = gradix.make_mesh((int(sys.argv[1]),), ("x",))
+f = gradix.jit(lambda a: (a * 3 + 1, a.sum()))
+a = gradix.device_put(np.arange(8.0, dtype=np.float32), gradix.sharding.NamedSharding(mesh, gradix.sharding.PartitionSpec("x")))
+y, s = f(a)
+assert np.array_equal(y, np.arange(8) * 3 + 1) and float(s) == 28 and len(y.addressable_shards) == int(sys.argv[1])
+print(f.stats().compiles, f.stats().loads)
+"""
+
+
+def test_the_cache_on_disk_is_keyed_by_the_topology(tmp_path):
+    def run(count: int) -> list[str]:
+        env = {**os.environ, "GRADIX_CACHE": str(tmp_path), "XLA_FLAGS": ""}
+        done = subprocess.run([sys.executable, "-c", CACHED, str(count)], env=env, capture_output=True, text=True, timeout=100)
+        assert done.returncode == 0, done.stderr[-2000:]
+        return done.stdout.split()
+    assert [run(n) for n in (4, 4, 2, 2)] == [["1", "0"], ["0", "1"], ["1", "0"], ["0", "1"]]
