@@ -62,6 +62,18 @@ def obtain(module: LoweredModule, name: str, options: xla.Options) -> Obtained:
     return Obtained(made, False)
 
 
+def code_of(module: LoweredModule, name: str, options: xla.Options) -> bytes:
+    """The machine code of a program that calls nothing of this process, for any device of one kind.
+
+    Raises:
+        RuntimeFailure: XLA refuses the program, or cannot write its code down.
+    """
+    entries = disk_cache.current()
+    kept = entries.read(key_of(module.text, options)) if entries is not None else None
+    # What was loaded from disk cannot be written down again.
+    return kept if kept is not None else obtain(module, name, options).executable.serialize()
+
+
 def obtain_partitioned(
     module: LoweredModule, name: str, options: xla.Options, devices: tuple, mesh, out_shardings
 ) -> Obtained:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _compilation = lazy_module("gradix._runtime.compilation")
 
+independent_parts = lazy_module("gradix._runtime.independent_parts")
 _options = config.state
 _placements: BoundedCache[Sharding, Placement] = BoundedCache(4096)
 
@@ -119,6 +120,7 @@ class PlacedProgram:
         "call",
         "in_shardings",
         "home",
+        "closed",
     )
 
     def __init__(
@@ -136,7 +138,7 @@ class PlacedProgram:
         lowered: LoweredModule | None = None,
         saved: Saved | None = None,
     ):
-        self.home, mesh = home, home.mesh
+        self.home, self.closed, mesh = home, closed, home.mesh
         ins = [
             w if w is not None else _own(a, home)
             for w, a in zip(in_shardings or [None] * len(avals), avals)
@@ -189,7 +191,7 @@ class PlacedProgram:
         self.in_shardings = [s if s is not None else everywhere for s in ins]
         self.consts = [_fitted(c, everywhere) for c in lowered.const_args]
         self.takes = [_taker(avals[i], self.in_shardings[i]) for i in self.kept]
-        self.call = _caller(self)
+        self.call = _caller(self, closed)
 
     def __call__(self, args: list[Any]) -> list:
         return self.call(args)
@@ -200,7 +202,7 @@ class PlacedProgram:
             located(a.plain, Placement(a.place.sharding, False), division=a.division)
             for a in self.out_avals
         ]
-        self.call = _caller(self)
+        self.call = _caller(self, self.closed)
 
 
 def _spec_of(aval) -> PartitionSpec:
@@ -337,7 +339,7 @@ def put_on(array: ArrayImpl, sharding: Sharding):
     return xla.put_sharded(host, aval, sharding)
 
 
-def _caller(program: PlacedProgram) -> Callable[[list], list]:
+def _caller(program: PlacedProgram, closed: ClosedJaxpr) -> Callable[[list], list]:
     run, consts, kept, takes, out_avals = (
         program.executable.run,
         program.consts,
@@ -347,7 +349,13 @@ def _caller(program: PlacedProgram) -> Callable[[list], list]:
     )
     empty = [i for i, a in enumerate(out_avals) if a.dtype == float0]
 
+    left = independent_parts.CALLS_BEFORE
+
     def call(args):
+        nonlocal run, left
+        left -= 1
+        if not left:
+            run = independent_parts.runner(program, closed) or run
         outs = run(consts + [take(args[i]) for i, take in zip(kept, takes)])
         arrays = [ArrayImpl(None, aval, b) for aval, b in zip(out_avals, outs)]
         for i in empty:

@@ -74,6 +74,7 @@ with on_demand(globals()):
         put_copied as put_copied,
         put_parts as put_parts,
         put_sharded as put_sharded,
+        run_in_turn as run_in_turn,
     )
     from gradix._runtime.xla_staging import (
         staging as staging,

@@ -285,6 +285,30 @@ def _waiting(
     return joint
 
 
+def run_in_turn(parts: Sequence[Executable], results: Sequence[tuple]) -> Callable[[list], list]:
+    """What runs programs of one device each, on the parts of arrays over their devices.
+
+    Args:
+        parts: in the order of the devices.
+        results: the type and the sharding of each result, over these devices.
+    """
+    runs = [(p.execute, p.handlers) for p in parts]
+    kinds = [(physical(a), layout_of(s, a.ndim).native) for a, s in results]
+
+    def run(buffers):
+        rows = zip(*[b._arrays for b in buffers])
+        made = [
+            execute(list(row)).consume_with_handlers(handlers)
+            for (execute, handlers), row in zip(runs, rows)
+        ]
+        return [
+            _jax.ArrayImpl(kind, native, list(column), committed=True, _skip_checks=True)
+            for (kind, native), column in zip(kinds, zip(*made))
+        ]
+
+    return run
+
+
 def _name_of(text: str) -> tuple[str, str]:
     """The name of a module, and a digest of it."""
     found = re.match(r"\s*(?:builtin\.)?module @(\S+)", text)
