@@ -21,7 +21,8 @@ from gradix._runtime.program import lower
 if TYPE_CHECKING:
     from gradix._runtime.placement import Home, PlacedProgram
 
-CALLS_BEFORE = 16  # until a program counts as often called, and its parts are compiled alone
+# Calls until the parts of a program are compiled alone: what they gain by then is what that takes.
+CALLS_BEFORE = 256
 _LARGEST = 1 << 14  # bytes of a part, beyond which threads pay
 _NAME = re.compile(r"\s*(?:builtin\.)?module @(\S+)")
 _TELLS_DEVICE = re.compile(r" (?:partition-id|replica-id)\(")
