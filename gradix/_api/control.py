@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gradix._api.flat_functions import arrays
+from gradix._api.hi_values import flatten
 from gradix._api.refs import bound_refs, without_refs
 from gradix._api.tracing import Flattened, check_branches
 from gradix._base import config as _config
-from gradix._base.tree import tree_flatten as flatten
 from gradix._control.cond import INDEX, bind_cond, cond_p
 from gradix._control.program_interning import interned
 from gradix._core.array import ArrayImpl, as_array

@@ -6,12 +6,8 @@ import contextlib
 import functools
 from collections.abc import Callable
 
-from gradix._base.tree import (
-    keystr,
-    tree_flatten as flatten,
-    tree_flatten_with_path,
-    tree_unflatten,
-)
+from gradix._api.hi_values import flatten
+from gradix._base.tree import keystr, tree_flatten_with_path, tree_unflatten
 from gradix._core.array import as_array
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer

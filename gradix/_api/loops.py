@@ -10,13 +10,14 @@ import numpy as np
 
 from gradix._api.arguments import argument_names, leaf_names
 from gradix._api.flat_functions import arrays
+from gradix._api.hi_values import flatten
 from gradix._api.mapping.vmap import vmap
 from gradix._api.refs import check_only_read, scan_rows_of_refs
 from gradix._api.tracing import Flattened, called, check_carry, opened_with_refs, promoted
 from gradix._base import config as _config
 from gradix._base.errors import ConcretizationTypeError
 from gradix._base.lazy import lazy_module
-from gradix._base.tree import tree_flatten as flatten, tree_map
+from gradix._base.tree import tree_map
 from gradix._control.inner_programs import row
 from gradix._control.scan import bind_scan, scan_p
 from gradix._control.while_loop import bind_while, while_p

@@ -64,5 +64,7 @@ def physical_aval(aval):
     return make_aval((*aval.shape, *inner), np.dtype(np.uint32))
 
 
+# classes of values above arrays -> what gives the type of one
+above_arrays: dict[type, Callable[[Any], Any]] = {}
 containers: dict[type, Any] = {}  # class -> how vmap maps its instances
 axes_of_containers: set[type] = set()  # the classes of what says along which axis

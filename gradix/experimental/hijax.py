@@ -1,26 +1,38 @@
 """Types and primitives of libraries' own, above arrays: values that hold arrays, and operations on them.
 
-They are evaluated as Python objects. A value of such a type cannot be traced: inside of a
-transformation its arrays are to be passed themselves.
+Values of a `HiType` go into and out of transformations, and are carried by loops; inside, they are
+opaque, and the operations of their library work on them. Values of a `MutableHiType` are evaluated
+as Python objects: inside of a transformation their arrays are to be passed themselves.
 """
 
 from __future__ import annotations
 
+import operator as _operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from gradix._api import hi_calls as _hi_calls
+from gradix._api.hi_values import HiValue, is_value, type_of
 from gradix._api.inspect import typeof as _typeof
+from gradix._api.mapping.custom_batching import custom_vmap as _custom_vmap
+from gradix._base.tree import (
+    tree_flatten as _tree_flatten,
+    tree_leaves as _tree_leaves,
+    tree_map as _tree_map,
+)
 from gradix._core import library_values as _library_values
 from gradix._core.abstract import AbstractValue as AbstractValue
 from gradix._core.aval import ShapedArray as ShapedArray
 from gradix._core.refs import AbstractRef as AbstractRef
-from gradix._core.trace import Tracer, state
+from gradix._core.trace import state
 from gradix._core.user_primitive import Primitive
+from gradix._transforms.batch import AxisData as _AxisData
 from gradix.interpreters.ad import (
     Zero as Zero,
     instantiate_zeros as instantiate_zeros,
     is_undefined_primal as is_undefined_primal,
 )
+from gradix.numpy.shapes import moveaxis as _moveaxis
 
 __all__ = [
     "AbstractRef",
@@ -31,6 +43,7 @@ __all__ = [
     "HiType",
     "MutableHiType",
     "ShapedArray",
+    "VJPHiPrimitive",
     "Zero",
     "aval_method",
     "aval_property",
@@ -43,7 +56,35 @@ __all__ = [
 
 
 class HiType(AbstractValue):
-    """The type of values that libraries make of arrays: a subclass tells the types of the arrays by `lo_ty`."""
+    """The type of values that libraries make of arrays; a subclass must be hashable, and have
+
+    - `lo_ty() -> [ShapedArray]`: the types of the arrays that a value is made of;
+    - `lower_val(value) -> [array]` and `raise_val(*arrays) -> value`;
+    - `to_tangent_aval()`: the type of tangents, above arrays or of an array;
+    - where derivatives add values of it up, nothing more: their arrays are added.
+    """
+
+    has_qdd = False
+
+    def is_high(self) -> bool:
+        """Whether it is above arrays."""
+        return True
+
+    def lo_ty(self) -> list:
+        raise NotImplementedError(f"{type(self).__name__} must implement `lo_ty`.")
+
+    def lower_val(self, hi_val: Any) -> list:
+        raise NotImplementedError(f"{type(self).__name__} must implement `lower_val`.")
+
+    def raise_val(self, *lo_vals: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must implement `raise_val`.")
+
+    def to_tangent_aval(self) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must implement `to_tangent_aval`.")
+
+    def to_ct_aval(self) -> Any:
+        """The type of cotangents, that of tangents."""
+        return self.to_tangent_aval()
 
 
 class MutableHiType(AbstractValue):
@@ -110,6 +151,7 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], AbstractValue]) ->
         Pair
     """
     _library_values.types[val_cls] = typeof_fn
+    _library_values.above_arrays[val_cls] = typeof_fn
 
 
 def cur_qdd(value: Any) -> Any:
@@ -138,18 +180,179 @@ def cur_qdd(value: Any) -> Any:
 
 
 class HiPrimitive(Primitive):
-    """An operation on such values: `impl(*values, **params)` evaluates it."""
+    """An operation on such values: `impl(*values, **params)` evaluates it.
+
+    In transformations `to_lojax(*values, **params)` does, with values of traced arrays, and
+    `jvp(primals, tangents, **params)` differentiates it.
+    """
 
     def bind(self, *args, **params):
         """Evaluate the operation.
 
         Raises:
-            NotImplementedError: it is being traced.
+            NotImplementedError: it is traced, and works on values that change; or a derivative is
+                asked for that it does not know.
         """
-        if state.stage is not None or any(isinstance(a, Tracer) for a in args):
+        changing = any(getattr(type_of(a), "has_qdd", False) for a in args if is_value(a))
+        if not _hi_calls.is_traced(args) and (state.stage is None or not changing):
+            return self.impl(*[a.raised() if type(a) is HiValue else a for a in args], **params)
+        if changing:
             raise NotImplementedError(
-                f"the primitive '{self.name}' works on values above arrays, which cannot be "
+                f"the primitive '{self.name}' works on values that change, which cannot be "
                 "traced: pass the arrays they hold to the transformed function, and make the "
                 "value anew inside."
             )
-        return self.impl(*args, **params)
+
+        def expand(*values):
+            return self.to_lojax(*values, **params)
+
+        def jvp(primals, tangents):
+            return self.jvp(primals, tangents, **params)
+
+        has_jvp = type(self).jvp is not HiPrimitive.jvp
+        return _hi_calls.called(args, expand, jvp if has_jvp else None, None, self.name)
+
+    def to_lojax(self, *values, **params):
+        return self.impl(*values, **params)
+
+
+class _Accumulator:
+    """Where `vjp_bwd` puts the cotangent of an argument."""
+
+    def __init__(self):
+        self.value: Any = None
+
+    def accum(self, ct: Any) -> None:
+        """Add a cotangent."""
+        self.value = ct if self.value is None else _tree_map(_operator.add, self.value, ct)
+
+
+class VJPHiPrimitive:
+    """An operation on arrays and on values above them, made for types of arguments and then called.
+
+    A subclass sets `in_avals`, a tuple of the types of arguments (or of trees of them), `out_aval`
+    and `params`, a dictionary whose items become attributes, and then calls `super().__init__()`. It
+    has
+
+    - `expand(*args)`: the value, in operations on arrays;
+    - `vjp_fwd(nzs_in, *args) -> (out, res)` and `vjp_bwd_retval(res, ct) -> cts`, a tuple of a
+      cotangent for each argument, for reverse mode; or `vjp_bwd(res, ct, *accums)`, which calls
+      `accum` of each;
+    - `jvp(primals, tangents) -> (out, tangent)`, for forward mode;
+    - `batch(axis_data, args, dims) -> (out, dims)`, where `vmap` is to do another thing than `expand`
+      does for each example.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.experimental.hijax import VJPHiPrimitive
+        >>> class Cube(VJPHiPrimitive):
+        ...     def __init__(self, x):
+        ...         self.in_avals, self.out_aval, self.params = (x,), x, {}
+        ...         super().__init__()
+        ...     def expand(self, x):
+        ...         return x ** 3
+        ...     def vjp_fwd(self, nzs_in, x):
+        ...         return self(x), x
+        ...     def vjp_bwd_retval(self, x, ct):
+        ...         return (3 * x ** 2 * ct,)
+        >>> gradix.grad(lambda x: Cube(gradix.typeof(x))(x))(2.0)
+        Array(12., dtype=float32, weak_type=True)
+    """
+
+    in_avals: Any
+    out_aval: Any
+    params: dict[str, Any]
+    effects: frozenset = frozenset()
+
+    def __init__(self):
+        for name in ("in_avals", "out_aval", "params"):
+            if not hasattr(self, name):
+                raise AttributeError(
+                    f"subclass {type(self).__name__} should set `{name}` before it calls "
+                    "super().__init__()."
+                )
+        for name, value in self.params.items():
+            setattr(self, name, value)
+
+    def __call__(self, *args: Any) -> Any:
+        """The value, by `expand`, with the derivatives that the rules say."""
+        leaves = _tree_leaves(args, is_leaf=is_value)
+        if not _hi_calls.is_traced(leaves):
+            return self.expand(*_hi_calls.concrete(args))
+        cls, nzs = type(self), _tree_map(lambda _: True, args, is_leaf=is_value)
+        forward = None
+        if cls.vjp_fwd is not VJPHiPrimitive.vjp_fwd:
+            forward = lambda *xs: self.vjp_fwd(nzs, *xs)
+        jvp = self.jvp if cls.jvp is not VJPHiPrimitive.jvp else None
+        if jvp is None and cls.lin is not VJPHiPrimitive.lin:
+            jvp = lambda xs, ts: self._jvp_of_lin(nzs, xs, ts)
+        expand = self.expand
+        if cls.batch is not VJPHiPrimitive.batch and not any(map(is_value, leaves)):
+            expand = self._mapped()
+        rules = None if forward is None else (forward, self._pull)
+        return _hi_calls.called(args, expand, jvp, rules, cls.__name__)
+
+    def _pull(self, res: Any, ct: Any):
+        if type(self).vjp_bwd is VJPHiPrimitive.vjp_bwd:
+            return self.vjp_bwd_retval(res, ct)
+        accumulators = [_Accumulator() for _ in self.in_avals]
+        self.vjp_bwd(res, ct, *accumulators)
+        return tuple([a.value for a in accumulators])
+
+    def _jvp_of_lin(self, nzs, primals, tangents):
+        out, res = self.lin(nzs, *primals)
+        return out, self.linearized(res, *tangents)
+
+    def _mapped(self) -> Callable:
+        ruled = _custom_vmap(self.expand)
+
+        @ruled.def_vmap
+        def rule(axis_size, in_batched, *args):
+            dims = _tree_map(lambda b: 0 if b else None, in_batched)
+            out, at = self.batch(_AxisData(None, axis_size), args, tuple(dims))
+            leaves, tree = _tree_flatten(out)
+            at = [at] * len(leaves) if at is None or isinstance(at, int) else _tree_flatten(at)[0]
+            placed = [x if a is None else _moveaxis(x, a, 0) for x, a in zip(leaves, at)]
+            return tree.unflatten(placed), tree.unflatten([a is not None for a in at])
+
+        return ruled
+
+    # -- what a subclass writes ------------------------------------------------------------------------
+
+    def expand(self, *args: Any) -> Any:
+        raise NotImplementedError(f"subclass {type(self).__name__} must implement `expand`.")
+
+    def vjp_fwd(self, nzs_in: Any, /, *args: Any) -> tuple[Any, Any]:
+        raise NotImplementedError(
+            f"for grad support, subclass {type(self).__name__} must implement `vjp_fwd`."
+        )
+
+    def vjp_bwd(self, res: Any, outgrad: Any, /, *arg_accums: Any) -> None:
+        for accumulator, ct in zip(arg_accums, self.vjp_bwd_retval(res, outgrad)):
+            accumulator.accum(ct)
+
+    def vjp_bwd_retval(self, res: Any, outgrad: Any, /) -> Any:
+        raise NotImplementedError(
+            f"for grad support, subclass {type(self).__name__} must implement `vjp_bwd` or "
+            "`vjp_bwd_retval`."
+        )
+
+    def jvp(self, primals: Any, tangents: Any) -> tuple[Any, Any]:
+        raise NotImplementedError(
+            f"for jvp support, subclass {type(self).__name__} must implement `jvp`."
+        )
+
+    def lin(self, nzs_in: Any, *primals: Any) -> tuple[Any, Any]:
+        raise NotImplementedError(
+            f"for linearize support, subclass {type(self).__name__} must implement `lin`."
+        )
+
+    def linearized(self, residuals: Any, *tangents: Any) -> Any:
+        raise NotImplementedError(
+            f"for linearize support, subclass {type(self).__name__} must implement `linearized`."
+        )
+
+    def batch(self, axis_data: Any, args: Any, dims: Any) -> tuple[Any, Any]:
+        raise NotImplementedError(
+            f"for vmap support, subclass {type(self).__name__} must implement `batch`."
+        )

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradix._api.arguments import as_numbers, check_callable, name_of
 from gradix._api.derivatives.gradient_arguments import check_inputs, check_scalar, differentiated
+from gradix._api.derivatives.hi_arguments import Carried, any_values, refuse_values
 from gradix._api.derivatives.linear_maps import (
     Pullback,
     Pushforward,
@@ -20,7 +21,7 @@ from gradix._api.derivatives.linear_maps import (
 )
 from gradix._api.derivatives.nondiff import Mixed, check_nondiff
 from gradix._api.flat_functions import Flat, arrays, named_as
-from gradix._base.tree import tree_flatten as flatten
+from gradix._api.hi_values import flatten, kinds
 from gradix._core import dtypes
 from gradix._core.array import as_array
 from gradix._core.aval import make_aval
@@ -73,6 +74,13 @@ def value_and_grad(
 
     @named_as(fun)
     def value_and_grad_f(*args, **kwargs):
+        if kinds and any_values([args[n] for n in numbers if n < len(args)]):
+            mixed = Carried(args, numbers)
+            function = functools.wraps(fun)(mixed.function(fun))
+            both = value_and_grad(function, numbers, has_aux, holomorphic, allow_int)
+            result, gradients = both(*mixed.args, **kwargs)
+            told = tuple([mixed.spread(n, g) for n, g in zip(numbers, gradients)])
+            return result, told[0] if single else told
         flat, leaves, trees = differentiated("grad", fun, args, kwargs, numbers, has_aux)
         check_inputs(fun, args, numbers, leaves, holomorphic, allow_int)
         outs, program = _linearize(
@@ -190,6 +198,7 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
         (Array(0., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
     check_callable("jvp", fun)
+    refuse_values("jvp", primals)
     for what, x in (("primals", primals), ("tangents", tangents)):
         if not isinstance(x, (tuple, list)):
             raise TypeError(
@@ -246,6 +255,14 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
         (Array(2., dtype=float32, weak_type=True),)
     """
     check_callable("vjp", fun)
+    if kinds and any_values(primals):
+        mixed = Carried(primals, range(len(primals)))
+        out, pull_carried, *aux = vjp(mixed.function(fun), *mixed.args, has_aux=has_aux)  # type: ignore[call-overload]
+        return (
+            out,
+            lambda ct: tuple([mixed.spread(n, g) for n, g in enumerate(pull_carried(ct))]),
+            *aux,
+        )
     leaves, tree = flatten(primals)
     leaves = arrays("vjp", leaves, tree, "primals")
     flat = Flat(fun, name_of(fun), tree, has_aux)
@@ -297,6 +314,7 @@ def linearize(fun: Callable, *primals, has_aux: bool = False):
         Array(3., dtype=float32, weak_type=True)
     """
     check_callable("linearize", fun)
+    refuse_values("linearize", primals)
     leaves, tree = flatten(primals)
     leaves = arrays("linearize", leaves, tree, "primals")
     flat = Flat(fun, name_of(fun), tree, has_aux)

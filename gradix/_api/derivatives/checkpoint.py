@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from gradix._api.arguments import as_names, as_numbers, check_callable, debug_info, name_of
 from gradix._api.flat_functions import arrays, named_as
+from gradix._api.hi_values import flatten
 from gradix._api.refs import bound_refs, without_refs
-from gradix._base.tree import tree_flatten as flatten
 from gradix._control.remat import remat_p
 from gradix._core.refs import Ref
 from gradix._core.trace import bind

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 
 from gradix._api.arguments import argument_names, leaf_names, name_of
+from gradix._api.derivatives.hi_arguments import refuse_values
 from gradix._api.flat_functions import Flat, arrays
-from gradix._base.tree import tree_flatten as flatten
+from gradix._api.hi_values import flatten
 from gradix._core import dtypes
 
 
@@ -18,6 +19,7 @@ def differentiated(name, fun, args, kwargs, numbers, has_aux=False):
         ValueError: an argument is named twice.
     """
     count = len(args)
+    refuse_values(name, [args[n] for n in numbers if -count <= n < count])
     places = []
     for n in numbers:
         if not -count <= n < count:

@@ -18,6 +18,7 @@ from gradix._api.arguments import (
     name_of,
     stand_in,
 )
+from gradix._api.hi_values import flatten as flatten_with_nodes, kinds as above_arrays, with_nodes
 from gradix._api.jit import (
     inner,  # noqa: F401  (installs what runs jitted functions inside of others)
     stages,
@@ -155,6 +156,8 @@ class JitFunction(Generic[Result]):
             leaves, tree = flatten(parts[:2])
         except Exception:
             leaves, tree = tree_flatten(parts[:2])  # which says where the trouble is
+        if above_arrays and (nodes := with_nodes(parts[:2])) is not None:
+            return self._call_with_nodes(nodes, args, kwargs)
         key = [_options.context, tree]
         for x in leaves:
             if type(x) is not ArrayImpl:
@@ -173,6 +176,11 @@ class JitFunction(Generic[Result]):
             if traced.warm == _WARM:
                 self._quicken(traced, args, kwargs)
         return traced.call(leaves)
+
+    def _call_with_nodes(self, nodes, args, kwargs):
+        """A call with values of libraries' own among the arguments: they go in as nodes of arrays."""
+        given, named = self._roles.join(*nodes, args, kwargs)
+        return self(*given, **named)
 
     def _call_general(self, leaves, tree, static, args, kwargs):
         given = leaves
@@ -344,7 +352,7 @@ class JitFunction(Generic[Result]):
         dynamic, named = tree.unflatten(tracers)
         given, keywords = self._roles.join(dynamic, named, args, kwargs)
         result = self._fun(*given, **keywords)
-        outs, out["tree"] = tree_flatten(result)
+        outs, out["tree"] = flatten_with_nodes(result)
         return [
             x if isinstance(x, Array) else as_result(x, i, result, self._name)
             for i, x in enumerate(outs)

@@ -1,0 +1,77 @@
+"""Derivatives with respect to values above arrays: those of the arrays that carry their tangents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from gradix._api.hi_values import (
+    HiValue,
+    is_above,
+    is_value,
+    kinds,
+    no_tangents,
+    opened,
+    tangent_type,
+)
+from gradix._base.tree import tree_flatten
+from gradix._core.array import ArrayImpl
+
+
+def any_values(args: Any) -> bool:
+    """Whether there are values above arrays in a tree."""
+    return bool(kinds) and any(map(is_value, tree_flatten(args, is_leaf=is_value)[0]))
+
+
+def refuse_values(name: str, args: Any) -> None:
+    """Raise where a transformation does not differentiate in values above arrays."""
+    if any_values(args):
+        raise NotImplementedError(
+            f"{name} does not differentiate with respect to values above arrays; grad, "
+            "value_and_grad and vjp do."
+        )
+
+
+class Carried:
+    """Arguments of which those of some numbers are differentiated, values above arrays by their carriers."""
+
+    def __init__(self, args: Sequence, numbers: Sequence[int]):
+        self.numbers, self.args, self.forms = numbers, list(args), {}
+        for n in numbers:
+            leaves, tree = tree_flatten(args[n], is_leaf=is_value)
+            nodes = [opened(x) if is_value(x) else None for x in leaves]
+            self.forms[n] = nodes, tree
+            self.args[n] = [x if v is None else list(v.carriers) for x, v in zip(leaves, nodes)]
+
+    def function(self, fun: Callable) -> Callable:
+        """The function of these arguments."""
+
+        def carried(*args, **kwargs):
+            full = list(args)
+            for n in self.numbers:
+                nodes, tree = self.forms[n]
+                full[n] = tree.unflatten(
+                    [
+                        x if v is None else HiValue(v.aval, v.arrays, x)
+                        for x, v in zip(args[n], nodes)
+                    ]
+                )
+            return fun(*full, **kwargs)
+
+        return carried
+
+    def spread(self, n: int, grads: list) -> Any:
+        """The derivatives of an argument in its own structure."""
+        nodes, tree = self.forms[n]
+        return tree.unflatten(
+            [g if v is None else _raised(tangent_type(v.aval), g) for g, v in zip(grads, nodes)]
+        )
+
+
+def _raised(aval: Any, arrays: list) -> Any:
+    """A cotangent of a type, of the arrays that it is made of."""
+    if not is_above(aval):
+        return arrays[0]
+    if all(type(x) is ArrayImpl for x in arrays):
+        return aval.raise_val(*arrays)
+    return HiValue(aval, arrays, no_tangents(aval))

@@ -1,0 +1,147 @@
+"""Values of libraries' own types above arrays, inside of transformations: a node of the arrays they are made of.
+
+Besides these arrays it holds zeros of the type's tangents, its `carriers`: they take part in nothing
+but derivatives, so that what a library's rules say of cotangents flows along them through programs,
+loops and branches as any array's does.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from gradix._base.tree import register_pytree_node, tree_flatten
+from gradix._core import library_values
+from gradix._core.array import ArrayImpl, as_array
+from gradix._core.aval import make_aval
+from gradix._core.dtypes import float0
+from gradix._core.trace import Tracer, bind
+from gradix._ops.arithmetic import sub
+from gradix._ops.basis import zeros
+from gradix._ops.markers import stop_gradient_p
+
+# classes of values -> what gives the type of one
+kinds: dict[type, Any] = library_values.above_arrays
+
+
+class HiValue:
+    """A value of a type above arrays, of which some are traced; attributes are those that its type gives."""
+
+    __slots__ = ("aval", "arrays", "carriers")
+
+    def __init__(self, aval: Any, arrays: Iterable, carriers: Iterable):
+        self.aval, self.arrays, self.carriers = aval, tuple(arrays), tuple(carriers)
+
+    def raised(self) -> Any:
+        """The value as its library knows it, of arrays that may be traced."""
+        return self.aval.raise_val(*self.arrays)
+
+    def __getattr__(self, name: str):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        given = getattr(type(self.aval), name, None)
+        if type(given).__name__ == "aval_property":
+            return given.fget(self)  # type: ignore[union-attr]
+        if type(given).__name__ == "aval_method":
+            return functools.partial(given.fun, self)  # type: ignore[union-attr]
+        raise AttributeError(
+            f"a traced value of type {self.aval} has no attribute {name!r}: use the operations of "
+            "its library, or give its type an aval_property or aval_method of this name."
+        )
+
+    def __repr__(self) -> str:
+        return f"Traced<{self.aval}>"
+
+
+def tangent_type(aval: Any) -> Any:
+    """The type of the tangents of a type, which may be one of arrays."""
+    return aval.to_tangent_aval()
+
+
+def lo_types(aval: Any) -> list:
+    """The types of the arrays that make up a value, of a type above arrays or of one of arrays."""
+    found = aval.lo_ty() if is_above(aval) else [aval]
+    return [
+        make_aval(tuple(a.shape), np.dtype(a.dtype), False) if a.dtype != float0 else a
+        for a in found
+    ]
+
+
+def is_above(aval: Any) -> bool:
+    """Whether a type is above arrays."""
+    return hasattr(aval, "raise_val") and hasattr(aval, "lower_val")
+
+
+def is_value(x: Any) -> bool:
+    """Whether `x` is a value of a type above arrays."""
+    return type(x) is HiValue or type(x) in kinds
+
+
+def type_of(x: Any) -> Any:
+    """The type of such a value."""
+    return x.aval if type(x) is HiValue else kinds[type(x)](x)
+
+
+def opened(x: Any) -> HiValue:
+    """A library's value as a node of arrays, with zeros for carriers."""
+    if type(x) is HiValue:
+        return x
+    aval = type_of(x)
+    if getattr(aval, "has_qdd", False):
+        raise NotImplementedError(
+            f"a value of type {aval} changes in place, and cannot be an argument or a result of a "
+            "transformation: pass the arrays it holds, and set them after."
+        )
+    arrays = [as_array(a) for a in aval.lower_val(x)]
+    return HiValue(aval, arrays, _linked(aval, arrays) or no_tangents(aval))
+
+
+def _linked(aval: Any, arrays: list) -> list | None:
+    """Carriers of a value that was made of traced arrays: zeros with the derivatives of these, one for one."""
+    if not any(isinstance(a, Tracer) for a in arrays):
+        return None
+    types = lo_types(tangent_type(aval))
+    if [(t.shape, t.dtype) for t in types] != [(a.shape, a.dtype) for a in arrays]:
+        return None
+    return [sub(a, bind(stop_gradient_p, (a,), {})) for a in arrays]
+
+
+def no_tangents(aval: Any) -> list:
+    """Zeros of the type of a type's tangents, as arrays."""
+    return [zeros(a) for a in lo_types(tangent_type(aval)) if a.dtype != float0]
+
+
+def flatten(tree: Any) -> tuple[list, Any]:
+    """As `tree_flatten`, with the arrays of libraries' values as leaves."""
+    leaves, treedef = tree_flatten(tree)
+    if kinds and any(type(x) in kinds for x in leaves):
+        leaves, treedef = tree_flatten(
+            treedef.unflatten([opened(x) if type(x) in kinds else x for x in leaves])
+        )
+    return leaves, treedef
+
+
+def with_nodes(tree: Any) -> Any:
+    """The tree with nodes for libraries' values; None where there are none."""
+    leaves, treedef = tree_flatten(tree)
+    if not any(type(x) in kinds for x in leaves):
+        return None
+    return treedef.unflatten([opened(x) if type(x) in kinds else x for x in leaves])
+
+
+def _children(value: HiValue):
+    return (*value.arrays, *value.carriers), (value.aval, len(value.arrays))
+
+
+def _joined(aux, children):
+    aval, n = aux
+    children = tuple(children)
+    if all(type(c) is ArrayImpl for c in children):
+        return aval.raise_val(*children[:n])  # nothing is traced: the library's own value
+    return HiValue(aval, children[:n], children[n:])
+
+
+register_pytree_node(HiValue, _children, _joined)
