@@ -64,7 +64,7 @@ plain: $(VENV)/stamp-test
 wide: $(VENV)/stamp-test
 	JAX_ENABLE_X64=1 $(PYTEST) tests -n $(JOBS) -m "not slow"
 
-SAMPLE := tests/transforms/test_jacobians.py tests/control/test_while_reverse.py tests/properties/test_programs.py
+SAMPLE := tests/api/test_jacobians.py tests/api/test_derivative_corners.py tests/control/test_loops.py tests/control/test_while_reverse.py tests/transforms/test_grad.py
 wide-sample: $(VENV)/stamp-test
 	JAX_ENABLE_X64=1 $(PYTEST) $(SAMPLE) -n $(JOBS) -m "not slow"
 

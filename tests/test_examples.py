@@ -156,6 +156,8 @@ def test_collectives_are_measured(arguments, tmp_path):
 
 
 def in_the_fast_suite(case):
+    if case.group in ("special", "densities", "samplers"):       # a million numbers, and a program for each function
+        return case.name in ("boxcox", "norm.logpdf", "random normal")
     return case.group != "scaling" or " 100 arrays" in case.name or " 50 functions" in case.name
 
 
@@ -170,7 +172,8 @@ def test_benchmark_case_runs(case):
         x.block(result)
 
 
-@pytest.mark.parametrize("case", [c for c in CASES.values() if c.numpy], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", [pytest.param(c, id=c.name, marks=() if in_the_fast_suite(c) else pytest.mark.slow)
+                                  for c in CASES.values() if c.numpy])
 def test_benchmark_case_runs_on_numpy(case):
     case.numpy(target("numpy"))()
 

@@ -22,5 +22,6 @@ from benchmarks.cases import (
     devices,
     sparse,
     odes,
+    models,
     exporting,
 )
