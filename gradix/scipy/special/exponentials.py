@@ -265,9 +265,7 @@ def _spence(x):
     )
     value = jnp.where(small, math.pi**2 / 6 - logs - value, value)
     value = jnp.where(large, -0.5 * jnp.log(jnp.where(large, x, 1)) ** 2 - value, value)
-    return jnp.where(
-        x < 0, np.nan, jnp.where(x == np.inf, -np.inf, jnp.where(x == x, value, np.nan))
-    )
+    return jnp.where((x >= 0) & (x < np.inf), value, np.nan)
 
 
 @_spence.defjvp
@@ -286,13 +284,17 @@ def _spence_jvp(primals, tangents):
 
 def _power_of_log(logarithm, power):
     """`(exp(power · logarithm) - 1) / power`, whose limit at a power of zero is the logarithm."""
-    u = power * logarithm
+    # of an infinite number: the logarithm itself where the power is 0
+    u = power * jnp.where((power == 0) & (abs(logarithm) == np.inf), 0, logarithm)
     small = abs(u) < 1e-3
-    safe = jnp.where(small, 1, u)
+    beyond = abs(u) == np.inf
+    safe = jnp.where(small | beyond, 1, u)
     ratio = jnp.where(
         small, 1 + u / 2 * (1 + u / 3 * (1 + u / 4 * (1 + u / 5))), jnp.expm1(safe) / safe
     )
-    return logarithm * ratio
+    highest = jnp.where(abs(power) < np.inf, np.inf, np.nan)
+    limit = jnp.where(u > 0, highest, -1 / jnp.where(beyond, power, 1))
+    return jnp.where(beyond, limit, logarithm * ratio)
 
 
 def boxcox(x, lmbda) -> Array:
@@ -307,7 +309,7 @@ def boxcox(x, lmbda) -> Array:
     positive = x > 0
     value = _power_of_log(jnp.log(jnp.where(positive, x, 1)), power)
     at_zero = jnp.where(power > 0, -1 / jnp.where(power > 0, power, 1), -np.inf)
-    out = jnp.where(positive, value, jnp.where(x == 0, at_zero, np.nan))
+    out = jnp.where(positive, value, jnp.where((x == 0) & (power == power), at_zero, np.nan))
     return convert(out, x.aval.dtype, x.aval.weak_type)
 
 
@@ -323,5 +325,5 @@ def boxcox1p(x, lmbda) -> Array:
     positive = x > -1
     value = _power_of_log(jnp.log1p(jnp.where(positive, x, 0)), power)
     at_zero = jnp.where(power > 0, -1 / jnp.where(power > 0, power, 1), -np.inf)
-    out = jnp.where(positive, value, jnp.where(x == -1, at_zero, np.nan))
+    out = jnp.where(positive, value, jnp.where((x == -1) & (power == power), at_zero, np.nan))
     return convert(out, x.aval.dtype, x.aval.weak_type)

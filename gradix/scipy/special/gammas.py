@@ -233,6 +233,9 @@ def betaln(a, b) -> Array:
     )
     near = lax.lgamma(small) + (lax.lgamma(large) - lax.lgamma(small + large))
     out = jnp.where(far & (small > 0), lax.lgamma(s) + rest, near)
+    # Γ(0) is infinite, and of an infinite number and another one B is 0.
+    pole, flat = (small == 0) & (large > 0), (large == np.inf) & (small > 0) & (small < np.inf)
+    out = jnp.where(pole, np.inf, jnp.where(flat, -np.inf, out))
     return convert(out, a.aval.dtype, a.aval.weak_type)
 
 
