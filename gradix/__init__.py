@@ -8,6 +8,7 @@ Example:
 
 # fmt: off
 from gradix._base.lazy import on_demand
+from gradix._base.listing import claim as _claim
 from gradix._version import __version__ as __version__
 from gradix._base.config import (
     allow_f16_reductions as allow_f16_reductions,
@@ -183,3 +184,5 @@ with on_demand(globals()):
         typing as typing,
         version as version,
     )
+
+_claim(__name__, "gradix._")

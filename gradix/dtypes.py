@@ -6,6 +6,7 @@ Example:
     (dtype('int16'), 4)
 """
 
+from gradix._base.listing import claim as _claim
 from gradix._core.dtypes import (
     TypePromotionError as TypePromotionError,
     bfloat16 as bfloat16,
@@ -20,3 +21,5 @@ from gradix._core.dtypes import (
     result_type as result_type,
     scalar_type_of as scalar_type_of,
 )
+
+_claim(__name__, "gradix._core.")

@@ -9,6 +9,7 @@ from gradix._api.meshes import (
     set_mesh as set_mesh,
     use_abstract_mesh as use_abstract_mesh,
 )
+from gradix._base.listing import claim as _claim
 from gradix._core.mesh import (
     AbstractDevice as AbstractDevice,
     AbstractMesh as AbstractMesh,
@@ -25,3 +26,5 @@ from gradix._core.sharding import (
     Sharding as Sharding,
     SingleDeviceSharding as SingleDeviceSharding,
 )
+
+_claim(__name__, "gradix._")

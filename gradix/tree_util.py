@@ -1,5 +1,6 @@
 """Pytrees in full: the functions of `gradix.tree` under long names, key paths, and registering node types."""
 
+from gradix._base.listing import claim as _claim
 from gradix._base.tree import (
     DictKey,
     FlattenedIndexKey,
@@ -77,3 +78,4 @@ __all__ = [
     "treedef_is_leaf",
     "treedef_tuple",
 ]
+_claim(__name__, "gradix._base.tree.")

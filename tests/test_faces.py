@@ -1,6 +1,7 @@
 """`dir` of a public module shows what its users call, and nothing of what it is made of."""
 import importlib
-from types import ModuleType
+import pickle
+from types import FunctionType, ModuleType
 
 import pytest
 
@@ -30,3 +31,15 @@ def test_what_dir_leaves_out_is_a_helper_or_a_module(name):
     face = importlib.import_module("gradix." + name)
     made = {n for n, v in vars(face).items() if not n.startswith("_") and getattr(v, "__module__", None) == face.__name__}
     assert made <= set(dir(face))
+
+
+@pytest.mark.parametrize("name", ["gradix", "gradix.numpy", "gradix.lax", "gradix.random", "gradix.nn", "gradix.tree_util", "gradix.numpy.linalg",
+                                  "gradix.scipy.linalg", "gradix.scipy.special", "gradix.scipy.signal", "gradix.errors"])
+def test_functions_say_the_module_that_users_import_them_from(name):
+    face = importlib.import_module(name)
+    for n in dir(face):
+        value = getattr(face, n)
+        if isinstance(value, FunctionType) and value.__name__ == value.__qualname__ == n:
+            assert not any(part.startswith("_") for part in value.__module__.split(".")), (n, value.__module__)
+            assert getattr(importlib.import_module(value.__module__), n) is value
+            assert pickle.loads(pickle.dumps(value)) is value

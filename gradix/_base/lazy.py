@@ -3,8 +3,10 @@
 import builtins
 import importlib
 from collections.abc import Callable
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
+
+from gradix._base.listing import tell_face
 
 # What to install for a missing module, where the distribution is not named after the module.
 _DISTRIBUTIONS = {"opt_einsum": "opt-einsum", "absl": "absl-py", "sklearn": "scikit-learn"}
@@ -153,6 +155,8 @@ def _loader(face: dict[str, Any], places: dict[str, _Place]) -> Callable[[str], 
         if place is None:
             raise AttributeError(f"module {face['__name__']!r} has no attribute {name!r}")
         value = face[name] = place.value(face["__name__"])
+        if isinstance(value, FunctionType):  # the doctests of classes are found by their module
+            tell_face(value, face["__name__"], name)
         return value
 
     return load

@@ -139,10 +139,13 @@ def requested_dtype(dtype: Any, name: str | None = None, stacklevel: int = 3):
 
     Raises:
         TypeError: when `dtype` names no dtype, or one no array can have.
-        ValueError: where it would narrow, under the option jax_explicit_x64_dtypes="error".
+        ValueError: it is an array, or it would narrow, under the option
+            jax_explicit_x64_dtypes="error".
     """
     if dtype is None or dtype is float or dtype is int or dtype is complex:
         return canonicalize_dtype(dtype)
+    if not isinstance(dtype, (np.dtype, type, str)):
+        _check_no_array(dtype, name)
     d = as_dtype(dtype)
     if d not in SUPPORTED:
         if isinstance(d, ExtendedDType) or d == float0:
@@ -160,6 +163,16 @@ def requested_dtype(dtype: Any, name: str | None = None, stacklevel: int = 3):
         )
     warnings.warn(truncation_warning(d, name), UserWarning, stacklevel=stacklevel)
     return _NARROWED[d]
+
+
+def _check_no_array(dtype: Any, name: str | None) -> None:
+    is_ours = hasattr(dtype, "aval")
+    if is_ours or isinstance(dtype, np.ndarray):
+        where = f"{name}: " if name else ""
+        raise (ValueError if is_ours else TypeError)(
+            f"{where}dtype= is an array of shape {dtype.shape}. Instead of dtype=x write dtype=x.dtype; "
+            "several arrays go into one list, vstack([x, y])."
+        )
 
 
 # ---------------------------------------------------------------- values: dtype and weakness

@@ -136,3 +136,11 @@ def test_sizes_that_do_not_fit_are_told_in_terms_of_the_function(name, call):
 def test_formats_of_narrow_types():
     assert [f"{jnp.asarray(2.5, d)} {jnp.asarray(2, d):.1f}" for d in ("bfloat16", "float8_e5m2")] == ["2.5 2.0"] * 2
     assert f"{jnp.bfloat16(2)}" == "2.0" and f"{jnp.asarray(3, 'int4')}" == "3"
+
+
+@pytest.mark.parametrize("call", ["jnp.zeros(3, x)", "x.astype(x)", "jnp.sum(x, dtype=x)", "jnp.vstack(x, x)", "jnp.hstack([x], x)", "gradix.jit(lambda x: jnp.zeros(2, x))(x)"])
+def test_an_array_is_no_dtype(call):
+    with pytest.raises(ValueError, match="x.dtype"):
+        eval(call, {"x": jnp.ones(3), "jnp": jnp, "gradix": gradix})
+    with pytest.raises(TypeError, match="is an array"):
+        jnp.zeros(3, np.ones(3))
