@@ -130,10 +130,10 @@ def vmap(
         def flat(*xs):
             xs, inner = inner_refs(refs, xs)
             given, named = tree.unflatten(xs)
-            outs, out["tree"] = flatten(fun(*given, **named))
+            out["given"], out["tree"] = flatten(fun(*given, **named))
             return [
                 *[r.read() for r in inner],
-                *arrays(f"vmap of {name_of(fun)}", outs, out["tree"], "output"),
+                *arrays(f"vmap of {name_of(fun)}", out["given"], out["tree"], "output"),
             ]
 
         axis = AxisData(axis_name, size, spmd_axis_name)
@@ -151,7 +151,12 @@ def vmap(
         def placed(*vals):
             return [_placed(fun, v, a, w, size) for v, a, w in zip(vals, got, wanted)]
 
-        return out["tree"].unflatten(called(placed, vals, "vmap", True))
+        # a Python number that nothing is mapped over comes back as it is
+        results = [
+            g if a is w is None and not isinstance(g, Array) else r
+            for r, a, w, g in zip(called(placed, vals, "vmap", True), got, wanted, out["given"])
+        ]
+        return out["tree"].unflatten(results)
 
     return vmap_f
 
