@@ -7,8 +7,7 @@ Example:
 """
 
 # fmt: off
-from gradix._base.lazy import on_demand
-from gradix._base.listing import claim as _claim
+from gradix._base.lazy import claim as _claim, on_demand
 from gradix._version import __version__ as __version__
 from gradix._base.config import (
     allow_f16_reductions as allow_f16_reductions,

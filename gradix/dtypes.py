@@ -6,7 +6,7 @@ Example:
     (dtype('int16'), 4)
 """
 
-from gradix._base.listing import claim as _claim
+from gradix._base.lazy import claim as _claim
 from gradix._core.dtypes import (
     TypePromotionError as TypePromotionError,
     bfloat16 as bfloat16,

@@ -9,7 +9,7 @@ from gradix._api.meshes import (
     set_mesh as set_mesh,
     use_abstract_mesh as use_abstract_mesh,
 )
-from gradix._base.listing import claim as _claim
+from gradix._base.lazy import claim as _claim
 from gradix._core.mesh import (
     AbstractDevice as AbstractDevice,
     AbstractMesh as AbstractMesh,

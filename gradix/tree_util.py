@@ -1,6 +1,6 @@
 """Pytrees in full: the functions of `gradix.tree` under long names, key paths, and registering node types."""
 
-from gradix._base.listing import claim as _claim
+from gradix._base.lazy import claim as _claim
 from gradix._base.tree import (
     DictKey,
     FlattenedIndexKey,

@@ -2,11 +2,10 @@
 
 import builtins
 import importlib
+import sys
 from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any
-
-from gradix._base.listing import tell_face
 
 # What to install for a missing module, where the distribution is not named after the module.
 _DISTRIBUTIONS = {"opt_einsum": "opt-einsum", "absl": "absl-py", "sklearn": "scikit-learn"}
@@ -179,3 +178,29 @@ def load_package(name: str) -> None:
     for found in pkgutil.walk_packages(package.__path__, f"{name}."):
         if not found.name.endswith("__main__"):
             importlib.import_module(found.name)
+
+
+def tell_face(value: Any, face: str, name: str, is_home: bool = True) -> None:
+    """Let a function or class say that it is of the face users import it from, not of the file it is written in.
+
+    A face that is no home of others' work takes what is written in files of its own alone.
+    """
+    if (
+        not isinstance(value, (FunctionType, type))
+        or not value.__name__ == name == value.__qualname__
+    ):
+        return
+    package, _, place = (value.__module__ or "").partition(".")
+    is_inside = f"{package}.{place}".startswith(face + ".")
+    if package == face.partition(".")[0] and (is_inside or is_home and place.startswith("_")):
+        value.__module__ = face
+
+
+def claim(face: str, *places: str) -> None:
+    """Let what a face has from modules whose names begin with one of `places` say that it is of the face."""
+    namespace = vars(sys.modules[face])
+    for name in list(namespace.get("__all__") or namespace):
+        value = namespace.get(name)  # others are loaded on demand
+        is_told = isinstance(value, (FunctionType, type)) and value.__module__.startswith(places)
+        if is_told and value.__name__ == name == value.__qualname__:
+            value.__module__ = face

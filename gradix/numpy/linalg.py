@@ -9,7 +9,8 @@ import numpy as np
 from gradix import lax
 from gradix._api.constraints import divided
 from gradix._api.jit.replay import replayed
-from gradix._base.listing import claim, listing
+from gradix._base.lazy import claim
+from gradix._base.listing import listing
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
