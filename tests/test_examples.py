@@ -1,5 +1,6 @@
 """The examples run as a newcomer runs them, and every benchmark case runs once."""
 
+import json
 import os
 import subprocess
 import sys
@@ -153,6 +154,12 @@ def test_parallel_digits_in_several_processes(processes, devices, tmp_path):
 def test_collectives_are_measured(arguments, tmp_path):
     out = run("-m", "benchmarks.collectives", *arguments, folder=tmp_path)
     assert "psum" in out or "| pipeline |" in out
+
+
+@pytest.mark.slow
+def test_calls_and_the_time_of_the_compiler_in_them_are_measured(tmp_path):
+    out = json.loads(run("-m", "benchmarks.calls", "gradix", folder=tmp_path).splitlines()[-1])
+    assert set(out) == {"sum of all", "psum of rows"} and all(len(t) == 2 and min(t) > 0 for t in out.values())
 
 
 def in_the_fast_suite(case):
