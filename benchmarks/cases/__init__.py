@@ -17,6 +17,7 @@ from benchmarks.cases import (
 from benchmarks.cases import (
     convolutions,
     startup,
+    reported,
     scaling,
     transforms,
     devices,
