@@ -1,9 +1,8 @@
 """`progress`: how far loops are, in Python and inside of compiled programs.
 
 A loop that is watched carries two numbers more: the steps done, and at which step to report next.
-The report is a
-callback, and says when it wants to be called again: so it comes some ten times a second, however
-long a step takes.
+The report is a callback, and says when it wants to be called again: so it comes some ten times a
+second, however long a step takes.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ class Composite(Call):
     """A call of `jaxpr` under a public `name` and `version`, with `attributes` as text.
 
     Its transformations are those of the program: what they give is no longer the operation of that
-        name.
+    name.
     """
 
     def jvp(self, primals, tangents, *, jaxpr, name, **_):

@@ -119,7 +119,7 @@ class Cond(Primitive):
         """Every branch run for every example, and each result selected.
 
         What a branch is given for examples that do not take it has no derivative there: nothing
-            undefined comes back.
+        undefined comes back.
         """
         bad = [
             e

@@ -16,9 +16,9 @@ TARGET = "gradix_custom_partitioning"
 class CustomPartitioning(Call):
     """A call of `jaxpr`; on several devices each runs what `partitioner` gives for its part.
 
-    A partitioner has `rule(mesh)`, the text of its sharding rule or "", and
-    `batched(size, mapped, jaxpr)`, that of the operation under vmap. Derivatives are those of
-    `jaxpr`, divided by the compiler.
+    A partitioner has `rule(mesh)`, the text of its sharding rule or "", and `batched(size, mapped,
+    jaxpr)`, that of the operation under vmap. Derivatives are those of `jaxpr`, divided by the
+    compiler.
     """
 
     def jvp(self, primals, tangents, *, jaxpr, name, **_):

@@ -17,7 +17,7 @@ class AxisType(enum.Enum):
     """How sharding along a mesh axis is decided.
 
     `Auto`: by the compiler. `Explicit`: it is part of the types of arrays. `Manual`: by the user,
-        within `shard_map`.
+    within `shard_map`.
     """
 
     Auto = enum.auto()

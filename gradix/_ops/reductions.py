@@ -89,9 +89,9 @@ class Extremum(Reduction):
     """reduce_max and reduce_min: a NaN among the elements is the result; ties share the tangent equally.
 
     With `drops_nan` compiled programs may take the extremum of the others instead: for maxima that
-        are only subtracted
-    before exponentials, which XLA then makes one library call of. Its users' results are NaN by the
-    exponentials. Where a program's equations show that they are, lowering adds it.
+    are only subtracted before exponentials, which XLA then makes one library call of. Its users'
+    results are NaN by the exponentials. Where a program's equations show that they are, lowering
+    adds it.
     """
 
     declines = dtypes.COMPLEX

@@ -60,8 +60,7 @@ class Table:
     """The records of one platform.
 
     A module of rewrites is imported when a program first has an operation that it is for: it
-        imports what it rewrites,
-    which few programs have all of.
+    imports what it rewrites, which few programs have all of.
 
     Args:
         modules: by the full name of a module, whose `REWRITES` are its records, the names of the

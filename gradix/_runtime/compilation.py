@@ -146,7 +146,7 @@ def _keep(entries, key: str, made: xla.Executable, seconds: float) -> bool:
     """Write an executable to disk, before its first run: XLA cannot serialize a sort that has run.
 
     Not in a thread: it takes some hundredths of the compilation, and a thread would lose it where
-        the process ends.
+    the process ends.
     """
     if seconds < _options.jax_persistent_cache_min_compile_time_secs:
         return False

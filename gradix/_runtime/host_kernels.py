@@ -140,8 +140,7 @@ def _with_places(keys) -> tuple[np.ndarray, int]:
     """Numbers that order rows as the keys do and after them by place; and how many of their last bits are the place.
 
     Those of 33 to 61 bits are positive float64, neither denormal nor NaN: AVX2 compares floats of
-        that width, but no
-    integers.
+    that width, but no integers.
     """
     n, bits = keys.shape[1], 8 * keys.itemsize
     places = max(1, (n - 1).bit_length())

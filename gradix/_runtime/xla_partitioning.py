@@ -39,9 +39,9 @@ _questions: dict[int, _Question] = {}
 def answering(partitioners: Sequence, devices: tuple, mesh: Mesh | None) -> Iterator[None]:
     """Context manager: XLA may ask these while it compiles a program for the devices.
 
-    A partitioner has a `number`, `in_avals` and `out_avals`, and
-    `answer(mesh, devices, in_shardings, out_shardings)`, which gives one device's program as text,
-    and the shardings of operands and results it is for. What it raises rises here.
+    A partitioner has a `number`, `in_avals` and `out_avals`, and `answer(mesh, devices,
+    in_shardings, out_shardings)`, which gives one device's program as text, and the shardings of
+    operands and results it is for. What it raises rises here.
     """
     _register()
     for p in partitioners:

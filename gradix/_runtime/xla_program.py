@@ -30,10 +30,8 @@ class Executable:
 
     `run(buffers) -> list of buffers` is the quickest way to call it; calling the object does the
     same. Code made for one program writes `execute(buffers).consume_with_handlers(handlers)`
-    instead, where `has_callbacks` is False, and
-    then waits for the results where `is_awaited`: a program that calls NumPy should neither wait
-        for the interpreter
-    nor outlive it.
+    instead, where `has_callbacks` is False, and then waits for the results where `is_awaited`: a
+    program that calls NumPy should neither wait for the interpreter nor outlive it.
     """
 
     __slots__ = (

@@ -16,8 +16,7 @@ class Value:
     """An SSA value: its name in the text, its aval, and the number it is known to be while text is written.
 
     `definition` tells of transposes, broadcasts, conversions and iotas how they were made: the
-        operation's name, its
-    operand, and the axes it was given.
+    operation's name, its operand, and the axes it was given.
     """
 
     __slots__ = ("name", "aval", "type", "known", "definition")

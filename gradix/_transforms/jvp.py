@@ -80,8 +80,7 @@ def jvp(
     """Outputs and tangents of a function on lists; a tangent of None is zero, in and out.
 
     `named` names the transformation in the places of what is staged: for functions of users, not
-        for programs made from
-    others.
+    for programs made from others.
     """
     trace = JVPTrace() if trace is None else trace
     trace.function = function

@@ -107,8 +107,7 @@ class SegmentTrace(StagingTrace):
     """Records as StagingTrace does; `decide` cuts the record, and all tracers alive are inputs of what follows.
 
     A tracer that no Python object refers to any more cannot be used again: the live tracers are
-        exactly what the
-    later segments may need, whatever way the decision goes.
+    exactly what the later segments may need, whatever way the decision goes.
     """
 
     def __init__(

@@ -2,9 +2,8 @@
 
 The notation is that of cuDNN's and PyTorch's networks with two biases: of each layer the gates
 input, forget, cell and output, `W_ih` from the layer's input, `W_hh` from its last output. A
-network in both directions counts as twice the
-layers, forward and backward by turns. All weights lie in one vector: `W_ih, W_hh` of all layers,
-then `b_ih, b_hh` of all.
+network in both directions counts as twice the layers, forward and backward by turns. All weights
+lie in one vector: `W_ih, W_hh` of all layers, then `b_ih, b_hh` of all.
 
 Source: S. Hochreiter and J. Schmidhuber, "Long short-term memory", Neural Computation 9 (1997).
 """

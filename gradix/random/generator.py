@@ -157,10 +157,9 @@ class Generator(Stateful):
     """Draws random numbers without keys; the state it holds goes on at every draw.
 
     Each sampler of `gradix.random` is a method, without the key: `rng.normal(shape)`. Under `jit`,
-        loops and branches
-    the state goes in and out of the program; under `vmap` each example draws its own numbers;
-    derivatives take the numbers as constants. No two draws use the same key, for the 2^32 draws a
-    generator has.
+    loops and branches the state goes in and out of the program; under `vmap` each example draws its
+    own numbers; derivatives take the numbers as constants. No two draws use the same key, for the
+    2^32 draws a generator has.
 
     Args:
         seed: an integer, or a key; None draws a seed from the operating system.

@@ -2,9 +2,8 @@
 
 Every primitive follows from its `jvp` rule. Along a curve x(s), y(s) = f(x(s)) has y′(s) =
 jvp(x(s), x′(s)), so the rule, run on series of degree k - 1, gives the coefficients of y to degree
-k. Linear, bilinear operations and quotients
-are computed by their own recurrences. What a rule asks for twice is computed once: the work is
-polynomial in the degree.
+k. Linear, bilinear operations and quotients are computed by their own recurrences. What a rule asks
+for twice is computed once: the work is polynomial in the degree.
 """
 
 from __future__ import annotations

@@ -116,8 +116,8 @@ class Pullback:
     """The function `vjp` returns: cotangents of the outputs in, cotangents of the inputs out.
 
     What it keeps can be looked at, and, as far as it is arguments of the function, be replaced: set
-        an entry of
-    `args_res` to None to let go of an argument, and to the argument before the next call.
+    an entry of `args_res` to None to let go of an argument, and to the argument before the next
+    call.
 
     Example:
         >>> import gradix

@@ -2,8 +2,8 @@
 
 A key holds a snapshot, so that a list changed later has another key. Types are distinguished
 everywhere (`True` from `1`, a list from a tuple). Methods users wrote are not called, except
-`__hash__` and `__eq__` of a class that defines
-both a hash of its own and equality: that is what such a class asks for.
+`__hash__` and `__eq__` of a class that defines both a hash of its own and equality: that is what
+such a class asks for.
 """
 
 from __future__ import annotations

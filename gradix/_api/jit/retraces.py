@@ -36,8 +36,7 @@ def is_due(retraces: int) -> bool:
     """Whether the user should hear of a function traced again for the n-th time.
 
     Not while another function is traced: a layer used in five sizes is five programs by intention,
-        and the outer
-    function's own retraces are counted.
+    and the outer function's own retraces are counted.
     """
     return retraces == _options.gradix_retrace_warning and retraces > 0 and state.stage is None
 

@@ -142,9 +142,8 @@ class Tree:
     """All ways a function has gone for one signature.
 
     `run` walks the compiled segments, asking each decision's value; a value not met before has
-    Python run the
-    function once more: what is known is only traced, and from the new decision on it is compiled
-        and run.
+    Python run the function once more: what is known is only traced, and from the new decision on it
+    is compiled and run.
     """
 
     consts = ()

@@ -1,9 +1,8 @@
 """Tiers before the whole compilation: what the first calls of a function run by.
 
 The host tier runs the first calls of a tiny function operation by operation, if asked for. In the
-quick tier a program
-is compiled in a fraction of the time, and compiled whole when it has been called some times: the
-sizes of `jit(symbolic=...)` are, and all functions if asked for.
+quick tier a program is compiled in a fraction of the time, and compiled whole when it has been
+called some times: the sizes of `jit(symbolic=...)` are, and all functions if asked for.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """What went wrong inside a tree, and where; and the interpreter's stack budget put right afterwards.
 
 jaxlib enters one level of the interpreter's recursion budget for each level of a tree, and does not
-leave it when a
-callback raises: every error deep in a tree would cost its thread some of its stack for good, and a
-registered node that contains itself all of it. Here the levels are given back.
+leave it when a callback raises: every error deep in a tree would cost its thread some of its stack
+for good, and a registered node that contains itself all of it. Here the levels are given back.
 """
 
 import contextlib

@@ -3,9 +3,9 @@
 Each atom t with a least value l is written t = l + t', or t = h - t' where it has only a greatest
 value h, so that monomials of the t' are never negative. An expression whose monomials all have
 positive coefficients is then at least its constant. A negative one is bounded by the greatest
-values of its atoms, or cancelled by a positive multiple of a
-fact: an expression known to be never negative (a constraint of the scope, or what defines an
-operation: x - d·floordiv(x, d) ≥ 0). Every bound given is sound; some that hold are not found.
+values of its atoms, or cancelled by a positive multiple of a fact: an expression known to be never
+negative (a constraint of the scope, or what defines an operation: x - d·floordiv(x, d) ≥ 0). Every
+bound given is sound; some that hold are not found.
 """
 
 from __future__ import annotations

@@ -157,9 +157,8 @@ def _turns(t, s, u, vh, inner):
     """The tangents of U and Vᴴ, with `inner = Uᴴ dA V`.
 
     M. Giles, "Collected matrix derivative results for forward and reverse mode AD" (2008), section
-    3.2; for complex
-    matrices the imaginary diagonal of `inner`, which phases of U and V share, goes to U: Z. Wan, S.
-        Zhang (2019).
+    3.2; for complex matrices the imaginary diagonal of `inner`, which phases of U and V share, goes
+    to U: Z. Wan, S. Zhang (2019).
     """
     shape, dtype = inner.aval.shape, inner.aval.dtype
     rows, columns = along_rows(s, shape), along_columns(s, shape)

@@ -51,7 +51,7 @@ class _Keys(NonDifferentiable, Primitive):
     """Base of the primitives that make or use keys; results have no derivative.
 
     Keys of all generators are stored alike: the parameter `impl` says to host rules which generator
-        a key is of.
+    a key is of.
     """
 
     def show(self, params):

@@ -14,7 +14,7 @@ def emit_reduce_window(em, outs, xs, inits, window, body):
     """One reduce_window; `body` as for `em.reduce`.
 
     Negative padding comes off before: XLA forgets it where the window has one element, and ends the
-        process.
+    process.
     """
     cut = [
         [max(-(p // b), 0) for p in pair] for pair, b in zip(window.padding, window.base_dilation)

@@ -90,8 +90,7 @@ def is_to_few(axes, outputs: int, positions: int, featured: bool) -> bool:
     """Whether a convolution has so few output features that it is quicker as a product and a sum of its parts.
 
     The product has space last: features that came last have to be moved, which takes what it gains,
-        or three times as
-    long to compile.
+    or three times as long to compile.
     """
     if any(a.stride != 1 or a.lhs_dilation != 1 for a in axes) or featured:
         return False

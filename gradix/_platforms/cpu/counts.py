@@ -1,9 +1,8 @@
 """One number combined with elements of a vector, as counts are made: by a native loop of the CPU.
 
 XLA's own loop takes one index a step, and asks of each whether it is in bounds. Here a step takes
-eight, and none is
-asked: read as unsigned, an index out of bounds is clamped to the place behind the vector, which is
-cut off at the end.
+eight, and none is asked: read as unsigned, an index out of bounds is clamped to the place behind
+the vector, which is cut off at the end.
 """
 
 from __future__ import annotations

@@ -128,9 +128,8 @@ def _sine(em, site, x):
     """The formula; arguments too large for its reduction are another formula's, of float64 XLA's function's.
 
     It does so in a loop that runs once, or not at all: unlike a conditional, XLA:CPU runs its body
-        on all cores. No
-    float16 is too large. Each such loop takes long to compile, so the more a program has of them,
-    the larger arrays must be.
+    on all cores. No float16 is too large. Each such loop takes long to compile, so the more a
+    program has of them, the larger arrays must be.
     """
     out, (formula, beyond) = site.out, _SINES[site.primitive]
     least = _LEAST_SINES << em.facts.rewrites.get("sines_by_vectors", 0) // _MANY_SINES

@@ -2,9 +2,8 @@
 
 LAPACK is called once for each matrix, which costs more than the arithmetic where a matrix has a few
 rows. Here the matrices of a chunk are transposed so that an element of all of them is one
-contiguous vector, and the textbook's loops
-over rows run on those. The loops stay loops, over rows as well as over chunks: that is what keeps
-the compilation short.
+contiguous vector, and the textbook's loops over rows run on those. The loops stay loops, over rows
+as well as over chunks: that is what keeps the compilation short.
 """
 
 from __future__ import annotations

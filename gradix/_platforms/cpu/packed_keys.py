@@ -24,8 +24,7 @@ def emit_order(em, keys):
     """The places that put each row of `keys` in order, equal ones as they come.
 
     Numbers of more than 32 bits are positive float64, neither denormal nor NaN: AVX2 compares
-        floats of that width, but
-    no integers.
+    floats of that width, but no integers.
     """
     aval, places = keys.aval, _place_bits(keys.aval)
     short = 8 * aval.dtype.itemsize + places <= 32

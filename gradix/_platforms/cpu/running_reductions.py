@@ -56,12 +56,11 @@ class _Running:
     """The parts of the kernel.
 
     A chunk is reduced by whole vectors: each element with the three before it; then each of these
-        with those 4, 8 and
-    12 places back, which makes it the reduction of the 16 elements up to its place; then by steps
-    of 16, and so on (or with one before it, then with that 2 places back, and so on, if combining
-    takes longer than passing over the chunk). Between the passes the elements stand behind a margin
-    of the identity, for what would lie before the chunk. An element takes part in each result once,
-    in few additions. What came before the chunk is taken in last.
+    with those 4, 8 and 12 places back, which makes it the reduction of the 16 elements up to its
+    place; then by steps of 16, and so on (or with one before it, then with that 2 places back, and
+    so on, if combining takes longer than passing over the chunk). Between the passes the elements
+    stand behind a margin of the identity, for what would lie before the chunk. An element takes
+    part in each result once, in few additions. What came before the chunk is taken in last.
     """
 
     def __init__(self, em, combine, identity, reverse: bool, costly: bool, dtype):

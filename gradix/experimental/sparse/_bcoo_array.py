@@ -22,14 +22,11 @@ class BCOO(JAXSparse):
 
     The axes are, in this order, batches, each of which has its elements and indices; sparse axes,
     along which indices tell where an element stands; and dense axes, along which elements are
-    stored whole. Elements at one place are
-    added. Indices out of bounds stand for nothing: with data of zero they fill up what a layout of
-        fixed size leaves
-    over.
+    stored whole. Elements at one place are added. Indices out of bounds stand for nothing: with
+    data of zero they fill up what a layout of fixed size leaves over.
 
     It is a pytree: `jit`, `vmap` (over batches), `grad` (by the data) and loops take it. `sparsify`
-        makes functions of
-    ordinary arrays work on it; the operators do.
+    makes functions of ordinary arrays work on it; the operators do.
 
     Args:
         args: data of shape (*batch, nse, *dense), and indices of shape (*batch, nse, n_sparse).

@@ -60,8 +60,7 @@ def value_and_grad(
     """The value and the gradient, as `gradix.value_and_grad`; arguments may be sparse.
 
     The gradient by a sparse array is a sparse array of the same indices: the derivatives by the
-        elements that are
-    given.
+    elements that are given.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -120,8 +120,8 @@ def lobpcg_standard(A, X, m: int = 100, tol=None):
     """The largest eigenvalues and their vectors, of a symmetric matrix that need only be multiplied with.
 
     The locally optimal block preconditioned conjugate gradient method: A. Knyazev, SIAM J. Sci.
-        Comput. 23 (2001), with
-    the orthogonal bases of U. Hetmaniuk and R. Lehoucq, J. Comput. Phys. 218 (2006).
+    Comput. 23 (2001), with the orthogonal bases of U. Hetmaniuk and R. Lehoucq, J. Comput. Phys.
+    218 (2006).
 
     Args:
         A: a symmetric matrix of shape (n, n), ordinary or sparse, or a function that multiplies

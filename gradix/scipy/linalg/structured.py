@@ -42,7 +42,7 @@ def _sliding(v, rows: int, columns: int, step: int):
     """Row i of the result starts at element `step·i` of `v`, which goes round; `step` is 1 or -1.
 
     Copies of `v` one after the other are read in rows of one more or one less than its length: no
-        gather is needed.
+    gather is needed.
     """
     lead, n = v.aval.shape[:-1], v.aval.shape[-1]
     width = n + step

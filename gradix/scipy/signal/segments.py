@@ -20,7 +20,7 @@ def cut(x, length: int, step: int):
     """Segments of the last axis: shape (..., count, length). The signal is at least one segment long.
 
     The signal is read in blocks of `step`, and each segment put together of blocks: no gather is
-        needed.
+    needed.
     """
     lead, size = x.aval.shape[:-1], x.aval.shape[-1]
     count, per = (size - length) // step + 1, ceil(length / step)
