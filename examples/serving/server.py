@@ -169,8 +169,10 @@ def images_of(body):
 
 
 def main():
-    import uvicorn
-
+    try:
+        import uvicorn
+    except ModuleNotFoundError:
+        raise SystemExit("The server of this example is uvicorn: pip install uvicorn") from None
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("model")
     parser.add_argument("--journal", default="jobs.sqlite")
