@@ -9,6 +9,7 @@ import numpy as np
 from gradix._base import config as _config
 from gradix._control.inner_programs import dependent
 from gradix._core.aval import located, make_aval
+from gradix._core.dimensions.expression import is_symbolic_shape
 from gradix._core.divisions import entries, explicit_part
 from gradix._core.effects import MeshEffect, NamedAxisEffect
 from gradix._core.jaxpr import ClosedJaxpr, axis_names
@@ -301,6 +302,12 @@ class ShardMap(Primitive):
             raise ValueError(
                 "shard_map is for the devices of a mesh, and this program is lowered for none. Call it, "
                 "or lower it with jit."
+            )
+        if any(is_symbolic_shape(a.shape) for a in (*[x.aval for x in args], *outs)):
+            raise NotImplementedError(
+                "shard_map of arrays whose sizes are variables cannot be exported: XLA does not find the sizes of "
+                "the parts. Export it with sizes that are numbers, trace it with jit(f, symbolic=...), or divide "
+                "the arrays by in_shardings and with_sharding_constraint, which take such sizes."
             )
         outer = em.manual
         whole = manual_axes | (outer.axes if outer is not None else frozenset())

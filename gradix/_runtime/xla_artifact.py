@@ -209,6 +209,11 @@ def static_functions(
         main = next(op for op in inner.body.operations if op.attributes["sym_name"].value == MAIN)
         kind = main.attributes["function_type"].value
         types = [str(t) for t in kind.inputs], [str(t) for t in kind.results]
+    if _OPEN_PARTS.search(text):
+        raise ValueError(
+            "the program has a shard_map of arrays whose sizes are variables, whose parts XLA finds no sizes for "
+            "and ends the process. Export it with sizes that are numbers."
+        )
     whole = _renamed(text, {MAIN: _RENAMED}).replace(
         f"func.func public @{_RENAMED}", f"func.func private @{_RENAMED}", 1
     )
@@ -289,6 +294,7 @@ def _functions(code, unused: Callable[[str], str]) -> tuple[str, list[str]]:
     return names[MAIN], texts
 
 
+_OPEN_PARTS = re.compile(r"sdy\.manual_computation[^\n]*<[^\n>]*\?")
 _SYMBOL = re.compile(r'"(?:[^"\\]|\\.)*"|@([A-Za-z_][\w.$]*)')
 
 

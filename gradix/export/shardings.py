@@ -137,10 +137,14 @@ def _placed(exported, run, devices):
             for x, s in zip(xs, shardings)
         ]
 
+    ins = exported._in_named_shardings
+    if leaves_open := not any(s is not None for s in ins):
+        everywhere = NamedSharding(Mesh(np.array(devices), ("devices",)), PartitionSpec())
+
     def call(*leaves):
-        return constrained(
-            run(*constrained(leaves, exported._in_named_shardings)), exported._out_named_shardings
-        )
+        if leaves_open:  # the program says of no argument where it lies: a copy on each device
+            leaves = [with_sharding_constraint(x, everywhere) for x in leaves]
+        return constrained(run(*constrained(leaves, ins)), exported._out_named_shardings)
 
     call.__name__ = exported.fun_name
     return jit(call)

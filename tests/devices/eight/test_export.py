@@ -1,5 +1,7 @@
 """Programs divided over eight devices, in files that go to JAX and come from it."""
 import importlib.util
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -116,3 +118,34 @@ def test_divided_programs_go_to_jax_and_come_from_it():
     assert out.sharding.spec == P("x", "y")
     np.testing.assert_allclose(out, np.sin(X) @ W, rtol=1e-5, atol=1e-5)
     np.testing.assert_allclose(gradix.grad(lambda a: read.call(a, W)[0].sum())(X), 8 * np.cos(X), rtol=1e-5, atol=1e-5)
+
+
+def test_parts_of_arrays_that_lie_nowhere_in_particular():
+    """A shard_map whose program says of no argument where it lies is called with plain arrays, and differentiated."""
+    part = gradix.shard_map(lambda x: x * lax.axis_index("x") + lax.psum(x.sum(), ("x", "y")), mesh=mesh(), in_specs=P("x", "y"), out_specs=P("x", "y"))
+    e = export.deserialize(export.export(gradix.jit(part))(X).serialize(vjp_order=1))
+    np.testing.assert_allclose(e.call(X), gradix.jit(part)(X), rtol=1e-6)
+    total = lambda g: lambda x: (g(x) ** 2).mean()
+    np.testing.assert_allclose(gradix.jit(gradix.grad(total(e.call)))(X), gradix.jit(gradix.grad(total(part)))(X), rtol=1e-5)
+
+
+def test_parts_of_open_sizes_are_refused_where_they_are_exported_and_called():
+    n, = export.symbolic_shape("n")
+    part = gradix.shard_map(lambda x: x * 2, mesh=mesh(), in_specs=P("x"), out_specs=P("x"))
+    with pytest.raises(NotImplementedError, match="shard_map of arrays whose sizes are variables.*in_shardings"):
+        export.export(gradix.jit(part))(gradix.ShapeDtypeStruct((8 * n, 3), "float32"))
+    f = gradix.jit(part, symbolic="8*n, _")
+    assert [f(np.ones((k, 3), "f4")).sum() for k in (8, 16)] == [48, 96] and f.stats().traces == 1
+
+
+@pytest.mark.parity
+@pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="JAX is not installed")
+def test_a_file_with_parts_of_open_sizes_does_not_end_the_process(tmp_path):
+    """XLA's refinement of such a program ends the process; the reference implementation writes such files."""
+    write = ("import jax, sys, numpy as np; from jax import export; from jax.sharding import PartitionSpec as P; n, = export.symbolic_shape('n');"
+             "jax.config.update('jax_num_cpu_devices', 2);"
+             "mesh = jax.sharding.Mesh(np.array(jax.devices()[:2]), ('d',)); f = jax.shard_map(lambda x: x * 2, mesh=mesh, in_specs=P('d'), out_specs=P('d'));"
+             "open(sys.argv[1], 'wb').write(export.export(jax.jit(f))(jax.ShapeDtypeStruct((2 * n, 3), 'float32')).serialize())")
+    subprocess.run([sys.executable, "-c", write, str(tmp_path / "parts")], check=True, capture_output=True)
+    with pytest.raises(ValueError, match="whose parts XLA finds no sizes for"):
+        export.deserialize((tmp_path / "parts").read_bytes()).call(np.ones((4, 3), "f4"))
