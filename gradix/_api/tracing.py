@@ -33,7 +33,8 @@ def hollow(function: Callable) -> Callable:
 
     Programs are kept longer than the functions they were traced from, which may hold whole models.
     """
-    function = inspect.unwrap(function)
+    if isinstance(function, types.FunctionType):
+        function = inspect.unwrap(function)
     if not isinstance(function, types.FunctionType):
         return function
     code = function.__code__

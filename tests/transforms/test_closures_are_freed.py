@@ -65,3 +65,17 @@ def test_nothing_keeps_what_a_closure_holds(use):
     gone = used(use)
     gc.collect()
     assert gone() is None
+
+
+class Wrapped:
+    """A callable object that says to wrap another of its kind, without end."""
+
+    __wrapped__ = property(lambda self: Wrapped())
+
+    def __call__(self, c, x):
+        return c * 2, x
+
+
+def test_objects_that_wrap_others_without_end_are_traced_as_they_are():
+    assert lax.scan(Wrapped(), 1.0, XS)[0] == 8
+    assert gradix.jit(lambda c: lax.scan(Wrapped(), c, XS)[0])(1.0) == 8
