@@ -151,11 +151,17 @@ def _rybicki(x):
     h = 0.25
     center = lax.stop_gradient(2 * jnp.round(x / (2 * h)))
     off = x - center * h
-    total = jnp.zeros_like(x)
-    for k in range(1, 28, 2):
-        for n in (k, -k):
-            total = total + jnp.exp(-((off - n * h) ** 2)) / (center + n)
-    return total / _ROOT_PI
+    # exp(-(off - n h)²) is exp(-off²) exp(2 off h)ⁿ exp(-n² h²), and terms of n and -n have one divisor.
+    up = jnp.exp(2 * h * off)
+    down, squares = 1 / up, center * center
+    up_by_two, down_by_two = up * up, down * down
+    terms = []
+    for n in range(1, 28 if is_double(x) else 18, 2):
+        pair = up * (center - n) + down * (center + n)
+        terms.append(math.exp(-((n * h) ** 2)) * pair / (squares - n * n))
+        up, down = up * up_by_two, down * down_by_two
+    total = sum(terms[::-1], jnp.zeros_like(x))  # the smallest first
+    return jnp.exp(-off * off) * total / _ROOT_PI
 
 
 # -- Fresnel's integrals ---------------------------------------------------------------------------
