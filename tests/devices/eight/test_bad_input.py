@@ -234,6 +234,8 @@ def calls(name: str) -> dict:
             'TypeError', ['out_sharding=PartitionSpec']),
         'sds rank': (lambda: g.ShapeDtypeStruct((2,),np.float32,sharding=ns("x","y")),
             'ValueError', ['rank at least 2', 'rank 1']),
+        'unreduced wrong': (lambda: with_mesh(lambda: jnp.matmul(put(np.ones((8,8),np.float32),P(None,"x")),put(np.ones((8,8),np.float32),P("x",None)),out_sharding=P(None,None,unreduced={"y"}))),
+            'ShardingTypeError', ['unreduced']),
     }
 
 
