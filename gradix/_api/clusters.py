@@ -49,10 +49,18 @@ def variables() -> Found:
     return Found(
         "environment",
         address,
-        int(count) if count else None,
-        int(rank) if rank else None,
+        _asked_number("NUM_PROCESSES", count),
+        _asked_number("PROCESS_ID", rank),
         tuple([int(i) for i in ids.split(",")]) if ids else None,
     )
+
+
+def _asked_number(name: str, text: str | None) -> int | None:
+    if text is not None and not text.strip().isdigit():
+        raise ValueError(
+            f"The environment variable GRADIX_{name}, or JAX_{name}, must be a number; got {text!r}."
+        )
+    return int(text) if text is not None else None
 
 
 def slurm() -> Found:

@@ -65,8 +65,8 @@ def initialize(
     Raises:
         ValueError: some of address, number and id are given and others neither given nor found, or
             they do not fit.
-        RuntimeError: it was called before; an array lies on a device already; or the others do not
-            come.
+        RuntimeError: it was called before, or an array lies on a device already. Where the others
+            do not come in time, the process ends, having said whom it waits for.
     """
     state = global_state
     if state.num_processes is not None:

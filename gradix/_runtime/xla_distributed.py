@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from jaxlib import _jax
@@ -63,7 +64,8 @@ def join_processes(
         use_compression=True,
         shutdown_on_destruction=False,
     )
-    client.connect()
+    with _said_before_the_end(address, num_processes, process_id, init_timeout):
+        client.connect()
     watch = Watch(client, process_id, num_processes, heartbeat)
     watch.start()
     collectives = _jax.make_gloo_tcp_collectives(
@@ -76,6 +78,28 @@ def join_processes(
         collectives=collectives,
     )
     return Joined(client, service, watch, shutdown_timeout)
+
+
+@contextlib.contextmanager
+def _said_before_the_end(address: str, count: int, rank: int, seconds: int) -> Iterator[None]:
+    """Say whom this process waits for before XLA ends it, which it does with a trace of its own and no exception."""
+
+    def say():
+        print(
+            f"gradix.distributed.initialize: process {rank} of {count} has waited for the others at "
+            f"{address} and ends after {seconds} s. Are all of them started, with this address and "
+            "number, and is the port of process 0 open? initialization_timeout= sets the time.",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    timer = threading.Timer(0.9 * seconds, say)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _own_host(address: str) -> str | None:

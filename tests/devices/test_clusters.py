@@ -9,6 +9,7 @@ import pytest
 import gradix
 from gradix import launch
 from gradix._api import clusters
+from gradix._runtime import xla_distributed
 from tests.devices.test_processes import PROGRAMS, _env
 
 ENVIRONMENTS = [
@@ -85,7 +86,7 @@ def test_what_mpi_tells_through_mpi4py(monkeypatch):
 @pytest.mark.parametrize(("address", "own"), [("127.0.0.1:1", "127.0.0.1"), ("localhost:1", "127.0.0.1"), ("[::1]:1", "127.0.0.1"),
                                               ("no.such.host.invalid:1", None)])
 def test_the_address_that_others_reach_this_machine_at(address, own):
-    assert gradix._runtime.xla_distributed._own_host(address) == own
+    assert xla_distributed._own_host(address) == own
 
 
 def test_what_is_found_in_part_leaves_one_process_and_says_so():
@@ -103,3 +104,16 @@ def test_what_is_found_in_part_leaves_one_process_and_says_so():
 def test_wrong_arguments(arguments, match):
     with pytest.raises(ValueError, match=match):
         gradix.distributed.initialize(**arguments, cluster_detection_method="deactivate")
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+def test_others_that_do_not_come(rank):
+    code = f"import gradix; gradix.distributed.initialize('127.0.0.1:{launch._free_port()}', 2, {rank}, initialization_timeout=2)"
+    done = subprocess.run([sys.executable, "-c", code], env=_env(), capture_output=True, text=True, timeout=90)
+    assert done.returncode != 0 and f"process {rank} of 2 has waited for the others at 127.0.0.1" in done.stderr
+
+
+def test_a_variable_that_is_no_number(monkeypatch):
+    monkeypatch.setenv("GRADIX_NUM_PROCESSES", "two")
+    with pytest.raises(ValueError, match="GRADIX_NUM_PROCESSES, or JAX_NUM_PROCESSES, must be a number; got 'two'"):
+        clusters.variables()
