@@ -200,7 +200,7 @@ def claim(face: str, *places: str) -> None:
     """Let what a face has from modules whose names begin with one of `places` say that it is of the face."""
     namespace = vars(sys.modules[face])
     for name in list(namespace.get("__all__") or namespace):
-        value = namespace.get(name)  # others are loaded on demand
+        value: Any = namespace.get(name)  # others are loaded on demand
         is_told = isinstance(value, (FunctionType, type)) and value.__module__.startswith(places)
         if is_told and value.__name__ == name == value.__qualname__:
             value.__module__ = face

@@ -31,7 +31,7 @@ def _library(em) -> str:
     return "hipsolver" if em.platform == "rocm" else "cusolver"
 
 
-def _solver(em, target: str, values, outs, layouts, config: dict, aliases) -> list:
+def _solver(em, target: str, values, outs, layouts, *, config: dict, aliases) -> list:
     name = _NAMES[target[1:]]
     if name == "syevd":
         config = {"algorithm": np.uint8(0), "lower": config["uplo"] == ord("L")}

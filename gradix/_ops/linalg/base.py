@@ -128,7 +128,7 @@ def lapack(
         _layout(a.ndim, matrix) for a, matrix in zip([*[v.aval for v in values], *outs], columns)
     ]
     if em.solver is not None:
-        return em.solver(em, target, values, outs, layouts, config or {}, aliases)
+        return em.solver(em, target, values, outs, layouts, config=config or {}, aliases=aliases)
     return em.custom_call(
         f"lapack_{target}_ffi",
         outs,

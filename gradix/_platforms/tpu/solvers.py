@@ -16,7 +16,7 @@ _NAMES = {
 _SWEEPS = "100,1e-6"  # the most of them, and when they end
 
 
-def _solver(em, target: str, values, outs, layouts, config: dict, aliases) -> list:
+def _solver(em, target: str, values, outs, layouts, *, config: dict, aliases) -> list:
     return em.custom_call(_NAMES[target[1:]], outs, *values, api_version=1)
 
 
