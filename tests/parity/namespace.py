@@ -5,7 +5,7 @@ import os
 
 
 class Namespace:
-    """The public modules of one implementation: `.jax .jnp .lax .random .nn .tree_util .errors .image .flatten_util .special .stats`.
+    """The public modules of one implementation: `.jax .jnp .lax .random .nn .tree_util .errors .image`, ….
 
     Modules are imported when first asked for, so that a missing one fails its own cases only.
     """
@@ -22,6 +22,23 @@ class Namespace:
         "flatten_util": ".flatten_util",
         "special": ".scipy.special",
         "stats": ".scipy.stats",
+        "signal": ".scipy.signal",
+        "slinalg": ".scipy.linalg",
+        "ndimage": ".scipy.ndimage",
+        "interpolate": ".scipy.interpolate",
+        "integrate": ".scipy.integrate",
+        "cluster": ".scipy.cluster.vq",
+        "rotation": ".scipy.spatial.transform",
+        "optimize": ".scipy.optimize",
+        "fft": ".scipy.fft",
+        "iterative": ".scipy.sparse.linalg",
+        "sparse": ".experimental.sparse",
+        "jet": ".experimental.jet",
+        "ode": ".experimental.ode",
+        "optimizers": ".example_libraries.optimizers",
+        "stax": ".example_libraries.stax",
+        "ops": ".ops",
+        "test_util": ".test_util",
     }
 
     def __init__(self, name):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.parity.cases import GROUPS, chunk_cases, chunks, group_cases, run_case
+from tests.parity.cases import GROUPS, MANY, chunk_cases, chunks, group_cases, run_case
 from tests.parity.differences import failure
 from tests.parity.namespace import target
 from tests.parity.record import load
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.x32
 
 REPLAYED = ("reductions", "sorting", "manipulation", "wide", "linalg")
 # Chains of transformations that take seconds to compile: of three chunks, two are for `make test-full`.
-LONG = [part for part in chunks() if part[0] == "grids" and part[1] % 3]
+LONG = [part for part in chunks() if part[0] == "grids" and part[1] % 3 or part[0] in MANY and part[1] % 6]
 
 
 @pytest.fixture(scope="module")

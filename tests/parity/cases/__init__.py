@@ -19,10 +19,13 @@ from tests.parity.cases import (
     inspect,
     lax_ops,
     lax_strict,
+    libraries,
     linalg,
     manipulation,
     prng,
+    promises,
     reductions,
+    small_libraries,
     sorting,
     special,
     staged,
@@ -34,6 +37,9 @@ from tests.parity.cases import (
 )
 from tests.parity.outcome import observe
 
+FAMILIES = {**libraries.FAMILIES, **small_libraries.FAMILIES, **promises.FAMILIES}
+# Families of thousands of calls, of which one chunk in six is quick to run. The others wait to be recorded and looked through.
+MANY = {"at_modes", "bounds", "copies", "mapped", "places", "rules", "segments", "transforms"}
 GROUPS = {
     "unary": unary.cases,
     "distributions": distributions.cases,
@@ -62,6 +68,7 @@ GROUPS = {
     "structured": structured.cases,
     "wide": wide.cases,
     "drawn": drawn.cases,
+    **{name: FAMILIES[name] for name in sorted(MANY)},
 }
 WIDE = {"wide"}  # run with 64-bit types enabled
 CHUNK = 50
