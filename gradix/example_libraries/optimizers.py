@@ -344,7 +344,7 @@ def sm3(step_size, momentum=0.9):
 
     def init(x0):
         x0 = jnp.asarray(x0)
-        return x0, jnp.zeros_like(x0), [jnp.zeros(n, x0.dtype) for n in x0.shape]
+        return x0, jnp.zeros_like(x0), [jnp.zeros(n, x0.dtype) for n in x0.shape or ((),)]
 
     def update(i, g, state):
         x, velocity, covers = state
@@ -355,7 +355,7 @@ def sm3(step_size, momentum=0.9):
         bound = functools.reduce(jnp.minimum, along) + jnp.square(g)
         scaled = jnp.where(bound > 0, g / jnp.sqrt(jnp.where(bound > 0, bound, 1)), 0)
         velocity = (1 - momentum) * scaled + momentum * velocity
-        covers = [bound.max([k for k in range(x.ndim) if k != axis]) for axis in range(x.ndim)]
+        covers = [bound.max([k for k in range(x.ndim) if k != axis]) for axis in range(len(covers))]
         return x - rate(i) * velocity, velocity, covers
 
     return init, update, _first

@@ -27,7 +27,8 @@ def filled(template, **parts):
 
 def cases_of(sources, rtol=None, **options):
     for source in sources:
-        yield Case(source, lambda ns, code=compile(source, "<case>", "eval"): evaluate(ns, code), rtol, **options)
+        code = compile(source, "<case>", "eval")
+        yield Case(source, lambda ns, code=code: evaluate(ns, code), rtol, **options)
 
 
 def families(groups):
