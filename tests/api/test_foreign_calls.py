@@ -11,6 +11,9 @@ import gradix.numpy as jnp
 from gradix.extend.core import Primitive
 from gradix.interpreters import batching, mlir
 
+# The functions called are of float32.
+pytestmark = pytest.mark.x32
+
 SOURCE = r"""
 #include <cmath>
 #include "xla/ffi/api/c_api.h"
