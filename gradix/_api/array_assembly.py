@@ -11,7 +11,7 @@ from gradix._api.placing import (
     as_sharding,
     placed,
 )
-from gradix._base import transfers
+from gradix._base.lazy import lazy_module
 from gradix._base.tree import flatten_axes, tree_flatten as flatten, tree_map
 from gradix._core.array import ArrayImpl, as_array, host_array
 from gradix._core.aval import located, make_aval
@@ -24,6 +24,8 @@ from gradix._core.trace import Tracer
 from gradix._runtime import xla
 from gradix._runtime.placement import committed, sharding_of
 from gradix._runtime.program import to_device
+
+transfers = lazy_module("gradix._base.transfers")
 
 # -- arrays from parts -----------------------------------------------------------------------------
 

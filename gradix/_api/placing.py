@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gradix._base import config as _config, transfers
+from gradix._base import config as _config
+from gradix._base.lazy import lazy_module
 from gradix._base.tree import flatten_axes, tree_flatten as flatten, tree_map
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array, copied, host_array
@@ -28,6 +29,8 @@ from gradix._ops.sharding import sharding_constraint_p
 from gradix._runtime import xla
 from gradix._runtime.placement import committed, put_on, sharding_of
 from gradix._runtime.program import to_device
+
+transfers = lazy_module("gradix._base.transfers")
 
 _options = _config.state
 _LARGE = 1 << 16

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from . import absl_flags, errors, options
 
-__all__ = ["config", "define", "is_x64", "on_update", "state", "trace_context", "within", *options.CONTEXT_MANAGERS] + [
-    "checking_leaks", "disable_jit", "transfer_guard",
+__all__ = [
+    "config", "define", "guards_transfers", "is_x64", "on_update", "state", "trace_context", "within",
+    *options.CONTEXT_MANAGERS, "checking_leaks", "disable_jit", "transfer_guard",
 ]  # fmt: skip
 
 _UNSET = type("Unset", (), {"__repr__": lambda self: "<unset>", "__slots__": ()})()
@@ -219,6 +220,17 @@ def within(context: TraceContext) -> Iterator[None]:
             if getattr(state, name) is not value:
                 stack.enter_context(_Override(name, value))
         yield
+
+
+def guards_transfers() -> bool:
+    """Whether the options ask for anything of arrays that operations are given."""
+    return (
+        state.jax_transfer_guard_host_to_device not in _SILENT
+        or state.jax_transfer_guard_device_to_device not in _SILENT
+    )
+
+
+_SILENT = (None, "allow")
 
 
 class Config:

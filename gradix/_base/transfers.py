@@ -5,7 +5,6 @@ from __future__ import annotations
 from gradix._base import config, errors, events
 
 _options = config.state
-_SILENT = (None, "allow")
 _LOGGED = {False: ("log", "log_explicit"), True: ("log_explicit",)}
 _REFUSED = {False: ("disallow", "disallow_explicit"), True: ("disallow_explicit",)}
 
@@ -34,14 +33,6 @@ def check(direction: str, what, is_explicit: bool = False) -> None:
         )
     if level in _LOGGED[is_explicit]:
         events.warn("transfer", "%s transfer: %s", name, what)
-
-
-def are_guarded() -> bool:
-    """Whether the options ask for anything of arrays that operations are given."""
-    return (
-        _options.jax_transfer_guard_host_to_device not in _SILENT
-        or _options.jax_transfer_guard_device_to_device not in _SILENT
-    )
 
 
 class _FromHost:

@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from gradix._base import transfers
+from gradix._base.config import guards_transfers
+from gradix._base.lazy import lazy_module
 from gradix._core import dtypes, library_values as _library_values
 from gradix._core.aval import make_aval
 from gradix._core.operators import Array
 from gradix._core.trace import state
+
+transfers = lazy_module("gradix._base.transfers")
 
 
 class ArrayImpl(Array):
@@ -147,7 +150,7 @@ def as_array(x) -> Array:
                 "numpy masked arrays are not supported, since their masks would be lost. Use "
                 "x.filled(value), or pass x.data and x.mask."
             )
-        if state.stage is None and transfers.are_guarded():
+        if state.stage is None and guards_transfers():
             return _guarded(x)
         return host_array(x)
     convert = getattr(x, "__jax_array__", None)

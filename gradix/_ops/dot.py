@@ -11,6 +11,7 @@ import numpy as np
 
 from gradix._base.bounded import BoundedCache
 from gradix._base.config import state
+from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
 from gradix._core.aval import make_aval, seen
 from gradix._core.divisions import entries, mesh_of, sums
@@ -21,7 +22,6 @@ from gradix._core.sharding import PartitionSpec
 from gradix._core.trace import bind
 from gradix._ops.basis import add_any, free_axes, inverse, transpose
 from gradix._ops.convert import convert_element_type, converter
-from gradix._ops.dot_division import product_division, product_sums
 from gradix._ops.dot_types import (
     compute_dtype,
     joined_dtype,
@@ -31,6 +31,8 @@ from gradix._ops.dot_types import (
 from gradix._ops.operands import as_operand
 from gradix._ops.precision import canonicalize_precision, precision_asked
 from gradix._ops.sharding import asked, reshard
+
+_division = lazy_module("gradix._ops.dot_division")
 
 # ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))
 DotDimensionNumbers = tuple[
@@ -187,10 +189,10 @@ class DotGeneral(Primitive):
         return bind(self, (x, y), {"dimension_numbers": ((lc, rc), (lb, rb)), **params}), out
 
     def sums(self, mesh, avals, params):
-        return product_sums(avals, params)
+        return _division.product_sums(avals, params)
 
     def divide(self, mesh, avals, outs, params):
-        return [product_division(avals, outs[0].ndim, params)]
+        return [_division.product_division(avals, outs[0].ndim, params)]
 
     def lower(self, em, out, x, y, *, dimension_numbers, precision=None, **_):
         # XLA's products are of operands of one dtype

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gradix._base import config, transfers
+from gradix._base import config
 from gradix._base.bounded import BoundedCache
 from gradix._base.lazy import lazy_module
 from gradix._core.array import ArrayImpl
@@ -22,6 +22,8 @@ from gradix._core.named_sharding import NamedSharding, assignment_of, parts_of
 from gradix._core.sharding import PartitionSpec, Placement, Sharding, SingleDeviceSharding
 from gradix._runtime import tuning, xla
 from gradix._runtime.program import lower
+
+transfers = lazy_module("gradix._base.transfers")
 
 if TYPE_CHECKING:
     from gradix._runtime.compilation import Saved

@@ -9,7 +9,8 @@ import numpy as np
 
 from gradix import lax
 from gradix._api.placing import on_default_device
-from gradix._base import config as _config, transfers
+from gradix._base import config as _config
+from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array, copied, is_shared, wrap_host
 from gradix._core.aval import make_aval
@@ -18,6 +19,8 @@ from gradix._core.operators import Array
 from gradix._core.trace import Tracer, state
 from gradix.numpy.placement import place
 from gradix.numpy.promotion import as_operand, convert, number, promote_dtypes, raise_rank
+
+transfers = lazy_module("gradix._base.transfers")
 
 _options = _config.state
 _NUMBERS = (float, int, complex, bool)

@@ -9,7 +9,7 @@ import numpy as np
 
 from gradix._api.jit.traced import Traced
 from gradix._base import config as _config
-from gradix._base.transfers import are_guarded
+from gradix._base.config import guards_transfers
 from gradix._base.tree import flatten
 from gradix._core.array import ArrayImpl
 from gradix._core.dtypes import float0
@@ -203,7 +203,7 @@ def _write_leaves(w: _Writer, traced: Traced) -> list[str]:
             raise _Unsuited  # which may be too large, used or not
         inputs.append("")
     if copied:
-        w.unless(f"not {w.name(are_guarded)}()")
+        w.unless(f"not {w.name(guards_transfers)}()")
         _write_copies(w, traced, copied, inputs)
     return [w.name(c) for c in program.consts] + [inputs[i] for i in used]
 

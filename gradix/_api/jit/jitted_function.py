@@ -44,8 +44,8 @@ from gradix._api.leaves import as_result, path_of, stand_in_of, typed
 from gradix._api.refs import TracedWithRefs, all_of, check_no_refs, sources, stand_ins, without_refs
 from gradix._base import config as _config
 from gradix._base.bounded import BoundedCache
+from gradix._base.config import guards_transfers
 from gradix._base.lazy import lazy_module
-from gradix._base.transfers import are_guarded
 from gradix._base.tree import flatten, tree_flatten
 from gradix._control.call import jit_p
 from gradix._core.array import ArrayImpl, as_array
@@ -375,7 +375,7 @@ class JitFunction(Generic[Result]):
         t = type(x)
         if t is np.ndarray and x.dtype.kind in "biufc" and x.dtype.isnative:
             dtype = canonicalize_dtype(x.dtype)
-            if dtype is x.dtype and state.stage is None and not are_guarded():
+            if dtype is x.dtype and state.stage is None and not guards_transfers():
                 aval = make_aval(x.shape, dtype, False)
                 return ArrayImpl(None, aval, xla.put(x, aval))
         known = stand_in_of(x) if state.stage is not None else None

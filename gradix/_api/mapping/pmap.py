@@ -22,7 +22,7 @@ from gradix._api.jit.jit import jit
 from gradix._api.mapping.shard_map import shard_map
 from gradix._api.mapping.vmap import vmap
 from gradix._api.placing import placed
-from gradix._base.transfers import are_guarded
+from gradix._base.config import guards_transfers
 from gradix._base.tree import flatten_axes, tree_flatten as flatten
 from gradix._control.shard_map import Frame
 from gradix._core.array import ArrayImpl, as_array
@@ -145,7 +145,7 @@ class PmapFunction:
                 plan = self._plans.get(key)
             except (AttributeError, TypeError):
                 key = plan = None  # another kind of argument
-            if are_guarded():  # the way on which transfers are looked at
+            if guards_transfers():  # the way on which transfers are looked at
                 plan = key = None
             if plan is None and key is not None:
                 plan = self._plan(args, kwargs, key)
