@@ -17,8 +17,6 @@ from gradix._core.trace import Trace, Tracer, bind, new_level, state, typed_resu
 
 _scope = lazy_module("gradix._core.dimensions.scope")
 
-_scopes = lazy_module("gradix._core.dimensions.scope")
-
 
 class StagingTracer(Tracer):
     """Stands for a value of the program being recorded."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradix import lax
 from gradix._api.jit.replay import replayed
+from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
 from gradix._core.array import wrap_host
 from gradix._core.dimensions.expression import as_dim, is_symbolic_shape, larger, smaller
@@ -16,7 +17,6 @@ from gradix._core.trace import is_unknown
 from gradix.numpy import matrix_host_implementations
 from gradix.numpy.arithmetic import power
 from gradix.numpy.axes import axis_of, no_out
-from gradix.numpy.masks import first_places, unravelled
 from gradix.numpy.placement import place
 from gradix.numpy.promotion import (
     as_operand,
@@ -29,6 +29,8 @@ from gradix.numpy.ranges import arange
 from gradix.numpy.reductions import sum
 
 _BOOL = np.dtype(bool)
+masks = lazy_module("gradix.numpy.masks")
+
 _INT32 = np.dtype("int32")
 
 
@@ -174,8 +176,8 @@ def _open_triangle_indices(n, k: int, m, lower: bool) -> tuple:
     count = _below(n + k, m) - _below(k, m)
     mask = _lower((n, m), k)
     mask = mask if lower else lax.bitwise_not(mask)
-    places, _ = first_places(lax.reshape(mask, (n * m,)), count if lower else n * m - count)
-    return tuple(unravelled(places, (n, m)))
+    places, _ = masks.first_places(lax.reshape(mask, (n * m,)), count if lower else n * m - count)
+    return tuple(masks.unravelled(places, (n, m)))
 
 
 def _below(diagonal, m):
