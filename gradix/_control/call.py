@@ -1,4 +1,4 @@
-"""`jit_p`: a call of a program, compiled as one."""
+"""`jit_p`: a call of a program, which is compiled as a whole."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradix._transforms.linearize import linearize_jaxpr, transpose_jaxpr
 
 
 class Call(Primitive):
-    """A call of the closed program in parameter `jaxpr`; `name` is the function's."""
+    """A call of the closed program in parameter `jaxpr`; `name` is the name of the function."""
 
     multiple_results = True
     effectful = True
@@ -24,7 +24,7 @@ class Call(Primitive):
     is_call = True
     mesh = MeshTraits(mixes=True, types_inside=True)
     live: str | None = "call"
-    # tangents that are equal outside are not, as operands of a program
+    # tangents that are equal outside of a call become distinct inputs of the called program
     inlining = Inlining(in_high_orders=True)
 
     def abstract(self, *avals, jaxpr, name, **_):
@@ -78,7 +78,7 @@ class Call(Primitive):
         return holds_selection(params["jaxpr"].jaxpr)
 
     def transpose_live(self, cts, lives, *args, jaxpr, **params):
-        """As `transpose`, with what is live of each cotangent beside it: see gradix/_ops/cotangent_masks.py."""
+        """As `transpose`, with masks of live cotangent elements: see _ops/cotangent_masks.py."""
         linear = tuple([type(a) is Linear for a in args])
         nonzero = tuple([c is not None for c in cts])
         shapes = tuple([None if m is None else m.shape for m in lives])
@@ -104,7 +104,7 @@ class Call(Primitive):
         return bind(self, args, {"jaxpr": mapped, **params}), list(out_axes)
 
     def dce(self, used, eqn):
-        """The call without the results nobody reads and the operands only they needed."""
+        """The call without unused results, and without the operands that only these need."""
         jaxpr, used_inputs = dce_closed(eqn.params["jaxpr"], tuple(used))
         return eqn.replace(
             invars=[v for v, u in zip(eqn.invars, used_inputs) if u],

@@ -31,7 +31,7 @@ INDEX = np.dtype("int32")
 
 
 class Cond(Primitive):
-    """The first operand, an int32 scalar, picks the program among `branches` that is run on the others."""
+    """Runs one program of `branches`: the first operand, an int32 scalar, is its index."""
 
     multiple_results = True
     mesh = MeshTraits(mixes=True, types_inside=True)
@@ -116,10 +116,10 @@ class Cond(Primitive):
         return bind(self, args, {"branches": mapped}), [0 if o else None for o in out]
 
     def _selected(self, axis, args, axes, branches):
-        """Every branch run for every example, and each result selected.
+        """Run every branch for every example, and select the results by each example's index.
 
-        What a branch is given for examples that do not take it has no derivative there: nothing
-        undefined comes back.
+        A branch gets operands without a derivative for examples that do not take it, so a NaN
+        derivative there does not reach the result.
         """
         bad = [
             e
@@ -157,7 +157,7 @@ class Cond(Primitive):
             list, batch(every, axis, [index, *ready, *operands], [0, *[0] * len(ready), *in_axes])
         )
         for place, operand in _handed_on(branches):
-            # one value for all examples, whatever they choose
+            # every branch returns this operand, so the result needs no batch axis either
             if in_axes[operand] is None:
                 outs[place], out_axes[place] = operands[operand], None
         return outs, out_axes
@@ -182,7 +182,7 @@ class Cond(Primitive):
         def written(branch):
             return lambda: em.inline(branch.jaxpr, branch.consts, args)
 
-        # the platform decides: its compiler must not see the others
+        # the index is known when lowering for a platform, whose compiler must not see the others
         if index.known is not None:
             return written(branches[index.known])()
         ordered = is_any_ordered(self.effects({"branches": branches}))
@@ -193,7 +193,7 @@ cond_p = Cond("cond")
 
 
 def _handed_on(branches) -> list[tuple[int, int]]:
-    """The results that every branch takes unchanged from one operand: their places, and the operand's."""
+    """The positions (result, operand) where every branch returns the operand unchanged."""
     found = []
     for place, column in enumerate(zip(*[b.jaxpr.outvars for b in branches])):
         places = {
@@ -225,14 +225,14 @@ def _with_invars(closed: ClosedJaxpr, invars, outvars=None) -> ClosedJaxpr:
 
 
 def _guarded(taken, x):
-    """An operand where its branch is taken; elsewhere the same value, without a derivative."""
+    """The operand `x` of a branch, without derivative for examples that do not take it."""
     if not is_differentiable(x.aval):
         return x
     return bind(select_n_p, [taken, bind(stop_gradient_p, [x], {}), x], {})
 
 
 def bind_cond(index, branches, operands) -> list:
-    """Run the branch `index` names: at once if it is known and nothing is being staged."""
+    """Run branch number `index`: eagerly if the index is known and nothing is being staged."""
     if state.stage is None and not isinstance(index, Tracer):
         chosen = branches[min(max(int(index.host), 0), len(branches) - 1)]
         if any(isinstance(x, Tracer) for x in operands):
@@ -244,10 +244,13 @@ def bind_cond(index, branches, operands) -> list:
 
 
 def _joined(cuts, nz):
-    """The known branches returning one list of residuals, the linear ones taking one, and where each comes from.
+    """Give all branches one common list of residuals.
 
-    A residual that only one branch makes shares its place with those of the same type that others
-    make.
+    Residuals of equal type that different branches make share a slot of the list.
+
+    Returns:
+        the known branches, which return the list; the linear branches, which take it; and for each
+        residual its source, an operand or a result of the known branches.
     """
     key = ("cond_linear", *[id(c) for c in cuts[1:]])
     found = cuts[0].known.memo.get(key)
@@ -258,8 +261,8 @@ def _joined(cuts, nz):
 
 def _join(cuts):
     n = cuts[0].n_out
-    slots: list = []  # types of the places for fresh residuals
-    places = [_slots_of(c, slots) for c in cuts]  # per branch: own output -> slot
+    slots: list = []  # the types of the common slots for computed residuals
+    places = [_slots_of(c, slots) for c in cuts]  # for each branch: its output -> slot
     sources: list = []
     for cut, own in zip(cuts, places):
         for kind, i in cut.sources:
@@ -290,7 +293,7 @@ def _slots_of(cut, slots) -> dict:
 
 
 def _filled(cut, own: dict, slots) -> ClosedJaxpr:
-    """A known branch whose residuals are in the common places, zeros in those it does not use."""
+    """A known branch that returns its residuals in the common slots, and zeros in others."""
     by_slot, jaxpr = {slot: i for i, slot in own.items()}, cut.known.jaxpr
     missing = [k for k in range(len(slots)) if k not in by_slot]
     fill = stage_closed(lambda: [zeros(slots[k]) for k in missing], [])

@@ -1,4 +1,4 @@
-"""`custom_vjp_call_p`: a function with a reverse rule of its own."""
+"""`custom_vjp_call_p`: a call of a function for which the user defined the reverse-mode rule."""
 
 from __future__ import annotations
 
@@ -32,15 +32,16 @@ from gradix._transforms.staging import eval_closed, give_back
 
 
 class CustomVJPCall(RuledCall):
-    """A call of `call_jaxpr` whose reverse mode is `fwd(*args) -> (outs, residuals)` and `bwd(residuals, cts)`.
+    """A call of `call_jaxpr` with a user's reverse-mode rule.
 
-    The first `num_consts` operands are captured values, the next `num_static` must not be
-    differentiated in. With `symbolic_zeros`, `fwd` gets in the keyword `perturbed` in which
-    arguments it is differentiated, and `bwd` gets None for a cotangent that is zero.
+    The rule consists of `fwd(*args) -> (outs, residuals)` and `bwd(residuals, cts)`. The first
+    `num_consts` operands are captured values; these and the next `num_static` operands must have no
+    tangents. With `symbolic_zeros`, the keyword `perturbed` of `fwd` says which arguments have
+    tangents, and `bwd` gets None for a cotangent of zero.
     """
 
     def jvp(self, primals, tangents, *, call_jaxpr, **_):
-        """Forward mode differentiates the function itself."""
+        """Forward mode ignores the rule, and differentiates the function."""
         both, out_nonzero = jvp_jaxpr(call_jaxpr, tuple([t is not None for t in tangents]))
         outs = eval_closed(both, *primals, *[t for t in tangents if t is not None])
         n = len(call_jaxpr.out_avals)
@@ -125,14 +126,17 @@ def _front(axis, x, at):
 
 
 def _back(axis, ct, at, want):
-    """A cotangent where its operand's axis is; summed over the axis for an operand all examples share."""
+    """A cotangent with its batch axis moved to `want`; summed over it if the operand has none."""
     if want is None:
         return ct if at is None else reduce_sum(ct, (at,))
     return to_axis(axis.size, ct, None, want) if at is None else move_axis(ct, at, want)
 
 
 class CustomLinear(Primitive):
-    """The linear map known only by its transpose, `bwd`; operands are `num_res` residuals, then tangents."""
+    """A linear map of which only the transpose `bwd` is known.
+
+    Its operands are `num_res` residuals, then the tangents.
+    """
 
     multiple_results = True
     mesh = MeshTraits(mixes=True, types_inside=True)
@@ -171,7 +175,7 @@ custom_lin_p = CustomLinear("custom_lin")
 
 
 def linear_by_rule(fwd, bwd, name, primals, tangents, trace=None, *, symbolic_zeros: bool = False):
-    """Run `fwd`, and record a linear map whose transpose is `bwd`; `trace` is the one being differentiated in."""
+    """Run `fwd`, and record a linear map with transpose `bwd`; `trace` is the linearizing trace."""
     told = {"perturbed": [t is not None for t in tangents]} if symbolic_zeros else {}
     outs, residuals = fwd(*primals, **told)
     check_closed(name, "custom_vjp", trace, [*outs, *residuals])
@@ -201,12 +205,12 @@ def linear_by_rule(fwd, bwd, name, primals, tangents, trace=None, *, symbolic_ze
 def call_custom_vjp(
     function, fwd, bwd, args, name: str, debug, *, num_static: int = 0, symbolic_zeros: bool = False
 ) -> list:
-    """Call a flat function with a reverse rule of its own, in the trace its arguments are in.
+    """Call a flat function that has a user's reverse-mode rule, in the trace of its arguments.
 
-    The first `num_static` arguments must not be differentiated in.
+    The first `num_static` arguments must have no tangents.
     """
     top = top_trace(args)
-    # forward mode differentiates the function itself
+    # forward mode ignores the rule, and differentiates the function
     if top is None or type(top) is JVPTrace:
         return function(*args)
     if isinstance(top, LinearizeTrace):

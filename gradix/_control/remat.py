@@ -1,4 +1,4 @@
-"""`remat_p`: a call whose intermediate values are computed again for the backward pass instead of being kept."""
+"""`remat_p`: a call whose intermediate values are recomputed in the backward pass, not kept."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from gradix._transforms.staging import eval_closed, stage
 
 
 class Remat(Call):
-    """A call of `jaxpr`; `policy(primitive, *avals, **params)` says which results inside are worth keeping."""
+    """A call of `jaxpr`; `policy(primitive, *avals, **params)` says which results are kept."""
 
-    live = None  # its equations stay together, to be computed again
+    live = None  # its equations stay together, because they are recomputed together
     selects = False  # type: ignore[assignment]
     inlining = Inlining()
 
@@ -36,7 +36,7 @@ class Remat(Call):
                 "the function, or use debug.callback, which may repeat."
             )
         nonzero = tuple([t is not None for t in tangents])
-        # a recomputation draws the same random numbers again on purpose
+        # recomputing uses the same random keys again on purpose
         run = accounted if params["differentiated"] else operator.call
         outs, saved = run(_run_saving, jaxpr, policy, primals)
         program, out_nonzero = tangent_program(jaxpr, nonzero, policy, [s.aval for s in saved])
@@ -52,7 +52,7 @@ class Remat(Call):
         return super().transpose(cts, *args, **{**params, "differentiated": True})
 
     def lower(self, em, outs, *args, jaxpr, prevent_cse, differentiated, **_):
-        # keeps XLA from merging this with the forward pass
+        # the barrier keeps XLA from merging the recomputation with the forward pass
         if differentiated and prevent_cse and args:
             args = em.ops("optimization_barrier", [a.aval for a in args], *args)
         return em.inline(jaxpr.jaxpr, jaxpr.consts, args, "checkpoint")
@@ -65,7 +65,7 @@ remat_p = Remat("remat2")
 
 
 def _run_saving(closed: ClosedJaxpr, policy, args):
-    """Results, and the values inside that the policy keeps."""
+    """The results of a program, and the inner values that the policy keeps."""
     if policy is None:
         return eval_closed(closed, *args), []
     saved: list = []
@@ -78,7 +78,7 @@ def _run_saving(closed: ClosedJaxpr, policy, args):
 
 
 def _eval(closed: ClosedJaxpr, policy, args, keep) -> list:
-    """Run a program, calls inlined; `keep(outs)` sees the results of equations the policy keeps, and replaces them."""
+    """Run a program with calls inlined; `keep(outs)` replaces results that the policy keeps."""
     before = state.place
     try:
         return _interpret(
@@ -111,9 +111,9 @@ def _interpret(closed: ClosedJaxpr, policy, args, keep, names) -> list:
 def tangent_program(
     closed: ClosedJaxpr, nonzero: tuple, policy, saved_avals
 ) -> tuple[ClosedJaxpr, tuple]:
-    """The program from primals, kept values and the tangents marked `nonzero` to tangents, and which those are.
+    """The program that computes tangents from primals, kept values and the `nonzero` tangents.
 
-    It computes again what was not kept.
+    It recomputes what was not kept. The second result says which results have a tangent.
     """
     key = ("tangent_program", nonzero, policy)
     found = closed.memo.get(key)
@@ -124,7 +124,7 @@ def tangent_program(
     def function(*args):
         primals, kept, given = args[:n], iter(args[n : n + n_saved]), iter(args[n + n_saved :])
         tangents = [next(given) if nz else None for nz in nonzero]
-        # splits loops inside into what can be transposed and what cannot
+        # this trace splits inner loops into a part that can be transposed and the rest
         trace = LinearizeTrace()
 
         def keep(outs):
@@ -149,7 +149,7 @@ _AGAIN = EMPTY.extend("rematted_computation")
 
 
 def _marked(jaxpr: Jaxpr, n_primal: int) -> Jaxpr:
-    """The program with what depends on none of the inputs from `n_primal` on named as computed again."""
+    """The program with a name scope on what is recomputed: all that depends on no tangent input."""
     tangents, eqns = set(jaxpr.invars[n_primal:]), []
     for eqn in jaxpr.eqns:
         if any(type(v) is not Literal and v in tangents for v in eqn.invars):
@@ -161,6 +161,6 @@ def _marked(jaxpr: Jaxpr, n_primal: int) -> Jaxpr:
 
 
 def _with_primal(trace, value, primal):
-    """A value whose primal is known already; the code that computed it again is then dead."""
+    """`value` with the kept primal; the equations that recompute the primal are then dead."""
     _, tangent = trace.split(value)
     return primal if tangent is None else JVPTracer(trace, primal, tangent)

@@ -1,4 +1,4 @@
-"""`while_p`: a program repeated while another gives true."""
+"""`while_p`: a program that is repeated while another program returns true."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from gradix._transforms.dce import dce_closed
 from gradix._transforms.jvp import jvp_jaxpr
 from gradix._transforms.staging import eval_closed
 
-# what a loop of unknown length is taken to cost inside another program
+# the number of iterations assumed for a loop of unknown length, where its cost is estimated
 _GUESSED_TURNS = 16
 _BOOL = np.dtype(bool)
 
 
 class While(Primitive):
-    """Operands are the condition's constants, the body's constants, then the carry; results the last carry.
+    """Takes the condition's constants, the body's constants, and the carry; returns the last carry.
 
-    A condition of shape (b, …), which `vmap` makes, stands for as many loops as it has elements:
-    the leading axes of every carry are its axes; a loop that is done keeps its carry until all are.
+    `vmap` makes a condition of shape (b, …). Each of its elements stands for one loop, and its axes
+    are the leading axes of every carry. A loop that has ended keeps its carry until all have ended.
     """
 
     costly = True
@@ -43,7 +43,7 @@ class While(Primitive):
     mesh = MeshTraits(mixes=True, types_inside=True)
     effectful = True
     named = True
-    save: Primitive  # the primitives reverse mode is made of
+    save: Primitive  # this and the next three are the primitives that reverse mode uses
     linear: Primitive
     back: Primitive
     curved: Primitive
@@ -78,7 +78,7 @@ class While(Primitive):
         return _GUESSED_TURNS * (work(params["body_jaxpr"]) + work(params["cond_jaxpr"]))
 
     def run(self, args, params):
-        """Turns on the host until they cost more than compiling, then the compiled loop from there."""
+        """Iterate on the host until that costs more than compiling, then run the rest compiled."""
         cond, body = params["cond_jaxpr"], params["body_jaxpr"]
         cc, bc, carry = split(args, params["cond_nconsts"], params["body_nconsts"])
         if cond.out_avals[0].shape or body.memo.get("hot"):
@@ -110,9 +110,10 @@ class While(Primitive):
         return outs[: len(ts)], ts
 
     def linearized(self, plain, primals, tangents, params) -> tuple[list, list]:
-        """The last carry, what the run backward starts from, and the last carry's tangents.
+        """The results of `save` (the last carry and the residuals), and the last carry's tangents.
 
-        Where no tangent reaches the carry, what `plain`, this or `save`, gives.
+        Where no tangent reaches the carry, the results are those of `plain`: this primitive or
+        `save`.
         """
         nc, nb, body = params["cond_nconsts"], params["body_nconsts"], params["body_jaxpr"]
         nk = len(body.out_avals)
@@ -128,9 +129,11 @@ class While(Primitive):
         return outs, [next(found) if m else None for m in marks[nb:]]
 
     def tangent_loop(self, primals, tangents, params):
-        """The loop carrying each primal followed by its tangent, as operands and parameters.
+        """The loop whose carry holds each primal followed by its tangent, if that is nonzero.
 
-        Then, where each primal is in its carry, and which have a tangent.
+        Returns:
+            its operands, its parameters, the position of each primal in its carry, and for each
+            primal whether it has a tangent.
         """
         nc, nb = params["cond_nconsts"], params["body_nconsts"]
         cc, bc, init = split(primals, nc, nb)
@@ -180,7 +183,7 @@ class While(Primitive):
         return bind(self, args, params), carry
 
     def mapped(self, axis, args, axes, params):
-        """The operands and parameters of the mapped loop, and where the axis is in its carry."""
+        """The operands and parameters of the batched loop, and the batch axis of each carry."""
         cond_jaxpr, body_jaxpr = params["cond_jaxpr"], params["body_jaxpr"]
         cond_nconsts, body_nconsts = params["cond_nconsts"], params["body_nconsts"]
         size, nc, nb = axis.size, cond_nconsts, body_nconsts
@@ -211,7 +214,7 @@ class While(Primitive):
         )
 
     def dce(self, used, eqn):
-        """The loop without carries that neither results, nor the condition, nor used carries need."""
+        """The loop without the carries that no used result, condition or other kept carry reads."""
         p = eqn.params
         nc, nb, cond, body = p["cond_nconsts"], p["body_nconsts"], p["cond_jaxpr"], p["body_jaxpr"]
         read = dce_closed(cond, (True,))[1]
@@ -283,7 +286,7 @@ def _any(em, pred):
 
 
 def _spread(em, pred, shape):
-    """A condition over leading axes, for every element."""
+    """A condition over leading axes, broadcast to `shape`."""
     return em.broadcast_in_dim(pred, make_aval(shape, _BOOL), range(pred.aval.ndim))
 
 
@@ -297,7 +300,7 @@ while_curved_p = while_p.curved = WhileCurved("while_curved", while_p)
 def bind_while(
     cond_jaxpr: ClosedJaxpr, cond_consts, body_jaxpr: ClosedJaxpr, body_consts, init
 ) -> list:
-    """`while_p` with carries that the body never changes, and the condition does not read, made constants."""
+    """Bind `while_p`, with carries that stay and that the condition ignores made constants."""
     nc, nb, nk = len(cond_consts), len(body_consts), len(init)
     invars, outvars = body_jaxpr.jaxpr.invars, body_jaxpr.jaxpr.outvars
     fixed = [k for k in range(nk) if outvars[k] is invars[nb + k]]

@@ -17,10 +17,11 @@ transfers = lazy_module("gradix._base.transfers")
 
 
 class ArrayImpl(Array):
-    """A concrete array; each of its two forms is made from the other when first needed, and kept.
+    """A concrete array, held as a NumPy array, as a device buffer, or as both.
 
-    `_host` is a private NumPy array (of the physical dtype), `_buffer` the runtime's device array.
-    `_extra` is unset except on arrays with a rare property (a committed device, a consumed key).
+    `_host` is a private NumPy array (of the physical dtype), `_buffer` the runtime's device array;
+    the missing one is made when it is first needed, and kept. `_extra` is set only on arrays with a
+    rare property (a committed device, a consumed key).
     """
 
     __slots__ = ("aval", "_host", "_buffer", "_extra")
@@ -33,7 +34,7 @@ class ArrayImpl(Array):
 
     @property
     def host(self) -> np.ndarray:
-        """The value as a NumPy array, fetched from the device when it is only there."""
+        """The value as a NumPy array, copied from the device if it is not on the host yet."""
         h = self._host
         if h is None:
             h = self._host = _device.fetch(self)
@@ -57,20 +58,20 @@ class ArrayImpl(Array):
 
 
 class OnlyType:
-    """Marks an array of which only the type is known: programs may be traced with it, but not run."""
+    """Marks an array whose type alone is known: programs can be traced with it, but not run."""
 
     __slots__ = ()
 
 
 def without_value(aval) -> ArrayImpl:
-    """An array of this type, whose value nobody may ask for."""
+    """An array of this type without a value: reading its value is an error."""
     out = ArrayImpl(None, aval)
     out._extra = OnlyType()
     return out
 
 
 class DeviceHooks:
-    """What the runtime offers arrays; `_runtime` replaces the instance's methods once, at import."""
+    """The functions of the runtime that arrays need; `_runtime` sets them once, at import."""
 
     fetch: Any
     put: Any
@@ -91,13 +92,13 @@ def _rebuild(host, dtype, weak):
 
 _SCALARS: dict[tuple, ArrayImpl] = {}
 _SCALARS_LIMIT = 4096
-_shared: set[int] = set()  # identities of arrays that live as long as the process
+_shared: set[int] = set()  # the ids of arrays that live as long as the process
 
 
 def scalar_array(x, dtype, weak: bool) -> ArrayImpl:
     """A Python number as a 0-d array; the same number gives the same object."""
     key = x, dtype, weak
-    found = _SCALARS.get(key) if x else None  # 0.0 equals -0.0
+    found = _SCALARS.get(key) if x else None  # zeros are not cached, because 0.0 == -0.0
     if found is not None:
         return found
     a = ArrayImpl(np.asarray(x, dtype), make_aval((), dtype, weak))
@@ -107,25 +108,25 @@ def scalar_array(x, dtype, weak: bool) -> ArrayImpl:
 
 
 def shared(a: ArrayImpl) -> ArrayImpl:
-    """The array, from now on one that many hold and nobody may delete."""
+    """Mark an array as shared: it has many owners, and must not be deleted. Returns the array."""
     _shared.add(id(a))
     return a
 
 
 def is_shared(a: ArrayImpl) -> bool:
-    """Whether the array stands for a number wherever that number is met, so that its memory must stay."""
+    """Whether the array is shared, as that of a cached Python number: its memory must stay."""
     return id(a) in _shared
 
 
 def copied(a: ArrayImpl) -> ArrayImpl:
-    """An array of the same value that may be deleted or donated without loss to `a`."""
+    """A copy of `a` with memory of its own, which may be deleted or donated."""
     buffer = a._buffer
     host = a.host if buffer is None else a._host
     return ArrayImpl(host, a.aval, None if buffer is None else _device.runtime.copied(buffer))
 
 
 def wrap_host(x: np.ndarray, weak: bool = False) -> ArrayImpl:
-    """An array around a NumPy array nobody else will write to."""
+    """An array that uses a NumPy array without copying it; no one else may write to it."""
     return ArrayImpl(x, make_aval(x.shape, x.dtype, weak))
 
 
@@ -133,7 +134,7 @@ def as_array(x) -> Array:
     """Anything array-like as an `Array`: Python numbers are weakly typed, NumPy arrays are copied.
 
     Raises:
-        TypeError: naming the value's type, when it is no array.
+        TypeError: `x` is not array-like; the message names its type.
     """
     if isinstance(x, Array):
         return x
@@ -144,7 +145,7 @@ def as_array(x) -> Array:
             dtypes.check_python_int(x, dtype)
         return scalar_array(x, dtype, weak)
     if isinstance(x, (np.ndarray, np.generic)):
-        # `ma` loads late
+        # the type is tested first, since NumPy imports `np.ma` when it is first read
         if t is not np.ndarray and isinstance(x, np.ndarray) and isinstance(x, np.ma.MaskedArray):
             raise ValueError(
                 "numpy masked arrays are not supported, since their masks would be lost. Use "
@@ -181,21 +182,21 @@ def host_array(x: np.ndarray | np.generic) -> ArrayImpl:
     )
 
 
-_FEW = 64  # bytes, which a program holds in its text
+_FEW = 64  # arrays of at most this many bytes are written into the program's text
 _CHUNK = 1 << 20
 
 
 def _captured(x, known: dict) -> ArrayImpl:
-    """The copy of a NumPy array that the program being traced has already, made anew if `x` was written to since."""
+    """The copy of a NumPy array made earlier in this trace; a new one if `x` has changed since."""
     found = known.get(id(x))
     if found is None or not _is_copy(found[1]._host, x):
-        # `x` is kept, so that its identity stays its own
+        # `x` is kept alive, so that no other array can get its id
         found = known[id(x)] = x, wrap_host(canonical_host(x))
     return found[1]
 
 
 def _is_copy(copy, x) -> bool:
-    """Whether an array holds, bit for bit, what copying `x` would give; a part of it at a time."""
+    """Whether `copy` equals a fresh copy of `x` bit for bit; compared in chunks to save memory."""
     if (
         copy is None
         or not x.ndim
@@ -239,7 +240,7 @@ def typeof(x):
 
 
 def _plain_number(x):
-    """A number of a subclass of Python's as one of Python's own."""
+    """An instance of a subclass of bool, int, float or complex as an instance of that class."""
     for kind in (bool, int, float):
         if isinstance(x, kind):
             return kind(x)

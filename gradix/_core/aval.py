@@ -35,9 +35,9 @@ class ShapedArray:
     """
 
     __slots__ = ("shape", "dtype", "weak_type", "ndim", "size", "__weakref__")
-    division: Any = None  # over explicit mesh axes, where there is any
+    division: Any = None  # the NamedSharding over explicit mesh axes, if any
     vma: frozenset = frozenset()
-    # of concrete arrays that are committed to devices
+    # the Placement of a concrete array that is committed to devices
     place: Any = None
     plain = property(lambda self: self)
 
@@ -61,7 +61,10 @@ class ShapedArray:
 
     @property
     def sharding(self) -> NamedSharding:
-        """How an array of this type is divided over `Explicit` mesh axes, on the mesh in force where it is not."""
+        """How an array of this type is divided over `Explicit` mesh axes.
+
+        Where it is not divided, this is the empty sharding on the mesh in force.
+        """
         if self.division is not None:
             return self.division
         mesh = _options.gradix_mesh
@@ -76,11 +79,11 @@ class ShapedArray:
         return make_aval(self.shape, self.dtype, False) if self.weak_type else self
 
     def to_tangent_aval(self) -> ShapedArray:
-        """The type of tangents of arrays of this type: its own for inexact dtypes, float0 for the rest."""
+        """The type of tangents: the same for inexact dtypes, of dtype float0 for others."""
         return self if self.dtype in INEXACT else make_aval(self.shape, float0)
 
     def at_least_vspace(self) -> ShapedArray:
-        """The type of tangents of arrays of this type, under the name that rules written by libraries call it by."""
+        """The type of tangents; rules of other libraries call `to_tangent_aval` so."""
         return self.to_tangent_aval()
 
     def str_short(self, short_dtypes: bool = False) -> str:
@@ -99,7 +102,7 @@ class ShapedArray:
 
 
 def make_aval(shape: tuple, dtype, weak_type: bool = False) -> ShapedArray:
-    """The one `ShapedArray` of these three; `shape` must be a tuple and `dtype` a dtype object."""
+    """The unique `ShapedArray` of these; `shape` must be a tuple, `dtype` a dtype object."""
     key = (shape, dtype, weak_type)
     found = _table.get(key)
     if found is not None:
@@ -113,7 +116,7 @@ def make_aval(shape: tuple, dtype, weak_type: bool = False) -> ShapedArray:
 
 
 def _drop_unused() -> None:
-    """Forget the types nothing else refers to; those in use stay, since each must be one object."""
+    """Remove unused types from the table; those in use stay, as equal types are one object."""
     global _limit
     for key in list(_table):
         if getrefcount(_table[key]) <= 2:  # the table's reference and the argument's
@@ -122,11 +125,11 @@ def _drop_unused() -> None:
 
 
 class LocatedArray(ShapedArray):
-    """The type of an array that also says where it lies; as interned as the others.
+    """The type of an array together with where it lies; equal ones are one object, too.
 
     `place` is the `Placement` of a concrete array, `vma` the mesh axes over which a value within
     `shard_map` varies, and `division` how an array is divided over `Explicit` mesh axes. `plain` is
-    the type without these.
+    the type without these three.
     """
 
     __slots__ = ("plain", "place", "vma", "division")
@@ -173,7 +176,7 @@ _located: WeakValueDictionary = WeakValueDictionary()
 
 
 class Seen:
-    """Whether there has been a type that says how an array is divided: before, nobody needs to look."""
+    """Holds whether any type with a division was made; until then none is computed."""
 
     __slots__ = ("divisions",)
 
@@ -187,7 +190,7 @@ seen = Seen()
 def located(
     plain: ShapedArray, place=None, vma: frozenset = frozenset(), division=None
 ) -> ShapedArray:
-    """The one type that is `plain`, and lies there; `plain` itself where nothing is said of that."""
+    """The unique type made of `plain` and these properties; `plain` itself where none is given."""
     if place is None and not vma and division is None:
         return plain
     key = (plain, place, vma, division)
@@ -204,7 +207,7 @@ def located(
 
 
 def within(aval: ShapedArray) -> ShapedArray:
-    """The type that an array of type `aval` has inside of a program."""
+    """The type of an array inside of a program: `aval` without its `place`."""
     return located(aval.plain, vma=aval.vma, division=aval.division)
 
 

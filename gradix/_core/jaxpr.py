@@ -38,13 +38,13 @@ class DropVar(Var):
 
 
 class SuspectVar(Var):
-    """An input that may be infinite or undefined, as the residual of a root or a logarithm."""
+    """An input that may be infinite or NaN, such as a residual of a square root or a logarithm."""
 
     __slots__ = ()
 
 
 def inherit(tracers, invars) -> None:
-    """Mark the inputs of a program being staged as those of the program it is made from."""
+    """Mark tracers as suspect where the original program has a `SuspectVar` as input."""
     for x, v in zip(tracers, invars):
         if type(v) is SuspectVar and hasattr(x, "_var"):
             x._var.__class__ = SuspectVar
@@ -63,7 +63,10 @@ class Literal:
 
 
 class JaxprEqnContext:
-    """What was in force where an equation was recorded: options are in its parameters, names in its place."""
+    """The context in which an equation was recorded: here only its XLA metadata.
+
+    Options are stored in the equation's parameters, and name scopes in its source place.
+    """
 
     __slots__ = ("xla_metadata",)
     compute_type = None
@@ -89,7 +92,7 @@ class JaxprEqn:
 
     @property
     def ctx(self) -> JaxprEqnContext:
-        """What was in force where it was recorded; its `manager` is a context manager to evaluate it in."""
+        """The context in which it was recorded; evaluate it again inside `with eqn.ctx.manager`."""
         return JaxprEqnContext(
             (self.source.name_stack.tags or None) if self.source is not None else None
         )
@@ -106,12 +109,12 @@ class JaxprEqn:
 def new_jaxpr_eqn(
     invars, outvars, primitive, params, effects, source_info=None, ctx=None
 ) -> JaxprEqn:
-    """An equation from its parts; `ctx` is not needed."""
+    """An equation made of its parts; `ctx` is accepted and ignored."""
     return JaxprEqn(primitive, list(invars), list(outvars), params, effects, source_info)
 
 
 class DebugInfo:
-    """What a traced function was called, and what its arguments were called: for messages."""
+    """The names of a traced function and of its arguments, for messages."""
 
     __slots__ = ("name", "arg_names", "place", "result_paths")
 
@@ -204,7 +207,7 @@ _printer: list = []
 
 
 def install_printer(function) -> None:
-    """Set what prints a jaxpr; `_core.pretty` does this once, at import."""
+    """Set the function that prints a jaxpr; `_core.pretty` does so at import."""
     _printer[:] = [function]
 
 
@@ -219,7 +222,7 @@ def axis_names(effects) -> tuple:
 
 
 def closed(jaxpr: Jaxpr) -> ClosedJaxpr:
-    """A jaxpr without constants, closed."""
+    """The ClosedJaxpr of a jaxpr that has no constants."""
     return ClosedJaxpr(jaxpr, ())
 
 

@@ -1,4 +1,4 @@
-"""The primitive: one operation, every rule the transforms know for it, and all that is declared of it."""
+"""The class `Primitive`: an operation, its rules for each transform, and its properties."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gradix._core.effects import no_effects
 
 
 class Linear:
-    """Stands, in a transpose rule, for an operand the rule must give the cotangent of."""
+    """Marks a linear operand in a transpose rule, which must return its cotangent."""
 
     __slots__ = ("aval",)
 
@@ -37,11 +37,11 @@ class Linear:
 
 
 class Inlining(NamedTuple):
-    """When a transformation works on the equations of a call's program in place of the call."""
+    """When a transformation replaces a call by the equations of the called program."""
 
-    # where tangents are recorded, so that a user's rule is recorded by what it does
+    # linearization inlines the call, so it records the operations inside of a user's rule
     on_tapes: bool = False
-    # from the third derivative on, where equal work is looked for outside of calls
+    # third and higher derivatives inline it, since equal equations are merged outside calls only
     in_high_orders: bool = False
 
 
@@ -50,38 +50,39 @@ class MeshTraits(NamedTuple):
 
     # its operands may vary over different mesh axes inside of `shard_map`
     mixes: bool = False
-    # `abstract` gives the types of a program's results, which tell these axes
+    # the types that `abstract` returns already say over which mesh axes the results vary
     types_inside: bool = False
     placed: bool = False  # it runs on the devices of the mesh that its parameters name
-    # `abstract` gives the types of results with their division over explicit axes
+    # the types that `abstract` returns already say how results are divided over explicit axes
     divides: bool = False
-    # what becomes of operands that are still to be summed over mesh axes: "kept" where the result
-    # may be summed in their place, "product" where that is so of either of two
+    # what unreduced operands do: "kept" makes the result unreduced in their place, "product"
+    # does so where one factor of two is unreduced
     sums: str = ""
 
 
 class ValueTraits(NamedTuple):
-    """What is known of the values of a primitive's results, whatever its operands hold."""
+    """What is known of the values of a primitive's results, for any operands."""
 
-    # whether a NaN among the elements at a place always gives NaN there
+    # whether an element of the result is NaN wherever an operand's element at that index is NaN
     keeps_nan: bool = False
-    # for a product: the coefficient that leaves a cotangent of zero at zero
+    # for a product: the finite coefficient with which a cotangent of zero stays zero
     neutral: int | None = None
-    # whether finite operands can give infinite or undefined results, or what tells it of one
-    # equation: (operands, params) -> bool
+    # whether finite operands can give infinite or NaN results; or a function
+    # (operands, params) -> bool that decides it for one equation
     singular: Any = False
 
 
 class Primitive:
-    """One operation and all its rules; a missing rule is an error that says which and what to do.
+    """One operation with all its rules.
 
-    The vocabulary is closed: what any part of the package asks of a primitive is declared in this
-    class, and `python -m gradix._ops` shows what each primitive declares.
+    This class declares every rule and flag that the package reads of a primitive, and
+    `python -m gradix._ops` lists what each primitive defines. Where a rule is missing, the error
+    names the rule and says what to do instead.
 
-    Conventions of every rule: arrays are positional, parameters are keywords; a primitive with
-    `multiple_results` returns a list where the others return one value.
+    Every rule takes arrays as positional and parameters as keyword arguments. The rules of a
+    primitive with `multiple_results` return a list where those of other primitives return a value.
 
-    What it means:
+    These rules say what the primitive means:
 
     - `abstract(*avals, **params)`: the types of the results; raises the user's shape and dtype
       errors.
@@ -90,35 +91,38 @@ class Primitive:
     - `effects(params)`, `names(params)`: side effects, and the named axes it communicates over.
     - `show(params)`: the parameters as a jaxpr prints them.
 
-    How it is evaluated on concrete arrays:
+    These rules evaluate the primitive on concrete arrays:
 
-    - `host(*arrays, **params)`: NumPy arrays in, NumPy array(s) out, exactly as the compiled form
-      computes. One of a single result may decline with NotImplemented, if it `declines` for results
-      of that dtype; XLA then computes it.
-    - `specialise(*avals, **params)`: the host rule for these types as a function of the arrays
-      alone, or None; only where that is quicker than `host` with its parameters.
-    - `threaded(*avals, **params)`: "numpy" or "scipy" where the host rule leaves so much to the BLAS
-      or LAPACK of that package that it would wake a pool of threads; else None.
-    - `run(args, params)`: how to evaluate primitives with inner programs; may decline with
-      NotImplemented, and is then compiled.
-    - `work(params)`: how many equations a run evaluates, for primitives with inner programs.
+    - `host(*arrays, **params)`: takes and returns NumPy arrays, with exactly the values that the
+      compiled form computes. The rule of a primitive with a single result may return
+      NotImplemented for the result dtypes listed in `declines`; XLA then computes the result.
+    - `specialise(*avals, **params)`: returns the host rule for these types as a function of the
+      arrays alone, or None. It is defined only where that function is quicker than `host`.
+    - `threaded(*avals, **params)`: returns "numpy" or "scipy" where the host rule gives the BLAS or
+      LAPACK of that package enough work to start its thread pool; else None.
+    - `run(args, params)`: evaluates a primitive with inner programs; where it returns
+      NotImplemented, the primitive is compiled.
+    - `work(params)`: the number of equations that a run evaluates, for primitives with inner
+      programs.
 
-    How it is transformed:
+    These rules transform the primitive:
 
-    - `jvp(primals, tangents, **params) -> (out, tangent)`: a tangent of None is zero, both ways.
-    - `linearize`: as `jvp` where the tangents are being recorded; only primitives with inner
-      programs differ.
-    - `transpose(ct, *args, **params) -> [ct or None per operand]`: linear operands arrive as
-      `Linear`; with `multiple_results` the `ct` is a list in which None is zero.
-    - `transpose_live(cts, lives, *args, **params)`: as `transpose`, with the masks of live elements
-      beside the cotangents, in and out; for primitives whose `live` is "call".
-    - `batch(size, args, axes, **params) -> (out, axis)`: an axis of None is unmapped, both ways.
-    - `dependent(marks, params, smooth) -> flags`: which results depend on the operands marked; with
-      `smooth`, through a derivative that may be nonzero. Without it every result depends on every
-      operand.
-    - `dce(used, eqn) -> eqn`: the equation without results that are not used, and without what only
-      they need.
-    - `divide(mesh, avals, outs, params) -> rows`: over which explicit mesh axes each result is
+    - `jvp(primals, tangents, **params) -> (out, tangent)`: None stands for a tangent of zero, in
+      the arguments and in the result.
+    - `linearize`: as `jvp`, used while the tangent operations are being recorded; it differs from
+      `jvp` only for primitives with inner programs.
+    - `transpose(ct, *args, **params) -> [ct or None per operand]`: linear operands are passed as
+      `Linear`; with `multiple_results`, `ct` is a list in which None stands for zero.
+    - `transpose_live(cts, lives, *args, **params)`: as `transpose`, but takes and returns a mask of
+      live elements beside each cotangent; for primitives whose `live` is "call".
+    - `batch(size, args, axes, **params) -> (out, axis)`: None stands for an array without the batch
+      axis, in the arguments and in the result.
+    - `dependent(marks, params, smooth) -> flags`: says which results depend on the marked operands;
+      with `smooth`, only dependences whose derivative may be nonzero count. Without this rule
+      every result is taken to depend on every operand.
+    - `dce(used, eqn) -> eqn`: removes from an equation the unused results, and everything that only
+      these results need.
+    - `divide(mesh, avals, outs, params) -> rows`: says over which explicit mesh axes each result is
       divided.
     """
 
@@ -138,40 +142,40 @@ class Primitive:
     multiple_results = False
     effectful = False  # whether `effects(params)` can be other than empty
     named = False  # whether `names(params)` can be other than empty
-    # it calls the program in parameter `jaxpr` or `call_jaxpr`, and does no more
+    # whether it only calls the program in its parameter `jaxpr` or `call_jaxpr`
     is_call = False
-    # what libraries ask: whether the program is the parameter `call_jaxpr`, bare
+    # whether its parameter `call_jaxpr` is an open Jaxpr; libraries that interpret jaxprs read this
     call_primitive = False
     inlining = Inlining()
     mesh = MeshTraits()
     accepts: frozenset | None = None  # the dtypes of operands; None where they depend on more
-    # StableHLO's name of what it computes, or combines elements by; or a lowering
+    # the StableHLO operation that computes it or combines two elements; or a lowering function
     hlo: Any = None
     identity: Callable[..., Any] | None = None  # dtype -> the element that a reduction starts from
-    # what combines two elements, where a scatter or reduction is made of another operation
+    # the binary operation by which a reduction or scatter combines two elements
     combine: Any = None
     # whether its first operand is a random key that must not be used again
     consumes_keys = False
 
     # -- derivatives -------------------------------------------------------------------------------
-    only_backward = False  # whether of this linear map only the transpose is known
-    # how a cotangent's dead elements stay so: see _ops/cotangent_masks.py
+    only_backward = False  # whether only the transpose of this linear map is known
+    # how its transpose handles masks of live cotangent elements: see _ops/cotangent_masks.py
     live: str | None = None
-    # whether its transpose leaves elements of a cotangent dead, or (params) -> bool
+    # whether its transpose makes elements of a cotangent dead; or a function (params) -> bool
     selects: Any = False
 
-    # -- its cost, and what becomes of elements ----------------------------------------------------
-    # elements of operands and results up to which eager work prefers the host rule
+    # -- its cost, and its elements ----------------------------------------------------------------
+    # eager evaluation prefers the host rule up to this many elements of operands and results
     host_limit = 1 << 17
     declines: frozenset = frozenset()  # the dtypes of results for which the host rule may decline
-    # whether the host rule can never meet a floating-point exception
+    # whether the host rule never raises a floating-point exception
     silent = False
-    # whether it loops or calls a library, so that it is worth leaving out
+    # whether it loops or calls a library, so that skipping it pays
     costly = False
     # how long an elementwise function takes: "simple", "periodic" or "long"
     formula: str | None = None
     values = ValueTraits()
-    # whether each element of a result is one of an operand's, whatever elements are
+    # whether it only copies elements from operands to results, for elements of any type
     rearranges = False
 
     def __init__(self, name: str):
@@ -181,7 +185,7 @@ class Primitive:
         """Apply the primitive to arrays or tracers in the current trace."""
         return _trace.bind(self, [as_array(a) for a in args], params)
 
-    # -- rules that every primitive has, be it as an error -----------------------------------------
+    # -- rules that every primitive has; those not defined raise an error --------------------------
 
     def abstract(self, *avals, **params) -> Any:
         raise self.missing("abstract", "tracing", "give the primitive its result types")
@@ -214,24 +218,25 @@ class Primitive:
     # -- among the devices of a mesh ---------------------------------------------------------------
 
     def asked_of(self, params) -> tuple:
-        """The shardings that the parameters ask of the results; empty where they ask for none."""
+        """The shardings that the parameters request for the results; empty where there are none."""
         return ()
 
     def needs_varying(self, params) -> frozenset:
-        """The mesh axes over which operands must vary."""
+        """The mesh axes over which the operands must vary."""
         return no_effects
 
     def varying(self, vma: frozenset, params, tracked: frozenset) -> frozenset:
-        """The mesh axes among those `tracked` over which the results vary, of operands that vary over `vma`."""
+        """The axes among `tracked` over which results vary if the operands vary over `vma`."""
         return vma
 
     def divide(self, mesh, avals, outs, params) -> list:
-        """The division of each result, of operands some of which are divided over explicit axes of `mesh`.
+        """How each result is divided, where operands are divided over explicit axes of `mesh`.
 
-        A tuple for each: for each axis None, a mesh axis, or a tuple of them.
+        Returns:
+            a tuple for each result: for each of its axes None, a mesh axis, or a tuple of mesh axes.
 
         Raises:
-            ShardingTypeError: it does not follow from the operands'.
+            ShardingTypeError: the division does not follow from how the operands are divided.
         """
         raise ShardingTypeError(
             f"how the result of '{self.name}' is divided does not follow from its operands' types: "
@@ -240,15 +245,15 @@ class Primitive:
         )
 
     def sums(self, mesh, avals, params) -> Sums:
-        """Over which explicit mesh axes the results are still to be summed, and their cotangents will be."""
+        """The explicit mesh axes over which the results are unreduced, and their cotangents."""
         if not any(a.division is not None and sums(a) != NO_SUMS for a in avals):
             return NO_SUMS
         return sums_kept(self, mesh, avals)
 
-    # -- what libraries that read programs ask -----------------------------------------------------
+    # -- methods for libraries that interpret jaxprs -----------------------------------------------
 
     def impl(self, *args, **params) -> Any:
-        """Evaluate on concrete arrays, outside of every trace."""
+        """Evaluate the primitive on concrete arrays, outside of every trace."""
         return _trace.evaluate(self, [as_array(a) for a in args], params)
 
     def abstract_eval(self, *avals, **params) -> tuple[Any, frozenset]:
@@ -256,11 +261,11 @@ class Primitive:
         return self.abstract(*avals, **params), self.effects(params)
 
     def get_bind_params(self, params) -> dict:
-        """The parameters of an equation, to `bind` with again."""
+        """The parameters of an equation as `bind` takes them."""
         return dict(params)
 
     def bind_with_trace(self, trace, args, avals, params) -> Any:
-        """Apply the primitive with `trace` in charge, as a library's own interpreter hands on what it met."""
+        """Apply the primitive in `trace`, for interpreters that libraries define."""
         return bind_with_trace(trace, self, [as_array(a) for a in args], params)
 
     def missing(self, rule: str, transform: str, instead: str) -> NotImplementedError:

@@ -1,4 +1,4 @@
-"""Traces interpret primitives; `bind` finds the one in charge."""
+"""Traces, which interpret primitives; `bind` finds the trace that interprets an application."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from gradix._core.mesh import Mesh
 from gradix._core.operators import Array
 
 _options = _config.state
-# the level of a finished trace: always in charge, so its use is always seen
+# a finished trace gets this level, so `bind` always picks it and the leak is reported
 LEAKED = 1 << 40
 
 
 class Tracer(Array):
     """Stands for an array while a transformation runs the user's function."""
 
-    __slots__ = ("_trace", "aval")  # with underscores: arrays have methods trace and var
-    # whether Python may ask for the value, as under jit(f, specialize=True)
+    __slots__ = ("_trace", "aval")  # the underscore is needed: arrays have a method `trace`
+    # whether Python may read the value, as under jit(f, specialize=True)
     _decides = False
     _trace: Trace
     aval: Any
@@ -36,7 +36,7 @@ class Tracer(Array):
         return self._trace.describe(self)
 
     def _made(self) -> str:
-        """Where it was made, and by which operation, for error messages."""
+        """Where this value was made and by which operation, for error messages."""
         return self._trace.place_of(self)
 
     def __repr__(self) -> str:
@@ -103,22 +103,22 @@ class Trace:
     """An interpreter of primitives at one level of nesting."""
 
     level: int
-    # the record of what it has done, where it is to do equal things once
+    # the operations it has applied, where equal operations are to be applied once
     done: Any = None
 
     def process(self, prim, args, params):
-        """Apply a primitive: `bind` calls this on the trace in charge."""
+        """Apply a primitive; `bind` calls this on the trace that it found."""
         return self.interpret(prim, args, params)
 
     def interpret(self, prim, args, params):
-        """What applying a primitive means to this trace; an interpreter of a library's own has `process_primitive`."""
+        """Interpret a primitive; traces that libraries define have `process_primitive`."""
         return self.process_primitive(prim, args, params)
 
     def process_primitive(self, primitive, tracers, params):
-        """Apply a primitive, where a library's subclass says how.
+        """Apply a primitive; a trace that a library defines overrides this method.
 
         Args:
-            tracers: the operands: arrays, and tracers of this trace and of those it lies within.
+            tracers: the operands: arrays, and tracers of this trace or of a trace around it.
         """
         raise NotImplementedError(
             f"{type(self).__name__} does not say what applying '{primitive.name}' means: write "
@@ -127,11 +127,11 @@ class Trace:
 
     @property
     def main(self) -> Trace:
-        """What its tracers have in common: `x._trace.main is y._trace.main` where one trace made both."""
+        """This trace: libraries compare `x._trace.main is y._trace.main` to find a common trace."""
         return self
 
     def remember(self, done) -> None:
-        """From here on do equal things once, by `done.once(do, prim, args, params)`."""
+        """From now on apply equal operations once, by `done.once(do, prim, args, params)`."""
         self.done, self.interpret = done, functools.partial(done.once, self.interpret)  # type: ignore[method-assign]
 
     def describe(self, tracer) -> str:
@@ -142,10 +142,10 @@ class Trace:
         return ""
 
     def finish(self) -> None:
-        """From here on every use of a tracer of this trace is a leak, and raises."""
+        """End the trace: every later use of one of its tracers is a leak and raises."""
         if _options.jax_check_tracer_leaks:
             leaks.note(self)
-        self.__dict__.pop("interpret", None)  # which holds the trace
+        self.__dict__.pop("interpret", None)  # it refers to the trace
         self.level, self.was = LEAKED, type(self)
         self.__class__ = FinishedTrace
 
@@ -167,9 +167,9 @@ class FinishedTrace(Trace):
 
 
 class Interpreter(Trace):
-    """A trace that applies rules, whose operations all come from the place in the user's program it was met at."""
+    """A trace that applies rules; all operations of a rule get the source line of its primitive."""
 
-    function: Any = None  # what is being transformed, for messages
+    function: Any = None  # the function that is transformed, for messages
     doing = "transforming"
 
     def describe(self, tracer) -> str:
@@ -191,7 +191,7 @@ class Interpreter(Trace):
 
 
 def _user_function(function):
-    """The user's function inside of ours; None where there is none."""
+    """The user's function that a wrapper of this package holds; None where it holds none."""
     for _ in range(12):
         code = getattr(function, "__code__", None)
         if code is not None and not source.is_inside(code.co_filename):
@@ -218,14 +218,14 @@ def _named(function) -> str:
 
 
 class _State(threading.local):
-    # the innermost trace that takes every operation, traced operands or not
+    # the innermost trace that records every operation, even one without traced operands
     stage: Trace | None = None
     depth: int = 0
-    mapped: Any = None  # the innermost trace that maps over examples
+    mapped: Any = None  # the innermost trace that maps over a batch axis
     axes: dict = {}  # named axis -> its trace
-    # mesh axes over which types tell whether values vary
+    # the mesh axes that are manual here: types say whether values vary over them
     manual: frozenset = frozenset()
-    # where what is staged now comes from; None: walk the stack
+    # the source line of what is staged now; None: it is found by walking the stack
     place: source.SourcePlace | None = None
 
 
@@ -234,15 +234,15 @@ evaluate: Callable[..., Any]
 
 
 def install_evaluator(function) -> None:
-    """Set what runs a primitive on concrete arrays; the runtime does this once, at import."""
+    """Set the function that runs a primitive on concrete arrays; the runtime does so at import."""
     global evaluate
     evaluate = function
 
 
 def bind(prim, args, params):
-    """Apply `prim` in the trace in charge: the deepest among the operands' and the staging one."""
+    """Apply `prim` in the innermost trace among those of its operands and the staging trace."""
     top = state.stage
-    # the commonest case: nothing but arrays, in no trace
+    # the most frequent case: only concrete arrays, and no staging trace
     if top is None and not prim.named:
         for a in args:
             if isinstance(a, Tracer):
@@ -272,12 +272,12 @@ _reshard: list[Callable] = []
 
 
 def install_reshard(function) -> None:
-    """Set what divides a value anew: `(array, NamedSharding or None) -> array`; `_ops` does this once, at import."""
+    """Set the function `(array, NamedSharding or None) -> array` that reshards; `_ops` does so."""
     _reshard[:] = [function]
 
 
 def divided_like(x, aval):
-    """A traced cotangent, divided as those of values of the type are, without regard for its other parts."""
+    """A traced cotangent, resharded as cotangents of values of type `aval` are."""
     have, want = x.aval.division, of_cotangent(aval.division)
     if have == want or not isinstance(x, Tracer) and (want is None or not _has_mesh(x)):
         return x
@@ -285,19 +285,19 @@ def divided_like(x, aval):
 
 
 def install_vary(function) -> None:
-    """Set what makes a value vary over mesh axes: `(array, names) -> array`; `_ops` does this once, at import."""
+    """Set the function `(array, names) -> array` that makes a value vary over mesh axes."""
     _vary[:] = [function]
 
 
 def _has_mesh(x) -> bool:
-    """Whether a concrete array can be divided by its type: it lies on a mesh, or one is in force."""
+    """Whether an array lies on a mesh, or a mesh is in force, over which it can be divided."""
     place = x.aval.place
     mesh = getattr(place.sharding, "mesh", None) if place is not None else _options.gradix_mesh
     return isinstance(mesh, Mesh)
 
 
 def _varying_alike(prim, args, params):
-    """Operands that all vary over the same mesh axes, as the operations of one device's part need them."""
+    """The operands, made to vary over the same mesh axes, as `shard_map` requires."""
     if prim.mesh.mixes:
         return args
     vmas = [a.aval.vma for a in args]
@@ -309,7 +309,7 @@ def _varying_alike(prim, args, params):
 
 
 def typed_results(prim, avals, params, out):
-    """The types of results, with the mesh axes over which they vary, and those over which they are divided."""
+    """The types of results, with the mesh axes over which they vary or are divided."""
     if prim.mesh.types_inside:
         return out
     varying = frozenset().union(*[a.vma for a in avals])
@@ -328,9 +328,9 @@ def typed_results(prim, avals, params, out):
 
 
 class new_level:
-    """One level of tracing, at the end of which the trace is finished.
+    """A context manager for one level of tracing; it finishes the trace on exit.
 
-    `stage` makes the trace take every operation, `axis` binds a named axis to it.
+    With `stage`, the trace records every operation; `axis` binds a named axis to it.
     """
 
     __slots__ = ("trace", "stage", "axis", "saved", "names")
@@ -359,7 +359,7 @@ class new_level:
             set_names(self.names)
         self.trace.finish()
         if leaks.pending and not state.depth and exc[0] is None:
-            # here, where the function that leaked is to blame
+            # checked here, so the error points to the function that leaked
             errors.check_leaks()
 
 
@@ -377,7 +377,7 @@ class outside:
 
 
 def is_unknown(x) -> bool:
-    """Whether `x` is traced, and Python cannot have its values."""
+    """Whether `x` is traced and Python cannot read its values."""
     return isinstance(x, Tracer) and not x._decides
 
 
