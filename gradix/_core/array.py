@@ -53,6 +53,16 @@ class ArrayImpl(Array):
         view.flags.writeable = False
         return view
 
+    def __buffer__(self, flags: int, /) -> memoryview:
+        """The read-only memory of the array, from Python 3.12 on: `memoryview(x)`, `bytes(x)`."""
+        try:
+            return memoryview(self.__array__())
+        except ValueError:
+            raise BufferError(
+                f"Python's buffers have no format for {dtypes.dtype_name(self.aval.dtype)}. Convert "
+                "with .astype('float32')."
+            ) from None
+
     def __reduce__(self):
         return _rebuild, (np.asarray(self.host), self.aval.dtype, self.aval.weak_type)
 

@@ -38,8 +38,8 @@ from tests.parity.cases import (
 from tests.parity.outcome import observe
 
 FAMILIES = {**libraries.FAMILIES, **small_libraries.FAMILIES, **promises.FAMILIES}
-# Families of thousands of calls, of which one chunk in six is quick to run. The others wait to be recorded and looked through.
-MANY = {"at_modes", "bounds", "callbacks", "copies", "layers", "mapped", "optimizers", "places", "refs", "rotations", "rules", "segments", "transforms"}
+# Families of thousands of calls, of which one chunk in six is quick to run.
+MANY = {"at_modes", "bounds", "callbacks", "copies", "layers", "mapped", "optimizers", "places", "refs", "rotations", "rules", "segments", "signal", "solvers", "taylor", "transforms"}
 GROUPS = {
     "unary": unary.cases,
     "distributions": distributions.cases,

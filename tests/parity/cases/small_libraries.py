@@ -58,7 +58,8 @@ SMOOTH = ("jnp.sin(x)", "jnp.cos(x)", "jnp.exp(x)", "jnp.log(x)", "jnp.tanh(x)",
           "lax.integer_pow(x,-2)", "lax.lgamma(x+1)", "lax.digamma(x+1)", "jnp.sinc(x)", "x.astype('float16')", "lax.complex(x,x*x)", "jnp.floor(x*3)", "lax.stop_gradient(x)*x")  # fmt: skip
 
 
-@family(2e-3)
+@family(2e-3, {"jnp.sin, (1.0,), ((1.0, 0.0),)": "the second term by Python numbers is weakly typed in JAX", "jnp.sin, (1.0, 2.0), ([1.0],)": "a series is missing",
+               "[1.0, jnp.ones(2)]": "a term has the shape of what it belongs to", "jnp.sin, (1,), ([1],)": "integers have no terms here"})
 def taylor():
     terms = "[S('float32',<n>,2), S('float32',<n>,3,-1,1), S('float32',<n>,4,-1,1), S('float32',<n>,5,-1,1)]"
     yield from filled("jet.jet(lambda x: <f>, (S('float32',(3,),1,0.2,0.9),), (" + terms.replace("<n>", "(3,)") + "[:<k>],))", f=SMOOTH, k=(1, 2, 3, 4))
