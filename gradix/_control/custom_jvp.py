@@ -1,4 +1,4 @@
-"""`custom_jvp_call_p`: a function with a derivative of its own."""
+"""`custom_jvp_call_p`: a call of a function for which the user defined the forward-mode rule."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gradix._transforms.staging import eval_closed, give_back
 
 
 class RuledCall(Primitive):
-    """A call of the program `call_jaxpr` that has a derivative rule of its user's."""
+    """A call of the program `call_jaxpr` for which the user defined a rule."""
 
     multiple_results = True
     mesh = MeshTraits(mixes=True, types_inside=True)
@@ -37,7 +37,7 @@ class RuledCall(Primitive):
         return axis_names(params["call_jaxpr"].effects)
 
     def dependent(self, marks, params, smooth):
-        # whatever the rule says of its derivative
+        # the user's rule may return a nonzero derivative where that of the program is zero
         return dependent(params["call_jaxpr"], tuple(marks), False)
 
     def run(self, args, params):
@@ -50,8 +50,8 @@ class RuledCall(Primitive):
 class CustomJVPCall(RuledCall):
     """A call of `call_jaxpr`, differentiated by `jvp(primals, tangents) -> (outs, tangents)` on lists.
 
-    The first `num_consts` operands are values the function captured; its rule does not know them.
-    The next `num_static` are values the rule receives, but which must not be differentiated in.
+    The first `num_consts` operands are values that the function captured; the rule does not get
+    them. The rule gets the next `num_static` operands, but these must have no tangents.
     """
 
     def jvp(
@@ -130,13 +130,13 @@ def _flat_rule(jvp, present, xs):
 
 
 def axis_of(size):
-    """Batch rules of unnamed primitives get a size; inner programs want an axis."""
+    """The batch axis as an `AxisData`, where a batch rule may have been given its size alone."""
     from_int = isinstance(size, (int, np.integer))
     return AxisData(None, size) if from_int else size
 
 
 def instantiated(primals, tangents) -> list:
-    """Tangents a user's rule can compute with: zeros as arrays, float0 for integers."""
+    """Tangents as a user's rule gets them: None becomes an array of zeros, float0 for integers."""
     return [zeros(tangent_aval(p.aval)) if t is None else t for p, t in zip(primals, tangents)]
 
 
@@ -149,7 +149,7 @@ def closed_over(name: str, kind: str, tracer) -> Exception:
 
 
 def check_types(name: str, rule: str, outs, avals) -> None:
-    """A rule must return what the function returns."""
+    """Raise if a rule returns other types than the function."""
     got = [o.aval for o in outs]
     if not same_types(got, avals):
         raise TypeError(
@@ -159,7 +159,7 @@ def check_types(name: str, rule: str, outs, avals) -> None:
 
 
 def check_closed(name: str, kind: str, trace, values) -> None:
-    """No result of a rule may carry a derivative of its own: that comes from a value the rule closed over."""
+    """Raise if a result of a rule has a tangent: the rule has closed over a traced value."""
     for v in values:
         if type(v) is JVPTracer and v._trace is trace:
             raise closed_over(name, kind, v)
@@ -177,11 +177,11 @@ def top_trace(args):
 def call_custom_jvp(
     function, jvp, args, name: str, debug, num_static: int = 0, *, symbolic_zeros: bool = False
 ) -> list:
-    """Call a flat function with a rule of its own, in the trace its arguments are in.
+    """Call a flat function that has a user's forward-mode rule, in the trace of its arguments.
 
-    The first `num_static` arguments must not be differentiated in. With `symbolic_zeros` the rule
-    gets None for a tangent that is zero. Concrete arguments just run the function; in forward or
-    reverse mode the rule runs at once, untraced.
+    The first `num_static` arguments must have no tangents. With `symbolic_zeros`, the rule gets
+    None for a tangent of zero. On concrete arguments the function runs; in forward or reverse mode
+    the rule runs directly, without staging.
     """
     top = top_trace(args)
     if top is None:

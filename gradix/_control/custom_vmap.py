@@ -1,4 +1,4 @@
-"""`custom_vmap_call_p`: a function with a vmap rule of its own, which derivatives keep."""
+"""`custom_vmap_call_p`: a function with a user's vmap rule, which its derivatives use as well."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from gradix._transforms.jvp import jvp, jvp_jaxpr
 from gradix._transforms.linearize import linearize, trace_for
 from gradix._transforms.staging import eval_closed, stage_closed, stage_open
 
-# (size, which operands are mapped, operands) -> results, which are mapped
+# (size, flags of mapped operands, operands) -> (results, flags of mapped results)
 Rule = Callable[..., tuple[list, list]]
 
 
 class CustomVmapCall(RuledCall):
-    """A call of `call_jaxpr`, mapped by `rule(size, batched, args) -> (outs, batched)` with mapped axes in front.
+    """A call of `call_jaxpr` whose batch rule is `rule(size, batched, args) -> (outs, batched)`.
 
-    The first `num_consts` operands are values the function captured, which the rule does not know.
-    `back`, if there is one, is the program and rule of the transposed map, from all operands but
-    the last and cotangents.
+    The rule takes and returns arrays with the batch axis in front. The first `num_consts` operands
+    are values that the function captured; the rule does not get them. `back`, if given, holds the
+    program and the rule of the transpose, which takes the nonlinear operands and the cotangents.
     """
 
     def batch(self, axis, args, axes, *, call_jaxpr, rule, num_consts, name, back=None):
@@ -69,7 +69,7 @@ class CustomVmapCall(RuledCall):
         return outs[:n], [next(given) if f else None for f in out_nz]
 
     def linearize(self, primals, tangents, *, call_jaxpr, rule, num_consts, name, back=None):
-        """The call itself, and a map of the tangents whose transpose is known with its rule of vmap."""
+        """Call the function, and record a linear map whose transpose has a vmap rule, too."""
         outs = bind(
             self,
             primals,
@@ -126,9 +126,9 @@ class CustomVmapCall(RuledCall):
 
 
 class CustomVmapLinear(CustomVmapCall):
-    """The derivative of such a call: linear in its last operands."""
+    """The derivative of such a call; it is linear in its last operands."""
 
-    is_call = False  # to be recorded, not looked into
+    is_call = False  # transforms record it as one equation and do not inline it
     inlining = Inlining()
 
 
@@ -144,7 +144,11 @@ def _spread(size: int, x, is_mapped: bool):
 
 
 def tangent_rule(rule: Rule, nz, out_nz, num_consts: int, name: str) -> Rule:
-    """The rule of primals and then the tangents of those marked `nz`: results, then tangents of those in `out_nz`."""
+    """The vmap rule of the jvp.
+
+    It takes the primals and the tangents marked `nz`, and returns the results and the tangents
+    marked `out_nz`.
+    """
     n = len(nz)
 
     def both(size, batched, args):
@@ -178,7 +182,7 @@ def tangent_rule(rule: Rule, nz, out_nz, num_consts: int, name: str) -> Rule:
 
 
 def back_rule(rule: Rule, nz, out_nz) -> Rule:
-    """The rule of primals and cotangents to the cotangents of the primals marked `nz`, one for each example."""
+    """The vmap rule of the transpose; it returns the cotangents of the primals marked `nz`."""
     n = len(nz)
 
     def back(size, batched, args):
@@ -200,7 +204,7 @@ def back_rule(rule: Rule, nz, out_nz) -> Rule:
 
 
 def back_program(closed: ClosedJaxpr, nz: tuple, out_nz: tuple) -> ClosedJaxpr:
-    """The program of primals and cotangents to the cotangents of the primals marked `nz`."""
+    """The program of the transpose; it returns the cotangents of the primals marked `nz`."""
     key = ("custom_vmap_back", nz, out_nz)
     found = closed.memo.get(key)
     if found is None:
@@ -221,7 +225,7 @@ def back_program(closed: ClosedJaxpr, nz: tuple, out_nz: tuple) -> ClosedJaxpr:
 
 
 def call_custom_vmap(function, rule: Rule, args, name: str, debug) -> list:
-    """Call a flat function with a vmap rule of its own, in the trace its arguments are in."""
+    """Call a flat function that has a user's vmap rule, in the trace of its arguments."""
     if top_trace(args) is None:
         return function(*args)
     closed, consts = stage_open(function, [a.aval for a in args], debug)

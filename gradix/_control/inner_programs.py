@@ -1,4 +1,4 @@
-"""What loops and branches do with the programs they hold: dependence, reordering, and the price of a host run."""
+"""Helpers for loops and branches: dependence in inner programs, reordering, and eager runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _options = _config.state
 
 
 def split(xs, *sizes) -> list[list]:
-    """Consecutive parts of these sizes, then the rest."""
+    """Split a list into consecutive parts of these sizes, and the rest."""
     out, at = [], 0
     for n in sizes:
         out.append(list(xs[at : at + n]))
@@ -23,7 +23,7 @@ def split(xs, *sizes) -> list[list]:
 
 
 def row(aval):
-    """The type of one step's part of a stacked array."""
+    """The type of one row of a stacked array: what one step of a scan reads."""
     return without_axis(aval, 0)
 
 
@@ -39,7 +39,10 @@ def is_any_ordered(effects) -> bool:
 
 
 def dependent(closed: ClosedJaxpr, marked: tuple, smooth: bool = False) -> list[bool]:
-    """Which results may depend on the inputs marked; with `smooth`, through a derivative that may be nonzero."""
+    """Which results may depend on the marked inputs.
+
+    With `smooth`, a dependence counts only if its derivative may be nonzero.
+    """
     key = ("dependent", marked, smooth)
     found = closed.memo.get(key)
     if found is None:
@@ -75,7 +78,10 @@ def _reached(jaxpr: Jaxpr, marked, smooth: bool) -> set:
 def carried(
     closed: ClosedJaxpr, marks, num_consts: int, num_carry: int, smooth: bool = False
 ) -> list[bool]:
-    """The marks of a loop's carry once marked results have come round; `marks` are of all inputs of the body."""
+    """Which carries of a loop are marked in any step, where `marks` are those of the body's inputs.
+
+    A result of the body that depends on marked inputs marks its carry in the next step.
+    """
     consts, carry, rest = split(marks, num_consts, num_carry)
     while True:
         outs = dependent(closed, (*consts, *carry, *rest), smooth)
@@ -89,7 +95,10 @@ def carried(
 
 
 def rearranged(closed: ClosedJaxpr, ins, outs=None) -> ClosedJaxpr:
-    """The program with its inputs and results picked by position; a type among `ins` is an input it ignores."""
+    """The program with inputs and results picked by position.
+
+    A type among `ins` stands for a further input, which the program ignores.
+    """
     ins, outs = tuple(ins), None if outs is None else tuple(outs)
     key = ("rearranged", ins, outs)
     found = closed.memo.get(key)
@@ -103,7 +112,7 @@ def rearranged(closed: ClosedJaxpr, ins, outs=None) -> ClosedJaxpr:
 
 
 def with_inputs(closed: ClosedJaxpr, extra_outs) -> ClosedJaxpr:
-    """The program that also returns some of its inputs, by position."""
+    """The program that returns, after its results, the inputs at the positions `extra_outs`."""
     jaxpr = closed.jaxpr
     outvars = [*jaxpr.outvars, *(jaxpr.invars[i] for i in extra_outs)]
     return ClosedJaxpr(
@@ -115,13 +124,13 @@ def with_inputs(closed: ClosedJaxpr, extra_outs) -> ClosedJaxpr:
 # -- eager runs ------------------------------------------------------------------------------------
 
 _NEVER = 1 << 40
-_ONE_RUN = 2000  # evaluations of equations: a small part of the time of a compilation
-_ALL_RUNS = 20000  # evaluations after which a program that recurs is worth compiling
-_SMALL = 1 << 12  # elements: a program of larger arrays runs faster compiled
+_ONE_RUN = 2000  # a run of at most this many equations takes far less time than a compilation
+_ALL_RUNS = 20000  # after this many evaluated equations in all, compiling the program pays
+_SMALL = 1 << 12  # programs on arrays of more elements run faster compiled
 
 
 def work(closed: ClosedJaxpr) -> int:
-    """How many equations a run on the host evaluates; a huge number where it should rather be compiled."""
+    """The number of equations that a host run evaluates; huge if the program should be compiled."""
     found = closed.memo.get("work")
     if found is None:
         found = closed.memo["work"] = sum(map(_equation_work, closed.jaxpr.eqns)) + 1
@@ -141,7 +150,7 @@ def _equation_work(eqn: JaxprEqn) -> int:
 
 
 def may_run(closed: ClosedJaxpr, cost: int) -> bool:
-    """Whether to evaluate on the host once more, at this cost; the sum over all runs is limited."""
+    """Whether a run of this cost may be on the host; the total cost of all runs is limited, too."""
     mode = getattr(_options, "gradix_eager", "auto")
     if mode != "auto":
         return mode == "host"
@@ -153,7 +162,7 @@ def may_run(closed: ClosedJaxpr, cost: int) -> bool:
 
 
 def retyped(x, aval):
-    """The same array with the declared type: programs promise weak types that a run may not reproduce."""
+    """The array with its declared type, as a host run may give it another weak type."""
     if x.aval is aval or type(x) is not ArrayImpl:
         return x
     return ArrayImpl(x._host, aval, x._buffer)

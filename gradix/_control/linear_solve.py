@@ -1,4 +1,4 @@
-"""`linear_solve_p`: the solution of a linear system by a solver of the user's, differentiated implicitly."""
+"""`linear_solve_p`: solves a linear system by the user's solver; derivatives are implicit."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from gradix._transforms.staging import eval_closed
 
 
 class LinearSolve(Primitive):
-    """x with `matvec(x) = b`. Operands: the constants of matvec, solve and transpose_solve, then b.
+    """Solves `matvec(x) = b`; its operands are the constants of the three programs, then b.
 
-    Each program takes its constants, then vectors; `counts` tells how many constants each has.
-    `negate` is passed in because this layer has no arithmetic.
+    The programs are matvec, solve and transpose_solve. Each takes its constants, then vectors;
+    `counts` says how many constants each has. `negate` is passed in because this layer has no
+    arithmetic.
     """
 
     costly = True
@@ -32,7 +33,7 @@ class LinearSolve(Primitive):
         return solve.out_avals
 
     def divide(self, mesh, avals, outs, params):
-        return [entries(o) for o in outs]  # as in the program that solves
+        return [entries(o) for o in outs]  # the solving program has typed its results already
 
     def run(self, args, params):
         return self._solve(args, **params)

@@ -1,8 +1,8 @@
-"""Branches that each mapped example chooses: run where some example takes them, on inputs of such an example.
+"""Branches of `cond` under vmap that run only if at least one example takes them.
 
-Under vmap every branch runs for all examples at once and the results are selected. A loop in a
-branch need not end on the values of an example that did not take it, and a costly branch nobody
-takes is run in vain.
+Under vmap every branch runs for all examples at once, and the results are selected. But a loop in a
+branch need not end for an example that does not take the branch, and a costly branch that no
+example takes need not run. So such a branch gets inputs of examples that take it, in all places.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def is_costly(closed: ClosedJaxpr) -> bool:
 
 
 def _is_costly(eqn) -> bool:
-    # Elementwise work is cheaper done for all examples: XLA fuses it with the selection
+    # elementwise work is cheaper done for all examples, because XLA fuses it with the selection
     if eqn.primitive.costly:
         return True
     held = [x for p in eqn.params.values() for x in (p if isinstance(p, tuple) else (p,))]
@@ -41,12 +41,12 @@ def _is_costly(eqn) -> bool:
 
 
 def run_where_taken(choose, axis, branch: ClosedJaxpr, taken, args, in_axes) -> list:
-    """The results of `branch` for all examples, their axis in front; zeros if no example takes it.
+    """The results of `branch` for all examples, batch axis first; zeros if no example takes it.
 
     Args:
         choose: the primitive that runs one of two programs.
-        taken: bool[size], which examples take the branch. The others are given the inputs of the
-            first that does.
+        taken: bool[size]; it says which examples take the branch. The other examples get the
+            inputs of the first example that takes it.
     """
     mapped, _ = batch_jaxpr(
         branch,
@@ -69,7 +69,7 @@ def run_where_taken(choose, axis, branch: ClosedJaxpr, taken, args, in_axes) -> 
 
 
 def _own_or_first(x, taken, first):
-    """One operand of all examples, in front: its own value where taken, elsewhere that of the first who does."""
+    """An operand with batch axis first; examples that do not take the branch get row `first`."""
     shape = x.aval.shape
     origin = [zeros(make_aval((), INDEX))] * (len(shape) - 1)
     row = bind(dynamic_slice_p, [x, first, *origin], {"slice_sizes": (1, *shape[1:])})

@@ -1,4 +1,7 @@
-"""Telling equal programs: a body traced again is replaced by the first, with all that was made of it."""
+"""Recognises equal programs: a body that is traced again is replaced by its first trace.
+
+All that was derived from the first trace, such as compiled code, is used again.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,11 @@ _interned: BoundedCache[tuple, ClosedJaxpr] = BoundedCache(1024, drop=1)
 
 
 def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The first program traced that is equal to this one, and written at the same place.
+    """The first traced program that equals this one and comes from the same source lines.
 
-    Tracing anew keeps Python's meaning, whatever a body captured; this keeps it from compiling
-    anew. Programs with constants, or with parameters whose equality is unknown, are left as they
-    are.
+    A body is traced in every call, since it may have captured other values; interning avoids
+    compiling it again. Programs with constants, or with parameters whose equality is unknown, are
+    returned unchanged.
     """
     if closed.consts:
         return closed
@@ -42,16 +45,16 @@ def clear() -> None:
 
 
 class _Opaque(Exception):
-    """A parameter that cannot tell whether it equals another."""
+    """Raised for a parameter whose equality to another cannot be decided."""
 
 
 class _Same:
-    """An object that only equals itself, and is not kept alive by being part of a key."""
+    """A key for an object compared by identity; the key does not keep the object alive."""
 
     __slots__ = ("id", "ref")
 
     def __init__(self, value):
-        # a TypeError where there is no weak reference
+        # this raises TypeError for objects without weak references
         self.id, self.ref = id(value), weakref.ref(value)
 
     def __hash__(self) -> int:
@@ -82,15 +85,15 @@ def _fingerprint(jaxpr: Jaxpr) -> tuple:
 
 
 def _place(source) -> tuple:
-    """Where an equation was written: messages name it, so programs of two places stay two.
+    """The source line of an equation, as a key: messages name it, so it distinguishes programs.
 
-    The kept program keeps the code alive whose identity stands here.
+    The interned program keeps the code object alive, so its id stays valid.
     """
     return () if source is None else (id(source.code), source.lasti, source.name_stack)
 
 
 def _settled(value, depth: int = 0):
-    """A parameter as part of a key: equal only to what means the same."""
+    """A parameter as part of a key; keys are equal only if the parameters mean the same."""
     t = type(value)
     if t is int or t is bool or t is str or value is None or isinstance(value, np.dtype):
         return t, value
@@ -112,7 +115,7 @@ def _settled(value, depth: int = 0):
 
 
 def _settled_function(function, depth: int):
-    """Closures are equal that have one code and equal captured values; arrays captured are not compared."""
+    """A key for a closure: its code and captured values; closures over arrays are opaque."""
     if depth > _DEPTH:
         raise _Opaque
     cells = []

@@ -1,4 +1,7 @@
-"""Functions with a derivative rule that write to mutable arrays: the values go in, the last ones come out."""
+"""Functions with a derivative rule that write to refs (mutable arrays).
+
+The program of such a function takes the values of the refs, and returns their last values first.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from gradix._transforms.staging import eval_jaxpr, hoist, stage_with_refs, with_
 
 
 def stage_ruled(function, args, debug: DebugInfo) -> tuple[ClosedJaxpr, list, list[Ref]]:
-    """The program of a function, its constants, and the refs whose values it takes and gives back first."""
+    """The program of a function, its constants, and the refs whose values it takes and returns."""
     jaxpr, consts, used = stage_with_refs(function, [a.aval for a in args], debug)
     refs = written(used)
     closed, consts = hoist(*with_refs(jaxpr, consts, used, refs))
@@ -18,7 +21,7 @@ def stage_ruled(function, args, debug: DebugInfo) -> tuple[ClosedJaxpr, list, li
 
 
 def forward_through(fwd: Callable, refs: list[Ref], name: str) -> Callable:
-    """The forward rule of a reverse rule, of the values of `refs` before its arguments."""
+    """The rule `fwd` as a function that takes the values of `refs` before the arguments."""
     n = len(refs)
 
     def forward(*args, perturbed=None):
@@ -32,13 +35,13 @@ def forward_through(fwd: Callable, refs: list[Ref], name: str) -> Callable:
 
 
 def backward_through(bwd: Callable, refs: list[Ref]) -> Callable:
-    """The backward rule, for which the values of `refs` are constants."""
+    """The rule `bwd` for such a function: the values of `refs` get no cotangents."""
     n = len(refs)
     return lambda residuals, cts: [*[None] * n, *bwd(residuals, cts[n:])]
 
 
 def jvp_through(jvp: Callable, refs: list[Ref], name: str) -> Callable:
-    """A forward-mode rule, of the values of `refs` before its arguments."""
+    """The forward-mode rule `jvp`, which takes the values of `refs` before the arguments."""
     n = len(refs)
 
     def through(primals, tangents):
@@ -56,7 +59,7 @@ def jvp_through(jvp: Callable, refs: list[Ref], name: str) -> Callable:
 
 
 def _run(rule, refs, name: str, values, args) -> tuple[list, list, list]:
-    """The last values of `refs`, and the two lists a rule gives of `args`; None among the second stays None."""
+    """The last values of `refs`, and both lists that `rule` returns; the second may hold None."""
     seen: list = []
 
     def flat(*xs):

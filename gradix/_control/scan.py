@@ -32,10 +32,10 @@ from gradix._transforms.linearize import linearize_jaxpr
 
 
 class Scan(Primitive):
-    """Operands are constants, the initial carry, then arrays of `length` rows; results the last carry, then rows.
+    """Takes constants, the initial carry and stacked rows; returns the last carry and stacked rows.
 
-    `jaxpr` takes constants, carry and one row of each array, and returns a carry and one row of
-    each result.
+    In each step `jaxpr` takes the constants, the carry and one row of each array, and returns the
+    next carry and one row of each stacked result.
     """
 
     costly = True
@@ -205,7 +205,7 @@ class Scan(Primitive):
         return [b if m else None for b, m in zip(back, marks)]
 
     def _known_carries(self, args, linear, jaxpr, nc, nk, length, *, reverse, params) -> list:
-        """Rows of the carries that are not linear, from running their part of the loop forward."""
+        """The stacked values of the carries that are not linear; a forward scan computes them."""
         wanted = [i for i in range(nk) if not linear[nc + i]]
         if not wanted:
             return []
@@ -252,19 +252,19 @@ class Scan(Primitive):
             missed = [i for i in range(nk) if carry[i] is None and out_axes[i] is not None]
             if not missed:
                 break
-            for i in missed:  # a named axis brought the batch in
+            for i in missed:  # the body added the batch axis, by an operation on its name
                 carry[i] = 0
         for i, a in enumerate(carry, nc):
             if a is not None and axes[i] is None:
                 args[i] = to_axis(size, args[i], None, a)
-        for i in range(nc + nk, len(args)):  # the axis of steps stays first
+        for i in range(nc + nk, len(args)):  # the axis that the scan steps over stays first
             if axes[i] == 0:
                 args[i] = move_axis(args[i], 0, 1)
         outs = bind(self, args, {"jaxpr": mapped, "num_consts": nc, "num_carry": nk, **params})
         return outs, [*carry, *[None if a is None else a + 1 for a in out_axes[nk:]]]
 
     def dce(self, used, eqn):
-        """The loop without unread rows, and without carries that neither results nor used carries need."""
+        """The loop without unused stacked results, and without carries that nothing used reads."""
         p = eqn.params
         nc, nk = p["num_consts"], p["num_carry"]
         part = _pruned(p["jaxpr"], used, nc, nk)
@@ -296,13 +296,13 @@ scan_p = Scan("scan")
 
 
 def carried_tangents(jaxpr, tangents, nc, nk) -> tuple:
-    """Which inputs of the body have a tangent, once those of the carry have come round."""
+    """Which inputs of the body have a tangent in any step, tangents of the carry included."""
     nz = [t is not None for t in tangents]
     return (*nz[:nc], *carried(jaxpr, nz, nc, nk, smooth=True), *nz[nc + nk :])
 
 
 def _places(nonzero, start: int) -> dict:
-    """Position among the primals -> position of its tangent in a jvp program."""
+    """A map from the position of a primal to the position of its tangent in a jvp program."""
     out: dict = {}
     for i, nz in enumerate(nonzero):
         if nz:
@@ -311,7 +311,7 @@ def _places(nonzero, start: int) -> dict:
 
 
 def _interleaved(n, tangents: dict, nc, nk) -> list[int]:
-    """Constants and their tangents, carry and its tangents, rows and their tangents."""
+    """The order of inputs: constants, their tangents, carry, its tangents, rows, their tangents."""
     order: list[int] = []
     for part in (range(nc), range(nc, nc + nk), range(nc + nk, n)):
         order += [*part, *[tangents[i] for i in part if i in tangents]]
@@ -326,7 +326,7 @@ def _stack(rows, aval) -> ArrayImpl:
 
 
 class _Pruned:
-    """A body without dead parts, and which of its inputs and outputs are left."""
+    """A body without dead equations, and flags of the inputs and outputs that it kept."""
 
     __slots__ = ("jaxpr", "inputs", "outputs")
 
@@ -364,7 +364,11 @@ def _pruned(closed: ClosedJaxpr, used, nc: int, nk: int) -> _Pruned:
 def bind_scan(
     jaxpr: ClosedJaxpr, consts, init, xs, length: int, reverse: bool, *, unroll: int
 ) -> list:
-    """`scan_p` with carries that stay made constants, and rows that are passed on given back."""
+    """Bind `scan_p` in a smaller form.
+
+    A carry that never changes becomes a constant, and a stacked result that only copies rows of an
+    operand is that operand.
+    """
     nc, nk = len(consts), len(init)
     invars, outvars = jaxpr.jaxpr.invars, jaxpr.jaxpr.outvars
     fixed = [k for k in range(nk) if outvars[k] is invars[nc + k]]

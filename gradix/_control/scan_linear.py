@@ -12,10 +12,11 @@ from gradix._transforms.staging import eval_closed
 
 
 class LinearPlan:
-    """The linear scan's body, and where its residuals come from: ("in", i), ("out", i) or ("fixed", i).
+    """The linear scan's body, and the sources of its residuals.
 
-    `fixed` residuals are the same at each step and stand before the constants; `rows` before the
-    stacked tangents. `known_consts` are the constants of the known scan.
+    A source is ("in", i), ("out", i) or ("fixed", i). The body takes the residuals `fixed`, which
+    are equal in each step, before the constants, and the residuals `rows` before the stacked
+    tangents. `known_consts` are the sources of the known scan's constants.
     """
 
     __slots__ = ("body", "fixed", "rows", "known_consts")
@@ -25,7 +26,12 @@ class LinearPlan:
 
 
 def linear_body(cut: Split, nc: int, nk: int) -> tuple[ClosedJaxpr, ClosedJaxpr | None, LinearPlan]:
-    """From a body that was split: the known body, which stacks residuals; the program of the fixed ones; the plan."""
+    """The known and the linear scan of a body that was split.
+
+    Returns:
+        the known body, which stacks residuals; the program that computes the residuals equal in
+        each step, or None; and the plan of the linear scan.
+    """
     key = ("scan_linear", nc, nk)
     found = cut.known.memo.get(key)
     if found is None:
@@ -37,10 +43,10 @@ def _linear_body(cut: Split, nc: int, nk: int):
     jaxpr, n_in, n_out = cut.known.jaxpr, len(cut.known.jaxpr.invars), cut.n_out
     varying = dependent(cut.known, (*[False] * nc, *[True] * (n_in - nc)))
     outvars, hoisted, places = list(jaxpr.outvars[:n_out]), [], {}
-    fixed, rows, slots = [], [], []  # slots: which list a residual is in, and where
+    fixed, rows, slots = [], [], []  # slots: the list that holds a residual, and its position there
 
     def source(kind, i):
-        """Where the scan has this residual: an operand, a row result, or a value the same at each step."""
+        """The source of a residual: an operand, a stacked result, or a value equal in each step."""
         if kind == "in":
             if i < nc:
                 return fixed, ("in", i)
@@ -81,7 +87,7 @@ def _linear_body(cut: Split, nc: int, nk: int):
 
 
 def _known_body(jaxpr: Jaxpr, outvars, hoisted, nc: int) -> tuple[Jaxpr, list]:
-    """The known body, which takes what was hoisted as constants, and where its constants come from."""
+    """The known body, which takes hoisted values as constants, and the sources of its constants."""
     if not hoisted:
         return jaxpr.replace(outvars=outvars), [("in", i) for i in range(nc)]
     outside = set(hoisted)
@@ -96,7 +102,11 @@ def _known_body(jaxpr: Jaxpr, outvars, hoisted, nc: int) -> tuple[Jaxpr, list]:
 
 
 def _ordered(cut: Split, slots, nc: int, nk: int) -> ClosedJaxpr:
-    """The linear program with inputs in a scan's order: fixed residuals, constants' tangents, carry's, rows, rows'."""
+    """The linear program with inputs in the order of a scan.
+
+    The order is: fixed residuals, tangents of constants, tangents of the carry, residual rows,
+    tangents of rows.
+    """
     n_res = len(cut.sources)
     fixed = sorted([(at, i) for i, (is_row, at) in enumerate(slots) if not is_row])
     rows = sorted([(at, i) for i, (is_row, at) in enumerate(slots) if is_row])
@@ -112,16 +122,16 @@ def _ordered(cut: Split, slots, nc: int, nk: int) -> ClosedJaxpr:
 
 
 def invariants(program: ClosedJaxpr | None, consts) -> list:
-    """The residuals that no step changes, computed once, outside the loop."""
+    """The residuals that are equal in each step; they are computed once, outside of the loop."""
     return eval_closed(program, *consts) if program is not None else []
 
 
 def transposed_body(closed: ClosedJaxpr, linear: tuple, ct_nonzero: tuple, nc: int, nk: int):
-    """The body of the backward scan, and which cotangents of the operands are not always zero.
+    """The body of the backward scan, and flags of the operands whose cotangents may be nonzero.
 
-    It takes the known constants; the sums of constants' cotangents and the carry's cotangents;
-    known rows, then the results' cotangents. It returns the sums and the carry's cotangents, then
-    the rows' cotangents.
+    Its constants are the known constants. Its carry holds the summed cotangents of the constants,
+    then the cotangents of the carry. Its rows are the known rows, then the cotangents of the
+    stacked results; it returns rows of the cotangents of rows.
     """
     key = ("scan_transpose", linear, ct_nonzero, nc, nk)
     found = closed.memo.get(key)
@@ -135,7 +145,7 @@ def _transposed_body(closed, linear, ct_nonzero, nc, nk):
     jaxpr, n_known = back.jaxpr, len(linear) - sum(linear)
     alive = iter(live_cts)
     live = [next(alive) if is_lin else False for is_lin in linear]
-    # a carry's cotangent goes on even when zero
+    # the cotangent of a carry stays in the backward carry even where it is zero
     live[nc : nc + nk] = linear[nc : nc + nk]
     cts = iter(jaxpr.outvars)
     ct_of = [next(cts) if is_lin else None for is_lin in linear]

@@ -1,4 +1,4 @@
-"""A scan as StableHLO: a while loop over slices, or its steps one after the other."""
+"""Lowers a scan to StableHLO: to a while loop over slices, or to its steps one after another."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Loop:
         )
 
     def straight(self, carry, ys_avals) -> list:
-        """All steps one after the other."""
+        """Write all steps one after another, without a loop."""
         columns = []
         for i in range(self.length):
             carry, ys = self._step(carry, self.em.constant(self._place(i), self.index))
@@ -34,7 +34,7 @@ class Loop:
         ]
 
     def rolled(self, carry, ys_avals, unroll: int) -> list:
-        """A loop of `unroll` steps a turn; the steps left over follow it."""
+        """Write a loop with `unroll` steps per iteration; the remaining steps follow the loop."""
         em, nk = self.em, self.num_carry
         whole = self.length - self.length % unroll if unroll > 1 else self.length
         state = [em.constant(0, self.index), *carry, *[em.constant(0, a) for a in ys_avals]]

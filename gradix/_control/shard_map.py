@@ -33,22 +33,24 @@ P = PartitionSpec
 
 
 class Frame:
-    """Stands, for what asks the size of a named axis, for the trace that binds it."""
+    """Stands for the trace that binds a named axis; only the size of the axis is read from it."""
 
     __slots__ = ("size",)
-    level = -2  # never in charge: programs of parts are always staged
+    level = -2  # `bind` never picks it, because a device's program is always staged
 
     def __init__(self, size: int):
         self.size = size
 
 
 class part_of_mesh:
-    """Within it, programs are those of one device's part: mesh axes are bound by name, and types tell what varies.
+    """A context manager in which programs of one device's part are traced.
+
+    Inside, the mesh axes are bound as named axes, and types say over which axes values vary.
 
     Args:
         mesh: the whole mesh.
-        axes: those of its axes that are manual.
-        check_vma: whether types tell over which of them values vary.
+        axes: its manual axes.
+        check_vma: whether types say over which manual axes values vary.
     """
 
     __slots__ = ("mesh", "axes", "check_vma", "saved")
@@ -69,14 +71,14 @@ class part_of_mesh:
 
 
 def local_aval(aval, spec, mesh: BaseMesh, axes: frozenset, check_vma: bool):
-    """The type of one device's part."""
+    """The type of one device's part of an array of type `aval`."""
     sizes, shape = mesh.shape, list(aval.shape)
     for i, p in enumerate(spec):
         shape[i] //= prod([sizes[a] for a in axes_of(p)])
     named = frozenset([a for p in spec for a in axes_of(p)]) | spec.unreduced
     vma = named if check_vma else frozenset()
     left = None
-    if aval.division is not None:  # over axes that are not manual
+    if aval.division is not None:  # the division over axes that are not manual is kept
         left = explicit_part(
             aval.division.update(
                 mesh=aval.division.mesh.update_axis_types(dict.fromkeys(axes, AxisType.Manual))
@@ -89,7 +91,7 @@ def local_aval(aval, spec, mesh: BaseMesh, axes: frozenset, check_vma: bool):
 
 
 def global_aval(aval, spec, mesh: BaseMesh, axes: frozenset):
-    """The type of the whole of which `aval` is a part."""
+    """The type of the whole array of which `aval` is one device's part."""
     sizes, shape = mesh.shape, list(aval.shape)
     for i, p in enumerate(spec):
         shape[i] *= prod([sizes[a] for a in axes_of(p)])
@@ -107,7 +109,7 @@ def global_aval(aval, spec, mesh: BaseMesh, axes: frozenset):
 
 
 def around(mesh: BaseMesh) -> AbstractMesh:
-    """The mesh without devices, with the types that its axes have where it is used."""
+    """The abstract mesh, with the axis types in force where it is used."""
     found = _config.state.gradix_mesh
     return (
         found.abstract_mesh
@@ -117,15 +119,16 @@ def around(mesh: BaseMesh) -> AbstractMesh:
 
 
 def _unmapped(spec, mesh: BaseMesh, axes: frozenset) -> tuple:
-    """The manual axes that a spec does not name."""
+    """The manual axes that a spec does not name: the value is not divided over these."""
     used = {a for p in spec for a in axes_of(p)} | spec.unreduced
     return tuple([a for a in mesh.axis_names if a in axes and a not in used])
 
 
 class ShardMap(Primitive):
-    """Each device of `mesh` runs `jaxpr` on its parts by `in_specs`; `out_specs` say what its results are parts of.
+    """Runs `jaxpr` on each device of `mesh`, on the device's parts of the operands.
 
-    `manual_axes` are those of the mesh that are divided so; others are left to the compiler.
+    `in_specs` say how operands are divided into parts, and `out_specs` how the parts of results are
+    joined. Both divide over `manual_axes` only; the compiler divides over the other mesh axes.
     """
 
     multiple_results = True
@@ -234,7 +237,7 @@ class ShardMap(Primitive):
             )
         x_specs = [s for s, is_lin in zip(in_specs, linear) if is_lin]
         given = [c for c in cts if c is not None]
-        # what all devices of an axis hold alike is counted once for each of them
+        # each device adds its cotangent of a result that is equal on all, so this divides it
         if not checked:
             sizes = mesh.shape
             copies = [prod([sizes[a] for a in _unmapped(s, mesh, axes)]) for s in ct_specs]
@@ -370,7 +373,7 @@ def _with_entry(spec, axis: int, entry) -> PartitionSpec:
 
 
 def _residual_spec(aval, mesh: BaseMesh, axes: frozenset, check_vma: bool) -> PartitionSpec:
-    """How a value that the backward pass needs is kept: the parts along all axes it varies over, one after another."""
+    """The spec of a residual: its parts are stacked over all mesh axes over which it varies."""
     varying = tuple(
         [a for a in mesh.axis_names if (a in aval.vma if check_vma else True) and a in axes]
     )
@@ -378,7 +381,7 @@ def _residual_spec(aval, mesh: BaseMesh, axes: frozenset, check_vma: bool) -> Pa
 
 
 def _with_ranked_results(closed: ClosedJaxpr, n: int) -> ClosedJaxpr:
-    """The program with results from number `n` on that have an axis at least."""
+    """The program whose scalar results from number `n` on are returned with shape (1,)."""
 
     def ranked(*args):
         outs = eval_closed(closed, *args)
@@ -391,7 +394,7 @@ def _with_ranked_results(closed: ClosedJaxpr, n: int) -> ClosedJaxpr:
 
 
 def _with_ranked_arguments(closed: ClosedJaxpr, flags: list) -> ClosedJaxpr:
-    """The program for arguments some of which come with an axis of one element more."""
+    """The program that takes the flagged scalar arguments with shape (1,)."""
 
     def plain(*args):
         return eval_closed(
@@ -406,7 +409,7 @@ def _with_ranked_arguments(closed: ClosedJaxpr, flags: list) -> ClosedJaxpr:
 
 
 def _fitted(closed: ClosedJaxpr, sums: list, varying: list) -> ClosedJaxpr:
-    """The program with results summed over axes, or made to vary as their specs say."""
+    """The program with each result summed over the axes `sums`, or made to vary over `varying`."""
     if not any(sums) and all(v <= a.vma for v, a in zip(varying, closed.out_avals)):
         return closed
 
@@ -432,7 +435,7 @@ def _memo(closed: ClosedJaxpr, key, function, avals) -> ClosedJaxpr:
 
 
 def _first(x):
-    """The only element of an array of one."""
+    """The element of an array of size 1, as a scalar."""
     return reshape(x, ())
 
 

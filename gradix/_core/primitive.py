@@ -233,7 +233,7 @@ class Primitive:
         """How each result is divided, where operands are divided over explicit axes of `mesh`.
 
         Returns:
-            a tuple for each result: for each of its axes None, a mesh axis, or a tuple of mesh axes.
+            for each result a tuple, which has for each axis None, a mesh axis, or a tuple of these.
 
         Raises:
             ShardingTypeError: the division does not follow from how the operands are divided.
