@@ -47,7 +47,7 @@ class Tolerance:
 
 
 def check_accuracy(name: str, accuracy) -> None:
-    """Accept what `accuracy=` may be; every elementary function is computed as exactly as there is a way.
+    """Check the `accuracy` argument. It changes nothing: every function is as exact as it can be.
 
     Raises:
         NotImplementedError: it is neither an AccuracyMode nor a Tolerance.

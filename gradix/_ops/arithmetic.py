@@ -36,7 +36,7 @@ from gradix._ops.select import choose as select_n
 
 
 def _divides_all(y) -> bool:
-    """Whether `y` is one integer that every integer can be divided by without a special case."""
+    """Whether `y` is a single integer other than 0 and -1, the two that need special cases."""
     return y.ndim == 0 and y.dtype.char in "bhilqBHILQ" and int(y) not in (0, -1)
 
 
@@ -74,7 +74,7 @@ def _host_rem(x, y):
 
 
 def _float_sign(x):
-    # np.sign takes the sign off a zero.
+    # np.sign drops the sign of a negative zero.
     return np.copysign(np.sign(x), x)
 
 
@@ -136,7 +136,7 @@ def _rem_by(t, x, y):
 
 def _abs_tangent(t, y, x):
     if x.aval.dtype not in COMPLEX:
-        # at 0 that of x, at NaN NaN
+        # At 0 the tangent is that of x; at NaN it is NaN.
         zero = scalar_like(x, 0)
         return mul(
             t,

@@ -143,8 +143,8 @@ def broadcast_in_dim(x, shape, broadcast_dimensions):
     )
 
 
-# NumPy sums pairwise along the last axis only, and half precisions in themselves; XLA is as exact
-# as these.
+# NumPy sums pairwise along the last axis only, and accumulates half precisions in half precision.
+# Sums in these wider dtypes are as exact as those of XLA.
 _ACCUMULATORS = {
     np.dtype(d).char: np.dtype(w)
     for d, w in (("float16", "float32"), ("float32", "float64"), ("complex64", "complex128"))
@@ -156,7 +156,10 @@ _ACCUMULATORS.update(
 
 @cache
 def _ones(dtype, n: int) -> np.ndarray:
-    """Ones, of at most two dtypes by 4096 lengths."""
+    """A vector of ones.
+
+    The cache stays small: callers ask for two dtypes and at most 4096 lengths.
+    """
     return np.ones(n, dtype)
 
 
@@ -178,7 +181,7 @@ class ReduceSum(Primitive):
         if x.size > 4096 or len(axes) != 1 or x.ndim > 2:
             return None
         if dtype.char in "fd":
-            # BLAS starts twice as fast as NumPy's reduction
+            # A call of BLAS starts sooner than a reduction of NumPy.
             ones = _ones(dtype, x.shape[axes[0]])
             return (lambda x: np.dot(x, ones)) if axes[0] else partial(np.dot, ones)
         return (lambda x: np.add.reduce(x, axes[0], dtype)) if dtype.char in "ilqILQ" else None
@@ -275,7 +278,7 @@ def transpose(x, permutation):
 
 
 def free_axes(ndim: int, *used) -> tuple:
-    """The axes of an `ndim`-array in none of `used`."""
+    """The axes of an array of rank `ndim` that are in none of the sequences `used`."""
     return tuple([i for i in range(ndim) if not any(i in u for u in used)])
 
 
@@ -333,7 +336,7 @@ def expand_axis(x, axis: int):
 
 
 def lead_axes(x, rank: int):
-    """`x` of shape (n, …) with axes of size 1 after the first, until it has `rank` axes besides."""
+    """`x` of shape (n, …) with axes of size 1 inserted after the first, to the rank `1 + rank`."""
     n, *rest = typeof(x).shape
     ones = rank - len(rest)
     return broadcast_in_dim(x, (n, *[1] * ones, *rest), (0, *range(1 + ones, 1 + rank)))
@@ -348,7 +351,7 @@ def broadcast_to(x, shape):
 
 
 def unbroadcast(ct, aval):
-    """The adjoint of broadcasting an operand of type `aval` to the shape of `ct`: sum over the stretched axes."""
+    """The transpose of a broadcast from the type `aval`: sum `ct` over the stretched axes."""
     shape, full = aval.shape, ct.aval.shape
     if shape == full:
         return ct
@@ -371,7 +374,7 @@ def zeros(aval):
     """An array of zeros of this type."""
     if aval.dtype == dtypes.float0:
         return ArrayImpl(np.zeros(aval.shape, dtypes.float0), aval)
-    # While a program is staged they are an equation of it, whatever was made before.
+    # While a program is staged, zeros must be one of its equations, so the cache is not used.
     zero = _zeros.get(aval) if state.stage is None and aval.size <= 1024 else None
     if zero is None:
         scalar = ArrayImpl(
@@ -389,7 +392,7 @@ def zeros(aval):
 
 
 def instantiate(t, aval):
-    """A tangent or cotangent, with None made zeros of type `aval`'s tangent."""
+    """The tangent or cotangent `t`; where it is None, zeros of the tangent type of `aval`."""
     return zeros(tangent_aval(aval)) if t is None else t
 
 

@@ -44,14 +44,18 @@ _NATIVE = _BLAS | {
     np.dtype(d)
     for d in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 }
-# Multiplications from which on OpenBLAS wakes other threads; those of a matrix and a vector.
+# OpenBLAS uses several threads from so many multiplications on: of two matrices, and of a matrix
+# with a vector.
 _POOL, _POOL_OF_ROWS = 1 << 18, 1 << 13
 _plans: BoundedCache[tuple, Callable] = BoundedCache(4096)
 _types: BoundedCache[tuple, Any] = BoundedCache(4096)
 
 
 class DotGeneral(Primitive):
-    """Contract `lhs` with `rhs`; the result's axes are the batch ones, then lhs's free ones, then rhs's."""
+    """Contract `lhs` with `rhs`.
+
+    The result has the batch axes, then the free axes of each operand.
+    """
 
     costly = True
 
@@ -118,7 +122,7 @@ class DotGeneral(Primitive):
         preferred_element_type=None,
         out_sharding=None,
     ):
-        # not `out == None`: NumPy takes None for float64
+        # Test with `is`: NumPy reads `out == None` as a comparison with float64.
         dtype, out = x.dtype, preferred_element_type
         if dtype not in _NATIVE or y.dtype != dtype or not (out is None or out == dtype):
             out = joined_dtype(dtype, y.dtype) if out is None else out
@@ -173,7 +177,7 @@ class DotGeneral(Primitive):
             rc, rb = _shifted(rc, b), _shifted(rb, b)
         if a is not None and b is not None:
             lb, rb, out = (a, *lb), (b, *rb), 0
-        elif a is not None:  # an axis of one operand alone is one more free axis
+        elif a is not None:  # mapped in one operand only: one more free axis
             out = len(lb) + free_axes(x.aval.ndim, lc, lb).index(a)
         else:
             out = x.aval.ndim - len(lc) + free_axes(y.aval.ndim, rc, rb).index(b)
@@ -195,7 +199,7 @@ class DotGeneral(Primitive):
         return [_division.product_division(avals, outs[0].ndim, params)]
 
     def lower(self, em, out, x, y, *, dimension_numbers, precision=None, **_):
-        # XLA's products are of operands of one dtype
+        # XLA requires that both operands of a product have one dtype.
         if x.aval.dtype != y.aval.dtype:
             x, y = em.convert(x, out.dtype), em.convert(y, out.dtype)
         first = rounded_to(x.aval.dtype, out.dtype)
@@ -231,12 +235,15 @@ def _narrowed(z, out):
 
 
 def _product(x, y):
-    """The product of vectors or matrices. np.dot scales by a single element, where BLAS skips zeros: inf · 0 is 0."""
+    """The product of vectors or matrices.
+
+    With an operand of one element, np.dot calls a scaling routine of BLAS that takes inf · 0 for 0.
+    """
     return np.dot(x, y) if x.dtype in _BLAS and x.size != 1 and y.size != 1 else np.matmul(x, y)
 
 
 def _host_plan(dimension_numbers, x_ndim: int, y_ndim: int) -> Callable:
-    """A function of two NumPy arrays of one dtype that BLAS or NumPy multiplies."""
+    """A function that contracts two NumPy arrays of one dtype, by BLAS or NumPy."""
     (lc, rc), (lb, rb) = dimension_numbers
     if (
         not lb
@@ -272,7 +279,7 @@ def _host_plan(dimension_numbers, x_ndim: int, y_ndim: int) -> Callable:
 
 
 def _cotangent(ct, x: Linear, y, contract, batch, first: bool, *, params):
-    """The cotangent of operand `x`: `ct` contracted with `y` over y's free axes, its axes put in x's order."""
+    """The cotangent of `x`: contract `ct` with `y` over the free axes of `y`, and reorder axes."""
     (xc, yc), (xb, yb) = contract, batch
     y_free = free_axes(y.aval.ndim, yc, yb)
     x_free = free_axes(x.ndim, xc, xb)
@@ -280,7 +287,7 @@ def _cotangent(ct, x: Linear, y, contract, batch, first: bool, *, params):
     ct_y = tuple(range(start, start + len(y_free)))
     by_y = [xc[i] for i in sorted(range(len(yc)), key=yc.__getitem__)]
     mesh = mesh_of((ct.aval, y.aval)) if seen.divisions else None
-    if mesh is not None:  # as the operand itself is divided
+    if mesh is not None:  # the cotangent is sharded as its operand is
         row = entries(x.aval)
         params = {
             **params,

@@ -1,4 +1,4 @@
-"""How products are divided over explicit mesh axes, and over which they are still to be summed."""
+"""How products are sharded over explicit mesh axes, and over which axes they are unreduced."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from gradix._ops.basis import free_axes
 
 
 def product_sums(avals, params) -> Sums:
-    """Over which axes the result of `dot_general` is still to be summed: those that `out_sharding` leaves so.
+    """The mesh axes over which `out_sharding` leaves the result of `dot_general` unreduced.
 
     Raises:
-        ShardingTypeError: an operand is itself to be summed, or reduced over axes over which the
-            other is not divided; or the axes are not those that the sums are divided over.
+        ShardingTypeError: an operand is unreduced, or is reduced over axes over which the other is
+            not divided; or the unreduced axes are not those of the contracted dimensions.
     """
     wanted = params.get("out_sharding")
     asked_for = Sums() if wanted is None else Sums(wanted.spec.unreduced, wanted.spec.reduced)
@@ -48,10 +48,10 @@ def product_sums(avals, params) -> Sums:
 
 
 def product_division(avals, ndim: int, params) -> Entries:
-    """The entries of the result of `dot_general`.
+    """Over which mesh axes each axis of the result of `dot_general` is divided.
 
     Raises:
-        ShardingTypeError: they do not follow from the operands'.
+        ShardingTypeError: this does not follow from how the operands are divided.
     """
     wanted = params.get("out_sharding")
     if wanted is not None:

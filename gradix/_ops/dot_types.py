@@ -19,7 +19,10 @@ def _rank(dtype) -> tuple:
 
 @cache
 def joined_dtype(a, b):
-    """The dtype of a product: the operand's of higher kind, then width; a sum's would be wider for mixed signs."""
+    """The dtype of a product: that of the operand of higher kind, or of the wider one in a kind.
+
+    It differs from promotion in sums, where operands of mixed signedness give a wider dtype.
+    """
     return a if a == b or _rank(a) > _rank(b) else b
 
 
@@ -32,7 +35,10 @@ def compute_dtype(x, y, out):
 
 
 def rounded_to(dtype, out):
-    """What sums of products of floats are rounded to before they become integers or narrower floats; else None."""
+    """The dtype to round a product of floats to before it is converted to `out`.
+
+    It is None where nothing is rounded in between.
+    """
     if dtype not in dtypes.FLOAT or dtype == out or out in dtypes.COMPLEX:
         return None
     return (
@@ -42,7 +48,8 @@ def rounded_to(dtype, out):
     )
 
 
-# kinds that no narrower result may have, and the parts of a number
+# Products of these kinds may not be returned in a narrower dtype. The number says of how many parts
+# an element consists.
 _EXACT = (dtypes.INTEGER, 1), (dtypes.COMPLEX, 2)
 
 

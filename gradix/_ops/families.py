@@ -1,4 +1,4 @@
-"""Operations whose rules follow from little."""
+"""Base classes that give whole families of operations their rules: elementwise, structural."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ZERO = object()  # as a partial: the derivative is zero wherever it exists
 
 
 def broadcast_shapes_of(name: str, avals) -> tuple:
-    """The common shape of operands of one rank whose axes agree or have size 1; scalars go with all."""
+    """The broadcast shape of operands of one rank; scalars broadcast to any shape."""
     shape: tuple = ()
     for a in avals:
         s = a.shape
@@ -49,7 +49,7 @@ def _shapes_advice(name: str, s, t) -> str:
 
 
 class HostRule:
-    """A function of NumPy arrays, and a quicker one for NumPy's own real floats."""
+    """A function of NumPy arrays, and a quicker one for float16, float32 and float64."""
 
     __slots__ = ("function", "floats")
 
@@ -61,7 +61,7 @@ class HostRule:
 
 
 class WhereFinite(HostRule):
-    """A host rule whose complex results are XLA's where they are finite; it declines the others."""
+    """A host rule that declines where a complex result is not finite, as XLA then differs."""
 
     __slots__ = ()
 
@@ -192,7 +192,7 @@ class Elementwise(Primitive):
     def batch(self, size, args, axes, **params):
         if len(args) == 1:
             return bind(self, args, params), axes[0]
-        # the common cases: one mapped axis in both, or beside a scalar
+        # The common cases: both operands have the same batch axis, or one is an unmapped scalar.
         if len(args) == 2:
             (x, y), (a, b) = args, axes
             if a == b:
@@ -233,10 +233,10 @@ def kinds_of(accepted: frozenset) -> str:
 
 
 def align(args, axes):
-    """Mapped operands of an elementwise operation brought to one rank, with one mapped axis.
+    """Bring the operands of an elementwise operation to one rank and one batch axis.
 
-    Operands broadcast among equal ranks only, so unmapped ones get an axis of size 1; unmapped
-    scalars stay.
+    Operands broadcast among equal ranks only, so an unmapped operand gets an axis of size 1.
+    Unmapped scalars stay scalars.
     """
     rank = max(typeof(x).ndim - (a is not None) for x, a in zip(args, axes))
     mapped = [a for a in axes if a is not None]
@@ -262,7 +262,7 @@ def align(args, axes):
 
 
 def spread(em, shape, args):
-    """Lowered operands broadcast to `shape`; StableHLO's elementwise operations need it written out."""
+    """Broadcast lowered operands to `shape`, as StableHLO's elementwise operations do not."""
     return [
         x
         if x.aval.shape == shape
@@ -274,7 +274,7 @@ def spread(em, shape, args):
 
 
 def linear_unary(name: str, host, hlo, dtypes, back: Callable, **kw) -> Elementwise:
-    """A linear operation of one operand; `back(ct, operand)` is its adjoint."""
+    """A linear operation of one operand; `back(ct, operand)` is its transpose rule."""
     prim: Elementwise = Elementwise(
         name,
         host,
@@ -288,7 +288,10 @@ def linear_unary(name: str, host, hlo, dtypes, back: Callable, **kw) -> Elementw
 
 
 class Structural(Primitive):
-    """Rearranges one array, linear in it: subclasses give `abstract`, `host`, `lower`, `transpose`, `batch`."""
+    """A linear operation that rearranges the elements of one array.
+
+    Subclasses define `abstract`, `host`, `lower`, `transpose` and `batch`.
+    """
 
     silent = True
     live: str | None = "moves"

@@ -15,7 +15,7 @@ def operands(name: str, *xs):
 
 
 def arrays(name: str, *xs):
-    """The operands as arrays, each by itself: structural operations promote nothing."""
+    """The operands as arrays, each converted on its own: structural operations promote nothing."""
     for x in xs:
         if not isinstance(x, Array):
             return tuple([x if isinstance(x, Array) else as_operand(name, x) for x in xs])

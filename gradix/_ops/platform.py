@@ -1,4 +1,4 @@
-"""`platform_index_p`: which of several alternatives the platform that a program is compiled for takes."""
+"""`platform_index_p`: the index of the alternative for the platform a program is compiled for."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradix._ops.families import NonDifferentiable
 
 
 class PlatformIndex(NonDifferentiable, Primitive):
-    """The place in `platforms`, tuples of names or None for any, of the platform that is compiled for."""
+    """The index in `platforms` (tuples of names, or None for any) of the platform compiled for."""
 
     def abstract(self, *, platforms):
         return make_aval((), np.dtype("int32"))
@@ -21,7 +21,7 @@ class PlatformIndex(NonDifferentiable, Primitive):
 
     def lower(self, em, out, *, platforms):
         value = em.constant(known := chosen(platforms, em.platform), out)
-        # a new one: constants are shared
+        # Make a new value, as the emitter shares constants.
         return type(value)(value.name, value.aval, value.type, known)
 
 
@@ -45,5 +45,8 @@ def chosen(platforms: tuple, platform: str) -> int:
 
 
 def platform_index(platforms: tuple):
-    """The alternative among `platforms` that is compiled, an int32 scalar known only then."""
+    """The index of the alternative in `platforms` that is compiled.
+
+    It is an int32 scalar, which is set when the program is lowered.
+    """
     return bind(platform_index_p, (), {"platforms": platforms})

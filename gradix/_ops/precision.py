@@ -47,7 +47,7 @@ class Precision(enum.Enum):
 
 
 class DotAlgorithm(NamedTuple):
-    """What a product is made of: the types of operands and accumulator, and the number of products of parts."""
+    """How a product is computed: types of operands and accumulator, number of partial products."""
 
     lhs_precision_type: Any
     rhs_precision_type: Any
@@ -59,7 +59,10 @@ class DotAlgorithm(NamedTuple):
 
 
 class DotAlgorithmPreset(enum.Enum):
-    """Named algorithms, as operand types, accumulator and number of products; hints, which the CPU does not need."""
+    """Named algorithms, by operand types, accumulator and number of products.
+
+    The CPU ignores these hints.
+    """
 
     DEFAULT = 1
     ANY_F8_ANY_F8_F32 = 2
@@ -97,7 +100,7 @@ PrecisionLike = (
 
 
 def canonicalize_precision(precision) -> Any:
-    """A user's `precision` argument as None, a pair of `Precision`, or an algorithm.
+    """The `precision` argument of a user as None, a pair of `Precision`, or an algorithm.
 
     Raises:
         ValueError: for anything that names no precision.
@@ -131,7 +134,7 @@ _TYPES = {"F16": "f16", "BF16": "bf16", "TF32": "tf32", "F32": "f32", "F64": "f6
 
 
 def precision_asked(precision, lhs_dtype) -> tuple[str, ...] | dict[str, Any] | None:
-    """What a contraction asks for: a name of a precision for each operand, the fields of an algorithm, or nothing."""
+    """The precision for the emitter: a name per operand, the fields of an algorithm, or None."""
     if isinstance(precision, tuple) and isinstance(precision[0], Precision):
         return tuple([p.name for p in precision])
     if precision is None or precision is DotAlgorithmPreset.DEFAULT:

@@ -1,4 +1,7 @@
-"""Reductions of one array over axes: max, min, prod, and, or, xor, argmax and argmin; the faces of reduce_sum too."""
+"""Reductions of an array over axes: sum, prod, max, min, and, or, xor, argmax, argmin.
+
+The primitive of reduce_sum is in `basis`.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,7 @@ class Reduction(Primitive):
     def host(self, x, *, axes, out_sharding=None):
         if x.size:
             out = self.ufunc.reduce(x, axis=axes)
-            # 4-bit integers come back as 8-bit ones
+            # NumPy returns 8-bit integers for 4-bit ones.
             return out if out.dtype == x.dtype else out.astype(x.dtype)
         shape = [n for i, n in enumerate(x.shape) if i not in axes]
         return np.full(shape, self.identity(x.dtype), x.dtype)
@@ -81,17 +84,16 @@ class Reduction(Primitive):
 
 
 _PLACED = frozenset("fdbhilqBHILQ")
-# elements among which finding the place of the extremum is quicker than comparing pairs
+# Up to so many elements, argmax and one fetch are quicker than a reduction by comparisons.
 _PLACES = 1 << 12
 
 
 class Extremum(Reduction):
     """reduce_max and reduce_min: a NaN among the elements is the result; ties share the tangent equally.
 
-    With `drops_nan` compiled programs may take the extremum of the others instead: for maxima that
-    are only subtracted before exponentials, which XLA then makes one library call of. Its users'
-    results are NaN by the exponentials. Where a program's equations show that they are, lowering
-    adds it.
+    With `drops_nan` a compiled program may ignore NaN, which lets XLA call a library routine. It is
+    for a maximum that is only subtracted before exponentials, since these are NaN in any case.
+    Lowering adds the flag itself where the equations of a program show such a use.
     """
 
     declines = dtypes.COMPLEX
@@ -107,7 +109,7 @@ class Extremum(Reduction):
     def host(self, x, *, axes, drops_nan=False, out_sharding=None):
         rule = self.specialise(x, axes=axes)
         if x.dtype.kind == "c" and np.isnan(x).any():
-            # which is the result then depends on the order of comparisons
+            # Which NaN is the result depends on the order of the comparisons, so leave it to XLA.
             return NotImplemented
         return rule(x) if rule else super().host(x, axes=axes)
 
@@ -153,7 +155,7 @@ class Product(Reduction):
 
 
 def _product_along(x, t, axis: int):
-    """Product and tangent along one axis by halves, so that zeros among the factors need no division."""
+    """Product and tangent along one axis, by halving it, which needs no division by a factor."""
     n = x.aval.shape[axis]
     if n == 0:
         ones = bind(reduce_prod_p, (x,), {"axes": (axis,)})
@@ -188,7 +190,7 @@ class BitReduction(NonDifferentiable, Reduction):
     """reduce_and, reduce_or and reduce_xor, bit by bit for integers."""
 
     def specialise(self, x, *, axes, out_sharding=None):
-        """Of all elements, whether any or each is true: a count of them is a third of the price of `reduce`."""
+        """Any or all of a whole boolean array, by a count, which is quicker than `reduce`."""
         if x.dtype != bool or len(axes) != x.ndim:
             return None
         return _TRUTHS.get(self.hlo)
@@ -267,7 +269,7 @@ class ArgExtremum(NonDifferentiable, Primitive):
         return [tuple([e for i, e in enumerate(entries(avals[0])) if i not in params["axes"]])]
 
     def lower(self, em, out, x, *, axes, index_dtype):
-        # Two plain reductions, which become vectors where one over (value, index) pairs does not.
+        # XLA vectorizes two plain reductions, but not one reduction over (value, index) pairs.
         aval, (axis,) = x.aval, axes
         extreme = make_aval(out.shape, aval.dtype)
         largest, least = (
@@ -371,7 +373,10 @@ def reduce_max(operand, axes) -> Array:
 
 
 def max_of_numbers(operand, axes):
-    """The largest element over `axes`; where there is a NaN, that or the largest of the others."""
+    """The largest element over `axes`.
+
+    Where one is NaN, the result is either NaN or the largest of the others.
+    """
     return _reduce(reduce_max_p, operand, axes, drops_nan=True)
 
 
@@ -388,7 +393,7 @@ def reduce_min(operand, axes) -> Array:
 
 
 def reduce_and(operand, axes) -> Array:
-    """Whether all are true over `axes`; bit by bit for integers.
+    """Whether all elements over `axes` are true; for integers, the bitwise and.
 
     Example:
         >>> from gradix import lax
@@ -400,7 +405,7 @@ def reduce_and(operand, axes) -> Array:
 
 
 def reduce_or(operand, axes) -> Array:
-    """Whether any is true over `axes`; bit by bit for integers.
+    """Whether any element over `axes` is true; for integers, the bitwise or.
 
     Example:
         >>> from gradix import lax
@@ -412,7 +417,7 @@ def reduce_or(operand, axes) -> Array:
 
 
 def reduce_xor(operand, axes) -> Array:
-    """Whether an odd number is true over `axes`; bit by bit for integers.
+    """Whether an odd number of elements over `axes` is true; for integers, the bitwise xor.
 
     Example:
         >>> from gradix import lax

@@ -1,4 +1,4 @@
-"""reshape, squeeze, rev, and the faces of broadcast_in_dim and transpose: an array's elements in another shape."""
+"""reshape, squeeze and rev, and the public functions of broadcast_in_dim and transpose."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _examples: BoundedCache[tuple, ShapedArray] = BoundedCache(1 << 14)
 
 
 def example_aval(key):
-    """The type of one example of (aval, mapped axis)."""
+    """The type of one example, for a key of (aval of the batch, batch axis)."""
     a, axis = key
     return _examples.keep(key, without_axis(a, axis))
 
@@ -61,11 +61,11 @@ class BatchTracer(Tracer):
 
 
 class BatchTrace(Interpreter):
-    """Applies each primitive's batch rule; an unmapped result is no tracer at all."""
+    """Applies the batch rule of each primitive; an unmapped result is returned without a tracer."""
 
     doing = "mapping"
     outer: BatchTrace | None = None  # the trace that maps around this one
-    # states that each example has of its own; replaced when the first is met
+    # The refs of which each example has its own state. An instance replaces this shared dict.
     forks: dict = {}
 
     def __init__(self, axis: AxisData):
@@ -73,7 +73,10 @@ class BatchTrace(Interpreter):
         self.size = axis.size
 
     def local(self, ref: Ref) -> LocalRef:
-        """What stands for a state from outside that differs per example: forked when it is first met."""
+        """The local ref for a state from outside that differs per example.
+
+        It is forked on first use.
+        """
         found = self.forks.get(ref)
         if found is None:
             state.mapped = self.outer
@@ -108,10 +111,10 @@ class BatchTrace(Interpreter):
 
 
 class EmptyBatchTrace(BatchTrace):
-    """Maps over no examples: a result has none either, of the type that one would have.
+    """Maps over a batch of size 0: each result is an empty batch of the type found by `abstract`.
 
-    Batch rules could not do it. Each would have to avoid windows of one element in the empty axis,
-    groups of no features, ...
+    Batch rules are not asked, as each would need special cases for this size, such as windows of
+    one element along an empty axis, or feature groups of no features.
     """
 
     def interpret(self, prim, args, params):
@@ -125,7 +128,7 @@ class EmptyBatchTrace(BatchTrace):
 
 
 def batch(function, axis: AxisData, args, in_axes, named: bool = False) -> tuple[list, list]:
-    """Outputs of a function on lists mapped over `axis`, and where the axis is in each (None: nowhere).
+    """Outputs of a function on lists mapped over `axis`, and the batch axis of each, or None.
 
     `named` as for `jvp`.
     """
@@ -145,10 +148,10 @@ def batch(function, axis: AxisData, args, in_axes, named: bool = False) -> tuple
 def batch_jaxpr(
     closed: ClosedJaxpr, axis: AxisData, in_axes: tuple, out_axes=None
 ) -> tuple[ClosedJaxpr, tuple]:
-    """The mapped program; `out_axes`, a tuple of positions or None, forces where the axis is put in each result.
+    """The mapped program, and the batch axis of each of its results.
 
-    Positions equal to "any" are left where they fall. Returns the program and the axes of its
-    results.
+    `out_axes`, if given, holds the batch axis wanted for each result, or "any" to take it where the
+    batch rules leave it.
     """
     key = ("batch", axis, in_axes, out_axes)
     found = closed.memo.get(key)

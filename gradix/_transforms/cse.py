@@ -36,7 +36,7 @@ def cse_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _key(eqn: JaxprEqn):
-    """What decides an equation's results; None if unknown."""
+    """A key that is equal for equations with equal results; None if the equation must be kept."""
     operands = tuple([_literal(v) if type(v) is Literal else v for v in eqn.invars])
     try:
         key = eqn.primitive, operands, tuple([(k, type(p), p) for k, p in eqn.params.items()])
@@ -53,7 +53,7 @@ def _literal(v: Literal):
 
 
 def simplify(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """What compilation does first: no dead code, nothing twice; inputs keep their places."""
+    """The program without dead code and common subexpressions, with all its inputs."""
     with FOR_PROGRAMS:
         pruned, _ = dce_jaxpr(closed.jaxpr, keep_inputs=True)
         return ClosedJaxpr(cse_jaxpr(pruned), closed.consts)

@@ -1,4 +1,4 @@
-"""Dead code: drop equations and inputs nobody needs."""
+"""Dead code elimination: drop equations and inputs that nothing needs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 def dce_jaxpr(
     jaxpr: Jaxpr, used_outputs=None, keep_inputs: bool = False
 ) -> tuple[Jaxpr, list[bool]]:
-    """The program without what its used outputs do not need, and which of its inputs are left.
+    """The program with only what its used outputs need, and for each input whether it is kept.
 
     Constvars are never dropped here (their values are kept elsewhere); `keep_inputs` keeps all
     inputs.
@@ -48,7 +48,7 @@ def without_dead(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def dce_closed(closed: ClosedJaxpr, used_outputs: tuple) -> tuple[ClosedJaxpr, list[bool]]:
-    """As `dce_jaxpr`, remembered."""
+    """As `dce_jaxpr`, memoised on the program."""
     key = ("dce", used_outputs)
     found = closed.memo.get(key)
     if found is None:

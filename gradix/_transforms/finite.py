@@ -1,4 +1,4 @@
-"""Which values of a program may be infinite or undefined: those an operation with singularities had a part in."""
+"""Which values of a program may be infinite or NaN: those that depend on a singular operation."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from gradix._transforms.batch import BatchTracer
 from gradix._transforms.jvp import JVPTracer
 from gradix._transforms.staging import StagingTracer
 
-_LOOK = 1 << 16  # elements of a concrete array worth looking at
+_LOOK = 1 << 16  # a concrete array is checked if it has at most so many elements
 
 
 def is_suspect(x, divides: bool = False) -> bool:
-    """Whether a value, traced or not, may be infinite or undefined, or as a divisor zero; its tangents included."""
+    """Whether a value, or a tangent it carries, may be infinite or NaN; with `divides`, or zero."""
     kind = type(x)
     if kind is ArrayImpl:
         return (
@@ -41,7 +41,7 @@ def _is_suspect_tape(tape) -> bool:
 
 
 def may_be_infinite(e) -> bool:
-    """Whether a recorded equation may have an infinite or undefined coefficient."""
+    """Whether a recorded equation may have an infinite or NaN coefficient."""
     prim, divides = e.primitive, bool(e.primitive.values.neutral)
     if len(e.inputs) < len(e.args):
         for a in e.args:
@@ -51,7 +51,10 @@ def may_be_infinite(e) -> bool:
 
 
 def _suspects_of(trace) -> set:
-    """The variables recorded so far that may not be finite; what was found is kept with the trace."""
+    """The variables recorded so far that may not be finite.
+
+    The trace keeps the set between calls.
+    """
     found, seen = getattr(trace, "suspects", (None, 0))
     if found is None:
         found = {v for v in trace.invars if type(v) is SuspectVar}
@@ -74,7 +77,7 @@ def _is_singular(eqn) -> bool:
 
 
 def has_singularities(jaxpr: Jaxpr) -> bool:
-    """Whether any operation of a program may give infinite or undefined results for finite operands."""
+    """Whether any operation of a program may give infinite or NaN results for finite operands."""
     found = jaxpr.memo.get("singular")
     if found is None:
         marked = any(type(v) is SuspectVar for v in jaxpr.invars)
@@ -83,7 +86,7 @@ def has_singularities(jaxpr: Jaxpr) -> bool:
 
 
 def holds_selection(jaxpr: Jaxpr) -> bool:
-    """Whether a program, or one inside it, selects."""
+    """Whether a program, or a program in its parameters, holds a selection."""
     found = jaxpr.memo.get("selects")
     if found is None:
         found = jaxpr.memo["selects"] = any(
@@ -94,5 +97,5 @@ def holds_selection(jaxpr: Jaxpr) -> bool:
 
 
 def mark(var) -> None:
-    """Note that an input may be infinite or undefined."""
+    """Note that an input may be infinite or NaN."""
     var.__class__ = SuspectVar

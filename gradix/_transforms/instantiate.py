@@ -1,4 +1,4 @@
-"""Programs with symbolic shapes, made programs of fixed shapes by values for the dimension variables."""
+"""Instantiation of programs with symbolic shapes: numbers replace the dimension variables."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ def instantiate(closed: ClosedJaxpr, values: dict[str, int]) -> ClosedJaxpr:
 
     Args:
         closed: a program whose shapes and parameters hold symbolic dimensions.
-        values: of all variables in them.
+        values: the value of each dimension variable in them.
     """
     return _Instance(values).closed(closed)
 
 
 class _Instance:
-    """What programs, types and parameters become when variables have these values; equal programs stay one."""
+    """Replaces dimension variables in programs, types and parameters.
+
+    A shared program stays shared.
+    """
 
     def __init__(self, values: dict[str, int]):
         self.values = values
@@ -35,7 +38,7 @@ class _Instance:
     def program(self, jaxpr: Jaxpr) -> Jaxpr:
         found = self._programs.get(id(jaxpr))
         if found is None:
-            # the first is kept for its identity
+            # The original is kept too, so that its id is not reused.
             found = self._programs[id(jaxpr)] = jaxpr, self._program(jaxpr)
         return found[1]
 
@@ -88,7 +91,7 @@ class _Instance:
             return tuple([self.value(v) for v in x])
         if kind is list:
             return [self.value(v) for v in x]
-        if isinstance(x, tuple):  # a named one
+        if isinstance(x, tuple):  # a named tuple
             return kind(*[self.value(v) for v in x])
         if kind is dict:
             return {k: self.value(v) for k, v in x.items()}

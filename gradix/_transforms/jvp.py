@@ -24,8 +24,8 @@ class JVPTracer(Tracer):
     def _made(self) -> str:
         return self.primal._made() if isinstance(self.primal, Tracer) else ""
 
-    # What Python decides by has no derivative, so the primal is all there is; `float` and NumPy
-    # would lose a derivative.
+    # Booleans and integers have no derivative, so Python may read the primal. `float` and
+    # `__array__` stay errors, as they would lose the tangent.
     def __bool__(self):
         return bool(self.primal)
 
@@ -37,7 +37,7 @@ class JVPTracer(Tracer):
 
 
 class JVPTrace(Interpreter):
-    """Applies each primitive's jvp rule; a result whose tangent is zero is no tracer at all."""
+    """Applies the jvp rule of each primitive; a result with zero tangent is returned untraced."""
 
     doing = "differentiating"
 
@@ -68,7 +68,7 @@ class JVPTrace(Interpreter):
 
 
 class LinearizeTrace(JVPTrace):
-    """As JVPTrace where the tangents are being recorded, so primal work must stay out of the record."""
+    """As JVPTrace, where a tape records the tangents: rules keep primal work out of the record."""
 
     def apply(self, prim, primals, tangents, params):
         return prim.linearize(primals, tangents, **params)
@@ -77,10 +77,10 @@ class LinearizeTrace(JVPTrace):
 def jvp(
     function, primals, tangents, trace: JVPTrace | None = None, named: bool = False
 ) -> tuple[list, list]:
-    """Outputs and tangents of a function on lists; a tangent of None is zero, in and out.
+    """Outputs and output tangents of a function on lists; a tangent of None is zero, in and out.
 
-    `named` names the transformation in the places of what is staged: for functions of users, not
-    for programs made from others.
+    `named` adds the name of the transformation to the source places of staged equations. It is set
+    for functions of users, not for programs derived from others.
     """
     trace = JVPTrace() if trace is None else trace
     trace.function = function
@@ -92,7 +92,10 @@ def jvp(
 
 
 def called(function, args, name: str, named: bool) -> list:
-    """What a function gives; where programs are recorded, their places tell the name of its transformation."""
+    """Call a function.
+
+    With `named`, equations staged in it carry the name of the transformation.
+    """
     if not named or state.stage is None:
         return function(*args)
     with transforming(name):
@@ -100,11 +103,11 @@ def called(function, args, name: str, named: bool) -> list:
 
 
 def jvp_jaxpr(closed: ClosedJaxpr, nonzero: tuple, instantiated=False) -> tuple[ClosedJaxpr, tuple]:
-    """The program of primals and tangents of `closed`.
+    """The forward-mode derivative of the program `closed`, and which tangents it returns.
 
     It takes the primals and the tangents of the inputs marked in `nonzero`, and returns the primal
     results and the tangents of those marked in the returned tuple. `instantiated`, True or one flag
-    per result, forces tangents to be returned.
+    per result, asks for tangents even where they are zero.
     """
     key = ("jvp", nonzero, instantiated)
     found = closed.memo.get(key)

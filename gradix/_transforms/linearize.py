@@ -32,7 +32,11 @@ class TapeTracer(Tracer):
 
 
 class TapeEqn:
-    """One linear operation: operands are values, or `Linear` where `inputs` tells which entry they are."""
+    """A recorded linear operation.
+
+    `args` holds the residuals, and a `Linear` in the place of each tangent. `inputs` lists these
+    tangents as (position in `args`, index on the tape).
+    """
 
     __slots__ = ("primitive", "args", "params", "inputs", "first", "avals", "place")
 
@@ -43,9 +47,9 @@ class TapeEqn:
 
 
 class LinearProgram:
-    """A recorded linear map: `n_in` inputs, equations, and the entry of each output (None where it is zero).
+    """A recorded linear map: its equations, and the tape index of each output, None for zero.
 
-    `named` says that its transpose is the user's, so that places tell it.
+    `named` marks the record of a user's function: the source places of its transpose say so.
     """
 
     __slots__ = ("in_avals", "eqns", "outs", "out_avals", "count", "named")
@@ -61,7 +65,10 @@ class LinearProgram:
         self.named = named
 
     def apply(self, tangents, known=None) -> list:
-        """Outputs for these tangents, None where zero; `known` replaces residuals, by identity."""
+        """The output tangents, None where zero.
+
+        `known` maps the id of a residual to its replacement.
+        """
         before = state.place
         try:
             env = self._push(list(tangents), known)
@@ -70,7 +77,7 @@ class LinearProgram:
         return [None if i is None else env[i] for i in self.outs]
 
     def _push(self, env: list, known) -> list:
-        """The entries of the tape, each at the place in the user's program it was recorded at."""
+        """The values of all tape entries, each staged with the source place of its record."""
         staging = state.stage is not None
         for e in self.eqns:
             if staging:
@@ -86,20 +93,24 @@ class LinearProgram:
         return env
 
     def can_push(self) -> bool:
-        """Whether every equation is known by more than its transpose."""
+        """Whether all equations can be evaluated forward.
+
+        Some primitives only have a transpose rule.
+        """
         return not any(
             e.primitive.only_backward or any(map(_only_backward, jaxprs_in_params(e.params)))
             for e in self.eqns
         )
 
     def transpose(self, cts) -> list:
-        """Cotangents of the inputs for cotangents of the outputs; None is zero, in and out."""
+        """The cotangents of the inputs, given those of the outputs; None is zero, in and out."""
         return self.transpose_live(cts, None)[0]
 
     def transpose_live(self, cts, lives) -> tuple[list, list]:
-        """As `transpose`, with the masks of what is live of each cotangent, in and out; None if all may be.
+        """As `transpose`, also taking and returning a mask of live elements for each cotangent.
 
-        `lives` of None says that the caller knows of none; see `gradix._transforms.masked_pull`.
+        A mask of None says that all elements may be live. `lives` is None for a caller without
+        masks; see `gradix._transforms.masked_pull`.
         """
         total, masks = [None] * self.count, Masks(self.eqns, given=lives is not None)
         for i, (index, ct) in enumerate(zip(self.outs, cts)):
@@ -114,7 +125,7 @@ class LinearProgram:
         return total[:n], [masks.live.get(i) for i in range(n)]
 
     def _pull(self, total: list, masks: Masks) -> None:
-        """Walk the equations backwards, each at the place in the user's program it was recorded at."""
+        """Transpose the equations in reverse, each staged with the source place of its record."""
         staging = state.stage is not None
         for e in reversed(self.eqns):
             prim = e.primitive
@@ -142,7 +153,7 @@ class LinearProgram:
                     total[index] = c if have is None else add_any(have, c)
 
     def residuals(self):
-        """The values, other than tangents, the map depends on."""
+        """The residuals: all values but tangents that the map depends on."""
         seen: dict = {}
         for e in self.eqns:
             for a in e.args:
@@ -151,7 +162,10 @@ class LinearProgram:
         return list(seen.values())
 
     def with_residuals(self, values: dict) -> LinearProgram:
-        """The program with other values, by the identity of those it has."""
+        """The program with residuals replaced.
+
+        `values` maps the id of a residual to the new value.
+        """
         eqns = [
             TapeEqn(
                 e.primitive,
@@ -181,7 +195,7 @@ def _marker(aval) -> Linear:
 
 
 class Tape(Trace):
-    """Records primitives on tangents; everything else stays with the surrounding trace."""
+    """Records the primitives applied to tangents; all others go to the surrounding trace."""
 
     def __init__(self):
         self.eqns: list[TapeEqn] = []
@@ -226,7 +240,10 @@ class Tape(Trace):
         return TapeTracer(self, out, first)
 
     def _linear(self, prim, args, params):
-        """Which results of a call, branch or loop depend on tangents; None if all may."""
+        """For each result of a call, branch or loop, whether it depends on tangents.
+
+        It is None where all of them may.
+        """
         if prim.dependent is None:
             return None
         linear = prim.dependent(
@@ -235,7 +252,10 @@ class Tape(Trace):
         return None if all(linear) else linear
 
     def _parted(self, prim, args, params, linear):
-        """What jvp made of a program has primals among its results: they are computed apart from the record."""
+        """Record the results that depend on tangents, and compute the others outside the record.
+
+        The jvp of a call returns primals too, and these must not become part of the linear map.
+        """
         places = {Var(a.aval): a for a in args}
         eqn = JaxprEqn(
             prim,
@@ -252,13 +272,16 @@ class Tape(Trace):
         return [outs[v] for v in eqn.outvars]
 
     def program(self, outs, out_avals) -> LinearProgram:
-        """What was recorded, giving `outs`; a value that is not on the tape is no linear result, hence zero."""
+        """The recorded map to `outs`.
+
+        An output that is not on the tape is zero as a linear result.
+        """
         indices = [o.index if type(o) is TapeTracer and o._trace is self else None for o in outs]
         return LinearProgram(self.in_avals, self.eqns, indices, out_avals, self.count)
 
 
 def linearize(function, primals, active, named: bool = False) -> tuple[list, LinearProgram]:
-    """Outputs of a function on lists, and its derivative in the inputs marked `active` as a linear program.
+    """Outputs of a function on lists, and the linear program of its derivative by `active` inputs.
 
     `named` as for `jvp`.
     """
@@ -278,12 +301,12 @@ def linearize(function, primals, active, named: bool = False) -> tuple[list, Lin
 
 
 def trace_for(tangents) -> JVPTrace:
-    """The trace to carry these tangents: one that keeps to reverse rules where they are being recorded."""
+    """The trace to carry these tangents: a LinearizeTrace where a tape records one of them."""
     return LinearizeTrace() if any(type(t) is TapeTracer for t in tangents) else JVPTrace()
 
 
 def linear_program(function, avals) -> LinearProgram:
-    """The record of a function that is linear in its inputs."""
+    """Record a function that is linear in its inputs."""
     tape = Tape()
     with new_level(tape):
         outs = function(*[tape.new_input(a) for a in avals])
@@ -362,9 +385,9 @@ def _split(closed, nonzero, instantiated) -> Split:
 def transpose_closed(
     closed: ClosedJaxpr, linear: tuple, args, cts, lives=None
 ) -> tuple[list, list]:
-    """Cotangents of the inputs marked `linear`, and what is live of them, as `LinearProgram.transpose_live`.
+    """Cotangents of the inputs marked `linear`, and their masks, as `LinearProgram.transpose_live`.
 
-    `args` holds the others' values, anything at the marked places.
+    `args` holds the values of the other inputs; its marked places are not read.
     """
     avals = [a for a, is_lin in zip(closed.in_avals, linear) if is_lin]
 
@@ -380,14 +403,15 @@ def transpose_closed(
 def transpose_jaxpr(
     closed: ClosedJaxpr, linear: tuple, ct_nonzero: tuple, lives=None
 ) -> tuple[ClosedJaxpr, list]:
-    """The program from the values not marked `linear`, and the cotangents marked `ct_nonzero`, to all cotangents.
+    """The transposed program, and which of the cotangents it returns are not always zero.
 
-    Every cotangent is returned, zeros made explicit. The second result lists which of them are not
-    always zero.
+    It takes the values of the inputs not marked `linear`, then the cotangents marked `ct_nonzero`.
 
-    With `lives`, the shape of what is live per cotangent, or None, the program also takes these
-    masks, and returns those of its results that have one; the second result is then those flags,
-    and such shapes or None.
+    It returns a cotangent for each input marked `linear`, with explicit zeros.
+
+    With `lives`, a mask shape or None per cotangent, the program also takes these masks, and
+    returns the masks of those results that have one. The second result is then a pair: the flags,
+    and the mask shape or None of each result.
     """
     key = ("transpose", linear, ct_nonzero, lives)
     found = closed.memo.get(key)

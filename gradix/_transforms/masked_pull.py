@@ -1,8 +1,8 @@
-"""Reverse mode beyond selections: masks of live elements are kept beside cotangents, so that dead ones stay zero.
+"""Reverse mode through selections: masks beside cotangents keep the dead elements zero.
 
-Zero times a coefficient that is infinite or undefined is NaN, so plain transposition is wrong where
-a selection cut a cotangent. `gradix._ops.cotangent_masks` has the rules; here is when reverse mode
-asks for them.
+A selection zeroes the cotangent of the elements that it did not take. Zero times an infinite or NaN
+coefficient is NaN, so plain transposition would be wrong from there on. The rules are in
+`gradix._ops.cotangent_masks`; this module decides when reverse mode applies them.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from gradix._transforms.finite import may_be_infinite
 
 
 class Masks:
-    """The masks of the cotangents in one walk backwards, by their entries on the tape.
+    """The masks of the cotangents in one reverse pass, by tape index.
 
     Args:
         eqns: the equations of the tape.
-        given: whether the caller gives and takes masks; otherwise they are kept only if a
-            coefficient of the tape may be infinite, which is looked up when a selection is met.
+        given: whether the caller passes and takes masks. If not, masks are kept only if some
+            coefficient on the tape may be infinite, which the first selection checks.
     """
 
     __slots__ = ("live", "eqns", "wanted")
@@ -30,7 +30,7 @@ class Masks:
         self.live: dict[int, Live] = {}
 
     def add(self, total: list, index: int, ct, live: Live | None) -> None:
-        """Add a cotangent, of which only what is `live` is not zero; None if all may be."""
+        """Add a cotangent, which is zero outside of the mask `live`; None if it has no mask."""
         have = total[index]
         if have is None:
             total[index] = ct
@@ -42,7 +42,10 @@ class Masks:
             self.live[index] = joined(before, live)
 
     def pull(self, e, ct, total: list) -> bool:
-        """Transpose one equation with masks; False where the plain way is right, and to be taken."""
+        """Transpose one equation with masks.
+
+        Returns False where the plain transpose rule is right, which the caller then uses.
+        """
         prim = e.primitive
         if not self.live and prim.selects is not True and not prim.selects(e.params):
             return False

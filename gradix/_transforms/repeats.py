@@ -1,9 +1,9 @@
-"""Doing things once: traces that know what they have done, for derivatives of third and higher order.
+"""Sharing of equal work in derivatives of third and higher order.
 
-Each order asks for the same primal and lower-order work again, so that without sharing a k-th
-derivative is a program of c·2ᵏ operations. A trace that gives an operation on the same operands the
-same result keeps it polynomial, as what is made of equal values is then equal too, order after
-order. Below the third order the bookkeeping costs more than it saves.
+Each order of derivative repeats the primal work and that of the lower orders, so that without
+sharing a k-th derivative has c·2ᵏ operations. Here a trace remembers its results, and returns the
+same result for the same operation on the same operands. Then the number of operations stays
+polynomial in k. Below the third order the bookkeeping costs more than it saves.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from gradix._core.dtypes import FLOAT, ExtendedDType
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._transforms.cse import simplify
 
-_DEPTH = 2  # derivatives around a further one from which on to share
+_DEPTH = 2  # share when a derivative is taken inside of so many others
 
 
 def key_of(prim, args, params):
-    """The identity of an operation: its operands by identity, numbers by value; None if unknown."""
+    """A key of an operation: arrays and tracers by identity, scalars by value.
+
+    It is None for an operation that cannot be shared.
+    """
     if prim.effectful and prim.effects(params):
         return None
     operands = tuple(
@@ -39,15 +42,15 @@ def key_of(prim, args, params):
 
 
 class Done:
-    """What a trace has done, by `key_of`."""
+    """The results of the operations that a trace has done, by `key_of`."""
 
     __slots__ = ("results",)
 
     def __init__(self):
-        self.results: dict = {}  # key -> result, operands (kept, since known by identity)
+        self.results: dict = {}  # key -> result, and operands so that their ids stay
 
     def once(self, do, prim, args, params):
-        """`do(prim, args, params)`, or the result of having done so."""
+        """`do(prim, args, params)`, or its remembered result."""
         key = key_of(prim, args, params)
         if key is None:
             return do(prim, args, params)
@@ -58,7 +61,7 @@ class Done:
 
 
 def of_higher_order(closed: ClosedJaxpr, of: ClosedJaxpr) -> ClosedJaxpr:
-    """A program that is a derivative of another; from the second order on what it repeats is done once."""
+    """The derivative `closed` of the program `of`, simplified from the second order on."""
     order = of.memo.get("order", 0) + 1
     if order >= _DEPTH:
         closed = simplify(closed)
@@ -67,7 +70,7 @@ def of_higher_order(closed: ClosedJaxpr, of: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def depth_of(x) -> int:
-    """How many derivatives are being taken around a value."""
+    """How many nested derivatives a value is traced by."""
     depth = 0
     while x is not None:
         depth += hasattr(x, "primal")
@@ -76,10 +79,10 @@ def depth_of(x) -> int:
 
 
 def is_slope(program, inputs) -> bool:
-    """Whether to push 1 through a linear program in place of pulling it back: the same, in one number.
+    """Whether to take a gradient by one scalar in forward mode, by pushing the tangent 1 forward.
 
-    From the third order on, since reverse mode of reverse mode triples programs with each, and
-    forward mode shares.
+    This is done from the third order on: reverse mode of reverse mode triples a program with each
+    order, while forward mode shares work.
     """
     if len(inputs) != 1 or inputs[0].aval.shape or inputs[0].aval.dtype not in FLOAT:
         return False
@@ -87,7 +90,7 @@ def is_slope(program, inputs) -> bool:
 
 
 def share(values, *traces) -> bool:
-    """From the third derivative on, make these traces, and those around the values, do equal things once."""
+    """From the third derivative on, let these traces and those of the values share equal work."""
     if max(map(depth_of, values), default=0) < _DEPTH:
         return False
     around = list(traces)

@@ -1,4 +1,4 @@
-"""Staging that may stop: a program recorded up to where Python asks for a value, and further on from there."""
+"""Staging in segments: a program is recorded until Python asks for a value, run, and continued."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ from gradix._transforms.staging import StagingTrace, StagingTracer, hoist
 
 
 class SegmentTracer(StagingTracer):
-    """Stands for a value of the program being recorded; asked for that value, it has the program so far run."""
+    """Stands for a value of the program being recorded.
+
+    Reading it runs the program recorded so far.
+    """
 
     __slots__ = ("_number",)
     _decides = True
@@ -29,7 +32,7 @@ class SegmentTracer(StagingTracer):
         trace = self._trace
         if type(trace) is SegmentTrace:
             return trace.decide(self, kind)
-        return getattr(Tracer, otherwise)(self)  # leaked: the error a tracer gives
+        return getattr(Tracer, otherwise)(self)  # leaked: raise what any tracer raises
 
     def __bool__(self):
         return self._known("bool", "__bool__")
@@ -63,19 +66,19 @@ class SegmentTracer(StagingTracer):
 
 
 class Cut(NamedTuple):
-    """What was recorded since the last cut, and what of it is needed later.
+    """A recorded segment: what was recorded since the last cut, and which values are needed later.
 
     Attributes:
         closed: the program, its leading inputs the values of `consts`; None where nothing is to be
             computed.
-        consts: the captured values it needs.
-        take: which of the values carried into the segment it needs.
-        give: where each value carried on comes from: ("out", i) is result i, ("in", i) carried
-            value i, ("number", a) the scalar a.
-        decision: where the value asked for comes from, in the same way; None at the end.
-        numbers: what the values carried on are called, the same each time the function takes this
-            way.
-        recorded: the primitives of all equations, needed or not: the same each time, too.
+        consts: the captured values that it needs.
+        take: the positions of the carried values that it needs.
+        give: the source of each value carried to the next segment: ("out", i) is result i,
+            ("in", i) the carried value i, ("number", a) the scalar a.
+        decision: the source of the value that Python asked for; None in the last segment.
+        numbers: the number of each tracer carried to the next segment. They are the same each time
+            the function takes this path.
+        recorded: the primitives of all equations, needed or not; also the same each time.
     """
 
     closed: ClosedJaxpr | None
@@ -92,7 +95,7 @@ class Cut(NamedTuple):
 
 
 def value_at(where: tuple[str, Any], outs, values):
-    """The value that `where`, an entry of `Cut.give`, tells of."""
+    """The value with the source `where`, an entry of `Cut.give`."""
     source, i = where
     if source == "out":
         return outs[i]
@@ -100,14 +103,17 @@ def value_at(where: tuple[str, Any], outs, values):
 
 
 class LostValue(BaseException):
-    """A value that an earlier run of the function did not carry over a decision; no `except` of a user's stops it."""
+    """The function uses a value that its earlier run did not carry over a decision.
+
+    It is a BaseException so that no `except Exception` of a user stops it.
+    """
 
 
 class SegmentTrace(StagingTrace):
-    """Records as StagingTrace does; `decide` cuts the record, and all tracers alive are inputs of what follows.
+    """A StagingTrace whose `decide` ends a segment; all live tracers become inputs of the next one.
 
-    A tracer that no Python object refers to any more cannot be used again: the live tracers are
-    exactly what the later segments may need, whatever way the decision goes.
+    A tracer that no Python object refers to cannot be used again. So the live tracers are exactly
+    the values that later segments may need, whichever branch Python takes.
     """
 
     def __init__(
@@ -118,7 +124,7 @@ class SegmentTrace(StagingTrace):
         self.made: list[weakref.ref] = []
         self.count = 0
         self.known: dict[tuple[int, str], Any] = {}
-        # carried values -> their positions
+        # variable of a carried value -> its position
         self.carried_at: dict[Var, int] = {}
 
     def tracer(self, var) -> SegmentTracer:
@@ -158,7 +164,7 @@ class SegmentTrace(StagingTrace):
         return outs if prim.multiple_results else outs[0]
 
     def decide(self, tracer: SegmentTracer, kind: str):
-        """The value of a tracer; asked twice, the same one."""
+        """The value of a tracer; the same value each time it is asked for."""
         key = tracer._number, kind
         if key not in self.known:
             array = self.known.get((tracer._number, "array"))
@@ -169,7 +175,7 @@ class SegmentTrace(StagingTrace):
         return self.known[key]
 
     def cut(self, tracer: SegmentTracer) -> Cut:
-        """End the segment where `tracer`'s value is asked for."""
+        """End the segment, because Python asks for the value of `tracer`."""
         alive = [t for t in [r() for r in self.made] if t is not None and t._var is not None]
         found = self._segment([self.operand(tracer), *[t._var for t in alive]])
         where, numbers = found.pop("where"), tuple([t._number for t in alive])
@@ -181,7 +187,7 @@ class SegmentTrace(StagingTrace):
         return Cut(give=tuple(found.pop("where")), decision=None, numbers=(), **found)
 
     def _segment(self, wanted: list) -> dict[str, Any]:
-        """The program that computes what of `wanted` is not carried, and where each of `wanted` comes from."""
+        """The program of the `wanted` values that are not carried, and the source of each."""
         results: dict = {}
         recorded = tuple([e.primitive for e in self.eqns])
         where = [self._where(v, results) for v in wanted]
@@ -215,7 +221,7 @@ class SegmentTrace(StagingTrace):
         )
 
     def resume(self, numbers: tuple[int, ...]) -> None:
-        """Begin the next segment, into which the values called `numbers` are carried."""
+        """Begin the next segment, into which the tracers with these numbers are carried."""
         alive = {t._number: t for t in [r() for r in self.made] if t is not None}
         self.made = [weakref.ref(t) for t in alive.values()]
         self.eqns, self.consts, self.invars, self.carried_at = [], {}, [], {}

@@ -30,7 +30,7 @@ class StagingTracer(Tracer):
 class StagingTrace(Trace):
     """Records each primitive as an equation; a value from outside becomes a literal or a constant."""
 
-    refs: dict[Ref, LocalRef] = {}  # replaced when the first is met
+    refs: dict[Ref, LocalRef] = {}  # an instance makes its own for the first ref
 
     def __init__(self, debug: DebugInfo = no_debug):
         self.debug = debug
@@ -38,7 +38,7 @@ class StagingTrace(Trace):
         self.eqns: list[JaxprEqn] = []
         self.consts: dict[int, tuple[Var, Array]] = {}
         outer = getattr(state.stage, "captured", None)
-        # NumPy arrays from outside, copied once
+        # copies of the NumPy arrays from outside, so that each is copied once
         self.captured: dict = {} if outer is None else outer
 
     def new_arg(self, aval) -> StagingTracer:
@@ -47,7 +47,10 @@ class StagingTrace(Trace):
         return StagingTracer(self, var)
 
     def local(self, ref: Ref) -> LocalRef:
-        """What stands for a mutable array from outside; its value comes in when it is first met."""
+        """The local ref for a mutable array from outside.
+
+        Its first use adds an input for its value.
+        """
         found = self.refs.get(ref)
         if found is None:
             var = Var(ref.aval.inner_aval)
@@ -100,7 +103,7 @@ class StagingTrace(Trace):
         return _maker(tracer._var, self.eqns)
 
     def describe(self, tracer) -> str:
-        """Which arguments of which function the tracer depends on."""
+        """A sentence that names the arguments of the function on which the tracer depends."""
         names = self.debug.arg_names
         if not self.debug.name:
             return ""
@@ -140,7 +143,7 @@ def stage(function, avals, debug: DebugInfo = no_debug) -> tuple[Jaxpr, list]:
     """The jaxpr of `function`, which takes and returns lists of arrays, and the values of its constvars.
 
     Raises:
-        NotImplementedError: it writes to a mutable array from outside.
+        NotImplementedError: `function` writes to a mutable array from outside.
     """
     trace = StagingTrace(debug)
     with room_to_trace(debug.name), new_level(trace, stage=True):
@@ -159,7 +162,7 @@ def _run_on_arguments(trace: StagingTrace, function, avals, debug: DebugInfo) ->
 
 
 def _with_values_read(refs, jaxpr: Jaxpr, consts) -> tuple[Jaxpr, list]:
-    """The program with what it read of mutable arrays as constants."""
+    """The program with the values that it read of mutable arrays as constants."""
     for local in refs.values():
         if local.is_written:
             raise NotImplementedError(
@@ -179,10 +182,10 @@ def _with_values_read(refs, jaxpr: Jaxpr, consts) -> tuple[Jaxpr, list]:
 def stage_with_refs(
     function, avals, debug: DebugInfo = no_debug
 ) -> tuple[Jaxpr, list, list[LocalRef]]:
-    """As `stage` for a function that may use mutable arrays from outside.
+    """As `stage`, for a function that may use mutable arrays from outside; also returns their refs.
 
-    The jaxpr takes the value of each of them after its other inputs, and returns after its other
-    results the last values of those that were written.
+    The jaxpr takes the values of these arrays after its other inputs. After its other results it
+    returns the last values of those that were written.
     """
     trace = StagingTrace(debug)
     with room_to_trace(debug.name), new_level(trace, stage=True):
@@ -196,10 +199,10 @@ def stage_with_refs(
 def with_refs(
     jaxpr: Jaxpr, consts, refs: list[LocalRef], order, give_back: bool = True
 ) -> tuple[Jaxpr, list]:
-    """What `stage_with_refs` gave, as a program that takes the values of the refs in `order` first, then its arguments.
+    """Reorder a program of `stage_with_refs`: it takes the values of the refs in `order` first.
 
-    It returns their last values first, unless `give_back` is False; what is read of other refs
-    becomes a constant.
+    It also returns their last values first, unless `give_back` is False. The values that it reads
+    of other refs become constants.
     """
     own = {r.ref: r.var for r in refs}
     n, n_out = len(jaxpr.invars) - len(refs), len(jaxpr.outvars) - sum([r.is_written for r in refs])
@@ -219,12 +222,15 @@ def with_refs(
 
 
 def written(*programs) -> list[Ref]:
-    """The refs that any of the lists of `LocalRef` says is written, once each."""
+    """The refs that are written according to any of these lists of `LocalRef`, each once."""
     return list(dict.fromkeys([r.ref for refs in programs for r in refs if r.is_written]))
 
 
 def give_back(refs: list[Ref], results: list) -> list:
-    """Write the first results to the refs they are the last values of; the other results."""
+    """Write the leading results, which are last values of `refs`, to them.
+
+    Return the other results.
+    """
     for ref, value in zip(refs, results):
         ref.write(value)
     return results[len(refs) :]
@@ -282,7 +288,7 @@ def _run(eqns, env: dict) -> None:
 
 
 def _run_in_place(eqns, env: dict, names: NameStack) -> None:
-    """As `_run`; what is staged meanwhile keeps the equations' places in the user's program, within `names`."""
+    """As `_run`, staging each equation with its own source place, within the scopes `names`."""
     for eqn in eqns:
         state.place = eqn.source if not names or eqn.source is None else eqn.source.within(names)
         _run((eqn,), env)
@@ -293,7 +299,7 @@ def eval_closed(closed: ClosedJaxpr, *args) -> list:
 
 
 def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args):
-    """The program as a function that takes arrays and returns a list of them; with arguments, its results."""
+    """The program as a function from arrays to a list of arrays; given arguments, its results."""
     if args:
         return eval_closed(closed_jaxpr, *map(as_array, args))
     return lambda *xs: eval_closed(closed_jaxpr, *map(as_array, xs))

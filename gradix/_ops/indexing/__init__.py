@@ -1,3 +1,3 @@
 """Slices, gathers and scatters."""
 
-from gradix._ops.indexing import scatter as _scatter  # the adjoint of a gather is one
+from gradix._ops.indexing import scatter as _scatter  # sets the transpose rule of gather

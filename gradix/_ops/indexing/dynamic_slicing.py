@@ -51,7 +51,7 @@ def _check_starts(name, x, starts):
 
 
 def _block(shape, starts, sizes):
-    """The slices of the block, moved inside the array."""
+    """The block as NumPy slices, clamped so that it lies inside the array."""
     return tuple(
         [
             slice(k, k + m)
@@ -62,13 +62,13 @@ def _block(shape, starts, sizes):
 
 
 def _along(i, axis, size):
-    """Start indices with one more axis at `axis`, whole in the block."""
+    """Start indices with a 0 inserted at `axis`, along which the block has the full size."""
     zero = scalar_array(0, i[0].aval.dtype if i else np.dtype("int32"), False)
     return (*i[:axis], zero, *i[axis:])
 
 
 def _index_vectors(size, starts, axes, moving):
-    """The start indices of the axes `moving`, mapped over `size` examples, as an array of index vectors."""
+    """The start indices of the axes `moving` under vmap: one index vector for each example."""
     columns = []
     for d in moving:
         i, a = starts[d], axes[d]
@@ -289,7 +289,7 @@ def _entries(name, vector):
 
 
 def _known(i, dtype):
-    """The common dtype so far, and a concrete index as an int when its value is at hand and its type agrees."""
+    """The common dtype so far, and the index: as an int if it is on the host and of that dtype."""
     aval, h = i.aval, i._host
     dtype = dtype or aval.dtype
     if h is None or aval.shape or aval.dtype != dtype or h.dtype.kind not in "iu":
@@ -301,7 +301,7 @@ _scalars: BoundedCache[tuple, ArrayImpl] = BoundedCache(4096)
 
 
 def _scalar(i: int, dtype) -> ArrayImpl:
-    """A start index as an array; the nearest that the dtype holds, since blocks are moved inside."""
+    """A start index as an array, clamped to the dtype's range, as blocks are clamped anyway."""
     found = _scalars.get((i, dtype))
     if found is None:
         info = dtypes.iinfo(dtype)
@@ -312,7 +312,7 @@ def _scalar(i: int, dtype) -> ArrayImpl:
 
 
 def _from_end(i, n):
-    """A traced index, negative ones counted from the end of an axis of size `n`."""
+    """A traced index, counted from the end of an axis of size `n` where it is negative."""
     dtype = i.aval.dtype
     if dtype not in dtypes.SIGNED or i.aval.shape or type(n) is not int:
         return i
@@ -370,7 +370,7 @@ def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indic
 
 
 def _one_axis(shape, index, axis, negative):
-    """Start indices that are `index` at `axis` and 0 elsewhere, and which may be negative."""
+    """Start indices: `index` at `axis`, 0 elsewhere. Also says which of them may be negative."""
     return (
         [index if d == axis else 0 for d in range(len(shape))],
         [negative if d == axis else True for d in range(len(shape))],

@@ -44,8 +44,8 @@ _FILLING = frozenset({GatherScatterMode.FILL_OR_DROP, GatherScatterMode.ONE_HOT}
 class Gather(Primitive):
     """Windows of `slice_sizes` of an operand, linear in it.
 
-    `adjoint(ct, operand_aval, indices, params)` is set by the module of scatter, which needs this
-    one.
+    The module of scatter, which imports this one, sets the transpose rule
+    `adjoint(ct, operand_aval, indices, params)`.
     """
 
     live = "moves"
@@ -175,7 +175,7 @@ class Gather(Primitive):
 
 
 def lower_valid(em, indices, limits):
-    """Which index vectors are within [0, limits], a boolean for each."""
+    """For each index vector, whether it is within [0, limits]."""
     aval = indices.aval
     low, high = em.splat(0, aval), lower_limits(em, aval, limits)
     inside = em.op(
@@ -190,7 +190,7 @@ def lower_valid(em, indices, limits):
 
 
 def lower_limits(em, aval, limits):
-    """The greatest valid index vector, for every one; what the index dtype cannot hold is no limit."""
+    """`limits` broadcast to the index vectors, clamped to the largest value of the index dtype."""
     top = int(dtypes.iinfo(aval.dtype).max)
     if is_symbolic_shape(limits):
         return em.broadcast_in_dim(em.convert(em.sizes(limits), aval.dtype), aval, (aval.ndim - 1,))
@@ -201,7 +201,7 @@ def lower_limits(em, aval, limits):
 
 
 def _numbers(dnums) -> dict:
-    """The axes by the names that StableHLO has for them."""
+    """The dimension numbers, under the names of StableHLO's attribute."""
     offset, collapsed, start_index_map, batching, batching_at = dnums
     return {
         "offset_dims": offset,
@@ -213,13 +213,13 @@ def _numbers(dnums) -> dict:
 
 
 def _beside_windows(shape, offset_dims, ndim):
-    """A shape of index vectors, with axes of size 1 where the windows have theirs."""
+    """The shape of the index vectors, with axes of size 1 at `offset_dims`."""
     sizes = iter(shape)
     return [1 if i in offset_dims else next(sizes) for i in range(ndim)]
 
 
 def _fill_for(dtype, fill_value, mode):
-    """What an element outside the operand reads as."""
+    """The value read for an element outside the operand."""
     if mode is GatherScatterMode.ONE_HOT:
         return 0
     if fill_value is not None:
@@ -229,12 +229,15 @@ def _fill_for(dtype, fill_value, mode):
 
 @functools.cache
 def _all_set(dtype):
-    """One object, since it may be NaN, which as part of a key is only found by identity."""
+    """A key with all bits set.
+
+    It is cached, as it may be NaN, which dicts find only by identity.
+    """
     return dtype.filled(-1)[()]
 
 
 def default_fill(dtype):
-    """NaN, the least signed or the greatest unsigned integer, True; for keys, all bits set."""
+    """The fill value: NaN, the least signed or greatest unsigned integer, True, or all bits set."""
     if dtype in INEXACT:
         return np.nan
     if dtype in BOOL:
@@ -306,7 +309,7 @@ def gather(
 
 
 def _row_of(sizes, dtype) -> Array:
-    """Sizes as the one row of a matrix."""
+    """Sizes as a matrix of one row."""
     if not is_symbolic_shape(sizes):
         return arrays("index_take", np.array([sizes], dtype))[0]
     values = [

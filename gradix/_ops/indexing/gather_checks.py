@@ -15,7 +15,7 @@ def _sorted_distinct(op, name, dims):
 
 
 def check_numbers(op, names, shape, indices, dnums):
-    """What holds for the dimension numbers of gather and scatter alike."""
+    """Check what the dimension numbers of both gather and scatter must satisfy."""
     windowed, dropped, index_map, batching, batching_at = dnums
     ndim, rank = len(shape), indices.ndim
     if indices.dtype not in INTEGER:

@@ -89,8 +89,8 @@ _MODES = {
 class Windows:
     """How windows lie in a C-contiguous operand seen as `rows` rows of `inner` elements.
 
-    `shape` is the layout of the windows (a gather's result, a scatter's updates), its last `inner`
-    elements aside.
+    `shape` is the shape of all windows together: of the result of a gather, of the updates of a
+    scatter. Its trailing axes, from `lead` on, hold the `inner` elements of one row.
     """
 
     __slots__ = (
@@ -113,7 +113,7 @@ class Windows:
         batch_axes = [i for i in range(out_ndim) if i not in offset]
         kept = [d for d in range(ndim) if d not in dropped and d not in batching]
         place = dict(zip(kept, offset))  # operand axis -> axis of the result
-        trailing = 0  # whole operand axes, last in both
+        trailing = 0  # how many trailing axes windows take whole
         while trailing < len(kept):
             d = ndim - 1 - trailing
             if place.get(d) != out_ndim - 1 - trailing or slice_sizes[d] != operand_shape[d]:
@@ -139,7 +139,10 @@ class Windows:
         self.single = prod(indices_shape[:-1]) == 1 and not batching
 
     def positions(self, indices):
-        """The row of each row of the windows, moved inside the operand, in the layout of `shape[:lead]`."""
+        """The operand row that each row of the windows reads, clamped inside.
+
+        The result has the shape `shape[:lead]`.
+        """
         flat = None
         for j, (limit, stride) in enumerate(zip(self.limits, self.strides)):
             if not stride:
@@ -156,7 +159,10 @@ class Windows:
         return flat if flat.shape == shape else np.broadcast_to(flat, shape)
 
     def valid(self, indices):
-        """Which windows lie inside the operand, a boolean for each index vector; None when all do."""
+        """For each index vector, whether its window lies inside the operand.
+
+        The result is None where all windows do.
+        """
         ok = None
         for j, limit in enumerate(self.limits):
             column = indices[..., j]
@@ -167,7 +173,7 @@ class Windows:
         return None if ok is None or ok.all() else ok
 
     def corner(self, operand_shape, indices, dnums, slice_sizes):
-        """Where the one window of a `single` gather lies, as slices."""
+        """The slices of the operand that the only window of a `single` gather reads."""
         starts = [0] * len(operand_shape)
         for j, d in enumerate(dnums.start_index_map):
             starts[d] = min(max(int(indices[..., j].item()), 0), self.limits[j])
@@ -214,7 +220,7 @@ def canonical_numbers(dnums, kind):
 
 
 def gather_numbers(dnums: tuple[Any, ...]) -> GatherDimensionNumbers:
-    """The gather that reads the windows a scatter writes."""
+    """The dimension numbers of the gather that reads the windows a scatter writes."""
     return GatherDimensionNumbers(*dnums)
 
 
@@ -242,12 +248,12 @@ def shifted(dnums, offset=0, operand=0, indices=0):
 
 
 def with_window_axis(dnums):
-    """Operand and windows have a new first axis, whole in every window."""
+    """Dimension numbers for a new first axis of operand and windows, whole in every window."""
     moved = shifted(dnums, 1, 1, 0)
     return moved._replace(**{moved._fields[0]: (0, *moved[0])})
 
 
 def with_batching_axis(dnums):
-    """Operand, indices and windows have a new first axis, taken position by position."""
+    """Dimension numbers for a new first axis of operand, indices and windows: a batch axis."""
     a, b, c, d, e = shifted(dnums, 1, 1, 1)
     return type(dnums)(a, b, c, (0, *d), (0, *e))

@@ -42,7 +42,7 @@ _INT32 = np.dtype("int32")
 
 
 def read_windows(x, indices, updates_shape, params):
-    """What a scatter with these parameters writes to, read from `x`; zero outside."""
+    """The windows of `x` that a scatter with these parameters writes to; zero outside of `x`."""
     dnums, mode = params["dimension_numbers"], params["mode"]
     filled = mode is GatherScatterMode.FILL_OR_DROP
     return bind(
@@ -84,7 +84,7 @@ class ScatterAdd(Scatter):
 
 
 class ScatterSet(Scatter):
-    """Of several updates for one element the last stays; only it has a derivative."""
+    """Of several updates to one element the last is kept, and only that one has a derivative."""
 
     def jvp(self, primals, tangents, **params):
         x, indices, updates = primals
@@ -101,7 +101,7 @@ class ScatterSet(Scatter):
         if tu is None or params["unique_indices"]:
             t, tu = _tangents(tangents, x, updates)
             return out, bind(self, (t, indices, tu), params)
-        # Several updates may meet: cut the tangents that lose, then adding is setting.
+        # Several updates may reach one element: zero the tangents of those overwritten, then add.
         stays, wins = _winners(x, indices, updates, params)
         t, tu = _tangents(tangents, x, updates)
         t, tu = choose(stays, scalar_like(t, 0), t), choose(wins, scalar_like(tu, 0), tu)
@@ -122,7 +122,7 @@ class ScatterSet(Scatter):
 
 
 def _winners(x, indices, updates, params):
-    """Which elements of the operand no update reaches, and which elements of the updates stay."""
+    """Masks: elements of the operand that no update reaches, elements of updates that are kept."""
     shape, window = updates.aval.shape, params["dimension_numbers"].update_window_dims
     outer = tuple([i for i in range(len(shape)) if i not in window])
     count = tuple([shape[i] for i in outer])
@@ -134,7 +134,7 @@ def _winners(x, indices, updates, params):
 
 
 class ScatterMul(Scatter):
-    """Linear in the operand; in the updates where no two meet."""
+    """Linear in the operand, and in the updates where no two reach the same element."""
 
     def jvp(self, primals, tangents, **params):
         x, indices, updates = primals
@@ -197,7 +197,7 @@ scatter_max_p = ScatterExtremum("scatter-max", max_p)
 
 @lru_cache(256)
 def combiner(prim, dtype) -> Jaxpr:
-    """The program of two scalars that a member of the family combines elements by, as its parameters hold it."""
+    """The parameter `update_jaxpr`: the jaxpr that combines two scalars, old element and update."""
     scalar = make_aval((), dtype)
     old, new, out = Var(scalar), Var(scalar), Var(scalar)
     return Jaxpr([], [old, new], [out], [JaxprEqn(prim, [old, new], [out], {})])
@@ -247,7 +247,7 @@ def _scatter(scatter, operand, indices, updates, dnums, *, sorted_, unique, mode
 def bind_scatter(
     prim, operand, indices, updates, dnums, *, sorted_, unique, mode, jaxpr, consts=()
 ):
-    """Apply a member of the family with the parameters in canonical form."""
+    """Bind the scatter primitive `prim` with its parameters in canonical form."""
     return bind(
         prim,
         (operand, indices, updates),
@@ -421,7 +421,9 @@ def scatter_min(
     unique_indices: bool = False,
     mode=None,
 ) -> Array:
-    """`operand` with `updates` lowering windows to their minimum; arguments as those of `scatter`.
+    """`operand` with windows replaced by their elementwise minimum with `updates`.
+
+    Arguments as those of `scatter`.
 
     Args:
         operand: the array to update.
@@ -457,7 +459,9 @@ def scatter_max(
     unique_indices: bool = False,
     mode=None,
 ) -> Array:
-    """`operand` with `updates` raising windows to their maximum; arguments as those of `scatter`.
+    """`operand` with windows replaced by their elementwise maximum with `updates`.
+
+    Arguments as those of `scatter`.
 
     Args:
         operand: the array to update.

@@ -1,4 +1,4 @@
-"""What every scatter is: its type, its value on the host, how it is mapped, divided and lowered."""
+"""The base class of all scatters: type, host rule, batching, division over meshes, lowering."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from gradix._ops.indexing.gather_dimension_numbers import (
 class Scatter(Primitive):
     """Windows of an operand combined with updates, one after the other.
 
-    `combine` is the primitive that joins the old element and the update; None puts the update in
-    its place, or what `update_jaxpr` makes of both.
+    `combine` is the primitive of the old element and the update. Where it is None, the update
+    replaces the old element, or `update_jaxpr` computes the new one from both.
     """
 
     def __init__(self, name: str, combine=None, accepted=BOOL | NUMERIC):
@@ -89,12 +89,12 @@ class Scatter(Primitive):
 
     def _combine(self, target, rows, new, apart):
         if self.combine is None:
-            # NumPy assigns in order: of equal rows the last stays
+            # NumPy assigns in order, so the last of equal rows is kept.
             target[rows] = new
         elif apart:
             target[rows] = self.ufunc(target[rows], new)
         else:
-            # one flat index per element takes NumPy's quick path
+            # NumPy is quick with one flat index per element.
             ufunc = self.ufunc
             inner = target.shape[1]
             flat = rows if inner == 1 else (rows[:, None] * inner + np.arange(inner)).reshape(-1)
@@ -172,7 +172,7 @@ class Scatter(Primitive):
 
 
 def clamped(em, x, indices, updates, dnums, mode):
-    """The indices, in mode CLIP those nearest by at which all of the window is inside."""
+    """The indices; in mode CLIP clamped so that the whole window lies inside the operand."""
     if mode is not GatherScatterMode.CLIP or not dnums.scatter_dims_to_operand_dims:
         return indices
     sizes = window_sizes(x.aval.shape, updates.aval.shape, dnums)
@@ -184,7 +184,7 @@ def clamped(em, x, indices, updates, dnums, mode):
 
 
 def _numbers(dnums) -> dict:
-    """The axes by the names that StableHLO has for them."""
+    """The dimension numbers, under the names of StableHLO's attribute."""
     window, inserted, to_operand, batching, batching_at = dnums
     return {
         "update_window_dims": window,
@@ -197,7 +197,7 @@ def _numbers(dnums) -> dict:
 
 @memoised
 def _in_sequence(ndim, lead, window_dims):
-    """The order of the updates' axes with index vectors first, or None when they are: updates come one by one."""
+    """The permutation that puts the window axes of the updates last; None where they are last."""
     order = [i for i in range(lead) if i not in window_dims] + [
         i for i in range(lead) if i in window_dims
     ]
@@ -205,7 +205,10 @@ def _in_sequence(ndim, lead, window_dims):
 
 
 def _apply(target, rows, new, function, apart):
-    """Replace rows by `function(old, new)`; of equal rows, each sees what the one before it left."""
+    """Replace rows by `function(old, new)`.
+
+    Updates to the same row are applied one after the other.
+    """
     while rows.size:
         if apart:
             target[rows] = function(target[rows], new)
@@ -218,7 +221,7 @@ def _apply(target, rows, new, function, apart):
 
 
 def _opened(program, consts):
-    """A combiner's jaxpr and its constants; a closed one carries them."""
+    """The jaxpr of a combiner and its constants, which a closed jaxpr carries itself."""
     return (
         (program.jaxpr, program.consts) if isinstance(program, ClosedJaxpr) else (program, consts)
     )

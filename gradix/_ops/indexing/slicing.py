@@ -1,4 +1,4 @@
-"""slice and pad, each the other's adjoint."""
+"""slice and pad, each the transpose of the other."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Slice(Structural):
         shape = x.aval.shape
         config = []
         for n, a, m, s in zip(shape, start_indices, ct.aval.shape, strides or (1,) * len(shape)):
-            # One past the last element taken.
+            # one past the last element taken
             reached = a + m if s == 1 else a + (m - 1) * s + 1 if type(m) is not int or m else a
             config.append((a, n - reached, s - 1))
         return [pad(ct, scalar_like(ct, 0), config)]
@@ -111,7 +111,7 @@ def _insert(xs, i, x) -> tuple:
 
 
 class Pad(Primitive):
-    """An array with padding around (negative: elements removed) and between its elements."""
+    """An array with padding around and between its elements; negative padding removes elements."""
 
     live = "moves"
 
@@ -173,7 +173,7 @@ class Pad(Primitive):
                 kept, (0,) * ct.aval.ndim, kept.aval.shape, [i + 1 for _, _, i in padding_config]
             )
         back = None
-        if type(value) is Linear:  # the sum over the padding alone
+        if type(value) is Linear:  # the sum of the cotangent over the padding
             ones = np.zeros(x.aval.shape, bool)
             outside = pad(ones, True, padding_config)
             everywhere = tuple(range(ct.aval.ndim))

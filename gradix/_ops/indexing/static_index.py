@@ -1,4 +1,4 @@
-"""Indexing of concrete arrays by NumPy, without tracing a primitive: the quick way for eager programs."""
+"""Indexing of concrete arrays by NumPy, which is quicker in eager programs than a primitive."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradix._core.aval import located, make_aval
 from gradix._core.dtypes import is_extended
 from gradix._core.trace import state
 
-# elements up to which an array that is only on the device is fetched for this
+# An array that is only on the device is fetched for this if it has at most so many elements.
 _FETCHED = 1 << 17
 _BASIC = frozenset({int, slice, NoneType, EllipsisType})
 _COMBINE: dict[str, np.ufunc] = {
@@ -30,7 +30,7 @@ def _value(x: ArrayImpl) -> np.ndarray | None:
 
 
 def _numpy_index(index) -> Any:
-    """An index of ints, slices, None, `...` and concrete integer or boolean arrays as NumPy takes it, else None."""
+    """The index in NumPy's form; None where a part is traced or of a type NumPy does not take."""
     if type(index) is tuple:
         if _BASIC.issuperset(map(type, index)):
             return index
@@ -58,9 +58,9 @@ def _numpy_index(index) -> Any:
 
 
 def host_get(x, index) -> ArrayImpl | None:
-    """`x[index]` of a concrete array outside of any staging trace; None where that is for the primitives to do.
+    """`x[index]` by NumPy for a concrete array outside staging; None where a primitive must do it.
 
-    Indices out of bounds are: NumPy refuses them, while here they are clamped or filled by mode.
+    It must where an index is out of bounds: NumPy raises, while gather clamps or fills by mode.
     """
     if type(x) is not ArrayImpl or state.stage is not None:
         return None
@@ -79,7 +79,7 @@ def host_get(x, index) -> ArrayImpl | None:
         return None
     aval = x.aval
     if type(out) is not np.ndarray:
-        # A key stays a view: where it lies tells which key it is, when key reuse is checked.
+        # A key stays a view, as the check of key reuse identifies keys by their position in memory.
         view = is_extended(aval.dtype) and type(index) is int
         out = h[index, ...] if view else np.asarray(out, h.dtype)
     found = make_aval(out.shape, aval.dtype, aval.weak_type)
@@ -87,10 +87,10 @@ def host_get(x, index) -> ArrayImpl | None:
 
 
 def host_update(x, index, y, op: str) -> ArrayImpl | None:
-    """`x` with `x[index]` set to `y`, or combined with it by `op`, for concrete arrays of one dtype; or None.
+    """`x` with `x[index]` updated by NumPy, for concrete arrays of one dtype; else None.
 
     Args:
-        op: "set", "add", "sub", "mul", "min" or "max". Repeated indices take part in turn.
+        op: "set", "add", "sub", "mul", "min" or "max"; repeated indices are applied in order.
     """
     if type(x) is not ArrayImpl or type(y) is not ArrayImpl or state.stage is not None:
         return None
