@@ -373,3 +373,29 @@ def named_like(mesh: Mesh, counts, parts, ndim: int) -> NamedSharding | None:
     found = NamedSharding(mesh, PartitionSpec(*spec))
     same = np.array_equal(found.coordinates(ndim), np.asarray(parts).reshape(mesh.size, ndim))
     return found if same and found.factors(ndim) == list(counts) else None
+
+
+@functools.lru_cache(1024)
+def mesh_of_parts(sharding: Sharding) -> Mesh:
+    """A mesh on which a `NamedSharding` can say what this sharding over several devices does."""
+    devices = np.array(assignment_of(sharding))
+    counts = [n for n in getattr(sharding, "_counts", ()) if n > 1]
+    if not counts:
+        return Mesh(devices, ("devices",))
+    own: Any = sharding
+    factors = own.factors(len(own._counts))
+    flat = np.ravel_multi_index(tuple(own.coordinates(len(factors)).T), factors)
+    grid = devices[np.argsort(flat, kind="stable")].reshape(*counts, -1)
+    return Mesh(grid, (*[f"part{i}" for i in range(len(counts))], "copy"))
+
+
+def named_as(sharding: Sharding, mesh: Mesh, shape: tuple) -> NamedSharding | None:
+    """A sharding without a mesh in the words of this one; None where no spec says so, or parts are uneven."""
+    own: Any = sharding
+    if not hasattr(own, "coordinates") or set(assignment_of(own)) != set(mesh._flat_devices_tuple):
+        return None
+    factors, rows = own.factors(len(shape)), own.coordinates(len(shape))
+    if any(n % f for n, f in zip(shape, factors)):
+        return None
+    at = {d: row for d, row in zip(assignment_of(own), rows)}
+    return named_like(mesh, factors, [at[d] for d in mesh._flat_devices_tuple], len(shape))

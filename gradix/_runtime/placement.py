@@ -18,7 +18,13 @@ from gradix._core.dtypes import float0
 from gradix._core.effects import MeshEffect
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.mesh import Mesh
-from gradix._core.named_sharding import NamedSharding, assignment_of, parts_of
+from gradix._core.named_sharding import (
+    NamedSharding,
+    assignment_of,
+    mesh_of_parts,
+    named_as,
+    parts_of,
+)
 from gradix._core.sharding import PartitionSpec, Placement, Sharding, SingleDeviceSharding
 from gradix._runtime import tuning, xla
 from gradix._runtime.program import lower
@@ -94,6 +100,8 @@ def home_of(named: Sequence[tuple[str, Sharding]], effects, name: str) -> Home |
         and set(context._flat_devices_tuple) == set(first)
     ):
         mesh = context
+    if mesh is None and len(first) > 1:
+        mesh = mesh_of_parts(next(s for _, s in named if assignment_of(s) == first))
     return Home(mesh._flat_devices_tuple if mesh is not None else first, mesh)
 
 
@@ -283,7 +291,7 @@ def _own(aval, home: Home):
     if place is None or not place.is_committed:
         return None
     if home.mesh is not None and getattr(place.sharding, "spec", None) is None:
-        return None
+        return named_as(place.sharding, home.mesh, aval.shape) if len(home.devices) > 1 else None
     return place.sharding
 
 

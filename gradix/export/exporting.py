@@ -109,7 +109,7 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
         )
     _check_arguments(traced)
     closed = _physical(_whole(traced))
-    plan = shardings.Plan(traced)
+    plan = shardings.Plan(traced, stage._places)
     in_avals = tuple([a.plain.update(weak_type=False) for a in traced.avals])
     shown = _Names(stage.in_tree, in_avals)
     solver = Solver(closed.in_avals, calling.argument_names(shown))

@@ -14,6 +14,7 @@ from gradix._base import config
 from gradix._core.mesh import AbstractDevice, AbstractMesh, AxisType, Mesh
 from gradix._core.named_sharding import NamedSharding
 from gradix._core.sharding import UNCONSTRAINED, PartitionSpec
+from gradix._ops.sharding import reshard
 from gradix._runtime import xla
 from gradix.export.wire import I8, U32, Malformed, Numbers, Table
 
@@ -24,19 +25,28 @@ _TYPE_OF = {n: kind for kind, n in _TYPES.items()}
 class Plan:
     """The devices of a program, and for each argument and result a named sharding on them, or None."""
 
-    def __init__(self, traced):
+    def __init__(self, traced, places=None):
         self.devices: tuple | None = None
         self.ins: list = [None] * len(traced.avals)
         self.outs: list = [None] * len(traced.jaxpr.out_avals)
         if isinstance(traced, PlacedTraced):
-            home, ins, outs = traced.plan(traced.avals)
+            avals = traced.avals if places is None else places
+            home, ins, outs = traced.plan(avals)
             if home is not None and home.mesh is not None and len(home.devices) > 1:
                 self.devices = home.devices
                 asked = [
-                    w if w is not None else a.place.sharding if a.place is not None else None
-                    for w, a in zip(ins[len(traced.consts) :], traced.avals)
+                    w
+                    if w is not None
+                    else a.place.sharding
+                    if a.place is not None
+                    else _typed(a, home)
+                    for w, a in zip(ins[len(traced.consts) :], avals)
                 ]
-                self.ins, self.outs = [_named(s) for s in asked], [_named(s) for s in outs]
+                told = [
+                    w if w is not None else _typed(a, home)
+                    for w, a in zip(outs, traced.jaxpr.out_avals)
+                ]
+                self.ins, self.outs = [_named(s) for s in asked], [_named(s) for s in told]
 
     @property
     def nr_devices(self) -> int:
@@ -49,6 +59,14 @@ class Plan:
             if self.devices
             else {}
         )
+
+
+def _typed(aval, home):
+    """What a type says of explicit axes, on the devices; None where it says nothing."""
+    known = aval.division
+    if known is None or known.mesh.shape_tuple != home.mesh.shape_tuple:
+        return None
+    return NamedSharding(home.mesh, known.spec)
 
 
 def _named(sharding):
@@ -130,12 +148,12 @@ def _devices(exported, leaves) -> tuple:
 @lru_cache(64)
 def _placed(exported, run, devices):
     def constrained(xs, shardings):
-        return [
-            x
-            if s is None
-            else with_sharding_constraint(x, NamedSharding(_mesh(s.mesh, devices), s.spec))
-            for x, s in zip(xs, shardings)
-        ]
+        return [x if s is None else divide(x, s) for x, s in zip(xs, shardings)]
+
+    def divide(x, s):
+        sharding = NamedSharding(_mesh(s.mesh, devices), s.spec)
+        is_typed = AxisType.Explicit in s.mesh.axis_types
+        return reshard(x, sharding) if is_typed else with_sharding_constraint(x, sharding)
 
     ins = exported._in_named_shardings
     if leaves_open := not any(s is not None for s in ins):
@@ -144,14 +162,17 @@ def _placed(exported, run, devices):
     def call(*leaves):
         if leaves_open:  # the program says of no argument where it lies: a copy on each device
             leaves = [with_sharding_constraint(x, everywhere) for x in leaves]
-        return constrained(run(*constrained(leaves, ins)), exported._out_named_shardings)
+        given = constrained(leaves, ins)
+        # within the module the compiler divides
+        outs = run(*[x if x.aval.division is None else reshard(x, None) for x in given])
+        return constrained(outs, exported._out_named_shardings)
 
     call.__name__ = exported.fun_name
     return jit(call)
 
 
 def _mesh(mesh, devices) -> Mesh:
-    return Mesh(np.array(devices).reshape(mesh.axis_sizes), mesh.axis_names)
+    return Mesh(np.array(devices).reshape(mesh.axis_sizes), mesh.axis_names, mesh.axis_types)
 
 
 # -- files -----------------------------------------------------------------------------------------

@@ -341,7 +341,8 @@ def needs_place(traced: Traced, asked: Shardings | None, leaves) -> bool:
         asked is not None
         or _options.gradix_mesh is not None
         or _options.jax_default_device is not None
-        or any(type(x) is ArrayImpl and x.aval.place is not None for x in (*leaves, *traced.consts))
+        or any(x.aval.place is not None for x in leaves)
+        or any(type(c) is ArrayImpl and c.aval.place is not None for c in traced.consts)
         or any(type(e) is MeshEffect for e in traced.jaxpr.effects)
     )
 

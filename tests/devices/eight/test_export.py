@@ -127,6 +127,9 @@ def test_parts_of_arrays_that_lie_nowhere_in_particular():
     np.testing.assert_allclose(e.call(X), gradix.jit(part)(X), rtol=1e-6)
     total = lambda g: lambda x: (g(x) ** 2).mean()
     np.testing.assert_allclose(gradix.jit(gradix.grad(total(e.call)))(X), gradix.jit(gradix.grad(total(part)))(X), rtol=1e-5)
+    # out of jit too, where what the call gave lies as no mesh says that the arguments are on
+    assert isinstance(e.call(X).sharding, gradix.sharding.GSPMDSharding)
+    np.testing.assert_allclose(gradix.grad(total(e.call))(X), gradix.jit(gradix.grad(total(part)))(X), rtol=1e-5)
 
 
 def test_parts_of_open_sizes_are_refused_where_they_are_exported_and_called():
@@ -149,3 +152,39 @@ def test_a_file_with_parts_of_open_sizes_does_not_end_the_process(tmp_path):
     subprocess.run([sys.executable, "-c", write, str(tmp_path / "parts")], check=True, capture_output=True)
     with pytest.raises(ValueError, match="whose parts XLA finds no sizes for"):
         export.deserialize((tmp_path / "parts").read_bytes()).call(np.ones((4, 3), "f4"))
+
+def test_arrays_on_several_devices_and_no_mesh_are_computed_with():
+    part = gradix.shard_map(lambda x: x * 2, mesh=mesh(), in_specs=P("x", "y"), out_specs=P("x", "y"))
+    y = export.export(gradix.jit(part))(X).call(X)
+    assert not hasattr(y.sharding, "spec")
+    doubled = {"eager": y + y, "jit": gradix.jit(lambda v: v + v)(y), "with a named one": y + gradix.device_put(2 * X, on("x", "y")),
+               "in place of a whole one": gradix.device_put(2 * X, on()) + y, "grad": gradix.grad(lambda v: (v * v).sum())(y), "vmap": gradix.vmap(lambda v: v + v)(y)}
+    for how, z in doubled.items():
+        np.testing.assert_allclose(z, 4 * X, err_msg=how)
+        assert len(z.sharding.device_set) == 8, how
+    for how in ("eager", "jit", "vmap"):                         # as it lay, and not gathered
+        assert {d.data.shape for d in doubled[how].addressable_shards} == {(2, 4)}, how
+    np.testing.assert_allclose(y.sum(0) + y[0], 2 * (X.sum(0) + X[0]))
+
+
+@pytest.mark.parametrize("kind", ["Auto", "Explicit"])
+def test_where_arguments_lie_is_exported(kind):
+    """Of arguments that lie on a mesh, without in_shardings; along explicit axes results lie as their types say."""
+    where = gradix.make_mesh((4, 2), ("x", "y"), axis_types=(gradix.sharding.AxisType[kind],) * 2)
+    x = gradix.device_put(X, on("x", "y", where=where))
+    part = gradix.shard_map(lambda v: lax.psum(v.sum(), ("x", "y")) * v, mesh=where, in_specs=P("x", "y"), out_specs=P("x", "y"))
+    for function in (lambda v: jnp.sin(v) * v, part):
+        for argument in (x, gradix.ShapeDtypeStruct(X.shape, "float32", sharding=x.sharding)):
+            e = export.export(gradix.jit(function))(argument)
+            assert (e.nr_devices, e._in_named_shardings[0].spec) == (8, P("x", "y"))
+            assert [s and s.spec for s in e._out_named_shardings] == ([P("x", "y")] if kind == "Explicit" else [None])
+        read = export.deserialize(e.serialize(vjp_order=1))
+        total = lambda g: lambda v: (g(v) ** 2).sum()
+        want = gradix.grad(total(gradix.jit(function)))(x)
+        for program in (e, read):
+            for call in (program.call, gradix.jit(program.call)):
+                assert call(x).sharding.is_equivalent_to(x.sharding, 2) and gradix.typeof(call(x)) is gradix.typeof(x)
+                np.testing.assert_allclose(call(x), gradix.jit(function)(x), rtol=1e-5, atol=1e-5)
+            with gradix.set_mesh(where):
+                for gradient in (gradix.grad(total(program.call)), gradix.jit(gradix.grad(total(program.call)))):
+                    np.testing.assert_allclose(gradient(x), want, rtol=1e-4, atol=1e-4)

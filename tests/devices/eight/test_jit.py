@@ -201,3 +201,11 @@ def test_the_cache_on_disk_is_keyed_by_the_topology(tmp_path):
         assert done.returncode == 0, done.stderr[-2000:]
         return done.stdout.split()
     assert [run(n) for n in (4, 4, 2, 2)] == [["1", "0"], ["0", "1"], ["1", "0"], ["0", "1"]]
+
+
+def test_types_that_say_where_they_lie_are_compiled_for_it():
+    """Before any call with arrays that lie so."""
+    where = on(mesh(), "x")
+    compiled = gradix.jit(lambda v: v * 2).lower(gradix.ShapeDtypeStruct((8, 8), "float32", sharding=where)).compile()
+    assert compiled.input_shardings[0][0].spec == P("x") and compiled.output_shardings.spec == P("x")
+    np.testing.assert_allclose(compiled(sharded(np.ones((8, 8), np.float32), mesh(), "x")), np.full((8, 8), 2.0))
