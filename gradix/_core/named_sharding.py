@@ -397,5 +397,5 @@ def named_as(sharding: Sharding, mesh: Mesh, shape: tuple) -> NamedSharding | No
     factors, rows = own.factors(len(shape)), own.coordinates(len(shape))
     if any(n % f for n, f in zip(shape, factors)):
         return None
-    at = {d: row for d, row in zip(assignment_of(own), rows)}
+    at = dict(zip(assignment_of(own), rows))
     return named_like(mesh, factors, [at[d] for d in mesh._flat_devices_tuple], len(shape))
