@@ -1,1 +1,1 @@
-"""How a program is written as StableHLO text; knows no operation and no engine."""
+"""How a program is written as StableHLO text; nothing here depends on operations or the engine."""

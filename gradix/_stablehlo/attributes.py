@@ -24,7 +24,7 @@ def i64_array(xs) -> str:
 
 
 def axes_by_name(axes: Mapping[str, Sequence[int]], index_axis: int) -> str:
-    """The fields of gather's and scatter's dimension numbers; a list without axes is left out."""
+    """The fields of the dimension numbers of gather and scatter; empty lists are omitted."""
     fields = [f"{name} = [{', '.join(map(str, dims))}]" for name, dims in axes.items() if len(dims)]
     return ", ".join([*fields, f"index_vector_dim = {index_axis}"])
 
@@ -41,7 +41,7 @@ def i64_tensor(rows, shape: tuple) -> str:
 
 
 def layout(minor_to_major) -> str:
-    """A layout attribute, minor dimension first: `dense<[1, 0]> : tensor<2xindex>`."""
+    """A layout attribute, the minor dimension first: `dense<[1, 0]> : tensor<2xindex>`."""
     order = list(minor_to_major)
     return f"dense<{order or ''}> : tensor<{len(order)}xindex>"
 
@@ -105,7 +105,7 @@ _FRONTEND = "mhlo.frontend_attributes = {"
 
 
 def with_attributes(line: str, attributes: Mapping[str, str]) -> str:
-    """An operation's text with attributes that the compiler hands on to what it makes of the operation."""
+    """The text of an operation with attributes that survive the rewrites of the compiler."""
     found = _LOCATION.search(line, line.rfind("\n") + 1)
     text, location = (line[: found.start()], line[found.start() :]) if found else (line, "")
     head, colon, types = text.rpartition(" : (")

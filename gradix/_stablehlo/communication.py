@@ -1,4 +1,4 @@
-"""Operations between the devices of a mesh: collectives along named axes, and what asks how values are divided."""
+"""Operations between the devices of a mesh: collectives along named axes, sharding constraints."""
 
 from __future__ import annotations
 
@@ -7,10 +7,16 @@ from gradix._stablehlo.writer import Value
 
 
 class Communication(SingleOperations):
-    """The part of the emitter that writes them. `names` are mesh axes, `groups` the members that act together."""
+    """Adds collectives to the emitter.
+
+    `names` are mesh axes; `groups` lists the members of each group of devices that communicate.
+    """
 
     def all_reduce(self, x: Value, names, groups, hlo: str) -> Value:
-        """What all members hold, reduced by the operation `hlo`, for each of them."""
+        """Reduce `x` over the members of a group by the operation `hlo`.
+
+        Each member gets the result.
+        """
         return self.op(
             "all_reduce",
             x.aval,
@@ -20,7 +26,7 @@ class Communication(SingleOperations):
         )
 
     def all_gather(self, out, x: Value, axis: int, names, groups) -> Value:
-        """What all members hold, one behind the other along an axis, for each of them."""
+        """Concatenate `x` of all members along an axis; each member gets the result."""
         return self.op(
             "all_gather",
             out,
@@ -29,7 +35,7 @@ class Communication(SingleOperations):
         )
 
     def reduce_scatter(self, out, x: Value, axis: int, names, groups) -> Value:
-        """The sum of what all members hold, of which each gets its part along an axis."""
+        """Sum `x` over the members; each member gets its slice of the sum along an axis."""
         return self.op(
             "reduce_scatter",
             out,
@@ -39,7 +45,7 @@ class Communication(SingleOperations):
         )
 
     def all_to_all(self, x: Value, axis: int, count: int, names, groups) -> Value:
-        """The parts along an axis, one for each of `count` members, in exchange for theirs."""
+        """Split `x` into `count` parts along an axis and send one of them to each member."""
         return self.op(
             "all_to_all",
             x.aval,
@@ -49,17 +55,17 @@ class Communication(SingleOperations):
         )
 
     def collective_permute(self, x: Value, names, pairs) -> Value:
-        """What each source of the pairs holds, for its target."""
+        """Send `x` from the source to the target of each pair."""
         return self.op("collective_permute", x.aval, x, attrs=self.pairs_along(names, pairs))
 
     def sharding_constraint(self, x: Value, text: str) -> Value:
-        """`x`, divided as the text of a Shardy sharding says."""
+        """`x`, constrained to a Shardy sharding given as text."""
         return self.op(
             "sdy.sharding_constraint", x.aval, x, attrs=f"sharding = #sdy.sharding{text}"
         )
 
     def sharding_group(self, x: Value, number: int) -> None:
-        """Ask that `x` is divided like all others of a group."""
+        """Ask that `x` is divided like all other values of its group."""
         self.ops("sdy.sharding_group", [], x, attrs=f"group_id = {number} : i64")
 
     def _among(self, names, groups) -> str:

@@ -1,4 +1,7 @@
-"""Products of matrices and convolutions, of which the emitter also notes what decides how they are best compiled."""
+"""Products and convolutions.
+
+The emitter records facts about them for the choice of compile options.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ class Contractions(Communication):
 
         Args:
             contracted: the axes of `x` and of `y` that are summed over.
-            batched: the axes of `x` and of `y` that run together and stay.
+            batched: the batch axes of `x` and of `y`.
             precision: names of one for each operand, or the fields of an algorithm; see
                 `_ops/precision.py`.
         """
@@ -87,7 +90,10 @@ class Contractions(Communication):
         return self.op("convolution", out, x, kernel, attrs=attrs)
 
     def _asking(self, precision) -> str:
-        """The attributes that ask for a precision, with a comma before. XLA:CPU knows no algorithms, and needs none."""
+        """The attributes for a precision, after a comma.
+
+        Algorithms are omitted on the CPU, which has none.
+        """
         if isinstance(precision, tuple):
             return (
                 ", precision_config = ["
@@ -99,7 +105,7 @@ class Contractions(Communication):
         return f", algorithm = #stablehlo.dot_algorithm<{', '.join([f'{k} = {v}' for k, v in precision.items()])}>"
 
     def note_product(self, product: Product, count: int = 1) -> None:
-        """Add a product to the facts, that they are in a loop where one is being written."""
+        """Add a product to the facts, marked as inside a loop where a loop is being written."""
         self.facts.add(product._replace(is_in_loop=True) if self.loops else product, count)
 
     def _note_convolution(

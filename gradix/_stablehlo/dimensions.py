@@ -1,4 +1,4 @@
-"""Values of symbolic dimensions in a program: shapes that are known when its arguments are."""
+"""Values of symbolic dimensions, which a program computes from the shapes of its arguments."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Dimensions(Structured):
         """The value of a dimension, an int32 scalar.
 
         Raises:
-            KeyError: a variable in it is none of the program.
+            KeyError: the dimension has a variable that the program does not define.
         """
         if type(dim) is not SymbolicDim:
             return self.constant(int(dim), SIZE)
@@ -72,8 +72,9 @@ class Dimensions(Structured):
             return self.op("maximum" if op.name == MAX else "minimum", SIZE, x, y)
         zero, one = self.constant(0, SIZE), self.constant(1, SIZE)
         rest = self.op("remainder", SIZE, x, y)
-        # XLA rounds to zero: one less, or a divisor more, where the remainder has another sign than
-        # the divisor.
+        # XLA rounds toward zero. Where remainder and divisor differ in sign, the quotient is one
+        # too
+        # large, and the remainder lacks a divisor.
         flag = make_aval((), np.dtype(bool), False)
         other = self.op(
             "and",

@@ -21,17 +21,16 @@ from gradix._stablehlo.writer import Value
 # refuses programs that have a sort, top_k, scatter, fft, custom call or large product inside.
 SMALL_CALL = 'mhlo.frontend_attributes = {xla_cpu_small_call = "true"}'
 
-# The same of all that the function holds, however much that is: it is not taken apart into loops
-# first.
+# With this XLA:CPU emits the whole function as one kernel, and does not split it into loops first.
 WHOLE_CALL = 'mhlo.frontend_attributes = {xla_cpu_small_call = "true", inlineable = "false"}'
 
 
-# operations whose parts lie below another name than the primitive's
+# Primitives whose operations are named differently in the metadata.
 _WRITTEN_AS = {"scan": "while", "remat2": "checkpoint"}
 
 
 class _NoRewrites(dict):
-    """Of no primitive any."""
+    """A table without rewrites for any primitive."""
 
     def __missing__(self, primitive) -> tuple:
         return ()
@@ -39,7 +38,7 @@ class _NoRewrites(dict):
 
 _NONE: dict = {}
 
-# of calls inside of calls; deeper ones are written in place, for XLA's passes recur over them
+# Calls nested deeper are inlined, as the passes of XLA descend into calls by recursion.
 _MAX_DEPTH = 60
 
 
@@ -49,12 +48,12 @@ class Emitter(Contractions):
     Args:
         trace_expand: `(fn, avals, params) -> ClosedJaxpr`, which traces a primitive's `expand`.
         platform: "cpu", "cuda", ...: the target.
-        places: end operations with the user's file and line, as MLIR locations.
-        scope: what the names of operations begin with, which compiled programs keep; None for no
+        places: whether operations get the user's file and line, as MLIR locations.
+        scope: the prefix of the names of operations, which compiled programs keep; None omits
             names.
-        rewrites: what to consult before an operation's own rule: by primitive, records in order,
-            each with `applies(site)` (or None) and `emit(em, site, *values)`, which may decline
-            with NotImplemented. It has an answer for every primitive; None for no rewrites.
+        rewrites: for every primitive, the records to try in order before its own `lower` rule.
+            Each has `applies(site)` (or None) and `emit(em, site, *values)`, which may decline
+            with NotImplemented. None stands for no rewrites.
     """
 
     def __init__(
@@ -66,26 +65,29 @@ class Emitter(Contractions):
         scope: str | None = None,
     ):
         super().__init__(platform)
-        self.scope, self._endings = scope, {}  # (scope, ending, attributes) of equations
+        self.scope, self._endings = scope, {}  # per equation: scope, ending, attributes
         self.places, self.rewrites = places, _NoRewrites() if rewrites is None else rewrites
         self.tunes = platform == "cpu" and rewrites is not None
         self.trace_expand = trace_expand
         self.functions: list[str] = []
-        self._symbols: dict[Any, str] = {}  # by key: jaxpr and what else decides the text
+        self._symbols: dict[Any, str] = {}  # by jaxpr and all else that decides the text
         self._texts: dict[str, str] = {}  # by text
         self._names: set[str] = {"main"}
-        # functions of the dimension variables as well
+        # symbols of functions that take the dimension variables too
         self._takes_variables: set[str] = set()
-        # what `_symbols` knows by identity must outlive it
+        # Jaxprs that `_symbols` knows by id are kept, so that their ids are not reused.
         self._kept: list = []
         self._expansions: dict = {}
-        self._depth = 0  # of functions being written inside of each other
-        self._products: dict[str, dict] = {}  # of functions that have some, by symbol
+        self._depth = 0  # of nested functions being written
+        self._products: dict[str, dict] = {}  # the products in each function, by symbol
 
     # -- programs ----------------------------------------------------------------------------------
 
     def inline(self, jaxpr, consts, args, scope: str = "") -> list[Value]:
-        """Write a jaxpr's equations here; `consts` are values or arrays, `args` values; `scope` is its name."""
+        """Write the equations of a jaxpr here, named within `scope`.
+
+        `consts` are values or arrays.
+        """
         if not scope:
             return self._inline(jaxpr, consts, args)
         with self.named(scope):
@@ -129,9 +131,9 @@ class Emitter(Contractions):
         return [get(v) or self.constant(v.val, v.aval) for v in jaxpr.outvars]
 
     def lower(self, primitive, out, *values: Value, **params):
-        """What an operation on values is written as, as a part of another one: by a rewrite, or by its own rule.
+        """Lower a primitive as a part of another one, by a rewrite or by its own rule.
 
-        `primitive.lower(em, ...)` is the rule alone, without rewrites.
+        `primitive.lower(em, ...)` is its rule alone, without rewrites.
         """
         known = self.rewrites[primitive]
         found = (
@@ -147,7 +149,7 @@ class Emitter(Contractions):
         return found if primitive.multiple_results else found[0]
 
     def _rewritten(self, rewrites: tuple, site: Site):
-        """What the first rewrite that takes an operation writes, or NotImplemented."""
+        """The result of the first rewrite that does not decline, or NotImplemented."""
         for rewrite in rewrites:
             if rewrite.applies is None or rewrite.applies(site):
                 found = rewrite.emit(self, site, *site.values)
@@ -158,7 +160,7 @@ class Emitter(Contractions):
         return NotImplemented
 
     def _divided(self, found, outvars):
-        """Results as their types say that they are divided."""
+        """The results, with sharding constraints for the divisions in their types."""
         values = [found] if type(found) is Value else found
         out = []
         for value, var in zip(values, outvars):
@@ -180,7 +182,10 @@ class Emitter(Contractions):
         return out[0] if type(found) is Value else out
 
     def _enter(self, around: str | None, eqn) -> dict[str, str]:
-        """Be within the names around an equation, and end its operations with them; returns its attributes."""
+        """Set scope and location for the operations of an equation.
+
+        Returns its frontend attributes.
+        """
         source, p = eqn.source, eqn.primitive
         stack = EMPTY if source is None else source.name_stack
         key = around, stack.stack, p
@@ -192,7 +197,7 @@ class Emitter(Contractions):
                 scope = f"{around}/{text}" if around and text else around or text
                 ending = f" loc({string(_name_of(scope, eqn))})"
             found = scope, ending, stack.tags
-            if p.name != "jit":  # whose name is of the equation
+            if p.name != "jit":  # the name of a jit depends on its equation
                 self._endings[key] = found
         self.scope, ending, tags = found
         if self.places and source is not None:
@@ -202,7 +207,7 @@ class Emitter(Contractions):
         return tags
 
     def tag(self, value: Value, attributes: dict[str, str]) -> None:
-        """Give the operation that made a value attributes for the compiler."""
+        """Add attributes for the compiler to the operation that made a value."""
         made = value.name.partition("#")[0]
         for i in range(len(self._lines) - 1, -1, -1):
             if self._lines[i].startswith((f"{made} = ", f"{made}:")):
@@ -210,7 +215,7 @@ class Emitter(Contractions):
                 return
 
     def _expand(self, primitive, ins, params) -> list[Value]:
-        """A primitive that is a composition of others, traced once per types and parameters."""
+        """Lower a primitive by its `expand`, which is traced once per types and parameters."""
         if primitive.expand is None or self.trace_expand is None:
             raise NotImplementedError(
                 f"primitive '{primitive.name}' cannot be compiled: it has neither a `lower` nor an `expand` rule. "
@@ -220,7 +225,7 @@ class Emitter(Contractions):
         try:
             key = primitive, avals, *[(k, _exact(v)) for k, v in params.items()]
             closed = self._expansions.get(key)
-        except TypeError:  # a parameter without a hash
+        except TypeError:  # a parameter is not hashable
             key = closed = None
         if closed is None:
             closed = self.trace_expand(primitive.expand, avals, params)
@@ -241,7 +246,7 @@ class Emitter(Contractions):
     def function(self, name: str, jaxpr, ordered: bool = False) -> str:
         """The symbol of a private function of `constvars + invars`; equal programs share one.
 
-        An `ordered` one takes the ordering token last, and returns it last.
+        An `ordered` function takes and returns the ordering token last.
         """
         key = id(jaxpr), ordered, self.manual, self.reduced
         symbol = self._symbols.get(key)
@@ -268,7 +273,7 @@ class Emitter(Contractions):
         try:
             self._depth += 1
             self.token, self.facts.products = None, {}
-            # the compiler puts the caller's names before
+            # The compiler prefixes the names of the caller.
             self.scope = None if scope is None else ""
             args, outs, text = self.body(avals, self._with_variables(body) if variables else body)
             held = self.facts.products
@@ -295,7 +300,7 @@ class Emitter(Contractions):
         return symbol
 
     def _with_variables(self, fn: Callable) -> Callable:
-        """A function's body, of the values of the dimension variables and then its arguments."""
+        """The body of a function that takes the dimension variables before its arguments."""
         names = list(self.variables)
 
         def body(*args):
@@ -316,7 +321,7 @@ class Emitter(Contractions):
         self, symbol: str, out_avals, *values: Value, attrs: str = "", ordered: bool = False
     ) -> list[Value]:
         """Call a private function; `attrs=SMALL_CALL` asks XLA:CPU for one native kernel."""
-        # the runtime may blank SMALL_CALL out
+        # The text is laid out so that the runtime can overwrite SMALL_CALL with blanks.
         attrs = f"callee = @{symbol}{', ' if attrs else ''}{attrs}"
         for product, count in self._products.get(symbol, _NONE).items():
             self.note_product(product, count)
@@ -331,7 +336,7 @@ class Emitter(Contractions):
     ) -> list[Value]:
         """Call a jaxpr as a private function, written once however often it is called."""
         if self._depth >= _MAX_DEPTH or (self.manual is not None and self.manual.indices):
-            # in the second case values of outside are needed inside
+            # A region for one device's part reads outer values, which a function cannot.
             return self.inline(jaxpr, consts, args, f"jit({name})")
         consts = [
             c if type(c) is Value else self.constant(c, v.aval)
@@ -345,16 +350,16 @@ class Emitter(Contractions):
     def kernel(
         self, name: str, out_avals, fn: Callable, *values: Value, whole: bool = False
     ) -> list[Value]:
-        """What `fn(*values)` writes, as one native function of the CPU: for loops whose steps are few instructions.
+        """Write `fn(*values)` as a native function of the CPU, for loops with very short steps.
 
-        Inside may be no sort, scatter, product of matrices or custom call. XLA makes a function of
-        each loop, and gives large arrays between them to several threads; with `whole` it makes one
-        of all, which compiles in less time.
+        It may hold no sort, scatter, product of matrices or custom call. XLA makes a function of
+        each loop, and divides large operations between the loops among threads. With `whole` it
+        makes one function of everything, which compiles in less time.
         """
         if not whole:
             symbol = self.define(name, [v.aval for v in values], fn)
             return self.call(symbol, out_avals, *values, attrs=SMALL_CALL)
-        # a tuple as result: threads cannot share its making
+        # XLA does not split a function over threads if its result is a tuple.
         mark = make_aval((), np.dtype("int32"))
         symbol = self.define(
             name, [v.aval for v in values], lambda *xs: [*fn(*xs), self.constant(0, mark)]
@@ -364,7 +369,7 @@ class Emitter(Contractions):
     # -- everyday operations -----------------------------------------------------------------------
 
     def convert(self, x: Value, dtype) -> Value:
-        """XLA's conversion: float to int truncates and saturates, to bool asks whether it is nonzero."""
+        """Convert `x`: floats to integers truncate and saturate, anything nonzero becomes True."""
         if x.aval.dtype == dtype:
             return x
         out = make_aval(x.aval.shape, dtype, False)
@@ -382,7 +387,10 @@ class Emitter(Contractions):
         return self.op("bitcast_convert", out, x)
 
     def compare(self, x: Value, y: Value, direction: str, kind: str | None = None) -> Value:
-        """EQ NE LT LE GT GE; `kind` TOTALORDER sorts -NaN < -0 < 0 < NaN, by default it follows the dtype."""
+        """Compare by EQ, NE, LT, LE, GT or GE.
+
+        The `kind` TOTALORDER sorts -NaN < -0 < 0 < NaN; by default the kind follows from the dtype.
+        """
         kind = kind or compare_kind(x.aval.dtype)
         out = make_aval(x.aval.shape, np.dtype(bool), False)
         attrs = (
@@ -402,7 +410,7 @@ def _name_of(scope: str, eqn) -> str:
     if name == "jit":
         name = f"jit({eqn.params['name']})"
         if scope.endswith(")") and scope.rstrip(")").endswith("("):
-            # a transformed function: jvp(jit(f)), as a scope would stand there
+            # the name of a transformed function goes inside: jvp(jit(f))
             at = len(scope.rstrip(")"))
             return scope[:at] + name + scope[at:]
     else:

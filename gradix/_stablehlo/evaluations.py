@@ -1,4 +1,4 @@
-"""How often a compiler that fuses elementwise operations evaluates one of them for an element that is asked for."""
+"""How often a fusing compiler evaluates a value for one element of the result."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from gradix._core.jaxpr import Jaxpr, Var
 def most_evaluations(jaxpr: Jaxpr) -> int:
     """The most places at which the fused loop over a result evaluates one value of a program.
 
-    A value that is read where it stands and reversed as well is evaluated at two places, and what
-    it is computed from at those two. So the number doubles with each such step, until a product, a
-    loop or the like writes its result to memory. Arguments are in memory.
+    A value that is read both in place and reversed is evaluated at two places, and so is what it
+    depends on. So the number doubles with each such step, until a product or a loop writes its
+    result to memory. Arguments are in memory.
 
     Example:
         >>> import gradix, gradix.numpy as np
@@ -22,12 +22,12 @@ def most_evaluations(jaxpr: Jaxpr) -> int:
     return _places(jaxpr, {})[1]
 
 
-# what becomes of masks (`Primitive.live`) where a result depends on elements in its place
+# `Primitive.live` of operations whose result elements depend on operand elements at the same place
 _IN_PLACE = ("elements", "cases")
 
 
 def is_fused(primitive) -> bool:
-    """Whether an element of the result is a function of one element of each operand, wherever these are."""
+    """Whether each result element depends on one element of each operand, at whatever place."""
     return (
         primitive.live in _IN_PLACE
         or (primitive.rearranges or primitive.live == "moves")
@@ -36,13 +36,16 @@ def is_fused(primitive) -> bool:
 
 
 def _places(jaxpr: Jaxpr, known: dict) -> tuple[list[int], int]:
-    """The places of each argument for one of each result, and the most of any value; `known` holds them by program."""
+    """How many places of each argument one result element reads, and the most of any value.
+
+    `known` memoises this by program.
+    """
     found = known.get(id(jaxpr))
     if found is not None:
         return found
-    # by readers at the same place
+    # places asked for by readers in place: their maximum
     same: dict[Var, int] = {v: 1 for v in jaxpr.outvars if type(v) is Var}
-    # by readers elsewhere, summed
+    # places asked for by readers elsewhere: their sum
     others: dict[Var, int] = {}
     most = 1
     for eqn in reversed(jaxpr.eqns):

@@ -1,4 +1,4 @@
-"""What a module holds, noted down while it is written: by this a platform chooses how to have it compiled."""
+"""Facts about a module, recorded while it is written, to choose compile options by."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from gradix._stablehlo.evaluations import is_fused, most_evaluations
 
 
 class Product(NamedTuple):
-    """A product of matrices, or a convolution: all that tells it from another."""
+    """A product of matrices, or a convolution; equal records are compiled alike."""
 
     operation: str
     dtype: np.dtype
     types: tuple  # of operands and result
     attributes: str
-    terms: int  # that are summed for an element
+    terms: int  # summed for each element of the result
     multiplications: int
     is_in_loop: bool = False
 
 
 class Convolution(NamedTuple):
-    """A convolution: the sizes that decide which library is quick at it."""
+    """The sizes of a convolution that decide which library computes it quickly."""
 
     dtype: np.dtype
     kernel: tuple  # sizes of the axes of space
     result: tuple  # sizes of the axes of space
-    inputs: int  # features, of one group
+    inputs: int  # input features of one group
     outputs: int
     feature_groups: int
     batch_groups: int
@@ -41,17 +41,17 @@ class Facts:
     """What a module holds.
 
     Attributes:
-        structured: the names of its operations that have regions, as loops and reductions.
+        structured: the names of its operations with regions, such as loops and reductions.
         programs: the jaxprs it is written from, inner ones included.
         arguments: the types of the program's arguments and results.
         results: the types of the program's results.
-        products: its products of matrices and convolutions, counted; those of a function count at
-            each of its calls.
+        products: how often each product or convolution occurs; those of a function count once per
+            call.
         convolutions: its convolutions.
-        custom_calls: the names of the functions of the runtime that it calls.
-        factored: the elements of the largest matrix given to LAPACK, 0 where none is; None where
-            one is of unknown size.
-        rewrites: the names of the platform's rewrites by which it is written, counted.
+        custom_calls: the targets of its custom calls.
+        factored: the number of elements of the largest matrix given to LAPACK; 0 without any, None
+            where a size is unknown.
+        rewrites: how often each of the platform's rewrites was taken, by name.
     """
 
     __slots__ = (
@@ -102,7 +102,7 @@ class Facts:
 
     @property
     def alike(self) -> int:
-        """How many results are of a type that an earlier one has."""
+        """How many results have the type of an earlier result."""
         return len(self.results) - len(set(self.results))
 
     @property
@@ -112,7 +112,7 @@ class Facts:
 
     @property
     def repeated(self) -> int:
-        """How many products, reductions and other operations that are not fused are like an earlier one."""
+        """How many operations that are not fused, such as products, equal an earlier one."""
         kernels = [
             (e.primitive, *[v.aval for v in e.invars])
             for j in self.programs
@@ -128,7 +128,7 @@ class Facts:
 
     @property
     def primitives(self) -> set:
-        """What its equations apply."""
+        """The primitives of its equations."""
         return {e.primitive for j in self.programs for e in j.eqns}
 
     def add(self, product: Product, count: int = 1) -> None:

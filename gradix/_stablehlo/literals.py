@@ -6,7 +6,7 @@ import numpy as np
 
 from gradix._stablehlo.types import element_type
 
-_DECIMAL_LIMIT = 32  # integers up to this many are written out, for the reader's sake
+_DECIMAL_LIMIT = 32  # so few integers are written in decimal, for readability
 _DECIMAL_FLOATS = frozenset({"f16", "f32", "f64", "bf16"})
 
 
@@ -47,7 +47,7 @@ def _scalar(x, element: str) -> str:
 
 
 def _decimal(x) -> str:
-    """A finite float; MLIR wants a point before the exponent."""
+    """A finite float in decimal; MLIR requires a point before the exponent."""
     text = repr(float(x))
     if "e" in text and "." not in text:
         text = text.replace("e", ".0e")

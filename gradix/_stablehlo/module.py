@@ -35,7 +35,7 @@ class LoweredModule(NamedTuple):
     unusable_donations: tuple[int, ...] = ()
     platform: str = "cpu"
     facts: Facts | None = None
-    # what XLA asks, by number, how an operation is to be divided over devices
+    # objects by number, which XLA asks how to divide an operation over devices
     partitioners: tuple[Any, ...] = ()
 
 
@@ -66,24 +66,23 @@ def lower_jaxpr(
 
     Args:
         closed_jaxpr: the program, dead code already gone.
-        donated: indices of arguments whose memory a result may take over.
+        donated: indices of arguments whose memory a result may reuse.
         trace_expand: traces the `expand` of primitives without `lower`.
         arg_attrs: MLIR attributes per argument index, e.g. shardings; likewise `result_attrs`.
-        keep_unused: False leaves out arguments that nothing reads.
-        places: end each operation with the user's file and line.
-        named: end each operation with its name, within those of the functions, scopes and
+        keep_unused: whether to keep arguments that nothing reads.
+        places: whether each operation gets the user's file and line.
+        named: whether each operation gets its name, within those of the functions, scopes and
             transformations around it.
-        devices: those of a program over several, in the order of its partitions, with
-            `in_shardings` and `out_shardings` for it: a NamedSharding per argument and result, or
-            None.
-        mesh: of these devices, for operations whose division is decided by the user.
-        part_of: a mesh of these devices, of a program that is one device's part of a larger one:
-            its collectives are along the axes of this mesh.
-        rewrites: how a platform's compiler is better asked for some operations; see `Emitter`.
+        devices: the devices of a program over several, in the order of its partitions. Then
+            `in_shardings` and `out_shardings` hold a NamedSharding or None per argument and result.
+        mesh: a mesh of these devices, for operations whose division the user decides.
+        part_of: a mesh of these devices, where the program is one device's part of a larger one;
+            its collectives run along the axes of this mesh.
+        rewrites: the platform's rewrites of operations; see `Emitter`.
         hoist_bytes: constants larger than this become leading arguments; None writes all into the
             text.
-        dimensions: where the values of the dimension variables come from, for a program with
-            symbolic shapes. The variables in `dimensions.given` are the module's first arguments.
+        dimensions: where a program with symbolic shapes finds its dimension variables. The
+            variables in `dimensions.given` are the module's first arguments.
         tokens: how many tokens for ordered effects the module takes, after these, and gives back
             before its results.
     """
@@ -188,7 +187,7 @@ def _used(jaxpr) -> set:
 
 
 def _inline_used(em, jaxpr, consts, used, args: dict) -> list:
-    """Inline with only the constants that are read; arguments left out stand for nothing."""
+    """Inline the program with only the constants that it reads and the arguments that are kept."""
     kept = [(v, c) for v, c in zip(jaxpr.constvars, consts) if v in used]
     invars = [jaxpr.invars[i] for i in args]
     part = jaxpr.replace(constvars=[v for v, _ in kept], invars=invars)
@@ -200,7 +199,10 @@ def _nbytes(aval) -> int:
 
 
 def _alias(jaxpr, outs, kept, donated, attrs, offset, *, is_divided: bool) -> tuple[int, ...]:
-    """Give each donated argument a result of its type to live on in; the indices that found none."""
+    """Alias each donated argument to a result of its type.
+
+    Returns the indices without such a result.
+    """
     free: dict = {}
     for k, v in enumerate(outs):
         free.setdefault(v.type, []).append(k)
@@ -209,7 +211,7 @@ def _alias(jaxpr, outs, kept, donated, attrs, offset, *, is_divided: bool) -> tu
         if i not in donated:
             continue
         places = free.get(tensor_type(jaxpr.invars[i].aval))
-        # which result it can be is known when these are divided
+        # XLA picks the result once it has divided arguments and results over devices.
         if places and is_divided:
             places.pop(0)
             attrs[k + offset]["jax.buffer_donor"] = True

@@ -1,4 +1,4 @@
-"""Operations that move elements: broadcasts, slices, padding, joins. A symbolic shape becomes an operand."""
+"""Operations that move elements, such as slices. A symbolic shape becomes an operand."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Movement(Dimensions):
         return found
 
     def _fill(self, x: Value, out) -> Value:
-        """A scalar as every element of `out`; written once for operations of one name in a function or region."""
+        """A scalar broadcast to `out`; written once per location in each function or region."""
         key = x.name, tensor_type(out), self.ending
         found = self._broadcast.get(key)
         if found is None:
@@ -135,7 +135,9 @@ class Movement(Dimensions):
     def pad(
         self, x: Value, fill: Value, low: Sequence, high: Sequence, interior: Sequence, out=None
     ) -> Value:
-        """`x` with the scalar `fill` before, behind and between its elements; negative widths cut off.
+        """`x` padded by the scalar `fill` before, behind and between elements.
+
+        Negative widths crop.
 
         Args:
             out: the result's type, if it is at hand.
@@ -171,7 +173,7 @@ class Movement(Dimensions):
         return self.pad(x, self.constant(fill, make_aval((), x.aval.dtype)), none, more, none)
 
     def concatenate(self, xs: Sequence[Value], axis: int, out) -> Value:
-        """Arrays one behind the other along an axis; one alone stays as it is."""
+        """The concatenation of arrays along an axis; a single array is returned as it is."""
         return (
             xs[0]
             if len(xs) == 1
@@ -179,7 +181,7 @@ class Movement(Dimensions):
         )
 
     def dynamic_slice(self, x: Value, starts: Sequence[Value], sizes: Sequence, out=None) -> Value:
-        """A block of these sizes at start indices that are values, moved inside where it would reach outside."""
+        """A block of these sizes; the start indices are clamped so that it lies inside."""
         if out is None:
             out = make_aval(tuple(sizes), x.aval.dtype, False)
         if not is_symbolic_shape(sizes):
@@ -206,7 +208,10 @@ class Movement(Dimensions):
         )
 
     def dynamic_update_slice(self, x: Value, update: Value, starts: Sequence[Value]) -> Value:
-        """`x` with a block replaced, at start indices that are values, moved inside where it would reach outside."""
+        """`x` with a block replaced.
+
+        The start indices are clamped so that the block lies inside.
+        """
         return self.op("dynamic_update_slice", x.aval, x, update, *starts)
 
     def gather(

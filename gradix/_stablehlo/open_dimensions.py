@@ -1,4 +1,4 @@
-"""How a module with symbolic shapes finds its dimension variables from the sizes of its arguments, and checks them."""
+"""How a module with symbolic shapes computes and checks its dimension variables."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Place(NamedTuple):
 class OpenDimensions:
     """The dimension variables of a module.
 
-    A variable is computed where the size of an axis is linear in it, c·v + k. The others in
-    `given`, roots and variables of no axis, become arguments of the module.
+    A variable is computed from an axis whose size is linear in it, c·v + k. All others are in
+    `given` and become arguments of the module: roots of polynomials, and variables of no axis.
 
     Args:
         avals: the types of all arguments.
-        solver: of their sizes.
-        variables: all that the program has.
+        solver: solves the sizes of the arguments for the variables.
+        variables: all variables of the program.
     """
 
     def __init__(self, avals, solver: Solver, variables):
@@ -50,10 +50,10 @@ class OpenDimensions:
         self.places = [place for _, place, *_ in self.steps]
 
     def define(self, em, given, args: dict) -> None:
-        """Compute the variables from the arguments of the module, with assertions of what the shapes promise.
+        """Compute the variables from the module's arguments, and assert what their shapes promise.
 
         Args:
-            given: the values of the variables of that name.
+            given: the values of the variables in `self.given`.
             args: the module's arguments by number.
         """
         values = dict(zip(self.given, given))
@@ -107,7 +107,7 @@ class OpenDimensions:
                 )
 
     def _check_others(self, em, args: dict, sizes: dict) -> None:
-        """Assert that the axes which determined no variable have the sizes that the variables say."""
+        """Assert the sizes of those axes from which no variable was computed."""
         places = [
             (i, d)
             for i, a in enumerate(self.solver.avals)
@@ -144,7 +144,10 @@ def _slope(dim: SymbolicDim, name: str) -> int | None:
 
 
 def _assert(em, holds, message: str, *values) -> None:
-    """Let the program not be compiled for shapes with which `holds` is false; `{0}`, ... stand for values."""
+    """Refuse to compile for shapes where `holds` is false; `{0}`, ...
+
+    In `message` stand for values.
+    """
     em.ops(
         "custom_call",
         [],

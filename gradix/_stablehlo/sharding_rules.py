@@ -1,4 +1,4 @@
-"""How the axes of an operation's operands and results belong together: Shardy's sharding rules, and their notation."""
+"""Shardy's sharding rules, which relate the axes of operands and results, and their notation."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class CompoundFactor(tuple):
 
 
 class ArrayMapping(tuple):
-    """For each axis of an array its factor, or a `CompoundFactor`; the first may be `BATCHING`.
+    """The factor or `CompoundFactor` of each axis of an array; the first entry may be `BATCHING`.
 
     Example:
         >>> ArrayMapping(BATCHING, "rows", CompoundFactor("heads", "features"))
@@ -78,15 +78,15 @@ class ArrayMapping(tuple):
 
 
 class SdyShardingRule:
-    """Which axes of operands and results are divided together: those of one factor.
+    """Which axes of operands and results are divided together, namely those with the same factor.
 
     Args:
         operand_mappings: an `ArrayMapping` for each operand.
         result_mappings: one for each result.
-        reduction_factors: those over which results are sums: in operands alone.
-        need_replication_factors: those whose axes must not be divided.
-        permutation_factors: those that, divided, make neighbours exchange.
-        factor_sizes: of factors that are in compound ones alone.
+        reduction_factors: factors of operands alone, over which the results are sums.
+        need_replication_factors: factors whose axes must not be divided.
+        permutation_factors: factors that need a permutation between devices where divided.
+        factor_sizes: the sizes of factors that occur only in compound factors.
 
     Raises:
         ValueError: a factor has no size, or one it does not need; a special factor is not in the
@@ -249,7 +249,7 @@ def _parsed(text: str) -> tuple[ArrayMapping, ...]:
 
 
 class ShapedRule(NamedTuple):
-    """A rule for operands and results of known shapes: for each axis of each the names of its factors."""
+    """A rule for operands and results of known shapes: the names of the factors of each axis."""
 
     operands: tuple[tuple[tuple[str, ...], ...], ...]
     results: tuple[tuple[tuple[str, ...], ...], ...]
@@ -257,7 +257,7 @@ class ShapedRule(NamedTuple):
     kinds: tuple[tuple[str, ...], ...]  # in the order of _KINDS
 
     def batched(self, size: int, mapped) -> ShapedRule:
-        """The rule of the operation under vmap: mapped operands and all results have one more axis in front."""
+        """The rule under vmap: mapped operands and all results have a new leading axis."""
         taken = dict(self.sizes)
         lead = next(f"batch{k}" for k in range(len(taken) + 1) if f"batch{k}" not in taken)
         return ShapedRule(
@@ -303,8 +303,7 @@ def shaped(rule: SdyShardingRule, operands, results) -> ShapedRule:
     """A rule for operands and results of these shapes.
 
     Raises:
-        ValueError: it is one for other numbers of operands, results or axes, or for other sizes; or
-            one that no operation has.
+        ValueError: the rule does not fit their number, ranks or sizes, or no operation can have it.
     """
     groups: dict[str, int] = {}
     rows = [
@@ -322,7 +321,7 @@ def shaped(rule: SdyShardingRule, operands, results) -> ShapedRule:
     ]
     for _, _, shape, row in every:
         for d, n in zip(row, shape):
-            if len(d) == 1:  # where sizes differ, what all of them have
+            if len(d) == 1:  # where sizes differ, take the least
                 sizes[d[0]] = min(n, sizes.get(d[0], n))
     for what, i, shape, row in every:
         for d, n in zip(row, shape):
@@ -348,7 +347,7 @@ def shaped(rule: SdyShardingRule, operands, results) -> ShapedRule:
 
 
 def _rows(what: str, mappings, shapes, groups: dict) -> tuple:
-    """For each axis of each array its factors, groups of leading axes written out."""
+    """The factors of each axis of each array, with groups of leading axes expanded."""
     if len(mappings) != len(shapes):
         raise ValueError(
             f"Sharding rule has {len(mappings)} {what}s, but the operation has {len(shapes)} {what}s"

@@ -1,4 +1,4 @@
-"""Meshes and shardings as text, in the Shardy dialect, and the regions that are written for one device's part."""
+"""Meshes and shardings as text of the Shardy dialect, and regions for one device's part."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gradix._stablehlo.attributes import Raw, i64_tensor, string
 
 
 class Meshes:
-    """The meshes a module names, for programs over several devices.
+    """The meshes that a module over several devices names.
 
     Args:
-        devices: of the program, in the order of its partitions; None where it is for one.
-        mesh: the one that its arguments are on, where the program is for several.
+        devices: the devices in the order of the partitions; None for a program on one device.
+        mesh: the mesh of the arguments of a program over several devices.
     """
 
     def __init__(self, devices: tuple | None, mesh: BaseMesh | None = None):
@@ -59,12 +59,15 @@ class Meshes:
         return found
 
     def new_group(self) -> int:
-        """The number of another group of values that are to be divided alike."""
+        """A new number, for a group of values that are to be divided alike."""
         self.groups += 1
         return self.groups - 1
 
     def text(self, mesh: BaseMesh, spec: PartitionSpec, ndim: int, is_open: bool = False) -> str:
-        """`<@mesh, [{"x"}, {}]>`; axes that the spec leaves to the compiler are open, with `is_open` all of them."""
+        """A sharding such as `<@mesh, [{"x"}, {}]>`.
+
+        With `is_open` the compiler may divide all axes further.
+        """
         dims = []
         for p in [*spec, *[None] * (ndim - len(spec))]:
             names = [string(str(a)) for a in axes_of(p)]
@@ -85,7 +88,7 @@ class Meshes:
 
 
 class Manual:
-    """What the emitter knows inside of a region for one device's part: the mesh, and its axes that are manual."""
+    """What the emitter knows in a region for one device's part: the mesh and its manual axes."""
 
     __slots__ = ("mesh", "axes", "indices")
 
@@ -104,7 +107,7 @@ class Manual:
 
 
 def communication(em, names, axis_index_groups=None) -> str:
-    """The attributes that say which partitions a collective is among."""
+    """The attributes for the groups of partitions of a collective."""
     groups = em.manual.groups(em.meshes.positions(em.manual.mesh), names, axis_index_groups)
     return f"replica_groups = {i64_tensor(groups, groups.shape)}, {CHANNEL}"
 
@@ -120,7 +123,7 @@ def pairs(em, names, perm) -> str:
 
 
 def coordinates(positions: np.ndarray, axis: int) -> np.ndarray:
-    """For each partition its index along an axis of the mesh."""
+    """The index of each partition along an axis of the mesh."""
     out = np.zeros(positions.size, np.int32)
     out[positions.reshape(-1)] = np.indices(positions.shape)[axis].reshape(-1)
     return out

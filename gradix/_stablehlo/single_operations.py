@@ -1,4 +1,4 @@
-"""Operations of single primitives, with attributes that only they have: sorts, transforms, random words."""
+"""Operations that only one primitive uses: sorts, transforms, random words."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from gradix._stablehlo.writer import Value
 
 
 class SingleOperations(Windows):
-    """The part of the emitter that writes them."""
+    """Adds these operations to the emitter."""
 
     def sort(
         self, xs: Sequence[Value], axis: int, is_stable: bool, before: Callable
     ) -> list[Value]:
-        """`xs` sorted together; `before(a0, b0, a1, b1, ...)` is whether the first of each pair comes first."""
+        """Sort `xs` together.
+
+        `before(a0, b0, a1, b1, ...)` says whether the `a`s come before the `b`s.
+        """
         scalars = [make_aval((), x.aval.dtype) for x in xs for _ in (0, 1)]
         return self.ops(
             "sort",
@@ -39,7 +42,7 @@ class SingleOperations(Windows):
         is_sorted: bool,
         is_unique: bool,
     ) -> Value:
-        """`x` with updates at the places that the index vectors name, `body(old, new)` of scalars written there.
+        """Scatter `updates` into `x` at the index vectors, combined by `body(old, new)` of scalars.
 
         Args:
             numbers: axes by the names of StableHLO's attribute; index vectors lie along the last
@@ -62,7 +65,7 @@ class SingleOperations(Windows):
     def select_and_scatter(
         self, out, x: Value, source: Value, sizes, strides, direction: str
     ) -> Value:
-        """Each element of `source` added where its window of `x` has its winner, compared by `direction`."""
+        """Add each element of `source` at the extremum of its window of `x`, by `direction`."""
         scalar = make_aval((), x.aval.dtype)
         select = self.region([scalar, scalar], lambda a, b: self.compare(a, b, direction))  # type: ignore[attr-defined]
         zero = self.constant(0, make_aval((), out.dtype))
@@ -80,7 +83,7 @@ class SingleOperations(Windows):
         )
 
     def cholesky(self, x: Value) -> Value:
-        """The lower factor of Hermitian matrices; what stands above its diagonal is left open."""
+        """The lower factor of Hermitian matrices; the elements above its diagonal are undefined."""
         return self.op("cholesky", x.aval, x, attrs="lower = true")
 
     def triangular_solve(
@@ -124,7 +127,7 @@ class SingleOperations(Windows):
         )
 
     def rng_bit_generator(self, state: Value, out, algorithm: str) -> list[Value]:
-        """The state after, and random words; `algorithm` is DEFAULT, THREE_FRY or PHILOX."""
+        """The new state, and random words; `algorithm` is DEFAULT, THREE_FRY or PHILOX."""
         attrs = f"rng_algorithm = #stablehlo<rng_algorithm {algorithm}>"
         outs = [state.aval, out]
         if is_open(out):
@@ -140,7 +143,7 @@ class SingleOperations(Windows):
         return self.ops("rng_bit_generator", outs, state, attrs=attrs)
 
     def rng_uniform(self, out, low: Value, high: Value, shape: Value) -> Value:
-        """Numbers between two bounds, by a generator of the device's own."""
+        """Random numbers between two bounds, by the generator of the device."""
         return self.op(
             "rng",
             out,

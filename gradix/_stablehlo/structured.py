@@ -20,7 +20,7 @@ _options = config.state
 
 TOKEN = AbstractToken()
 _INDEX, _PARTITION = make_aval((), np.dtype("int32")), make_aval((), np.dtype("uint32"))
-# what the names of NumPy's loops begin with, where programs call them
+# The prefix of the custom call targets that run loops of NumPy.
 HOST_KERNEL = "gradix_host_"
 _CARRIERS = {"i2": "int8", "i4": "int8", "ui2": "uint8", "ui4": "uint8", "f4E2M1FN": "float32"}
 
@@ -40,31 +40,31 @@ class Structured(Writer):
     def __init__(self, platform: str = "cpu"):
         super().__init__()
         self.platform = platform
-        # whether operations are written as XLA:CPU is best asked
+        # whether operations are written in the forms that XLA:CPU compiles best
         self.tunes = platform == "cpu"
         self.host_callbacks: list[HostCallback] = []
         self.partitioners: list[Any] = []
         self.token: Value | None = None
-        # what calls another library's routines in place of LAPACK's
+        # calls the routines of another library in place of LAPACK
         self.solver: Callable | None = None
-        self.loops = 0  # that surround what is being written
-        # the types of what is being reduced, while the reduction's body is written
+        self.loops = 0  # how many loops are open
+        # the operand types of the reduction whose body is being written
         self.reduced: tuple = ()
-        self.meshes = Meshes(None)  # of programs over several devices
-        self.manual: Manual | None = None  # inside of a region for one device's part
+        self.meshes = Meshes(None)  # for programs over several devices
+        self.manual: Manual | None = None  # set inside a region for one device's part
 
     # -- communication, inside of a region for one device's part -----------------------------------
 
     def groups_along(self, names, axis_index_groups=None) -> str:
-        """The attributes that say among which devices a collective over named mesh axes is."""
+        """The attributes for the device groups of a collective over named mesh axes."""
         return communication(self, names, axis_index_groups)
 
     def pairs_along(self, names, perm) -> str:
-        """The attributes that say which devices send to which, along named mesh axes."""
+        """The attributes for the pairs of sender and receiver along named mesh axes."""
         return pairs(self, names, perm)
 
     def manual_part(self, mesh, axes: frozenset, indices: dict) -> Manual:
-        """What to set `manual` to inside of a region for one device's part."""
+        """The value of `manual` inside a region for one device's part."""
         return Manual(mesh, axes, indices)
 
     def index_along(self, name) -> Value:
@@ -87,12 +87,12 @@ class Structured(Writer):
 
     # -- names -------------------------------------------------------------------------------------
 
-    # what names of operations begin with here; None: operations have no names
+    # the prefix of the names of operations; None where operations have no names
     scope: str | None = None
 
     @contextlib.contextmanager
     def named(self, name: str):
-        """Context manager: what is written inside is named within `name` too."""
+        """Context manager: the names of operations written inside are prefixed with `name`."""
         before = self.scope
         if before is not None and name:
             self.scope = f"{before}/{name}" if before else name
@@ -103,7 +103,7 @@ class Structured(Writer):
 
     @contextlib.contextmanager
     def called(self, name: str):
-        """Context manager: operations written inside that have no name of their own are called so."""
+        """Context manager: unnamed operations written inside get this name."""
         before = self.ending
         if self.scope is not None:
             self.ending = f" loc({string(f'{self.scope}/{name}' if self.scope else name)})"
@@ -136,8 +136,8 @@ class Structured(Writer):
         """The region of a reduction over operands of these dtypes; also for windows, scatters and all-reduces.
 
         Args:
-            reduced: the types of the operands, for operations in the body that a platform writes
-                otherwise for large ones.
+            reduced: the types of the operands. A platform may lower the body differently where they
+                are large.
         """
         scalars = [make_aval((), d, False) for d in dtypes]
         if isinstance(body, str):
@@ -169,7 +169,10 @@ class Structured(Writer):
         return self._take_token(self.ops("while", avals, *carry, regions=regions), ordered)
 
     def case(self, index: Value, branches, out_avals, ordered: bool = False) -> list[Value]:
-        """Run the branch numbered `index` (an int32 scalar; out of range runs the last); branches take nothing."""
+        """Run the branch numbered `index` (an int32 scalar; out of range runs the last).
+
+        Branches have no arguments.
+        """
         outs = [*out_avals, TOKEN] if ordered else list(out_avals)
         before = self.ordering_token() if ordered else None
         regions = []
@@ -192,7 +195,7 @@ class Structured(Writer):
 
     @contextlib.contextmanager
     def solved_by(self, solver: Callable):
-        """Within the block, LAPACK's routines are another library's."""
+        """Context manager: factorizations inside call another library in place of LAPACK."""
         before, self.solver = self.solver, solver
         try:
             yield
@@ -242,8 +245,8 @@ class Structured(Writer):
             operand_layouts: dimensions from minor to major, one sequence per operand; likewise
                 `result_layouts`.
             aliases: `{result index: operand index}` of buffers the call may reuse.
-            is_refined: whether XLA finds the shapes of symbolic results by itself; it is given them
-                as operands otherwise.
+            is_refined: whether XLA infers the shapes of symbolic results. Otherwise the call takes
+                these shapes as operands.
         """
         self.facts.custom_calls.add(target)
         parts = [
@@ -280,7 +283,7 @@ class Structured(Writer):
         return self.ops("custom_call", out_avals, *values, attrs=", ".join(parts))
 
     def has_host_kernels(self, *avals) -> bool:
-        """Whether a program may leave work on these types to NumPy's loops: on the CPU, unless the user forbids it."""
+        """Whether a program may call NumPy on these types: on the CPU, unless switched off."""
         return (
             self.tunes
             and _options.gradix_host_kernels
@@ -290,7 +293,10 @@ class Structured(Writer):
     def host_kernel(
         self, name: str, outs: list, *values: Value, aliases: dict | None = None
     ) -> list[Value]:
-        """What a NumPy loop (`_runtime/host_kernels.py`) makes of the values, in their memory as `aliases` says."""
+        """Call a loop of NumPy (`_runtime/host_kernels.py`).
+
+        `aliases` lets results reuse operand buffers.
+        """
         layouts = [tuple(range(a.ndim - 1, -1, -1)) for a in (*[v.aval for v in values], *outs)]
         return self.custom_call(
             HOST_KERNEL + name,
@@ -339,7 +345,7 @@ class Structured(Writer):
 
 
 def _carrier(aval):
-    """The type in which a callback sees an array: XLA packs narrow types, NumPy cannot."""
+    """The type in which a callback gets an array: NumPy has no packed narrow types, as XLA does."""
     element = element_type(aval.dtype)
     wide = _CARRIERS.get(element)
     return aval if wide is None else make_aval(aval.shape, np.dtype(wide), False)

@@ -70,7 +70,7 @@ def tensor_type(aval) -> str:
 
 
 def _check_size(aval) -> None:
-    """XLA ends the process on a shape whose bytes overflow 63 bits, so such a shape must not reach it."""
+    """Refuse a shape whose size in bytes overflows 63 bits, on which XLA ends the process."""
     bytes_ = storage_dtype(aval.dtype).itemsize
     for d in aval.shape:
         if isinstance(d, (int, np.integer)):

@@ -1,4 +1,4 @@
-"""What is known of an operation that is to be written: its operands, its equation, and who reads the results."""
+"""An operation to be lowered: its operands, its equation, and the readers of its results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gradix._core.jaxpr import Jaxpr, JaxprEqn, Literal
 
 
 class Users:
-    """The equations of a program by what they read, found out when first asked for."""
+    """The equations of a program by the variables they read, computed on first use."""
 
     __slots__ = ("_jaxpr", "_found", "_results")
 
@@ -18,11 +18,11 @@ class Users:
         self._results: set = set()
 
     def of(self, v) -> dict[int, JaxprEqn]:
-        """The equations that read a variable, by their places."""
+        """The equations that read a variable, by their index in the program."""
         return self._index().get(v, {})
 
     def only(self, v) -> JaxprEqn | None:
-        """The one equation that reads a variable, where nothing else does."""
+        """The equation that reads a variable, if it is the only reader; else None."""
         found = self.of(v)
         return next(iter(found.values())) if len(found) == 1 and not self.is_result(v) else None
 
@@ -50,8 +50,8 @@ class Site:
         out: the type of its result, or the list of types.
         values: its operands, as the emitter's values.
         params: its parameters.
-        eqn, users: its equation, and the equations of that program by what they read; None where
-            the operation is a part of how another one is written.
+        eqn, users: its equation, and the `Users` of that program; None where the operation is
+            emitted as a part of another one.
     """
 
     __slots__ = ("primitive", "out", "values", "params", "eqn", "users")
@@ -69,7 +69,7 @@ class Site:
         self.eqn, self.users = eqn, users
 
     def plain(self, em, *values, out=None, **params):
-        """What the operation's own rule writes, here or of other values, types and parameters."""
+        """Lower by the operation's own rule, optionally with other values, types or parameters."""
         return self.primitive.lower(
             em,
             self.out if out is None else out,
@@ -83,7 +83,7 @@ class Site:
         return all(type(n) is int for a in (*[v.aval for v in self.values], *outs) for n in a.shape)
 
     def reader(self) -> JaxprEqn | None:
-        """The one equation that reads the one result, where nothing else does."""
+        """The equation that reads the single result, if it is the only reader; else None."""
         return (
             None if self.eqn is None or self.users is None else self.users.only(self.eqn.outvars[0])
         )

@@ -1,4 +1,4 @@
-"""Operations on windows and on order: reduce_window and top_k. Where sizes are symbolic they take them as operands."""
+"""reduce_window and top_k; symbolic sizes become operands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradix._stablehlo.writer import Value
 
 
 class Windows(Movement):
-    """Adds reductions over windows to the writer."""
+    """Adds reductions over windows, and top_k, to the writer."""
 
     def reduce_window(
         self,
@@ -32,8 +32,8 @@ class Windows(Movement):
 
         Args:
             inits: scalar values, one per operand.
-            sizes: of the windows, one for each axis.
-            padding: a pair of widths for each axis, in elements that are `inits`.
+            sizes: the window size along each axis.
+            padding: a pair of widths for each axis; the elements added are `inits`.
             body: as for `reduce`.
         """
         if is_symbolic_shape([*sizes, *[n for pair in padding for n in pair]]):
@@ -69,7 +69,7 @@ class Windows(Movement):
     def _reduce_open_window(
         self, xs, inits, sizes, padding, outs, body, *, strides, base_dilation, window_dilation
     ) -> list[Value]:
-        """The same with sizes that are values: a call which XLA's refinement of shapes replaces by the operation."""
+        """As `reduce_window` with symbolic sizes: a call that XLA's shape refinement replaces."""
         scalars = [make_aval((), x.aval.dtype, False) for x in xs]
         reducer = self._closed_function(
             "window_reducer",

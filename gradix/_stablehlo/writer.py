@@ -13,17 +13,17 @@ from gradix._stablehlo.types import storage_dtype, tensor_type
 
 
 class Value:
-    """An SSA value: its name in the text, its aval, and the number it is known to be while text is written.
+    """An SSA value: its name in the text, its aval, and its number if it is a known constant.
 
-    `definition` tells of transposes, broadcasts, conversions and iotas how they were made: the
-    operation's name, its operand, and the axes it was given.
+    For transposes, broadcasts, conversions and iotas, `definition` holds the name of the operation,
+    its operand and its axes.
     """
 
     __slots__ = ("name", "aval", "type", "known", "definition")
 
     def __init__(self, name: str, aval, type: str, known: int | None = None):
         self.name, self.aval, self.type, self.known = name, aval, type, known
-        # (operation, operand, axes) of what a reader may see through
+        # (operation, operand, axes), or None for other operations
         self.definition: Any = None
 
     shape = property(lambda self: self.aval.shape)
@@ -37,18 +37,18 @@ class Value:
 
     @property
     def converted_from(self) -> np.dtype | None:
-        """The dtype that it was converted from."""
+        """The dtype that the value was converted from; None if it is no conversion."""
         return self.definition[1].aval.dtype if self._is_made_by("convert") else None
 
     @property
     def filled_with(self) -> Value | None:
-        """The scalar that all its elements are."""
+        """The scalar whose broadcast the value is, or None."""
         is_spread = self._is_made_by("broadcast_in_dim") and not self.definition[1].aval.shape
         return self.definition[1] if is_spread else None
 
     @property
     def counted_axis(self) -> int | None:
-        """The axis along which it is 0, 1, 2, ..."""
+        """The axis along which the value is 0, 1, 2, ..., if it is an iota; else None."""
         return self.definition[2][0] if self._is_made_by("iota") else None
 
     def _is_made_by(self, operation: str) -> bool:
@@ -70,9 +70,9 @@ class Writer:
         self._lines: list[str] = []
         self._head: list[str] = []
         self._count = 0
-        self.ending = ""  # what operations end with: their location
+        self.ending = ""  # the location that is appended to operations
         self._constants: dict = {}
-        # scalars that were broadcast among these lines, by name, type and location
+        # scalars already broadcast in this body, by name, type and location
         self._broadcast: dict[tuple[str, str, str], Value] = {}
         self.facts = Facts()
 
@@ -147,7 +147,7 @@ class Writer:
             return found
         host = getattr(x, "host", None)
         if host is not None and not host.ndim:
-            # a scalar of a program, which stands at many places; kept, so that its id stays its own
+            # A scalar may occur at many places; it is kept, so that its id is not reused.
             known = id(x), aval
             kept = self._constants.get(known)
             if kept is None:
@@ -195,7 +195,7 @@ class Writer:
         """The text of a region; `fn` takes its arguments as values and returns the values it yields."""
         outer = self._lines, self._broadcast, self.ending
         self._lines, self._broadcast = [], {}
-        self.ending = ""  # that of the operation whose region it is tells where its parts are
+        self.ending = ""  # the operation that has the region carries the location
         try:
             args = [self.value(a) for a in arg_avals]
             outs = fn(*args)
@@ -208,7 +208,7 @@ class Writer:
         return f'{{\n{head}{body}"stablehlo.return"({names}) : ({types}) -> ()\n}}'
 
     def isolated_region(self, arg_avals, fn, end: str) -> str:
-        """As `region`, for operations whose regions see nothing of outside, not even constants."""
+        """As `region`, for operations whose regions cannot read outer values, even constants."""
         saved = self._lines, self._broadcast, self._head, self._constants, self.ending
         self._lines, self._broadcast, self._head, self._constants, self.ending = [], {}, [], {}, ""
         try:
@@ -222,7 +222,7 @@ class Writer:
         return f'{{\n{head}{body}"{end}"({names}) : ({types}) -> ()\n}}'
 
     def body(self, arg_avals, fn, prefix: str = "%arg") -> tuple[list[Value], list[Value], str]:
-        """Arguments, results and text of a separate function body, written with names and constants of its own."""
+        """The arguments, results and text of a function body, with its own names and constants."""
         saved = self._lines, self._broadcast, self._head, self._constants, self._count, self.ending
         self._lines, self._broadcast, self._head, self._constants = [], {}, [], {}
         self._count, self.ending = 0, ""
