@@ -1,1 +1,1 @@
-"""`jit`: signatures, programs, calls, and what can be learnt about them."""
+"""`jit`: signatures, compiled programs, calls, and statistics about them."""

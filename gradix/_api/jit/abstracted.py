@@ -1,4 +1,4 @@
-"""`abstracted_axes` of `jit`: axes that are given a name, and of which those of one name must be of one size."""
+"""`abstracted_axes` of `jit`: names axes; axes of one name must have the same size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FORM = (
 
 
 def _is_named(x: Any) -> bool:
-    """Whether a part of the tree names the axes of all arrays at its place."""
+    """Whether a part of the tree is a leaf: it names the axes of all arrays at its position."""
     if x is None:
         return True
     if isinstance(x, dict):
@@ -26,10 +26,10 @@ def _is_named(x: Any) -> bool:
 
 
 def check_form(axes: Any) -> None:
-    """Raise where `axes` cannot name any.
+    """Check that `axes` is a tree of dicts from axis to name and tuples of names.
 
     Raises:
-        TypeError: a part is no dict from axis to name and no tuple of names.
+        TypeError: a part of the tree is neither.
     """
     for part in tree_flatten(axes, is_leaf=_is_named)[0]:
         if not _is_named(part):
@@ -43,14 +43,14 @@ def check_form(axes: Any) -> None:
 
 
 def check_sizes(axes: Any, args: tuple, function: str) -> None:
-    """Raise where axes of the same name differ in size.
+    """Check that axes of the same name have the same size.
 
     Args:
         args: the positional arguments.
-        function: its name.
+        function: the name of the function.
 
     Raises:
-        ValueError: they differ, an array has no such axis, or `axes` is no prefix of the arguments.
+        ValueError: sizes differ, an array has no such axis, or `axes` is no prefix of `args`.
     """
     leaves = tree_flatten_with_path(args)[0]
     sizes: dict[Any, tuple[int, str]] = {}
@@ -74,7 +74,7 @@ def check_sizes(axes: Any, args: tuple, function: str) -> None:
 
 
 def _spread(axes: Any, args: tuple, function: str) -> list:
-    """For each leaf of the arguments the part of the tree that names its axes."""
+    """Returns, for each leaf of the arguments, the part of the tree that names its axes."""
     parts, tree = tree_flatten(axes, is_leaf=_is_named)
     try:
         below = tree.flatten_up_to(args)

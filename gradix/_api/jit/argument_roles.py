@@ -1,4 +1,4 @@
-"""Which arguments of a jitted function are arrays, which are static, and which give their memory away."""
+"""The roles of a jitted function's arguments: each is dynamic or static, and may be donated."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradix._base.tree import flatten
 
 
 class ArgumentRoles:
-    """The roles of one function's arguments, asked for at every call."""
+    """The roles of one function's arguments; every call reads them."""
 
     __slots__ = (
         "_fun",
@@ -33,7 +33,7 @@ class ArgumentRoles:
         self._plans: dict[int, tuple[list, list]] = {}
 
     def split(self, args, kwargs):
-        """Dynamic positional and keyword arguments, and the static ones as pairs of place and fingerprint."""
+        """The dynamic positional and keyword arguments, and (place, fingerprint) of static ones."""
         if not self.has_static:
             return args, kwargs, ()
         if kwargs:
@@ -56,7 +56,10 @@ class ArgumentRoles:
         return dynamic, named, tuple(static)
 
     def parts(self, args, kwargs):
-        """Dynamic positional and keyword arguments, and static values by place: a name, or a number without one."""
+        """The dynamic positional and keyword arguments, and a dict of the static ones.
+
+        The key of a static argument is its name, or its number if it has no name.
+        """
         places, dynamic = self._plans.get(len(args)) or self._plan(len(args))
         values = {place: args[i] for place, i in places}
         given = [k for k in kwargs if k in self.static_names and k not in values]
@@ -67,7 +70,11 @@ class ArgumentRoles:
         return tuple([args[i] for i in dynamic]), kwargs, values
 
     def _plan(self, count: int) -> tuple[list, list]:
-        """Of `count` positional arguments, the static ones as pairs of place and number, and the others' numbers."""
+        """How `count` positional arguments are split.
+
+        Returns:
+            for static arguments the pairs (key, number), and the numbers of dynamic arguments.
+        """
         sig, names = signature(self._fun), []
         for p in sig.parameters.values() if sig is not None else ():
             if p.kind is not p.POSITIONAL_OR_KEYWORD and p.kind is not p.POSITIONAL_ONLY:
@@ -86,7 +93,7 @@ class ArgumentRoles:
         return positions(self.static_numbers, count)
 
     def join(self, dynamic, named, args, kwargs):
-        """All arguments, dynamic ones replaced."""
+        """All arguments `args` and `kwargs`, with the dynamic ones replaced by the given values."""
         if not self.has_static:
             return dynamic, named
         nums, rest = self.static_positions(len(args)), iter(dynamic)
@@ -96,7 +103,7 @@ class ArgumentRoles:
         )
 
     def static_only(self, args, kwargs) -> tuple[list, dict]:
-        """The arguments with None for each dynamic one, which is then not kept alive."""
+        """The arguments with None for each dynamic one, so that these are not kept alive."""
         nums = self.static_positions(len(args))
         return (
             [a if i in nums else None for i, a in enumerate(args)],
@@ -104,7 +111,7 @@ class ArgumentRoles:
         )
 
     def stand_in(self, args):
-        """A function with the dynamic parameters alone, for naming them."""
+        """A function whose signature has only the dynamic parameters; it serves to name them."""
         sig, nums = signature(self._fun), self.static_positions(len(args))
         if sig is None:
             return self._fun
@@ -118,7 +125,7 @@ class ArgumentRoles:
         return like
 
     def donated(self, args, kwargs) -> tuple[int, ...]:
-        """Which leaves of the dynamic arguments are donated."""
+        """The numbers of the leaves of the dynamic arguments that are donated."""
         if not self.donate_numbers and not self.donate_names:
             return ()
         numbers, static = (

@@ -1,4 +1,4 @@
-"""`jit(f, check=...)`: the checks of a program as a further result of the compiled one, and what is raised for it."""
+"""`jit(f, check=...)`: compiled programs that report which of their checks failed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _RAISES = CheckEffect("raise")
 
 
 def names_of(check: str) -> tuple[str, ...]:
-    """The kinds of errors that a text names, joined with commas."""
+    """The kinds of errors named in a text, where they are joined with commas."""
     names = tuple([n.strip() for n in check.split(",")]) if isinstance(check, str) else ()
     if not names or any(n not in NAMES for n in names):
         raise ValueError(
@@ -30,17 +30,17 @@ def names_of(check: str) -> tuple[str, ...]:
 
 
 class Screen(NamedTuple):
-    """A program with as few checks as tell that one fails, and these checks."""
+    """A program with just enough checks to tell whether any check fails, and these checks."""
 
     jaxpr: ClosedJaxpr
     sites: tuple
 
 
 class CheckedTraced(Traced):
-    """A signature whose program gives two further results: which check failed first, and what it met.
+    """A signature whose program returns two more results: the first failed check, and its values.
 
-    Where there is a `screen`, that is what is compiled; the program with all checks is, once one of
-    them fails.
+    If there is a `screen`, it is compiled first; the program with all checks is compiled only when
+    a check of the screen fails.
     """
 
     __slots__ = ("sites", "screen", "whole")
@@ -65,13 +65,13 @@ class CheckedTraced(Traced):
         return self.results(super().run_as(program, leaves))
 
     def results(self, outs) -> list:
-        """The function's own results, of those of the program with all checks, where none failed."""
+        """The function's results, without those of the checks; raises if a check failed."""
         *outs, code, words = outs
         _checks.raise_found(code, words, self.sites)
         return outs
 
     def name_failure(self, leaves) -> None:
-        """Raise what the first check that fails tells, by the program with all of them."""
+        """Run the program with all checks, and raise the error of the first check that fails."""
         if self.whole is None:
             self.whole = Program(
                 simplify(self.jaxpr),
@@ -84,7 +84,7 @@ class CheckedTraced(Traced):
 
 
 def screen_of(closed: ClosedJaxpr, names: tuple | None, donated: tuple) -> Screen | None:
-    """The program with fewer checks for NaN; None where it could not be run again, or looks for none."""
+    """The program with fewer checks for NaN; None if it has none or cannot run twice."""
     others = [e for e in closed.effects if type(e) is not CheckEffect]
     if donated or others or not _NAN & set(names or ()):
         return None
@@ -92,9 +92,10 @@ def screen_of(closed: ClosedJaxpr, names: tuple | None, donated: tuple) -> Scree
 
 
 def checked(closed: ClosedJaxpr, names: tuple | None) -> tuple[ClosedJaxpr, tuple]:
-    """The program with the two further results, and its checks; as it is, and none, where there is nothing to check.
+    """The program with the two further results, and its checks.
 
-    Without names, only functions with checks of their own that it calls are checked.
+    A program with nothing to check is returned unchanged. If `names` is None, only the checks of
+    inner functions that were jitted with `check` apply.
     """
     if names is None and _RAISES not in closed.effects:
         return closed, ()
@@ -102,7 +103,7 @@ def checked(closed: ClosedJaxpr, names: tuple | None) -> tuple[ClosedJaxpr, tupl
 
 
 def refuse_refs(refs, name: str) -> None:
-    """Raise for mutable arrays, whose values a call that fails would leave unwritten."""
+    """Raise for mutable arrays: a call that fails would not write their values."""
     if refs:
         raise NotImplementedError(
             f"{name} is jitted with check, or calls a function that is, and uses mutable "
@@ -112,7 +113,7 @@ def refuse_refs(refs, name: str) -> None:
 
 
 def refuse_other(**options: Any) -> None:
-    """Raise for arguments of `jit` that do not go together with check."""
+    """Raise for arguments of `jit` that cannot be combined with `check`."""
     for name, value in options.items():
         if value is not None and value is not False:
             raise ValueError(

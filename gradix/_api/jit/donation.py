@@ -1,4 +1,4 @@
-"""Donated arguments: which of them no result can replace, and why."""
+"""Donated arguments: checks whether a result can reuse their memory, and says why not."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gradix._runtime import xla
 
 
 def check(module, traced) -> None:
-    """Warn of donated arguments whose memory no result takes over; raise instead where the function is strict.
+    """Warn of donated arguments whose memory no result reuses; raise with donate_strict=True.
 
     Args:
         module: the lowered program.
-        traced: what was lowered: its constants come before its arguments.
+        traced: the signature that was lowered; its constants come before its arguments.
 
     Raises:
         ValueError: the function was jitted with donate_strict=True.
@@ -54,26 +54,31 @@ def _reason(i: int, module, name: str) -> str:
 
 
 def own(x: ArrayImpl) -> ArrayImpl:
-    """A donated array with memory XLA may write to: no shared number, nor NumPy's, nor held by a view of ours."""
+    """A donated array whose memory XLA may write to; it is copied if the memory is used elsewhere.
+
+    Cached numbers, NumPy's memory and memory that a view shows must not be written to.
+    """
     if is_shared(x):
         x = ArrayImpl(x.host, x.aval)
     host = x._host
     if host is not None:
         if x._buffer is None or not _is_fetched(host) and xla.is_at(x._buffer, host):
-            x._buffer = xla.put(host, x.aval)  # which copies, as XLA would, each time
+            x._buffer = xla.put(host, x.aval)  # this copies; XLA would do so in each call
         x._host = None
     return x
 
 
 def check_held(args, donated, traced) -> None:
-    """Raise for donated arrays that NumPy views of the user's still show: XLA would give the result other memory.
+    """Raise for donated arrays that a NumPy view of the user still shows.
+
+    XLA could not reuse their memory for a result.
 
     Args:
-        args: of the program, its constants first.
-        donated: the numbers of those donated.
+        args: the arguments of the program, constants first.
+        donated: the numbers of the donated ones.
 
     Raises:
-        ValueError: there are some; they keep their values.
+        ValueError: there are such arrays; they keep their values.
     """
     names, n, lines = traced.debug.arg_names, len(traced.consts), []
     for i in donated:
@@ -90,7 +95,7 @@ def check_held(args, donated, traced) -> None:
 
 
 def _is_viewed(x: ArrayImpl) -> bool:
-    """Whether a view of the user's shows the memory of the array's buffer."""
+    """Whether a NumPy view of the user shows the memory of the array's buffer."""
     return (
         x._buffer is not None
         and x._host is not None
@@ -100,7 +105,7 @@ def _is_viewed(x: ArrayImpl) -> bool:
 
 
 def _holders(x) -> list[int]:
-    """The number of references to the host form of an array and to its base, of which each NumPy view holds one."""
+    """The reference counts of an array's host form and of its base; each NumPy view holds one."""
     arrays = [x._host, x._host.base] if isinstance(x._host.base, np.ndarray) else [x._host]
     return [sys.getrefcount(a) for a in arrays]
 
@@ -109,7 +114,7 @@ _UNVIEWED = _holders(ArrayImpl(np.zeros(2)[:], None))
 
 
 def _is_fetched(host: np.ndarray) -> bool:
-    """Whether an array looks at a buffer's memory, rather than the buffer at the array's."""
+    """Whether the array is a view of a buffer's memory, and not the other way round."""
     base = host
     while isinstance(base, np.ndarray):
         base = base.base

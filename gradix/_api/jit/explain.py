@@ -1,4 +1,4 @@
-"""`explain`: what was traced, compiled and loaded from disk while a block ran, and why."""
+"""`explain`: reports what is traced, compiled and loaded from disk in a block, and why."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gradix._base.events import Event
 
 
 class Explanation:
-    """What `explain` gives: printed, a summary.
+    """The record of an `explain` block; it prints as a summary.
 
     Attributes:
         events: each trace, compilation and load from disk, in order, with its reason.
-        hits: by name of the function, how many calls found a program ready.
+        hits: for the name of each function, the number of calls that found a compiled program.
     """
 
     def __init__(self):
@@ -25,11 +25,11 @@ class Explanation:
         self.hits: dict[str, int] = {}
 
     def count(self, kind: str) -> int:
-        """How many events of a kind there were: "trace", "compile" or "load"."""
+        """The number of events of a kind: "trace", "compile" or "load"."""
         return sum([e.kind == kind for e in self.events])
 
     def seconds(self, kind: str) -> float:
-        """Their time altogether."""
+        """The total time of the events of a kind, in seconds."""
         return sum([e.seconds for e in self.events if e.kind == kind])
 
     def __str__(self) -> str:
@@ -56,17 +56,17 @@ _KINDS = {"trace": "traces", "compile": "compilations", "load": "loads from disk
 
 
 class explain:
-    """Context manager: says of every trace, compilation and load from disk what it was for.
+    """Context manager that reports the reason of every trace, compilation and load from disk.
 
-    Calls that find their program are counted by function. Nested blocks each see everything; a
-    block sees what all threads do.
+    It counts, by function, the calls that find their program compiled. It reports the events of all
+    threads; of nested blocks, each reports all events.
 
     Args:
         show: whether to print each event as it happens, and the calls that hit at the end.
-        file: where to; the standard error by default.
+        file: the stream to print to; the standard error by default.
 
     Returns:
-        The context manager; entering it gives an object with the lists `events` and `hits`.
+        The context manager; entering it gives an object with the attributes `events` and `hits`.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -109,7 +109,7 @@ class explain:
 
 
 def _calls() -> Iterable[tuple[Any, int]]:
-    """All jitted functions, and how many calls of each found a program ready."""
+    """All jitted functions, and the number of calls of each that found a compiled program."""
     for f in jitted_functions():
         s = f.stats()
         yield f, max(s.calls - s.traces, 0)

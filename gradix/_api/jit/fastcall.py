@@ -1,4 +1,7 @@
-"""Calls of a jitted function as code written for one signature: check the arguments, run, wrap the results."""
+"""Generates Python code that calls a jitted function for one signature.
+
+The code checks the arguments, runs the program, and wraps the results.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ from gradix._runtime import xla
 from gradix._runtime.program import to_device
 
 _LEAVES_LIMIT = 512
-# of memory kept for NumPy arrays to be copied to, of all arguments
+# the largest memory, for all arguments, that is kept to copy NumPy arrays to
 _BYTES_LIMIT = 1 << 18
 _NUMBERS = (bool, int, float, complex)
 _NAMED = (bool, int, str, type(None))  # static arguments that one comparison distinguishes
@@ -27,11 +30,11 @@ _options = _config.state
 
 
 class _Unsuited(Exception):
-    """The signature has something this module does not write code for."""
+    """Raised where the signature has a part for which this module cannot write code."""
 
 
 class _Writer:
-    """Source lines, and the objects they name."""
+    """Collects source lines, and the objects that they name."""
 
     def __init__(self):
         self.lines: list[str] = []
@@ -39,7 +42,7 @@ class _Writer:
         self.leaves: list[tuple[str, Any]] = []
         # the variable that holds memory to copy arguments to
         self.memory = ""
-        # how many of the lines find out whether the signature is met
+        # the number of leading lines that check whether the arguments have this signature
         self.checks = 0
 
     def name(self, value: Any, prefix: str = "k") -> str:
@@ -56,7 +59,7 @@ class _Writer:
         return found
 
     def take(self, var: str, value: Any) -> None:
-        """Lines that take `value`, found in variable `var`, to its leaves, in the order of `flatten`."""
+        """Write lines that flatten `value`, the content of variable `var`, into its leaves."""
         kind = type(value)
         if kind is dict:
             self.unless(f"type({var}) is dict and len({var}) == {len(value)}")
@@ -99,7 +102,7 @@ class _Writer:
         return repr(value) if type(value) in (int, str) else self.name(value)
 
     def build(self, value: Any) -> str:
-        """An expression for a tree whose leaves are the numbers of the results."""
+        """An expression that builds a result tree; the leaves of `value` are numbers of results."""
         kind = type(value)
         if kind is int:
             return f"r{value}"
@@ -119,21 +122,21 @@ class _Writer:
 
 
 def no_code(args: tuple, kwargs: dict) -> Any:
-    """What a function has that no code was written for."""
+    """Stands for the generated code where there is none: it misses for all arguments."""
     return MISS
 
 
 def write_call(
     traced: Traced, args: tuple, kwargs: dict, is_static: Callable[[Any], bool]
 ) -> Callable | None:
-    """`call(args, kwargs)` for arguments like these: the result, or MISS where they are of another signature.
+    """Generate a function `call(args, kwargs)` for arguments of the signature of these.
 
     Args:
-        traced: what was traced and compiled for these arguments.
-        is_static: whether the argument of a number or keyword is static.
+        traced: the signature that was traced and compiled for these arguments.
+        is_static: says whether the argument of a number or keyword is static.
 
     Returns:
-        The function; None where calls of this kind need more than it could do.
+        The function, which returns MISS for other signatures; None where no code can be written.
     """
     program = traced.program
     if (
@@ -178,7 +181,7 @@ def _write_arguments(w: _Writer, args, kwargs, is_static) -> None:
 
 
 def _write_leaves(w: _Writer, traced: Traced) -> list[str]:
-    """Lines that check each leaf, and copy what is no array of ours; the program's inputs as expressions."""
+    """Write lines that check each leaf and copy NumPy arrays; returns the inputs as expressions."""
     program = traced.program
     assert program is not None
     first = len(traced.consts)
@@ -200,7 +203,7 @@ def _write_leaves(w: _Writer, traced: Traced) -> list[str]:
         if len(inputs) in used:
             copied.append((len(inputs), var, value))
         elif type(value) is int:
-            raise _Unsuited  # which may be too large, used or not
+            raise _Unsuited  # a Python int may be too large for its dtype, even if it is not used
         inputs.append("")
     if copied:
         w.unless(f"not {w.name(guards_transfers)}()")
@@ -211,7 +214,7 @@ def _write_leaves(w: _Writer, traced: Traced) -> list[str]:
 def _write_copies(
     w: _Writer, traced: Traced, copied: list[tuple[int, str, Any]], inputs: list[str]
 ) -> None:
-    """Lines that copy NumPy arrays and numbers to memory the program reads, which one call at a time has for itself."""
+    """Write lines that copy NumPy arrays and numbers to memory that one call at a time uses."""
     assert traced.program is not None
     avals = [traced.avals[i - len(traced.consts)] for i, _, _ in copied]
     if sum([a.size * a.dtype.itemsize for a in avals]) > _BYTES_LIMIT:
@@ -240,8 +243,11 @@ def _buffer(w: _Writer, var: str) -> str:
 
 
 def _write_run(w: _Writer, traced: Traced, inputs: list[str]) -> None:
-    """The line that runs the program. Memory that was copied to is free again once the program is done, which it is by
-    then, unless another argument was still being computed."""
+    """Write the line that runs the program.
+
+    The memory for copies is free again when the program is done. It is done when the call returns,
+    unless another argument was still being computed.
+    """
     assert traced.program is not None
     executable = traced.program.executable
     w.checks = len(w.lines)
@@ -249,7 +255,7 @@ def _write_run(w: _Writer, traced: Traced, inputs: list[str]) -> None:
     run = f"{w.name(executable.execute)}([{', '.join(inputs)}]).consume_with_handlers({w.name(executable.handlers)})"
     w.lines.append(f"{outs}= {run}" if outs else run)
     if executable.is_awaited and outs:
-        w.lines.append("o0.block_until_ready()")  # they are all ready then
+        w.lines.append("o0.block_until_ready()")  # all results are ready when the first is
     if w.memory:
         w.lines.append(f"if o0.is_ready(): {w.memory}.append(memory)")
 
@@ -270,7 +276,7 @@ def _write_results(w: _Writer, traced: Traced) -> None:
 
 
 def _defined(w: _Writer, context) -> Callable:
-    """The function of the lines; outside of its signature, the lookups it makes fail and are a miss."""
+    """Compile the lines to a function; a failing lookup in its checks counts as a miss."""
     checks, rest = w.lines[: w.checks], w.lines[w.checks :]
     source = [
         "def call(args, kwargs):",

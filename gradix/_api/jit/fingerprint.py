@@ -1,9 +1,8 @@
-"""What a static argument contains, as a key: equal content gives equal keys, whether or not it can be hashed.
+"""The content of a static argument as a key: equal content gives equal keys, hashable or not.
 
-A key holds a snapshot, so that a list changed later has another key. Types are distinguished
-everywhere (`True` from `1`, a list from a tuple). Methods users wrote are not called, except
-`__hash__` and `__eq__` of a class that defines both a hash of its own and equality: that is what
-such a class asks for.
+A key is a snapshot, so a list that was changed has another key. Types are distinguished everywhere
+(`True` from `1`, a list from a tuple). No methods of the user are called, except `__hash__` and
+`__eq__` of a class that defines both.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from gradix._core.trace import Tracer
 hashlib = lazy_module("hashlib")
 
 ATOMS = frozenset({int, bool, str, bytes, type(None), type(Ellipsis), range, types.CodeType})
-# objects compared by identity are not looked into further than this
+# an object compared by identity is its own key if its content has more parts than this
 _NODES_LIMIT = 10_000
-_DIGEST_FROM = 4096  # bytes of an array from which its digest stands for it
+_DIGEST_FROM = 4096  # arrays of at least this many bytes are compared by digest
 _CYCLE = "cycle"
 
 
 class Same:
-    """A key for one object: equal only to the key of that very object."""
+    """A key for one object, equal only to keys of the identical object."""
 
     __slots__ = ("value",)
 
@@ -48,15 +47,15 @@ class Same:
 
 
 class NoFingerprint(TypeError):
-    """A value has neither a hash nor content that can be compared."""
+    """Raised for a value that has neither a hash nor content that can be compared."""
 
 
 def fingerprint(value: Any) -> Any:
     """A hashable snapshot of what `value` contains.
 
     Raises:
-        NoFingerprint: the value, or something in it, is an array or of a type that tells neither a
-            hash nor content.
+        NoFingerprint: the value or a part of it is an array, or of a type that has neither a hash
+            nor content that can be read.
 
     Example:
         >>> fingerprint([1, {"a": 2}]) == fingerprint([1, {"a": 2}])
@@ -73,7 +72,7 @@ def fingerprint(value: Any) -> Any:
         return _Walk(None).of(value)
     try:
         return _Walk(_NODES_LIMIT).of(value)
-    except (NoFingerprint, RecursionError):  # the object itself is a good key
+    except (NoFingerprint, RecursionError):  # the object's identity serves as the key
         return kind, Same(value)
 
 
@@ -83,12 +82,12 @@ def compared_by_identity(kind: type) -> bool:
 
 
 def holds_objects(kind: type) -> bool:
-    """Whether objects of the class are compared by identity, or may have such inside and do not change themselves."""
+    """Whether objects of the class are compared by identity, or are immutable and may hold such."""
     return kind not in ATOMS and kind not in _BARE - {tuple, frozenset}
 
 
 class _Walk:
-    """One pass over an object; `path` numbers the containers it is inside of, for content that contains itself."""
+    """One walk through an object; `path` numbers the containers around it, to recognise cycles."""
 
     __slots__ = ("limit", "nodes", "path")
 
@@ -130,7 +129,7 @@ class _Walk:
         return self._object(x, kind)
 
     def _container(self, x, kind: type):
-        """The content of the built-in containers, and of their subclasses that do not hash otherwise."""
+        """The content of built-in containers, and of subclasses that keep the built-in hash."""
         if isinstance(x, (tuple, frozenset)) and kind.__hash__ in (
             tuple.__hash__,
             frozenset.__hash__,
@@ -216,7 +215,7 @@ class _Walk:
         )
 
     def _captured(self, x):
-        """What a function holds on to: arrays are taken as they are, which costs nothing and keeps no copy."""
+        """A key for a value that a function captures; arrays are compared by identity."""
         return (type(x), Same(x)) if isinstance(x, (ArrayImpl, Tracer)) else self.of(x)
 
     def _partial(self, f):
@@ -243,7 +242,7 @@ _READERS = {
 
 
 def _has_hash(x) -> bool:
-    """Whether the hash of the object's class works; one of traced arrays does not."""
+    """Whether `hash(x)` works; it raises, for example, for a dataclass that holds traced arrays."""
     try:
         hash(x)
     except Exception:
@@ -253,7 +252,7 @@ def _has_hash(x) -> bool:
 
 @functools.lru_cache(4096)
 def _assigned(code: types.CodeType) -> frozenset[str]:
-    """The outer variables that a function assigns, such as a count of its calls: its state, and no input of it."""
+    """The outer variables that a function assigns, such as a counter: its state, not its input."""
     found = [i for i in dis.get_instructions(code) if i.opname == "STORE_DEREF"]
     return frozenset({i.argval for i in found} & {*code.co_freevars})
 
@@ -272,7 +271,7 @@ def _mangled(owner: type, name: str) -> str:
 
 @functools.lru_cache(4096)
 def _generated(kind: type) -> bool:
-    """Whether the class's hash was written by `dataclass` from the fields."""
+    """Whether `dataclass` generated the hash of the class from its fields."""
     code = getattr(kind.__hash__, "__code__", None)
     return (
         code is not None

@@ -1,4 +1,4 @@
-"""Jitted functions inside of others: run on concrete arrays, and traced for lowering."""
+"""Jitted functions inside of other programs: their evaluation on concrete arrays, and lowering."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _options = _config.state
 
 
 def _run_call(args, params):
-    """Evaluate `jit_p` on concrete arrays: its program compiled once, kept with the jaxpr."""
+    """Evaluate `jit_p` on concrete arrays; the compiled program is kept with the jaxpr."""
     closed = params["jaxpr"]
     if any(type(e) is MeshEffect for e in closed.effects):
         return NotImplemented  # it runs on the devices of that mesh
-    # which may be another one, of more devices, by now
+    # the client is part of the key, since another one, with more devices, may have replaced it
     key = "program", xla.client()
     found = closed.memo.get(key)
     if found is None:
@@ -32,7 +32,7 @@ def _run_call(args, params):
 
 
 def _trace_expand(function, avals, params) -> ClosedJaxpr:
-    """Trace a primitive's `expand`, for lowering."""
+    """Trace the rule `expand` of a primitive, for lowering."""
 
     def flat(*xs):
         out = function(*xs, **params)

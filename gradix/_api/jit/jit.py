@@ -1,4 +1,4 @@
-"""`jit`: trace once per signature, compile, and call the compiled program ever after."""
+"""`jit`: traces a function once per signature, compiles it, and then calls the compiled program."""
 
 from __future__ import annotations
 
@@ -124,21 +124,22 @@ def jit(
             one name must be of one size, or the call raises. XLA's programs are of fixed sizes, so
             each size is compiled as without names.
         compiler_options: XLA debug options by name.
-        max_traces: how often the function may be traced; one time more raises and says what
+        max_traces: how often the function may be traced; a further trace raises, and says what
             differed.
-        specialize: let Python decide by traced values (`if`, `while`, `int(x)`, `x[mask]`, NumPy):
-            the program so far is run to get the value, and each way the function goes is kept as
-            compiled segments.
-        max_paths: how many ways of a signature to keep; of more, the one not taken for longest is
-            forgotten.
-        donate_strict: raise where no result can take over the memory of a donated argument, which
-            otherwise only warns, or where a NumPy view of it is in use.
-        symbolic: axes whose sizes the trace leaves open, so that one trace serves them all and only
-            XLA compiles for each: a text with a dimension for each axis, such as ``"n"`` or ``"b,
-            _"`` (`export.symbolic_shape` has its grammar), None for shapes that stay, or a tree of
-            these that is a prefix of the positional arguments. Sizes are at least 1; what else
-            holds of them follows after semicolons, ``"b, n; n >= 8; mod(n, 4) == 0"``, decides
-            comparisons while the function is traced, and is checked at every call.
+        specialize: lets Python branch on traced values (`if`, `while`, `int(x)`, `x[mask]`, NumPy).
+            The program so far is run to get the value, and each path that the function takes is
+            kept as compiled segments.
+        max_paths: how many paths to keep per signature; beyond it, the least recently taken path
+            is dropped.
+        donate_strict: raise, instead of warning, where no result can reuse the memory of a donated
+            argument; also raise where a NumPy view of it is in use.
+        symbolic: axes whose sizes the trace leaves open, so that one trace serves all sizes, and
+            only XLA compiles for each size. It is a text with a dimension for each axis, such as
+            ``"n"`` or ``"b, _"`` (see `export.symbolic_shape` for the grammar), None for fixed
+            shapes, or a tree of these that is a prefix of the positional arguments. Sizes are at
+            least 1. Further constraints follow after semicolons, as in
+            ``"b, n; n >= 8; mod(n, 4) == 0"``; they decide comparisons while the function is
+            traced, and are checked at every call.
         check: errors that the compiled program looks for, joined with commas: "nan", "div", "index"
             (out of bounds), "user" (`checkify.check`), "float", "automatic", "all". Each call then
             waits for its results.
@@ -153,8 +154,8 @@ def jit(
             compared; axes of one name differ in size; with donate_strict, a donated argument cannot
             be used.
         RetraceError: more than `max_traces` traces.
-        FloatingPointError, ZeroDivisionError, IndexError: with check, what a call met, with the
-            line that did.
+        FloatingPointError, ZeroDivisionError, IndexError: with `check`, the error that a call
+            found, with its source line.
 
     Example:
         >>> import gradix, gradix.numpy as jnp

@@ -1,4 +1,4 @@
-"""`JitFunction`, what `jit` returns: one trace and one compiled program for each signature it is called with."""
+"""`JitFunction`, which `jit` returns: it has a trace and a compiled program for each signature."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _functions: weakref.WeakSet[JitFunction] = weakref.WeakSet()
 
 
 def clear_caches() -> None:
-    """Forget all traces and compiled programs of this process; whatever is needed is made anew.
+    """Drop all traces and compiled programs of this process; later calls trace and compile again.
 
     Example:
         >>> import gradix
@@ -87,18 +87,18 @@ xla.on_renewal(clear_caches)
 
 
 _CHECKED = (Traced, FloatCheckedTraced)
-_ANYWHERE = (Traced, PlacedTraced)  # which arguments of any place can be given to
+_ANYWHERE = (Traced, PlacedTraced)  # these take arguments on any device
 _WARM = 3  # calls of a signature after which it gets code of its own
 _FAST_LIMIT = 4  # signatures of one function that have some
 
 
 def _remade(fun: Callable, roles: tuple, settings: Settings) -> JitFunction:
-    """The function that was pickled."""
+    """Make the jitted function again when it is unpickled."""
     return JitFunction(fun, ArgumentRoles(fun, name_of(fun), *roles), settings)
 
 
 def jitted_functions() -> list[JitFunction]:
-    """All functions of `jit` that are alive."""
+    """All functions made by `jit` that are alive."""
     return list(_functions)
 
 
@@ -108,7 +108,7 @@ Result = TypeVar("Result")
 class JitFunction(Generic[Result]):
     """A function compiled by XLA for each signature it is called with; made by `jit`."""
 
-    # what every call reads, where it is found quickest
+    # every call reads these, and slots are read fastest
     __slots__ = ("_calls", "_first", "__dict__", "__weakref__")
     # libraries recognise jitted functions by this name of their type
     __qualname__ = "PjitFunction"
@@ -132,10 +132,10 @@ class JitFunction(Generic[Result]):
             settings.donate_strict,
             self._log,
         )
-        # code for the signatures that come often
+        # generated code for the most frequent signatures
         self._fast: tuple[Callable, ...] = ()
-        self._first: Callable = no_code  # the first of them
-        # calls with arguments that are no arrays of ours
+        self._first: Callable = no_code  # the first of `_fast`
+        # the number of calls by kinds of leaves, for arguments that are not all gradix arrays
         self._mixed: BoundedCache[tuple, int] = BoundedCache(4096)
         _functions.add(self)
 
@@ -155,7 +155,7 @@ class JitFunction(Generic[Result]):
         try:
             leaves, tree = flatten(parts[:2])
         except Exception:
-            leaves, tree = tree_flatten(parts[:2])  # which says where the trouble is
+            leaves, tree = tree_flatten(parts[:2])  # its error names the position in the tree
         if above_arrays and (nodes := with_nodes(parts[:2])) is not None:
             return self._call_with_nodes(nodes, args, kwargs)
         key = [_options.context, tree]
@@ -167,7 +167,7 @@ class JitFunction(Generic[Result]):
             return self._call_general(leaves, tree, parts[2], args, kwargs)
         try:
             traced = self._cache.get((*key, *parts[2]))
-        except Exception:  # a static argument's own __eq__, named there
+        except Exception:  # the __eq__ of a static argument raised; the error follows when tracing
             traced = None
         if traced is None:
             return self._call_general(leaves, tree, parts[2], args, kwargs)
@@ -178,7 +178,7 @@ class JitFunction(Generic[Result]):
         return traced.call(leaves)
 
     def _call_with_nodes(self, nodes, args, kwargs):
-        """A call with values of libraries' own among the arguments: they go in as nodes of arrays."""
+        """Call with arguments of types that libraries define; they are passed as pytree nodes."""
         given, named = self._roles.join(*nodes, args, kwargs)
         return self(*given, **named)
 
@@ -214,7 +214,7 @@ class JitFunction(Generic[Result]):
         return traced.out_tree.unflatten(outs)
 
     def _call_inside(self, traced: Traced, leaves, tree):
-        """The call within another program, which divides arguments and results as this function was asked to."""
+        """Call inside of another program, with this function's sharding constraints."""
         assert self._shardings is not None
         leaves = self._shardings.constrain_arguments(
             self._name, tree, leaves, traced.debug.arg_names
@@ -223,14 +223,14 @@ class JitFunction(Generic[Result]):
         return traced.out_tree.unflatten(self._shardings.constrain_results(traced.out_tree, outs))
 
     def _count(self, traced: Traced, given, args, kwargs) -> None:
-        """Count a call with leaves of these types: NumPy arrays, numbers, arrays."""
+        """Count a call by the types of its leaves, such as NumPy arrays, numbers and arrays."""
         kinds = traced, *map(type, given)
         seen = self._mixed.keep(kinds, self._mixed.get(kinds, 0) + 1)
         if seen == _WARM:
             self._quicken(traced, args, kwargs)
 
     def _quicken(self, traced: Traced, args, kwargs) -> None:
-        """Write code for calls of a signature that comes often."""
+        """Generate code for calls of a frequent signature."""
         positions, names = self._roles.static_positions(len(args)), self._roles.static_names
         call = write_call(traced, args, kwargs, lambda place: place in positions or place in names)
         if call is not None:
@@ -268,13 +268,13 @@ class JitFunction(Generic[Result]):
         return found
 
     def _placed(self, traced: Any, leaves, tree) -> Any:
-        """The signature, for arguments that lie anywhere, where that may matter."""
+        """The signature as a `PlacedTraced`, if the devices of the arguments may matter."""
         if type(traced) in _CHECKED and needs_place(traced, self._shardings, leaves):
             return PlacedTraced.of(traced, self._shardings, tree)
         return traced
 
     def _of_open_sizes(self, leaves, tree, static, args, kwargs) -> Traced:
-        """The trace for these arguments, made from the one for all sizes that `symbolic` leaves open."""
+        """The trace for these arguments, made from the one for all sizes of `symbolic`."""
         assert self._symbolic is not None
         dynamic, named, _ = self._split(args, kwargs)
         opened = self._symbolic.open(leaves, dynamic, named)
@@ -348,7 +348,7 @@ class JitFunction(Generic[Result]):
         return traced
 
     def _results(self, tracers, tree, args, kwargs, out: dict) -> list:
-        """The Python function's results as arrays; the tree of them goes to `out`."""
+        """Call the Python function; returns its results, and puts their tree into `out`."""
         dynamic, named = tree.unflatten(tracers)
         given, keywords = self._roles.join(dynamic, named, args, kwargs)
         result = self._fun(*given, **keywords)
@@ -359,7 +359,7 @@ class JitFunction(Generic[Result]):
         ]
 
     def _tree(self, avals, tree, args, kwargs, debug, limit: int) -> Any:
-        """What follows the function wherever it decides by the values of its arguments."""
+        """The `specialize.Tree` of this signature, which follows the function's decisions."""
         args, kwargs = self._roles.static_only(args, kwargs)
 
         def function(tracers):
@@ -379,7 +379,7 @@ class JitFunction(Generic[Result]):
                 aval = make_aval(x.shape, dtype, False)
                 return ArrayImpl(None, aval, xla.put(x, aval))
         known = stand_in_of(x) if state.stage is not None else None
-        if known is not None:  # the program around this one is only looked at
+        if known is not None:  # the enclosing program is only inspected, not run
             return known
         try:
             return as_array(x)
@@ -396,7 +396,7 @@ class JitFunction(Generic[Result]):
         return self if instance is None else types.MethodType(self, instance)
 
     def __reduce__(self):
-        """By reference where the module has it under its name, otherwise as the function and the options of `jit`."""
+        """Pickle by name if the module holds it, else as the function and its options."""
         named: Any = sys.modules.get(getattr(self, "__module__", None) or "")
         for part in getattr(self, "__qualname__", "").split("."):
             named = getattr(named, part, None)
@@ -425,13 +425,13 @@ class JitFunction(Generic[Result]):
         return inspect.signature(self._fun)
 
     def clear_cache(self) -> None:
-        """Forget all traces and compiled programs of this function."""
+        """Drop all traces and compiled programs of this function."""
         self._cache.clear()
         self._fast, self._first = (), no_code
         self._mixed.clear()
 
     def stats(self) -> Stats:
-        """How often the function was called, traced and compiled, and what each retrace was for.
+        """How often the function was called, traced and compiled, and the reason of each retrace.
 
         Example:
             >>> import gradix, gradix.numpy as jnp
@@ -459,19 +459,19 @@ class JitFunction(Generic[Result]):
         return stages.Traced(self._trace_for(args, kwargs), tree, types)
 
     def lower(self, *args, **kwargs) -> stages.Lowered:
-        """The function traced and lowered to StableHLO: `f.lower(x).compile()` is `f` compiled for `x`."""
+        """Trace and lower the function to StableHLO; `f.lower(x).compile()` compiles it."""
         return self.trace(*args, **kwargs).lower()
 
     def _trace_for(self, args, kwargs) -> Traced:
         dynamic, named, static = self._split(args, kwargs)
         leaves, tree = flatten((dynamic, named))
         leaves = [x if hasattr(x, "aval") else typed(x) for x in leaves]
-        # there are no values to decide by: traced as a whole
+        # types have no values for Python to branch on, so the function is traced as a whole
         if self._settings.max_paths is not None:
             return self._trace(leaves, tree, static, args, kwargs, whole=True)
         return self._traced(leaves, tree, static, args, kwargs)
 
 
 def _bound_axes() -> list:
-    """The named axes a trace may use: a program depends on their sizes."""
+    """The named axes in scope and their sizes, on which a trace may depend."""
     return [(name, t.size) for name, t in state.axes.items()]

@@ -1,4 +1,4 @@
-"""Signatures of jitted functions whose arguments or results lie on devices of choice, or are divided over several."""
+"""Signatures of jitted functions with arguments or results on chosen devices or several devices."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _options = _config.state
 
 
 class Shardings:
-    """Where the arguments of `jit` ask for arguments and results to lie."""
+    """The shardings of arguments and results that the options of `jit` request."""
 
     __slots__ = ("ins", "outs", "device")
 
@@ -43,7 +43,7 @@ class Shardings:
 
         Raises:
             ValueError: there are keyword arguments beside shardings, or a leaf cannot be divided
-                so.
+                as its sharding says.
         """
         if self.ins is None:
             return [None] * len(avals)
@@ -76,7 +76,7 @@ class Shardings:
         ]
 
     def constrain_arguments(self, name: str, in_tree, leaves, arg_names) -> list:
-        """Inside of another traced function: the arguments, which the compiler is to divide as asked."""
+        """The arguments with sharding constraints, for a call inside of another traced function."""
         wanted = self.of_arguments(name, in_tree, [x.aval for x in leaves], arg_names)
         return [x if s is None else with_sharding_constraint(x, s) for x, s in zip(leaves, wanted)]
 
@@ -128,7 +128,7 @@ def _fitting(what: str, name: str, aval, given) -> Sharding | None:
 
 
 def _check_kind(which: str, given) -> None:
-    """Raise for what says no place, or a spec without a mesh to be on."""
+    """Raise for a value that is neither sharding nor device, and for a spec without a mesh."""
     if not isinstance(given, (Sharding, PartitionSpec)) and not hasattr(given, "device_kind"):
         raise TypeError(
             f"{which} leaf specifications are expected to be PartitionSpec instances or None, or Shardings, "
@@ -144,7 +144,7 @@ def _check_kind(which: str, given) -> None:
 
 
 class PlacedTraced(Traced):
-    """One signature of a jitted function, compiled for each way that its arguments lie."""
+    """One signature of a jitted function, compiled once for each placement of its arguments."""
 
     __slots__ = ("asked", "in_tree", "programs", "checked")
     asked: Shardings | None
@@ -154,7 +154,7 @@ class PlacedTraced(Traced):
 
     @classmethod
     def of(cls, traced: Traced, asked: Shardings | None, in_tree) -> PlacedTraced:
-        """The same signature, for arguments that lie anywhere."""
+        """The same signature, for arguments on any devices."""
         new = cls(
             traced.owner,
             traced.jaxpr,
@@ -197,7 +197,7 @@ class PlacedTraced(Traced):
         return outs
 
     def plan(self, avals) -> tuple[Home | None, list, list]:
-        """The devices to run on for arguments of these types, and the shardings asked of them and of the results."""
+        """The devices to run on, and the requested shardings of arguments and of results."""
         n, names = len(self.consts), self.debug.arg_names
         ins: list[Sharding | None] = [None] * len(avals)
         outs: list[Sharding | None] = [None] * len(self.jaxpr.out_avals)
@@ -272,17 +272,17 @@ class PlacedTraced(Traced):
         return program
 
     def program_for(self, avals: tuple):
-        """The program for arguments of these types, with their places; None where it is the ordinary one."""
+        """The program for arguments of these types and places; None for the unplaced program."""
         program = self.programs.get(avals)
         if program is None:
             program = self.programs[avals] = self._make(avals)
         return None if program is _ORDINARY else program
 
     def fitted(self, program: PlacedProgram, leaves, avals) -> list:
-        """Arguments where a program compiled for others takes them.
+        """The arguments, moved to where the compiled program takes them.
 
         Raises:
-            ValueError: one is committed elsewhere.
+            ValueError: an argument is committed to other devices.
         """
         out = []
         for x, want, sharding in zip(leaves, avals, program.in_shardings[len(self.consts) :]):
@@ -317,7 +317,7 @@ class PlacedTraced(Traced):
         )
 
 
-_ORDINARY = object()  # nothing asks for anything but the first device
+_ORDINARY = object()  # everything is on the first device
 
 
 def _check_same(aval, wanted: Sharding | None) -> None:
@@ -336,7 +336,7 @@ def _check_same(aval, wanted: Sharding | None) -> None:
 
 
 def needs_place(traced: Traced, asked: Shardings | None, leaves) -> bool:
-    """Whether a call has to ask where its arguments lie."""
+    """Whether a call must find out on which devices its arguments lie."""
     return (
         asked is not None
         or _options.gradix_mesh is not None
@@ -348,14 +348,14 @@ def needs_place(traced: Traced, asked: Shardings | None, leaves) -> bool:
 
 
 def unplaced(x):
-    """An array on the first device, for what knows of no other."""
+    """The array without its place, for programs on the first device."""
     return (
         ArrayImpl(x.host, x.aval.plain) if type(x) is ArrayImpl and x.aval.place is not None else x
     )
 
 
 def shardings_of(ins, outs, device) -> Shardings | None:
-    """The places that the arguments of `jit` ask for; None without any.
+    """The shardings that the options of `jit` request; None where there are none.
 
     Raises:
         ValueError: both a device and shardings are given.
@@ -371,7 +371,7 @@ def shardings_of(ins, outs, device) -> Shardings | None:
 
 
 class WithoutPlace:
-    """What stands for an array wherever it lies."""
+    """Stands for an array's type without its place."""
 
     __slots__ = ("aval",)
 

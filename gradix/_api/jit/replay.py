@@ -1,10 +1,10 @@
-"""Functions made of many operations on small arrays, replayed by NumPy without what finds each operation anew.
+"""Replays functions of many operations on small arrays by NumPy, without eager dispatch.
 
-A function's own code decides, checks and promotes in every call; for types it has met before, all
-of that comes out the same. So its program is traced once, what depends on no argument is computed
-once, and the rest is written as straight code that calls the operations' host rules: the same
-answers bit for bit, since the same rules give them. A function may have a host rule of its own,
-which takes the place of its program from the first call on. A long program is compiled in the end.
+In each call a function checks and promotes its arguments; for argument types met before, the
+outcome is the same. So its program is traced once, what depends on no argument is computed once,
+and the rest is generated as straight-line code that calls the host rules of the operations. The
+results are equal bit for bit, because the rules are the same. A function may define its own host
+rule, which replaces its program from the first call on. Long programs are compiled in the end.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from gradix._transforms.staging import stage
 _code = lazy_module("gradix._api.jit.replay_code")
 
 F = TypeVar("F", bound=Callable)
-# the call of given types that is traced, which takes as long as some thirty calls do
+# a function is traced in this call of a signature, because tracing costs as much as many calls
 _FIRST = 16
-_LIMIT = 1 << 8  # signatures of one function
-# operations of NumPy that take longer than a compiled program, functions of ours counted twice
+_LIMIT = 1 << 8  # the number of signatures kept per function
+# a program of more NumPy calls than this is faster compiled; calls of our functions count twice
 _LONG = 15
-_COMPILE_AFTER = 256  # replays of a long program, after which compiling it has paid for itself
+_COMPILE_AFTER = 256  # a long program is compiled after this many replays, when that pays
 _INTS = frozenset((int,))
 _PLAIN = frozenset((int, bool, str, type(None)))
 _ONE = flatten(0)[1]
@@ -54,21 +54,20 @@ def replayed(*, host: Callable | None = None) -> Callable[[F], F]: ...
 
 
 def replayed(function: Callable | None = None, *, host: Callable | None = None) -> Any:
-    """`function`, replayed where it is called eagerly with small arrays of types it has met before.
+    """`function`, replayed in eager calls with small arrays whose types it has met before.
 
-    For functions of arrays and plain parameters whose operations depend on types and parameters
-        only: those that look
-    at an array's values, warn, or have effects must not be replayed. A program of more than fifteen
-    operations is compiled when it has been replayed 256 times, unless `gradix_eager` is "host":
-    counted, so that runs of a program repeat exactly. Integers and booleans stay the same then,
-    floats may differ in their last bits.
+    The operations of the function must depend on types and plain parameters only. A function that
+    reads an array's values, warns, or has effects must not be replayed. Long programs are compiled
+    after a number of replays, unless `gradix_eager` is "host". The replays are counted, not timed,
+    so that runs of a user's program repeat exactly. Compiled, integer and boolean results are
+    equal, and floats may differ in their last bits.
 
     Args:
-        function: what to replay.
-        host: gives the function's own host rule: called as `function` is, with types in place of
-            arrays, it returns what computes the result from the NumPy arrays, or None where it has
-            no rule for these. The rule's results are those of the function's program, floats to a
-            few units in the last place, or NotImplemented.
+        function: the function to replay.
+        host: makes the function's own host rule. It is called like `function`, with types in place
+            of arrays, and returns a function that computes the result from NumPy arrays, or None
+            where there is no rule for these types. The rule returns the results of the function's
+            program, floats to a few units in the last place, or NotImplemented.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -96,7 +95,7 @@ def replayed(function: Callable | None = None, *, host: Callable | None = None) 
             elif t in _PLAIN:
                 key += t, a
             elif t is float:
-                key += t, a or repr(a)  # 0.0 equals -0.0
+                key += t, a or repr(a)  # `repr` distinguishes 0.0 from -0.0
             elif t is tuple and _INTS.issuperset(map(type, a)):
                 key.append(a)
             elif isinstance(a, (type, np.dtype)):
@@ -131,7 +130,7 @@ def replayed(function: Callable | None = None, *, host: Callable | None = None) 
         if seen == _FIRST or rule:
             try:
                 table[signature] = made = Replay(function, args, kwargs, rule)
-            except Exception:  # whatever it is, the function itself says it better
+            except Exception:  # the function is called below, and raises the better error
                 table[signature] = _FIRST if not rule else seen
             else:
                 if rule:
@@ -142,21 +141,21 @@ def replayed(function: Callable | None = None, *, host: Callable | None = None) 
 
 
 def _rule(host: Callable, args: tuple, kwargs: dict) -> Callable | None:
-    """The function's own host rule for arguments like these."""
+    """The function's own host rule for arguments of these types."""
     try:
         return host(
             *[a.aval if type(a) is ArrayImpl else a for a in args],
             **{name: a.aval if type(a) is ArrayImpl else a for name, a in kwargs.items()},
         )
-    except (AttributeError, TypeError):  # arguments the function itself complains of
+    except (AttributeError, TypeError):  # the function itself will raise for these arguments
         return None
 
 
 class Replay:
-    """A function's program for arguments of given types, as calls of host rules; long ones are compiled later."""
+    """A function's program for given types as calls of host rules; a long one is compiled later."""
 
     __slots__ = ("call", "host", "left", "program")
-    # what makes the compiled program, and the tree of its results
+    # a function that compiles the program, and the tree of its results
     program: Any
 
     def __init__(self, function: Callable, args: tuple, kwargs: dict, rule: Callable | None = None):
@@ -169,7 +168,7 @@ class Replay:
             or _options.jax_default_device is not None
             or any(a.place is not None for a in avals)
         ):
-            raise _code.NotReplayable  # it runs where the arrays lie
+            raise _code.NotReplayable  # operations on placed arrays run on their devices
         closed, tree = _program(bound, avals)
         if rule is not None:
             self.call = _ruled(rule, bound, closed, tree)
@@ -181,18 +180,18 @@ class Replay:
             self.program = lambda: Program(closed, getattr(function, "__name__", "replayed")), tree
 
     def counted(self, arrays: list) -> Any:
-        """Replay the program, once more before it is compiled."""
+        """Replay the program, and compile it when enough replays have been counted."""
         self.left -= 1
         if self.left <= 0:
             program, self.program = self.program, None
-            if program is not None:  # no other thread is at it
+            if program is not None:  # else another thread compiles it
                 make, tree = program
                 self.call = _compiled(make(), tree)
         return self.host(arrays)
 
 
 def _compiled(program: Program, tree) -> Callable[[list], Any]:
-    """A compiled program, on arrays."""
+    """A function that runs the compiled program on arrays."""
     run, execute, handlers = program.call, program.executable.execute, program.executable.handlers
     if tree != _ONE:
         return lambda arrays: tree.unflatten(run(arrays))
@@ -210,7 +209,7 @@ def _compiled(program: Program, tree) -> Callable[[list], Any]:
 
 
 def _is_listed(values: list | tuple, key: list, arrays: list) -> bool:
-    """Whether there are only arrays, and lists of them; they are added to the key and the arrays of a call."""
+    """Whether there are only arrays and lists of arrays; adds them to `key` and `arrays`."""
     key += type(values), len(values)
     for a in values:
         t = type(a)
@@ -223,7 +222,7 @@ def _is_listed(values: list | tuple, key: list, arrays: list) -> bool:
 
 
 def _of_arrays(function, args, kwargs) -> tuple[Callable, list]:
-    """The call as a function of its arrays alone, and their types."""
+    """The call as a function of its array arguments alone, and the types of these."""
     found: list = []
     for a in (*args, *kwargs.values()):
         _replaced(a, lambda a: found.append(a.aval))
@@ -240,7 +239,7 @@ def _of_arrays(function, args, kwargs) -> tuple[Callable, list]:
 
 
 def _replaced(value, by: Callable) -> Any:
-    """An argument with another in place of each of its arrays."""
+    """An argument with each array `a` in it replaced by `by(a)`."""
     t = type(value)
     if t is ArrayImpl:
         return by(value)
@@ -248,7 +247,7 @@ def _replaced(value, by: Callable) -> Any:
 
 
 def _program(bound, avals):
-    """The program of a function of arrays, without what is dead or said twice, and the tree of its results."""
+    """The simplified program of a function of arrays, and the tree of its results."""
     trees = []
 
     def flat(*arrays):
@@ -268,7 +267,7 @@ def _program(bound, avals):
 
 
 def _ruled(rule: Callable, bound: Callable, closed: ClosedJaxpr, tree) -> Callable[[list], Any]:
-    """A function's own host rule, on arrays; where it says NotImplemented, the function itself."""
+    """A function that applies the host rule, or `bound` if that returns NotImplemented."""
     avals = closed.out_avals
     if sum([a.size for a in (*closed.in_avals, *avals)]) > _code.ELEMENTS:
         raise _code.NotReplayable
