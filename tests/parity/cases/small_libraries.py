@@ -101,7 +101,10 @@ def layers():
     yield from filled("(lambda l: (lambda s, p: (s, l[1](p, S('float32',<n>,1))))(*l[0](random.key(0), <n>)))(stax.<l>)", l=images, n=("(2,5,6,3)", "(1,8,8,1)"))
 
 
-@family(2e-3)
+@family(2e-3, {**{f"random.{f}(random.key({k}), {a}, shape={n}, dtype='bfloat16'": "the last places of bfloat16, by another order of rounding" for f, k, a in
+                  (("chisquare", 0, "3.0"), ("f", 0, "3.0, 5.0"), ("t", 0, "3.0"), ("double_sided_maxwell", 7, "0.5, 2.0"),
+                   ("multivariate_normal", 7, "jnp.array([1.0,2.0]), jnp.array([[2.0,0.3],[0.3,1.0]])")) for n in ("()", "(3,)", "(2,3)", "3")},
+               "wald(random.key(0), 1.5, shape=(), dtype='float16'": "as above, of float16"})
 def draws():
     names = {"ball": "3", "bernoulli": "0.3", "beta": "2.0, 0.7", "binomial": "7.0, 0.4", "bits": "", "categorical": "jnp.log(jnp.array([0.2,0.5,0.3]))", "cauchy": "", "chisquare": "3.0",
              "choice": "5", "dirichlet": "jnp.array([0.5,2.0,1.0])", "double_sided_maxwell": "0.5, 2.0", "exponential": "", "f": "3.0, 5.0", "gamma": "0.7", "generalized_normal": "1.5",
