@@ -77,7 +77,7 @@ def array(
     x = _converted(object, dtype)
     if x.aval.ndim < ndmin:
         x = raise_rank(x, ndmin)
-    if copy and type(x) is ArrayImpl and (x is object or is_shared(x)):
+    if type(x) is ArrayImpl and (copy if x is object else is_shared(x)):
         x = copied(x)
     if device is None and out_sharding is None:
         return x if _options.jax_default_device is None else on_default_device(x)
