@@ -1,8 +1,8 @@
-"""Programs on small arrays as straight Python, which calls the host rules of their operations.
+"""Writes programs on small arrays as straight-line Python that calls their host rules.
 
-What depends on no argument is computed once; operations that leave their operand as it is are left
-out, and arrays of one element are kept as numbers where they meet whole arrays, which NumPy's quick
-loops take. No result changes by a bit.
+What depends on no argument is computed once. Operations that return their operand unchanged are
+omitted. An array of one element is kept as a number where it is combined with larger arrays, since
+NumPy has fast loops for numbers. The results are equal bit for bit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ELEMENTS = 1 << 12  # of an equation's operands and results
 _EQUATIONS = 400
 _LIGHT = (np.ufunc, itemgetter, methodcaller)
 _ARRAY, _NUMBER = "array", "number"
-# The number that leaves the other operand as it is, and whether it does so on either side.
+# the neutral element of each operation, and whether it is neutral on both sides
 _NEUTRAL: dict[Any, tuple[Callable, bool]] = {
     mul_p: (lambda dtype: 1, True),
     div_p: (lambda dtype: 1, False),
@@ -44,11 +44,11 @@ _RESHAPES = frozenset((reshape_p, squeeze_p, broadcast_in_dim_p))
 
 
 class NotReplayable(Exception):
-    """An operation has no host rule, or is better done by XLA."""
+    """Raised where an operation has no host rule, or XLA computes it faster."""
 
 
 class _Line:
-    """One operation: the names it gives and takes, its code, and what it weighs."""
+    """One operation: the names of its results and operands, its code, and its weight."""
 
     __slots__ = ("code", "gives", "takes", "work")
 
@@ -72,9 +72,9 @@ class Writer:
         self.size = self.work = 0
         self.inputs = [self.fresh() for _ in closed.invars]
         self.known: dict[str, np.ndarray] = {}
-        # arrays of one element, and the same without axes
+        # the name of a one-element array -> the name of the same element without axes
         self.axisless: dict[str, str] = {}
-        self.numbers: set[str] = set()  # NumPy's numbers, not arrays
+        self.numbers: set[str] = set()  # the names of NumPy scalars, which are no arrays
         self.outs = self.program(closed, self.inputs)
         self.avals = closed.out_avals
         self.sweep()
@@ -133,7 +133,7 @@ class Writer:
         return self.write(rule, inputs, avals, outs, prim.multiple_results, quick is not None)
 
     def unchanged(self, prim, inputs: list[str], avals, out) -> str | None:
-        """The operand that the operation leaves as it is, since the other one is the operation's neutral element."""
+        """The operand that the operation returns unchanged, if the other is its neutral element."""
         neutral, either = _NEUTRAL[prim]
         for i in (0, 1) if either else (0,):
             number = self.known.get(inputs[1 - i])
@@ -149,7 +149,7 @@ class Writer:
         return None
 
     def reshaped(self, rule, name: str, aval, out) -> str:
-        """An array of one element with other axes: written where no number serves in its place."""
+        """A one-element array with other axes; no line is written where its number will do."""
         bare = name if not aval.shape else self.axisless.get(name)
         if bare and not out.shape:
             return bare
@@ -159,7 +159,7 @@ class Writer:
         return given
 
     def elementwise(self, rule, inputs: list[str], avals, out, stable: bool) -> str:
-        """NumPy is quick where all operands have the shape of the result, or no axes."""
+        """Write an elementwise operation; NumPy is fast where one-element operands have no axes."""
         bare = [self.bare(name) if a.size == 1 else None for name, a in zip(inputs, avals)]
         if out.size != 1 and any(a.shape == out.shape for a in avals):
             pairs = [
@@ -181,7 +181,7 @@ class Writer:
         return self.write(rule, inputs, avals, [out], False, stable)[0]
 
     def bare(self, name: str) -> str | None:
-        """An array of one element without its axes, if that is at hand."""
+        """The name of a one-element array without its axes, if there is one."""
         value = self.known.get(name)
         if value is not None:
             return self.constant(value.reshape(())) if value.shape else name
@@ -190,7 +190,7 @@ class Writer:
     def write(
         self, rule, inputs: list[str], avals, outs, multiple: bool, stable: bool
     ) -> list[str]:
-        """One line; `stable` says that the types of the operands decide those of the results."""
+        """Write one line; `stable` says that the operands' types determine those of the results."""
         light = isinstance(rule, _LIGHT)
         names = [self.fresh() for _ in outs]
         taken = (
@@ -215,7 +215,7 @@ class Writer:
         return names
 
     def compute(self, rule, inputs, outs, multiple: bool) -> list[str]:
-        """What depends on no argument, once and for all."""
+        """Evaluate an operation that depends on no argument, while the code is written."""
         token = dispatch._quiet()
         try:
             results = rule(*[self.known[name] for name in inputs])
@@ -225,7 +225,7 @@ class Writer:
         return [self.constant(dispatch._physical(r, a)) for r, a in zip(results, outs)]
 
     def sweep(self) -> None:
-        """Leave out the lines that nothing needs."""
+        """Remove the lines whose results nothing reads."""
         needed, kept = set(self.outs), []
         for line in reversed(self.lines):
             if not needed.isdisjoint(line.gives):
@@ -235,7 +235,7 @@ class Writer:
         self.work = sum([line.work for line in kept])
 
     def function(self, tree, one: bool) -> Callable[[list], Any]:
-        """Takes the arrays, gives what the function gives: a tree, or one array."""
+        """Compile the lines to a function from arrays to the result: a tree or one array."""
         wrapped = [
             f"ArrayImpl({f'asarray({name})' if name in self.numbers else name}, {self.fresh(aval)})"
             for name, aval in zip(self.outs, self.avals)
@@ -249,7 +249,7 @@ class Writer:
             ]
         )
         names = ", ".join([f"a{i}" for i in range(len(self.inputs))])
-        # the inputs hide equal names in the namespace
+        # parameters hide names of the namespace that are equal
         text = (
             f"def call(arrays):\n    [{names}] = arrays{taken}\n    token = quiet()\n    try:\n        {body}\n   "
             f" finally:\n        resume(token)\n    return {result}\n"
@@ -259,7 +259,7 @@ class Writer:
 
 
 def _gives(rule, avals, out) -> str | None:
-    """Whether a rule whose results depend on types alone gives an array of type `out`, or a number, as it is."""
+    """The kind of a result, "array" or "number", if a rule returns it of type `out`; else None."""
     if not all(isinstance(a.dtype, np.dtype) for a in (*avals, out)):
         return None
     token = dispatch._quiet()

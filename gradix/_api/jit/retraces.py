@@ -1,4 +1,4 @@
-"""What is said when a function is traced again: a line of log where asked for, a warning where it goes on."""
+"""Messages about retraces: a log line for each if the option asks, a warning if there are many."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _options = config.state
 
 
 def is_own(function: Callable) -> bool:
-    """Whether a function belongs to this package, whose users cannot change how often it is traced."""
+    """Whether a function belongs to this package, so that the user cannot avoid its retraces."""
     code = getattr(function, "__code__", None)
     return code is not None and source.is_inside(code.co_filename)
 
 
 def log_miss(name: str, reason: str) -> None:
-    """What the option jax_explain_cache_misses asks for."""
+    """Log the reason of a retrace if the option jax_explain_cache_misses is set."""
     if _options.jax_explain_cache_misses:
         events.warn(
             "trace",
@@ -33,19 +33,19 @@ def log_miss(name: str, reason: str) -> None:
 
 
 def is_due(retraces: int) -> bool:
-    """Whether the user should hear of a function traced again for the n-th time.
+    """Whether to warn about a function that was traced again for the n-th time.
 
-    Not while another function is traced: a layer used in five sizes is five programs by intention,
-    and the outer function's own retraces are counted.
+    There is no warning while another function is traced: a layer used in five sizes is meant to be
+    five programs, and the retraces of the outer function are counted.
     """
     return retraces == _options.gradix_retrace_warning and retraces > 0 and state.stage is None
 
 
 def warn(name: str, reasons: list[str]) -> None:
-    """Warn, at the user's line, that a function keeps being traced; in a line, where others did before.
+    """Warn, at the user's line, of a function's many retraces; briefly if others were warned of.
 
     Args:
-        reasons: of the retraces so far, each naming arguments with their old and new types.
+        reasons: the reasons of all retraces; each names arguments with their old and new types.
     """
     listed = "\n".join([f"  {reason}" for reason in reasons])
     text = (

@@ -1,4 +1,4 @@
-"""What `jit` is asked for, as one record."""
+"""The options of `jit`, as one record."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ class Settings(NamedTuple):
     keep_unused: bool = False
     compiler_options: dict | None = None
     max_traces: int | None = None
-    max_paths: int | None = None  # None where Python may not decide by traced values
+    max_paths: int | None = None  # None without specialize=True
     donate_strict: bool = False
     abstracted_axes: Any = None
     symbolic: Any = None
     shardings: Shardings | None = None
-    check: tuple[str, ...] | None = None  # the kinds of errors looked for in the compiled program
+    check: tuple[str, ...] | None = None  # the kinds of errors that the compiled program checks for

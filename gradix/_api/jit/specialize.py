@@ -1,4 +1,4 @@
-"""`jit(f, specialize=True)`: Python may decide by traced values; each way it goes becomes compiled segments."""
+"""`jit(f, specialize=True)`: Python may branch on traced values; paths are compiled."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ _ASKED = {
 
 
 class Segment:
-    """One compiled stretch of a function, ended by a decision or by the function's results.
+    """One compiled part of a function; it ends at a decision of Python or with the results.
 
-    `ways` holds, for each value the decision has had, the segment that follows.
+    `ways` maps each value that the decision has had to the segment that follows.
     """
 
     __slots__ = (
@@ -54,19 +54,19 @@ class Segment:
 
     def __init__(self, cut: Cut, traced: Traced | None, kind: str, place, above, out_tree=None):
         self.cut, self.traced, self.kind, self.place = cut, traced, kind, place
-        # the segment before, and the key of its decision
+        # the previous segment, and the key of its decision
         self.above: tuple[Segment, Any] | None = above
         self.out_tree = out_tree
         self.ways: dict[Any, Segment] = {}
         self.used = self.calls = 0
         self.take = cut.take
-        # i: the value of that number carried in; ~i: the result of that number
+        # i stands for value i carried into the segment, ~i for result i of its program
         self.moves = (
             [i if source == "in" else ~i for source, i in cut.give] if out_tree is None else None
         )
 
     def run(self, values: list, is_concrete: bool) -> list:
-        """The results, for the values carried into the segment: compiled, or bound where they may be traced."""
+        """The results for the values carried into the segment; traced values are bound, not run."""
         traced = self.traced
         if traced is None:
             return []
@@ -77,13 +77,13 @@ class Segment:
         return bind(jit_p, [*consts, *args], {"jaxpr": traced.jaxpr, "name": traced.name})
 
     def carried(self, outs: list, values: list) -> list:
-        """The values after the segment, or the function's results."""
+        """The values carried to the next segment, or the results of the function."""
         if self.moves is None:
             return self.cut.carried(outs, values)
         return [values[i] if i >= 0 else outs[~i] for i in self.moves]
 
     def is_like(self, other: Segment) -> bool:
-        """Whether the function did the same here, and carries on the same values."""
+        """Whether both segments record the same operations and carry the same values on."""
         return (
             self.kind == other.kind
             and self.cut.recorded == other.cut.recorded
@@ -91,7 +91,7 @@ class Segment:
         )
 
     def decide(self, outs, values):
-        """The value Python asks for, and the key it is known by."""
+        """The value on which Python branches, and its key."""
         assert self.cut.decision is not None
         found = _fetch(value_at(self.cut.decision, outs, values), self.kind, self.place)
         return found, _key(found, self.kind)
@@ -130,7 +130,7 @@ def _advice(x, kind: str) -> str:
 
 
 def _key(value, kind: str):
-    """What tells decisions apart: floats and arrays by their bits."""
+    """A key that distinguishes decisions; floats and arrays are compared by their bits."""
     if kind == "float":
         return value.hex()
     if kind == "array":
@@ -139,15 +139,15 @@ def _key(value, kind: str):
 
 
 class Tree:
-    """All ways a function has gone for one signature.
+    """All paths that a function has taken for one signature.
 
-    `run` walks the compiled segments, asking each decision's value; a value not met before has
-    Python run the function once more: what is known is only traced, and from the new decision on it
-    is compiled and run.
+    `run` runs the compiled segments and reads the value of each decision. For a value not met
+    before, Python runs the function again: the known segments are only traced, and the operations
+    after the new decision are compiled and run.
     """
 
     consts = ()
-    warm = 1 << 30  # no code is to be written for its calls
+    warm = 1 << 30  # no code is generated for its calls
 
     def __init__(
         self, function: Callable, avals, debug: DebugInfo, make: Callable, log: TraceLog, limit: int
@@ -188,14 +188,14 @@ class Tree:
         start, compiling = time.perf_counter(), self.log.seconds
         try:
             return Recording(self, values, script).run(self.avals)
-        except LostValue:  # the function went another way for the same values
+        except LostValue:  # the function took another path for the same values
             self.root, self.ends = None, []
             return Recording(self, leaves, []).run(self.avals)
         finally:
             self.log.seconds = max(self.log.seconds, compiling + time.perf_counter() - start)
 
     def program(self, closed: ClosedJaxpr) -> tuple[ClosedJaxpr, Traced]:
-        """What runs a segment; equal segments, such as the steps of a loop, are compiled once."""
+        """The program of a segment; equal segments, such as steps of a loop, are compiled once."""
         closed = interned(closed)
         found = self.programs.get(closed)
         if found is None:
@@ -203,7 +203,7 @@ class Tree:
         return closed, found
 
     def add(self, new: list[Segment]) -> None:
-        """Keep the segments of a new way, after those it shares with a way that was added meanwhile."""
+        """Add a new path, after the segments that it shares with paths added meanwhile."""
         end = new[-1]
         if self._joined(new):
             self.clock = end.used = self.clock + 1
@@ -213,7 +213,7 @@ class Tree:
             self._forget()
 
     def _joined(self, new: list[Segment]) -> bool:
-        """Whether the way is new; a recursive call, or another thread, may have added the same."""
+        """Join the path to the tree. Returns False if a recursive call or a thread has added it."""
         for i, segment in enumerate(new):
             if segment.above is None:
                 if self.root is None:
@@ -230,7 +230,7 @@ class Tree:
         return False
 
     def _forget(self) -> None:
-        """Drop the way not taken for longest."""
+        """Drop the least recently taken path."""
         end = min(self.ends, key=lambda e: e.used)
         self.ends.remove(end)
         if not self.warned:
@@ -257,7 +257,7 @@ class Tree:
         }
 
     def paths(self) -> list[Path]:
-        """The ways gone."""
+        """The paths taken so far."""
         return [
             Path(
                 tuple(
@@ -287,7 +287,7 @@ def _decisions(end: Segment) -> list[tuple[Segment, Any]]:
 
 
 def _shown(key, kind: str):
-    """The value of a decision, from its key."""
+    """The value of a decision, computed from its key."""
     if kind == "float":
         return float.fromhex(key)
     if kind == "array":
@@ -297,10 +297,10 @@ def _shown(key, kind: str):
 
 
 class Recording:
-    """One run of the Python function, by which its tree grows a way.
+    """One run of the Python function, which adds a path to its tree.
 
     Args:
-        values: the arguments, or what the known segments carry to the new decision.
+        values: the arguments, or the values that the known segments carry to the new decision.
         script: the known segments, each with the value of its decision.
     """
 
@@ -310,7 +310,7 @@ class Recording:
         self.new: list[Segment] = []
         last = script[-1] if script else None
         self.above = (last[0], _key(last[1], last[0].kind)) if last else None
-        # of the transformations around, in which segments run
+        # segments run in the trace around the recording
         self.stage = state.stage
 
     def run(self, avals):
@@ -360,7 +360,7 @@ class Recording:
         return segment.run(self.values, _is_concrete([*self.values, *segment.cut.consts]))
 
     def _outside(self, function: Callable, *args):
-        """Call in the transformations around the recording, not in it."""
+        """Call a function in the trace around the recording, so that it is not recorded."""
         before = state.stage, state.place
         state.stage, state.place = self.stage, None
         try:
@@ -370,5 +370,5 @@ class Recording:
 
 
 def paths_of(trees) -> Paths:
-    """The ways of several trees."""
+    """The paths of several trees."""
     return Paths([path for tree in trees if type(tree) is Tree for path in tree.paths()])

@@ -1,4 +1,4 @@
-"""The ways a specialized function has gone, as `f.stats().paths` shows them."""
+"""The paths that a specialized function has taken, as `f.stats().paths` shows them."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 
 class Decision(NamedTuple):
-    """What Python asked a traced value for, where, and the answer.
+    """A decision: Python read the value of a traced array.
 
     Attributes:
-        kind: "bool", "int", "index", "float", "complex" or "array".
+        kind: how it was read: as "bool", "int", "index", "float", "complex" or "array".
         place: the file, line and function.
-        value: the answer.
+        value: the value.
     """
 
     kind: str
@@ -21,14 +21,14 @@ class Decision(NamedTuple):
 
 
 class Path(NamedTuple):
-    """One way through a function: its decisions in order, and how many calls went it."""
+    """One path through a function: its decisions in order, and the number of calls that took it."""
 
     decisions: tuple[Decision, ...]
     calls: int
 
 
 class Paths(tuple):
-    """The ways through a specialized function; printed, they are a tree of its decisions.
+    """The paths through a specialized function; they print as a tree of its decisions.
 
     Example:
         >>> first = Path((Decision("bool", "demo.py:3 (f)", True),), 2)
@@ -66,7 +66,7 @@ def _question(path: Path, depth: int) -> str:
 
 
 def _draw(paths: list[Path], depth: int, indent: str, lines: list[str]) -> None:
-    """Below a question, a line for each answer and what follows it; only a fork goes deeper."""
+    """Write a line for each value of a decision and what follows; only a fork indents further."""
     while True:
         answers: dict[str, list[Path]] = {}
         for path in paths:

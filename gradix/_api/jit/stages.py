@@ -1,4 +1,4 @@
-"""The stages of `jit`: traced, lowered, compiled; each can be looked at and taken further by hand."""
+"""The stages of `jit`: traced, lowered and compiled functions, to inspect or to process further."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ArgInfo:
 
 
 class _Stage:
-    """What all stages tell: the trees and types of arguments and results."""
+    """The base class of the stages: the trees and types of arguments and results."""
 
     __slots__ = ("_traced", "in_tree", "_places")
 
@@ -174,8 +174,8 @@ class Lowered(_Stage):
 
         Args:
             dialect: "stablehlo", the default, or "hlo".
-            debug_info: in StableHLO, say of each operation its name, within those of the scopes and
-                transformations around it, and which line of the user's program it comes from.
+            debug_info: write, with each StableHLO operation, its name within the enclosing scopes
+                and transformations, and the line of the user's program.
 
         Raises:
             ValueError: there is no such dialect.
@@ -199,7 +199,7 @@ class Lowered(_Stage):
         ).text
 
     def compiler_ir(self, dialect: str | None = None):
-        """The program as an object of the compiler: an MLIR module, or of "hlo" an `XlaComputation`."""
+        """The program as a compiler object: an MLIR module, or an `XlaComputation` for "hlo"."""
         if dialect in (None, "stablehlo"):
             return xla.parse_module(self._module.text)
         if dialect == "hlo":
@@ -214,8 +214,8 @@ class Lowered(_Stage):
         """Compile the program.
 
         Args:
-            compiler_options: XLA debug options by name, beside those given to `jit`.
-            device_assignment: the one device to run on; only the first is supported.
+            compiler_options: XLA debug options by name, in addition to those given to `jit`.
+            device_assignment: the device to run on; only the first device is supported.
         """
         if device_assignment is not None and tuple(device_assignment) != (xla.local_devices()[0],):
             raise NotImplementedError(
@@ -239,7 +239,7 @@ class Lowered(_Stage):
 
 
 class Compiled(_Stage):
-    """A compiled program, called with arguments of the types it was made for.
+    """A compiled program, to be called with arguments of the types for which it was compiled.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -255,7 +255,7 @@ class Compiled(_Stage):
         self._program = program
 
     def _fitted(self, leaves) -> list:
-        """The arguments where the program takes them."""
+        """The arguments, on the devices where the program takes them."""
         return [unplaced(x) for x in leaves]
 
     def __call__(self, *args, **kwargs):
@@ -334,42 +334,42 @@ class Compiled(_Stage):
         return self._program.executable.memory_analysis()
 
     def runtime_executable(self) -> Any:
-        """XLA's own object."""
+        """XLA's executable object."""
         return self._program.executable.loaded
 
     @property
     def input_shardings(self):
-        """Where the arguments are expected, as `(args, kwargs)`."""
+        """The shardings in which the program takes its arguments, as `(args, kwargs)`."""
         return self.in_tree.unflatten(self._shardings()[0])
 
     @property
     def output_shardings(self):
-        """Where the results will be."""
+        """The shardings of the results."""
         return self.out_tree.unflatten(self._shardings()[1])
 
     @property
     def input_formats(self):
-        """How the arguments are expected to lie in memory, as `(args, kwargs)`."""
+        """The memory layouts in which the program takes its arguments, as `(args, kwargs)`."""
         return self.in_tree.unflatten(
             [Format(row_major(a.ndim), s) for a, s in zip(self._traced.avals, self._shardings()[0])]
         )
 
     @property
     def output_formats(self):
-        """How the results will lie in memory."""
+        """The memory layouts of the results."""
         avals = self._traced.jaxpr.out_avals
         return self.out_tree.unflatten(
             [Format(row_major(a.ndim), s) for a, s in zip(avals, self._shardings()[1])]
         )
 
     def _shardings(self) -> tuple[list, list]:
-        """Where each argument is expected, and where each result will be."""
+        """The shardings of all arguments, and of all results."""
         here: Any = SingleDeviceSharding(self._program.executable.device)
         return [here] * self.in_tree.num_leaves, [here] * self.out_tree.num_leaves
 
 
 class PlacedCompiled(Compiled):
-    """A program compiled for arguments that lie on devices of choice."""
+    """A program compiled for arguments on chosen devices."""
 
     __slots__ = ()
 
@@ -386,7 +386,7 @@ _PLURAL = {"type": "types", "keys": "keys", "length": "lengths", "data": "metada
 
 
 def _key_difference(was, now, path) -> str:
-    """The keys only one of two dicts has, at a place in two trees."""
+    """The keys that only one of two dicts has, at the same path in two trees."""
     for key in path:
         name = key.key if hasattr(key, "key") else key.idx if hasattr(key, "idx") else key.name
         step = getattr if hasattr(key, "name") else operator.getitem

@@ -1,10 +1,10 @@
-"""What to raise for static arguments that cannot be compared."""
+"""Errors for static arguments that cannot be compared."""
 
 from __future__ import annotations
 
 
 def not_hashable(name: str, place, value, why) -> ValueError:
-    """For a static argument of the function `name` that has no fingerprint."""
+    """The error for a static argument of the function `name` that has no fingerprint."""
     which = f"index {place}" if isinstance(place, int) else f"name {place!r}"
     return ValueError(
         f"Non-hashable static arguments are not supported: {name} got the static argument of "
@@ -14,7 +14,7 @@ def not_hashable(name: str, place, value, why) -> ValueError:
 
 
 def incomparable(name: str, static, error: Exception) -> ValueError | None:
-    """For static arguments that cannot be looked up; None where there are none."""
+    """The error for static arguments that cannot be looked up; None if there are no static ones."""
     if not static:
         return None
     kinds = [kind for _, (kind, _) in static]

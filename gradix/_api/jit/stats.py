@@ -1,4 +1,4 @@
-"""What a jitted function was traced for, and why again: `f.stats()` and `max_traces`."""
+"""Counts the traces of a jitted function and explains them: `f.stats()` and `max_traces`."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from gradix._api.jit.specialize_paths import NO_PATHS, Paths
 from gradix._base import events
 from gradix._base.errors import RetraceError
 
-_REMEMBERED = 64  # signatures a new one is compared with
-_REASONS = 1024  # kept for each function; the oldest go first
+_REMEMBERED = 64  # a new signature is compared with this many earlier ones
+_REASONS = 1024  # at most this many reasons are kept per function; the oldest are dropped first
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Stats:
         seconds: the time spent tracing, compiling and loading.
         reasons: for each trace after the first, what differed from the most similar trace before.
         loads: how many compiled programs came from the disk cache.
-        paths: the ways a function jitted with specialize=True has gone.
+        paths: the paths that a function jitted with specialize=True has taken.
     """
 
     traces: int
@@ -42,7 +42,7 @@ class Stats:
 
 
 class Signature:
-    """What one trace was made for: each thing by name, as a key to compare by and a text to show."""
+    """What one trace was made for: by name of each part, a key to compare and a text to show."""
 
     __slots__ = ("parts",)
 
@@ -62,14 +62,14 @@ class Signature:
 
 
 class TraceLog:
-    """The traces of one jitted function: counted, timed, and each explained by the ones before."""
+    """Counts and times the traces of one jitted function, and finds the reason of each retrace."""
 
     __slots__ = ("traces", "compiles", "loads", "seconds", "reasons", "_known", "_is_own", "lock")
 
     def __init__(self, is_own: bool = False):
         self.traces = self.compiles = self.loads = 0
         self.lock = threading.RLock()
-        self._is_own = is_own  # of this package: its retraces are nobody's fault
+        self._is_own = is_own  # True for functions of this package, whose retraces are not reported
         self.seconds = 0.0
         self.reasons: collections.deque[str] = collections.deque(maxlen=_REASONS)
         self._known: collections.deque[Signature] = collections.deque(maxlen=_REMEMBERED)
@@ -78,7 +78,7 @@ class TraceLog:
         """Count a trace that is about to be made.
 
         Returns:
-            What it is for.
+            The reason of the trace.
 
         Raises:
             RetraceError: `limit` traces have been made; the message says what differs.
@@ -107,7 +107,7 @@ class TraceLog:
         events.tell("trace", name, seconds, reason)
 
     def another_way(self, reason: str) -> None:
-        """Count a run of the Python function for a decision not met before."""
+        """Count a run of the Python function for a new value of a decision."""
         self.traces += 1
         self.reasons.append(reason)
 
@@ -126,7 +126,7 @@ class TraceLog:
 
 
 def _difference(known: list[Signature], new: Signature) -> str:
-    """What tells a signature from the known one that differs in the fewest places, the latest of several."""
+    """How a signature differs from the most similar known one; the latest, if several are."""
     ways = [
         (_changes(old.parts, new.parts), _apart(old.parts, new.parts)) for old in reversed(known)
     ]
@@ -135,7 +135,7 @@ def _difference(known: list[Signature], new: Signature) -> str:
 
 
 def _apart(old: dict, new: dict) -> int:
-    """How many of shapes and dtypes differ, in the arguments both signatures have."""
+    """The number of shapes and dtypes that differ, among arguments that both signatures have."""
     pairs = [
         (old[place][0], key)
         for place, (key, _) in new.items()
@@ -165,7 +165,7 @@ def _changes(old: dict, new: dict) -> list[str]:
 def _equal(a, b) -> bool:
     try:
         return bool(a == b)
-    except Exception:  # a static argument's own __eq__
+    except Exception:  # the __eq__ of a static argument raised
         return a is b
 
 
@@ -177,5 +177,5 @@ def _shown(value) -> str:
 
 
 def reached(counter: count) -> int:
-    """How often `next` was called on a counter; unlike a sum, it misses no call of another thread."""
+    """How often `next` was called on a counter; the counter misses no call of another thread."""
     return int(repr(counter)[len("count(") : -1])

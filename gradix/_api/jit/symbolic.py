@@ -1,4 +1,4 @@
-"""`jit(f, symbolic=...)`: one trace for all sizes of some axes, and a compiled program for each size called."""
+"""`jit(f, symbolic=...)`: one trace for all sizes of some axes, one program for each size."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _FORM = (
 
 
 def check_form(spec: Any) -> None:
-    """Raise where a specification holds anything but texts and None, or constraints that cannot be.
+    """Check a specification.
 
     Raises:
-        TypeError: it does.
+        TypeError: a leaf is neither a text nor None.
         ValueError: a constraint is malformed, or contradicts the others.
     """
     for part in _parts(spec):
@@ -42,7 +42,7 @@ def _parts(spec: Any) -> list:
 
 
 def _constraints(spec: Any) -> list[str]:
-    """What stands after semicolons, in all texts of a specification."""
+    """The constraints in all texts of a specification; they follow after semicolons."""
     found = [c.strip() for text in _parts(spec) if text is not None for c in text.split(";")[1:]]
     return [c for c in dict.fromkeys(found) if c]
 
@@ -55,8 +55,8 @@ class SymbolicSizes:
     """The axes of a function's arguments whose sizes its trace leaves open.
 
     Args:
-        spec: as `jit` takes it.
-        name: of the function.
+        spec: the argument `symbolic` of `jit`.
+        name: the name of the function.
     """
 
     def __init__(self, spec: Any, name: str):
@@ -72,7 +72,7 @@ class SymbolicSizes:
         )
 
     def open(self, leaves: list, dynamic: tuple, named: dict) -> list[Typed]:
-        """The arguments' types with dimensions in place of the sizes that are left open."""
+        """The types of the arguments, with symbolic dimensions for the sizes that are left open."""
         specs = self._specs(dynamic) + [None] * len(tree_flatten(named)[0])
         out = []
         for i, (x, spec) in enumerate(zip(leaves, specs)):
@@ -92,7 +92,7 @@ class SymbolicSizes:
         return out
 
     def _check_stated(self, opened: list[Typed]) -> None:
-        """Raise where a constraint is about a variable that no axis has."""
+        """Raise where a constraint uses a variable that no axis has."""
         dims = [d for x in opened for d in x.aval.shape if type(d) is SymbolicDim]
         missing = sorted(self._stated.difference(*[d.variables() for d in dims]))
         if missing:
@@ -115,10 +115,10 @@ class SymbolicSizes:
         return f"args{keystr(paths[i][0])}" if i < len(paths) else "an argument"
 
     def instance(self, traced, leaves: list, make: Callable) -> Any:
-        """The trace for open sizes, as one for the sizes of some arguments.
+        """Instantiate the trace for open sizes at the sizes of the arguments of a call.
 
         Args:
-            traced: the trace of what `open` gave.
+            traced: the trace for the types that `open` returned.
             leaves: the arguments of a call.
             make: `(program, types of the arguments) -> Traced`.
 

@@ -1,8 +1,9 @@
-"""Tiers before the whole compilation: what the first calls of a function run by.
+"""Tiers: how the first calls of a function run, before it is compiled with all optimisations.
 
-The host tier runs the first calls of a tiny function operation by operation, if asked for. In the
-quick tier a program is compiled in a fraction of the time, and compiled whole when it has been
-called some times: the sizes of `jit(symbolic=...)` are, and all functions if asked for.
+With the option `gradix_tier="auto"`, the first calls of a tiny function run on the host, one
+operation after another. In the quick tier, a program is first compiled with few optimisations, and
+compiled fully after some calls. The quick tier applies to the sizes of `jit(symbolic=...)`, and to
+all functions with `gradix_tier="quick"`.
 """
 
 from __future__ import annotations
@@ -27,26 +28,26 @@ config.define("gradix_tier", "xla", ("xla", "auto", "quick"), traced=True)
 config.define("gradix_quick_calls", 32, _at_least_none, traced=True)
 _options = config.state
 
-# of a signature, before it is compiled: counted, so that runs of a program repeat exactly
+# the calls of a signature before it is compiled; they are counted so that runs repeat exactly
 HOST_CALLS = 2
 _EQUATIONS = 256
-_ELEMENTS = 1 << 12  # of an equation's operands and results
+_ELEMENTS = 1 << 12  # the limit for the operands and results of one equation
 
 
 def first_calls_on_host(closed: ClosedJaxpr) -> int:
-    """How many calls of a program run on the host where `gradix_tier` is "auto": none unless it is tiny."""
+    """The number of calls that run on the host if `gradix_tier` is "auto": 0 unless it is tiny."""
     is_large = closed.effects or _size(simplify(closed).jaxpr) > _EQUATIONS
     return 0 if is_large else HOST_CALLS
 
 
 def quick_calls(traced) -> int:
-    """How many calls run by a program that is compiled quickly, where the tier is meant for the function."""
+    """The number of calls that the quickly compiled program serves, in the quick tier."""
     is_plain = not (traced.donated or traced.options or traced.jaxpr.effects)
     return _options.gradix_quick_calls if is_plain and _options.gradix_tier != "auto" else 0
 
 
 def _size(jaxpr: Jaxpr) -> int:
-    """The number of equations; more than any limit where one is large, or has no host rule."""
+    """The number of equations; above the limit if an equation is large or has no host rule."""
     size = 0
     for eqn in jaxpr.eqns:
         if eqn.primitive is jit_p:
@@ -61,7 +62,7 @@ def _size(jaxpr: Jaxpr) -> int:
 
 
 def run_on_host(closed: ClosedJaxpr, args: list) -> list:
-    """The results of a program on concrete arrays, an operation at a time."""
+    """Run a program on concrete arrays, one operation after another."""
     jaxpr = closed.jaxpr
     env = dict(zip(jaxpr.constvars, closed.consts))
     env.update(zip(jaxpr.invars, args))
@@ -76,5 +77,5 @@ def run_on_host(closed: ClosedJaxpr, args: list) -> list:
         else:
             env[eqn.outvars[0]] = out
     outs = [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
-    # of their own, to be deleted or donated
+    # these are new array objects, which can be deleted or donated
     return [ArrayImpl(x.host, v.aval) for x, v in zip(outs, jaxpr.outvars)]

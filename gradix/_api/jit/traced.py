@@ -1,4 +1,4 @@
-"""One signature of a jitted function: traced, compiled when first called, and run."""
+"""One signature of a jitted function: its trace, and the program compiled at its first call."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _options = _config.state
 
 
 class Owner(NamedTuple):
-    """What the signatures of one jitted function share."""
+    """What all signatures of one jitted function share."""
 
     name: str
     keep_unused: bool
@@ -32,7 +32,7 @@ class Owner(NamedTuple):
 
 
 class Traced:
-    """One signature of a jitted function: its program, the constants it captured, and the tree of its results."""
+    """One signature of a jitted function: its jaxpr, captured constants, and tree of results."""
 
     __slots__ = (
         "jaxpr",
@@ -65,19 +65,19 @@ class Traced:
         self.jaxpr, self.consts, self.out_tree, self.debug = jaxpr, consts, out_tree, debug
         self.avals, self.donated = avals, donated
         self.program: Program | None = None
-        # calls, until there is code for them
+        # the number of calls so far; frequent signatures get generated code
         self.warm = 0
-        # calls to go before it is compiled
+        # the number of calls left to run on the host before it is compiled
         tier = _options.gradix_tier
         self.on_host = first_calls_on_host(jaxpr) if tier == "auto" and not donated else 0
-        # and by one compiled quickly
+        # the number of calls left for the quickly compiled program
         self.by_quick = quick_calls(self) if tier == "quick" else 0
         self.quick: Program | None = None
-        # what the function returns, for its leaves
+        # maps the leaves of the arguments to the function's result
         self.call: Callable[[list], Any] = self.run_whole
 
     def compiled(self) -> Program:
-        # threads that call at once compile once
+        # the lock makes threads that call at the same time compile once
         with self.log.lock:
             if self.program is None:
                 self._compile()
@@ -95,7 +95,7 @@ class Traced:
         return self.jaxpr
 
     def _made(self, donated: tuple, options: Callable) -> Program:
-        """The program, compiled with the options for its module."""
+        """Compile the program, with the options that `options(module)` returns."""
         start = time.perf_counter()
         closed = simplify(self.lowered_program())
         module = lower(closed, self.name, donated=donated, keep_unused=self.keep_unused)
@@ -123,7 +123,7 @@ class Traced:
         return (self.program or self.compiled())(args)
 
     def _run_quick(self, args):
-        """One of the first calls, by a program that is compiled in less time than it runs longer."""
+        """Run one of the first calls by a program that was compiled with few optimisations."""
         with self.log.lock:
             program = self.quick
             if program is None:
@@ -150,14 +150,14 @@ class Traced:
         outs = program(args)
         taken = Donation(self.debug, self.name, source.current())
         for i in program.donated:
-            # memory XLA may not write to lives on with the views that hold it
+            # a view keeps its memory alive where XLA could not reuse it
             args[i]._host = args[i]._buffer = None
             args[i]._extra = taken, i - n
         return outs
 
 
 class KeyCheckedTraced(Traced):
-    """Under the option jax_debug_key_reuse: a program that must not consume a random key twice."""
+    """A signature under the option jax_debug_key_reuse: no random key may be consumed twice."""
 
     __slots__ = ("flow",)
 
@@ -176,7 +176,7 @@ class KeyCheckedTraced(Traced):
 
 
 class FloatCheckedTraced(Traced):
-    """Under the options jax_debug_nans and jax_debug_infs: a program whose results must be free of them."""
+    """A signature under jax_debug_nans or jax_debug_infs: results with such values raise."""
 
     __slots__ = ()
 
@@ -196,14 +196,17 @@ def _caller(run: Callable[[list], list], out_tree) -> Callable[[list], Any]:
 
 
 def kind_of_traced() -> type[Traced]:
-    """The class that checks what the options ask for."""
+    """The class of signatures that makes the checks set by the options."""
     if _options.jax_debug_key_reuse:
         return KeyCheckedTraced
     return FloatCheckedTraced if _options.jax_debug_nans or _options.jax_debug_infs else Traced
 
 
 def check_results(outs, name: str, jaxpr: ClosedJaxpr, args) -> None:
-    """Raise for a NaN or infinity in the results, naming the operation that made it where the arguments still are."""
+    """Raise for a NaN or infinity in the results.
+
+    If no argument was donated, the program is run again eagerly, so the error names the operation.
+    """
     try:
         dispatch.check_floats(f"the jit-compiled function {name}", outs)
     except FloatingPointError:
