@@ -1,8 +1,8 @@
-"""How one platform's compiler is best asked: tables of rewrites of operations and choices of compile options.
+"""Tables of what each platform's compiler is best given: rewrites of operations, compile options.
 
-What an operation means is in `_ops`, the same for every platform. Nothing here is needed for a
-program to be right, but for the records of kind "correctness". `python -m gradix._platforms` lists
-all.
+What an operation means is in `_ops`, and is the same for every platform. Programs are right without
+the records here, except for those of the kind "correctness". `python -m gradix._platforms` lists
+all records.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _table(platform: str) -> Table | None:
 
 
 class RewritesByPrimitive(dict):
-    """By primitive, the rewrites that the emitter is to consult, in order; found when it first meets the primitive."""
+    """The rewrites of each primitive in order, looked up when the emitter first meets it."""
 
     def __init__(self, table: Table, selection: str):
         self._table, self._selection = table, selection
@@ -36,7 +36,7 @@ class RewritesByPrimitive(dict):
 
 @cache
 def rewrites_of(platform: str, selection: str) -> Mapping[Any, tuple[Rewrite, ...]] | None:
-    """The rewrites that the emitter is to consult, by primitive; None where there are none."""
+    """The rewrites of each primitive, for the emitter; None where a platform has none."""
     table = _table(platform)
     return RewritesByPrimitive(table, selection) if table and selection != "off" else None
 
@@ -48,12 +48,12 @@ def _choices(platform: str, selection: str) -> tuple[Choice, ...]:
 
 
 def options_for(platform: str, selection: str, facts, cores: int) -> dict:
-    """What to ask of the compiler for a program with these facts, as the keywords of `xla.options`."""
+    """The compile options for a program with these facts, as keywords of `xla.options`."""
     return dict([c.option for c in _choices(platform, selection) if c.applies(facts, cores)])
 
 
 def quick_options_for(platform: str, facts) -> dict:
-    """The compiler's own options by which it takes the least time for a program with these facts."""
+    """The options with which the compiler takes the least time for a program with these facts."""
     table = _table(platform)
     return table.quick(facts) if table and table.quick else {}
 
@@ -65,5 +65,5 @@ def factors_on_one_thread(platform: str, facts) -> bool:
 
 
 def check_selection(text: str) -> None:
-    """Refuse a value of `gradix_rewrites` that names what is not there."""
+    """Refuse a value of `gradix_rewrites` that names an unknown record."""
     check_names([r for t in TABLES.values() for r in (*t.rewrites, *t.choices)], text)

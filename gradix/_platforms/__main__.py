@@ -1,4 +1,4 @@
-"""`python -m gradix._platforms`: print every rewrite and choice of every platform, in the order they are asked."""
+"""`python -m gradix._platforms`: print the rewrites and choices of every platform, in order."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Factorizations as StableHLO's own operations, for platforms whose XLA has them and where LAPACK is not."""
+"""Factorizations as operations of StableHLO, for platforms without LAPACK whose XLA has them."""
 
 from __future__ import annotations
 

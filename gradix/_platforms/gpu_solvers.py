@@ -1,4 +1,4 @@
-"""Factorizations by the solvers of GPUs, cuSOLVER and hipSOLVER, under the names of XLA plug-ins. None has run here."""
+"""Factorizations by cuSOLVER and hipSOLVER, under the names of XLA plug-ins. None has run here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gradix._ops.linalg.svd import svd_p
 from gradix._platforms.records import CORRECTNESS, Rewrite
 
 _EVIDENCE = "docs/design/adding-a-rewrite.md#other-platforms"
-# LAPACK's routines by their names without the letter of the dtype
+# The solvers for the routines of LAPACK, whose names stand without the letter of the dtype.
 _NAMES = {
     "getrf": "getrf",
     "geqrf": "geqrf",
@@ -60,7 +60,7 @@ def _by_solver(em, site, *values):
 
 
 def _svd(em, site, x):
-    """By Jacobi rotations where matrices are small, else by QR steps, which take at least as many rows as columns."""
+    """Decompose small matrices by Jacobi rotations, others by QR steps, which need m >= n."""
     *lead, m, n = x.shape
     full, compute_uv = site.params["full_matrices"], site.params["compute_uv"]
     values = site.out[0]
@@ -110,7 +110,7 @@ def _adjoint(em, x):
 
 
 def _first(em, x, aval):
-    """The first rows and columns."""
+    """The leading rows and columns, in the shape of `aval`."""
     return x if x.shape == aval.shape else em.slice(x, [0] * x.aval.ndim, aval.shape)
 
 

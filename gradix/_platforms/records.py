@@ -1,4 +1,4 @@
-"""The records that tables of platforms are made of: rewrites of operations, and choices of how to compile a program."""
+"""The records of a platform's table: rewrites of operations, and choices of compile options."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from typing import Any, NamedTuple
 
 from gradix._base.lazy import lazy_module
 
-SPEED = "speed"  # better asked so; results are the same
-# asked plainly, this compiler's results are wrong, or it ends the process
+SPEED = "speed"  # the rewrite is quicker, with the same results
+# Without the rewrite, this compiler gives wrong results or ends the process.
 CORRECTNESS = "correctness"
 
 
 class Rewrite(NamedTuple):
-    """One way in which a platform's compiler is better asked for an operation than by its plain `lower` rule.
+    """A lowering of an operation that serves a platform's compiler better than its `lower` rule.
 
     Attributes:
-        name: for the option `gradix_rewrites`; unique on its platform.
+        name: the name in the option `gradix_rewrites`, unique on its platform.
         primitives: the operations that it is for.
-        emit: `emit(em, site, *values)`: the value, or the list of values, or NotImplemented where
-            it declines. It writes nothing before it has decided.
+        emit: `emit(em, site, *values)` returns the value, the list of values, or NotImplemented
+            where it declines. It must decline before it writes anything.
         evidence: where the gain, or the defect, is shown: a paragraph of the documentation.
-        applies: `applies(site)`, whether it is for this operation at all, by what is known of its
-            operands and readers (`_stablehlo/uses.py`); None for always.
+        applies: `applies(site)` says whether to try it, by the operands and readers of the
+            operation (`_stablehlo/uses.py`); None for always.
         kind: "speed" or "correctness".
-        seen_on: the versions of jaxlib on which that was so.
+        seen_on: the versions of jaxlib on which the evidence holds.
     """
 
     name: str
@@ -38,14 +38,14 @@ class Rewrite(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """One thing that a platform's compiler is asked for besides its defaults, for programs of a kind.
+    """A compile option that a platform sets for programs of a certain kind.
 
     Attributes:
-        name: for the option `gradix_rewrites`; unique on its platform.
+        name: the name in the option `gradix_rewrites`, unique on its platform.
         option: the field of `xla.options`, and the value it gets.
-        applies: `applies(facts, cores)`, whether a program with these facts (`_stablehlo/facts.py`)
-            is of that kind.
-        evidence, kind, seen_on: as of a rewrite.
+        applies: `applies(facts, cores)` says whether a program with these facts
+            (`_stablehlo/facts.py`) is of that kind.
+        evidence, kind, seen_on: as for `Rewrite`.
     """
 
     name: str
@@ -59,14 +59,14 @@ class Choice(NamedTuple):
 class Table:
     """The records of one platform.
 
-    A module of rewrites is imported when a program first has an operation that it is for: it
-    imports what it rewrites, which few programs have all of.
+    A module of rewrites is imported when a program first has one of its operations, because it
+    imports the primitives that it rewrites, and most programs use few of them.
 
     Args:
-        modules: by the full name of a module, whose `REWRITES` are its records, the names of the
-            primitives these are for; in the order in which they are asked.
-        choices: the records of how to compile.
-        quick: the compiler's own options by which it takes the least time, by a program's facts.
+        modules: the names of the rewritten primitives, by the full name of the module that has the
+            records as `REWRITES`; in the order in which they are tried.
+        choices: the records of compile options.
+        quick: a function of a program's facts, for the options that compile it in the least time.
         one_thread: whether LAPACK should use one thread in a program with these facts.
 
     Example:
@@ -98,5 +98,5 @@ class Table:
 
     @cached_property
     def rewrites(self) -> tuple[Rewrite, ...]:
-        """All of them; every module is imported."""
+        """All rewrites; this imports every module."""
         return tuple([r for module in self.modules for r in lazy_module(module).REWRITES])

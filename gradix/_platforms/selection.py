@@ -1,4 +1,4 @@
-"""What the option `gradix_rewrites` says: all records, those of a kind, none, and some by name."""
+"""The option `gradix_rewrites`: it selects all records, a kind, none, and single ones by name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def split(text: str) -> tuple[str, frozenset[str], frozenset[str]]:
     """`(set, added, left out)` of a selection such as "all,-column_sums" or "off,+cube_root".
 
     Raises:
-        ValueError: it is not of that form.
+        ValueError: `text` is not of that form.
     """
     first, *rest = [part.strip() for part in str(text).split(",")]
     if first[:1] in ("-", "+"):
@@ -44,7 +44,7 @@ def check_names(records, text: str) -> None:
     """Refuse a selection that names a record there is not.
 
     Raises:
-        ValueError: it does.
+        ValueError: a name is unknown.
     """
     _, added, dropped = split(text)
     unknown = sorted((added | dropped) - {r.name for r in records})

@@ -1,4 +1,4 @@
-"""XLA:CPU, as jaxlib ships it: its rewrites, in the order they are asked, and its choices."""
+"""XLA:CPU, as jaxlib ships it: its rewrites in the order they are tried, and its choices."""
 
 from gradix._platforms.cpu import compiling
 from gradix._platforms.records import Table

@@ -1,7 +1,8 @@
-"""Reductions by blocks of an axis, combined elementwise by whole vectors and on all cores; little is left.
+"""Reductions by blocks: an axis is cut into blocks, which are combined elementwise.
 
-XLA:CPU reduces integers along the last axis one after the other, and leaves the extrema of large
-float arrays to a library that drops NaN. Elementwise it keeps NaN and has vectors for every type.
+XLA:CPU reduces integers along the last axis one by one, and calls a library that drops NaN for the
+extrema of large float arrays. Its elementwise operations use vectors for all types and keep NaN.
+What is left after combining the blocks is short.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from gradix._core.aval import make_aval
 from gradix._platforms.cpu.kernel_loops import apart
 from gradix._stablehlo.attributes import i64_array
 
-# rows of them: no vectors
+# XLA does not vectorize reductions of these along the last axis.
 WORDS = frozenset(np.dtype(t) for t in ("int16", "uint16", "int32", "uint32", "int64", "uint64"))
 _INT = np.dtype("int32")
-_LEAST = 1 << 12  # elements worth blocks
-# the same where each is given once: what XLA has for sums and products is quick to compile
+_LEAST = 1 << 12  # blocks pay from so many elements on
+# The same for sums and products, as XLA compiles its own reductions of them quickly.
 _LEAST_ONCE = 1 << 16
-# in one pass: with more than 15, XLA no longer computes what comes before in the same pass
+# The blocks of one pass. With more than 15, XLA no longer fuses what comes before into the pass.
 _BLOCKS = 14
 _LANES = 16  # elements side by side that need no reduction within a vector
 _REST = 16  # elements of a row that are left to an ordinary reduction
@@ -42,13 +43,13 @@ def emit_blocks(
     """`x` reduced over `axes`, or None where blocks would not pay.
 
     Args:
-        combine: the name of an operation.
-        finish: `finish(x, axis, out)` reduces the little that is left over one axis.
-        columns: also reduce over leading axes, which XLA has vectors for, if not for every
-            operation.
-        neutral: the neutral element of an operation to which an element may not be given twice, as
-            it may to maximum, minimum, and, or.
-        within: whether `x` is what other axes were reduced to.
+        combine: the name of the operation.
+        finish: `finish(x, axis, out)` reduces the short rest over one axis.
+        columns: whether to use blocks over leading axes too, which XLA vectorizes for some
+            operations.
+        neutral: the neutral element; None for maximum, minimum, and, or, which may take an element
+            twice.
+        within: whether `x` is already reduced over other axes.
     """
     shape = x.aval.shape
     if not all(type(n) is int for n in shape):
@@ -57,7 +58,7 @@ def emit_blocks(
         return None
     axes = sorted(axes)
     start = next((i for i in range(len(axes)) if axes[-1] - axes[i] == len(axes) - 1 - i), 0)
-    if start:  # apart: the last ones, then the others
+    if start:  # neighbouring last axes first, then the others
         inner = make_aval(_without(shape, axes[start:]), out.dtype)
         part = emit_blocks(
             em, inner, x, axes[start:], combine, finish, columns=columns, neutral=neutral
@@ -106,13 +107,13 @@ def _without(shape, axes) -> tuple:
 def _combined(
     em, x, count: int, size: int, inner: int, combine: str, *, neutral: int | None, own: bool
 ):
-    """Rows of `count` times `inner` elements made rows of `size` times `inner`.
+    """Reduce rows of `count` times `inner` elements to rows of `size` times `inner`, by blocks.
 
-    The last block may overlap the one before; what they share is made neutral in it, where it may
-    not be given twice.
+    The last block may overlap the one before. If elements must not be taken twice, the shared ones
+    are set to the neutral element.
 
-    With `own`, XLA may not make one loop of it and what comes before, which would compute that once
-    for each block.
+    With `own`, XLA must not fuse it with what comes before, which it would compute again for each
+    block.
     """
     axis, result = x.aval.ndim - 1, make_aval((*x.aval.shape[:-1], size * inner), x.aval.dtype)
 

@@ -1,4 +1,4 @@
-"""What XLA:CPU is asked for besides its defaults, by what a program holds."""
+"""The compile options of XLA:CPU, chosen by the facts of a program."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ROUNDED_WRONGLY = frozenset(
     )
 )
 _LARGE = 1 << 12  # elements of an argument or result
-_LARGE_INSIDE = 1 << 16  # elements of an array between them
+_LARGE_INSIDE = 1 << 16  # elements of an intermediate array
 _REPEATED = 6  # operations that are not fused, or results, like an earlier one
 _FEW = 6  # operations
 _LONG = 1 << 11  # operations
@@ -28,10 +28,9 @@ _EVALUATED = 1 << 7  # places at which a fused loop evaluates one value
 def compiles_repeats_once(facts, cores: int) -> bool:
     """Whether a program should go through XLA:CPU's newer code generator.
 
-    It compiles small programs in twice the time, and runs large fusions, scatters and loop bodies
-    up to three times faster, but windows (running sums) more than twice slower. Of equal fusions it
-    compiles one: products and reductions part repeated layers into such, and an optimizer makes the
-    same of each parameter.
+    It compiles small programs more slowly. It runs large fusions, scatters and loop bodies faster,
+    but windows (running sums) slower. It compiles equal fusions once, which pays for repeated
+    layers and for optimizers, whose updates are the same for each parameter.
     """
     if _is_beyond_the_older_generator(facts):
         return True
@@ -44,12 +43,12 @@ def compiles_repeats_once(facts, cores: int) -> bool:
 
 
 def _is_beyond_the_older_generator(facts) -> bool:
-    """Whether a program is long, its values are needed at many places, or some are of floats that it rounds wrongly.
+    """Whether the older code generator would fail on a program, or round its results wrongly.
 
-    The older generator descends through a fusion by recursion, and overflows the stack in one of a
-    few thousand operations. It writes the code of a value once for each place, and so never ends
-    where their number doubles with each step. It rounds small negative numbers to a negative zero,
-    which is NaN where there is none, and rounds to floats of four bits twice.
+    It descends into a fusion by recursion, and overflows the stack in a very long one. It repeats
+    the code of a value for each place that reads it, and so never ends where their number doubles
+    with each step. It rounds small negative numbers to a negative zero, which is NaN in formats
+    without one, and rounds twice to floats of four bits.
     """
     return (
         facts.equations > _LONG
@@ -59,7 +58,7 @@ def _is_beyond_the_older_generator(facts) -> bool:
 
 
 def quick_options(facts) -> dict:
-    """Without LLVM's optimizations, a program takes a quarter of the time to compile, and up to three times to run."""
+    """Options for quick compilation: without LLVM's optimizations, programs run more slowly."""
     options: dict = {"xla_backend_optimization_level": 0}
     return (
         options
@@ -72,12 +71,12 @@ _FACTORED = 1 << 18  # elements of a matrix
 
 
 def factors_on_one_thread(facts) -> bool:
-    """Whether LAPACK should use one thread: for all matrices that are not large, two lose more than they gain."""
+    """Whether LAPACK should use one thread, as more threads pay only for large matrices."""
     return facts.factored is not None and 0 < facts.factored <= _FACTORED
 
 
 def _is_a_sine(facts) -> bool:
-    """Whether a program is a periodic function and few operations, which the newer generator compiles more slowly."""
+    """Whether a program is a sine and few operations, which the newer generator compiles slowly."""
     kinds = {p.formula for p in facts.primitives}
     return facts.equations <= _FEW and "periodic" in kinds and kinds <= {"periodic", "simple"}
 
@@ -88,8 +87,8 @@ _SMALL = 1 << 11  # elements
 def has_only_short_loops(facts, cores: int) -> bool:
     """Whether LLVM should leave the loops of a program as they are.
 
-    A loop over a small array has a known count, and LLVM writes out every step of it. Loops of the
-    user, over small matrices, run quicker unrolled.
+    LLVM unrolls a loop over a small array completely, which takes long to compile. Programs with
+    loops of the user, such as over small matrices, run quicker unrolled.
     """
     return (
         not facts.has_loop
@@ -102,10 +101,10 @@ _NARROW = 16  # elements
 
 
 def has_long_formulas_of_few(facts, cores: int) -> bool:
-    """Whether LLVM should use vectors of four floats: where arrays have but a few, and functions are long formulas.
+    """Whether LLVM should use vectors of four floats, for long formulas on arrays of few elements.
 
-    It writes the formulas of sine, cosine and power out for vectors, and takes longer over longer
-    ones.
+    It expands the formulas of sine, cosine and power for vectors, and compiles longer vectors more
+    slowly.
     """
     if not any(p.formula in ("periodic", "long") for p in facts.primitives):
         return False
@@ -117,9 +116,9 @@ _SMALL_DOT = 1 << 14  # multiplications of a product
 
 
 def has_loops_of_small_products(facts, cores: int) -> bool:
-    """Whether float32 products are to be kept out of XLA:CPU's library: loops have some, and all are small.
+    """Whether to compile float32 products without XLA:CPU's library: all are small, some in loops.
 
-    XLA makes one native function of a loop that touches few bytes, but not around calls of its
+    XLA makes one native function of a loop that touches few bytes, unless the loop calls its
     library. Outside of loops nothing is gained.
     """
     found = [p for p in facts.products if p.dtype == _F32 and p.operation == "dot_general"]
@@ -128,17 +127,17 @@ def has_loops_of_small_products(facts, cores: int) -> bool:
     )
 
 
-_DEEP = 16  # input features of a convolution that both libraries are quick at
-# output features; with fewer a convolution goes to the library that divides it anyway
+_DEEP = 16  # with so many input features both libraries are quick
+# With fewer output features a convolution goes to the library that divides it in any case.
 _BROAD = 17
-_WORK = 1 << 22  # multiplications of one that is worth dividing
-# What the library that divides loses on a multiplication of others, to what it gains on one of
-# these
+_WORK = 1 << 22  # a convolution of so many multiplications is worth dividing
+# The loss of the dividing library on a multiplication with few input features, as a multiple of its
+# gain on one with many.
 _SHALLOW = 24
 
 
 def has_convolutions_to_divide(facts, cores: int) -> bool:
-    """Whether float32 convolutions are to go to the library of XLA:CPU that divides each among cores.
+    """Whether float32 convolutions go to the library of XLA:CPU that divides each among cores.
 
     XLA prefers a library that keeps most convolutions on one core. The library that divides them
     takes more processor time where there are few input features (docs/kernels.md), and one choice
@@ -157,7 +156,7 @@ def has_convolutions_to_divide(facts, cores: int) -> bool:
 
 
 def _is_chosen_for(c) -> bool:
-    """Whether the choice is about a convolution."""
+    """Whether the choice between the libraries concerns this convolution."""
     if c.dtype != _F32 or c.lhs_dilation != (1, 1) or c.batch_groups != 1:
         return False
     places, positions = [a * b for a, b in (c.kernel, c.result)]

@@ -1,4 +1,4 @@
-"""What convolutions are lowered to on the CPU: products of matrices and sums of elementwise products."""
+"""Convolutions on the CPU as products of matrices, and as sums of elementwise products."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradix._stablehlo.attributes import i64_array
 
 
 class Axis(NamedTuple):
-    """One axis of space: sizes of input, kernel and result, and how one slides over the other."""
+    """One axis of space: the sizes of input, kernel and result, padding, stride and dilations."""
 
     size: int
     kernel: int
@@ -24,7 +24,7 @@ class Axis(NamedTuple):
 
     @property
     def inside(self) -> bool:
-        """Whether the kernel meets elements of the input only."""
+        """Whether the kernel covers only elements of the input, and no padding."""
         return self.lhs_dilation == 1 and self.low <= 0 and self.high <= 0
 
     @property
@@ -41,7 +41,7 @@ def resized(shape, axis: int, size: int) -> tuple:
 
 
 class Forms:
-    """Convolutions of inputs (batch, space, features), written in other operations."""
+    """Convolutions of inputs (batch, space, features), lowered to other operations."""
 
     def __init__(self, em, axes, product):
         self.em, self.axes, self.product = em, axes, product
@@ -104,7 +104,7 @@ class Forms:
     # -- forms -------------------------------------------------------------------------------------
 
     def contract(self, x, w):
-        """One product of matrices: each axis of space is either left as it is or contracted as a whole."""
+        """One product of matrices, which contracts each axis of space as a whole or not at all."""
         em, after = self.em, [a.pointwise and not a.inside for a in self.axes]
         taken = [
             (0, a.size, 1)
@@ -135,7 +135,7 @@ class Forms:
         return self.padded(y, *zip(*pads))
 
     def featurewise(self, x, w):
-        """Each feature on its own: shifted inputs times elements of the kernel, added up."""
+        """Each feature on its own, as a sum of shifted inputs times elements of the kernel."""
         em = self.em
         x = self.padded(x, *zip(*[(a.low, a.high, a.lhs_dilation - 1) for a in self.axes]))
         taps = em.reshape(w, (prod(a.kernel for a in self.axes), x.aval.shape[-1]))
@@ -153,7 +153,10 @@ class Forms:
         return total
 
     def featurewise_gradient(self, x, ct):
-        """Its gradient to the kernel: `x` and `ct` (batch, space, features) multiplied at each shift and summed."""
+        """The cotangent of the kernel of `featurewise`.
+
+        `x` and `ct` are (batch, space, features).
+        """
         em, dtype = self.em, x.aval.dtype
         x = self.padded(x, *zip(*[(a.low, a.high, a.lhs_dilation - 1) for a in self.axes]))
         features, scalar = x.aval.shape[-1], make_aval((), dtype)

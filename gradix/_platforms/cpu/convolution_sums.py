@@ -1,9 +1,9 @@
-"""Convolutions of few terms as sums of shifted inputs times elements of the kernel: one loop of vectors.
+"""Convolutions of few terms, as sums of shifted inputs times elements of the kernel.
 
-The vectors are along the last axis of the result: its features, or its last axis of space. In the
-first case an element of the input meets all features of a place of the kernel at once, in the
-second one of the kernel all of a row. Convolutions of many features to few are a product of
-matrices, of the input and all places of the kernel, and a sum of its shifted parts.
+XLA makes one vectorized loop of such a sum, along the last axis of the result. If that axis is the
+features, an element of the input is multiplied by all features of a kernel place at once. If it is
+an axis of space, an element of the kernel is multiplied by a whole row. A convolution from many
+features to few is one product of the input and all kernel places, and a sum of its shifted parts.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from gradix._core.aval import make_aval
 from gradix._platforms.cpu.kernel_loops import apart
 
 _POSITIONS, _WORK = 512, 720  # the least positions, and the most of what `is_short` counts
-# the least products of two numbers that are worth a call of NumPy
+# From so many multiplications on a call of NumPy pays.
 _PRODUCTS = 1 << 17
 _FLOATS = (np.dtype("float32"), np.dtype("float64"))
-# the most features that parts of a product are added up for, and the most parts times those
+# The limits of convolutions to few features: the features, and kernel places times features.
 _OUTPUTS, _PARTS = 3, 27
 
 
 def is_short(dtype, terms: int, outputs: int, positions: int, stride: int, featured: bool) -> bool:
-    """Whether a convolution of so many places times features is quicker as a sum than by XLA's libraries.
+    """Whether a convolution with so many terms is quicker as a sum than by XLA's libraries.
 
-    Each term takes a fetch and an operation on all outputs; from some 600 operations on XLA makes
-    no vectors of them, and none of elements that are not neighbours.
+    Each term takes a load and an operation on all outputs. XLA does not vectorize a loop of too
+    many operations, nor one over elements that are not neighbours.
     """
     if not (np.issubdtype(dtype, np.integer) or dtype in _FLOATS):
         return False
@@ -50,7 +50,7 @@ def emit_sum(forms, x, w, featured: bool):
     out = make_aval(
         (rows, *result, outputs) if featured else (rows, outputs, *result), x.aval.dtype
     )
-    # axes before those of space, and that of the outputs
+    # the number of axes between batch and space, and the axis of the outputs
     first, own = (0, space + 1) if featured else (1, 1)
 
     def put(values, feature):
@@ -89,8 +89,8 @@ def emit_sum(forms, x, w, featured: bool):
 def is_to_few(axes, outputs: int, positions: int, featured: bool) -> bool:
     """Whether a convolution has so few output features that it is quicker as a product and a sum of its parts.
 
-    The product has space last: features that came last have to be moved, which takes what it gains,
-    or three times as long to compile.
+    The product has space last. Where features came last they would have to be moved, which takes
+    more time than the product saves.
     """
     if any(a.stride != 1 or a.lhs_dilation != 1 for a in axes) or featured:
         return False
@@ -102,7 +102,7 @@ def is_to_few(axes, outputs: int, positions: int, featured: bool) -> bool:
 
 
 def emit_parts(forms, x, w):
-    """The product of `x` (batch, space, features) and `w` (space, outputs, features), added up where it lands."""
+    """The summed product of `x` (batch, space, features) and `w` (space, outputs, features)."""
     em, axes = forms.em, forms.axes
     *places, outputs, features = w.aval.shape
     rows, *space = x.aval.shape[:-1]
@@ -144,7 +144,7 @@ def emit_parts(forms, x, w):
 
 
 def is_correlation(out, axes, inputs: int, features: int) -> bool:
-    """Whether a convolution is one of vectors that NumPy does in a tenth of the library's time."""
+    """Whether a convolution is one of vectors, which NumPy does much faster than the library."""
     if len(axes) != 1 or not inputs == features == axes[0].stride == 1 or out.dtype not in _FLOATS:
         return False
     return out.size * axes[0].kernel >= _PRODUCTS

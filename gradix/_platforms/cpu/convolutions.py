@@ -1,9 +1,9 @@
-"""Convolutions on the CPU that XLA does badly, as products of matrices and as sums of elementwise products.
+"""Convolutions that XLA:CPU does slowly, as products of matrices or sums of elementwise products.
 
-XLA slides every kernel in one way, made for a few positions of a small kernel. It takes ten to a
-hundred times too long where a kernel covers one place, or as much as the input (which is the
-gradient to such a kernel), and where features go in groups; twice too long where there are few
-positions of a large kernel (the gradient to a small one), and three times with few features.
+XLA has one algorithm for all kernels. It is far too slow for a kernel of one place, for a kernel as
+large as the input (as in the gradient by a kernel of one place), and for features in groups. It is
+also slow for a large kernel with few positions (as in the gradient by a small kernel), and for few
+features (docs/kernels.md).
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from gradix._platforms.cpu.convolution_sums import (
 from gradix._platforms.records import Rewrite
 
 _REAL = (np.dtype("float32"), np.dtype("float64"))
-# Up to so many places of a kernel, places that are sums over the input, and groups are written out
-# one by one.
+# The largest numbers that are unrolled: places of a kernel, places that sum over the input, and
+# groups.
 _TAPS, _SUMS, _GROUPS = 64, 25, 32
-# XLA's library is slow on fewer input features than `_THIN`, unless it makes as many as `_WIDER` of
-# them.
+# XLA's library is slow on fewer input features than `_THIN`, unless there are `_WIDER` output
+# features.
 _THIN, _WIDER = 16, 24
-_POSITIONS = 1024  # positions of a kernel, from which that shows
+_POSITIONS = 1024  # this shows from so many positions of the kernel on
 
 
 class _Case(NamedTuple):
-    """A convolution of operands of the result's dtype, none of them empty, of known sizes."""
+    """A convolution whose operands are not empty, have known sizes and the dtype of the result."""
 
     out: Any
     axes: list[Axis]
@@ -59,7 +59,7 @@ class _Case(NamedTuple):
 
     @property
     def featured(self) -> bool:
-        """Whether features come last, or are one on each side."""
+        """Whether the features are the last axis, or there is one feature on each side."""
         return self.out_features == len(self.axes) + 1 or self.inputs == self.features == 1
 
     @property
@@ -72,7 +72,7 @@ class _Case(NamedTuple):
 
     @property
     def spread(self) -> int:
-        """How many times as many places there are as meet elements: XLA leaves out the zeros between elements."""
+        """How many kernel places there are for each that XLA computes; it skips dilation zeros."""
         return (
             prod([a.lhs_dilation for a in self.axes])
             if len(self.axes) == 2 and self.out.dtype == _REAL[0]
@@ -84,7 +84,7 @@ class _Case(NamedTuple):
 def _case(
     lhs, rhs, out, strides, padding, dilations, *, numbers, feature_groups: int, batch_groups: int
 ):
-    """A convolution of these types as a case; None where it is none."""
+    """The `_Case` of a convolution of these types, or None."""
     if not lhs.dtype == rhs.dtype == out.dtype or out.dtype in dtypes.BOOL or not padding:
         return None
     if not all(type(n) is int for a in (lhs, rhs, out) for n in a.shape) or not (
@@ -117,7 +117,7 @@ def _case_of(site):
 
 
 def _of_case(test):
-    """`applies` of a test of cases."""
+    """A function `applies(site)` from a test of cases."""
 
     def applies(site) -> bool:
         case = _case_of(site)
@@ -141,7 +141,7 @@ def _is_product(c: _Case) -> bool:
 
 
 def _is_short(c: _Case) -> bool:
-    # Vectors in the layout of the library compile to one call of it, much sooner.
+    # XLA compiles convolutions of vectors in the layout of its library to one call, which is quick.
     called = len(c.axes) == 1 and (c.rows == 1 or c.out_features == 2)
     return (
         c.alone
@@ -186,7 +186,7 @@ def _is_featurewise_gradient(c: _Case) -> bool:
 def _is_thin(c: _Case) -> bool:
     if not c.alone or len(c.axes) != 2 or c.out.dtype != _REAL[0] or c.spread != 1:
         return False
-    # the library is slow to make many features of these, too
+    # The library is also slow from an odd number of features to many.
     odd = c.inputs % 2 and c.inputs > 1
     is_thin = c.features <= _THIN and c.inputs < _THIN and c.inputs % 8 != 0
     return is_thin and not odd and c.rows * c.results >= _POSITIONS
@@ -200,7 +200,7 @@ def _is_in_groups_of_rows(c: _Case) -> bool:
 
 
 def _by_working_dtype(em, site, lhs, rhs):
-    """Operands of the dtype that is computed in, which is the result's too."""
+    """Convert the operands to the dtype computed in, which becomes the dtype of the result."""
     out, first = site.out, rounded_to(lhs.aval.dtype, site.out.dtype)
     work = np.dtype("int32") if out.dtype in dtypes.BOOL else work_dtype(lhs.aval.dtype, out.dtype)
     y = em.lower(
@@ -214,7 +214,7 @@ def _by_working_dtype(em, site, lhs, rhs):
 
 
 class _Arranged:
-    """A site, and how operands get to a form and its result from there."""
+    """A site, with the transposes of its operands to the axes of a form, and of the result back."""
 
     def __init__(self, em, site, lhs, rhs):
         self.case, self.em, self.operands = _case_of(site), em, (lhs, rhs)
@@ -237,7 +237,7 @@ class _Arranged:
         )
 
     def __call__(self, form, lhs_order, rhs_order, out_order=None):
-        """The result of a form whose axes are in that order, in the layout of the convolution's result."""
+        """Apply a form to operands in these axis orders, and transpose its result back."""
         em = self.em
         operands = [
             em.transpose(v, [spec[i] for i in order])
@@ -295,7 +295,7 @@ def _featurewise_gradient(em, site, lhs, rhs):
 
 
 def _to_more_features(em, site, lhs, rhs):
-    """To features that nobody reads as well, of kernels of zeros."""
+    """Convolve to additional features, by kernels of zeros, and drop them from the result."""
     out, numbers = site.out, site.params["dimension_numbers"]
     wide = make_aval(resized(out.shape, numbers[2][1], _WIDER), out.dtype)
     kernels = em.pad_to(rhs, resized(rhs.aval.shape, numbers[1][0], _WIDER), 0)

@@ -1,8 +1,8 @@
-"""One number combined with elements of a vector, as counts are made: by a native loop of the CPU.
+"""Scatters of a single number into a vector, such as counts, by a native loop of the CPU.
 
-XLA's own loop takes one index a step, and asks of each whether it is in bounds. Here a step takes
-eight, and none is asked: read as unsigned, an index out of bounds is clamped to the place behind
-the vector, which is cut off at the end.
+XLA's own loop takes one index per step, and checks its bounds. Here a step takes several indices
+without a check. Read as unsigned, an index out of bounds is clamped to one element behind the
+vector, which is cut off at the end.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ _DTYPES = frozenset(
 
 
 def _is_of_one_number(site) -> bool:
-    """Whether a scatter adds a single number to many elements of a vector. XLA is as quick where updates differ."""
+    """Whether a scatter combines one number with many elements of a vector.
+
+    Where the updates differ, XLA is as quick.
+    """
     x, indices, updates = site.values
     if (
         x.aval.ndim != 1
@@ -64,7 +67,7 @@ def _by_elements(em, site, x, indices, updates):
 
 
 def emit_scatter(em, x, indices, updates, combine):
-    """`x[i] = combine(x[i], update)` for each index in turn; what is out of bounds is left out."""
+    """`x[i] = combine(x[i], update)` for each index in turn; indices out of bounds are dropped."""
     loops, length, count = Loops(em), x.aval.shape[0], updates.aval.size
     wide = indices.aval.dtype.itemsize == 8
     signed, unsigned = (

@@ -1,7 +1,7 @@
-"""Where formulas of vectors replace XLA's functions: on CPUs, for arrays large enough to pay for compiling them.
+"""Elementary functions as vectorized formulas, for arrays large enough to pay for the compilation.
 
-XLA takes some functions from the C library, one element at a time, and has others that are slow or
-inexact. Small arrays keep them, as they compile in less time; so do other platforms.
+XLA:CPU calls the C library for some functions, one element at a time, and has others that are slow
+or inexact. Small arrays keep these, as they compile in less time.
 """
 
 from __future__ import annotations
@@ -61,16 +61,16 @@ _HALVES = frozenset([_F16, np.dtype(ml_dtypes.bfloat16)])
 _FLOAT16 = frozenset([_F16])
 _FLOATS = _HALVES | {_F32, _F64}
 _LEAST = 1 << 11  # elements from which on this pays
-# the same of sines and cosines of float32, for which XLA has vectors too
+# The same for sines and cosines of float32, which XLA vectorizes itself.
 _LEAST_SINES = 1 << 13
-# sines of a program after which the next ones must be of twice the elements
+# After so many sines in a program, the least number of elements doubles for the next ones.
 _MANY_SINES = 8
-# the same of remainders, whose programs take twice as long to compile
+# The same for remainders, which take longer to compile.
 _LEAST_REMAINDERS = 1 << 13
 
 
 def _called(em, out, formula: Callable, *xs):
-    """The formula as a private function, of half precisions in float32."""
+    """Call the formula as a private function; half precisions are computed in float32."""
     dtype = _F64 if out.dtype == _F64 else _F32
     xs = tuple([em.convert(x, dtype) for x in xs])
 
@@ -85,7 +85,7 @@ def _called(em, out, formula: Callable, *xs):
 
 
 def _is_long(site, dtypes=_FLOATS, least: int = _LEAST) -> bool:
-    """Whether a result is large enough for a formula to pay for its compilation, and of one of these dtypes."""
+    """Whether a result has one of these dtypes, and enough elements for a formula to pay."""
     out = site.out
     return out.dtype in dtypes and type(out.size) is int and out.size >= least
 
@@ -107,7 +107,7 @@ def _by_formula(em, site, *xs):
 
 
 def _in_single(em, site, x):
-    """XLA's function in float32: of float16 it takes them one by one."""
+    """XLA's function in float32, as XLA does not vectorize it for float16."""
     wide = make_aval(site.out.shape, _F32)
     return em.convert(site.plain(em, em.convert(x, _F32), out=wide), site.out.dtype)
 
@@ -120,16 +120,16 @@ def _is_long_sine(site) -> bool:
 
 
 def _is_slow_in_xla(site) -> bool:
-    """Whether XLA has no vectors of this function for this dtype."""
+    """Whether XLA does not vectorize this function for this dtype."""
     return site.out.dtype != _F32 or site.primitive is tan_p
 
 
 def _sine(em, site, x):
-    """The formula; arguments too large for its reduction are another formula's, of float64 XLA's function's.
+    """The sine by a formula; huge arguments take a second formula, or XLA's function in float64.
 
-    It does so in a loop that runs once, or not at all: unlike a conditional, XLA:CPU runs its body
-    on all cores. No float16 is too large. Each such loop takes long to compile, so the more a
-    program has of them, the larger arrays must be.
+    These are replaced in a loop that runs at most once, as XLA:CPU runs a loop body on all cores,
+    but not a branch. No float16 is too large. Such a loop takes long to compile, so the more of
+    them a program has, the larger the arrays must be.
     """
     out, (formula, beyond) = site.out, _SINES[site.primitive]
     least = _LEAST_SINES << em.facts.rewrites.get("sines_by_vectors", 0) // _MANY_SINES
@@ -157,7 +157,7 @@ def _sine(em, site, x):
 
 
 def _finite_sizes(em, z, wide):
-    """|z|, 0 where it is not finite."""
+    """|z|, or 0 where z is not finite."""
     size = em.op("abs", wide, z)
     return em.select(
         em.compare(size, em.constant(math.inf, wide), "LT"), size, em.constant(0, wide)
@@ -165,11 +165,11 @@ def _finite_sizes(em, z, wide):
 
 
 def _exceeds(em, z, wide, limit: float, ready: bool):
-    """Whether a finite |z| is above the limit; perhaps also where one is not finite.
+    """Whether a finite |z| is above the limit; it may also be true where some z is not finite.
 
-    XLA:CPU's quick reductions read what is in memory; their maxima are anything where there is a
-    NaN, which a sum tells. Numbers that are not `ready` but converted first are written to memory
-    for them, and then made finite on the way.
+    XLA:CPU's quick reductions read their operand from memory. Their maximum is arbitrary where
+    there is a NaN, which a sum detects. Numbers that are not `ready` must be converted and so
+    written to memory anyway, and are made finite on the way.
     """
     scalar = make_aval((), wide.dtype)
     zero, limit, axes = em.constant(0, scalar), em.constant(limit, scalar), range(wide.ndim)
@@ -186,7 +186,10 @@ def _exceeds(em, z, wide, limit: float, ready: bool):
 
 
 def _remainder(em, site, x, y):
-    """The remainder by a formula, or XLA's where that does not serve, in a loop that runs once or not at all."""
+    """The remainder by a formula.
+
+    Where it may be wrong, a loop that runs at most once takes XLA's.
+    """
     out = site.out
     x, y = [em.spread(v, out.shape) for v in (x, y)]
     dtype = _F64 if out.dtype == _F64 else _F32
@@ -201,7 +204,7 @@ def _remainder(em, site, x, y):
         return [em.constant(False, some.aval), x, y, em.select(where, exact, found)]
 
     x, y = em.convert(x, dtype), em.convert(y, dtype)
-    # Its maximum: XLA has vectors for that
+    # Take the maximum of the marks, as XLA vectorizes it.
     marks = em.select(odd(x, y), em.constant(1, single), em.constant(0, single))
     none, scalar = em.constant(0, make_aval((), _F32)), make_aval((), _F32)
     some = em.compare(
@@ -213,7 +216,7 @@ def _remainder(em, site, x, y):
 
 # -- powers ----------------------------------------------------------------------------------------
 
-# XLA makes roots and products of these powers
+# XLA simplifies these powers to roots and products.
 _EASY = frozenset((-1.0, 0.0, 0.5, 1.0, 2.0, 3.0))
 
 

@@ -29,7 +29,7 @@ def _parts(em, z):
 
 
 def _half_difference_and_sum(em, part, y):
-    """sinh y and cosh y from expm1(±y), exact near 0 too."""
+    """sinh y and cosh y from expm1(±y), which is exact near 0 too."""
     up, down = (
         em.op("exponential_minus_one", part, y),
         em.op("exponential_minus_one", part, em.op("negate", part, y)),
@@ -80,7 +80,7 @@ def cube_root(em, out, x):
     square = em.op("multiply", out, y, y)
     excess = em.op("subtract", out, em.op("multiply", out, square, y), x)
     step = em.op("divide", out, excess, em.op("multiply", out, square, em.constant(3, out)))
-    # neither 0 nor ∞ is improved
+    # The step is skipped where it is not finite, as at 0 and ∞.
     finite = em.op("is_finite", make_aval(out.shape, np.dtype(bool)), step)
     return em.select(finite, em.op("subtract", out, y, step), y)
 
@@ -93,8 +93,9 @@ def _with_sign(em, x, y):
     return em.select(negative, em.op("negate", x.aval, size), size)
 
 
-# What the parts of functions with branch cuts have: whether the real part takes the sign of the
-# operand's, and with which sign the imaginary part takes that of the other.
+# For each function with branch cuts: whether the real part takes the sign of the operand's real
+# part,
+# and whether the imaginary part takes that of the imaginary part (1) or the opposite (-1).
 _BRANCHES = {
     asin_p: (True, 1),
     acos_p: (False, -1),
@@ -107,9 +108,9 @@ _BRANCHES = {
 
 
 def _on_branch(em, site, z):
-    """The function with parts that have the signs of the operand's, zeros included (C99, G.6).
+    """Give the parts of the result their signs by the operand's, signed zeros included (C99, G.6).
 
-    XLA takes -0 for 0, and so gives the value of the other side of a cut.
+    XLA treats -0 as 0, and so returns the value on the other side of a branch cut.
     """
     has_sign, sign = _BRANCHES[site.primitive]
     part, x, y = _parts(em, z)
@@ -126,7 +127,7 @@ _NUMERICS = "docs/numerics.md"
 
 
 def _masks(site):
-    """The operands of a product that were booleans: each as the boolean, or None."""
+    """For each operand of a product, the boolean that it was converted from, or None."""
     return [v.definition[1] if v.converted_from in BOOL else None for v in site.values]
 
 
@@ -135,7 +136,7 @@ def _is_masked(site) -> bool:
 
 
 def _masked(em, site, *values):
-    """x where the mask holds and 0·x elsewhere, NaN for infinities: XLA would leave a selection of x and 0."""
+    """x where the mask is true, else 0·x. XLA would select 0 instead, and lose the NaN of 0·∞."""
     first, second = _masks(site)
     mask, x = (first, values[1]) if first is not None else (second, values[0])
     x, out = em.spread(x, site.out.shape), site.out

@@ -1,8 +1,8 @@
-"""Maxima and minima on the CPU: XLA leaves large ones to a library that drops NaN.
+"""Maxima and minima on the CPU, where XLA calls a library that drops NaN for large arrays.
 
-From 4096 elements of float32 or float64 on, a reduction whose body comes to one maximum or minimum
-is the library's: also bodies of the user's, as `max(max(a, b), a)`, and reductions over windows. A
-body of comparisons and selections XLA keeps.
+The library takes reductions of at least 4096 elements of float32 or float64 whose body simplifies
+to one maximum or minimum. This includes bodies of the user, such as `max(max(a, b), a)`, and
+reductions over windows. XLA itself compiles a body of comparisons and selections.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _SIZE = 1 << 12
 
 
 def is_the_librarys(aval) -> bool:
-    """Whether extrema among the elements of an array of this type may be the library's."""
+    """Whether XLA may call the library for extrema of an array of this type."""
     return aval.dtype in _LIBRARY_FLOATS and type(aval.size) is int and aval.size >= _SIZE
 
 
 def larger_or_nan(em, name: str, x, y):
-    """The extremum of two numbers or arrays, or the NaN among them, in words that the library does not know."""
+    """The extremum of two values that keeps NaN, in operations that the library does not take."""
     truth = make_aval(x.aval.shape, np.dtype(bool))
     ahead = em.compare(x, y, "GT" if name == "maximum" else "LT")
     return em.select(em.op("or", truth, ahead, em.compare(x, x, "NE")), x, y)
@@ -39,7 +39,7 @@ def larger_or_nan(em, name: str, x, y):
 
 
 def _nobody_sees_nan(site) -> bool:
-    """Whether a reduction may drop NaN: the caller says so, or what is made of the result is NaN anyway."""
+    """Whether a reduction may drop NaN: by its parameter, or as its users give NaN in any case."""
     if site.params.get("drops_nan"):
         return True
     return (
@@ -72,10 +72,10 @@ def _keeps_nan(site) -> bool:
 
 
 def _with_nan(em, site, x):
-    """The library's extremum, and a careful one where there is a NaN.
+    """The library's extremum; if there may be a NaN, a reduction that keeps it.
 
-    The sum of all elements, as quick as they, is NaN if one of them is, or if both infinities are
-    among them.
+    The sum of all elements is a quick test: it is NaN if an element is NaN, or if both infinities
+    occur.
     """
     y, scalar = site.plain(em), make_aval((), x.aval.dtype)
     (total,) = em.reduce([x], [em.constant(0, scalar)], tuple(range(x.aval.ndim)), [scalar], "add")
@@ -100,9 +100,9 @@ def _carefully(em, site, out, x, axes):
 
 
 def _is_compared_and_summed(site) -> bool:
-    """Whether a bound, a number, is compared with in the derivative too, and the result is only summed.
+    """Whether the result is only summed, and the derivative compares with the bound too.
 
-    The library of sums would read the number from memory, as an array.
+    The library of sums would read the bound, a number, from memory as an array.
     """
     if site.eqn is None or not is_summed(site):
         return False
@@ -114,7 +114,7 @@ def _is_compared_and_summed(site) -> bool:
 
 
 def _within_reductions(em, site, x, y):
-    """In the body of a reduction over an array that may be the library's."""
+    """Rewrite an extremum in the body of a reduction for which XLA may call the library."""
     if not any(is_the_librarys(a) for a in em.reduced) or site.out.dtype not in _LIBRARY_FLOATS:
         return NotImplemented
     return _by_selection(em, site, x, y)

@@ -1,11 +1,11 @@
-"""Extrema whose NaN need not be kept, as what is made of them is NaN anyway: the maxima of softmax and logsumexp.
+"""Extrema that may drop NaN, as all that depends on them is NaN anyway: softmax and logsumexp.
 
-XLA's library for extrema drops NaN, and to see to it takes as long again. exp(x - max(x)) has NaN
-where x has, whichever the maximum is; its sum is NaN then, and so is all that is divided by the
-sum. What else there is in a row with NaN depends on the maximum; where none of that is among the
-results of a program, nobody can tell which one it was.
-In derivatives that compare the operand with its maximum, that stays as it is: there the passes over
-blocks take half the time of the library.
+XLA's library for extrema drops NaN, and a check for NaN takes as long as the extremum. But
+exp(x - max(x)) is NaN where x is, whatever the maximum is. So its sum is NaN too, and so is
+everything divided by the sum. All other values in a row with NaN depend on the maximum. If none of
+these is a result of the program, nobody can tell which maximum was taken.
+A derivative that compares the operand with its maximum keeps the exact extremum, which blocks
+compute faster than the library.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from gradix._ops.basis import broadcast_in_dim_p, reduce_sum_p
 from gradix._ops.convert import convert_element_type_p
 from gradix._ops.shape import reshape_p, squeeze_p
 
-# What a value is in the rows, over the reduced axes, where the operand of the extremum has NaN:
-_ALL_NAN = 2  # whichever the extremum is
-_NAN_THERE = 1  # NaN where the operand is; the rest may depend on the extremum
-_ANYTHING = 0  # that may depend on the extremum
+# What is known of a value in those rows (over the reduced axes) where the operand has a NaN:
+_ALL_NAN = 2  # all NaN, whatever the extremum is
+_NAN_THERE = 1  # NaN where the operand is; other elements may depend on the extremum
+_ANYTHING = 0  # elements may depend on the extremum
 
 _WITH_NAN = frozenset(map(np.dtype, ("float16", ml_dtypes.bfloat16, "float32", "float64")))
 
 
 def is_hidden(eqn, users) -> bool:
-    """Whether no result of a program tells if an extremum, one of its equations, kept NaN."""
+    """Whether no result of a program depends on whether the extremum of an equation kept NaN."""
     (x,), (out,) = eqn.invars, eqn.outvars
     rows = _Rows(x.aval.shape, eqn.params["axes"])
     if type(x) is Literal or users.is_result(out) or rows.kept == rows.shape:
@@ -37,7 +37,7 @@ def is_hidden(eqn, users) -> bool:
     states = {out: _ANYTHING}
     waiting = dict(users.of(out))
     places = [*waiting]
-    # in the order of the program, so that all operands are known
+    # Equations are visited in program order, so that all operands are known.
     heapify(places)
     while places:
         eqn = waiting.pop(heappop(places))
@@ -59,7 +59,7 @@ def is_hidden(eqn, users) -> bool:
 
 
 class _Rows:
-    """The shapes of arrays with an operand's rows: its own, and reduced over axes that are then 1 or gone."""
+    """The shapes of an operand's rows: in full, and reduced with or without `keepdims`."""
 
     __slots__ = ("axes", "kept", "others", "reduced", "shape")
 
@@ -70,7 +70,10 @@ class _Rows:
         self.reduced = tuple([shape[i] for i in self.others])
 
     def state(self, eqn, states) -> int | None:
-        """What an equation makes of operands of these states; None where unknown, or independent of extrema."""
+        """The state of an equation's result, from those of its operands.
+
+        None where it is not known.
+        """
         prim, shape = eqn.primitive, eqn.outvars[0].aval.shape
         if prim.multiple_results or shape not in (self.shape, self.kept, self.reduced):
             return None

@@ -1,9 +1,9 @@
-"""Loops over single elements, which XLA:CPU makes one native function of: the words kernels are written in.
+"""The operations of native kernels: loops over single elements that XLA:CPU compiles as a function.
 
-A kernel is passed to `em.kernel`. XLA keeps an array in place through a loop only as long as
-nothing reads an old state of it after a new one is made; where one does, it copies the whole array
-at every step. So a kernel reads what it has just written, or reads one array and writes another,
-and never reads, writes, and then uses what it read to write again.
+A kernel is passed to `em.kernel`. XLA updates an array of a loop in place only if nothing reads its
+old state after the update; otherwise it copies the whole array at every step. So a kernel reads
+what it has just written, or reads one array and writes another. It never reads an array, writes to
+it, and then uses the value read for another write.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from gradix._core.aval import make_aval
 
 INT = np.dtype("int32")
 SCALAR = make_aval((), INT)
-# until after XLA has fused operations
+# XLA inlines a function with this attribute only after it has fused operations.
 OWN_CALL = 'mhlo.frontend_attributes = {inlineable = "false"}'
 
 
 def apart(em, name: str, out, write, *values):
-    """What `write(*values)` writes, of type `out`, on its own: XLA fuses it with nothing before or after."""
+    """Write `write(*values)`, of type `out`, so that XLA fuses it with nothing before or after."""
     symbol = em.define(name, [v.aval for v in values], lambda *values: [write(*values)])
     return em.call(symbol, [out], *values, attrs=OWN_CALL)[0]
 
@@ -36,7 +36,10 @@ class Loops:
         return self.em.constant(value, make_aval((), dtype))
 
     def do(self, name: str, x, y):
-        """A StableHLO operation of two values of one type; a Python number stands for a scalar of the other's."""
+        """A StableHLO operation of two values of one type.
+
+        A Python number takes the type of the other.
+        """
         y = self.number(y, x.aval.dtype) if isinstance(y, int) else y
         return self.em.op(name, x.aval, x, y)
 
@@ -60,7 +63,7 @@ class Loops:
         )
 
     def fetched(self, x, i):
-        """`x[i]` of a vector, read at once. XLA may read what `get` gives where it is used, after `x` is written to."""
+        """`x[i]` of a vector, read at once; XLA may delay the read of `get` until after a write."""
         out = make_aval((), x.aval.dtype)
         symbol = self.em.define("fetched", [x.aval, i.aval], lambda x, i: [self.get(x, i)])
         return self.em.call(symbol, [out], x, i, attrs=OWN_CALL)[0]

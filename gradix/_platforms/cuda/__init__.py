@@ -1,4 +1,7 @@
-"""XLA:GPU on CUDA: factorizations are its own, by cuSOLVER and cuBLAS. Nothing of this has run on hardware."""
+"""XLA:GPU on CUDA: factorizations are its own, by cuSOLVER and cuBLAS.
+
+Nothing here has run on hardware.
+"""
 
 from gradix._platforms.records import Table
 

@@ -1,4 +1,4 @@
-"""XLA:TPU: factorizations are its own; products take the precision given. Nothing here has run on hardware."""
+"""XLA:TPU, with factorizations of its own. Nothing here has run on hardware."""
 
 from gradix._platforms.records import Table
 

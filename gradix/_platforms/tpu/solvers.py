@@ -1,4 +1,4 @@
-"""Factorizations by the functions that XLA has for TPUs. None has run on one; XLA:CPU expands some of them."""
+"""Factorizations by XLA's functions for TPUs, on which none has run; XLA:CPU expands some."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NAMES = {
     "orgqr": "ProductOfElementaryHouseholderReflectors",
     "ungqr": "ProductOfElementaryHouseholderReflectors",
 }
-_SWEEPS = "100,1e-6"  # the most of them, and when they end
+_SWEEPS = "100,1e-6"  # the largest number of sweeps, and the tolerance that ends them
 
 
 def _solver(em, target: str, values, outs, layouts, *, config: dict, aliases) -> list:
