@@ -20,7 +20,7 @@ from gradix._transforms.batch import insert_axis
 
 
 class Callback(Primitive):
-    """Calls `callback(*numpy_arrays) -> list of numpy arrays`, of the types `result_avals`."""
+    """Calls `callback` on NumPy arrays; it returns a list of arrays of types `result_avals`."""
 
     multiple_results = True
     effectful = True
@@ -39,7 +39,7 @@ class Callback(Primitive):
 
     def run(self, args, params):
         outs = params["callback"](*[a.host for a in args])
-        # copies: the callback may keep its arrays and change them
+        # the results are copied, because the callback may keep its arrays and change them
         return [wrap_host(_checked(np.array(o), a)) for o, a in zip(outs, params["result_avals"])]
 
     def jvp(self, primals, tangents, **params):

@@ -1,4 +1,4 @@
-"""`check_p`: an error that compiled code has found, kept in the program until something takes it out as a result."""
+"""`check_p`: a check in a program; a transform can turn its outcome into a result."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ class Site(NamedTuple):
 
 
 class Check(Primitive):
-    """Fails where `code`, an int32 scalar, is not 0: then check `sites[code - 1]` did, with what `words` hold.
+    """Fails if `code`, an int32 scalar, is not 0.
 
-    Of kind "debug" it does nothing where nobody takes the error out; "raise" comes of a jitted
-    function with checks of its own.
+    Then the check `sites[code - 1]` has failed, and `words` hold the values for its message. A
+    check of kind "debug" does nothing unless a transform collects it; one of kind "raise" belongs
+    to an inner function that was jitted with `check`.
     """
 
     multiple_results = True
@@ -81,7 +82,7 @@ check_p = Check("check")
 
 
 def first_failed(code, words) -> list:
-    """Of many errors along the leading axes, the first that is one."""
+    """Of many codes along the leading axes, the first that is not 0, and its words."""
     n = code.size
     if not code.aval.shape:
         return [code, words]
@@ -97,14 +98,14 @@ def first_failed(code, words) -> list:
 
 
 def raise_failed(code: ArrayImpl, words: ArrayImpl, sites) -> None:
-    """Raise the first error that the values of `code` tell of, if any."""
+    """Raise the error of the first nonzero value of `code`, if there is one."""
     codes = np.asarray(code.host)
     if codes.any():
         raise errors_in(codes, np.asarray(words.host), sites)[0][1]
 
 
 def errors_in(codes: np.ndarray, words: np.ndarray, sites) -> list:
-    """(index, exception) of each error among codes of any shape."""
+    """The pairs (index, exception) of all errors among codes of any shape."""
     return (
         [
             (index, sites[int(codes[index]) - 1].exception(words[index]))

@@ -1,4 +1,4 @@
-"""`composite_p`: a call of a program that compilers may know by a name, and replace."""
+"""`composite_p`: a call of a program under a name by which compilers may replace it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ _NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*([.][a-zA-Z0-9_$]+)+")
 class Composite(Call):
     """A call of `jaxpr` under a public `name` and `version`, with `attributes` as text.
 
-    Its transformations are those of the program: what they give is no longer the operation of that
-    name.
+    A transform is applied to the program, and its result is no longer the operation of that name.
     """
 
     def jvp(self, primals, tangents, *, jaxpr, name, **_):
@@ -32,11 +31,11 @@ class Composite(Call):
         return jit_p.batch(axis, args, axes, jaxpr=jaxpr, name=name)
 
     def dce(self, used, eqn):
-        """Dropped as a whole or not at all: its results belong together."""
+        """Keep all results: dead-code elimination removes the call only as a whole."""
         return eqn
 
     def lower(self, em, outs, *args, jaxpr, name, version, attributes):
-        if not _NAME.fullmatch(name):  # XLA knows operations by names with a dot alone
+        if not _NAME.fullmatch(name):  # StableHLO requires a name with a dot
             return em.call_jaxpr(name, jaxpr.jaxpr, jaxpr.consts, args)
         consts = [em.constant(c, v.aval) for v, c in zip(jaxpr.jaxpr.constvars, jaxpr.consts)]
         symbol = em.function(name, jaxpr.jaxpr)

@@ -1,4 +1,4 @@
-"""What asks Python while a program is divided over devices: `custom_partitioning_p`, and `inspect_sharding_p`."""
+"""`custom_partitioning_p` and `inspect_sharding_p`, for which the partitioner calls Python."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from gradix._core.trace import bind
 from gradix._ops.basis import to_axis
 from gradix._transforms.batch import batch_jaxpr
 
-# what XLA knows of such a call: `_runtime/xla_partitioning.py` answers its questions
+# the target of the custom call; `_runtime/xla_partitioning.py` answers XLA's questions about it
 TARGET = "gradix_custom_partitioning"
 
 
 class CustomPartitioning(Call):
-    """A call of `jaxpr`; on several devices each runs what `partitioner` gives for its part.
+    """A call of `jaxpr`; on several devices, each runs the program of `partitioner` on its part.
 
-    A partitioner has `rule(mesh)`, the text of its sharding rule or "", and `batched(size, mapped,
-    jaxpr)`, that of the operation under vmap. Derivatives are those of `jaxpr`, divided by the
-    compiler.
+    A partitioner has the methods `rule(mesh)`, which returns the text of its sharding rule or "",
+    and `batched(size, mapped, jaxpr)`, which returns the partitioner under vmap. Derivatives are
+    those of `jaxpr`, and the compiler divides them.
     """
 
     def jvp(self, primals, tangents, *, jaxpr, name, **_):
@@ -42,7 +42,7 @@ class CustomPartitioning(Call):
         return bind(self, moved, params), list(out_axes)
 
     def dce(self, used, eqn):
-        """Dropped as a whole or not at all: it is divided as a whole."""
+        """Keep all results, because the call is partitioned as a whole."""
         return eqn
 
     def lower(self, em, outs, *args, jaxpr, name, partitioner):
@@ -57,9 +57,9 @@ class CustomPartitioning(Call):
 
 
 class InspectSharding(Primitive):
-    """Tells `inspector` how the compiler divides the operand; what it tells is `inspector(aval)`, a partitioner.
+    """Reports to `inspector(aval)`, a partitioner, how the compiler divides the operand.
 
-    Of programs for one device it is told while they are lowered.
+    For a program on one device, this is reported while the program is lowered.
     """
 
     multiple_results = True
@@ -84,7 +84,7 @@ class InspectSharding(Primitive):
     def lower(self, em, outs, x, *, inspector):
         devices = em.meshes.devices
         if em.manual is not None:
-            return []  # a part lies on its device
+            return []  # inside `shard_map`, each part is on one device
         if devices is None or len(devices) == 1:
             inspector.tell_whole(devices)
             return []

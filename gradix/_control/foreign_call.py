@@ -22,7 +22,7 @@ VMAP_METHODS = (
 
 
 class ArrayAttribute:
-    """A NumPy array as an attribute that can be compared."""
+    """A NumPy array as an attribute, with a hash and equality."""
 
     __slots__ = ("array",)
 
@@ -44,10 +44,10 @@ class ArrayAttribute:
 
 
 class ForeignCall(Primitive):
-    """The results, of types `result_avals`, of the function known to XLA as `target_name`.
+    """Calls the function that is registered with XLA as `target_name`.
 
-    Layouts are in the order from major to minor, and `attributes` and `input_output_aliases` are
-    sorted pairs, so that parameters can be compared.
+    Its results have the types `result_avals`. Layouts list axes from major to minor. `attributes`
+    and `input_output_aliases` are sorted pairs, so that parameters can be compared.
     """
 
     multiple_results = True
@@ -130,7 +130,7 @@ class ForeignCall(Primitive):
 
 
 def _plain(attributes: tuple) -> dict:
-    """Sorted pairs as a dictionary, as deep as they go."""
+    """Nested sorted pairs as nested dictionaries."""
     return {
         k: _plain(v) if isinstance(v, tuple) else v.array if type(v) is ArrayAttribute else v
         for k, v in attributes
@@ -138,7 +138,7 @@ def _plain(attributes: tuple) -> dict:
 
 
 def _wider(order: tuple) -> tuple:
-    """An order of axes with a new first axis, which is the outermost."""
+    """A layout with a new first axis, which becomes the major one."""
     return (0, *[i + 1 for i in order])
 
 

@@ -1,4 +1,4 @@
-"""Calls of a program as libraries make them: `call` and `closed_call`, which keep no name."""
+"""`call` and `closed_call`: calls of a program, without a name, that other libraries make."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradix._core.trace import bind
 
 
 class LibraryCall(Primitive):
-    """A call of the program in parameter `call_jaxpr`: as soon as it is transformed, a call as `jit` makes it."""
+    """A call of the program `call_jaxpr`; transforms turn it into a call of `jit_p`."""
 
     multiple_results = True
     effectful = True
@@ -18,7 +18,7 @@ class LibraryCall(Primitive):
     call_primitive = True
 
     def bind(self, *args, call_jaxpr=None, subfuns=(), **params):
-        """Apply a program; a function, which libraries give as `subfuns` or before the operands, is called."""
+        """Apply a program, or call a function given in `subfuns` or as first argument."""
         if subfuns:
             return subfuns[0].call_wrapped(*args)
         if args and hasattr(args[0], "call_wrapped"):
@@ -51,7 +51,7 @@ class LibraryCall(Primitive):
 
 
 def call_impl(f, *args, **params):
-    """Call a wrapped function, as `call_p` does where nothing is traced."""
+    """Call a wrapped function directly."""
     return f.call_wrapped(*args)
 
 

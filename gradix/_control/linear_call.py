@@ -1,4 +1,4 @@
-"""`linear_call_p`: a linear function with a transpose of the user's."""
+"""`linear_call_p`: a linear function for which the user defined the transpose."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gradix._transforms.staging import eval_closed
 
 
 class LinearCall(Primitive):
-    """Operands are `n_res` residuals, then what the programs are linear in.
+    """A call of `callee`; its operands are `n_res` residuals, then the linear operands.
 
-    `callee` takes residuals and operands; `transpose` residuals and cotangents of the results, and
-    gives cotangents of the operands. The transpose of the call is a call with the two exchanged.
+    The program `transpose` takes the residuals and cotangents of the results, and returns
+    cotangents of the linear operands. The transpose of a call is a call with both exchanged.
     """
 
     multiple_results = True

@@ -1,4 +1,4 @@
-"""`reduce_p`: fold axes of arrays by a program on scalars."""
+"""`reduce_p`: reduces axes of arrays by a program on scalars."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from gradix._transforms.staging import eval_closed, stage_closed
 
 
 class Reduce(Primitive):
-    """Operands are arrays of one shape, then a scalar to start from for each; `jaxpr` joins two groups of scalars.
+    """A reduction; its operands are arrays of one shape, then an initial scalar for each.
 
-    XLA may join elements in any order, so `jaxpr` must be associative, and the start its identity.
+    `jaxpr` combines two groups of scalars. XLA may combine elements in any order, so `jaxpr` must
+    be associative, and the initial scalars its identity.
     """
 
     multiple_results = True
@@ -65,7 +66,7 @@ reduce_p = Reduce("reduce")
 
 
 def _aligned(x, axis, at: int, shape):
-    """An operand with its mapped axis at `at`; an unmapped one is repeated."""
+    """An operand with its batch axis at `at`; an unbatched operand is broadcast."""
     if axis is None:
         return broadcast_in_dim(x, shape, free_axes(len(shape), (at,)))
     order = [i for i in range(len(shape)) if i != axis]
@@ -74,7 +75,7 @@ def _aligned(x, axis, at: int, shape):
 
 
 def folded(args, *, jaxpr, dimensions, **_) -> list:
-    """The reduction as loops over `dimensions`: what its derivatives are taken of."""
+    """The reduction as loops over `dimensions`; derivatives are those of this form."""
     xs, inits = split(args, len(args) // 2)
     ndim = xs[0].aval.ndim
     rest = free_axes(ndim, dimensions)

@@ -1,4 +1,4 @@
-"""`reduce_window_p`: reduce windows of arrays by a program on scalars."""
+"""`reduce_window_p`: reduces windows of arrays by a program on scalars."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from gradix._transforms.staging import eval_closed
 
 
 class ReduceWindow(Primitive):
-    """Operands are arrays of one shape, then a scalar to start from for each; `jaxpr` joins two groups of scalars.
+    """A windowed reduction; its operands are arrays of one shape, then an initial scalar for each.
 
-    XLA may join elements in any order, so `jaxpr` must be associative, and the start its identity.
+    `jaxpr` combines two groups of scalars. XLA may combine elements in any order, so `jaxpr` must
+    be associative, and the initial scalars its identity.
     """
 
     multiple_results = True
@@ -42,7 +43,7 @@ class ReduceWindow(Primitive):
 
     def batch(self, size, args, axes, *, jaxpr, **params):
         n = len(args) // 2
-        if any(a is not None for a in axes[n:]):  # XLA takes one scalar
+        if any(a is not None for a in axes[n:]):  # XLA takes only scalars as initial values
             return batch(
                 lambda *xs: folded(xs, jaxpr=jaxpr, **params), AxisData(None, size), args, axes
             )
@@ -73,9 +74,10 @@ def _window(params) -> Window:
 
 
 def folded(args, *, jaxpr, **params) -> list:
-    """The windows' first elements joined with their second ones, and so on: what the derivatives are taken of.
+    """The reduction as elementwise steps; derivatives are those of this form.
 
-    XLA leaves out what is padding, which matters where the start is no identity.
+    The first elements of all windows are combined with the second elements, and so on. Padding is
+    left out as in XLA, which matters where the initial value is no identity.
     """
     xs, inits = split(args, len(args) // 2)
     w, n = _window(params), len(xs)
@@ -105,7 +107,7 @@ def folded(args, *, jaxpr, **params) -> list:
 
 
 def _inside(w: Window, sizes, shape, place) -> np.ndarray:
-    """For which windows there is an element, not padding, at a place in the window."""
+    """The mask of windows that have an element, not padding, at this position in the window."""
     inside = np.ones(shape, bool)
     for axis, (n, m, k, s, (low, _), b, d) in enumerate(zip(sizes, shape, place, *w[1:])):
         at = np.arange(m) * s + k * d - low

@@ -1,7 +1,8 @@
-"""The primitives of reverse mode through `while_p`: a run that keeps checkpoints, its derivative, and the adjoint.
+"""The primitives of reverse mode through `while_p`.
 
-Each stands for programs made of `while_p`, and derivatives of any order are these primitives on
-larger loops: the k-th keeps 2ᵏ times the rows of the first.
+They are a forward run that keeps checkpoints, its derivative, and the adjoint of that. Each stands
+for a program made of `while_p`. Derivatives of any order use the same primitives on larger loops;
+the k-th derivative keeps 2ᵏ times as many checkpoint rows as the first.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ from gradix._transforms.batch import batch
 from gradix._transforms.jvp import LinearizeTrace, jvp
 from gradix._transforms.staging import eval_closed, stage_closed
 
-# as the price of a run on the host: these are compiled with the program around them
+# the `work` of these primitives, so large that they are never run on the host but compiled
 _COMPILED = 1 << 40
 
 
 def of_loop(params) -> dict:
-    """The parameters of the `while_p` among these."""
+    """Those of the parameters that belong to `while_p`."""
     return {k: params[k] for k in ("body_jaxpr", "body_nconsts", "cond_jaxpr", "cond_nconsts")}
 
 
 class _Derived(Primitive):
-    """What stands for a program over `loop`, which is `while_p`: operands are the loop's, then others."""
+    """The base class of programs over `loop`, `while_p`; the first operands are the loop's."""
 
     multiple_results = True
     mesh = MeshTraits(mixes=True, types_inside=True)
@@ -51,7 +52,7 @@ class _Derived(Primitive):
         return _COMPILED
 
     def composed(self, args, params) -> list:
-        """The program this stands for."""
+        """Apply the program that this primitive stands for."""
         raise NotImplementedError
 
     def jvp(self, primals, tangents, **params):
@@ -72,13 +73,16 @@ class _Derived(Primitive):
         return em.inline(program.jaxpr, program.consts, args)
 
     def parts(self, args, params) -> list[list]:
-        """The condition's constants, the body's, the carry, and the other operands."""
+        """Split operands: constants of the condition and of the body, carry, and the rest."""
         nc, nb = params["cond_nconsts"], params["body_nconsts"]
         return split(args, nc, nb, len(params["body_jaxpr"].out_avals))
 
 
 class WhileSave(_Derived):
-    """The loop; beside its last carry come the checkpoints the run backward starts from, which have no tangents."""
+    """The loop; it returns its last carry and the checkpoints for the backward run.
+
+    The checkpoints have no tangents.
+    """
 
     def abstract(self, *avals, body_jaxpr, **_):
         return [*body_jaxpr.out_avals, *saved_avals(body_jaxpr.out_avals)]
@@ -106,7 +110,10 @@ class WhileSave(_Derived):
 
 
 class WhileLinear(_Derived):
-    """The derivative of the loop; operands are those of the loop, what the run kept, and tangents marked `nonzero`."""
+    """The derivative of the loop.
+
+    Its operands are those of the loop, the checkpoints, and the tangents marked `nonzero`.
+    """
 
     def abstract(self, *avals, body_jaxpr, body_nconsts, nonzero, **_):
         return [
@@ -135,10 +142,9 @@ class WhileLinear(_Derived):
 
 
 class WhileBack(_Derived):
-    """The adjoint of `WhileLinear`; operands are the same but for cotangents of the last carry at the end.
+    """The adjoint of `WhileLinear`; in place of tangents it takes cotangents of the last carry.
 
-    `apart` says that cotangents of constants have the leading axes of a condition that is not a
-    scalar.
+    With `apart`, cotangents of constants have the leading axes of a condition that is not a scalar.
     """
 
     def abstract(self, *avals, body_jaxpr, nonzero, **_):
@@ -170,11 +176,11 @@ class WhileBack(_Derived):
     def batch(self, axis, args, axes, **params):
         nonzero, n = params["nonzero"], params["cond_nconsts"]
         loop = n + len(nonzero)
-        # a choice between examples met the counters
+        # the counters are batched where a select between examples was applied to them
         if any(a is not None for a in axes[loop : loop + 3]):
             return batch(lambda *xs: self.guarded(xs, params), axis, args, axes)
         args, axes = list(args), list(axes)
-        for i, nz in enumerate(nonzero, n):  # an example's cotangents are its own
+        for i, nz in enumerate(nonzero, n):  # each example has cotangents of its own
             if nz:
                 args[i], axes[i] = to_axis(axis.size, args[i], axes[i], 0), 0
         operands, mapped, carry = self.loop.mapped(axis, args[:loop], axes[:loop], params)
@@ -189,7 +195,7 @@ class WhileBack(_Derived):
         return outs, [0] * len(outs)
 
     def guarded(self, args, params) -> list:
-        """The adjoint of a loop that has no turns where its counters say so, whatever its condition."""
+        """The adjoint, with a condition that is False where the counters say "no iterations"."""
         cc, bc, init, rest = self.parts(args, params)
         saved, cts = split(rest, SAVED + len(init))
         active, cond = (
@@ -206,7 +212,7 @@ class WhileBack(_Derived):
 
 
 class WhileCurved(_Derived):
-    """The derivative of `WhileBack`; operands are its own, then tangents of those marked `present`."""
+    """The derivative of `WhileBack`; takes its operands, then the tangents marked `present`."""
 
     def abstract(self, *avals, body_jaxpr, nonzero, **_):
         return [tangent_aval(a) for a, nz in zip(body_jaxpr.in_avals, nonzero) if nz]
@@ -219,7 +225,11 @@ class WhileCurved(_Derived):
         return [instantiate(t, a) for t, a in zip(ts, self.abstract(**params))]
 
     def transpose(self, cts, *args, **params):
-        """As the second derivative is symmetric: itself for the operands, the loop's tangents for cotangents."""
+        """The transpose.
+
+        The second derivative is symmetric: cotangents of the operands are second derivatives
+        again, and cotangents of the cotangents are tangents of the loop.
+        """
         present, nonzero, nc = params["present"], params["nonzero"], params["cond_nconsts"]
         n, loop = len(present), nc + len(nonzero)
         primals = list(args[:n])
@@ -250,7 +260,7 @@ def _by_carry(marks, given) -> list:
 
 
 def _curved(loop, primals, tangents, params) -> list:
-    """Tangents of the adjoint's results for tangents of its operands."""
+    """The tangents of the adjoint's results, from the tangents of its operands."""
     nonzero, nc, nb = params["nonzero"], params["cond_nconsts"], params["body_nconsts"]
     n, end = len(primals) - sum(nonzero[nb:]), nc + len(nonzero)
     cts, ct_ts = (_by_carry(nonzero[nb:], xs[n:]) for xs in (primals, tangents))
@@ -264,8 +274,8 @@ def _curved(loop, primals, tangents, params) -> list:
 def mixed(loop, primals, directions, cts, tangent_cts, wanted, params) -> list:
     """The gradient, in the operands marked `wanted`, of ⟨cts, J·directions⟩ + ⟨tangent_cts, loop⟩.
 
-    The loop of primals and tangents has results of both kinds; its adjoint for such cotangents is
-    that gradient.
+    The loop over primals and tangents returns both; its adjoint, applied to `tangent_cts` and
+    `cts`, is that gradient.
     """
     nc, nb = params["cond_nconsts"], params["body_nconsts"]
     if all(d is None for d in directions):

@@ -1,8 +1,8 @@
-"""Reverse mode through a loop of unknown length: a run that keeps checkpoints, and the run backward from them.
+"""Reverse mode through loops of unknown length: a forward run with checkpoints, a backward run.
 
-Turns are grouped into units. The run forward keeps the carry before every `stride`-th unit, and
-doubles the stride when its rows are full; the run backward fills free rows by the binomial
-schedule. So memory does not grow with turns.
+Iterations are grouped into units. The forward run keeps the carry before every `stride`-th unit,
+and doubles the stride when its checkpoint rows are full. The backward run fills free rows by the
+binomial schedule. So the memory does not grow with the number of iterations.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from gradix._ops.select import choose
 from gradix._transforms.linearize import linearize_jaxpr
 from gradix._transforms.staging import eval_closed, stage_open
 
-SLOTS = 32  # rows for checkpoints
-# of them, those the run forward fills; the rest is free for the run backward
+SLOTS = 32  # the number of checkpoint rows
+# the forward run fills at most this many rows; the others are left for the backward run
 FIRST = 24
-# turns between the places checkpoints can be at, and rows of residuals kept at once
+# a checkpoint can be taken every so many iterations; as many rows of residuals are kept at once
 UNIT = 32
-# what a run keeps before its rows: units, turns of the last one, rows used, their units
+# four values precede the rows: units run, iterations of the last unit, rows used, units of the rows
 SAVED = 4
 _INT = np.dtype(np.int32)
 _LIMIT = int(np.iinfo(np.int32).max)
@@ -44,8 +44,8 @@ def _table(entry) -> ArrayImpl:
     return ArrayImpl(np.array(values, _INT), make_aval((SLOTS + 1, 16), _INT))
 
 
-# By free rows and runs: units that can be served if none is run more often; those left beyond the
-# next checkpoint.
+# by free rows and by runs of each unit: the units that can be served (binomial schedule), and those
+# that are left after the next checkpoint
 _REACH = _table(lambda free, runs: math.comb(free + runs, free))
 _BEYOND = _table(lambda free, runs: math.comb(free - 1 + runs, free - 1) if free else 1)
 
@@ -71,7 +71,7 @@ def _both(a, b):
 
 
 class Turns:
-    """A loop's condition and body as functions of its carry; `loop` is `while_p`, which the runs are made of."""
+    """A loop's condition and body as functions of its carry; `loop` is `while_p`."""
 
     def __init__(self, loop, cc, bc, params):
         self.loop, self.cc, self.bc = loop, cc, bc
@@ -79,7 +79,7 @@ class Turns:
         self.masked = bool(self.cond.out_avals[0].shape)
 
     def repeat(self, going, turn, state) -> list:
-        """`while_p` over functions of lists."""
+        """Bind `while_p` for a condition and a body that are functions of the state."""
         avals = [s.aval for s in state]
         cond, cond_consts = stage_open(lambda *s: [going(*s)], avals)
         body, body_consts = stage_open(lambda *s: turn(*s), avals)
@@ -95,11 +95,11 @@ class Turns:
         )
 
     def each(self, carry):
-        """Whether each loop goes on."""
+        """Whether each loop continues: the condition, with its leading axes."""
         return eval_closed(self.cond, *self.cc, *carry)[0]
 
     def going(self, carry):
-        """Whether any loop goes on."""
+        """Whether any loop continues."""
         on = self.each(carry)
         if not self.masked:
             return on
@@ -110,7 +110,7 @@ class Turns:
         return gt(count, _int(0))
 
     def kept(self, on, new, old) -> list:
-        """The new values of the loops that go on, the old ones of the others."""
+        """The new values for loops that continue, the old values for the others."""
         if not self.masked:
             return new
         lanes = tuple(range(on.aval.ndim))
@@ -121,7 +121,7 @@ class Turns:
         return self.kept(self.each(carry), new, carry) if self.masked else new
 
     def unit(self, carry, count=None) -> list:
-        """The turns of one unit: how many there were, and the carry after them."""
+        """Run one unit; returns the number of its iterations, and the carry after them."""
         count = _int(UNIT) if count is None else count
         return self.repeat(
             lambda k, *c: _both(lt(k, count), self.going(c)),
@@ -131,7 +131,7 @@ class Turns:
 
 
 def saved_avals(carry) -> list:
-    """The types of what a run keeps of a carry of these types, beside the last one."""
+    """The types of the checkpoints that a forward run keeps, for a carry of these types."""
     scalar = make_aval((), _INT)
     return [scalar] * 3 + [make_aval((SLOTS, *a.shape), a.dtype) for a in (scalar, *carry)]
 
@@ -140,7 +140,12 @@ def saved_avals(carry) -> list:
 
 
 def saving(turns: Turns, init) -> list:
-    """The loop's last carry, then units run, turns of the last, rows used, the units they stand before, the rows."""
+    """The forward run.
+
+    Returns:
+        the last carry, the number of units, the iterations of the last unit, the number of rows
+        used, the units that the rows precede, and the rows.
+    """
     n = len(init)
 
     def unit(u, _, used, wait, stride, *state):
@@ -164,7 +169,7 @@ def saving(turns: Turns, init) -> list:
 
 
 def _halved(turns: Turns, full, rows) -> list:
-    """Every second row, moved to the front, where `full`."""
+    """The rows with every second one moved to the front, if `full`."""
     return turns.repeat(
         lambda k, *_: lt(k, _int(FIRST // 2)),
         lambda k, *rs: [_next(k), *[_write(r, _read(r, add_any(k, k)), k) for r in rs]],
@@ -176,7 +181,7 @@ def _halved(turns: Turns, full, rows) -> list:
 
 
 def returning(turns: Turns, init, saved, cts, nonzero, apart: bool) -> list:
-    """Cotangents of the constants and of the first carry marked `nonzero`, for those of the last carry."""
+    """The backward run: cotangents of constants and first carry, from those of the last carry."""
     units, last, used, *rows = saved
     step = _Step(turns, init, nonzero, apart)
     n_rows = len(rows)
@@ -194,7 +199,7 @@ def returning(turns: Turns, init, saved, cts, nonzero, apart: bool) -> list:
 
 
 def _placed(turns: Turns, target, used, rows) -> list:
-    """The rows filled until the last one stands before the unit `target`."""
+    """Run forward and fill free rows, until the last row is the carry before the unit `target`."""
 
     def behind(used, places, *_):
         return lt(_read(places, _next(used, -1)), target)
@@ -211,7 +216,7 @@ def _placed(turns: Turns, target, used, rows) -> list:
 
 
 def _next_place(place, target, used):
-    """Where the next checkpoint after `place` is best, on the way to the unit `target`."""
+    """The best unit for the next checkpoint after `place`, on the way to the unit `target`."""
     one = _int(1)
     left = add_any(_next(target), neg(place))
     free = add_any(_int(SLOTS), neg(used))
@@ -228,7 +233,7 @@ def _next_place(place, target, used):
 
 
 class _Step:
-    """The derivative of one turn: what it keeps of a unit's turns, and the way back through them."""
+    """The derivative of one iteration; it stores residuals of a unit, and runs back through it."""
 
     def __init__(self, turns: Turns, init, nonzero, apart: bool):
         body, nk, nb = turns.body, len(init), len(turns.bc)
@@ -251,14 +256,14 @@ class _Step:
         return [zeros(a) for a, alive in zip(self.avals, self.live) if alive]
 
     def unit(self, carry, count, state) -> list:
-        """Sums and cotangents before a unit's turns, from those after them."""
+        """Sums and cotangents before a unit, from those after it."""
         turns, masked, n_sums = self.turns, self.turns.masked, sum(self.live)
 
         def keep(k, *state):
             carry, rows = state[: self.nk], state[self.nk :]
             on = turns.each(carry) if masked else None
-            # Loops that are done run their first iteration: past its end a loop may have no finite
-            # derivative.
+            # loops that have ended run their first iteration again, because past its end a loop
+            # may have no finite derivative
             outs = eval_closed(self.known, *self.consts, *turns.kept(on, carry, self.init))
             kept = [outs[i] for i in self.places]
             if masked:
