@@ -161,7 +161,7 @@ def _randint(key, minval, maxval, *, shape, dtype):
 def _host_randint(key, minval: int, maxval: int, shape, dtype) -> ArrayImpl:
     """As `_randint`, for Python bounds: NumPy does the draw, Python the arithmetic of the bounds."""
     drawn = np.dtype("int32") if dtype.itemsize < 4 else dtype
-    info, width = np.iinfo(dtype), 8 * drawn.itemsize
+    info, width = dtypes.iinfo(dtype), 8 * drawn.itemsize
     narrow = drawn is not dtype
     low = min(max(minval, int(info.min)), int(info.max))
     high = min(max(maxval, int(info.min)), int(info.max) + narrow)

@@ -123,7 +123,7 @@ def draws():
         yield from filled("jax.<w>(lambda k: random.<f>(k<a>, shape=(2,)))(<k>)", w=("vmap", "jit"), f=[name], a=[given], k=("random.split(random.key(3), 3)", "random.key(4)"))
         yield from filled("random.<f>(<k><a>)", f=[name], a=[given], k=("random.PRNGKey(1)", "random.key(1, impl='rbg')", "1", "jnp.zeros(3,'uint32')", "random.split(random.key(0))", "None"))
     yield from filled("random.randint(random.key(<s>), <n>, <lo>, <hi>, <d>)", s=(0, 5), n=("(3,)", "(2,2)"), lo=(0, -3, "jnp.array(2)"), hi=(5, 300, "jnp.array(9)"),
-                      d=("'int32'", "'uint8'", "'int16'", "'int8'", "'float32'"))
+                      d=("'int32'", "'uint8'", "'int16'", "'int8'", "'int4'", "'uint4'", "'float32'"))
     yield from filled("random.permutation(random.key(<s>), <x>, axis=<a>, independent=<i>)", s=(0, 5), x=("S('float32',(3,4),1)", "6", "jnp.arange(5)"), a=(0, 1, -1), i=(True, False))
     yield from filled("random.choice(random.key(<s>), <x>, <n>, replace=<r>, p=<p>)", s=(0, 5), x=("5", "jnp.arange(5.0)", "jnp.ones((5,2))"), n=("()", "(3,)", "(2,2)", "(6,)"),
                       r=(True, False), p=("None", "jnp.arange(5.0)/10", "jnp.ones(4)"))
