@@ -8,6 +8,7 @@ import numpy as np
 
 from gradix._base import config as _config
 from gradix._control.inner_programs import dependent
+from gradix._control.summands import marks_of_results
 from gradix._core.aval import located, make_aval
 from gradix._core.dimensions.expression import is_symbolic_shape
 from gradix._core.divisions import entries, explicit_part
@@ -231,10 +232,7 @@ class ShardMap(Primitive):
         mesh, axes, checked = params["mesh"], params["manual_axes"], params["check_vma"]
         ct_specs = [s for s, nz in zip(out_specs, nonzero) if nz]
         if any(s.unreduced for s, is_lin in zip(in_specs, linear) if is_lin):
-            raise NotImplementedError(
-                "the derivative of shard_map by an argument whose in_specs are unreduced is not "
-                f"implemented: {in_specs}. Sum it first, with gradix.sharding.reshard."
-            )
+            _check_summands(jaxpr, linear, in_specs, out_specs, checked)
         x_specs = [s for s, is_lin in zip(in_specs, linear) if is_lin]
         given = [c for c in cts if c is not None]
         # each device adds its cotangent of a result that is equal on all, so this divides it
@@ -260,7 +258,7 @@ class ShardMap(Primitive):
             {
                 "jaxpr": back,
                 "in_specs": (*[s for _, s in known], *ct_specs),
-                "out_specs": tuple(x_specs),
+                "out_specs": tuple([s.to_ct_spec() if s.unreduced else s for s in x_specs]),
                 **params,
             },
         )
@@ -360,6 +358,18 @@ class ShardMap(Primitive):
             "newly_manual_axes": params["manual_axes"],
             "out_specs": params["out_specs"],
         }
+
+
+def _check_summands(jaxpr: ClosedJaxpr, linear: tuple, in_specs, out_specs, checked: bool) -> None:
+    """Raise where the cotangents of unreduced arguments would differ from device to device."""
+    marks = [s.unreduced if is_lin else frozenset() for s, is_lin in zip(in_specs, linear)]
+    after = marks_of_results(jaxpr, marks, checked)
+    if after is None or not all(m <= s.unreduced for m, s in zip(after, out_specs)):
+        raise NotImplementedError(
+            "the derivative of shard_map by an argument whose in_specs are unreduced, of a function "
+            f"that does other than add up such arguments: in_specs {in_specs}, out_specs {out_specs}. "
+            "Sum it first, within by lax.psum or outside with gradix.sharding.reshard."
+        )
 
 
 def _quoted(name) -> str:

@@ -15,6 +15,19 @@ def spec(P, *row, u=(), r=()):
     return P(*row, unreduced=frozenset(u), reduced=frozenset(r))
 
 
+# Functions of parts of an array q that is still to be summed, each of which gives its sum.
+PARTS = {
+    "psum": lambda g, n, s, q: g.shard_map(lambda p: g.lax.psum(p, "x"), in_specs=s(None, None, u="x"), out_specs=s(None, None))(q),
+    "psum_scatter": lambda g, n, s, q: g.sharding.reshard(
+        g.shard_map(lambda p: g.lax.psum_scatter(p, "x", tiled=True), in_specs=s(None, None, u="x"), out_specs=s("x", None))(q), s(None, None)),
+    "itself": lambda g, n, s, q: g.sharding.reshard(
+        g.shard_map(lambda p: p, in_specs=s(None, None, u="x"), out_specs=s(None, None, u="x"))(q), s(None, None)),
+    "moved": lambda g, n, s, q: g.sharding.reshard(
+        g.shard_map(lambda p, r: (p.T + r.T).reshape(16), in_specs=s(None, None, u="x"), out_specs=s(None, u="x"))(q, q), s(None)) / 2,
+    "jit": lambda g, n, s, q: g.shard_map(g.jit(lambda p: g.lax.psum(p, "x")), in_specs=s(None, None, u="x"), out_specs=s(None, None))(q),
+    "checkpoint": lambda g, n, s, q: g.checkpoint(
+        g.shard_map(lambda p: g.lax.psum(p, "x"), in_specs=s(None, None, u="x"), out_specs=s(None, None)))(q),
+}
 # Functions of the library g, its NumPy n, spec s, arrays a (4, 8@x) and b (8@x, 4), c (4, 4), w (4, 4) reduced over x, v (8@x, 4).
 CASES = {
     "matmul": lambda g, n, s, a, b, c, w, v: n.matmul(a, b, out_sharding=s(u="x")),
@@ -58,6 +71,9 @@ CASES = {
                                                                   out_specs=s("x", None))(v),
     "gathered for all": lambda g, n, s, a, b, c, w, v: g.shard_map(lambda p: g.lax.all_gather(p, "x", tiled=True, to="invarying"), in_specs=s("x", None),
                                                                    out_specs=s(None, None))(v),
+    **{f"gradient of parts: {name}": lambda g, n, s, a, b, c, w, v, inner=inner: g.grad(lambda a: (inner(g, n, s, part(n, s, a, b)) ** 2).sum())(a)
+       for name, inner in PARTS.items()},
+    "cotangent of parts": lambda g, n, s, a, b, c, w, v: g.vjp(lambda q: PARTS["psum"](g, n, s, q), part(n, s, a, b))[1](c)[0],
 }
 
 # Those of these that give a value that can be had, and the value.
@@ -66,6 +82,7 @@ VALUES = {
     "summed": A @ B, "scattered": A @ B, "scattered over y": A @ B, "and back": W, "added and summed": 2 * A @ B, "times a reduced": (A @ B) * W,
     "layer": X @ W, "gradient summed": SQUARES, "gradient of a whole": SQUARES, "gradient through a sum": 2 * (A @ B) @ B.T, "accumulated": 3 * SQUARES,
     "of parts summed": X.sum(0), "parts of sums": A @ B, "cast": X.sum(0), "cast to reduced": X, "gathered for all": X, "reduced": W, "reduced twice": np.sin(W) + W,
+    **{f"gradient of parts: {name}": 2 * (A @ B) @ B.T for name in PARTS}, "cotangent of parts": W,
 }
 TYPES = {
     "matmul": "float32[4,4]{U:x}", "row too": "float32[4@y,4]{U:x}", "to be summed": "float32[4,4]{U:x}", "added": "float32[4,4]{U:x}",
@@ -73,6 +90,7 @@ TYPES = {
     "reduced": "float32[4,4]{R:x}", "layer": "float32[8@x,4]", "gradient": "float32[4,4]{U:x}", "of parts": "float32[4]{U:x}", "scattered": "float32[4@x,4]",
     "other axis": "ShardingTypeError", "added to a whole": "ShardingTypeError", "product": "ShardingTypeError", "times a whole": "ShardingTypeError",
     "as a factor": "ShardingTypeError", "reduced and whole": "ShardingTypeError", "reduced and divided": "ShardingTypeError", "sine": "NotImplementedError",
+    **{f"gradient of parts: {name}": "float32[4,8@x]" for name in PARTS}, "cotangent of parts": "float32[4,4]{R:x}",
 }
 
 
@@ -146,3 +164,20 @@ def test_sums_are_made_where_they_are_asked_for():
         vmapped = gradix.vmap(lambda a, b: gradix.sharding.reshard(jnp.matmul(a, b, out_sharding=spec(P, u="x")), P(None, None)))
         np.testing.assert_allclose(vmapped(gradix.device_put(np.stack([A, A]), P(None, None, "x")), gradix.device_put(np.stack([B, B]), P(None, "x", None))),
                                    np.stack([A @ B] * 2), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_parts_that_are_not_added_up_have_no_derivative(checked):
+    """Of each device's summand by a factor of its own there is no cotangent that is the same everywhere."""
+    import gradix
+    import gradix.numpy as jnp
+    P = gradix.sharding.PartitionSpec
+    with gradix.set_mesh(gradix.make_mesh((4, 2), ("x", "y"))):
+        a, b = gradix.device_put(A, P(None, "x")), gradix.device_put(B, P("x", None))
+        for inner, out in ((lambda p: gradix.lax.psum(p * gradix.lax.axis_index("x"), "x"), P(None, None)), (lambda p: p, P("x", None))):
+            f = gradix.shard_map(inner, in_specs=spec(P, None, None, u="x"), out_specs=out, check_vma=checked)
+            with pytest.raises(NotImplementedError, match="does other than add up.*lax.psum"):
+                gradix.grad(lambda a, f=f: f(jnp.matmul(a, b, out_sharding=spec(P, u="x"))).sum())(a)
+        summed = gradix.shard_map(lambda p: gradix.lax.psum(p, "x"), in_specs=spec(P, None, None, u="x"), out_specs=P(None, None), check_vma=checked)
+        gradient = gradix.grad(lambda a: (summed(jnp.matmul(a, b, out_sharding=spec(P, u="x"))) ** 2).sum())(a)
+        np.testing.assert_allclose(gradient, 2 * (A @ B) @ B.T, rtol=1e-4, atol=1e-5)
