@@ -5,10 +5,10 @@ from __future__ import annotations
 from gradix._control.call import jit_p
 from gradix._core.jaxpr import ClosedJaxpr, Literal
 from gradix._ops.arithmetic import add_p, sub_p
-from gradix._ops.collective_moves import reduce_scatter_p
-from gradix._ops.collectives import psum_invariant_p, psum_p, pvary_p
+from gradix._ops.collectives import pvary_p
 
 NONE: frozenset = frozenset()
+_SUMMING = ("psum", "psum_invariant", "reduce_scatter")
 
 
 def marks_of_results(closed: ClosedJaxpr, marks: list, checked: bool) -> list | None:
@@ -43,7 +43,7 @@ def _marks_after(eqn, mine: list, checked: bool) -> list | None:
     held = frozenset().union(*mine)
     if any(m and m != held for m in mine):
         return None
-    if prim in (psum_p, psum_invariant_p, reduce_scatter_p):
+    if prim.name in _SUMMING:
         if params.get("axis_index_groups") is not None:
             return None
         return [held - frozenset(params["axes"])] * len(eqn.outvars)
