@@ -13,15 +13,16 @@ from gradix._ops.operands import operands
 
 
 class _Bits(NonDifferentiable, Elementwise):
-    """Discrete, so without tangents."""
+    """An operation on bits. Its results are discrete, so they have no tangents."""
 
 
 def _bits_of(x) -> int:
     return ml_dtypes.iinfo(x.dtype).bits
 
 
-# Shifts by more than the width, negative distances being such as unsigned ones, leave nothing or
-# the sign, in NumPy as in XLA.
+# NumPy and XLA agree: a shift by at least the width leaves zeros, or copies of the sign bit.
+# Negative
+# distances are large ones, as they are read as unsigned.
 _SIGNED_WORD = {n: np.dtype(f"i{n}") for n in (1, 2, 4, 8)}
 _PLAIN_WORD = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 
@@ -33,13 +34,13 @@ def _host_shift_left(x, by):
 def _host_shift_right_arithmetic(x, by):
     if x.dtype in NARROW_INTEGER:
         return _narrow_shift_right_arithmetic(x, by)
-    # XLA takes the top bit for a sign always
+    # XLA treats the top bit as a sign for unsigned types too.
     word = _SIGNED_WORD[x.dtype.itemsize]
     return np.right_shift(x.view(word), by.view(word)).view(x.dtype)
 
 
 def _narrow_shift_right_arithmetic(x, by):
-    """Of numbers of fewer than 8 bits: with the sign in the bits above, for as far as a byte goes."""
+    """Shift numbers of fewer than 8 bits arithmetically, by extending their sign to a byte."""
     bits = itemsize_bits(x.dtype)
     mask, spare = np.uint8(2**bits - 1), np.uint8(8 - bits)
     signed = np.right_shift(np.left_shift(x.astype(np.uint8), spare).view(np.int8), np.int8(spare))
@@ -57,7 +58,7 @@ def _host_shift_right_logical(x, by):
 
 
 def _own_bits(x):
-    """The bits of integers as unsigned ones; those of narrow types lie in the low bits of a byte."""
+    """The bits of integers as unsigned integers; narrow types use the low bits of a byte."""
     bits = x.view(np.dtype(f"u{x.dtype.itemsize}"))
     return bits & np.uint8((1 << _bits_of(x)) - 1) if _bits_of(x) < 8 else bits
 
@@ -75,7 +76,7 @@ def _host_clz(x):
 
 def _host_mulhi(x, y):
     bits = _bits_of(x)
-    if bits == 64:  # NumPy has no wider integers than these
+    if bits == 64:  # NumPy has no integers wider than 64 bits
         product = x.astype(object) * y.astype(object)
     else:
         wide = np.uint64 if x.dtype.kind == "u" else np.int64

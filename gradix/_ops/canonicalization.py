@@ -1,4 +1,4 @@
-"""Shapes and axes as users give them, brought to tuples of dimensions."""
+"""Shapes and axes, converted from what users pass to tuples of dimensions and axes from 0 on."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLANS = 4096  # how many results each memoised rule keeps
 
 
 def memoised(rule: Callable) -> Any:
-    """A rule of types and parameters that remembers its results; primitives live as long as the process."""
+    """Memoise a rule of types and parameters, of primitives that live as long as the process."""
     return lru_cache(_PLANS)(rule)
 
 

@@ -1,4 +1,4 @@
-"""clamp: each element brought between two bounds."""
+"""clamp: each element limited to lie between two bounds."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Clamp(Primitive):
         return make_aval(x.shape, x.dtype, low.weak_type and x.weak_type and high.weak_type)
 
     def host(self, low, x, high):
-        # by the real parts; the lower bound wins ties, the upper does not
+        # Compare by the real parts. On equality, take the lower bound, but not the upper one.
         if x.dtype.kind == "c":
             x = np.where(low.real >= x.real, low, x)
             return np.where(x.real <= high.real, x, high)
@@ -57,7 +57,7 @@ class Clamp(Primitive):
             )
         if out.aval.dtype not in INEXACT:
             return out, None
-        # Each element's tangent is that of the operand it equals; nothing flows to x on a bound.
+        # The tangent of an element is that of the operand that it equals; on a bound x gets none.
         inside = (
             lambda: gt(low, x),
             lambda: bitwise_and(gt(x, low), lt(x, high)),
@@ -98,7 +98,10 @@ class Clamp(Primitive):
 
 
 def _bound(size, bound, a, x, axis):
-    """A bound in the shape of the mapped operand `x`; an unmapped scalar stays."""
+    """A bound broadcast to the shape of the mapped operand `x`.
+
+    An unmapped scalar stays as it is.
+    """
     if a is None and not bound.aval.ndim:
         return bound
     if bound.aval.ndim - (a is not None) == x.aval.ndim - 1:

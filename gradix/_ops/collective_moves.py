@@ -27,7 +27,7 @@ _I32 = np.dtype("int32")
 
 
 class Move(Collective):
-    """Linear collectives of one operand; the adjoint is another of them."""
+    """A linear collective of one operand, whose transpose is another of this family."""
 
     def jvp(self, primals, tangents, **params):
         return bind(self, primals, params), bind(self, tuple(tangents), params)
@@ -108,7 +108,7 @@ class AllGather(Move):
 
 
 class AllGatherInvariant(AllGather):
-    """The members' values, which are then the same for all."""
+    """As all_gather, with a result type that says that all members hold the same."""
 
     def varying(self, vma, params, tracked):
         return vma - frozenset(self.names(params))
@@ -215,7 +215,7 @@ class ReduceScatter(Move):
         return total, scatter_dimension
 
     def _in_groups(self, x, groups, place: int, tiled: bool):
-        """Each group's sum, of which member j keeps part j."""
+        """Sum over each group; member j keeps part j of the sum."""
         total = reduce_sum(rows_by_group(x, groups), (1,))  # (groups, ...)
         size, shape = len(groups[0]), total.aval.shape
         if tiled:
@@ -226,13 +226,14 @@ class ReduceScatter(Move):
 
 
 class AllToAll(Move):
-    """The operand's `split_axis` is dealt out to the members; what they send is stacked at `concat_axis`."""
+    """Split `split_axis` among the members, and stack what each receives along `concat_axis`."""
 
     def communicate(
         self, em, out, x, *, axes, names, split_axis, concat_axis, axis_size, axis_index_groups=None
     ):
-        # Exchanged in place of the axis that is dealt out, which then moves: XLA's own
-        # concatenation keeps no axis of its own.
+        # XLA would concatenate along an existing axis. So split and concatenate along the split
+        # axis,
+        # and move it afterwards.
         got = em.all_to_all(x, split_axis, axis_size, names, axis_index_groups)
         return em.expand(lambda v: move_axis(v, split_axis, concat_axis), got)[0]
 
@@ -284,7 +285,10 @@ class AllToAll(Move):
 
 
 class Permute(Move):
-    """Each pair (source, target) of `perm` sends; who receives nothing gets zeros."""
+    """Send from source to target for each pair of `perm`.
+
+    A member that receives nothing gets zeros.
+    """
 
     def communicate(self, em, out, x, *, axes, names, perm):
         return em.collective_permute(x, names, perm)

@@ -1,4 +1,4 @@
-"""Communication over named axes: what all of it shares, sums and extremes, and the index along the axis."""
+"""Communication over named axes: the base class, psum, pmax, pmin, pvary and axis_index."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _I32 = np.dtype("int32")
 
 
 class Collective(Primitive):
-    """Communicates over the axes named in parameter `axes` (strings bound by vmap; ints are positional)."""
+    """A primitive that communicates over `axes`: names bound by vmap, or positional ints."""
 
     effectful = True
     named = True
@@ -50,7 +50,7 @@ class Collective(Primitive):
         return self.communicate(em, out, *args, axes=axes, names=names, **params)
 
     def communicate(self, em, out, *args, axes, names, **params):
-        """The operation among the devices along mesh axes."""
+        """Lower the operation between the devices along mesh axes."""
         raise NotImplementedError
 
     def show(self, params):
@@ -70,7 +70,7 @@ class Collective(Primitive):
     joins = False
 
     def batch_other(self, axis, args, in_axes, **params):
-        """Another axis is being mapped: keep it in front."""
+        """Batch over an axis that the collective does not name: keep the batch axis in front."""
         (x,), (a,) = args, in_axes
         return bind(self, (move_axis(x, a, 0),), self.shifted(params)), 0
 
@@ -149,7 +149,7 @@ class Reduction(Collective):
 
 
 class InvariantSum(Reduction):
-    """The sum of a value that varies over mesh axes, as one that no longer does."""
+    """The sum over mesh axes, with a result type that no longer varies over them."""
 
     def jvp(self, primals, tangents, **params):
         return bind(self, primals, params), bind(self, tuple(tangents), params)
@@ -162,7 +162,10 @@ class InvariantSum(Reduction):
 
 
 class Vary(Collective):
-    """The operand, as a value that may vary over more mesh axes: each device's part of its cotangent is one summand."""
+    """The operand, with a type that varies over more mesh axes.
+
+    Its transpose sums over these axes.
+    """
 
     mesh = MeshTraits(mixes=True)
     effectful = named = False  # nothing is communicated
@@ -197,7 +200,7 @@ def rows_by_group(x, groups):
 
 
 def rows_from_groups(x, groups):
-    """Back from (groups, members of each, ...) to rows."""
+    """The inverse of `rows_by_group`."""
     rows = reshape(x, (x.aval.shape[0] * x.aval.shape[1], *x.aval.shape[2:]))
     return take(rows, np.argsort(np.array(groups).reshape(-1)))
 
@@ -242,14 +245,14 @@ axis_index_p = AxisIndex("axis_index")
 
 
 def reduction_for(prim, params):
-    """The reduction to apply: of values whose types tell where they vary, the sum is one that no longer does."""
+    """The primitive to bind: psum becomes `psum_invariant` over axes that types track."""
     names = prim.names(params)
     tracked = names and params["axis_index_groups"] is None and state.manual.issuperset(names)
     return psum_invariant_p if prim is psum_p and tracked else prim
 
 
 def vary(x, names):
-    """`x` as a value that varies over these mesh axes too."""
+    """`x` with a type that varies over these mesh axes too."""
     return bind(pvary_p, (x,), {"axes": tuple(sorted(names, key=str))})
 
 

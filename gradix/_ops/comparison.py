@@ -36,7 +36,7 @@ def total_order_key(x):
         return x
     size = x.dtype.itemsize
     bits = x.view(_SIGNED_WORDS[size])
-    # Negative ones in reverse order
+    # Flip the bits below the sign of negative numbers, which are in reverse order.
     return np.bitwise_xor(bits, np.bitwise_and(np.right_shift(bits, 8 * size - 1), _LARGEST[size]))
 
 
@@ -52,7 +52,7 @@ ne_p = Comparison("ne", np.not_equal, "NE", _KEYS | _NARROW_KEYS)
 
 
 class WideKeyComparison(NonDifferentiable, Elementwise):
-    """Whether keys of four words are the same: their halves are stored as numbers that may be NaN."""
+    """Compare keys of four words by the bits of their halves, which as numbers may be NaN."""
 
     def __init__(self, name, ufunc, direction, join):
         super().__init__(
@@ -87,7 +87,7 @@ le_to_p = Comparison("le_to", _total(np.less_equal), "LE", _KEYS - COMPLEX, tota
 
 
 class _IsFinite(NonDifferentiable, Elementwise):
-    """Discrete, so without tangents."""
+    """Whether an element is finite. The result is discrete, so it has no tangent."""
 
 
 is_finite_p = _IsFinite(

@@ -13,10 +13,10 @@ from gradix._core.trace import bind
 from gradix._ops.families import Elementwise, linear_unary
 from gradix._ops.operands import operands, scalar_like
 
-# those with a complex type of their own
+# the float dtypes that have a complex dtype of the same precision
 WIDE_FLOAT = frozenset([np.dtype("float32"), np.dtype("float64")])
 
-# Adjoints hold for the real pairing Re(ct·t): it makes grad of |z|² equal 2·z̄.
+# Transpose rules are for the real pairing Re(ct·t), with which the gradient of |z|² is 2·z̄.
 
 
 def _host_complex(x, y):

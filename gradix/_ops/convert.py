@@ -25,10 +25,10 @@ _WHOLE_WORDS = {np.dtype(t): np.iinfo(t).min for t in (np.int32, np.int64)}
 
 
 def to_int(x, dtype):
-    """Floats to integers as XLA does: truncated, out-of-range values at the nearest end, NaN at 0."""
+    """Floats to integers as XLA converts them: truncated, clamped to the range, NaN to 0."""
     if x.dtype.itemsize < 4:
         x = x.astype(np.float32)
-    # the processor marks what does not fit by the least integer, or is right
+    # The processor returns the least integer for what does not fit, and else the right one.
     if dtype in _WHOLE_WORDS:
         y = x.astype(dtype)
         if not np.count_nonzero(y == _WHOLE_WORDS[dtype]):
@@ -182,7 +182,7 @@ def _bits(dtype) -> int:
 
 
 def _split_bits(x, new, dtype):
-    """Elements of at least a byte as elements of less, low bits first."""
+    """Split elements of at least a byte into elements of fewer bits, the low bits first."""
     octets = np.ascontiguousarray(x)[..., None].view(np.uint8)
     parts = (octets[..., None] >> np.arange(0, 8, new, dtype=np.uint8)) & np.uint8(2**new - 1)
     return parts.reshape(*x.shape, -1).view(dtype)
@@ -198,7 +198,7 @@ def _join_bits(x, old, dtype):
 
 
 def _round_to(x, *, exponent_bits, mantissa_bits):
-    """Round to nearest even at `mantissa_bits`; exponents that do not fit become infinity or zero."""
+    """Round to nearest even at `mantissa_bits`; on overflow to infinity, on underflow to zero."""
     info = dtypes.finfo(x.dtype)
     words = np.dtype(f"u{x.dtype.itemsize}")
     bits, one, sign = x.view(words), words.type(1), words.type(1 << (info.bits - 1))
@@ -227,7 +227,7 @@ class ReducePrecision(Elementwise):
 
     def lower(self, em, out, x, *, exponent_bits, mantissa_bits):
         y = em.reduce_precision(x, exponent_bits, mantissa_bits)
-        # else NaN would be infinite
+        # Without a mantissa NaN would become infinite.
         return y if mantissa_bits else em.select(em.compare(x, x, "NE"), x, y)
 
 
@@ -283,7 +283,7 @@ def convert_element_type(operand, new_dtype) -> Array:
 
 
 def _from_python(x, dtype) -> Array:
-    """A Python number in a dtype that may hold it where the default integer does not."""
+    """A Python number in a dtype, which may be wider than the default integer dtype."""
     if type(x) is int and dtype in INTEGER:
         return scalar_array(_wrapped(x, dtype), dtype, False)
     return as_operand("convert_element_type", x)

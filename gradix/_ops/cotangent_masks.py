@@ -1,17 +1,17 @@
-"""What a selection leaves of a cotangent: elements it cuts are zero, whatever coefficient they meet on the way back.
+"""Masks of live elements, which keep the cotangents of elements that a selection dropped at zero.
 
 An element that `select_n` did not choose has no part in the result. Its cotangent is zero, but zero
-times the derivative of a root at zero, or of a logarithm, is NaN. So the way back from a selection
-keeps which elements are live, and puts a harmless coefficient in the place of one that may be
-infinite, where the element is not.
+times an infinite derivative, such as that of a root at zero, is NaN. So reverse mode keeps masks of
+the live elements from a selection on. Where an element is not live, it replaces a coefficient that
+may be infinite by a harmless one.
 
-How zeros of a result's cotangent stay zeros of an operand's is declared as `live` on the primitive:
+The attribute `live` of a primitive says how the mask of a result gives that of an operand:
 
 - "cases": a selection; a case's cotangent is live where it was chosen.
-- "elements": elementwise, one live element of the result makes one of the operand.
+- "elements": elementwise; an element of the operand is live where one of the result is.
 - "moves": the result's elements are elements of the operand, or sums of them.
-- "call": a program, whose equations tell, by `transpose_live`.
-- None: not known; only a cotangent that is dead as a whole stays so.
+- "call": a program; `transpose_live` follows its equations.
+- None: not known; only a mask for the whole cotangent is passed on.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _COUNT = np.dtype(np.int32)
 
 
 class Live:
-    """Booleans of shape `shape`, () or the cotangent's, made when first asked for."""
+    """A lazily computed boolean mask, whose `shape` is () or that of the cotangent."""
 
     __slots__ = ("shape", "_make", "_made")
 
@@ -63,7 +63,7 @@ def _both(a, b, shape):
 
 
 def joined(a: Live, b: Live) -> Live:
-    """What is live in the sum of two cotangents."""
+    """The mask of the sum of two cotangents."""
     if a is b:
         return a
     shape = a.shape or b.shape
@@ -78,14 +78,17 @@ def joined(a: Live, b: Live) -> Live:
 
 
 def joined_all(lives) -> Live | None:
-    """What is live in any of several cotangents; None if one is not known, or their shapes differ."""
+    """The mask of elements live in any of several cotangents; None if unknown or shapes differ."""
     if not lives or any(live is None or live.shape != lives[0].shape for live in lives):
         return None
     return functools.reduce(joined, lives)
 
 
 def passed(prim, position: int, args, params, out_aval, before: Live | None) -> Live | None:
-    """What is live in the cotangent of the operand at `position`, given what is in the result's; None if all may be."""
+    """The mask of an operand's cotangent, from the mask `before` of the result's.
+
+    None if unknown.
+    """
     if prim.live == "cases":
         return _of_case(position, args, before)
     if before is None or not before.shape:
@@ -125,19 +128,19 @@ def _chosen(which, case: int, count: int):
 
 
 def _any_over(mask, aval):
-    """Live elements of an operand that was broadcast."""
+    """The mask of an operand that was broadcast: an element is live where any of its copies is."""
     return ne(unbroadcast(convert(mask, _COUNT), aval), scalar_array(0, _COUNT, False))
 
 
 def _moved(prim, position: int, args, params, out_aval, mask):
-    """The operation's own adjoint, of ones where the result is live."""
+    """The mask of an operand that was moved: transpose the mask, as numbers, by the operation."""
     weight = convert(mask, out_aval.dtype, out_aval.weak_type)
     back = prim.transpose(weight, *args, **params)[position]
     return ne(back, scalar_array(0, back.aval.dtype, False))
 
 
 def guarded(prim, args, live: Live) -> list:
-    """Operands with the coefficient replaced, where nothing is live, by one that does no harm."""
+    """Operands with coefficients replaced by the neutral one where the cotangent is not live."""
     return [a if type(a) is Linear else _guarded(a, live, prim.values.neutral) for a in args]
 
 
@@ -149,6 +152,6 @@ def _guarded(coefficient, live: Live, neutral):
 
 
 def cut(ct, live: Live):
-    """A cotangent that is zero where nothing is live."""
+    """The cotangent `ct` set to zero where it is not live."""
     mask = live.mask()
     return choose(mask, zeros(ct.aval.update(shape=())), ct)

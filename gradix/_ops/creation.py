@@ -1,4 +1,4 @@
-"""Arrays made from nothing: iota, full, empty."""
+"""Arrays made without operands: iota, full, empty."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gradix._ops.sharding import divided
 
 
 class _Nullary(NonDifferentiable, Primitive):
-    """Takes no operands, so no transformation reaches it but staging."""
+    """A primitive without operands, so staging is the only transformation that reaches it."""
 
     def batch(self, size, args, axes, **params):
         return bind(self, args, params), None
@@ -67,7 +67,7 @@ class Iota(_Nullary):
 
 
 class Empty(_Nullary):
-    """An array whose elements nobody has set; they are zero."""
+    """An array to be filled later; its elements are zero."""
 
     @memoised
     def abstract(self, *, dtype, shape):
@@ -161,7 +161,7 @@ def _scalar_of(value, dtype):
 
 
 def _filled(shape, value):
-    """A scalar array spread over `shape`; at once when nothing is being traced."""
+    """A scalar array broadcast to `shape`, which outside of traces is done by NumPy."""
     check_sizes("full", shape)
     if not shape:
         return value
@@ -195,7 +195,7 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None) -> Array:
 
 
 def _filled_keys(shape, value, dtype):
-    """Keys whose words all hold the value, or copies of a key."""
+    """An array of keys whose words all have the given value, or which are copies of one key."""
     given = getattr(value, "aval", None)
     if given is not None and given.dtype == dtype:
         return broadcast_to(value, shape)

@@ -1,4 +1,4 @@
-"""Running reductions along an axis: cumsum, cumprod, cummax, cummin, cumlogsumexp, their derivatives' recurrence."""
+"""Running reductions along an axis: cumsum and its kin, and the recurrence of their derivatives."""
 
 from __future__ import annotations
 
@@ -27,13 +27,10 @@ from gradix._ops.select import choose
 from gradix._ops.transcendental import exp
 
 _WIDE = np.dtype("float32")
-# Up to so many steps XLA:CPU runs a plain loop, one kernel that is quick to compile. Beyond, and
-# where a step would do a few elements only, a kernel of our own does many steps at once; it also
-# keeps the rounding error of sums small.
 
 
 def _along(function, x, axis: int, reverse: bool):
-    """Apply a function that runs forward along `axis`, from either end."""
+    """Apply a function that runs forward along `axis`; in `reverse`, to the flipped array."""
     if not reverse:
         return function(x)
     flip = (slice(None),) * axis + (slice(None, None, -1),)
@@ -104,7 +101,10 @@ class CumulativeSum(Cumulative):
 
 
 class CumulativeDerived(Cumulative):
-    """One whose tangents follow `t'_i = a_i t'_(i-1) + b_i`; subclasses give `a` and `b`."""
+    """A running reduction with tangents `t'_i = a_i t'_(i-1) + b_i`.
+
+    Subclasses give `a` and `b`.
+    """
 
     def jvp(self, primals, tangents, *, axis, reverse):
         (x,), (t,) = primals, tangents
@@ -134,7 +134,7 @@ class CumulativeExtremum(CumulativeDerived):
 
     def host(self, x, *, axis, reverse):
         if x.dtype.kind == "c" and np.isnan(x).any():
-            return NotImplemented  # NumPy keeps a NaN, comparisons pass over it
+            return NotImplemented  # NumPy keeps a NaN, which the comparisons of XLA skip
         return super().host(x, axis=axis, reverse=reverse)
 
     def step(self, x, y, before, t, axis, reverse):
@@ -147,7 +147,7 @@ class CumulativeExtremum(CumulativeDerived):
 
 
 def _before(y, identity, axis, reverse):
-    """`y` moved one step on, `identity` in its first place."""
+    """`y` shifted by one place, with `identity` in the first place."""
     config = [(0, 0, 0)] * y.aval.ndim
     config[axis] = (-1, 1, 0) if reverse else (1, -1, 0)
     return pad(
@@ -245,7 +245,7 @@ def _emit_log_add(em, x, y):
     near = em.op(
         "add", aval, high, _emit_log1p_exp(em, em.op("negate", aval, em.op("abs", aval, gap)))
     )
-    # inf - inf, and NaN
+    # The gap is NaN for inf - inf and for NaN, whose sum is the result.
     return em.select(em.compare(gap, gap, "NE"), em.op("add", aval, x, y), near)
 
 

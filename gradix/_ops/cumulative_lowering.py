@@ -1,4 +1,4 @@
-"""How running reductions are written: as windows, and recurrences as doubling steps or, of symbolic sizes, as loops."""
+"""Lowering of running reductions as windows, and of recurrences as doubling steps or loops."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _INT = np.dtype("int32")
 
 
 def emit_window(em, x, axis: int, reverse: bool, combine, identity):
-    """A window over everything before each place, which XLA turns into a tree."""
+    """A reduction over the window of all elements up to each place, which XLA makes a tree of."""
     aval = x.aval
     n, ndim = larger(aval.shape[axis], 1), aval.ndim
     if not aval.size:
@@ -25,7 +25,7 @@ def emit_window(em, x, axis: int, reverse: bool, combine, identity):
 
 
 def emit_loop(em, xs, axis: int, reverse: bool, initial, step):
-    """Carry `step(rows, carry) -> carry` along `axis`, keeping each carry."""
+    """Loop `carry = step(rows, carry)` along `axis` and collect every carry."""
     aval = xs[0].aval
     n = aval.shape[axis]
     if not aval.size:
@@ -46,7 +46,7 @@ def emit_loop(em, xs, axis: int, reverse: bool, initial, step):
 
 
 def emit_recurrence(em, a, b, axis: int, reverse: bool):
-    """`y_i = a_i y_(i-1) + b_i`: after k steps each place has taken in the 2ᵏ before it."""
+    """`y_i = a_i y_(i-1) + b_i`: after k steps each place includes the 2ᵏ before it."""
     distance, n = 1, b.aval.shape[axis]
     if type(n) is not int:
 

@@ -37,7 +37,7 @@ class FftType(enum.IntEnum):
     IRFFT = 3
 
 
-# Names in np.fft, which NumPy imports when it is first asked for.
+# The names of functions of np.fft, which NumPy imports on first use.
 _HOST = {FftType.FFT: "fftn", FftType.IFFT: "ifftn", FftType.RFFT: "rfftn", FftType.IRFFT: "irfftn"}
 
 
@@ -94,7 +94,7 @@ class Fft(Structural):
         return getattr(np.fft, _HOST[fft_type])(x, fft_lengths, axes).astype(out.dtype, copy=False)
 
     def transpose(self, ct, x, *, fft_type, fft_lengths):
-        # The Fourier matrix is symmetric; half a spectrum stands for its conjugate half as well.
+        # The Fourier matrix is symmetric. Half a spectrum also represents its conjugate half.
         if fft_type == FftType.RFFT:
             return [_from_half(ct, fft_lengths)]
         if fft_type == FftType.IRFFT:
@@ -117,14 +117,14 @@ class Fft(Structural):
 
 
 def _from_half(ct, lengths):
-    """The adjoint of a real transform: the missing half is zeros."""
+    """The transpose of a real transform: transform the half spectrum, padded by zeros."""
     missing = lengths[-1] - ct.aval.shape[-1]
     whole = pad(ct, scalar_like(ct, 0), [*[(0, 0, 0)] * (ct.aval.ndim - 1), (0, missing, 0)])
     return real(bind(fft_p, (whole,), {"fft_type": FftType.FFT, "fft_lengths": lengths}))
 
 
 def _to_half(ct, lengths):
-    """The adjoint of the inverse real transform: every frequency with a conjugate counts twice."""
+    """The transpose of the inverse real transform: frequencies with a conjugate count twice."""
     half = conj(bind(fft_p, (ct,), {"fft_type": FftType.RFFT, "fft_lengths": lengths}))
     shape, n = half.aval.shape, lengths[-1]
     place = broadcasted_iota(np.dtype("int32"), shape, len(shape) - 1)
@@ -139,7 +139,7 @@ def _to_half(ct, lengths):
 
 
 def _over(ct, weight: float, lengths):
-    """A weight over the number of points, a scalar of the dtype of `ct`."""
+    """`weight` divided by the number of points, as a scalar of the dtype of `ct`."""
     if not is_symbolic_shape(lengths):
         return scalar_like(ct, weight / math.prod(lengths))
     for n in lengths:

@@ -1,11 +1,11 @@
-"""Fourier transforms over axes of symbolic size, whose length no operation of the compiler takes.
+"""Fourier transforms over axes of symbolic size, for which the compiler has no operation.
 
 A transform of n points is a convolution with a chirp (L. I. Bluestein, "A linear filtering approach
 to the computation of discrete Fourier transform", IEEE Trans. Audio Electroacoust. 18, 1970), done
 by transforms of M points, the least power of two from 2n - 1 on. Those run in a loop of log2 M
 steps in the order of T. G. Stockham ("High-speed convolution and correlation", AFIPS 1966). M is a
-value of the program, and no dimension: arrays have 4n rows, more than M, and the rows from M on
-count for nothing.
+value of the program, and no dimension. So arrays have 4n rows, which is more than M, and the rows
+from M on are ignored.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from gradix._ops.shape import reshape, rev
 from gradix._ops.trigonometric import cos, sin
 
 _WORD, _INDEX = np.dtype("uint32"), np.dtype("int32")
-# a factor is taken in by two bits at a time, so that products of sizes stay below 2³²
+# Multiply by two bits of a factor at a time, so that products of sizes stay below 2³².
 _DIGITS = range(28, -1, -2)
 
 
@@ -55,7 +55,7 @@ def emit_open(em, out, x, kind: str, lengths):
 
 
 def _whole_spectrum(half, n):
-    """The spectrum of a real array out of its half: X[n - k] is the conjugate of X[k]."""
+    """The whole spectrum of a real array from one half, as X[n - k] is the conjugate of X[k]."""
     axis, m = half.aval.ndim - 1, half.aval.shape[-1]
     return concatenate(
         [half, rev(conj(slice_in_dim(half, 1, n - m + 1, axis=axis)), (axis,))], axis
@@ -167,5 +167,5 @@ def _points(n):
 
 
 def _as(x, number):
-    """A number, or some, of the dtype of `x`."""
+    """A number, or an array of numbers, in the dtype of `x`."""
     return convert_element_type(number, x.aval.dtype)

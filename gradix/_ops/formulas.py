@@ -1,4 +1,4 @@
-"""Formulas written once, for NumPy and for the program being compiled.
+"""Formulas that are written once and run both in NumPy and in compiled programs.
 
 A formula is a function `formula(m, *operands)` that uses Python's operators on the operands and the
 functions of `m`: `HOST`, where operands are NumPy arrays, or a `Program`, where they are
@@ -19,7 +19,7 @@ _BOOL, _F32, _F64 = np.dtype(bool), np.dtype("float32"), np.dtype("float64")
 
 
 class Host:
-    """NumPy's functions under the names formulas use."""
+    """The functions of formulas, by NumPy."""
 
     where = staticmethod(np.where)
     exp, log, log1p, expm1 = np.exp, np.log, np.log1p, np.expm1
@@ -61,7 +61,7 @@ HOST = Host()
 
 
 class LoweredValue:
-    """A value of a program with Python's operators; numbers beside it take its type."""
+    """A value of a program with Python's operators; a number as other operand takes its type."""
 
     __slots__ = ("em", "value")
     __array_ufunc__ = None
@@ -193,10 +193,10 @@ class Program:
         return float(np.finfo(x.dtype).eps)
 
     def loop(self, step: Callable, active: LoweredValue, state, limit: int) -> list:
-        """Repeat `state, going = step(i, *state)` for i = 1, 2, … while any element goes on, at most `limit` times.
+        """Repeat `state, active = step(i, *state)` for i = 1, …, `limit`, while any is active.
 
-        Elements that no longer go on keep their state, so that a result depends on its own operands
-        alone.
+        Elements that are no longer active keep their state, so that each result depends on its own
+        operands alone.
         """
         em, number = self.em, make_aval((), state[0].dtype)
 
@@ -227,7 +227,7 @@ class Program:
 
 
 def program(formula: Callable) -> Callable:
-    """The `hlo` of an elementwise operation: the formula as a private function, half precisions in float32."""
+    """The `hlo` of an elementwise operation: a private function with half precisions in float32."""
 
     def emit(em, out, *values):
         wide = _F64 if out.dtype == _F64 else _F32
@@ -258,9 +258,12 @@ def host(formula: Callable) -> Callable:
 
 
 def chebyshev(m, t, coefficients: tuple):
-    """Σ cₖ Tₖ(t), by Clenshaw's recurrence (Clenshaw 1955); terms below the precision of `t` are left out.
+    """Σ cₖ Tₖ(t), by Clenshaw's recurrence (Clenshaw 1955).
 
-    The coefficients are for float64; float32 stops where what follows is below 2⁻²⁸ of the first.
+    Terms below the precision of `t` are omitted.
+
+    The coefficients are for float64. In float32 the sum stops where all further coefficients are
+    below 2⁻²⁸ of the first one.
     """
     if m.eps(t) > 1e-10:
         kept = [i for i, c in enumerate(coefficients) if abs(c) > 2.0**-28 * abs(coefficients[0])]

@@ -1,4 +1,4 @@
-"""concatenate and split, stack and unstack, each the other's adjoint; and tile."""
+"""concatenate and split, stack and unstack, which are each other's transpose; and tile."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _check_operands(name: str, avals) -> None:
 
 
 class _Joining(Primitive):
-    """Linear in every operand."""
+    """An operation on several arrays that is linear in each of them."""
 
     live = "moves"
 
@@ -48,7 +48,7 @@ class _Joining(Primitive):
 
 
 class Concatenate(_Joining):
-    """Arrays one after the other along an axis."""
+    """Concatenate arrays along an axis."""
 
     rearranges = True
 

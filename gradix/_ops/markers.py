@@ -1,4 +1,4 @@
-"""Identities with a meaning for a transformation or the compiler: stop_gradient, names for policies, barriers."""
+"""Identities that mark a value for a transformation or the compiler, such as stop_gradient."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class StopGradient(NonDifferentiable, Primitive):
         return x
 
     def transpose(self, ct, x):
-        return [ct]  # among tangents, where a rule of a user's branches by example
+        return [ct]  # it occurs among tangents where a user's rule selects by example
 
     def batch(self, size, args, axes):
         return bind(self, args, {}), axes[0]
@@ -65,7 +65,7 @@ class Name(Primitive):
 
 
 class Copy(Name):
-    """The operand itself, as a value of its own."""
+    """The operand itself, as a separate value."""
 
     keeps_nan = True
 
@@ -90,7 +90,7 @@ class Copy(Name):
 
 
 class DevicePut(Copy):
-    """The operands where they are: what moves values is `device_put`, which needs no primitive in programs."""
+    """The operands themselves; the function `device_put` moves values without a primitive."""
 
     multiple_results = True
 
@@ -123,7 +123,7 @@ class DevicePut(Copy):
 
 
 class XlaMetadataValue(Name):
-    """The operand itself, whose operation has attributes for the compiler."""
+    """The operand itself; its operation carries attributes for the compiler."""
 
     def abstract(self, x, *, xla_metadata_kvs):
         return x
@@ -146,7 +146,7 @@ class XlaMetadataValue(Name):
 
 
 class OptimizationBarrier(Primitive):
-    """The operands, none of which is computed after any use of the results."""
+    """The operands themselves, all of which are computed before any use of the results."""
 
     rearranges = True
     multiple_results = True
@@ -185,7 +185,7 @@ class OptimizationBarrier(Primitive):
 
 
 class Sink(Primitive):
-    """A use of the operands that has no result, so that they are not left out as dead."""
+    """A use of the operands without a result, so that dead code elimination keeps them."""
 
     multiple_results = effectful = True
     _EFFECTS = frozenset({SinkEffect()})
@@ -222,7 +222,7 @@ dce_sink_p = Sink("dce_sink")
 
 
 def dce_sink(val, *, prevent_mlir_dce: bool = False) -> None:
-    """Count the arrays of a pytree as used, so that what computes them stays in jaxprs and lowered programs.
+    """Mark the arrays of a pytree as used, so that programs keep the equations that compute them.
 
     Args:
         val: a pytree of arrays.
@@ -243,7 +243,7 @@ def dce_sink(val, *, prevent_mlir_dce: bool = False) -> None:
 
 
 def optimization_barrier(operand, /):
-    """The arrays of a pytree, kept from being computed after, or merged with, what uses them.
+    """The arrays of a pytree, which the compiler computes before their uses and does not merge.
 
     Example:
         >>> from gradix import lax

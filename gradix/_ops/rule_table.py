@@ -1,4 +1,4 @@
-"""The operation × rule table: which rules every primitive has, read off the primitives themselves."""
+"""The table of operations and rules, made from the primitives themselves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gradix._ops.families import ZERO, Elementwise, NonDifferentiable, kinds_of
 
 HAS, MISSING, NONE = "x", "·", "0"
 COLUMNS = ("abstract", "host", "lower", "jvp", "transpose", "linearize", "batch", "dtypes", "also")
-# Rules that few primitives have, and what else they declare: the column `also`.
+# The column `also` lists rules that few primitives have, and other declared properties.
 FURTHER = (
     "specialise",
     "threaded",
@@ -69,7 +69,7 @@ def families() -> dict[str, list[Primitive]]:
         primitives = [
             p for n in names.split(", ") if isinstance(p := getattr(module, n, None), Primitive)
         ]
-        if primitives:  # each once, whatever else it is called
+        if primitives:  # each primitive once, even if it has several names
             found[module_name.removeprefix("gradix.").replace(".", "/")] = list(
                 dict.fromkeys(primitives)
             )
@@ -77,7 +77,7 @@ def families() -> dict[str, list[Primitive]]:
 
 
 def row(prim: Primitive) -> tuple[str, ...]:
-    """What stands in the columns for one primitive."""
+    """The entries of the columns for one primitive."""
     return tuple([_CELLS[column](prim) for column in COLUMNS])
 
 
@@ -176,7 +176,7 @@ def _also(prim: Primitive) -> str:
 
 
 def _shown(name: str, value) -> str:
-    """A property as the table shows it: its name where it is merely true, or decided by a function."""
+    """A property as text: its name alone where its value is True or a function."""
     if isinstance(value, tuple):
         usual: Any = getattr(Primitive, name)
         named = [(field, v) for field, v, u in zip(usual._fields, value, usual) if v != u]

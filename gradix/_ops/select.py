@@ -17,16 +17,16 @@ from gradix._ops.operands import arrays
 
 
 def _masked(which, x, y):
-    """`y` where `which` holds, else `x`, which has the shape of both: quicker than `np.where` on few elements."""
+    """`y` where `which`, else `x`, in the shape of `x`; quicker than `np.where` on few elements."""
     out = x.copy()
     np.putmask(out, which, y)
     return out
 
 
 class SelectN(Primitive):
-    """`cases[which]`, elementwise; `which` beyond the ends takes the nearest case.
+    """`cases[which]`, elementwise; `which` is clamped to the number of cases.
 
-    The cases have one shape, or are scalars beside arrays of it; so is `which`.
+    Each case, and `which`, is a scalar or has the shape of the result.
     """
 
     silent = True
@@ -77,7 +77,7 @@ class SelectN(Primitive):
 
     def host(self, which, *cases):
         if len(cases) == 2 and which.ndim:
-            # NumPy compares against a boolean fastest; which >= 1 is the second case.
+            # NumPy selects fastest by a boolean; which >= 1 selects the second case.
             return np.where(which if which.dtype == bool else which >= 1, cases[1], cases[0])
         if not which.ndim:
             chosen = cases[min(max(int(which), 0), len(cases) - 1)]
@@ -88,8 +88,9 @@ class SelectN(Primitive):
             out = np.where(which >= k, case, out)
         return out
 
-    # Linear in the cases: a tangent flows through the element chosen, the others' are cut, whatever
-    # their value.
+    # The selection is linear in the cases: it takes the tangent of the chosen element, and drops
+    # the
+    # others, whatever their value.
     def jvp(self, primals, tangents):
         which, *cases = primals
         out = bind(self, primals, {})
@@ -139,7 +140,10 @@ def _without(shape, axis):
 
 
 def _spread(size, x, a, own, axis, full):
-    """An operand with `own` axes besides its mapped axis `a`, in the shape `full`; unmapped scalars stay."""
+    """Broadcast an operand with `own` unmapped axes to `full`.
+
+    An unmapped scalar stays a scalar.
+    """
     if own == len(full) - 1 and (own or a is not None):
         return to_axis(size, x, a, axis)
     return x if a is None else broadcast_in_dim(x, full, (axis,))
@@ -149,7 +153,7 @@ select_n_p = SelectN("select_n")
 
 
 def choose(which, *cases):
-    """As `select_n`, for arrays; scalar cases may stand beside larger ones."""
+    """As `select_n`, for arrays; here some cases may be scalars while others are not."""
     return bind(select_n_p, (which, *cases), {})
 
 

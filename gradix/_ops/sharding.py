@@ -1,4 +1,4 @@
-"""Primitives that say where a value lies within a program: sharding_constraint, reshard, shard_alike."""
+"""Primitives that set how a value is sharded: sharding_constraint, reshard, shard_alike."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _options = _config.state
 
 
 class Constraint(Primitive):
-    """The operand itself, divided as `sharding` says; its cotangent is divided likewise."""
+    """The operand itself, constrained to `sharding`; its cotangent gets the same constraint."""
 
     effectful = True
     mesh = MeshTraits(placed=True, divides=True)
@@ -79,7 +79,7 @@ class Constraint(Primitive):
 
 
 def with_leading(sharding: NamedSharding, partition) -> NamedSharding:
-    """The sharding of an array with one more axis in front."""
+    """`sharding` for an array with a new leading axis."""
     spec = sharding.spec
     return sharding.update(
         spec=PartitionSpec(partition, *spec, unreduced=spec.unreduced, reduced=spec.reduced)
@@ -87,7 +87,7 @@ def with_leading(sharding: NamedSharding, partition) -> NamedSharding:
 
 
 def without_axes(spec: PartitionSpec, names) -> PartitionSpec:
-    """The spec without the mesh axes that are manual around it."""
+    """The spec without the mesh axes that are manual in the surrounding region."""
     if not names:
         return spec
     parts = [
@@ -106,10 +106,10 @@ class Reshard(Constraint):
         return located(x.plain, vma=x.vma, division=explicit_part(sharding, x.ndim))
 
     def show(self, params):
-        return {}  # it is in the type of the result
+        return {}  # the type of the result shows the sharding
 
     def transpose(self, ct, x, *, sharding):
-        # divided as the operand is, by whoever adds cotangents up
+        # The caller reshards a cotangent to the division of its operand.
         return [ct]
 
     def batch(self, axis, args, axes, *, sharding):
@@ -119,7 +119,7 @@ class Reshard(Constraint):
 
 
 class ToAuto(Primitive):
-    """The operand itself, whose division is from here on the compiler's matter."""
+    """The operand itself, whose division the compiler decides from here on."""
 
     mesh = MeshTraits(divides=True)
     live = "elements"
@@ -153,7 +153,7 @@ class ToAuto(Primitive):
 
 
 class ShardAlike(Primitive):
-    """Two operands of one shape, to be divided alike; linear in each."""
+    """Two operands of one shape that are sharded alike; linear in each."""
 
     multiple_results = True
     host_limit = 1 << 62
@@ -206,7 +206,7 @@ _programs: dict[tuple, Callable] = {}
 
 
 def install_jit(function) -> None:
-    """Set what compiles a function; `_api` does this once, at import."""
+    """Set the function that jits others; `_api` does this once, at import."""
     _jit[:] = [function]
 
 
@@ -236,7 +236,7 @@ def asked(name: str, out_sharding, operands=()) -> NamedSharding:
 
 
 def divided(function: Callable, out_sharding, *args, **options):
-    """`function(*args, **options)`, divided as `out_sharding` asks; on the way there the compiler divides."""
+    """`function(*args, **options)` resharded to `out_sharding`; the compiler divides all before."""
     name = getattr(function, "__name__", "a function")
     at = [i for i, a in enumerate(args) if isinstance(a, (Array, np.ndarray))]
     operands = [as_array(args[i]) for i in at]
@@ -261,7 +261,7 @@ def divided(function: Callable, out_sharding, *args, **options):
     try:
         key = function, rest, tuple(options.items()), sharding
         found = _programs.get(key)
-    except TypeError:  # an argument without a hash
+    except TypeError:  # an argument is not hashable
         return _jit[0](whole)(*operands)
     if found is None:
         if len(_programs) >= 1024:

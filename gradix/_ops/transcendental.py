@@ -26,7 +26,10 @@ def _host_logistic(x):
 
 
 def _host_log1p(x):
-    """NumPy's, but log1p(2x + x² + y²) / 2 for complex numbers near the circle |1 + z| = 1, where NumPy's cancels."""
+    """log1p by NumPy.
+
+    Near |1 + z| = 1 the real part is log1p(2x + x² + y²) / 2, which does not cancel.
+    """
     if x.dtype.kind != "c":
         return np.log1p(x)
     z = x.astype(np.complex128)
@@ -37,7 +40,7 @@ def _host_log1p(x):
     total, lower = _sum(total, q)
     real = 0.5 * np.log1p(total + (low + lower + p_low + q_low))
     out = np.array(np.log1p(z))
-    # around -1, where 1 + x is exact
+    # Near -1 the sum 1 + x is exact.
     real = np.where(total < -0.5, np.log(np.hypot(1 + safe.real, safe.imag)), real)
     out.real = np.where(near, real, out.real)
     return out.astype(x.dtype)
@@ -65,7 +68,7 @@ def _host_rsqrt(x):
 def _host_pow(x, y):
     if y.dtype.kind == "c":
         nan = y.dtype.type(complex("nan+nanj"))
-        # as XLA computes it
+        # Follow XLA in this case.
         return np.where((x == 0) & (y.imag != 0), nan, np.power(x, y)).astype(y.dtype, copy=False)
     if y.dtype.kind not in "iu":
         return np.power(x, y)
@@ -82,7 +85,7 @@ def _pow_base(t, x, y):
     if y.aval.dtype == x.aval.dtype:
         x = convert(x, x.aval.dtype)
     y_ = convert(y, x.aval.dtype)
-    # a known number stays one
+    # A known exponent stays a known number.
     if type(y_) is ArrayImpl and not y_.aval.shape and y_._host is not None:
         less = pow(x, scalar_like(y_, y_._host - 1 if y_._host else 0))
     else:
@@ -119,7 +122,7 @@ def _host_expm1(x):
     y = np.expm1(x)
     if x.dtype.kind != "c":
         return y
-    # as XLA has it: real numbers stay real, and zeros are positive
+    # As in XLA, real numbers stay real, and zeros are positive.
     out = np.empty(x.shape, x.dtype)
     out.real, out.imag = y.real + 0, np.where(x.imag == 0, 0, y.imag + 0)
     return out

@@ -6,7 +6,10 @@ import enum
 
 
 class PaddingType(enum.Enum):
-    """How windows are placed: VALID ones lie inside, SAME ones give an output of the input's size over the stride."""
+    """How windows are placed: VALID windows lie inside.
+
+    SAME gives the input's size over the stride.
+    """
 
     VALID = 1
     SAME = 2
@@ -14,7 +17,7 @@ class PaddingType(enum.Enum):
 
 
 def padtype_to_pads(in_shape, window_shape, window_strides, padding):
-    """The (low, high) padding of each axis that a padding's name stands for.
+    """The (low, high) padding of each axis, from the name of a padding.
 
     Args:
         in_shape: sizes of the axes the windows move along.
@@ -23,8 +26,8 @@ def padtype_to_pads(in_shape, window_shape, window_strides, padding):
         padding: "VALID", "SAME" (the odd element goes behind) or "SAME_LOWER" (it goes before).
 
     Raises:
-        RuntimeError: a name that is none of these.
-        TypeError: not a name.
+        RuntimeError: `padding` is another name.
+        TypeError: `padding` is no string.
 
     Example:
         >>> from gradix import lax
@@ -52,7 +55,7 @@ def padtype_to_pads(in_shape, window_shape, window_strides, padding):
 
 
 def dilated(n, dilation):
-    """The extent of `n` elements `dilation` apart."""
+    """The extent of `n` elements that are `dilation` apart."""
     return 0 if n == 0 else (n - 1) * dilation + 1
 
 
