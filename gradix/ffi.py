@@ -1,7 +1,7 @@
-"""Compiled functions of users' own, called from compiled programs: XLA's foreign function interface.
+"""XLA's foreign function interface: compiled programs call compiled functions of the user.
 
-A function is written in C++ against the headers in `include_dir()`, compiled into a shared library,
-made known by `register_ffi_target`, and called by `ffi_call`.
+Such a function is written in C++ against the headers in `include_dir()`, compiled into a shared
+library, registered by `register_ffi_target`, and called by `ffi_call`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 
 
 def include_dir() -> str:
-    """The folder with XLA's headers, to give to the C++ compiler as `-I`.
+    """The folder with XLA's headers, for the option `-I` of the C++ compiler.
 
     Example:
         >>> import os, gradix
@@ -41,10 +41,10 @@ def include_dir() -> str:
 
 
 def pycapsule(funcptr: Any) -> Any:
-    """A function of a shared library as `register_ffi_target` takes it.
+    """A capsule of a function in a shared library, for `register_ffi_target`.
 
     Args:
-        funcptr: an attribute of what `ctypes.cdll.LoadLibrary` gives, or an address.
+        funcptr: a function of a library that `ctypes.cdll.LoadLibrary` loaded, or an address.
 
     Example:
         >>> import ctypes, gradix
@@ -57,18 +57,18 @@ def pycapsule(funcptr: Any) -> Any:
 def register_ffi_target(
     name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any
 ) -> None:
-    """Make a compiled function known to XLA under a name, for `ffi_call`.
+    """Register a compiled function with XLA under a name, for `ffi_call`.
 
     Args:
         name: the name of the target.
-        fn: what `pycapsule` gives; or a dictionary of these, by the stage they are for
-            ("instantiate", "prepare", "initialize", "execute").
+        fn: a capsule made by `pycapsule`; or a dictionary of capsules by stage ("instantiate",
+            "prepare", "initialize", "execute").
         platform: "cpu", "cuda" or "rocm".
-        api_version: 1 for XLA's typed interface, 0 for the one before.
-        kwargs: handed on to jaxlib.
+        api_version: 1 for XLA's typed interface, 0 for the older one.
+        kwargs: further arguments, which are passed on to jaxlib.
 
     Raises:
-        Exception: jaxlib's, where another function has the name.
+        Exception: jaxlib raises its own if another function has the name.
 
     Example:
         >>> import ctypes, gradix
@@ -81,10 +81,10 @@ def register_ffi_target(
 def register_ffi_type(
     name: str, type_registration: Mapping[str, Any], platform: str = "cpu"
 ) -> None:
-    """Make a type of a function's state known to XLA.
+    """Register the type of a function's state with XLA.
 
     Args:
-        name: the name of the type, once in a process.
+        name: the name of the type, which can be registered once per process.
         type_registration: capsules by name: "type_id", and "type_info" where there is one.
         platform: "cpu", "cuda" or "rocm".
 
@@ -96,7 +96,7 @@ def register_ffi_type(
 
 
 def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
-    """As `register_ffi_type`, of a type that is known by its id alone.
+    """As `register_ffi_type`, for a type that has only an id.
 
     Example:
         >>> import gradix

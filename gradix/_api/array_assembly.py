@@ -33,17 +33,17 @@ transfers = lazy_module("gradix._base.transfers")
 def make_array_from_single_device_arrays(
     shape, sharding: Sharding, arrays: Sequence, *, dtype=None
 ) -> Array:
-    """An array over several devices, of arrays that each hold the part of one of them.
+    """Make an array over several devices from arrays that hold the parts of single devices.
 
     Args:
-        shape: of the whole.
-        sharding: how it is divided.
-        arrays: one for each device of this process, in any order, each on its device.
-        dtype: needed where this process has no part.
+        shape: the shape of the whole array.
+        sharding: how the array is divided.
+        arrays: one array for each device of this process, in any order, each on its device.
+        dtype: the dtype; it is needed if this process has no part.
 
     Raises:
-        TypeError: `arrays` are no sequence of arrays.
-        ValueError: their number, shapes, dtypes or devices are not those of the parts.
+        TypeError: `arrays` is no sequence of arrays.
+        ValueError: the number, shapes, dtypes or devices of `arrays` are not those of the parts.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -102,13 +102,15 @@ def make_array_from_single_device_arrays(
 
 
 def make_array_from_callback(shape, sharding, data_callback: Callable, dtype=None) -> Array:
-    """An array whose parts a function gives: only those of this process' devices are asked for.
+    """Make an array over several devices from parts that a function returns.
+
+    The function is called for the parts on this process' devices only.
 
     Args:
-        shape: of the whole.
-        sharding: how it is divided.
-        data_callback: takes the slices of a part, and returns it.
-        dtype: of the array, which the parts have too; needed where this process has none.
+        shape: the shape of the whole array.
+        sharding: how the array is divided.
+        data_callback: takes the slices of a part, and returns the part.
+        dtype: the dtype of the array and of all parts; it is needed if this process has no part.
 
     Raises:
         ValueError: a part has another shape than its slices, or another dtype than `dtype`.
@@ -145,15 +147,15 @@ def make_array_from_callback(shape, sharding, data_callback: Callable, dtype=Non
 
 
 def make_array_from_process_local_data(sharding, local_data, global_shape=None) -> Array:
-    """An array of all processes from the data that each has.
+    """Make an array over the devices of all processes from the data of each process.
 
     Args:
-        sharding: how the whole is divided; or a tree of such, as `local_data` is one.
-        local_data: what this process has: its part of each axis that is divided among processes.
-        global_shape: of the whole; an axis of None gets its size from the parts of the processes.
+        sharding: how the whole array is divided; a tree of shardings if `local_data` is a tree.
+        local_data: the data of this process: its part along each axis divided among processes.
+        global_shape: the shape of the whole; the size of an axis given as None is computed.
 
     Raises:
-        ValueError: the data of this process is no block that its devices hold.
+        ValueError: the data of this process is not the block that its devices hold.
 
     Example:
         >>> import gradix, numpy as np
@@ -201,7 +203,7 @@ def make_array_from_process_local_data(sharding, local_data, global_shape=None) 
 
 
 def _global_shape(sharding, local: tuple, given) -> tuple:
-    """The shape of the whole: what is not given follows from how many parts along an axis this process has."""
+    """The shape of the whole array; sizes not given follow from this process' shares."""
     if given is not None and None not in tuple(given):
         return tuple(given)
     given = [None] * len(local) if given is None else list(given)
@@ -223,7 +225,7 @@ def _global_shape(sharding, local: tuple, given) -> tuple:
 
 
 def device_put_sharded(shards: Sequence, devices: Sequence) -> Array:
-    """Trees of arrays, one for each device, as one tree of arrays with an axis of devices in front.
+    """Put one tree of arrays on each device; returns a tree of arrays with a leading device axis.
 
     Raises:
         TypeError: `shards` is no sequence.
@@ -254,7 +256,7 @@ def device_put_sharded(shards: Sequence, devices: Sequence) -> Array:
 
 
 def device_put_replicated(x, devices: Sequence) -> Array:
-    """A tree of arrays, each repeated along a new first axis, one copy for each device.
+    """Copy a tree of arrays to each device; each array gets a leading axis of the copies.
 
     Raises:
         ValueError: `devices` is empty.

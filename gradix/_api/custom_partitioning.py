@@ -1,4 +1,4 @@
-"""custom_partitioning: functions that say themselves how they are divided over devices."""
+"""`custom_partitioning`: functions for which the user defines how they are divided over devices."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ next_number = itertools.count(1).__next__
 
 
 class _Definition(NamedTuple):
-    """What `def_partition` was given."""
+    """The arguments of `def_partition`."""
 
     partition: Callable
     sharding_rule: Any
@@ -45,18 +45,18 @@ class _Definition(NamedTuple):
 
 
 class custom_partitioning:
-    """A function that says itself how it is divided over the devices of a mesh.
+    """A function for which the user defines how it is divided over the devices of a mesh.
 
-    Under `jit` over several devices the compiler asks the functions given to `def_partition` which
-    parts of the arguments each device needs, and what it runs on them. Elsewhere (on one device,
-    inside of `shard_map` and `pmap`) it is the plain function. `vmap` maps it with what was
-    defined; derivatives are those of the plain function, divided by the compiler, unless
-    `custom_vjp` or `custom_jvp` is put around.
+    Under `jit` over several devices, the compiler calls the functions given to `def_partition`.
+    They say which parts of the arguments each device needs, and what it runs on them. On one device
+    and inside of `shard_map` and `pmap`, `fun` is called as it is. `vmap` keeps the partitioning.
+    Derivatives are those of `fun`, and the compiler divides them, unless the function is wrapped in
+    `custom_vjp` or `custom_jvp`.
 
     Args:
-        fun: takes arrays in pytrees by position.
-        static_argnums: positions of arguments that are no arrays; what is given to `def_partition`
-            gets them first.
+        fun: a function of pytrees of arrays, which are passed by position.
+        static_argnums: the positions of arguments that are no arrays; the functions given to
+            `def_partition` get them first.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -92,30 +92,30 @@ class custom_partitioning:
         permutation_factors: tuple[str, ...] = (),
         **factor_sizes: int,
     ) -> None:
-        """Say how the function is divided.
+        """Define how the function is divided.
 
         Args:
-            partition: takes the mesh, the tuple of arguments and the results, as trees of
-                `ShapeDtypeStruct` with the shardings that the compiler suggests. It returns the
-                mesh, the function of one device's parts (in which collectives take the mesh's axis
-                names), a tree of the shardings of the results, and a tuple of those of the
-                arguments.
-            infer_sharding_from_operands, propagate_user_sharding: how shardings spread through the
-                function in compilers without Shardy; `sharding_rule` says it here, and is needed
-                where they are given.
-            decode_shardings: give `partition` NamedShardings, not the compiler's form.
-            sharding_rule: which axes of arguments and results are divided together, as
-                `"... i j, ... j k -> ... i k"`, an `SdyShardingRule`, or a function of the mesh and
-                the types of operands and results that returns one of these. Without it, nothing is
-                divided unless `partition` asks for it.
-            reduction_factors: names in the rule of axes that results are sums over.
-            need_replication_factors: names of axes that must not be divided.
-            permutation_factors: names of axes along which neighbours exchange.
-            factor_sizes: of names that are in compound factors, `(i j)`, alone.
+            partition: a function of the mesh, the tuple of arguments and the results. These are
+                trees of `ShapeDtypeStruct` with the shardings that the compiler suggests. It
+                returns the mesh, the function that runs on one device's parts (collectives in it
+                take the mesh's axis names), a tree of the results' shardings, and a tuple of the
+                arguments' shardings.
+            infer_sharding_from_operands, propagate_user_sharding: how compilers without Shardy
+                propagate shardings. This compiler uses `sharding_rule` instead, which must be
+                given together with these.
+            decode_shardings: pass NamedShardings to `partition`, and not the compiler's form.
+            sharding_rule: which axes of arguments and results are divided together. It is a text
+                such as `"... i j, ... j k -> ... i k"`, an `SdyShardingRule`, or a function of the
+                mesh and of the types of operands and results that returns one of these. Without a
+                rule, nothing is divided unless `partition` requests it.
+            reduction_factors: the names, in the rule, of axes that are summed over.
+            need_replication_factors: the names of axes that must not be divided.
+            permutation_factors: the names of axes along which devices permute data.
+            factor_sizes: the sizes of names that occur only in compound factors, `(i j)`.
 
         Raises:
-            ValueError: the rule is not well formed.
-            TypeError: it is none of what it may be.
+            ValueError: the rule is malformed.
+            TypeError: the rule is of another type than those above.
         """
         check_callable("def_partition", partition)
         given = {
@@ -206,7 +206,7 @@ def _missing_rule(*_):
 
 
 class _Answer(NamedTuple):
-    """What one device runs, on lists of arrays, and the shardings it is for."""
+    """The function that one device runs on lists of arrays, and its shardings."""
 
     mesh: Mesh
     function: Callable
@@ -215,7 +215,7 @@ class _Answer(NamedTuple):
 
 
 class _Partitioner:
-    """How one call is divided: what `_runtime/xla_partitioning.py` asks for, under a number."""
+    """Says how one call is divided; `_runtime/xla_partitioning.py` finds it by a number."""
 
     def __init__(self, definition: _Definition, statics: tuple, jaxpr, in_tree, out_tree):
         self.number = next_number()
@@ -245,7 +245,7 @@ class _Partitioner:
         return shaped(rule, [a.shape for a in self.in_avals], [a.shape for a in self.out_avals])
 
     def answer(self, mesh, devices, in_shardings, out_shardings):
-        """One device's program as text, and the shardings of operands and results that it is for."""
+        """One device's program as text, and its shardings of operands and results."""
         found = self.divide(mesh, devices, in_shardings, out_shardings)
         parts = [local_part(a, s) for a, s in zip(self.in_avals, found.in_shardings)]
         with part_of_mesh(found.mesh, frozenset(found.mesh.axis_names), False):
@@ -325,7 +325,7 @@ class _Partitioner:
 
 
 class _Batched(_Partitioner):
-    """How the call is divided under vmap: as `inner`, and along the new axis by where the operands lie."""
+    """Divides a call under vmap as `inner`, and the batch axis as it is divided in the operands."""
 
     def __init__(self, inner: _Partitioner, size: int, mapped: tuple, jaxpr: ClosedJaxpr):
         super().__init__(inner.definition, inner.statics, jaxpr, inner.in_tree, inner.out_tree)
@@ -374,12 +374,12 @@ def _structs(avals, shardings) -> list:
 
 
 def local_part(aval, sharding: Sharding):
-    """The type of one device's part."""
+    """The type of one device's part of an array of type `aval`."""
     return make_aval(sharding.shard_shape(aval.shape), aval.dtype, False)
 
 
 def _undecoded(sharding: Any, ndim: int) -> GSPMDSharding:
-    """A sharding as the compiler tells it."""
+    """A sharding in the compiler's form."""
     if isinstance(sharding, GSPMDSharding):
         return sharding
     rows = sharding.coordinates(ndim)
@@ -387,7 +387,7 @@ def _undecoded(sharding: Any, ndim: int) -> GSPMDSharding:
 
 
 def _in_full(sharding: Sharding, ndim: int) -> Sharding:
-    """A sharding with an entry for each axis."""
+    """A sharding whose spec has an entry for each axis."""
     if not isinstance(sharding, NamedSharding):
         return sharding
     row = (*sharding.spec, *[None] * (ndim - len(sharding.spec)))
@@ -403,7 +403,7 @@ def _leads(sharding) -> bool:
 
 
 def _without_lead(sharding: Any, aval) -> Sharding:
-    """The sharding of one example."""
+    """The sharding of one example: without the leading batch axis."""
     if isinstance(sharding, NamedSharding):
         return sharding.update(spec=PartitionSpec(*sharding.spec[1:]))
     rows = sharding.coordinates(aval.ndim)[:, 1:]
@@ -411,7 +411,7 @@ def _without_lead(sharding: Any, aval) -> Sharding:
 
 
 def _with_lead(sharding: Any, lead: tuple) -> Sharding:
-    """The sharding of all examples."""
+    """The sharding of all examples: with a leading batch axis divided over `lead`."""
     if isinstance(sharding, NamedSharding):
         return sharding.update(spec=PartitionSpec(lead or None, *sharding.spec))
     if not isinstance(sharding, GSPMDSharding):

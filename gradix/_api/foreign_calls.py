@@ -1,4 +1,4 @@
-"""Calls of compiled functions that users register with XLA: `ffi_call`."""
+"""`ffi_call`: calls of compiled functions that users register with XLA."""
 
 from __future__ import annotations
 
@@ -37,29 +37,30 @@ def ffi_call(
 
     Args:
         target_name: the name given to `register_ffi_target`.
-        result_shape_dtypes: what has the shape and dtype of the result, as a `ShapeDtypeStruct`;
-            or a sequence of them, for several results.
-        has_side_effect: whether the call is to be kept where its results are not used.
-        vmap_method: how `vmap` calls it: "sequential" or "sequential_unrolled" once for each
-            example; "expand_dims" once, all arguments with a leading axis, of size 1 for those not
-            mapped; "broadcast_all" once, all with the axis in full; "legacy_vectorized" once, those
-            not mapped as they are. None refuses.
-        input_layouts: for each argument the order of its axes in memory, the outermost first; None
+        result_shape_dtypes: an object with the shape and dtype of the result, such as a
+            `ShapeDtypeStruct`; for several results a sequence of these.
+        has_side_effect: whether the call is kept where its results are not used.
+        vmap_method: how `vmap` calls the function. "sequential" and "sequential_unrolled" call it
+            once for each example. The other methods call it once: "expand_dims" adds a leading
+            axis of size 1 to unbatched arguments, "broadcast_all" broadcasts them to the batch
+            size, and "legacy_vectorized" passes them unchanged. With None, `vmap` raises.
+        input_layouts: for each argument the order of its axes in memory, from major to minor; None
             for C order.
-        output_layouts: the same of the results.
-        input_output_aliases: numbers of arguments, with the numbers of results that may reuse
-            their memory.
-        custom_call_api_version: 4 for handlers of XLA's typed interface, less for older ones.
-        legacy_backend_config: a string for those older ones.
+        output_layouts: the same for the results.
+        input_output_aliases: a map from arguments to the results that may reuse their memory, by
+            number.
+        custom_call_api_version: 4 for handlers of XLA's typed interface; smaller numbers are for
+            older interfaces.
+        legacy_backend_config: a string that is passed to handlers of older interfaces.
 
     Returns:
-        A function of arrays; keyword arguments become attributes of the call: strings, booleans,
-        Python and NumPy numbers, NumPy arrays and dictionaries of these. It returns an array, or a
-        tuple of them.
+        A function of arrays that returns an array, or a tuple of arrays. Its keyword arguments
+        become attributes of the call; they are strings, booleans, Python and NumPy numbers, NumPy
+        arrays, and dictionaries of these.
 
     Raises:
         ValueError: an option is not one of those above.
-        TypeError: a keyword argument can be no attribute.
+        TypeError: a keyword argument cannot become an attribute.
         JaxRuntimeError: nothing is registered under the name, or the function fails.
 
     Example:
@@ -120,7 +121,7 @@ def _aval(position: int, x: Any):
 
 
 def _layouts(name: str, given: Sequence[FfiLayoutOptions] | None, values) -> tuple:
-    """Orders of axes, the outermost first, one for each value."""
+    """The layout of each value: the order of its axes, from major to minor."""
     if given is None:
         given = [None] * len(values)
     if len(given) != len(values):
@@ -162,7 +163,7 @@ def _aliases(given: Mapping[int, int] | None, operands, avals) -> tuple:
 
 
 def _attribute(name: str, value: Any):
-    """A keyword argument, as what can be compared and written."""
+    """A keyword argument in a form that can be compared and lowered."""
     if isinstance(value, np.ndarray):
         return ArrayAttribute(value)
     if isinstance(value, Mapping):

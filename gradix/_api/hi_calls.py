@@ -1,4 +1,4 @@
-"""Operations on libraries' values above arrays, in traces: functions of arrays with the library's rules."""
+"""Traced operations on libraries' values above arrays: functions of arrays with library rules."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from gradix._ops.basis import is_differentiable, zeros
 
 
 def is_traced(leaves) -> bool:
-    """Whether some values depend on what is being transformed."""
+    """Whether any of the values is traced, or made of traced arrays."""
     return any(
         type(x) is HiValue or isinstance(x, Tracer) or is_value(x) and _holds_traced(x)
         for x in leaves
@@ -33,7 +33,7 @@ def is_traced(leaves) -> bool:
 
 
 def _holds_traced(x: Any) -> bool:
-    """Whether a library's value was made of traced arrays."""
+    """Whether a library's value is made of traced arrays."""
     aval = type_of(x)
     if getattr(aval, "has_qdd", False) or not is_above(aval):
         return False
@@ -46,7 +46,7 @@ def flat_types(leaves) -> list:
 
 
 def parts(x: Any) -> tuple:
-    """The arrays that stand for a value in a program."""
+    """The arrays that represent a value in a program."""
     if not is_value(x):
         return (as_array(x),)
     node = opened(x)
@@ -54,14 +54,14 @@ def parts(x: Any) -> tuple:
 
 
 class Form:
-    """How some values are laid out as arrays."""
+    """How a tree of values is represented by a list of arrays."""
 
     def __init__(self, leaves, tree):
         self.tree, self.avals = tree, flat_types(leaves)
         self.counts = [len(parts(x)) for x in leaves]
 
     def nodes(self, arrays) -> list:
-        """The values, those above arrays as nodes."""
+        """The values that the arrays represent; values above arrays are nodes."""
         given, out = iter(arrays), []
         for aval, n in zip(self.avals, self.counts):
             own = [next(given) for _ in range(n)]
@@ -73,11 +73,11 @@ class Form:
         return out
 
     def values(self, arrays) -> Any:
-        """The tree of the values as nodes."""
+        """The tree of the values; values above arrays are nodes."""
         return self.tree.unflatten(self.nodes(arrays))
 
     def raised(self, arrays) -> Any:
-        """The tree of the values as the library knows them."""
+        """The tree of the values; values above arrays are objects of their library."""
         nodes = self.nodes(arrays)
         return self.tree.unflatten([x.raised() if type(x) is HiValue else x for x in nodes])
 
@@ -94,7 +94,7 @@ class Form:
         return self.tree.unflatten(out)
 
     def carried(self, tangents, empty: Callable) -> list:
-        """Arrays of this form that carry tangents, given as a tree; `empty(aval)` is for all else."""
+        """Arrays of this form that carry a tree of tangents; `empty(aval)` makes the others."""
         leaves = self.tree.flatten_up_to(tangents)
         out: list = []
         for t, aval, n in zip(leaves, self.avals, self.counts):
@@ -123,10 +123,10 @@ def called(
     vjp: tuple[Callable, Callable] | None,
     name: str,
 ) -> Any:
-    """What `expand(*args)` gives, with derivatives by rules, where some of `args` are traced.
+    """Call `expand(*args)`, where some of `args` are traced, with derivatives by rules.
 
     Args:
-        args: arrays and values above them, in trees.
+        args: trees of arrays and of values above arrays.
         jvp: `(primals, tangents) -> (out, tangent)`, on tuples like `args`.
         vjp: `(*args) -> (out, res)` and `(res, ct) -> cts`, a tuple like `args`.
     """
@@ -134,7 +134,7 @@ def called(
     out: dict = {}
 
     def lowered(result) -> list:
-        """The arrays of results; remembers their form."""
+        """The arrays of the results; stores their form in `out`."""
         found, out["form"] = _form(result)
         return [a for x in found for a in parts(x)]
 
@@ -166,7 +166,7 @@ def _with_jvp(function, form: Form, out: dict, lowered: Callable, jvp: Callable)
 
 
 def _tangent(t, y):
-    """A tangent of an array as `custom_jvp` takes it."""
+    """The tangent of an array in the form that `custom_jvp` takes."""
     aval = as_array(y).aval
     return t if t is not None and is_differentiable(aval) else zeros(aval.to_tangent_aval())
 
@@ -198,7 +198,7 @@ def _no_jvp(name: str) -> Callable:
 
 
 def concrete(args: tuple) -> tuple:
-    """Arguments none of which is traced, as the library knows them."""
+    """Untraced arguments, with values above arrays as objects of their library."""
     leaves, tree = tree_flatten(args, is_leaf=is_value)
     return tree.unflatten(
         [x.raised() if type(x) is HiValue else x if is_value(x) else _as_given(x) for x in leaves]

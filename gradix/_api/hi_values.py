@@ -1,8 +1,8 @@
-"""Values of libraries' own types above arrays, inside of transformations: a node of the arrays they are made of.
+"""Values of types above arrays, which libraries define, as pytree nodes inside of transformations.
 
-Besides these arrays it holds zeros of the type's tangents, its `carriers`: they take part in nothing
-but derivatives, so that what a library's rules say of cotangents flows along them through programs,
-loops and branches as any array's does.
+A node holds the arrays that a value is made of, and its `carriers`: zeros of the type of its
+tangents. The carriers only take part in derivatives. The cotangents that a library's rules return
+flow along them through programs, loops and branches, as those of arrays do.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from gradix._ops.arithmetic import sub
 from gradix._ops.basis import zeros
 from gradix._ops.markers import stop_gradient_p
 
-# classes of values -> what gives the type of one
+# the class of a value -> a function from a value to its type
 kinds: dict[type, Any] = library_values.above_arrays
 
 
 class HiValue:
-    """A value of a type above arrays, of which some are traced; attributes are those that its type gives."""
+    """A value of a type above arrays, made of traced arrays; its type defines its attributes."""
 
     __slots__ = ("aval", "arrays", "carriers")
 
@@ -36,7 +36,7 @@ class HiValue:
         self.aval, self.arrays, self.carriers = aval, tuple(arrays), tuple(carriers)
 
     def raised(self) -> Any:
-        """The value as its library knows it, of arrays that may be traced."""
+        """The value as an object of its library, made of arrays that may be traced."""
         return self.aval.raise_val(*self.arrays)
 
     def __getattr__(self, name: str):
@@ -57,12 +57,12 @@ class HiValue:
 
 
 def tangent_type(aval: Any) -> Any:
-    """The type of the tangents of a type, which may be one of arrays."""
+    """The type of tangents of a type, either above arrays or of arrays."""
     return aval.to_tangent_aval()
 
 
 def lo_types(aval: Any) -> list:
-    """The types of the arrays that make up a value, of a type above arrays or of one of arrays."""
+    """The types of the arrays that a value of this type is made of; for an array, its own type."""
     found = aval.lo_ty() if is_above(aval) else [aval]
     return [
         make_aval(tuple(a.shape), np.dtype(a.dtype), False) if a.dtype != float0 else a
@@ -86,7 +86,7 @@ def type_of(x: Any) -> Any:
 
 
 def opened(x: Any) -> HiValue:
-    """A library's value as a node of arrays, with zeros for carriers."""
+    """A library's value as a node of arrays; its carriers are zeros."""
     if type(x) is HiValue:
         return x
     aval = type_of(x)
@@ -100,7 +100,7 @@ def opened(x: Any) -> HiValue:
 
 
 def _linked(aval: Any, arrays: list) -> list | None:
-    """Carriers of a value that was made of traced arrays: zeros with the derivatives of these, one for one."""
+    """Carriers of a value made of traced arrays: zeros that have the tangents of these arrays."""
     if not any(isinstance(a, Tracer) for a in arrays):
         return None
     types = lo_types(tangent_type(aval))
@@ -110,12 +110,12 @@ def _linked(aval: Any, arrays: list) -> list | None:
 
 
 def no_tangents(aval: Any) -> list:
-    """Zeros of the type of a type's tangents, as arrays."""
+    """The arrays of a tangent of zero for a type."""
     return [zeros(a) for a in lo_types(tangent_type(aval)) if a.dtype != float0]
 
 
 def flatten(tree: Any) -> tuple[list, Any]:
-    """As `tree_flatten`, with the arrays of libraries' values as leaves."""
+    """As `tree_flatten`, but libraries' values are flattened into their arrays."""
     leaves, treedef = tree_flatten(tree)
     if kinds and any(type(x) in kinds for x in leaves):
         leaves, treedef = tree_flatten(
@@ -125,7 +125,7 @@ def flatten(tree: Any) -> tuple[list, Any]:
 
 
 def with_nodes(tree: Any) -> Any:
-    """The tree with nodes for libraries' values; None where there are none."""
+    """The tree with a node in place of each library's value; None if it has no such value."""
     leaves, treedef = tree_flatten(tree)
     if not any(type(x) in kinds for x in leaves):
         return None
@@ -140,7 +140,7 @@ def _joined(aux, children):
     aval, n = aux
     children = tuple(children)
     if all(type(c) is ArrayImpl for c in children):
-        return aval.raise_val(*children[:n])  # nothing is traced: the library's own value
+        return aval.raise_val(*children[:n])  # nothing is traced, so the library's object is made
     return HiValue(aval, children[:n], children[n:])
 
 

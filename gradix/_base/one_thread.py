@@ -1,8 +1,8 @@
-"""BLAS and LAPACK on one thread, where the work is too small to be worth waking others.
+"""Limits BLAS and LAPACK to one thread, where the work is too small to divide.
 
-The libraries divide a product of 100 rows among threads that wait in a pool. The call ends when the
-last of them does, and where another program has its processor that is a turn of the scheduler
-later: a thousand times what the product takes.
+These libraries divide even a small product among the threads of a pool, and the call ends when the
+last thread ends. If another program occupies that thread's processor, the call waits for the
+scheduler, which takes far longer than the product.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LOADING: dict[str, Any] = {
 
 
 class _Pools:
-    """The pools of threads behind one package; those who hold them to one thread are counted."""
+    """The thread pools of one package, and a count of the callers that limit them to one thread."""
 
     def __init__(self, package: str):
         self.package = package
@@ -33,7 +33,7 @@ class _Pools:
         self.start_anew()
 
     def start_anew(self) -> None:
-        """A fork may have left the lock with a thread that it does not have."""
+        """Make a new lock and count; after a fork, a thread of the parent may hold the old lock."""
         self.lock, self.holders = threading.Lock(), 0
 
     def hold(self) -> None:
@@ -64,9 +64,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def on_one_thread(function: Callable, package: str) -> Callable:
-    """`function`, during which the BLAS and LAPACK of `package`, "numpy" or "scipy", use one thread.
+    """`function`, with the BLAS and LAPACK of `package` ("numpy" or "scipy") limited to one thread.
 
-    The number of threads is the process's: what other threads compute meanwhile is done by one thread too.
+    The limit holds for the whole process, so it applies to what other threads compute meanwhile.
     """
     held = _held[package]
     hold, release = held.hold, held.release
@@ -82,8 +82,8 @@ def on_one_thread(function: Callable, package: str) -> Callable:
 
 
 def _pools_of(package: str) -> list:
-    """What gets and sets the number of threads of each library; none where the system's has no pool."""
-    hasattr(_LOADING[package], "__name__")  # imports it
+    """Pairs of functions that get and set the number of threads of each thread pool."""
+    hasattr(_LOADING[package], "__name__")  # reading an attribute imports the lazy module
     found = [
         c for c in _threadpoolctl.ThreadpoolController().lib_controllers if c.user_api == "blas"
     ]
@@ -96,7 +96,7 @@ def _pools_of(package: str) -> list:
 
 
 def _direct(controller) -> tuple | None:
-    """OpenBLAS's own two functions, which take a third of the time of the controller's."""
+    """OpenBLAS's functions to get and set the number of threads, faster than the controller's."""
     for prefix, suffix in itertools.product(("", "scipy_"), ("", "64_", "_64", "_", "64__")):
         names = [f"{prefix}openblas_{verb}_num_threads{suffix}" for verb in ("get", "set")]
         try:

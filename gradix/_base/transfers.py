@@ -1,4 +1,4 @@
-"""What the options `transfer_guard...` ask for of transfers between the host and devices, and between devices."""
+"""Logs or refuses transfers between host and devices, as the options `transfer_guard...` say."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ _REFUSED = {False: ("disallow", "disallow_explicit"), True: ("disallow_explicit"
 
 
 def check(direction: str, what, is_explicit: bool = False) -> None:
-    """Log or refuse a transfer, where the options say so.
+    """Log or refuse a transfer, if the options say so.
 
     Args:
         direction: "host_to_device", "device_to_device" or "device_to_host".
-        what: says, as text, what would go where.
-        is_explicit: asked for by `device_put` and its like, and not in passing.
+        what: a text that describes the array and its destination.
+        is_explicit: whether the user requested the transfer, by `device_put` or a similar function.
 
     Raises:
-        JaxRuntimeError: it is disallowed.
+        JaxRuntimeError: the transfer is disallowed.
     """
     level = getattr(_options, "jax_transfer_guard_" + direction)
     name = direction.replace("_", "-")
@@ -36,7 +36,7 @@ def check(direction: str, what, is_explicit: bool = False) -> None:
 
 
 class _FromHost:
-    """Marks an array, while transfers are guarded, that was made of a NumPy array in passing."""
+    """Marks an array that was converted implicitly from NumPy while transfers are guarded."""
 
     __slots__ = ()
 

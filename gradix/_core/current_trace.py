@@ -1,4 +1,4 @@
-"""The trace that takes the operations, for libraries that bring an interpreter of their own."""
+"""Sets and reads the current trace, for libraries that define their own interpreter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradix._core.trace import Trace, Tracer, state
 
 
 class EvalTrace(Trace):
-    """What is in charge where no trace takes the operations: arrays are computed with at once."""
+    """Stands for the absence of a trace: operations on arrays are evaluated eagerly."""
 
     level = -1
 
@@ -21,7 +21,7 @@ class EvalTrace(Trace):
 
 
 class TraceTag:
-    """Tells the tracers of one use of an interpreter from those of another: each tag is equal to itself alone."""
+    """A tag that distinguishes the tracers of one use of an interpreter; it equals only itself."""
 
     __slots__ = ("__weakref__",)
 
@@ -30,7 +30,7 @@ _eval = EvalTrace()
 
 
 def find_top_trace(xs=()) -> Trace:
-    """The trace that takes an operation on these operands; an `EvalTrace` where it is computed at once.
+    """The trace that interprets an operation on these operands; an `EvalTrace` if none does.
 
     Args:
         xs: the operands.
@@ -40,12 +40,12 @@ def find_top_trace(xs=()) -> Trace:
 
 
 class set_current_trace:
-    """Within a `with` block, let a trace take every operation.
+    """Context manager in which a trace interprets every operation.
 
     Args:
-        trace: an instance of a library's own subclass of `Trace`, or what `take_current_trace`
-            gave.
-        check_leaks: accepted; a trace of a library's own is not checked.
+        trace: an instance of a library's subclass of `Trace`, or a trace that `take_current_trace`
+            returned.
+        check_leaks: accepted and ignored; traces of libraries are not checked for leaks.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -72,7 +72,7 @@ class set_current_trace:
     def __enter__(self):
         s = state
         self.saved.append((s.depth, s.stage, s.place))
-        # a library's, met for the first time
+        # a library's trace has no level until it is used for the first time
         if self.trace is not None and "level" not in self.trace.__dict__:
             self.trace.level = s.depth
             s.depth += 1
@@ -84,7 +84,7 @@ class set_current_trace:
 
 
 class take_current_trace:
-    """Within a `with` block, take the current trace's place: operations are computed at once; gives that trace."""
+    """Context manager that suspends the current trace and returns it; operations run at once."""
 
     def __init__(self):
         self.saved: list[tuple] = []
@@ -100,6 +100,6 @@ class take_current_trace:
 
 
 def bind_with_trace(trace: Trace | None, prim, args, params: dict) -> Any:
-    """Apply a primitive with `trace` as the current trace; the operands' own traces come first."""
+    """Apply a primitive with `trace` as the current trace; deeper traces of operands come first."""
     with set_current_trace(trace):
         return _trace.bind(prim, args, params)

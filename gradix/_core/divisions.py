@@ -1,4 +1,4 @@
-"""How types say that arrays are divided over explicit mesh axes, and the rules most operations share."""
+"""The division of arrays over explicit mesh axes in types, and rules that most operations share."""
 
 from __future__ import annotations
 
@@ -12,17 +12,21 @@ from gradix._core.mesh import AxisType, BaseMesh
 from gradix._core.named_sharding import NamedSharding, axes_of
 from gradix._core.sharding import PartitionSpec, Sharding
 
-# for each axis of an array None, the name of a mesh axis, or a tuple of names
+# an entry for each axis of an array: None, the name of a mesh axis, or a tuple of names
 Entries = tuple
 
 
 def entries(aval) -> Entries:
-    """Over which explicit mesh axes each axis of an array is divided."""
+    """The entries of a type: the explicit mesh axes over which each array axis is divided."""
     return (None,) * aval.ndim if aval.division is None else tuple(aval.division.spec)
 
 
 class Sums(NamedTuple):
-    """Over which explicit mesh axes a value is still to be summed, and over which its cotangent will be."""
+    """The explicit mesh axes over which a value is unreduced, and those over which it is reduced.
+
+    A value is unreduced over an axis if it is still to be summed over it; it is reduced if its
+    cotangent will be unreduced.
+    """
 
     unreduced: frozenset = frozenset()
     reduced: frozenset = frozenset()
@@ -32,14 +36,14 @@ NO_SUMS = Sums()
 
 
 def sums(aval) -> Sums:
-    """Over which explicit mesh axes an array is still to be summed, or its cotangent will be."""
+    """The explicit mesh axes over which an array is unreduced or reduced."""
     if aval.division is None:
         return NO_SUMS
     return Sums(aval.division.spec.unreduced, aval.division.spec.reduced)
 
 
 def division(mesh: BaseMesh, row: Sequence, left: Sums = NO_SUMS) -> NamedSharding | None:
-    """What a type holds of entries on a mesh: None where nothing is divided, or to be summed."""
+    """The sharding in a type for entries on a mesh; None if nothing is divided or summed."""
     if left == NO_SUMS and all(e is None for e in row):
         return None
     spec = PartitionSpec(*row, unreduced=left.unreduced, reduced=left.reduced)
@@ -47,18 +51,18 @@ def division(mesh: BaseMesh, row: Sequence, left: Sums = NO_SUMS) -> NamedShardi
 
 
 def of_cotangent(given: NamedSharding | None) -> NamedSharding | None:
-    """The division of cotangents of arrays of one: what was the same everywhere comes back as sums to be made."""
+    """The division of cotangents: axes that are reduced become unreduced, and the reverse."""
     if given is None or not (given.spec.unreduced or given.spec.reduced):
         return given
     return given.update(spec=given.spec.to_ct_spec())
 
 
 def sums_kept(prim, mesh: BaseMesh, avals) -> Sums:
-    """Those of the results of an operation, of operands some of which have some.
+    """The axes over which the results of an operation on unreduced or reduced operands are so, too.
 
     Raises:
-        ShardingTypeError: operands differ, so that they cannot be summed later.
-        NotImplementedError: the operation is of sums, and not one that sums can be made after.
+        ShardingTypeError: operands differ, so their result cannot be summed later.
+        NotImplementedError: an operand is unreduced, and the operation does not commute with sums.
     """
     values = [a for a in avals if a.dtype.kind not in "biu"] or list(avals)
     found = [sums(a) for a in values]
@@ -101,7 +105,7 @@ def _listed(names) -> str:
 
 
 def explicit_part(sharding: Sharding | None, ndim: int) -> NamedSharding | None:
-    """What the type of an array with this sharding says: its division over the mesh axes that are `Explicit`."""
+    """The division in the type of an array with this sharding: only over `Explicit` mesh axes."""
     mesh: Any = getattr(sharding, "mesh", None)
     if mesh is None or AxisType.Explicit not in mesh.axis_types:
         return None
@@ -112,13 +116,13 @@ def explicit_part(sharding: Sharding | None, ndim: int) -> NamedSharding | None:
 
 
 def explicit_entries(sharding, ndim: int) -> Entries:
-    """The entries that `explicit_part` gives."""
+    """The entries of `explicit_part`."""
     part = explicit_part(sharding, ndim)
     return (None,) * ndim if part is None else tuple(part.spec)
 
 
 def names_in(row) -> list:
-    """The mesh axes that entries name, as often as they do."""
+    """The list of mesh axes that entries name, with repetitions."""
     return [n for e in row for n in axes_of(e)]
 
 
@@ -127,7 +131,7 @@ def _entry(names):
 
 
 def without_axis(aval, axis: int):
-    """The type of a part of an array along one axis, without that."""
+    """The type of an array with one axis removed."""
     found = aval.update(shape=aval.shape[:axis] + aval.shape[axis + 1 :])
     if aval.division is None:
         return found
@@ -140,7 +144,7 @@ def without_axis(aval, axis: int):
 
 
 def with_axis(aval, size, axis: int):
-    """The type of a stack of arrays along a new axis."""
+    """The type of an array with a new axis."""
     found = aval.update(shape=(*aval.shape[:axis], size, *aval.shape[axis:]))
     if aval.division is None:
         return found
@@ -153,10 +157,10 @@ def with_axis(aval, size, axis: int):
 
 
 def mesh_of(avals) -> BaseMesh | None:
-    """The mesh that operands are divided over; None where none is.
+    """The mesh over which operands are divided; None if none is divided.
 
     Raises:
-        ValueError: there are two.
+        ValueError: operands are divided over two meshes.
     """
     found = None
     for a in avals:
@@ -172,16 +176,16 @@ def mesh_of(avals) -> BaseMesh | None:
 
 
 def size_of(mesh: BaseMesh, entry) -> int:
-    """How many parts an entry makes of an axis."""
+    """The number of parts into which an entry divides an axis."""
     sizes = mesh.shape
     return prod([sizes[a] for a in axes_of(entry)])
 
 
 def merged(name: str, avals, shape) -> Entries:
-    """The division of an elementwise result: an axis goes as the operands that divide it, which must agree.
+    """The entries of an elementwise result: those of the operands, which must agree on each axis.
 
     Raises:
-        ShardingTypeError: they do not, or one mesh axis would divide two axes.
+        ShardingTypeError: operands disagree, or one mesh axis would divide two axes.
     """
     out: list = [None] * len(shape)
     for a in avals:
@@ -207,10 +211,10 @@ def _disagreement(name: str, avals) -> ShardingTypeError:
 
 
 def undivided(name: str, aval, axes, what: str) -> Entries:
-    """The entries of an operand that must be whole along some axes.
+    """The entries of an operand that must not be divided along `axes`.
 
     Raises:
-        ShardingTypeError: it is not.
+        ShardingTypeError: it is divided along one of them.
     """
     row = entries(aval)
     if any(row[i] is not None for i in axes):
@@ -224,10 +228,10 @@ def undivided(name: str, aval, axes, what: str) -> Entries:
 
 
 def resized(name: str, aval, sizes, mesh: BaseMesh) -> Entries:
-    """The entries of an operand whose axes come to have other sizes, which must divide as evenly.
+    """The entries of an operand whose axes get new sizes; these must be divisible in the same way.
 
     Raises:
-        ShardingTypeError: one does not.
+        ShardingTypeError: a new size is not divisible.
     """
     row = entries(aval)
     for i, (e, before, after) in enumerate(zip(row, aval.shape, sizes)):

@@ -1,4 +1,4 @@
-"""Executables: from disk where an earlier process compiled the same program, else from XLA."""
+"""Executables: loaded from disk if an earlier process compiled the program, else made by XLA."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _options = config.state
 
 
 class Obtained(NamedTuple):
-    """An executable, of one device or of several, and whether it came from disk."""
+    """An executable, for one device or several, and whether it was loaded from disk."""
 
     executable: Any
     is_loaded: bool
 
 
 class Saved(NamedTuple):
-    """What `Executable.serialize` gave, and the options it was compiled with."""
+    """The bytes that `Executable.serialize` returned, and the compiler options."""
 
     code: bytes
     options: xla.Options
@@ -32,7 +32,7 @@ def obtain(module: LoweredModule, name: str, options: xla.Options) -> Obtained:
     """The executable of a lowered program.
 
     Args:
-        name: of the function, for `explain`.
+        name: the name of the function, for `explain`.
 
     Raises:
         RuntimeFailure: XLA refuses the program or its options.
@@ -41,7 +41,7 @@ def obtain(module: LoweredModule, name: str, options: xla.Options) -> Obtained:
     entries = disk_cache.current()
     if entries is None:
         why = "the disk cache is off"
-    elif module.host_callbacks:  # functions of this process, which no other can call
+    elif module.host_callbacks:  # no other process can call the functions of this one
         entries, why = None, "it calls Python, so it is not kept on disk"
     key = key_of(module.text, options) if entries is not None else ""
     found = _load(entries, key, module, options) if entries is not None else None
@@ -63,24 +63,26 @@ def obtain(module: LoweredModule, name: str, options: xla.Options) -> Obtained:
 
 
 def code_of(module: LoweredModule, name: str, options: xla.Options) -> bytes:
-    """The machine code of a program that calls nothing of this process, for any device of one kind.
+    """The serialized executable of a program that calls no function of this process.
+
+    It runs on any device of the same kind.
 
     Raises:
-        RuntimeFailure: XLA refuses the program, or cannot write its code down.
+        RuntimeFailure: XLA refuses the program, or cannot serialize it.
     """
     entries = disk_cache.current()
     kept = entries.read(key_of(module.text, options)) if entries is not None else None
-    # What was loaded from disk cannot be written down again.
+    # an executable that was loaded from disk cannot be serialized again, so its bytes are read
     return kept if kept is not None else obtain(module, name, options).executable.serialize()
 
 
 def obtain_partitioned(
     module: LoweredModule, name: str, options: xla.Options, devices: tuple, mesh, out_shardings
 ) -> Obtained:
-    """As `obtain`, of a program for several devices, or for one that is not the first.
+    """As `obtain`, for a program on several devices, or on a device other than the first.
 
     Args:
-        devices: in the order of the program's partitions.
+        devices: the devices, in the order of the program's partitions.
         mesh, out_shardings: see `xla.compile_partitioned`.
     """
     start, why = time.perf_counter(), ""
@@ -122,7 +124,7 @@ def obtain_partitioned(
     return Obtained(made, False)
 
 
-# Of several devices: eager calls lower their programs anew each time.
+# programs for several devices, which eager calls lower again each time
 _recent: BoundedCache[tuple, xla.Executable] = BoundedCache(256, drop=1)
 xla.on_renewal(_recent.clear)
 
@@ -145,14 +147,14 @@ def _load(entries, key: str, module: LoweredModule, options) -> xla.Executable |
 def _keep(entries, key: str, made: xla.Executable, seconds: float) -> bool:
     """Write an executable to disk, before its first run: XLA cannot serialize a sort that has run.
 
-    Not in a thread: it takes some hundredths of the compilation, and a thread would lose it where
-    the process ends.
+    This is not done in a thread: it is short against the compilation, and a thread would not
+    finish it if the process ended.
     """
     if seconds < _options.jax_persistent_cache_min_compile_time_secs:
         return False
     try:
         payload = made.serialize()
-    except xla.RuntimeFailure:  # a few programs have no serial form
+    except xla.RuntimeFailure:  # XLA cannot serialize some programs
         return False
     if len(payload) < _options.jax_persistent_cache_min_entry_size_bytes:
         return False

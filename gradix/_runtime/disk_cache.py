@@ -1,9 +1,9 @@
 """Compiled programs on disk, so that the second run of a script compiles nothing.
 
-One file per program in a directory that only the user can write to. A file is a header, a digest
-and XLA's own serialization of the executable; no pickle, no code of ours. It is written whole under
-another name and then renamed, so that a reader sees an old file, a new file or none, whatever
-happens to the writers.
+There is one file per program, in a directory that only the user can write to. A file consists of a
+header, a digest, and XLA's serialization of the executable; it holds no pickle and no Python code.
+It is written under a temporary name and then renamed, so a reader sees a complete file or none,
+even if a writer is interrupted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gradix._base.lazy import lazy_module
 hashlib = lazy_module("hashlib")
 
 _MAGIC = b"gradix\x00\x01"
-# magic, length of the payload, digest of key and payload
+# a header has the magic bytes, the length of the payload, and the digest of key and payload
 _HEADER = len(_MAGIC) + 8 + 32
 _SUFFIX = ".xla"
 _HOUR, _DAY = 3600.0, 86400.0
@@ -57,8 +57,8 @@ config.define("gradix_cache_max_days", 90)
 class Entries:
     """The compiled programs in one directory.
 
-    Every failure of the file system ends in "not found" or "not kept": at most one line of log,
-    never an exception, unless the option jax_raise_persistent_cache_errors asks for one.
+    If the file system fails, a program counts as not found, or is not kept. At most one line is
+    logged, and nothing raises unless the option jax_raise_persistent_cache_errors is set.
     """
 
     def __init__(self, path: str):
@@ -66,7 +66,7 @@ class Entries:
         self._numbers = itertools.count()
         self._complained = False
         self.is_read_only = False
-        self._room = 0  # bytes this process may write before it sweeps
+        self._room = 0  # this process may write so many bytes before it sweeps
 
     def read(self, key: str) -> bytes | None:
         """The program kept under `key`, or None."""
@@ -80,7 +80,7 @@ class Entries:
             found = os.fstat(fd)
             if not stat.S_ISREG(found.st_mode) or _is_of_another(found):
                 return self.reject(key, "is not a file of this user")
-            if time.time() - found.st_mtime > _DAY:  # the time of last use, for `sweep`
+            if time.time() - found.st_mtime > _DAY:  # mtime is the time of last use, for `sweep`
                 with contextlib.suppress(PermissionError):
                     os.utime(fd if os.utime in os.supports_fd else self._file(key))
             with open(fd, "rb", buffering=0, closefd=False) as f:
@@ -114,12 +114,12 @@ class Entries:
             self._room -= len(payload)
 
     def reject(self, key: str, why: str) -> None:
-        """Take out an entry that is of no use; the program is compiled and kept anew."""
+        """Remove an invalid entry; its program is compiled and kept again."""
         self.complain(f"holds {key}{_SUFFIX}, which {why}; it is compiled again")
         _remove(self._file(key))
 
     def complain(self, why: str) -> None:
-        """Log a failure, the first of a process only."""
+        """Log a failure; only the first of a process is logged."""
         if _options.jax_raise_persistent_cache_errors:
             raise RuntimeError(f"The compilation cache {self.path} {why}.")
         if not self._complained:
@@ -154,12 +154,12 @@ class Entries:
             for _, size, path in sorted(kept):
                 _remove(path)
                 total -= size
-                # room, so that the next write does not sweep again
+                # some room is left, so that the next write does not sweep again
                 if total <= 0.8 * max_bytes:
                     break
 
     def _tidy(self) -> None:
-        """Sweep if nobody did for an hour, or if this process alone wrote much."""
+        """Sweep if no process did so for an hour, or if this process has written much."""
         first, self._room = self._room == 0, limit() // 16
         stamp = os.path.join(self.path, ".swept")
         try:
@@ -184,7 +184,7 @@ def pack(key: str, payload: bytes) -> bytes:
 
 
 def unpack(key: str, data: bytes) -> bytes | None:
-    """The payload of an entry's file; None unless it is, to the last bit, what `pack` made for this key."""
+    """The payload of an entry's file; None unless `pack` made exactly these bytes for this key."""
     view = memoryview(data)
     if (
         len(data) < _HEADER
@@ -209,7 +209,7 @@ def _write_all(f, data: bytes) -> None:
 
 
 def _age(path: str) -> float:
-    """Seconds since a file was last written; endless where there is none."""
+    """The seconds since a file was last written; infinite if there is no file."""
     try:
         return time.time() - os.stat(path).st_mtime
     except FileNotFoundError:
@@ -217,7 +217,7 @@ def _age(path: str) -> float:
 
 
 def _remove(path: str) -> None:
-    with contextlib.suppress(OSError):  # another process may have been quicker
+    with contextlib.suppress(OSError):  # another process may have removed it first
         os.unlink(path)
 
 
@@ -226,7 +226,7 @@ def _is_of_another(found: os.stat_result) -> bool:
 
 
 def _owners() -> tuple[int, ...]:
-    """Who may own what is loaded: this user, and the one who could change everything anyway."""
+    """The users whose files may be loaded: this user and root."""
     return os.geteuid(), 0
 
 
@@ -236,7 +236,7 @@ _opened: dict[str, Entries | None] = {}
 
 
 def current() -> Entries | None:
-    """The cache the options ask for, or None."""
+    """The cache that the options select, or None."""
     asked = _options.gradix_cache
     if (
         not _options.jax_enable_compilation_cache
@@ -251,12 +251,12 @@ def current() -> Entries | None:
 
 
 def reset() -> None:
-    """Look at the directories anew at the next use."""
+    """Forget which directories are open; the next use opens them again."""
     _opened.clear()
 
 
 def limit() -> int:
-    """Bytes the directory may hold."""
+    """The number of bytes that the directory may hold."""
     asked = _options.jax_compilation_cache_max_size
     return _DEFAULT_BYTES if asked is None or asked < 0 else asked
 
@@ -270,16 +270,17 @@ def default_directory() -> str:
         base = os.path.join(home, "Library", "Caches")
     else:
         base = os.environ.get("XDG_CACHE_HOME", "")
-        # the standard says to ignore a relative one
+        # the XDG standard says that a relative path is ignored
         if not os.path.isabs(base):
             base = os.path.join(home, ".cache")
     return os.path.join(base, "gradix") if os.path.isabs(base) else ""
 
 
 def _open(path: str, is_default: bool) -> Entries | None:
-    """The entries in a directory, made if need be; None, with a line of log, where it cannot be trusted.
+    """The entries in a directory, which is made if it does not exist.
 
-    Nobody asked for the default one: where it cannot be made, or only be read, nothing is said.
+    Returns None, and logs a line, for a directory that cannot be trusted. Nothing is logged if the
+    default directory, which the user did not ask for, cannot be made or written to.
     """
     path = os.path.abspath(os.path.expanduser(path)) if "://" not in path else path
     entries = Entries(path)

@@ -1,4 +1,4 @@
-"""Evaluating primitives on concrete arrays: small work by NumPy on the host, the rest by XLA."""
+"""Evaluates primitives on concrete arrays: small operations by NumPy on the host, others by XLA."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _threads: Any = lazy_module("gradix._base.one_thread")
 _key_flow = lazy_module("gradix._core.key_flow")
 _key_use = lazy_module("gradix._core.key_use")
 _programs: BoundedCache[tuple, Any] = BoundedCache(1024, drop=1)
-# What to call, the type of the result, whether it never warns.
+# primitive, types and parameters -> host function, type of the result, whether it never warns
 _plans: BoundedCache[tuple, tuple[Callable, Any, bool]] = BoundedCache(1 << 14)
-_known_plan = _plans.get  # bound once: every eager operation asks
+_known_plan = _plans.get  # the method is bound once, since every eager operation calls it
 _options = _config.state
 _ndarray, _asarray = np.ndarray, np.asarray
 _modes = policy.modes()
 
 
 def _silence() -> tuple[Callable, Callable]:
-    """Functions that stop NumPy's floating-point warnings and resume them, at a tenth of `errstate`'s price."""
+    """Two functions that suppress NumPy's floating-point warnings and restore them, fast."""
     try:
         from_private = np._core.umath  # type: ignore[attr-defined]
         quiet, variable = from_private._make_extobj(all="ignore"), from_private._extobj_contextvar
@@ -59,8 +59,8 @@ _quiet, _resume = _silence()
 def evaluate(prim, args, params):
     """Apply a primitive to concrete arrays.
 
-    What was decided for these types and parameters before is found in one look; `_decide` does it
-    the first time.
+    `_decide` evaluates a primitive the first time, and remembers how, by types and parameters.
+    Later calls find this plan by one look-up.
     """
     n = len(args)
     if n == 2:
@@ -111,7 +111,7 @@ def evaluate(prim, args, params):
 
 
 def _decide(prim, args, params, key):
-    """Evaluate by the host rule, which is remembered under `key`, or by XLA."""
+    """Evaluate by the host rule, and remember this under `key`; or evaluate by XLA."""
     if (
         _options.gradix_mesh is not None
         or _options.jax_default_device is not None
@@ -124,7 +124,7 @@ def _decide(prim, args, params, key):
 
 def _decide_here(prim, args, params, key):
     if prim.consumes_keys and _options.jax_debug_key_reuse:
-        key = None  # asked at every call
+        key = None  # no plan is kept, because every call must check its key
         if not _key_flow.is_accounted():
             _key_use.consume(prim.name.removeprefix("random_"), args[0].host)
     host = prim.host
@@ -168,7 +168,7 @@ def _decide_here(prim, args, params, key):
 
 
 def _somewhere(prim, args, params, key):
-    """Evaluate where the operands lie, or where the options ask for it."""
+    """Evaluate on the devices of the operands, or on those set by options."""
     place = _place_of(prim, args, params)
     if place is not None and not place.is_whole or prim.mesh.placed:
         return _placed_program(prim, args, params)
@@ -191,7 +191,7 @@ def _somewhere(prim, args, params, key):
 
 
 def _decided(prim, args, params, key):
-    """What would be remembered of this operation on plain arrays."""
+    """The plan of this operation on arrays without a place; None if it has none."""
     try:
         found = _plans.get(key)
         if (
@@ -208,17 +208,17 @@ def _decided(prim, args, params, key):
 
 
 def _here(x):
-    """The array without its place, to be worked with on the host."""
+    """The array without its place, for evaluation on the host."""
     return ArrayImpl(x.host, x.aval.plain)
 
 
 def _there(x, place):
-    """A result with the place of its operands; its buffer is made there when it is needed."""
+    """A result with the place of its operands; the device buffer is made when it is needed."""
     return ArrayImpl(x.host, located(x.aval.plain, place)) if type(x) is ArrayImpl else x
 
 
 def _place_of(prim, args, params):
-    """Where an operation takes place: where its committed operands lie, or where the options ask for."""
+    """Where an operation runs: on the devices of committed operands, or on those set by options."""
     places = [a.aval.place for a in args]
     found = next((p for p in places if p is not None and p.is_committed), None)
     if found is not None:
@@ -249,7 +249,7 @@ _NAMES = "xyzabc"
 
 
 def _placed_program(prim, args, params):
-    """Apply a primitive to arrays on several devices by compiling it alone for these."""
+    """Apply a primitive to arrays on several devices, by a program of this primitive alone."""
     avals = tuple([a.aval for a in args])
     try:
         key = prim, _options.context, avals, tuple([(k, type(v), v) for k, v in params.items()])
@@ -298,7 +298,7 @@ def _evaluate_many(prim, args, params, out, mode, checked):
 
 
 def _physical(result, aval) -> np.ndarray:
-    """A host rule's result as an array of its type; NumPy gives scalars for arrays without axes."""
+    """A host rule's result as an array of its type; NumPy returns scalars for 0-d results."""
     if type(result) is not np.ndarray:
         result = np.asarray(result)
     if result.dtype != aval.dtype and isinstance(aval.dtype, np.dtype):
@@ -308,10 +308,10 @@ def _physical(result, aval) -> np.ndarray:
 
 
 def compiled(prim, args, params):
-    """Apply a primitive to concrete arrays by compiling it alone."""
+    """Apply a primitive to concrete arrays, by a compiled program of this primitive alone."""
     avals = tuple([a.aval for a in args])
     try:
-        key = prim, avals, tuple([(k, type(v), v) for k, v in params.items()])  # True is not 1
+        key = prim, avals, tuple([(k, type(v), v) for k, v in params.items()])  # True != 1
         program = _programs.get(key)
     except TypeError as e:
         raise TypeError(
@@ -331,7 +331,7 @@ def compiled(prim, args, params):
 
 
 def single(prim, avals, params) -> ClosedJaxpr:
-    """The program of one primitive."""
+    """The program with a single equation, which applies the primitive."""
     invars = [Var(a) for a in avals]
     out = prim.abstract(*avals, **params)
     if seen.divisions:
@@ -344,7 +344,7 @@ def single(prim, avals, params) -> ClosedJaxpr:
 
 
 def check_floats(name: str, results) -> None:
-    """What `debug_nans` and `debug_infs` ask for: raise where the first such value is made."""
+    """Raise for a NaN or infinity in the results, if `debug_nans` or `debug_infs` is set."""
     for r in results:
         value = r.host
         if value.dtype.kind not in "fcV" or not isinstance(r.aval.dtype, np.dtype):
@@ -363,7 +363,7 @@ def check_floats(name: str, results) -> None:
 
 
 def clear() -> None:
-    """Forget the single operations, compiled or not."""
+    """Drop all plans and compiled programs of single primitives."""
     _programs.clear()
     _plans.clear()
 

@@ -1,7 +1,7 @@
-"""Programs over several devices whose parts need nothing of each other, run part after part by the caller.
+"""Runs programs over several devices one part after another, if the parts are independent.
 
-XLA:CPU runs the parts of a program on threads of its own. Where each takes a few microseconds, waking
-these takes longer than all of the work.
+XLA:CPU runs the parts of a program on its own threads. For very small parts, waking the threads
+takes longer than all of the work.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from gradix._runtime.program import lower
 if TYPE_CHECKING:
     from gradix._runtime.placement import Home, PlacedProgram
 
-# Calls until the parts of a program are compiled alone: what they gain by then is what that takes.
+# the parts are compiled separately after this many calls, when the compilation pays
 CALLS_BEFORE = 256
-_LARGEST = 1 << 14  # bytes of a part, beyond which threads pay
+_LARGEST = 1 << 14  # for parts of more bytes, threads pay
 _NAME = re.compile(r"\s*(?:builtin\.)?module @(\S+)")
 _TELLS_DEVICE = re.compile(r" (?:partition-id|replica-id)\(")
 
 
 def runner(program: PlacedProgram, closed: ClosedJaxpr) -> Callable[[list], list] | None:
-    """What runs a program's parts one after the other, given and giving buffers; None where that will not do.
+    """A function on buffers that runs a program's parts one after another; None if it cannot.
 
-    The results are, bit for bit, those of the program on all devices.
+    The results equal those of the program on all devices bit for bit.
     """
     home, executable = program.home, program.executable
     if not _may_do(program, closed):
@@ -61,7 +61,11 @@ def runner(program: PlacedProgram, closed: ClosedJaxpr) -> Callable[[list], list
 
 
 def _may_do(program: PlacedProgram, closed: ClosedJaxpr) -> bool:
-    """Whether all devices are CPUs of this process, and no part waits for another, calls back or asks where it is."""
+    """Whether the parts can run separately.
+
+    All devices must be CPUs of this process, and no part may communicate, call Python, or depend on
+    its position in the mesh.
+    """
     home, executable = program.home, program.executable
     if home.mesh is None or len(home.devices) < 2 or program.donated or program.consts:
         return False
@@ -80,7 +84,7 @@ def _is_large(aval) -> bool:
 def _part_of(
     closed: ClosedJaxpr, home: Home, ins: Sequence[Sharding], outs: Sequence[Sharding]
 ) -> ClosedJaxpr | None:
-    """The program of one device's part, where it can be told from that of the whole."""
+    """The program of one device's part, if the whole program determines it; else None."""
     shardings = [*ins, *outs]
     if any(assignment_of(s) != home.devices for s in shardings) or not ins:
         return None
@@ -91,7 +95,7 @@ def _part_of(
 
 
 def _body(jaxpr: Jaxpr, eqn: JaxprEqn, ins, outs) -> ClosedJaxpr | None:
-    """The function that a program maps over all axes of its mesh, of arguments divided as it divides them."""
+    """The body of a program that is one `shard_map` over all mesh axes; else None."""
     params, mesh = eqn.params, eqn.params["mesh"]
     body = params["jaxpr"]
     if list(eqn.invars) != list(jaxpr.invars) or list(eqn.outvars) != list(jaxpr.outvars):
@@ -107,7 +111,7 @@ def _body(jaxpr: Jaxpr, eqn: JaxprEqn, ins, outs) -> ClosedJaxpr | None:
 
 
 def _elementwise(jaxpr: Jaxpr, ins, outs) -> ClosedJaxpr | None:
-    """A program of one operation on elements after the other, all of one shape and divided in one way."""
+    """The part of an elementwise program with one shape and one sharding; else None."""
     shape, sharding = jaxpr.invars[0].aval.shape, ins[0]
     whole = [*jaxpr.invars, *jaxpr.outvars]
     if any(isinstance(v, Literal) or v.aval.shape != shape for v in whole):

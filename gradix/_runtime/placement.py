@@ -1,4 +1,4 @@
-"""Programs for where their arguments lie: on a device of choice, or divided over several."""
+"""Programs for arguments on a chosen device, or divided over several devices."""
 
 from __future__ import annotations
 
@@ -43,31 +43,31 @@ _placements: BoundedCache[Sharding, Placement] = BoundedCache(4096)
 
 
 def committed(sharding: Sharding) -> Placement:
-    """The placement of arrays put there for good."""
+    """The placement of arrays that are committed to a sharding."""
     return _placements.get(sharding) or _placements.keep(sharding, Placement(sharding))
 
 
 def sharding_of(array) -> Sharding:
-    """Where a concrete array lies."""
+    """The sharding of a concrete array; for one without a place, the first device."""
     place = array.aval.place
     return place.sharding if place is not None else SingleDeviceSharding(xla.local_devices()[0])
 
 
 class Home(NamedTuple):
-    """The devices a program runs on, in order, and the mesh of its results' shardings."""
+    """The devices that a program runs on, in order, and the mesh of its results' shardings."""
 
     devices: tuple
     mesh: Mesh | None
 
 
 def home_of(named: Sequence[tuple[str, Sharding]], effects, name: str) -> Home | None:
-    """The devices that all of the shardings, and a program's effects, agree on; None where nothing asks for any.
+    """The devices on which all shardings and the program's effects agree; None if there are none.
 
     Args:
-        named: what to call each sharding in an error, and the sharding.
+        named: pairs of a text that names the sharding in an error, and the sharding.
 
     Raises:
-        ValueError: two ask for other devices.
+        ValueError: two of them need different devices.
     """
     asked = [
         (what, assignment_of(s), getattr(s, "mesh", None))
@@ -110,11 +110,11 @@ def _on(what: str, devices) -> str:
 
 
 class PlacedProgram:
-    """A program compiled for a home, and for arguments that lie where those did it was made for.
+    """A program compiled for the devices of a home, and for arguments with given places.
 
     Args:
         avals: the types of the arguments, with their places.
-        in_shardings, out_shardings: what the user asks of each, or None.
+        in_shardings, out_shardings: for each argument and result the user's sharding, or None.
         lowered: its module, if it has been lowered already.
     """
 
@@ -207,7 +207,7 @@ class PlacedProgram:
         return self.call(args)
 
     def uncommit(self) -> None:
-        """Let the results be free to go elsewhere, as results on the default device are."""
+        """Make the results uncommitted, as results on the default device are."""
         self.out_avals = [
             located(a.plain, Placement(a.place.sharding, False), division=a.division)
             for a in self.out_avals
@@ -221,7 +221,7 @@ def _spec_of(aval) -> PartitionSpec:
 
 
 def _first(avals, in_shardings, kept) -> tuple[Any, int]:
-    """The sharding of the first argument, where it lies as its owner said, and its number of axes."""
+    """The sharding of the first argument, if the user committed it, and its number of axes."""
     if not kept or (in_shardings and in_shardings[kept[0]] is not None):
         return None, 0
     aval = avals[kept[0]]
@@ -230,7 +230,10 @@ def _first(avals, in_shardings, kept) -> tuple[Any, int]:
 
 
 def _as_given(chosen: Sharding, ndim: int, first: tuple[Any, int]) -> Sharding:
-    """What the compiler chose of a result, in the words of the first argument's owner if it lies as that does."""
+    """The sharding that the compiler chose for a result.
+
+    If it divides as the sharding of the first argument does, that sharding is returned instead.
+    """
     given, given_ndim = first
     if given_ndim != ndim or not isinstance(given, NamedSharding):
         return chosen
@@ -248,7 +251,7 @@ def lower_placed(
     keep_unused: bool = False,
     places: bool = False,
 ) -> LoweredModule:
-    """The module of a program for a home."""
+    """Lower a program for the devices of a home."""
     if home.mesh is None:
         return lower(closed, name, donated=donated, keep_unused=keep_unused, places=places)
     whole = whole_on(home)
@@ -267,7 +270,7 @@ def lower_placed(
 
 @functools.lru_cache(None)
 def whole_on(home: Home) -> Sharding:
-    """The whole array on each device."""
+    """The sharding that puts the whole array on each device."""
     return (
         NamedSharding(home.mesh, PartitionSpec())
         if home.mesh is not None
@@ -281,12 +284,12 @@ xla.on_renewal(parts_of.cache_clear)
 
 
 def _spoken(sharding, home: Home):
-    """A sharding that the program's text can say: None for a single device, or for parts that no spec describes."""
+    """The sharding if it has a spec, so that a module's text can express it; else None."""
     return sharding if getattr(sharding, "spec", None) is not None else None
 
 
 def _own(aval, home: Home):
-    """The sharding of an argument where it lies, if the program can take it there."""
+    """The sharding of a committed argument, if the program can take the argument so; else None."""
     place = aval.place
     if place is None or not place.is_committed:
         return None
@@ -296,7 +299,7 @@ def _own(aval, home: Home):
 
 
 def _taker(aval, wanted: Sharding) -> Callable:
-    """What gives the buffer of an argument of this type: as it is, where it lies as wanted."""
+    """A function that returns the buffer of an argument, moved if it does not lie as wanted."""
     place = aval.place
     if (
         place is not None
@@ -313,7 +316,7 @@ def _taker(aval, wanted: Sharding) -> Callable:
 
 
 def check_move(x: ArrayImpl, sharding: Sharding) -> None:
-    """What the option `transfer_guard_device_to_device` asks for of an array that is moved in passing."""
+    """Apply the option `transfer_guard_device_to_device` to an array that is moved implicitly."""
     if _options.jax_transfer_guard_device_to_device is None:
         return
     is_number = not x.aval.ndim and x.aval.place is None
@@ -331,14 +334,14 @@ def _fitted(array: ArrayImpl, sharding: Sharding):
 
 
 def buffer_of(array: ArrayImpl):
-    """The buffer of an array of which only the host's value is there, where its type says that it lies."""
+    """Make the buffer of an array that has only its host value, on the devices of its type."""
     place = array.aval.place
     buffer = array._buffer = xla.put_sharded(array.host, array.aval, place.sharding)
     return buffer
 
 
 def put_on(array: ArrayImpl, sharding: Sharding):
-    """A buffer of the array's value over the devices of a sharding."""
+    """A buffer of the array's value, divided over devices by a sharding."""
     aval = array.aval
     host = array._host
     if host is None:

@@ -1,4 +1,4 @@
-"""A jaxpr compiled for a device, taking and giving arrays."""
+"""Programs: jaxprs that are compiled for one device, and called with arrays."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _trace_expand: list[Callable] = []
 
 
 def install_tracer(function) -> None:
-    """Set what traces the `expand` of primitives: `(function, avals, params) -> ClosedJaxpr`."""
+    """Set the function `(function, avals, params) -> ClosedJaxpr` that traces `expand` rules."""
     _trace_expand[:] = [function]
 
 
 def to_device(array: ArrayImpl):
-    """The array's device buffer, made when first needed."""
+    """The array's device buffer; it is made when it is first needed."""
     buffer = array._buffer
     if buffer is None:
         host = array._host
@@ -53,7 +53,7 @@ def to_device(array: ArrayImpl):
 
 
 def fetch(array: ArrayImpl):
-    """The value of an array that is only on the device."""
+    """Copy the value of an array from its devices to the host."""
     if array._buffer is None:
         raise _deleted(array)
     place = array.aval.place
@@ -78,7 +78,7 @@ def fetch(array: ArrayImpl):
 
 
 class Donation:
-    """The call that reused the memory of donated arguments: kept with each, for the error of using it again."""
+    """The call to which an array was donated; the array keeps it, for the error at a later use."""
 
     __slots__ = ("debug", "name", "place")
 
@@ -109,7 +109,7 @@ def _deleted(array: ArrayImpl) -> Exception:
 
 
 def lower(closed: ClosedJaxpr, name: str, **options) -> LoweredModule:
-    """Lower a program to StableHLO, for a platform as it is best asked, or with `rewrites=None` as for any."""
+    """Lower a program to StableHLO, with the platform's rewrites unless `rewrites=None`."""
     options.setdefault("rewrites", tuning.rewrites_of(options.get("platform", "cpu")))
     options.setdefault("named", True)
     start = time.perf_counter()
@@ -122,7 +122,7 @@ def lower(closed: ClosedJaxpr, name: str, **options) -> LoweredModule:
 
 
 class Program:
-    """A compiled program; calling it with a list of arrays gives a list of arrays."""
+    """A compiled program; it is called with a list of arrays, and returns a list of arrays."""
 
     __slots__ = (
         "executable",
@@ -172,7 +172,10 @@ class Program:
 
 
 def _caller(run, consts: list, kept, out_avals) -> Callable[[list], list]:
-    """The quickest way to run a program on arrays: the usual one, without hidden or unused arguments, has its own."""
+    """A function that runs a program on arrays.
+
+    The usual program, without captured constants and unused arguments, has a faster function.
+    """
     empty = [i for i, a in enumerate(out_avals) if a.dtype == float0]
     if not consts and kept is None and not empty:
         if len(out_avals) == 1:
@@ -195,7 +198,7 @@ def _caller(run, consts: list, kept, out_avals) -> Callable[[list], list]:
             args = [args[i] for i in kept]
         outs = run(consts + [a._buffer if a._buffer is not None else to_device(a) for a in args])
         arrays = [ArrayImpl(None, aval, b) for aval, b in zip(out_avals, outs)]
-        # what has no derivative has no bytes: NumPy's alone
+        # float0 has no bytes and no device form, so these results are NumPy arrays
         for i in empty:
             arrays[i] = np.zeros(out_avals[i].shape, float0)
         return arrays

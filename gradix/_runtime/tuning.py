@@ -1,4 +1,4 @@
-"""What the tables of `_platforms` say of a program, under the option `gradix_rewrites`."""
+"""Reads rewrites and compiler options from the tables of `_platforms`, by `gradix_rewrites`."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ _options = config.state
 
 
 def rewrites_of(platform: str) -> Mapping[Any, tuple] | None:
-    """The rewrites that the emitter is to consult, by primitive; None where there are none."""
+    """The rewrites that the emitter consults, by primitive; None if there are none."""
     return _platforms.rewrites_of(platform, _options.gradix_rewrites)
 
 
 def needed_rewrites_of(platform: str) -> Mapping[Any, tuple] | None:
-    """Those without which a program in a file cannot run on another platform; for the CPU there are none."""
+    """The rewrites that an exported program needs on a platform; None for the CPU."""
     return None if platform == "cpu" else _platforms.rewrites_of(platform, "correctness")
 
 
 def quick_options_for(module: LoweredModule) -> dict:
-    """The compiler options by which a program is compiled in the least time; none where that is not known."""
+    """The compiler options for the shortest compilation; empty if they are not known."""
     return _platforms.quick_options_for(module.platform, module.facts)
 
 
 def tuned(executable: xla.Executable, module: LoweredModule) -> xla.Executable:
-    """The executable of a program, with LAPACK kept to one thread where its matrices are not large."""
+    """The executable of a program; LAPACK is limited to one thread where matrices are small."""
     if _platforms.factors_on_one_thread(module.platform, module.facts):
         executable.keep_to_one_thread()
     return executable
@@ -51,11 +51,11 @@ def tuned(executable: xla.Executable, module: LoweredModule) -> xla.Executable:
 def options_for(
     module: LoweredModule, compiler_options: dict | None = None, is_alone: bool = True
 ) -> xla.Options:
-    """What to ask of the compiler for a program.
+    """The compiler options for a program.
 
     Args:
-        compiler_options: the user's, which win.
-        is_alone: False for programs over several devices, which have choices of their own.
+        compiler_options: the user's options, which override those of the table.
+        is_alone: False for programs over several devices, which have their own options.
     """
     chosen = _platforms.options_for(
         module.platform, _options.gradix_rewrites, module.facts, cores()

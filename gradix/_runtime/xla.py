@@ -1,7 +1,7 @@
 """XLA through jaxlib's PJRT client: devices, buffers, compiled programs.
 
-The `xla_*` modules are, with `_base/tree`, the only ones that import jaxlib. Its surface is no
-documented API, so features are probed, and a test lists every name used.
+Only the `xla_*` modules and `_base/tree` import jaxlib. Its interface is not documented, so these
+modules probe for features, and a test lists every name that they use.
 """
 
 # fmt: off

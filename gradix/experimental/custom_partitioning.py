@@ -1,4 +1,4 @@
-"""Functions that say themselves how they are divided over devices."""
+"""Functions for which the user defines how they are divided over devices."""
 
 from gradix._api.custom_partitioning import custom_partitioning as custom_partitioning
 from gradix._control.custom_partitioning import custom_partitioning_p as custom_partitioning_p

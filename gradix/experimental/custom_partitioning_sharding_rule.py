@@ -1,4 +1,4 @@
-"""Which axes of a function's arguments and results are divided together."""
+"""Sharding rules: they say which axes of arguments and results are divided together."""
 
 from gradix._stablehlo.sharding_rules import (
     BATCHING as BATCHING,

@@ -1,8 +1,8 @@
-"""Types and primitives of libraries' own, above arrays: values that hold arrays, and operations on them.
+"""Types and primitives that libraries define above arrays: values made of arrays, and operations.
 
-Values of a `HiType` go into and out of transformations, and are carried by loops; inside, they are
-opaque, and the operations of their library work on them. Values of a `MutableHiType` are evaluated
-as Python objects: inside of a transformation their arrays are to be passed themselves.
+Values of a `HiType` can be arguments and results of transformed functions, and carries of loops.
+Inside they are opaque, and only operations of their library apply to them. Values of a
+`MutableHiType` are evaluated as Python objects; pass their arrays into a transformed function.
 """
 
 from __future__ import annotations
@@ -56,18 +56,21 @@ __all__ = [
 
 
 class HiType(AbstractValue):
-    """The type of values that libraries make of arrays; a subclass must be hashable, and have
+    """The base class of types whose values a library makes of arrays.
+
+    A subclass must be hashable, and define
 
     - `lo_ty() -> [ShapedArray]`: the types of the arrays that a value is made of;
     - `lower_val(value) -> [array]` and `raise_val(*arrays) -> value`;
-    - `to_tangent_aval()`: the type of tangents, above arrays or of an array;
-    - where derivatives add values of it up, nothing more: their arrays are added.
+    - `to_tangent_aval()`: the type of tangents, which is a `HiType` or the type of an array.
+
+    Derivatives add values of the type by adding their arrays.
     """
 
     has_qdd = False
 
     def is_high(self) -> bool:
-        """Whether it is above arrays."""
+        """Whether the type is above arrays."""
         return True
 
     def lo_ty(self) -> list:
@@ -83,44 +86,44 @@ class HiType(AbstractValue):
         raise NotImplementedError(f"{type(self).__name__} must implement `to_tangent_aval`.")
 
     def to_ct_aval(self) -> Any:
-        """The type of cotangents, that of tangents."""
+        """The type of cotangents, which is that of tangents."""
         return self.to_tangent_aval()
 
 
 class MutableHiType(AbstractValue):
-    """As `HiType`, of values that change: the types of the arrays are part of their state."""
+    """As `HiType`, for values that can change; their state includes their arrays' types."""
 
     has_qdd = True
 
 
 class AvalQDD(NamedTuple):
-    """A type, and what is known of the state of a value of it."""
+    """A type, and the known state of one of its values."""
 
     aval: AbstractValue
     qdd: Any
 
 
 class AvalMutableQDD(NamedTuple):
-    """A type, and the state of a value of it, which an operation may change."""
+    """A type, and the state of one of its values, which an operation may change."""
 
     aval: AbstractValue
     mutable_qdd: Any
 
 
 class aval_method(NamedTuple):
-    """A method that a type gives to its values."""
+    """A method that a type adds to its values."""
 
     fun: Callable
 
 
 class aval_property(NamedTuple):
-    """A property that a type gives to its values."""
+    """A property that a type adds to its values."""
 
     fget: Callable
 
 
 class EffectTypes:
-    """Which effects are allowed, as classes."""
+    """A set of allowed effects, by class."""
 
     def __init__(self):
         self.types: set[type] = set()
@@ -136,7 +139,7 @@ control_flow_allowed_effects = EffectTypes()
 
 
 def register_hitype(val_cls: type, typeof_fn: Callable[[Any], AbstractValue]) -> None:
-    """Say what `typeof` gives of the values of a class.
+    """Set the function by which `typeof` finds the type of values of a class.
 
     Example:
         >>> import gradix
@@ -155,10 +158,10 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], AbstractValue]) ->
 
 
 def cur_qdd(value: Any) -> Any:
-    """What the arrays inside of a value that changes are now, as its method `cur_qdd` tells.
+    """The current state of a mutable value, as its method `cur_qdd` returns it.
 
     Raises:
-        TypeError: the value is none of a type that changes.
+        TypeError: the value is not of a mutable type.
 
     Example:
         >>> from gradix.experimental import hijax
@@ -180,9 +183,9 @@ def cur_qdd(value: Any) -> Any:
 
 
 class HiPrimitive(Primitive):
-    """An operation on such values: `impl(*values, **params)` evaluates it.
+    """An operation on such values, which `impl(*values, **params)` evaluates.
 
-    In transformations `to_lojax(*values, **params)` does, with values of traced arrays, and
+    In transformations, `to_lojax(*values, **params)` evaluates it on values of traced arrays, and
     `jvp(primals, tangents, **params)` differentiates it.
     """
 
@@ -190,8 +193,8 @@ class HiPrimitive(Primitive):
         """Evaluate the operation.
 
         Raises:
-            NotImplementedError: it is traced, and works on values that change; or a derivative is
-                asked for that it does not know.
+            NotImplementedError: the operation is traced and works on mutable values, or it has no
+                rule for a derivative that is taken.
         """
         changing = any(getattr(type_of(a), "has_qdd", False) for a in args if is_value(a))
         if not _hi_calls.is_traced(args) and (state.stage is None or not changing):
@@ -217,7 +220,7 @@ class HiPrimitive(Primitive):
 
 
 class _Accumulator:
-    """Where `vjp_bwd` puts the cotangent of an argument."""
+    """Collects the cotangent of an argument, which `vjp_bwd` adds to it."""
 
     def __init__(self):
         self.value: Any = None
@@ -228,19 +231,18 @@ class _Accumulator:
 
 
 class VJPHiPrimitive:
-    """An operation on arrays and on values above them, made for types of arguments and then called.
+    """An operation on arrays and on values above arrays; an instance is for given argument types.
 
-    A subclass sets `in_avals`, a tuple of the types of arguments (or of trees of them), `out_aval`
-    and `params`, a dictionary whose items become attributes, and then calls `super().__init__()`. It
-    has
+    The `__init__` of a subclass sets `in_avals`, a tuple of the types of arguments (or of trees of
+    these), `out_aval`, and `params`, a dictionary whose items become attributes. It then calls
+    `super().__init__()`. A subclass defines
 
-    - `expand(*args)`: the value, in operations on arrays;
-    - `vjp_fwd(nzs_in, *args) -> (out, res)` and `vjp_bwd_retval(res, ct) -> cts`, a tuple of a
-      cotangent for each argument, for reverse mode; or `vjp_bwd(res, ct, *accums)`, which calls
-      `accum` of each;
-    - `jvp(primals, tangents) -> (out, tangent)`, for forward mode;
-    - `batch(axis_data, args, dims) -> (out, dims)`, where `vmap` is to do another thing than `expand`
-      does for each example.
+    - `expand(*args)`: computes the value by operations on arrays;
+    - for reverse mode, `vjp_fwd(nzs_in, *args) -> (out, res)` together with
+      `vjp_bwd_retval(res, ct) -> cts`, which returns a tuple with a cotangent for each argument, or
+      with `vjp_bwd(res, ct, *accums)`, which calls `accum` of each accumulator;
+    - for forward mode, `jvp(primals, tangents) -> (out, tangent)`;
+    - `batch(axis_data, args, dims) -> (out, dims)`, if `vmap` must not batch `expand`.
 
     Example:
         >>> import gradix
@@ -275,7 +277,7 @@ class VJPHiPrimitive:
             setattr(self, name, value)
 
     def __call__(self, *args: Any) -> Any:
-        """The value, by `expand`, with the derivatives that the rules say."""
+        """Apply the operation by `expand`; its derivatives follow the rules of the class."""
         leaves = _tree_leaves(args, is_leaf=is_value)
         if not _hi_calls.is_traced(leaves):
             return self.expand(*_hi_calls.concrete(args))

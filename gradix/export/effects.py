@@ -1,4 +1,4 @@
-"""The names that stand for effects in files: those of JAX's classes, by which it finds them again."""
+"""The names of effects in files: those of JAX's classes, so that JAX can read the files."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _KINDS = {name: kind for kind, name in _NAMES.items()}
 
 
 def name_of(effect: Effect) -> str:
-    """What stands for an effect in files."""
+    """The name of an effect in files."""
     if isinstance(effect, (FileEffect, OrderedFileEffect)):
         return effect.name
     return _NAMES.get(type(effect), str(type(effect)))
 
 
 def effect_of(name: str, is_ordered: bool) -> Effect:
-    """The effect that a name in a file stands for."""
+    """The effect with a name in a file."""
     kind = _KINDS.get(name)
     if kind is not None and issubclass(kind, (OrderedIOEffect, OrderedDebugEffect)) == is_ordered:
         return kind()

@@ -1,10 +1,10 @@
-"""Which functions of the runtime a file may call: those that stay as they are, where its platforms have them."""
+"""Checks that an exported file calls only stable runtime functions that its platforms have."""
 
 from __future__ import annotations
 
 import re
 
-# on every platform
+# these functions exist on every platform
 _ANYWHERE = (
     r"Sharding|SPMDFullToShardShape|SPMDShardToFullShape|shape_assertion|stablehlo\.dynamic_[a-z_]+|"
     r"mhlo\.[a-z_]+|ApproxTopK|annotate_device_placement"
@@ -38,10 +38,10 @@ _ROUTINES = {
 
 
 def check_stable(text: str, allowed: set) -> None:
-    """Raise where a module calls functions that may change with the version of the runtime.
+    """Check that a module calls only functions that stay the same in later versions of the runtime.
 
     Raises:
-        ValueError: it does.
+        ValueError: it calls other functions.
     """
     wrong = sorted({t for t in _CALL.findall(text) if t not in allowed and not _STABLE.match(t)})
     if wrong:
@@ -53,14 +53,14 @@ def check_stable(text: str, allowed: set) -> None:
 
 
 def check_platform(calls: set[str], platform: str, name: str, allowed: set) -> None:
-    """Raise where a program for a platform calls functions that only others have.
+    """Check that a program for a platform calls no function that only other platforms have.
 
     Args:
-        calls: the functions it calls.
-        name: of the program.
+        calls: the functions that the program calls.
+        name: the name of the program.
 
     Raises:
-        NotImplementedError: it does.
+        NotImplementedError: it calls such a function.
     """
     others = "|".join([names for where, names in _ONLY.items() if where != platform])
     wrong = sorted({c for c in calls - allowed if re.match(f"^(?:{others})$", c)})

@@ -1,4 +1,4 @@
-"""Derivatives with respect to values above arrays: those of the arrays that carry their tangents."""
+"""Derivatives with respect to values above arrays, by the arrays that carry their tangents."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from gradix._core.array import ArrayImpl
 
 
 def any_values(args: Any) -> bool:
-    """Whether there are values above arrays in a tree."""
+    """Whether a tree holds values above arrays."""
     return bool(kinds) and any(map(is_value, tree_flatten(args, is_leaf=is_value)[0]))
 
 
 def refuse_values(name: str, args: Any) -> None:
-    """Raise where a transformation does not differentiate in values above arrays."""
+    """Raise for values above arrays, for transformations that cannot differentiate in them."""
     if any_values(args):
         raise NotImplementedError(
             f"{name} does not differentiate with respect to values above arrays; grad, "
@@ -33,7 +33,7 @@ def refuse_values(name: str, args: Any) -> None:
 
 
 class Carried:
-    """Arguments of which those of some numbers are differentiated, values above arrays by their carriers."""
+    """Arguments, some of which are differentiated; in values above arrays, their carriers are."""
 
     def __init__(self, args: Sequence, numbers: Sequence[int]):
         self.numbers, self.args, self.forms = numbers, list(args), {}
@@ -44,7 +44,7 @@ class Carried:
             self.args[n] = [x if v is None else list(v.carriers) for x, v in zip(leaves, nodes)]
 
     def function(self, fun: Callable) -> Callable:
-        """The function of these arguments."""
+        """`fun` as a function of these arguments."""
 
         def carried(*args, **kwargs):
             full = list(args)
@@ -61,7 +61,7 @@ class Carried:
         return carried
 
     def spread(self, n: int, grads: list) -> Any:
-        """The derivatives of an argument in its own structure."""
+        """The derivatives of an argument, in the argument's structure."""
         nodes, tree = self.forms[n]
         return tree.unflatten(
             [g if v is None else _raised(tangent_type(v.aval), g) for g, v in zip(grads, nodes)]
@@ -69,7 +69,7 @@ class Carried:
 
 
 def _raised(aval: Any, arrays: list) -> Any:
-    """A cotangent of a type, of the arrays that it is made of."""
+    """A cotangent of type `aval`, made of its arrays."""
     if not is_above(aval):
         return arrays[0]
     if all(type(x) is ArrayImpl for x in arrays):
