@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
 
@@ -44,6 +45,8 @@ def canonical_shape(shape, name: str = "shape") -> tuple:
 
 
 def _dimension(d):
+    if type(d) is SymbolicDim:
+        return d
     if d is None or is_unknown(d) or isinstance(d, (float, complex, str)):
         raise TypeError
     return index(d) if hasattr(d, "__index__") else _symbolic(d)

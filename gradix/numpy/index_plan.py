@@ -263,7 +263,7 @@ def _take_symbolic_range(axis: _Axis, start, stop, step) -> None:
     first = (low if by > 0 else high) if start is None else _end_of_slice(start, n, low, high)
     last = (high if by > 0 else low) if stop is None else _end_of_slice(stop, n, low, high)
     axis.count = larger(
-        (last - first + by - 1) // by if by > 0 else (first - last - by - 1) // -by, 0
+        (last - first + (by - 1)) // by if by > 0 else (first - last - (by + 1)) // -by, 0
     )
     axis.step = by
     axis.start = first if by > 0 else first - (axis.count - 1) * -by

@@ -80,11 +80,18 @@ def test_keys_move_as_arrays_do():
 
 
 @pytest.mark.parametrize("wrong", [
-    lambda: jnp.isclose(KEYS, KEYS), lambda: jnp.sort(KEYS), lambda: jnp.argsort(KEYS), lambda: jnp.unique(KEYS),
+    lambda: jnp.isclose(KEYS, 1.0), lambda: jnp.sort(KEYS), lambda: jnp.argsort(KEYS), lambda: jnp.unique(KEYS),
     lambda: KEYS.at[0].add(KEYS[1]), lambda: KEYS + 1, lambda: jnp.sum(KEYS), lambda: KEYS @ KEYS])
 def test_keys_are_no_numbers(wrong):
     with pytest.raises(TypeError, match=r"key"):
         wrong()
+
+
+def test_keys_are_equal_or_not():
+    other = KEYS.at[1].set(KEYS[0])
+    for equal in (jnp.equal, jnp.isclose):
+        assert equal(KEYS, other).tolist() == [True, False, True, True]
+    assert jnp.allclose(KEYS, KEYS) and not jnp.allclose(KEYS, other)
 
 
 def test_where_keys_stand_among_dtypes():

@@ -10,6 +10,7 @@ bound given is sound; some that hold are not found.
 
 from __future__ import annotations
 
+from functools import cached_property
 from math import ceil, gcd, inf
 
 from gradix._base.lazy import lazy_module
@@ -38,7 +39,7 @@ def bounds(x) -> tuple:
     found = known.get(x)
     if found is None:
         known[x] = (-inf, inf)  # what a fact about the expression itself may assume
-        found = known[x] = lower(x), -lower(-x)
+        found = known[x] = lower(x), upper(x)
     return found
 
 
@@ -49,8 +50,36 @@ def lower(x):
     found = x.scope.lowers.get(x)
     if found is None:
         x.scope.lowers[x] = -inf
-        found = x.scope.lowers[x] = _lower(x, _CASES)
+        found = _at_sight(x, 1)
+        found = x.scope.lowers[x] = _lower(x, _CASES) if found is None else found
     return found
+
+
+def upper(x):
+    """A number that a dimension is never above."""
+    if type(x) is int:
+        return x
+    found = _at_sight(x, -1)
+    return -lower(-x) if found is None else -found
+
+
+def _at_sight(x, sign: int):
+    """What bounds `sign·x` whose terms are all added, or all subtracted and free to grow; else None."""
+    total: float = 0
+    is_free = not x.scope.constraint_facts and x.terms[0][1] * sign < 0
+    for monomial, c in x.terms:
+        c *= sign
+        if monomial and (c < 0) != is_free:
+            return None
+        for atom, n in monomial:
+            if type(atom) is not str and (is_free or atom.name in (MAX, MIN)):
+                return None
+            low = range_of(atom, x.scope)[0]
+            if not low >= 0:
+                return None
+            c *= low**n
+        total += c
+    return -inf if is_free else total
 
 
 def _lower(x, cases: int):
@@ -81,6 +110,8 @@ def _rounded(bound, terms: Polynomial):
         return bound
     constant = terms.get((), 0)
     step = gcd(*[c for m, c in terms.items() if m])
+    if type(bound) is int:
+        return constant - (constant - bound) // step * step
     return constant + step * ceil(fractions.Fraction(bound - constant) / step)
 
 
@@ -161,13 +192,14 @@ class _Proof:
         self.scope = x.scope
         self.steps = _STEPS
         self.shifts: dict = {}
-        self.facts = self._collect(x)
+        self.x = x
 
-    def _collect(self, x) -> list:
-        """The facts about the atoms of an expression, and about the atoms that these facts mention."""
+    @cached_property
+    def facts(self) -> list:
+        """The facts about the atoms of the expression, and about the atoms that these facts mention."""
         found: dict = dict.fromkeys(self.scope.constraint_facts)
         seen: set = set()
-        todo = _atoms(x.terms)
+        todo = _atoms(self.x.terms)
         while todo and len(seen) < 12:
             atom = todo.pop(0)
             if atom in seen:
@@ -224,7 +256,9 @@ class _Proof:
                 if self.steps <= 0:
                     return best
                 self.steps -= 1
-                factor = fractions.Fraction(poly[worst], c)
+                factor, left = divmod(poly[worst], c)
+                if left:
+                    factor = fractions.Fraction(poly[worst], c)
                 product = multiplied(list(fact.items()), [(rest, 1)])
                 best = max(
                     best, self._search(accumulate(dict(poly), product.items(), -factor), depth - 1)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradix._base.errors import InconclusiveDimensionOperation
-from gradix._core.dimensions.bounds import bounds, lower
+from gradix._core.dimensions.bounds import lower, upper
 from gradix._core.dimensions.polynomials import (
     FLOORDIV,
     MAX,
@@ -67,27 +67,29 @@ class SymbolicDim:
     # -- arithmetic --------------------------------------------------------------------------------
 
     def __add__(self, other):
-        y = _dimension(other)
+        y = other if type(other) is int else _dimension(other)
         if y is None:
             return self.__jax_array__() + other
-        return _combined(self, "+", y, lambda: _sum(self, y, 1))
+        return _combined(self, "+", y, _sum)
 
     def __sub__(self, other):
-        y = _dimension(other)
+        y = other if type(other) is int else _dimension(other)
         if y is None:
             return self.__jax_array__() - other
-        return _combined(self, "-", y, lambda: _sum(self, y, -1))
+        return _combined(self, "-", y, _difference)
 
     def __mul__(self, other):
-        y = _dimension(other)
+        y = other if type(other) is int else _dimension(other)
         if y is None:
             return self.__jax_array__() * other
-        return _combined(self, "*", y, lambda: _made(self, multiplied(self.terms, _terms(y))))
+        return _combined(self, "*", y, _product)
 
     __radd__ = __add__
 
     def __rmul__(self, other):
-        return self * other if _dimension(other) is not None else other * self.__jax_array__()
+        if type(other) is int or _dimension(other) is not None:
+            return self * other
+        return other * self.__jax_array__()
 
     def __rsub__(self, other):
         return -self + other if _dimension(other) is not None else other - self.__jax_array__()
@@ -113,7 +115,7 @@ class SymbolicDim:
         y = _dimension(other)
         if y is None:
             return self.__jax_array__() // other
-        return _combined(self, "//", y, lambda: _quotient(self, y))
+        return _combined(self, "//", y, _quotient)
 
     def __rfloordiv__(self, other):
         x = _dimension(other)
@@ -123,7 +125,7 @@ class SymbolicDim:
         y = _dimension(other)
         if y is None:
             return self.__jax_array__() % other
-        return _combined(self, "%", y, lambda: _remainder(self, y))
+        return _combined(self, "%", y, _remainder)
 
     def __rmod__(self, other):
         x = _dimension(other)
@@ -158,8 +160,7 @@ class SymbolicDim:
     def __eq__(self, other) -> bool:
         return self is other
 
-    def __hash__(self) -> int:
-        return object.__hash__(self)
+    __hash__ = object.__hash__
 
     def __bool__(self) -> bool:
         return True  # what is known to be zero is the number
@@ -234,7 +235,7 @@ def is_known_at_most(d, limit: int) -> bool:
     """Whether a dimension is certainly not larger than a number: for choices between ways that are all right."""
     if type(d) is not SymbolicDim:
         return d <= limit
-    return bounds(d)[1] <= limit
+    return upper(d) <= limit
 
 
 def typical_size(d) -> int:
@@ -279,15 +280,20 @@ def _terms(x) -> tuple:
     return x.terms if type(x) is SymbolicDim else (((), x),) if x else ()
 
 
+_NEUTRAL = {"+": 0, "-": 0, "*": 1, "//": 1}
+
+
 def _combined(x: SymbolicDim, op: str, y, make: Callable):
     """The result of an operation, remembered by the scope."""
-    memo = x.scope.results
+    scope = x.scope
+    if type(y) is int and _NEUTRAL.get(op) == y and not scope.rewrites:
+        return x
     key = x, op, y
-    found = memo.get(key)
+    found = scope.results.get(key)
     if found is None:
-        if type(y) is SymbolicDim:
-            x.scope.check_same(y, f"{x} {op} {y}")
-        found = memo[key] = make()
+        if type(y) is SymbolicDim and y.scope is not scope:
+            scope.check_same(y, f"{x} {op} {y}")
+        found = scope.results[key] = make(x, y)
     return found
 
 
@@ -295,8 +301,24 @@ def _made(like: SymbolicDim, poly: dict):
     return like.scope.made(poly)
 
 
-def _sum(x: SymbolicDim, y, sign: int):
-    return _made(x, accumulate(dict(x.terms), _terms(y), sign))
+def _sum(x: SymbolicDim, y, sign: int = 1):
+    if type(y) is SymbolicDim or x.scope.rewrites:
+        return _made(x, accumulate(dict(x.terms), _terms(y), sign))
+    *variable, (last, constant) = x.terms  # the constant term is the last
+    if last:
+        return x.scope.interned((*x.terms, ((), sign * y)))
+    constant += sign * y
+    return x.scope.interned((*variable, ((), constant)) if constant else tuple(variable))
+
+
+def _difference(x: SymbolicDim, y):
+    return _sum(x, y, -1)
+
+
+def _product(x: SymbolicDim, y):
+    if type(y) is SymbolicDim or x.scope.rewrites or not y:
+        return _made(x, multiplied(x.terms, _terms(y)))
+    return x.scope.interned(tuple([(monomial, c * y) for monomial, c in x.terms]))
 
 
 def _scope(x, y):
@@ -348,11 +370,12 @@ def _extremum(x, y, name: str):
     x, y = (operator.index(d) if type(d) is not SymbolicDim else d for d in (x, y))
     if type(x) is type(y) is int:
         return max(x, y) if name == MAX else min(x, y)
-    low, high = bounds(x - y)
-    if low >= 0:
-        return x if name == MAX else y
-    if high <= 0:
-        return y if name == MAX else x
+    one, other = (x, y) if type(x) is SymbolicDim else (y, x)
+    gap = one - other
+    if lower(gap) >= 0:
+        return one if name == MAX else other
+    if upper(gap) <= 0:
+        return other if name == MAX else one
     return _scope(x, y).atom(Operation(name, (x, y)))
 
 
@@ -365,14 +388,14 @@ def _at_least(x: SymbolicDim, other, margin: int, asked: str) -> bool:
             f"{other!r}. "
             "Compare jnp.asarray(dimension) for a traced answer."
         )
-    if type(y) is SymbolicDim:
+    if type(y) is SymbolicDim and y.scope is not x.scope:
         x.scope.check_same(y, f"{x} {asked} {y}")
     gap = x - y
     if type(gap) is int:
         return gap >= margin
     if lower(gap) >= margin:
         return True
-    if -lower(-gap) < margin:
+    if upper(gap) < margin:
         return False
     if (answer := gap.scope.assumed(gap, margin)) is not None:
         return answer

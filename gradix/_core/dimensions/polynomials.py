@@ -19,11 +19,12 @@ _RANKS = {FLOORDIV: 0, MOD: 1, MAX: 2, MIN: 3}
 class Operation:
     """A function of dimensions that is no polynomial: floordiv, mod, max or min of two of them."""
 
-    __slots__ = ("name", "operands", "_hash")
+    __slots__ = ("name", "operands", "_hash", "_text")
 
     def __init__(self, name: str, operands: tuple):
         self.name, self.operands = name, operands
         self._hash = hash((name, operands))
+        self._text: str | None = None
 
     def __eq__(self, other) -> bool:
         return (
@@ -32,11 +33,16 @@ class Operation:
             and _same(self.operands, other.operands)
         )
 
+    def __lt__(self, other) -> bool:
+        return str(self) < str(other)
+
     def __hash__(self) -> int:
         return self._hash
 
     def __str__(self) -> str:
-        return f"{self.name}({', '.join([_operand_text(x) for x in self.operands])})"
+        if self._text is None:
+            self._text = f"{self.name}({', '.join([_operand_text(x) for x in self.operands])})"
+        return self._text
 
     __repr__ = __str__
 
@@ -53,20 +59,28 @@ def _operand_text(x) -> str:
 
 
 def _atom_key(atom) -> tuple:
-    return (0, atom) if type(atom) is str else (1, _RANKS[atom.name], str(atom))
+    return (0, atom) if type(atom) is str else (1, _RANKS[atom.name], atom)
+
+
+def _monomial_key(monomial: Monomial) -> tuple:
+    if len(monomial) == 1 and monomial[0][1] == 1:
+        return 1, 1, (_atom_key(monomial[0][0]),)
+    return _product_key(monomial)
 
 
 @lru_cache(1 << 14)
-def _monomial_key(monomial: Monomial) -> tuple:
+def _product_key(monomial: Monomial) -> tuple:
     expanded = tuple([_atom_key(atom) for atom, n in monomial for _ in range(n)])
     return len(expanded), len(monomial), expanded
 
 
 def ordered(poly: Polynomial) -> tuple:
     """The terms as (monomial, coefficient), those of highest degree first, the constant last."""
-    if len(poly) == 1:
-        return tuple(poly.items())
-    return tuple(sorted(poly.items(), key=lambda item: _monomial_key(item[0]), reverse=True))
+    constant = [((), poly[()])] if () in poly else []
+    rest = [item for item in poly.items() if item[0]] if constant else list(poly.items())
+    if len(rest) > 1:
+        rest.sort(key=lambda item: _monomial_key(item[0]), reverse=True)
+    return tuple(rest + constant)
 
 
 def text(terms: tuple) -> str:
@@ -103,6 +117,8 @@ def times(x: Monomial, y: Monomial) -> Monomial:
     powers = dict(x)
     for atom, n in y:
         powers[atom] = powers.get(atom, 0) + n
+    if len(powers) == 1:
+        return tuple(powers.items())
     return tuple(sorted(powers.items(), key=lambda item: _atom_key(item[0])))
 
 
@@ -165,5 +181,6 @@ def divided_by_number(xs: tuple, d: int) -> tuple[Polynomial, int] | None:
         if r and monomial:
             return None
         remainder += r
-        accumulate(quotient, [(monomial, n)])
+        if n:
+            quotient[monomial] = n
     return quotient, remainder

@@ -74,6 +74,7 @@ class SymbolicScope:
         self._rules: dict = {}  # monomial -> the terms that replace it
         # a quotient by a number -> the number, and what it divides
         self._exact: dict = {}
+        self.rewrites = False  # whether constraints replace parts of expressions by others
         self._known: dict = {}
         for i, text in enumerate(constraints_str):
             try:
@@ -88,20 +89,22 @@ class SymbolicScope:
 
     def made(self, poly: Polynomial):
         """The dimension of a polynomial; an int where it is constant."""
-        if self._rules:
+        if self.rewrites:
             self._replace(poly)
-        if self._exact:
             self._multiply_out(poly)
         if not poly:
             return 0
         if len(poly) == 1 and () in poly:
             return poly[()]
-        key = frozenset(poly.items())
-        found = self._known.get(key)
+        return self.interned(ordered(poly))
+
+    def interned(self, terms: tuple) -> SymbolicDim:
+        """The dimension of terms in order, not all constant, to which no constraint applies."""
+        found = self._known.get(terms)
         if found is None:
             found = object.__new__(SymbolicDim)
-            found.terms, found.scope, found._text = ordered(poly), self, None
-            self._known[key] = found
+            found.terms, found.scope, found._text = terms, self, None
+            self._known[terms] = found
         return found
 
     def _replace(self, poly: Polynomial) -> None:
@@ -187,6 +190,7 @@ class SymbolicScope:
                 f"Constraint {text!r}: the left side of == must be one variable, product or operation, "
                 f"got {left}."
             )
+        self.rewrites = True
         self._rules[terms[0][0]] = (
             right.terms if type(right) is SymbolicDim else (((), right),) if right else ()
         )

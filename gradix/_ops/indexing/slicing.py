@@ -60,7 +60,7 @@ class Slice(Structural):
                 f"slice strides must be positive, got {strides}. lax.rev reverses an axis."
             )
         sizes = [
-            (b - a + s - 1) // s if s != 1 else b - a
+            (b - a + (s - 1)) // s if s != 1 else b - a
             for a, b, s in zip(start_indices, limit_indices, steps)
         ]
         return make_aval(tuple(sizes), x.dtype, x.weak_type)
@@ -205,7 +205,9 @@ class Pad(Primitive):
 
 def _padded(n, lo, hi, interior):
     """An axis's size after padding."""
-    return n + lo + hi + ((n - 1) * interior if interior and not (type(n) is int and n == 0) else 0)
+    return (
+        n + (lo + hi) + ((n - 1) * interior if interior and not (type(n) is int and n == 0) else 0)
+    )
 
 
 @memoised

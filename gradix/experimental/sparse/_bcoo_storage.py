@@ -17,6 +17,7 @@ from gradix.experimental.sparse._layout import (
     joined,
     places_in,
     sparse_shape,
+    spread,
     taken_apart,
     whole_parts,
 )
@@ -34,7 +35,7 @@ def bcoo_todense(mat: BCOO):
     zeros = jnp.zeros(mat.shape, mat.dtype)
     if not mat.n_sparse:
         return zeros + jnp.sum(
-            jnp.where(_spread(in_bounds(mat), mat.data), mat.data, 0), mat.n_batch, dtype=mat.dtype
+            jnp.where(spread(in_bounds(mat), mat.data), mat.data, 0), mat.n_batch, dtype=mat.dtype
         )
     data, _ = whole_parts(mat)
     if data.dtype == bool:
@@ -45,10 +46,6 @@ def bcoo_todense(mat: BCOO):
         indices_are_sorted=mat.indices_sorted and not mat.n_batch,
         unique_indices=mat.unique_indices and not mat.n_batch,
     )
-
-
-def _spread(x, like):
-    return x[(..., *[None] * (like.ndim - x.ndim))]
 
 
 def bcoo_fromdense(
@@ -141,7 +138,7 @@ def bcoo_extract(sparr: BCOO, arr, *, assume_unique: bool | None = None) -> BCOO
         )
     data = values_at(sparr, arr)
     if not (sparr.unique_indices if assume_unique is None else assume_unique):
-        data = jnp.where(_spread(_is_first(sparr), data), data, 0)
+        data = jnp.where(spread(_is_first(sparr), data), data, 0)
     return sparr._with(data=data)
 
 
@@ -194,7 +191,7 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
     is_whole = mat.data.shape[: mat.n_batch] == mat.indices.shape[: mat.n_batch]
     data, indices = (mat.data, mat.indices) if is_whole else whole_parts(mat)
     order = _order(indices)
-    data = jnp.take_along_axis(data, _spread(order, data), mat.n_batch)
+    data = jnp.take_along_axis(data, spread(order, data), mat.n_batch)
     return BCOO(
         (data, jnp.take_along_axis(indices, order[..., None], -2)),
         shape=mat.shape,
@@ -230,7 +227,7 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
         order = _order(indices)
         indices = jnp.take_along_axis(indices, order[..., None], -2)
         inside = jnp.take_along_axis(inside, order, -1)
-        data = jnp.take_along_axis(data, _spread(order, data), 1)
+        data = jnp.take_along_axis(data, spread(order, data), 1)
     new = inside & jnp.concatenate(
         [jnp.ones((count, min(mat.nse, 1)), bool), jnp.any(indices[:, 1:] != indices[:, :-1], -1)],
         -1,
@@ -388,7 +385,7 @@ def _sparse_to_batch(mat: BCOO, count: int) -> BCOO:
     here = here.reshape(*new, 1, count)
     belongs = jnp.all(own == here, -1)
     sizes = jnp.array(mat.shape[at + count : at + mat.n_sparse], rest.dtype)
-    data = jnp.where(_spread(belongs, data), data, 0)
+    data = jnp.where(spread(belongs, data), data, 0)
     indices = jnp.where(belongs[..., None], rest, sizes)
     return BCOO((data, indices), shape=mat.shape, unique_indices=mat.unique_indices)
 
@@ -406,7 +403,7 @@ def _sparse_to_dense(mat: BCOO, count: int) -> BCOO:
     belongs = jnp.all(own == grid, -1) & valid[(..., *[None] * count)]
     at = mat.n_batch + 1
     wide = data.reshape(*data.shape[:at], *[1] * count, *data.shape[at:])
-    data = jnp.where(_spread(belongs, wide), wide, 0)
+    data = jnp.where(spread(belongs, wide), wide, 0)
     return BCOO((data, indices[..., :keep]), shape=mat.shape, indices_sorted=mat.indices_sorted)
 
 

@@ -98,12 +98,12 @@ def elements_of(mat) -> Elements:
     valid = jnp.broadcast_to(in_bounds(mat), indices.shape[:-1])
     shape = data.shape
     count = math.prod(shape)
-    data = jnp.where(_spread(valid, shape), data, 0)
+    data = jnp.where(spread(valid, data), data, 0)
     places = []
     for axis in range(mat.ndim):
         if mat.n_batch <= axis < mat.n_batch + mat.n_sparse:
             inside = jnp.clip(indices[..., axis - mat.n_batch], 0, max(mat.shape[axis] - 1, 0))
-            places.append(_spread(inside, shape).reshape(count))
+            places.append(jnp.broadcast_to(spread(inside, data), shape).reshape(count))
         else:
             own = axis if axis < mat.n_batch else axis - mat.n_sparse + 1
             places.append(along(shape, own, indices.dtype).reshape(count))
@@ -118,9 +118,9 @@ def along(shape, axis: int, dtype):
     )
 
 
-def _spread(x, shape):
-    """Values of elements, for all dense places of theirs."""
-    return jnp.broadcast_to(x[(..., *[None] * (len(shape) - x.ndim))], shape)
+def spread(x, like):
+    """Values of elements, with an axis of one place for each dense axis of `like`."""
+    return x[(..., *[None] * (like.ndim - x.ndim))]
 
 
 def joined(places, sizes, dtype=None):
