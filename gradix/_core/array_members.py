@@ -147,7 +147,7 @@ def rows(self):
 
 def dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     """A DLPack capsule of the values in main memory."""
-    host = np.asarray(_values(self, "__dlpack__"))
+    host = _on_one_device(self, "__dlpack__")
     options = {} if max_version is None else {"max_version": max_version}
     if copy is not None:
         options["copy"] = copy
@@ -160,7 +160,19 @@ def dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
 
 def dlpack_device(self) -> tuple:
     """Where the values of `__dlpack__` lie: main memory."""
-    return np.asarray(_values(self, "__dlpack_device__")).__dlpack_device__()
+    return _on_one_device(self, "__dlpack_device__").__dlpack_device__()
+
+
+def _on_one_device(x, member: str) -> np.ndarray:
+    """The values of an array that a capsule can hold."""
+    place = _concrete(x, member).aval.place
+    if place is not None and place.sharding.num_devices > 1:
+        raise BufferError(
+            "to_dlpack can only pack a dlpack tensor from an array on a singular device, but an array "
+            f"with a Sharding over {place.sharding.num_devices} devices was provided: "
+            f"{x.aval.str_short()}. Gather it with np.asarray(x), or pass x.addressable_data(0)."
+        )
+    return np.asarray(_values(x, member))
 
 
 def formatted(self, spec: str) -> str:

@@ -225,7 +225,7 @@ def jit(
             donate_strict,
             abstracted_axes,
             symbolic,
-            shardings_of(in_shardings, out_shardings, device),
+            shardings_of(in_shardings, out_shardings, device, backend),
             None if check is None else names_of(check),
         ),
     )

@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from gradix._api.constraints import with_sharding_constraint
+from gradix._api.devices import local_devices
 from gradix._api.jit import donation
 from gradix._api.jit.traced import FloatCheckedTraced, Traced, check_results
 from gradix._api.placing import as_sharding, placed
@@ -29,14 +30,18 @@ _options = _config.state
 class Shardings:
     """The shardings of arguments and results that the options of `jit` request."""
 
-    __slots__ = ("ins", "outs", "device")
+    __slots__ = ("ins", "outs", "_device", "_backend")
 
-    def __init__(self, ins, outs, device):
-        self.ins, self.outs, self.device = (
-            tuple(ins) if isinstance(ins, list) else ins,
-            outs,
-            device,
-        )
+    def __init__(self, ins, outs, device, backend=None):
+        self.ins, self.outs = tuple(ins) if isinstance(ins, list) else ins, outs
+        self._device, self._backend = device, backend
+
+    @property
+    def device(self):
+        """The device asked for, or the first of the platform asked for; None without either."""
+        if self._device is None and self._backend is not None:
+            self._device = local_devices(backend=self._backend)[0]
+        return self._device
 
     def of_arguments(self, name: str, in_tree, avals, arg_names) -> list[Sharding | None]:
         """A sharding for each leaf of the arguments.
@@ -220,7 +225,11 @@ class PlacedTraced(Traced):
         named += [(f"in_shardings of {self.name}", s) for s in ins if s is not None]
         named += [(f"out_shardings of {self.name}", s) for s in outs if s is not None]
         if self.asked is not None and self.asked.device is not None:
-            named.append((f"the device of {self.name}", SingleDeviceSharding(self.asked.device)))
+            # whatever lies elsewhere is moved there
+            there = SingleDeviceSharding(self.asked.device)
+            named = [(f"the device of {self.name}", there)]
+            home = home_of(named, self.jaxpr.effects, self.name)
+            return home, [there] * (n + len(avals)), outs
         for a, s in zip(avals, ins):
             _check_same(a, s)
         home = home_of(named, self.jaxpr.effects, self.name)
@@ -354,20 +363,20 @@ def unplaced(x):
     )
 
 
-def shardings_of(ins, outs, device) -> Shardings | None:
+def shardings_of(ins, outs, device, backend=None) -> Shardings | None:
     """The shardings that the options of `jit` request; None where there are none.
 
     Raises:
         ValueError: both a device and shardings are given.
     """
-    if ins is None and outs is None and device is None:
+    if ins is None and outs is None and device is None and backend is None:
         return None
-    if device is not None and (ins is not None or outs is not None):
+    if (device is not None or backend is not None) and (ins is not None or outs is not None):
         raise ValueError(
             "If backend or device is specified on jit, then in_shardings should not be specified, nor "
             "out_shardings: shardings name their devices."
         )
-    return Shardings(ins, outs, device)
+    return Shardings(ins, outs, device, backend)
 
 
 class WithoutPlace:

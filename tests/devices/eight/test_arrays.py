@@ -193,3 +193,12 @@ def test_fetching_begins_for_arrays_that_are_on_devices_only():
     a.delete()
     with pytest.raises(RuntimeError, match="deleted"):
         a.copy_to_host_async()
+
+
+def test_capsules_hold_arrays_of_one_device():
+    for x in (sharded(X, mesh(), "x"), sharded(X, mesh())):
+        for take in (np.from_dlpack, lambda a: a.__dlpack__(), lambda a: a.__dlpack_device__()):
+            with pytest.raises(BufferError, match="singular device.*over 8 devices.*np.asarray"):
+                take(x)
+        np.testing.assert_array_equal(np.from_dlpack(x.addressable_data(0)), np.asarray(x.addressable_data(0)))
+    np.testing.assert_array_equal(np.from_dlpack(gradix.device_put(X, gradix.devices()[1])), X)

@@ -209,3 +209,26 @@ def test_types_that_say_where_they_lie_are_compiled_for_it():
     compiled = gradix.jit(lambda v: v * 2).lower(gradix.ShapeDtypeStruct((8, 8), "float32", sharding=where)).compile()
     assert compiled.input_shardings[0][0].spec == P("x") and compiled.output_shardings.spec == P("x")
     np.testing.assert_allclose(compiled(sharded(np.ones((8, 8), np.float32), mesh(), "x")), np.full((8, 8), 2.0))
+
+
+@pytest.mark.parametrize("options", [{"backend": "cpu"}, {"device": 0}, {"device": 2}])
+def test_a_device_or_platform_of_jit(options):
+    """Arguments and captured arrays are moved there, and results stay there."""
+    options = {k: gradix.devices()[v] if k == "device" else v for k, v in options.items()}
+    wanted = options.get("device", gradix.devices()[0])
+    captured = [jnp.ones((8, 2)) * 2, gradix.device_put(2 * np.ones_like(X), gradix.devices()[3])]
+    for x in (X, jnp.asarray(X), gradix.device_put(X, gradix.devices()[1]), sharded(X, mesh(), "x")):
+        for c in captured:
+            f = gradix.jit(lambda v, c=c: v * c, **options)
+            for _ in range(3):                               # also on the quick ways that later calls take
+                out = f(x)
+                assert out.devices() == {wanted} and out.committed
+                np.testing.assert_array_equal(out, 2 * X)
+    assert gradix.jit(lambda: jnp.zeros(3), **options)().devices() == {wanted}
+    with pytest.raises(ValueError, match="backend or device"):
+        gradix.jit(lambda v: v, in_shardings=on(mesh(), "x"), **options)
+
+
+def test_a_platform_that_is_not_there():
+    with pytest.raises(RuntimeError, match="Unknown backend"):
+        gradix.jit(lambda v: v, backend="tpu")(X)
