@@ -1,4 +1,4 @@
-"""What the matrix factorizations share: types, batches, LAPACK calls, and the small algebra of their derivatives."""
+"""Shared by the factorizations: checks, batching, LAPACK calls, and algebra for derivatives."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ INDEX = np.dtype("int32")
 
 
 def check_matrices(name: str, x, square: bool = False) -> tuple:
-    """The shape of a stack of matrices of a dtype LAPACK has, or the error that says what is wrong."""
+    """Check that `x` is a stack of matrices of a dtype of LAPACK; returns its shape."""
     if x.ndim < 2:
         raise TypeError(
             f"Input 0 to {name} must have rank at least 2, but got shape={x.shape}. The last two axes are "
@@ -56,17 +56,17 @@ def real_of(dtype):
 
 
 def routine(dtype, real_name: str, complex_name: str | None = None) -> str:
-    """LAPACK's name with its letter for the dtype: `dsyevd`, `zheevd`."""
+    """The name of a LAPACK routine for a dtype, such as `dsyevd` or `zheevd`."""
     return PREFIX[dtype] + (complex_name if complex_name and dtype in dtypes.COMPLEX else real_name)
 
 
 class Factorization(Primitive):
-    """Works on stacks of matrices, so mapping adds a leading axis; NumPy on the host where it is small."""
+    """A factorization of stacks of matrices: batching adds a leading axis."""
 
     costly = True
     host_limit = 1 << 14
     values = ValueTraits(singular=True)
-    # elements of a matrix from which on LAPACK was seen to wake other threads
+    # LAPACK uses several threads for matrices of so many elements and more.
     pool_from = 24 * 24
 
     def threaded(self, *avals, **params):
@@ -101,7 +101,7 @@ def each(function, lead: tuple, outs, *arrays) -> list:
 
 
 def _as_given(value, shape, dtype) -> np.ndarray:
-    """A result in the order LAPACK gives it; a number stands for an array full of it."""
+    """A result as LAPACK returns it; a number is expanded to an array filled with it."""
     return (
         np.full(shape, value, dtype)
         if type(value) in (float, complex)
@@ -122,7 +122,10 @@ def lapack(
     *,
     aliases: dict | None = None,
 ) -> list:
-    """Call `lapack_{target}_ffi`; `columns` lists, operands first, which arrays hold matrices, column after column."""
+    """Call `lapack_{target}_ffi`.
+
+    `columns` says for each operand and result whether it holds matrices, in column-major order.
+    """
     em.facts.add_factored([v.aval for v in values])
     layouts = [
         _layout(a.ndim, matrix) for a, matrix in zip([*[v.aval for v in values], *outs], columns)
@@ -154,7 +157,7 @@ def letter(char: str) -> np.uint8:
 
 
 def nan_unless(em, info, values, accept: str = "EQ") -> list:
-    """The results, NaN where LAPACK's `info` is not as accepted: zero, or not negative."""
+    """The results, set to NaN where `info` of LAPACK fails `accept`: EQ or GE to zero."""
     fine = em.compare(info, em.constant(0, info.aval), accept)
     out = []
     for v in values:
@@ -184,18 +187,18 @@ def emit_eye(em, aval):
 
 
 def flip(x):
-    """Matrices transposed."""
+    """The transposes of matrices."""
     n = x.aval.ndim
     return transpose(x, (*range(n - 2), n - 1, n - 2))
 
 
 def adjoint(x):
-    """Matrices transposed and conjugated."""
+    """The conjugate transposes of matrices."""
     return flip(conj(x)) if x.aval.dtype in dtypes.COMPLEX else flip(x)
 
 
 def product(x, y):
-    """Stacks of matrices multiplied, as exactly as the dtype allows."""
+    """The products of stacks of matrices, in the highest precision."""
     n = x.aval.ndim
     lead = tuple(range(n - 2))
     return dot_general(x, y, (((n - 1,), (n - 2,)), (lead, lead)), precision=Precision.HIGHEST)
@@ -210,7 +213,7 @@ def triangle(x, lower: bool = True, offset: int = 0):
 
 
 def diagonal_mask(x):
-    """True on the diagonals."""
+    """A mask that is True on the diagonals of matrices like `x`."""
     return eq(*_places(x.aval.shape))
 
 
@@ -236,7 +239,7 @@ def diagonal(x):
 
 
 def along_rows(v, shape):
-    """Vectors spread so that each column holds one element; `along_columns` for each row."""
+    """Broadcast vectors so that each column holds one element; in `along_columns`, each row."""
     n = len(shape)
     return broadcast_in_dim(v, shape, (*range(n - 2), n - 1))
 

@@ -43,7 +43,7 @@ class EigImplementation(enum.Enum):
 
 
 class Eig(Factorization):
-    """Eigenvalues, and as asked for the left and right eigenvectors, in columns; always complex."""
+    """Eigenvalues, and optionally left and right eigenvectors in columns; all are complex."""
 
     multiple_results = True
 
@@ -186,7 +186,7 @@ class Eig(Factorization):
 
 
 def _unpacked(imaginary, packed):
-    """LAPACK keeps a pair of conjugate eigenvectors as two real columns, the real and the imaginary part."""
+    """Complex eigenvectors from LAPACK's form, two real columns for each conjugate pair."""
     out = packed.astype(np.result_type(packed.dtype, np.complex64))
     first = np.flatnonzero(imaginary > 0)
     out[:, first] = packed[:, first] + 1j * packed[:, first + 1]
@@ -195,7 +195,7 @@ def _unpacked(imaginary, packed):
 
 
 def _vector_tangent(w, v, inner):
-    """How eigenvectors turn, kept at length 1 with no phase of their own."""
+    """The tangents of eigenvectors, which keep length 1 and a fixed phase."""
     shape = v.aval.shape
     eye = identity(v, shape[-1])
     weights = sub(reciprocal(sub(along_rows(w, shape), along_columns(w, shape)) + eye), eye)

@@ -36,7 +36,7 @@ _lapack = lazy_module("scipy.linalg.lapack")
 
 
 class PivotsToPermutation(NonDifferentiable, Factorization):
-    """The permutation that a sequence of row exchanges amounts to."""
+    """The permutation that results from a sequence of row exchanges."""
 
     def abstract(self, pivots, *, permutation_size):
         if pivots.ndim < 1 or pivots.dtype != INDEX:
@@ -57,7 +57,7 @@ class PivotsToPermutation(NonDifferentiable, Factorization):
         out[...] = np.arange(permutation_size)
         if not pivots.size:
             return out
-        if pivots.ndim == 1:  # exchanges in a list are quicker than in an array
+        if pivots.ndim == 1:  # a list is quicker than an array here
             order = list(range(permutation_size))
             for i, j in enumerate(pivots.tolist()):
                 order[i], order[j] = order[j], order[i]
@@ -81,7 +81,7 @@ class PivotsToPermutation(NonDifferentiable, Factorization):
             return em.broadcast_in_dim(v, out, range(out.ndim))
 
         def step(i, perm):
-            # Exchange elements i and pivots[i] of every row, by masks: the rows run together.
+            # Exchange elements i and pivots[i] in all rows at once, by masks.
             starts = [*[zero] * lead, i]
             j = em.dynamic_slice(pivots, starts, one.shape)
             at_i = em.dynamic_slice(perm, starts, one.shape)
@@ -151,7 +151,7 @@ class LU(Factorization):
             None,
             aliases={0: 0},
         )
-        (factors,) = nan_unless(em, info, [factors], "GE")  # a zero pivot is no failure
+        (factors,) = nan_unless(em, info, [factors], "GE")  # info > 0 is a zero pivot
         pivots = em.op("subtract", pivot_type, pivots, em.constant(1, pivot_type))
         perm = lu_pivots_to_permutation_p.lower(
             em, perm_type, pivots, permutation_size=out.shape[-2]
@@ -195,7 +195,7 @@ def _padded(x, rows: int, columns: int):
 
 
 def _placed_identity(x, n: int, start: int):
-    """Ones on the diagonal from `start` on."""
+    """A square matrix with ones on the diagonal from `start` on, zero elsewhere."""
     eye = identity(x, n - start)
     return pad(
         eye, scalar_like(eye, 0), [*[(0, 0, 0)] * (x.aval.ndim - 2), (start, 0, 0), (start, 0, 0)]
@@ -204,7 +204,7 @@ def _placed_identity(x, n: int, start: int):
 
 def take_rows(x, order):
     """The rows of matrices in the order that `order` gives for each."""
-    if not x.aval.size:  # no rows, or rows of nothing
+    if not x.aval.size:  # there is nothing to gather
         return x
     n = x.aval.ndim
     lead = tuple(range(n - 2))
@@ -230,7 +230,7 @@ lu_p = LU("lu")
 
 
 def lu_pivots_to_permutation(pivots, permutation_size: int) -> Array:
-    """The permutation that row exchanges amount to: exchange rows i and `pivots[i]`, in order.
+    """The permutation that results from exchanging rows i and `pivots[i]`, in order.
 
     Args:
         pivots: int32; leading axes are separate sequences.

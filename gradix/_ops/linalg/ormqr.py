@@ -95,7 +95,7 @@ class Ormqr(Factorization):
         a, taus, c = args
         if axes[0] is not None or axes[1] is not None or not c.aval.size:
             return super().batch(size, args, axes, left=left, transpose=transpose)
-        # One Q and many matrices: they stand beside each other, or on top of each other.
+        # With one Q, many matrices are joined beside each other, or on top of each other.
         at = c.aval.ndim - (2 if left else 3)
         moved = move_axis(c, axes[2], at)
         shape = moved.aval.shape

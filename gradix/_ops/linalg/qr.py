@@ -60,7 +60,10 @@ def _emit_part(em, x, out):
 
 
 class HouseholderProduct(Factorization):
-    """The first columns of the product of reflections `I - tau v vᴴ`, v the columns of `a` below the diagonal."""
+    """The first columns of the product of the reflections `I - tau v vᴴ`.
+
+    The vectors v are the columns of `a` below the diagonal.
+    """
 
     def abstract(self, a, taus):
         *lead, m, n = check_matrices(self.name, a)
@@ -104,12 +107,15 @@ class HouseholderProduct(Factorization):
 
 
 def _padded_build(build, a, taus):
-    """No reflections leave the identity, which LAPACK's wrapper does not take."""
+    """Call LAPACK's routine.
+
+    Without reflections, which its wrapper rejects, return the identity.
+    """
     return build(a, taus)[0] if taus.size else np.eye(*a.shape, dtype=a.dtype)
 
 
 class Geqrf(Factorization):
-    """LAPACK's own form of a QR factorization: R, the reflections' vectors below it, and their factors."""
+    """The QR factorization in LAPACK's form: R, reflections below it, and their factors."""
 
     multiple_results = True
 
@@ -218,7 +224,7 @@ class QR(Factorization):
 
 @memoised
 def _factor(dtype, m: int, n: int, k: int, pivoting: bool):
-    """What factors one m × n matrix into k columns of Q and k rows of R."""
+    """A function that factors one m × n matrix into k columns of Q and k rows of R."""
     factor = getattr(_lapack, routine(dtype, "geqp3" if pivoting else "geqrf"))
     build = getattr(_lapack, routine(dtype, "orgqr", "ungqr"))
     above, zero = np.arange(k)[:, None] <= np.arange(n), np.zeros((), dtype)
@@ -238,8 +244,8 @@ def _qr_tangents(q, r, t):
     """S. Walter, L. Lehmann, "Algorithmic differentiation of linear algebra functions" (2010), section 4.4.
 
     With Q square, `dQ = Q Ω` for a skew-Hermitian Ω whose part below the diagonal is that of `Qᴴ dA
-    R₁⁻¹`, R₁ the first columns of R; the part that nothing determines is zero. A thin Q moves out
-    of its span besides.
+    R₁⁻¹`, R₁ the first columns of R; the part that is not determined is zero. A thin Q also
+    moves out of its span.
     """
     m, k = q.aval.shape[-2:]
     n = r.aval.shape[-1]
@@ -273,7 +279,7 @@ qr_p = QR("qr")
 
 
 def householder_product(a, taus) -> Array:
-    """The orthogonal matrices that Householder reflections amount to, as LAPACK stores them.
+    """The orthogonal matrices that are products of Householder reflections, in LAPACK's form.
 
     Args:
         a: matrices with the reflections' vectors in the columns below the diagonal.

@@ -26,7 +26,10 @@ _lapack = lazy_module("scipy.linalg.lapack")
 
 
 class Schur(Factorization):
-    """T and, if asked for, the unitary Z with `x = Z T Zᴴ`; T is upper triangular, up to 2×2 blocks for real `x`."""
+    """T and optionally the unitary Z with `x = Z T Zᴴ`.
+
+    T is upper triangular; for real `x` it may have 2×2 blocks on the diagonal.
+    """
 
     multiple_results = True
 
@@ -64,7 +67,10 @@ class Schur(Factorization):
 
 
 class Hessenberg(Factorization):
-    """`x` made zero below the first subdiagonal by reflections, whose vectors stand there, and their factors."""
+    """The upper Hessenberg form of `x`, and the factors of the reflections.
+
+    The vectors of the reflections are stored below the first subdiagonal.
+    """
 
     multiple_results = True
 

@@ -1,4 +1,4 @@
-"""`sparse_product_p`: a matrix given by some of its elements, times a matrix given by all of them."""
+"""`sparse_product_p`: the product of a sparse and a dense matrix."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _OF_SCIPY = tuple(
 class SparseProduct(Primitive):
     """The product of a sparse and a dense matrix, linear in the elements of each.
 
-    `data[e]` stands at row `rows[e]` and column `columns[e]`, both within the matrix; what stands
-    at one place is added. `height` is the number of rows, and `ordered` tells that `rows` does not
-    decrease. Then a fifth operand may tell where each row starts among the elements, and where the
-    last one ends; elements from there on are zero.
+    `data[e]` is the element at row `rows[e]` and column `columns[e]`, both in bounds; elements at
+    the same place are added. `height` is the number of rows. `ordered` says that `rows` does not
+    decrease; then a fifth operand may hold the index of the first element of each row, and the end
+    of the last row, from which on elements are zero.
     """
 
     costly = True
@@ -57,7 +57,7 @@ class SparseProduct(Primitive):
         return make_aval((height, dense.shape[1]), data.dtype, data.weak_type and dense.weak_type)
 
     def divide(self, mesh, avals, outs, params):
-        """Columns of the dense matrix are multiplied each on its own."""
+        """Divide the columns of the dense matrix, which are multiplied independently."""
         (rows, columns), others = entries(avals[3]), [a for i, a in enumerate(avals) if i != 3]
         if rows is not None or any(e is not None for a in others for e in entries(a)):
             return super().divide(mesh, avals, outs, params)
@@ -108,7 +108,7 @@ class SparseProduct(Primitive):
     def batch(self, size, args, axes, *, height, ordered):
         data, rows, columns, dense, *starts = args
         if all(a is None for a in (*axes[:3], *axes[4:])):
-            # One sparse matrix and many dense ones: these stand beside each other.
+            # With one sparse matrix, many dense ones are joined beside each other.
             dense = move_axis(dense, axes[3], 1)
             width = dense.aval.shape[0]
             out = bind(
@@ -117,7 +117,7 @@ class SparseProduct(Primitive):
                 {"height": height, "ordered": ordered},
             )
             return reshape(out, (height, size, dense.aval.shape[2])), 1
-        # The sparse matrices stand on the diagonal of a large one.
+        # Many sparse matrices become the diagonal blocks of a large one.
         data, rows, columns, dense = [to_front(size, x, a) for x, a in zip(args[:4], axes)]
         _, width, count = dense.aval.shape
         flat = [
@@ -162,7 +162,7 @@ def _taken(x, places):
 
 
 def _moved(places, by: int):
-    """Places within the matrices of a stack, as places on the diagonal of them all; of shape (matrices, elements)."""
+    """Row or column numbers of stacked matrices, shifted to the diagonal blocks of a large one."""
     steps = _creation.broadcasted_iota(places.aval.dtype, places.aval.shape, 0)
     return add(places, mul(steps, scalar_like(places, by)))
 

@@ -174,7 +174,7 @@ def _turns(t, s, u, vh, inner):
         turn_u = add_any(turn_u, div(only_diagonal(skew), by_row))
     du, dvh = product(u, turn_u), product(adjoint(turn_v), vh)
     m, n = u.aval.shape[-2], vh.aval.shape[-1]
-    if m > n:  # what leaves the span of U
+    if m > n:  # the part outside the span of U
         out = product(t, adjoint(vh))
         outside = sub(out, product(u, product(adjoint(u), out)))
         du = add_any(du, div(outside, along_rows(convert_element_type(s, dtype), u.aval.shape)))

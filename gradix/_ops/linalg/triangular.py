@@ -1,4 +1,4 @@
-"""cholesky, and systems of equations with triangular matrices."""
+"""The Cholesky factorization, and linear systems with triangular matrices."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class TriangularSolve(Factorization):
         (a, b), (a_axis, b_axis) = args, axes
         if a_axis is not None or not b.aval.size:
             return bind(self, (to_front(size, a, a_axis), to_front(size, b, b_axis)), params), 0
-        # One matrix and many right sides: they stand beside each other.
+        # With one matrix, many right sides are joined beside each other.
         at = b.aval.ndim - (2 if params["left_side"] else 3)
         moved = move_axis(b, b_axis, at)
         shape = moved.aval.shape
@@ -196,7 +196,7 @@ triangular_solve_p = TriangularSolve("triangular_solve")
 
 
 def as_floats(x):
-    """Integers and booleans as floats, which their Hermitian part is made of."""
+    """Integers and booleans converted to floats, which have a Hermitian part."""
     return (
         x
         if x.aval.dtype in dtypes.INEXACT

@@ -1,4 +1,4 @@
-"""Tridiagonal matrices: Hermitian matrices reduced to them, and systems of equations with them."""
+"""Reduction of Hermitian matrices to tridiagonal ones, and linear systems with these."""
 
 from __future__ import annotations
 
@@ -33,7 +33,11 @@ _lapack = lazy_module("scipy.linalg.lapack")
 
 
 class Tridiagonal(Factorization):
-    """Hermitian matrices reduced by reflections: both in one matrix, the diagonals, the reflections' factors."""
+    """The reduction of a Hermitian matrix to a tridiagonal one, by reflections.
+
+    The results are the matrix with the reflections, the diagonals, and the factors of the
+    reflections.
+    """
 
     multiple_results = True
 
@@ -137,7 +141,7 @@ class TridiagonalSolve(Factorization):
         *matrix, b = args
         if any(a is not None for a in axes[:3]) or not b.aval.size:
             return bind(self, [to_front(size, x, a) for x, a in zip(args, axes)], {}), 0
-        # One matrix and many right sides: they stand beside each other.
+        # With one matrix, many right sides are joined beside each other.
         at = b.aval.ndim - 2
         moved = move_axis(b, axes[3], at)
         shape = moved.aval.shape
@@ -162,7 +166,7 @@ class TridiagonalSolve(Factorization):
 
 
 class PerturbedTridiagonalSolve(TridiagonalSolve):
-    """The same with tiny pivots made larger, so that singular systems have a finite, large, solution."""
+    """The solve with tiny pivots made larger: singular systems get large finite solutions."""
 
     host = None  # type: ignore[assignment]
 
@@ -186,7 +190,7 @@ class PerturbedTridiagonalSolve(TridiagonalSolve):
 
 
 def _before(x, at: int = -2):
-    """What stands one place before, along the rows of matrices or the elements of vectors; zero at the start."""
+    """`x` shifted by one place along the axis `at`, with zero at the start."""
     return _moved(x, 1, at)
 
 

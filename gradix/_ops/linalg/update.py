@@ -1,4 +1,4 @@
-"""Cholesky factors changed by a vector, and products of a matrix with its own transpose."""
+"""Rank-1 updates of Cholesky factors, and products of a matrix with its transpose."""
 
 from __future__ import annotations
 

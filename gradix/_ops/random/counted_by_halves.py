@@ -1,8 +1,8 @@
 """Threefry 2x32 with its first order of counters: the option `jax_threefry_partitionable=False`.
 
-The counters 0 to m - 1 are cut into halves, whose elements are the two words of a block's counter;
-the results are the first words of all blocks and then the second ones. So every word depends on how
-many are drawn.
+The counters 0 to m - 1 are split into halves. An element of each half gives one of the two counter
+words of a block. The results are the first words of all blocks, then the second words. So every
+word depends on how many are drawn.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _emit_pairs(em, keys, n: int, dtype):
 
 
 class ThreefryByHalves(Threefry2x32):
-    """The default generator's keys, whose new keys and bits are drawn by halves."""
+    """The default generator with new keys and bits drawn by halves."""
 
     def host_split(self, keys, shape):
         n = prod(shape)

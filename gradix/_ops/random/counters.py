@@ -1,8 +1,8 @@
 """Philox 2x32, Philox 4x32 and Threefry 4x32 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
 
-A block is a function of a key and a counter of two or four words. What is drawn from a key are the
-words of the blocks numbered by its counters, so that no draw depends on another; the algorithms are
-written once, for NumPy and for StableHLO.
+A block is a function of a key and a counter of two or four words. A draw
+from a key takes the words of the blocks 0, 1, …, so that no word depends on how many are drawn. The
+algorithms are written once, for NumPy and for StableHLO.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from gradix._ops.random.storage import (
 )
 from gradix._ops.random.threefry import emit_counters
 
-# the golden ratio and √3 - 1, of 32 bits: the steps of Philox's keys
+# The increments of Philox's keys: the golden ratio and √3 - 1, in 32 bits.
 _WEYL = 0x9E3779B9, 0xBB67AE85
 _PARITY = 0x1BD11BDA
 _ROTATIONS = (10, 26), (11, 21), (13, 27), (23, 5), (6, 20), (17, 11), (25, 10), (18, 20)
-# blocks worked on at a time, so that the words stay in the cache
+# Compute so many blocks at a time, so that the words stay in the cache.
 _CHUNK = 8192
 
 
@@ -37,7 +37,7 @@ _CHUNK = 8192
 
 
 class _Numpy:
-    """Words as uint32 arrays, which wrap around."""
+    """The operations on words as uint32 arrays of NumPy, which wrap around."""
 
     def add(self, x, y):
         return np.add(x, U32.type(y) if isinstance(y, int) else y)
@@ -58,7 +58,10 @@ class _Numpy:
 
 
 class _Emitted:
-    """Words as values of `out`'s type, key words as smaller ones, whose axis i is axis `dims[i]`."""
+    """The operations on words as values of type `out`.
+
+    Axis i of key words is axis `dims[i]` of it.
+    """
 
     def __init__(self, em, out, dims):
         self.em, self.out, self.dims = em, out, dims
@@ -85,7 +88,7 @@ class _Emitted:
         )
 
     def wide(self, x):
-        """A key's word for every block."""
+        """A key word broadcast to all blocks."""
         return self.em.broadcast_in_dim(x, self.out, self.dims)
 
 
@@ -136,8 +139,8 @@ def threefry4x32(on, key, counter):
 class CounterBased:
     """A generator of keys of `words` words, whose blocks have as many words as their counters.
 
-    The words of a number go first in a counter when bits are drawn or a seed becomes a key, and
-    last when keys are derived.
+    To draw bits, or to make a key from a seed, the words of the number are the first ones of the
+    counter. To derive keys they are the last ones.
     """
 
     together = False

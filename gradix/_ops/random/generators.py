@@ -1,8 +1,8 @@
-"""The generators by the names that key dtypes carry.
+"""The generators, by the names in key dtypes.
 
-Each makes keys of seeds, splits keys, folds data into them and draws bits, once in NumPy (`host_…`,
-on keys as they are stored) and once in StableHLO (`emit_…`). `together` tells those of which the
-first of an array of keys draws for all.
+Each generator makes keys from seeds, splits keys, folds data into keys and draws bits: in NumPy
+(`host_…`, on stored keys) and in StableHLO (`emit_…`). Where `together` is set, the first key of an
+array draws the bits of all keys.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from gradix._ops.random.counters import CounterBased, philox2x32, philox4x32, th
 from gradix._ops.random.rbg import Rbg, UnsafeRbg
 from gradix._ops.random.threefry import Threefry2x32
 
-# Which generator the keys of another one are given to where jax_threefry_partitionable is off.
+# The generators that take over where jax_threefry_partitionable is off.
 BY_HALVES = {"fry": "fry by halves", "rbg": "rbg by halves"}
 _options = config.state
 
 
 class Composed:
-    """A user's generator: functions of arrays of words and of what is asked, for many keys at once."""
+    """A user's generator: functions on arrays of the words of many keys."""
 
     together = False
 
@@ -45,12 +45,12 @@ GENERATORS: dict[str, Any] = {
 
 def parameter_of(dtype) -> str:
     """The parameter `impl` of primitives that use keys of this dtype, under the options in force."""
-    impl = getattr(dtype, "_impl", "fry")  # what is no key is refused by the primitive
+    impl = getattr(dtype, "_impl", "fry")  # the primitive refuses dtypes that are no keys
     return impl if _options.jax_threefry_partitionable else BY_HALVES.get(impl, impl)
 
 
 def draws_together(dtype) -> bool:
-    """Whether the first of an array of keys of this dtype draws for all."""
+    """Whether the first key of an array of this dtype draws the bits of all keys."""
     return GENERATORS[dtype._impl].together
 
 

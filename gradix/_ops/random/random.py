@@ -114,7 +114,7 @@ class RandomWrap(_Keys):
         unused = made.itemsize // 4 - made.words
         if unused:
             flat = np.concatenate([flat, np.zeros((*flat.shape[:-1], unused), U32)], -1)
-        return keys_of(flat, made.physical)  # of a copy: these are new keys
+        return keys_of(flat, made.physical)  # a copy, as these are new keys
 
     def batch(self, size, args, axes, *, impl):
         return bind(self, (move_axis(args[0], axes[0], 0),), {"impl": impl}), 0
@@ -244,7 +244,7 @@ class RandomBits(_Keys):
 
 
 class Threefry(_Keys):
-    """The blocks themselves: keys and counters in, two words out."""
+    """The block function: it maps keys and counters to two words."""
 
     multiple_results = True
 
@@ -272,7 +272,7 @@ class Threefry(_Keys):
 
 
 class _ByFunctions:
-    """What makes a primitive call the functions of a user's generator, in whatever trace there is."""
+    """Mixin: the primitive calls the functions of a user's generator, in the current trace."""
 
     host: Any = None
     lower: Any = None
@@ -360,12 +360,12 @@ def _is_of_user(keys) -> bool:
 
 
 def _of(keys, usual, composed):
-    """The primitive for the generator of these keys: functions that users gave are composed, not lowered."""
+    """The primitive for these keys: `composed` for a generator of a user, else `usual`."""
     return composed if _is_of_user(keys) else usual
 
 
 def generator_of(keys) -> dict:
-    """The parameters that tell the primitives that use keys which generator these are of."""
+    """The parameter `impl`, which names the generator of these keys for primitives."""
     impl = parameter_of(keys.aval.dtype)
     return {} if impl == "fry" else {"impl": impl}
 

@@ -1,8 +1,7 @@
 """Keys of XLA's own generator: `rbg` splits them by Threefry, `unsafe_rbg` by the generator itself.
 
-One key is the state of a Philox generator, two uint64.
-XLA has no generator of many states: of an array of keys the first draws for all, in the order of
-their places, as in JAX.
+One key is the state of a Philox generator, two uint64. XLA cannot draw from many states at once. So
+the first key of an array draws the bits of all keys, one after the other, as in JAX.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from gradix._ops.random.storage import (
 )
 from gradix._ops.random.threefry import blocks, counted, emit_blocks, emit_counted, key_words
 
-_SKIP = 10  # blocks an unsafe split spends on one key
+_SKIP = 10  # the blocks that an unsafe split uses for each key
 
 
 def _first(keys: np.ndarray) -> tuple[int, int]:

@@ -75,13 +75,13 @@ class RngBitGenerator(NonDifferentiable, Primitive):
 
 
 class RngUniform(NonDifferentiable, Primitive):
-    """Uniform numbers from a generator outside the program, other ones each time."""
+    """Uniform numbers from a generator outside the program, different ones in each run."""
 
     host_limit = 1 << 62
 
     @cached_property
     def _generator(self):
-        # NumPy imports its generators when the first one is asked for
+        # NumPy imports its generators on first use.
         return np.random.default_rng()
 
     def abstract(self, a, b, *, shape, draw):

@@ -1,7 +1,7 @@
-"""How keys are stored: one word as uint32, two as one uint64 whose first word is the low one, four as one complex128.
+"""Storage of keys: one word is a uint32, two are a uint64, four are a complex128.
 
-complex128 is of XLA's types the only one of 16 bytes: its halves are moved and reinterpreted, never
-computed with as numbers.
+The first word of a uint64 is the low one. complex128 is the only type of 16 bytes in XLA; its
+halves are moved and reinterpreted, but never used as numbers.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def emit_unwrap(em, keys, out):
 
 
 def _emit_words(em, keys, out):
-    """The two words of keys in an array of symbolic shape, by shifts: XLA cannot infer the shape of a bitcast there."""
+    """The words of keys of symbolic shape, by shifts: XLA cannot infer the shape of a bitcast."""
     wide, half = make_aval(keys.aval.shape, U64), make_aval(keys.aval.shape, U32)
     high = em.op("shift_right_logical", wide, keys, em.constant(32, wide))
     words = [em.reshape(em.op("convert", half, word), (*half.shape, 1)) for word in (keys, high)]

@@ -26,8 +26,8 @@ from gradix._ops.random.storage import (
 _ROTATIONS = (13, 15, 26, 6), (17, 29, 16, 24)
 _PARITY = 0x1BD11BDA
 _MASK = 0xFFFFFFFF
-_PACKED = 384  # up to so many blocks one large integer is quicker than NumPy's calls
-_CHUNK = 8192  # blocks worked on at a time, so that the words stay in the cache
+_PACKED = 384  # for so few blocks one large Python integer is quicker than NumPy
+_CHUNK = 8192  # blocks at a time, so that the words stay in the cache
 
 
 # -- NumPy -----------------------------------------------------------------------------------------
@@ -49,8 +49,8 @@ def block(k0: int, k1: int, x0: int, x1: int) -> tuple[int, int]:
 def _packed_blocks(k0: int, k1: int, x0: int, x1: int, n: int) -> tuple[int, int]:
     """`n` blocks at once: words of 32 bits, each in a lane of 64 bits of one Python integer.
 
-    What a rotation pushes out of a word stays in its lane, and what falls in from the next lane
-    lies over bit 32.
+    The bits that a rotation shifts out of a word stay in its lane, and those shifted in from the
+    next lane are above bit 32, so the mask removes them.
     """
     ones, mask, _ = _lanes(n)
     keys = k0, k1, k0 ^ k1 ^ _PARITY * ones
@@ -189,7 +189,7 @@ def emit_counted(em, keys, size: int):
 
 
 class Threefry2x32:
-    """The default generator: a key is a block's key, and the indices of what is drawn are the block's counters."""
+    """The default generator: the index of a drawn element is the counter of its block."""
 
     together = False
 

@@ -1,4 +1,4 @@
-"""Sorts as XLA's own operation, by comparators in NumPy's order: NaN last, complex numbers by their parts."""
+"""Sorts by XLA's operation, in NumPy's order: NaN comes last, complex numbers go by their parts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ def emit_top_k(em, outs, x, k: int, axis: int):
 
 
 def comparable(em, x):
-    """The operand of a top_k in a dtype that has an order: bytes for truths and narrower integers."""
+    """The operand of a top_k in a dtype that XLA compares.
+
+    Booleans and narrow integers as bytes.
+    """
     dtype = x.aval.dtype
     if dtype in dtypes.BOOL | dtypes.NARROW_INTEGER:
         return em.convert(x, np.dtype("int8" if dtype in dtypes.SIGNED else "uint8"))
@@ -44,7 +47,7 @@ def axis_last(ndim: int, axis: int) -> list[int]:
 
 
 def fetch(em, x, places, axis):
-    """`x` at `places` along an axis, all other axes running together."""
+    """`x` at `places` along an axis; all other axes are batch axes."""
     ndim = x.aval.ndim
     column = em.reshape(places, (*places.aval.shape, 1))
     others = [i for i in range(ndim) if i != axis]

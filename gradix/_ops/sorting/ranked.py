@@ -1,4 +1,4 @@
-"""The elements that sorting would put in given places, found without sorting where that is quicker."""
+"""The elements of given rank, found without sorting where that is quicker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _INT = np.dtype("int32")
 
 
 class Ranked(Primitive):
-    """`sort(x, 0)[ranks[i, j], j]` for matrices of equally many columns; ranks from 0 to the number of rows - 1."""
+    """`sort(x, 0)[ranks[i, j], j]` for two matrices with as many columns; ranks count from 0."""
 
     def abstract(self, x, ranks):
         if x.ndim != 2 or ranks.ndim != 2 or x.shape[1] != ranks.shape[1]:

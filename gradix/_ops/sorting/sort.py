@@ -108,7 +108,7 @@ class TopK(Primitive):
 
     def host(self, x, *, k, axis):
         key = x.astype(np.int8) if x.dtype in dtypes.NARROW_INTEGER else total_order_key(x)
-        # ~ turns the order round and cannot overflow
+        # ~ reverses the order and cannot overflow.
         order = np.argsort(~key, axis=axis, kind="stable")
         order = order[(slice(None),) * axis + (slice(k),)]
         return [_in_order(x, order, axis), order.astype(_INDEX)]
@@ -142,16 +142,16 @@ def _in_order(x, order, axis: int):
 
 
 def host_keys(x) -> list:
-    """NumPy arrays that NumPy sorts as `x` should be."""
+    """NumPy arrays whose order in NumPy is the order wanted for `x`."""
     if x.dtype.kind == "c":
         return [x.real, x.imag]
-    if x.dtype.isbuiltin == 1:  # NumPy knows no order of others' NaNs
+    if x.dtype.isbuiltin == 1:  # NumPy does not sort NaN of ml_dtypes last
         return [x]
     return [x.astype(np.float32 if x.dtype in dtypes.FLOAT else np.int32)]
 
 
 def take_along(x, places, axis: int):
-    """`x` at `places` along `axis`, all other axes running together; each place is taken at most once."""
+    """`x` at `places` along `axis`, each place at most once; all other axes are batch axes."""
     if not x.aval.size:
         return slice_in_dim(x, 0, places.aval.shape[axis], axis=axis)
     others = tuple([i for i in range(x.aval.ndim) if i != axis])

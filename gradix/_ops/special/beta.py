@@ -25,10 +25,12 @@ _LIMIT = 3000  # steps of the continued fraction: it takes about √max(a, b)
 
 
 def _factor(m, a, b, x, log_y):
-    """x^a (1-x)^b / (a B(a, b)); Stirling's formula stands for the gamma functions of operands from 10.
+    """x^a (1-x)^b / (a B(a, b)).
 
-    Powers and factorials go together before they are exponentiated, so that those of large operands
-    do not cancel.
+    Stirling's formula replaces the gamma functions of operands from 10.
+
+    The logarithms of powers and factorials are combined before exponentiation, so that large
+    operands do not cancel.
     """
     swap = b < a
     low, high = m.where(swap, b, a), m.where(swap, a, b)
@@ -70,7 +72,7 @@ def _factor(m, a, b, x, log_y):
 
 
 def _fraction(m, a, b, x, active):
-    """The continued fraction of DLMF 8.17.22 by Lentz's method, two terms a step."""
+    """The continued fraction of DLMF 8.17.22 by Lentz's method, two terms per step."""
     total, above, below = a + b, a + 1.0, a - 1.0
 
     def step(n, c, d, value):

@@ -19,7 +19,7 @@ _REAL = INEXACT - COMPLEX
 
 
 def _host(function):
-    """Evaluate in float64, and half precisions in float32."""
+    """A host rule that evaluates in float64, and half precisions in float32."""
 
     def host(x):
         wide = x if x.dtype == np.float64 else x.astype(np.float64)
@@ -44,23 +44,24 @@ def _polygamma_in_m(t, m, x):
 
 
 def _zeta(m, s, q):
-    """XLA adds ten terms, too few where `q` is far below zero: there, the sum from -∞ to ∞ less that before `q`.
+    """The zeta function by XLA, whose ten terms are too few where `q` is far below zero.
 
-    The sum over all whole numbers depends on the distance `r` of `q` to the nearest alone, and is
-    made of two others: those of `1 + r` and `1 - r` on, and the term of `r`.
+    There it is the sum from -∞ to ∞ less the terms before `q`. The whole sum depends only on the
+    distance `r` of `q` to the nearest whole number. It is zeta from `1 + r` on, plus zeta from
+    `1 - r` on, plus the term of `r`.
     """
     value, whole = m.zeta(s, q), q == m.floor(q)
     even = s * 0.5 == m.floor(s * 0.5)
     pole = (q <= 0.0) & whole
-    # SciPy has +inf for odd powers of 1/0 too
+    # SciPy also returns +inf for odd powers of 1/0.
     value = m.where(pole, m.where(even, s * 0.0 + np.inf, np.nan), value)
-    value = m.where((q == np.inf) & (s > 1.0), 0.0, value)  # XLA has NaN
-    # XLA has NaN here and there
+    value = m.where((q == np.inf) & (s > 1.0), 0.0, value)  # XLA returns NaN
+    # XLA returns NaN for some of these operands.
     value = m.where(s == np.inf, np.nan, value)
     far = (q < -8.0) & ~whole & (s > 1.0) & (s == m.floor(s))
 
     def reflect(i, value):
-        # q itself, by the loop's count of 1: XLA computes what depends on no state before the loop
+        # q times the loop count, which is 1, so that XLA cannot hoist this out of the loop
         x = q * i
         r = x - m.floor(x + 0.5)
         nearest = m.pow(m.abs(r), -s)
@@ -75,7 +76,7 @@ def _zeta(m, s, q):
 
 
 def _quick(simple, formula):
-    """The host rule of a formula, which where all operands are finite and all `x` positive comes to `simple`."""
+    """The host rule of a formula: `simple` where all operands are finite and all `x` positive."""
     general = host(formula)
 
     def rule(n, x):

@@ -26,7 +26,7 @@ _REAL = INEXACT - COMPLEX
 
 
 def _by_scipy(function, upper: bool):
-    """SciPy in float64; near the mean of a large `a`, where it loses digits, Temme's expansion."""
+    """A host rule by SciPy in float64; near a large `a`, where it is inexact, Temme's expansion."""
 
     def rule(a, x):
         kind = np.result_type(a, x)

@@ -1,7 +1,7 @@
 """Formulas of the incomplete gamma functions and their derivatives in `a`.
 
-P(a, x) is the part below x of the gamma distribution of shape a, Q = 1 - P the part above. Where
-which formula serves follows Gautschi, "A computational procedure for incomplete gamma functions"
+P(a, x) is the part below x of the gamma distribution of shape a, Q = 1 - P the part above. The
+regions of the formulas follow Gautschi, "A computational procedure for incomplete gamma functions"
 (1979): the power series below the mean, the continued fraction above it (DLMF 8.11.4, 8.9.2), and
 near the mean of a large a Temme's uniform expansion (DLMF 8.12).
 """
@@ -12,7 +12,7 @@ import math
 
 from gradix._ops.formulas import chebyshev
 
-_LIMIT = 1000  # terms; the slowest regimes below need some 300
+_LIMIT = 1000  # terms, which is more than the slowest region needs
 # the least `a` of Temme's expansion, for float32 and float64
 _LARGE = {True: 30.0, False: 200.0}
 
@@ -210,7 +210,7 @@ def _series_in_a(m, a, x, active):
 
 
 def _fraction(m, a, x, active):
-    """The continued fraction 1/(x+1-a - 1(1-a)/(x+3-a - …)) by Lentz's method; a·density·it = Q (DLMF 8.9.2)."""
+    """The continued fraction f = 1/(x+1-a - 1(1-a)/(x+3-a - …)), Q = a·density·f (DLMF 8.9.2)."""
     first = x + 1.0 - a
 
     def step(n, b, c, d, total):
@@ -283,7 +283,7 @@ def _temme_in_a(m, a, x):
 
 
 def _finite(m, a, x):
-    """Whether both are positive and finite, and operands that are so everywhere."""
+    """Whether `a` and `x` are positive and finite, and both with the other elements replaced."""
     inside = (a > 0.0) & (x > 0.0) & (a < math.inf) & (x < math.inf)
     return inside, m.where(inside, a, 1.0), m.where(inside, x, 1.0)
 

@@ -24,7 +24,7 @@ def stretched(x, dilation, padding, fill=0):
 
 
 def unstretched(wide, shape, dilation, padding):
-    """The elements of an array laid out by `stretched`; elements cropped there are zero."""
+    """The transpose of `stretched`; elements that it crops are zero."""
     full = [0 if n == 0 else (n - 1) * d + 1 for n, d in zip(shape, dilation)]
     crops = [(max(-low, 0), max(-high, 0)) for low, high in padding]
     whole = np.pad(wide, crops) if any(a or b for a, b in crops) else wide
@@ -38,7 +38,7 @@ def _places_of(full, padding, dilation) -> tuple:
 
 
 def windows(x, sizes, strides, dilation):
-    """Views of the windows: one axis per axis of `x` for their places, then as many for positions in a window."""
+    """A view of all windows: the axes of their places, then those of the positions in a window."""
     extents = [0 if k == 0 else (k - 1) * d + 1 for k, d in zip(sizes, dilation)]
     counts = [max((n - e) // s + 1, 0) for n, e, s in zip(x.shape, extents, strides)]
     if 0 in counts or 0 in sizes:

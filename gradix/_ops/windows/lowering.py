@@ -1,4 +1,4 @@
-"""How reductions over windows are written: as XLA's own operations, or by slices, one per position in the window."""
+"""Lowering of reductions over windows, by XLA's operations or a slice for each window position."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from gradix._core.aval import make_aval
 def emit_reduce_window(em, outs, xs, inits, window, body):
     """One reduce_window; `body` as for `em.reduce`.
 
-    Negative padding comes off before: XLA forgets it where the window has one element, and ends the
-    process.
+    Negative padding is applied as a slice first: for a window of one element XLA ignores it and
+    ends the process.
     """
     cut = [
         [max(-(p // b), 0) for p in pair] for pair, b in zip(window.padding, window.base_dilation)
     ]
     if any(map(any, cut)):
         if any(low + high >= n for (low, high), n in zip(cut, xs[0].aval.shape)):
-            # nothing but padding is left
+            # The windows cover padding only.
             return [em.broadcast_in_dim(i, out, ()) for i, out in zip(inits, outs)]
         low, high = [[-c for c in side] for side in zip(*cut)]
         xs = [emit_pad(em, x, low, high, [0] * len(low), 0) for x in xs]
@@ -47,7 +47,7 @@ def emit_reduce_window(em, outs, xs, inits, window, body):
 
 
 def emit_stretched(em, x, window, fill):
-    """`x` dilated and padded as the window asks for."""
+    """`x` with the base dilation and padding of the window."""
     if not window.padding:
         return x
     low, high = zip(*window.padding)
@@ -55,7 +55,7 @@ def emit_stretched(em, x, window, fill):
 
 
 def emit_pad(em, x, low, high, interior, fill):
-    """`x` padded, where there is anything to pad."""
+    """`x` padded, or `x` itself where there is no padding."""
     if not any(low) and not any(high) and not any(interior):
         return x
     return em.pad(x, em.constant(fill, make_aval((), x.aval.dtype)), low, high, interior)
@@ -70,7 +70,7 @@ def positions(window):
 
 
 def emit_slices(em, x, window, places):
-    """For each position in the window, the elements that all windows have there; `places` is the result's shape."""
+    """The elements of all windows at each window position, in the result's shape `places`."""
     out = make_aval(places, x.aval.dtype)
     if not places:
         yield (), x
@@ -81,7 +81,7 @@ def emit_slices(em, x, window, places):
 
 
 def emit_first_winner(em, values, better: str):
-    """The extremum over positions; each time whether the new value beats what came before it."""
+    """The extremum over positions, and for each position whether it beats all earlier ones."""
     best = None
     for v in values:
         if best is None:
@@ -110,7 +110,7 @@ def emit_gather_winners(em, out, tangents, x, window, better: str, *, fill):
 
 
 def emit_scatter_winners(em, out, source, x, window, extremum: str, *, fill):
-    """Each window's source added where its first extremum is."""
+    """Add the source of each window at the first extremum of the window."""
     wide = emit_stretched(em, x, window, fill)
     places = source.aval.shape
     slices = list(emit_slices(em, wide, window, places))
@@ -147,7 +147,7 @@ def _unstretched(em, x, out, window):
 
 
 def emit_select_and_scatter(em, out, source, x, window, direction: str, *, fill):
-    """XLA's own operation, for windows without dilation."""
+    """Lower to XLA's operation, for windows without dilation."""
     wide = emit_stretched(em, x, window, fill)
     total = em.select_and_scatter(
         make_aval(wide.aval.shape, out.dtype),

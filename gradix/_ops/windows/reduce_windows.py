@@ -32,7 +32,7 @@ _WIDE = np.dtype("float32")
 
 
 class Window(NamedTuple):
-    """The parameters all operations over windows share, one entry per axis."""
+    """The parameters that all operations over windows share, with one entry per axis."""
 
     window_dimensions: tuple
     window_strides: tuple
@@ -49,7 +49,7 @@ class Window(NamedTuple):
         )
 
     def with_axis(self, axis: int) -> Window:
-        """The window over arrays with one more axis, which it does not extend along."""
+        """The window for arrays with a new axis at `axis`, along which it has size 1."""
         new = (1, 1, (0, 0), 1, 1)
         return Window(*[(*v[:axis], n, *v[axis:]) for v, n in zip(self, new)])
 
@@ -123,12 +123,15 @@ class ReduceWindow(Primitive):
         return em.convert(total, out.dtype)
 
     def widened(self, em, x):
-        """The operand in the dtype that it is reduced in: sums of half precisions are made in float32."""
+        """Convert the operand to the dtype of the reduction.
+
+        Half precisions are summed in float32.
+        """
         is_narrow = x.aval.dtype in dtypes.FLOAT and x.aval.dtype.itemsize < 4 and self.hlo == "add"
         return em.convert(x, _WIDE) if is_narrow else x
 
     def both(self, em, x, y):
-        """The operation of two numbers or arrays."""
+        """Combine two numbers or arrays by the operation of the reduction."""
         return em.op(self.hlo, x.aval, x, y)
 
 
@@ -141,7 +144,7 @@ class ReduceWindowSum(ReduceWindow):
         w = windowed(params)
         if not ct.aval.size or not x.aval.size:
             return [zeros(x.aval)]
-        if _tiles(w):  # each element is in one window, if in any
+        if _tiles(w):  # each element is in at most one window
             return [
                 pad(
                     _repeated(ct, w.window_dimensions),
@@ -174,7 +177,7 @@ def _tiles(w: Window) -> bool:
 
 
 def _repeated(x, counts):
-    """Each element so many times along each axis."""
+    """Repeat each element `counts[i]` times along axis i."""
     shape = [m for pair in zip(x.aval.shape, counts) for m in pair]
     return reshape(
         broadcast_in_dim(x, shape, range(0, 2 * x.aval.ndim, 2)),
@@ -210,7 +213,7 @@ def window_fill(select_prim, dtype):
 
 
 def _host_winners(x, w, select_prim):
-    """Where in each flattened window the first extremum is."""
+    """The position of the first extremum in each flattened window."""
     if x.dtype.isbuiltin != 1:
         x = x.astype(_WIDE)
     seen = windows(
@@ -275,7 +278,7 @@ class SelectAndGatherAdd(Primitive):
 
 
 class SelectAndScatterAdd(Primitive):
-    """Each window's source added where the operand's first extremum is; linear in the source."""
+    """Add the source of each window at the operand's first extremum there; linear in the source."""
 
     def abstract(self, source, x, *, select_prim, **params):
         shape = windowed(params).result_shape(x.shape)
@@ -449,5 +452,5 @@ def reduce_window_shape_tuple(
 
 
 def reduce_window_by(prim, operand, window: Window):
-    """One of the three named reductions, bound."""
+    """Bind one of the three named reductions."""
     return bind(prim, (as_operand(prim.name, operand),), window.params())
