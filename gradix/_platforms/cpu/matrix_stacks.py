@@ -1,9 +1,9 @@
-"""Many small matrices, 128 at a time: native loops of the CPU that hold one matrix in each lane of the vectors.
+"""Factorizations of many small matrices by native loops of the CPU, with one matrix in each lane.
 
-LAPACK is called once for each matrix, which costs more than the arithmetic where a matrix has a few
-rows. Here the matrices of a chunk are transposed so that an element of all of them is one
-contiguous vector, and the textbook's loops over rows run on those. The loops stay loops, over rows
-as well as over chunks: that is what keeps the compilation short.
+LAPACK is called once for each matrix, which costs more than the arithmetic on a few rows. Here the
+matrices of a chunk are transposed, so that the elements at one place are one contiguous vector. The
+textbook algorithms run on these vectors. Their loops over rows are not unrolled, which keeps the
+compilation short.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from gradix._ops.linalg.triangular import cholesky_p, triangular_solve_p
 from gradix._platforms.cpu.kernel_loops import INT, Loops
 from gradix._platforms.records import Rewrite
 
-# matrices that go together; with fewer, LLVM unrolls the loops and they are slower
+# The matrices of a chunk. With fewer, LLVM unrolls the loops, which makes them slower.
 _LANES = 128
 _REAL = (np.dtype("float32"), np.dtype("float64"))
-# matrices that make up for the longer compilation; of a matrix, so that a chunk is in cache
+# So many matrices make up for the longer compilation; so many bytes per matrix keep a chunk in
+# cache.
 _FEWEST, _BYTES = 256, 576
 
 
 def _is_stack(matrices, columns: int = 1) -> bool:
-    """Whether square matrices, with right sides of so many columns, are done quicker here than by LAPACK."""
+    """Whether these loops are quicker than LAPACK on square matrices, with right sides if any."""
     shape = matrices.shape
     if (
         matrices.dtype not in _REAL
@@ -74,7 +75,10 @@ def emit_cholesky(em, out, x):
 def _by_lanes(
     em, name: str, outs, function, operands, flips=(False, False), *, out_flip: bool = False
 ) -> list:
-    """Apply `function`, of arrays whose last axis are lanes, to stacks of matrices; a flip transposes each of them."""
+    """Apply `function`, on arrays whose last axis is the lanes, to stacks of matrices.
+
+    A flip transposes each matrix of an operand or result.
+    """
     loops, lead = Loops(em), operands[0].aval.ndim - 2
     count = prod(operands[0].aval.shape[:lead])
     lanes = min(_LANES, count)
@@ -83,7 +87,8 @@ def _by_lanes(
 
     def kernel(*xs):
         def chunk(i, *results):
-            # The last chunk begins early enough to be whole: what two of them do comes out alike.
+            # The last chunk starts early enough to be full. Matrices of two chunks get the same
+            # result twice.
             at = loops.do("minimum", loops.do("multiply", i, lanes), count - lanes)
 
             def starts(x):
@@ -113,7 +118,10 @@ def _by_lanes(
 
 
 class _Lanes(Loops):
-    """Elimination on arrays (n, n, lanes); row numbers are floats there, so that vectors have one width."""
+    """Elimination on arrays (n, n, lanes).
+
+    Row numbers are floats, so that all vectors have one width.
+    """
 
     __slots__ = ("dtype", "lanes", "n")
 
@@ -124,7 +132,7 @@ class _Lanes(Loops):
     # -- words -------------------------------------------------------------------------------------
 
     def row(self, x, i):
-        """`x[i]`, for a number known only when the loop runs."""
+        """`x[i]`, for an index of the running loop."""
         rest = x.aval.shape[1:]
         return self.em.reshape(self.block(x, (1, *rest), i, *[self.number(0)] * len(rest)), rest)
 
@@ -157,11 +165,11 @@ class _Lanes(Loops):
         return self.em.op("slice", make_aval(tuple(shape), x.aval.dtype), x, attrs=attrs)
 
     def at(self, x, i: int):
-        """`x[i]`, for a number known now."""
+        """`x[i]`, for an index known when the program is written."""
         return self.em.reshape(self.part(x, i, i + 1), x.aval.shape[1:])
 
     def spread(self, x, like):
-        """A vector, or a number, for every row."""
+        """A vector or a number, broadcast to every row."""
         return self.em.broadcast(x, like.aval.shape)
 
     def fill(self, value, like):
@@ -180,7 +188,10 @@ class _Lanes(Loops):
     # -- factorizations ----------------------------------------------------------------------------
 
     def lu(self, a) -> list:
-        """Factors, exchanges and permutation; behind each row stands its number, which the exchanges take along."""
+        """Factors, exchanges and permutation.
+
+        Each row carries its number, which moves in exchanges.
+        """
         em, n = self.em, self.n
         numbers = em.iota(make_aval((n, 1, self.lanes), self.dtype), 0)
         a = em.op(
@@ -203,7 +214,7 @@ class _Lanes(Loops):
             top = self.em.select(
                 self.equal(self.spread(pivot, top), self.fill(i, top)), self.at(a, i), top
             )
-        # The column of L, its rows exchanged already. A pivot of zero leaves zeros.
+        # The column of L, after the exchange of rows. A zero pivot leaves zeros.
         here = self.equal(self.spread(pivot, column), self.em.iota(column.aval, 0))
         head = self.row(top, k)
         head = self.em.select(self.equal(head, self.fill(0, head)), self.fill(1, head), head)
@@ -229,15 +240,15 @@ class _Lanes(Loops):
                 self.minus_product(row, factor, top),
                 self.em.select(self.equal(at, self.spread(k, at)), factor, row),
             )
-            # k stays what it is, but XLA does not see it: else it would compute masks of `at` once,
-            # and load them.
+            # The minimum leaves k unchanged, but hides this from XLA, which would otherwise compute
+            # the masks of `at` once and load them in each step.
             return [self.put_row(a, row, i), self.do("minimum", k, i)]
 
         a, _ = self.count(self.n, [a, k], eliminate, self.do("add", k, 1))
         return [self.put_row(a, top, k), self.put_row(exchanges, pivot, k)]
 
     def _pivot(self, column, k):
-        """The row from k on with the largest element, as BLAS finds it: the first of equals, row k if that is NaN."""
+        """The row from k on with the largest element, as in BLAS: the first, or k if it is NaN."""
         best, size = (
             self.spread(self.as_float(k), self.at(column, 0)),
             self.em.op("abs", column.aval, column),
@@ -281,7 +292,10 @@ class _Lanes(Loops):
         return self.count(self.n, [b], step)[0]
 
     def cholesky(self, a):
-        """The lower factor. A pivot that is not positive leaves zero or NaN on the diagonal, which makes all NaN."""
+        """The lower factor.
+
+        A pivot that is not positive leaves 0 or NaN there, and makes all NaN.
+        """
         em, n = self.em, self.n
 
         def step(k, a):

@@ -1,4 +1,4 @@
-"""Integers of two and four bits, which XLA:CPU keeps in bytes: some operations are made on the bytes themselves."""
+"""Operations on integers of two and four bits, which XLA:CPU stores in bytes, done on the bytes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _has_two_bits(site) -> bool:
 
 
 def _counted(em, site, x):
-    """In a byte whose other bits are zero; XLA counts the copies of the sign too."""
+    """Count the bits in a byte with the others cleared, as XLA also counts copies of the sign."""
     byte = make_aval(x.aval.shape, _UNSIGNED)
     own = em.op(
         "and", byte, em.convert(x, _UNSIGNED), em.splat((1 << iinfo(x.aval.dtype).bits) - 1, byte)
@@ -38,7 +38,7 @@ def _wide(aval):
 
 
 def _as_bytes(em, site, *values):
-    """Of operands and results as bytes: on two bits XLA ends the process, or gives wrong results."""
+    """Compute on bytes: with integers of two bits XLA ends the process or gives wrong results."""
     values = [em.convert(v, _BYTE) if _is_narrow(v.aval.dtype) else v for v in values]
     several = site.primitive.multiple_results
     outs = site.out if several else [site.out]

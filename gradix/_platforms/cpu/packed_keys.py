@@ -1,4 +1,4 @@
-"""The order of short keys: each is sorted with its place below it in one number, by the processor's vectors."""
+"""The order of short keys, by sorting numbers that hold a key above the bits of its place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _I32, _I64, _F64 = np.dtype("int32"), np.dtype("int64"), np.dtype("float64")
 
 
 def is_packed(aval) -> bool:
-    """Whether the keys of these rows fit into numbers that NumPy sorts in vectors."""
+    """Whether key and place fit into a number of a type for which NumPy's sort is vectorized."""
     return aval.dtype.itemsize <= 4 and 8 * aval.dtype.itemsize + _place_bits(aval) < 62
 
 
@@ -21,10 +21,10 @@ def _place_bits(aval) -> int:
 
 
 def emit_order(em, keys):
-    """The places that put each row of `keys` in order, equal ones as they come.
+    """The places that sort each row of `keys`; equal keys keep their order.
 
-    Numbers of more than 32 bits are positive float64, neither denormal nor NaN: AVX2 compares
-    floats of that width, but no integers.
+    Numbers of more than 32 bits are stored as positive normal float64, since AVX2 compares floats
+    of 64 bits, but not integers.
     """
     aval, places = keys.aval, _place_bits(keys.aval)
     short = 8 * aval.dtype.itemsize + places <= 32
@@ -32,8 +32,8 @@ def emit_order(em, keys):
         aval.shape, np.dtype(f"{'u' if aval.dtype.kind == 'u' else 'i'}4") if short else _I64
     )
     packed = make_aval(aval.shape, numbers.dtype if short else _F64)
-    # On its own: a loop that holds 64-bit values has half the lanes, also for what the keys are
-    # made of.
+    # XLA must not fuse this with the computation of the keys: a loop with 64-bit values has half
+    # the lanes.
     together = apart(
         em, "keys_with_places", packed, lambda x: _with_places(em, x, places, numbers, packed), keys
     )
@@ -61,7 +61,7 @@ def _with_places(em, keys, places: int, numbers, packed):
 
 
 def _integers(em, keys):
-    """Integers in the order of the numbers: one for all that XLA takes for zero, and one for all NaNs."""
+    """Integers in the order of the keys, with one integer for all zeros and one for all NaN."""
     aval = keys.aval
     dtype = aval.dtype
     if dtype in dtypes.BOOL:

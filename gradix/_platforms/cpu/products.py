@@ -1,4 +1,4 @@
-"""Products of matrices on the CPU: dtypes that XLA multiplies one by one, and forms its library does not take."""
+"""Products of matrices on the CPU that XLA does slowly, for their dtypes, sizes or transposes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gradix._platforms.records import Rewrite
 _REAL = (np.dtype("float32"), np.dtype("float64"))
 _INT = np.dtype("int32")
 _BYTES = (np.dtype("int8"),)
-# XLA multiplies these one by one
+# XLA does not vectorize products of these.
 _NARROW = (np.dtype("uint8"), np.dtype("int16"), np.dtype("uint16"))
 
 
@@ -25,10 +25,10 @@ _NARROW = (np.dtype("uint8"), np.dtype("int16"), np.dtype("uint16"))
 
 
 def _working_dtype(x, y, out):
-    """The dtypes of operands and result that XLA:CPU has quick products for; None for the operands' own."""
+    """The dtypes of operands and result for a quick product; None keeps those of the operands."""
     work = compute_dtype(x, y, out)
     if x == y and x in _BYTES and work in (x, _INT):
-        # XLA has products of bytes with sums of 32 bits
+        # XLA has products of bytes that are summed in 32 bits.
         return None, _INT
     if not x == y == out or x in _NARROW:
         wide = _INT if work in _NARROW else work
@@ -61,7 +61,7 @@ _FEWEST, _SIZE = 64, 7  # products, and rows, columns and terms of one
 
 
 def _is_stack_of_small_products(site) -> bool:
-    """Whether there are many products of a few rows and columns: XLA:CPU gives each a library call."""
+    """Whether there are many tiny products, for each of which XLA:CPU would call a library."""
     (left, _), (batch, _) = site.params["dimension_numbers"]
     if site.out.dtype not in _REAL or len(left) != 1 or not site.is_static() or not site.out.size:
         return False
@@ -83,7 +83,7 @@ def _sizes(values, dimension_numbers) -> tuple[int, ...]:
 
 
 def _by_sums_of_terms(em, site, x, y):
-    """A sum over the contracted axis, of rows times columns."""
+    """The products as sums over the contracted axis, of elementwise products."""
     out, ((left, right), (x_batch, y_batch)) = site.out, site.params["dimension_numbers"]
     count, m, n, terms = _sizes((x, y), site.params["dimension_numbers"])
     rows, columns = free_axes(x.aval.ndim, left, x_batch), free_axes(y.aval.ndim, right, y_batch)
@@ -118,12 +118,12 @@ def _row(em, x, i: int):
 # -- large products of complex matrices ------------------------------------------------------------
 
 _LEAST_COMPLEX = 128  # rows, columns and terms of one product
-# products of elements in it; of fewer, the passes over the parts take what the library saves
+# With fewer multiplications, the passes over the parts cost more than the library saves.
 _WORK = 1 << 26
 
 
 def _is_large_and_complex(site) -> bool:
-    """XLA:CPU has a quick library for real matrices alone."""
+    """Whether a product is complex and large: XLA:CPU's quick library is for real matrices only."""
     x, y = site.values
     if (
         site.out.dtype.kind != "c"
@@ -149,7 +149,7 @@ def _by_real_parts(em, site, x, y):
 
 
 def _part(em, name: str, x):
-    """A part of `x`; of a transpose, the transpose of that part."""
+    """The real or imaginary part of `x`; for a transpose, the transpose of its source's part."""
     source, permutation = x.transposed or (x, range(x.aval.ndim))
     return em.transpose(
         em.op(name, make_aval(source.aval.shape, real_dtype(x.aval.dtype)), source), permutation
@@ -158,7 +158,7 @@ def _part(em, name: str, x):
 
 # -- transposed matrices ---------------------------------------------------------------------------
 
-# rows, columns and terms of a product that is worth a pass over an operand or the result
+# With so many rows, columns and terms, a pass over an operand or the result pays.
 _LEAST = 256
 
 
@@ -168,7 +168,7 @@ def _is_of_matrices(site) -> bool:
 
 
 def _untransposed(em, site, x, y):
-    """A product with transposes written out: the library takes no transposed first operand, XLA's other is slow."""
+    """A product with explicit transposes: the quick library takes no transposed first operand."""
     out, ((left, right), batched) = site.out, site.params["dimension_numbers"]
 
     def product(out, x, y, contracted):
@@ -184,7 +184,7 @@ def _untransposed(em, site, x, y):
     ):
         (terms, rows), columns = x.aval.shape, out.shape[1]
         if min(terms, rows, columns) >= _LEAST and right == (0,):
-            # Apart, as XLA would make one product of each again, which goes to its slow library.
+            # Kept apart, as XLA would otherwise merge them into the product that it does slowly.
             x = apart(
                 em,
                 "transposed",
@@ -201,7 +201,7 @@ def _untransposed(em, site, x, y):
 
 
 def _source(x, axes) -> tuple:
-    """What `x` is the transpose of, and its axes there: XLA would move a whole matrix for its product with a vector."""
+    """The source of a transpose, and `axes` there, as XLA would copy the whole matrix."""
     found = x.transposed
     if found is None:
         return x, tuple(axes)

@@ -1,4 +1,4 @@
-"""Random bits on the CPU."""
+"""Random bits on the CPU, drawn in loops of their own."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _has_short_rows(site) -> bool:
 
 
 def _as_one_row(em, site, keys):
-    """Drawn on their own: what follows is then one loop over all elements and not a loop over each short row."""
+    """Draw without fusion: what follows is then one loop, instead of a loop for each short row."""
     generator, out = GENERATORS[site.params.get("impl", "fry")], site.out
     flat = make_aval((*keys.aval.shape, prod(site.params["shape"])), out.dtype)
     return em.reshape(
@@ -36,13 +36,13 @@ def _as_one_row(em, site, keys):
 
 
 def _is_small(site) -> bool:
-    """Whether few numbers are drawn: fused, they would be drawn again for each element that is computed from them."""
+    """Whether few numbers are drawn, which fusion would repeat for each element of their users."""
     is_small = type(site.out.size) is int and site.out.size <= _FEW
     return is_small and not GENERATORS[site.params.get("impl", "fry")].together
 
 
 def _on_their_own(em, site, keys):
-    """Drawn before what follows; in loops only single numbers, as those are what larger arrays are computed from."""
+    """Draw without fusion. In loops only single numbers are, as larger arrays depend on these."""
     if em.loops and prod(site.params["shape"]) > 1:
         return NotImplemented
     return apart(em, "bits", site.out, lambda keys: site.plain(em, keys), keys)

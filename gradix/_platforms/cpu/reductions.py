@@ -1,4 +1,4 @@
-"""Products over axes, and any and all, on the CPU: by blocks."""
+"""reduce_prod, reduce_and and reduce_or on the CPU, by blocks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _is_of_words_or_floats(site) -> bool:
 
 
 def _product_by_blocks(em, site, x):
-    """The product of blocks, of half precisions in float32."""
+    """The product by blocks; half precisions are multiplied in float32."""
     out = site.out
     wide = _WIDE if out.dtype in FLOAT and out.dtype.itemsize < 4 else out.dtype
     found = emit_blocks(

@@ -22,23 +22,24 @@ from gradix._platforms.cpu.kernel_loops import Loops
 from gradix._platforms.records import Rewrite
 
 _INT = np.dtype("int32")
-# Elements reduced on their own before what came before is taken in, and how many meet in each pass
-# that does it. Fewer of each do less work in more passes.
+# The elements of a chunk, which is reduced before the total of earlier chunks is added, and how
+# many
+# elements each pass over it combines. Smaller numbers mean less work in more passes.
 _CHUNK, _RADIX = 256, 4
 _COSTLY_CHUNK, _COSTLY_RADIX = 64, 2
-# elements that a margin has at least, so that what stands behind it begins where vectors do
+# A margin has at least so many elements, so that the elements behind it are aligned.
 _ALIGNED = 16
 
 
 def _by_loop(em, x, axis: int, reverse: bool, combine, identity):
-    """One step after the other; XLA makes one kernel of it."""
+    """A loop over the steps, which XLA compiles to one kernel."""
     return emit_loop(
         em, [x], axis, reverse, identity, lambda rows, total: _combined(em, combine, total, rows[0])
     )
 
 
 def _by_kernel(em, x, axis: int, reverse: bool, combine, identity, *, costly: bool = False):
-    """Rows one after the other, each in chunks, by a native kernel of the CPU."""
+    """A native kernel of the CPU, which goes through each row in chunks."""
     aval = x.aval
     n, ndim = aval.shape[axis], aval.ndim
     order = [*[i for i in range(ndim) if i != axis], axis]
@@ -55,12 +56,12 @@ def _by_kernel(em, x, axis: int, reverse: bool, combine, identity, *, costly: bo
 class _Running:
     """The parts of the kernel.
 
-    A chunk is reduced by whole vectors: each element with the three before it; then each of these
-    with those 4, 8 and 12 places back, which makes it the reduction of the 16 elements up to its
-    place; then by steps of 16, and so on (or with one before it, then with that 2 places back, and
-    so on, if combining takes longer than passing over the chunk). Between the passes the elements
-    stand behind a margin of the identity, for what would lie before the chunk. An element takes
-    part in each result once, in few additions. What came before the chunk is taken in last.
+    A chunk is reduced in passes over whole vectors. The first pass combines each element with the
+    three before it. The second combines each result with those 4, 8 and 12 places before, so that
+    it covers 16 elements; the next one takes steps of 16, and so on. If combining is costly, each
+    pass combines two elements instead of four. In each pass a margin of the identity stands before
+    the chunk. So each result takes part of every element once, in few additions. The total of the
+    earlier chunks is added last.
     """
 
     def __init__(self, em, combine, identity, reverse: bool, costly: bool, dtype):
@@ -88,11 +89,14 @@ class _Running:
         return max(distance * (self.radix - 1), _ALIGNED)
 
     def _row(self, x, out, margins, start, n: int) -> list:
-        """Chunks in turn; the last ends with the row, and does again some of what the one before it did."""
+        """Reduce a row chunk by chunk.
+
+        The last chunk ends with the row, and may overlap the one before.
+        """
         loops, size = self.loops, self.size
 
         def place(g):
-            """Where chunk g begins."""
+            """The start of chunk g."""
             at = loops.do("minimum", loops.do("multiply", g, size), n - size)
             return loops.do(
                 "add",
@@ -112,7 +116,7 @@ class _Running:
         return [out, *margins]
 
     def _chunk(self, part, margins) -> tuple:
-        """A chunk reduced alone, and the arrays it stood in behind margins."""
+        """The running reduction of one chunk, and the arrays with margins that it used."""
         size, used = part.aval.shape[0], []
         for distance, array in zip(self.steps, margins):
             margin = 0 if self.reverse else self._margin(distance)
@@ -152,7 +156,7 @@ _LOOP_STEPS, _LOOP_SIZE, _LOOP_ROW, _KERNEL_STEPS = 4096, 1 << 11, 64, 12
 
 
 def _writer(primitive, aval, axis: int):
-    """How to write one, by the steps there are and the elements each does; None for windows."""
+    """The lowering to use, by the number of steps and the elements of each; None for windows."""
     steps, inner = aval.shape[axis], prod(aval.shape[axis + 1 :])
     rows = inner == 1 and steps > _KERNEL_STEPS
     has_kernel = primitive is not cumlogsumexp_p or aval.dtype not in COMPLEX

@@ -1,6 +1,6 @@
-"""Sorts on the CPU by NumPy, whose loops partition in the processor's vectors.
+"""Sorts on the CPU by NumPy, whose sort is vectorized.
 
-XLA's sort by a comparator takes many times as long (docs/kernels.md).
+XLA's sort calls a comparator, and takes many times as long (docs/kernels.md).
 """
 
 from __future__ import annotations
@@ -18,12 +18,11 @@ from gradix._platforms.cpu.packed_keys import emit_order, is_packed
 from gradix._platforms.records import Rewrite
 
 _I32 = np.dtype("int32")
-# Elements times levels of halving below which XLA's sort takes no longer than a call of NumPy
+# NumPy pays from this product of elements and log2 of the sorted size on.
 _LEAST = 1 << 12
-_RANKS = 16  # ranks up to which finding them one by one takes no longer than sorting
-# Nanoseconds, measured: XLA's partial sort, scanning an element, and one level of its heap; NumPy's
-# partition of an element, and of a row; comparing one with a bound, a row of them, and one that is
-# found; the call.
+_RANKS = 16  # up to so many ranks, finding each one is as quick as sorting
+# The measured costs in nanoseconds. XLA's partial sort: to scan an element, a level of its heap.
+# NumPy: to partition an element, a row; to compare an element with a bound, a row, a hit; to call.
 _SCAN, _HEAP, _PARTITION, _PARTED, _COMPARE, _ROW, _FOUND, _CALL = (
     2.3,
     30.0,
@@ -37,7 +36,7 @@ _SCAN, _HEAP, _PARTITION, _PARTED, _COMPARE, _ROW, _FOUND, _CALL = (
 
 
 def _is_long(aval, axis: int) -> bool:
-    """Whether NumPy should order an array along an axis: such that XLA's sort takes longer than a call of NumPy."""
+    """Whether to sort along an axis by NumPy, as XLA's sort would take longer than a call of it."""
     if (
         type(aval.size) is not int
         or not aval.size
@@ -98,13 +97,13 @@ def _has_few_ranks(site) -> bool:
 
 
 def to_rows(em, x, axis: int):
-    """A matrix with the axis last, the others joined."""
+    """`x` as a matrix, with the sorted axis last and all others joined."""
     n = x.aval.shape[axis]
     return em.reshape(em.transpose(x, axis_last(x.aval.ndim, axis)), (x.aval.size // n, n))
 
 
 def from_rows(em, rows, shape, axis: int):
-    """What `to_rows` made the rows of, whose axis may have got another length."""
+    """The inverse of `to_rows`; the length of the axis may have changed."""
     order = axis_last(len(shape), axis)
     lengths = [*[shape[i] for i in order[:-1]], rows.aval.shape[1]]
     return em.transpose(em.reshape(rows, lengths), [order.index(i) for i in range(len(shape))])
@@ -141,7 +140,7 @@ def _is_worth_partition(site) -> bool:
 
 
 def _partition_pays(aval, k: int, axis: int) -> bool:
-    """Whether NumPy finds the largest quicker than XLA's partial sort, which there is for float32 only."""
+    """Whether NumPy finds the largest sooner than XLA, whose partial sort is for float32 only."""
     n = aval.shape[axis]
     rows = aval.size // n
     partial_sort = rows * (n * _SCAN + k * math.log2(n) * _HEAP)

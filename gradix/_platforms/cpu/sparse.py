@@ -1,4 +1,4 @@
-"""Products of sparse and dense matrices on the CPU, by jaxlib's kernel for all cores: XLA adds row by row."""
+"""Products of sparse and dense matrices on the CPU, by jaxlib's kernel, which uses all cores."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _scatter = lazy_module("gradix._ops.indexing.scatter")
 _sorting = lazy_module("gradix._ops.sorting.sort")
 _INT = np.dtype("int32")
 _DTYPES = frozenset(map(np.dtype, ("float32", "float64"))) | COMPLEX
-# columns of the dense matrix, where rows are in order and where they are to be sorted
+# The least columns of the dense matrix, for ordered rows and for rows to be sorted first.
 _FEWEST = {True: 8, False: 128}
 
 
@@ -36,7 +36,7 @@ def _has_many_columns(site) -> bool:
 
 
 def _by_rows(em, site, data, rows, columns, dense, *known):
-    """The kernel takes the elements row after row, and where each row starts."""
+    """Call the kernel, which takes the elements in the order of rows, and the start of each row."""
     columns = em.convert(columns, _INT)
     if known:
         starts = em.convert(known[0], _INT)
@@ -55,7 +55,7 @@ def _in_order(rows, columns, data):
 
 
 def _starts(rows, *, height):
-    """Where each row starts among the elements, and where the last one ends."""
+    """The index of the first element of each row, and the end of the last row."""
     zero = scalar_like(rows, 0)
     one = broadcast_in_dim(scalar_like(rows, 1), rows.aval.shape, ())
     elements = _scatter.ScatterDimensionNumbers((), (0,), (0,))

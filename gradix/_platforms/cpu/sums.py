@@ -1,4 +1,4 @@
-"""Sums on the CPU: by blocks, as products with ones, and what goes into the library that XLA leaves them to."""
+"""Sums on the CPU, by blocks or products with ones, and operations before sums by the library."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _EVIDENCE = "docs/kernels.md#how"
 
 # -- sums of integers and half precisions, by blocks -----------------------------------------------
 
-_LONG = 1 << 12  # words from which on a row is worth sums of blocks
+_LONG = 1 << 12  # integers of a row from which on blocks pay
 
 
 def _is_of_halves(site) -> bool:
-    # XLA would write them as float32 first
+    # XLA would first write the operand to memory as float32.
     return site.values[0].converted_from == _F16 and site.out.dtype == _F32
 
 
@@ -62,7 +62,10 @@ _COLUMNS = 1 << 12
 
 
 def _blocks(shape, axes) -> tuple[int, int, int] | None:
-    """`(outer, rows, columns)` where the axes summed over are neighbours with columns behind them."""
+    """The operand as `(outer, rows, columns)`, summed over neighbouring axes, the rows.
+
+    Else None.
+    """
     summed = [i for i, n in enumerate(shape) if n > 1 and i in axes]
     if not summed or any(
         n > 1 and i not in axes for i, n in enumerate(shape[: summed[-1]]) if i > summed[0]
@@ -76,7 +79,7 @@ def _blocks(shape, axes) -> tuple[int, int, int] | None:
 
 
 def _is_of_columns(site) -> bool:
-    """Whether there are many columns, which XLA sums in a library slower than the memory (docs/kernels.md)."""
+    """Whether many columns are summed, for which XLA calls a slow library (docs/kernels.md)."""
     (x,) = site.values
     if site.out.dtype not in _FLOATS or type(x.aval.size) is not int or x.aval.size < _COLUMNS:
         return False
@@ -85,14 +88,14 @@ def _is_of_columns(site) -> bool:
 
 
 def _by_product_with_ones(em, site, x):
-    """Ones times rows: XLA's products read row after row."""
+    """The sums as a product of ones with the rows, which XLA reads row by row."""
     out, (outer, rows, columns) = site.out, _blocks(x.aval.shape, site.params["axes"])
     ones, sums = make_aval((outer, rows), out.dtype), make_aval((outer, columns), out.dtype)
 
     def write(x):
         return em.dot_general(sums, em.constant(1, ones), x, ((1,), (1,)), ((0,), (0,)))
 
-    # On its own: what the elements are made of would be computed in the product, one by one.
+    # XLA must not fuse the operand into the product, which would compute it without vectors.
     return em.reshape(
         apart(em, "column_sums", sums, write, em.reshape(x, (outer, rows, columns))), out.shape
     )
@@ -101,12 +104,12 @@ def _by_product_with_ones(em, site, x):
 # -- what goes into sums and extrema ---------------------------------------------------------------
 
 _LEAST = 1 << 12  # elements from which on the library takes a sum
-# That it computes; no selections
+# operations that the library of sums computes too, which selections are not
 _ON_THE_WAY = frozenset((add_p, add_any_p, sub_p, mul_p, div_p, neg_p, abs_p, max_p, min_p))
 
 
 def is_summed(site) -> bool:
-    """Whether all that becomes of a result is a sum of the library's, with operations it knows on the way."""
+    """Whether the only use of a result is a sum by the library, after operations that it knows."""
     aval = site.out
     if aval.dtype != _F32 or type(aval.size) is not int or aval.size < _LEAST:
         return False
@@ -121,7 +124,7 @@ def is_summed(site) -> bool:
 
 
 def _goes_into_extremum(site) -> bool:
-    """Whether all of a long formula goes into an extremum: XLA would compute it once for each of its blocks."""
+    """Whether a formula is only used by an extremum, whose blocks would each compute it again."""
     user = site.reader()
     while (
         user is not None

@@ -1,9 +1,9 @@
 """Coefficients of the polynomials, by the bits of the format's fraction, lowest power first.
 
-Each is close to the best possible in relative error: reweighted least squares (Lawson) against
-mpmath with 40 digits, one coefficient after the other rounded to the format and the rest fitted
-again. What is left beside each is log₂ of the greatest relative error. `python -m
-benchmarks.polynomials` measures and fits them anew.
+Each polynomial is nearly the best in relative error. It was fitted by reweighted least squares
+(Lawson) against mpmath with 40 digits; then one coefficient after the other was rounded to the
+format and the rest fitted again. The numbers beside each are log₂ of the greatest relative error.
+`python -m benchmarks.polynomials` measures and fits them anew.
 """
 
 from __future__ import annotations
@@ -254,9 +254,9 @@ ARCTANH = {
     ),
 }
 
-# π/2 in pieces, of so few bits that their products with whole numbers below 2¹⁵ (2²⁶) are exact,
-# all but the last. The sum of all but the last three ends with the last bit of a number of [½, 1),
-# so that x - k·π/2 is exact up to there.
+# π/2 in pieces. All but the last have so few bits that their products with whole numbers below 2¹⁵
+# (2²⁶) are exact. The sum of all but the last three has the last bit of a number in [½, 1), so that
+# x - k·π/2 is exact up to there.
 HALF_PI = {
     SINGLE: (
         1.5703125,

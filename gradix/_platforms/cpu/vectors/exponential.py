@@ -20,7 +20,7 @@ def exp2(m, x):
     f = x - k
     out = m.times_power(1.0 + f * m.polynomial(EXP2, f), word)
     out = m.where(x < most, out, x * math.inf)
-    # denormal results are taken for zero
+    # Denormal results become zero.
     return m.where(x < 2.0 - most, 0.0, out)
 
 
@@ -32,7 +32,7 @@ def exponent(m, x):
 
 
 def expm1(m, x):
-    """2ᵏ·(eʳ - 1) + (2ᵏ - 1), with half the power so that it stays finite."""
+    """2ᵏ·(eʳ - 1) + (2ᵏ - 1), by half the power of two, which stays finite."""
     r, word = exponent(
         m, m.at_most(m.at_least(x, -m.fraction * 0.8), 710.0 if m.fraction == 52 else 89.0)
     )
@@ -43,7 +43,7 @@ def expm1(m, x):
 
 
 def exponent_of_sum(m, x, low):
-    """As `exponent`, of x + low for a small second part."""
+    """As `exponent`, for x + low with a small second part."""
     k, word = m.nearest(x * (1 / math.log(2)))
     high_ln2, low_ln2 = _LN2[m.fraction]
     return (x - k * high_ln2) + (low - k * low_ln2), word
@@ -72,10 +72,10 @@ def cosh(m, x):
 
 
 def logarithm(m, x, low=None, twice: bool = False):
-    """The logarithm of `x`, or x + low, or 2x; for positive normal numbers."""
+    """The logarithm of `x`, of x + low, or of 2x, for positive normal numbers."""
     e, power, part = m.parted(x)
     f = part - 1.0
-    if low is not None:  # beyond 2⁶⁰ it is nothing
+    if low is not None:  # beyond 2⁶⁰ it is negligible
         f = f + low * m.floats(m.where(power < 60 << m.fraction, m.one - power, 0))
     e = e + 1.0 if twice else e
     z = f * f

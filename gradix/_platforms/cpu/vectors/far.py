@@ -18,7 +18,7 @@ from gradix._platforms.cpu.vectors.vocabulary import Vectors
 
 _F32, _F64, _I32 = np.dtype("float32"), np.dtype("float64"), np.dtype("int32")
 _PI = 0x3243F6A8885A308D313198A2E03707344A4093822299F31D0082EFA98EC4E6C89  # π·2²⁵⁶, to 2⁻²⁵⁶
-# exponents with their bias: of 16384, and the greatest
+# The biased exponents of 16384 and of the largest number, and the bits of a piece.
 _FIRST, _LAST, _PIECE = 141, 254, 29
 
 
@@ -28,7 +28,7 @@ def _table() -> np.ndarray:
     turns = (1 << 512) // (2 * _PI)  # 2²⁵⁶/2π
     rows = np.empty((2, _LAST - _FIRST + 1))
     for i in range(rows.shape[1]):
-        shift = _FIRST + i - 150  # of numbers m·2ᵉ with whole m
+        shift = _FIRST + i - 150  # for numbers m·2ᵉ with a whole number m
         fraction = (turns << shift if shift >= 0 else turns >> -shift) % (1 << 256)
         rows[0, i] = math.ldexp(fraction >> 256 - _PIECE, -_PIECE)
         rows[1, i] = math.ldexp(fraction % (1 << 256 - _PIECE), -256)
@@ -51,7 +51,7 @@ def _look_up(m, row: np.ndarray, index: LoweredValue) -> LoweredValue:
 
 
 def _parts(m, x):
-    """Sine and cosine of the rest of |x| to a whole number of quarter turns, its bits, and the wide vocabulary."""
+    """Sine and cosine of |x| less its nearest quarter turns, their number, float64 `Vectors`."""
     wide, bits = Vectors(m.em, _F64), m.bits(m.abs(x))
     index = (bits >> 23) - _FIRST
     index = m.where(index < 0, 0, index)

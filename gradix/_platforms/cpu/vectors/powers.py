@@ -27,12 +27,12 @@ _EXP2 = (
     0.001339887488858018,
     0.0001535336433967934,
 )
-# 4/3 of the bits of 1, less what balances the errors
+# 4/3 of the bits of 1, less a constant that balances the errors
 _CUBE_ROOT_GUESS = {23: 0x54A21D2A, 52: 0x553EF0FF289DD796}
 
 
 def reciprocal_root(m, x):
-    """1 / √x; XLA would put an iteration of its own in the place of a plain quotient by a root."""
+    """1 / √x, in a form that XLA does not replace by an iteration of its own."""
     return 1.0 / m.where(x >= 0.0, m.sqrt(x), math.nan)
 
 
@@ -40,7 +40,7 @@ def cube_root(m, x):
     """x^(-1/3) by its bits and Householder's iteration, then x·y², and one step after Halley with an exact square."""
     size = m.abs(x)
     bits = m.bits(size)
-    if m.fraction == 52:  # AVX2 converts int32 alone
+    if m.fraction == 52:  # AVX2 converts only int32
         bits, out = m.convert(m.shift_right(bits, 32), _I32), 12
         number = m.convert(bits, _F64) * (-(2.0 ** (32 - out)) / 3)
     else:
@@ -58,7 +58,7 @@ def cube_root(m, x):
 
 
 def power(m, x, y):
-    """2^(y·log₂|x|) in float64, of float32; and IEEE 754's special cases."""
+    """2^(y·log₂|x|) of float32 numbers, in float64, with the special cases of IEEE 754."""
     wide, size = Vectors(m.em, _F64), m.abs(x)
     e, _, part = m.parted(size)
     f, size64 = m.convert(part, _F64), m.convert(size, _F64)
@@ -66,7 +66,7 @@ def power(m, x, y):
     log = t * wide.polynomial(_LOG2, t * t) + m.convert(e, _F64)
     log = wide.where(size64 > 0.0, log, -math.inf)
     log = wide.where(size64 < math.inf, log, size64)
-    # even numbers, as the infinities are taken to be
+    # the limits are even numbers, which stand for the infinities
     y = m.at_most(m.at_least(y, -1e30), 1e30)
     p = wide.at_most(wide.at_least(log * m.convert(y, _F64), -300.0), 300.0)
     k, word = wide.nearest(p)

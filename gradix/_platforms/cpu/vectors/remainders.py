@@ -15,12 +15,12 @@ from gradix._platforms.cpu.vectors.vocabulary import Vectors
 
 _F32, _F64 = np.dtype("float32"), np.dtype("float64")
 _STEP = 24
-# by the bits of the fraction: log₂ of the quotients that are covered
+# log₂ of the largest quotient covered, by the bits of the fraction
 _MOST = {23: 28, 52: 2 * _STEP}
 
 
 def _sizes(m, x, y):
-    """The bits of |x| and |y|, which are ordered as they are, NaN above infinity."""
+    """The bits of |x| and |y|, which have the order of the numbers, with NaN above infinity."""
     return m.bits(x) & ~m.sign_bit, m.bits(y) & ~m.sign_bit
 
 
@@ -49,7 +49,11 @@ def remainder(m, x, y):
 
 
 def _step(m, x, y):
-    """The rest of x ≤ 2²⁴ y: of the nearest whole number, whose rest has no more digits than y, then of that below."""
+    """The remainder for x ≤ 2²⁴ y.
+
+    The nearest multiple of y is subtracted, since this rest has no more digits than y. A negative
+    rest is then increased by y.
+    """
     high = m.high(y)
     n = m.round(x / y)
     rest = (x - n * high) - n * (y - high)
@@ -57,7 +61,7 @@ def _step(m, x, y):
 
 
 def is_odd(m, x, y):
-    """Where `remainder` may be wrong: quotients above the limit, and divisors so small that rests may not be normal."""
+    """Where `remainder` may be wrong: the quotient is too large, or the rest may be denormal."""
     a, b = _sizes(m, x, y)
     least = int(np.ldexp(np.finfo(m.dtype).tiny, m.fraction + 1).view(m.word))
     return ((a - b > _MOST[m.fraction] << m.fraction) | (b < least)) & (a < _infinity(m)) & (b > 0)

@@ -26,7 +26,7 @@ _ERFC = (
     0.00013982442,
     -0.00016186769,
 )
-# beyond it erfc is below the least normal number
+# Beyond this, erfc is below the least normal number.
 _LAST = 9.25
 _ERF_SMALL = (0.12837917, -0.3761261, 0.11282853, -0.026758587, 0.004720211)
 # Of float64, e^(x²)·erfc x = p((x - 9/4) / (x + 11/4)), ¾ ≤ x ≤ 5.95, where erf x counts: -57.4;
@@ -147,8 +147,8 @@ _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 /
 
 
 def erf(m, x):
-    """1 - e^(-x²)·p beyond ¾; of float64."""
-    size = m.at_most(m.abs(x), 6.0)  # where 1 is left
+    """erf in float64; beyond ¾ it is 1 - e^(-x²)·p."""
+    size = m.at_most(m.abs(x), 6.0)  # where the result is 1
     r, word = exponent(m, -(size * size))
     share = m.once((size - 2.25) / (size + 2.75))
     scaled = m.polynomial(_TAIL, share)
@@ -157,11 +157,11 @@ def erf(m, x):
 
 
 def _tail(m, size):
-    """erfc of sizes from ½ on: e^(-x²)·(first + p) / (x + c), of float32; square and inverse in two parts each."""
+    """erfc in float32 from ½ on: e^(-x²)·(first + p) / (x + c); square and inverse in two parts."""
     high = m.high(size)
     rest, part = size - high, high + 1.5
     inverse = m.once(1.0 / (size + 1.5))
-    # its products with `part` are exact
+    # The products of `short` with `part` are exact.
     short = m.floats(m.bits(inverse) & -(1 << 14))
     low = inverse * ((1.0 - short * part) - short * rest)
     r, word = exponent_of_sum(m, -(high * high), -(rest * (high + size)))
@@ -173,7 +173,7 @@ def _tail(m, size):
 
 
 def erfc(m, x):
-    """2 - erfc(-x) left of 0; 1 - erf(x) about it."""
+    """erfc, which is 2 - erfc(-x) for negative x, and 1 - erf(x) near 0."""
     size = m.abs(x)
     out = _tail(m, size)
     out = m.where(x < 0.0, 2.0 - out, out)
@@ -181,7 +181,7 @@ def erfc(m, x):
 
 
 def erf_inv(m, x):
-    """Of float64, by powers of w = -log(1 - x²) or its root (Giles, GPU Computing Gems 2, 2010)."""
+    """erf⁻¹ in float64, by powers of w = -log(1 - x²) or √w (Giles, GPU Computing Gems 2, 2010)."""
     size = m.abs(x)
     w = -logarithm(m, (1.0 - x) * (1.0 + x))
     root = m.once(m.sqrt(w))

@@ -1,6 +1,6 @@
 """Sine, cosine and tangent of arguments up to a limit, and the inverse functions.
 
-The reduction is Cody and Waite's: k·π/2 is taken off in pieces whose products with k are exact, so
+The reduction is Cody and Waite's: k·π/2 is subtracted in pieces whose products with k are exact. So
 the rest is right to the last bit near multiples of π/2 too.
 """
 
@@ -23,14 +23,17 @@ from gradix._platforms.cpu.vectors.coefficients import (
     TANGENT,
 )
 
-# below 2¹⁵ and 2²⁶ times π/2
+# These are below 2¹⁵·π/2 and 2²⁶·π/2.
 LIMITS = {np.dtype("float32"): 30000.0, np.dtype("float64"): 1e8}
 # and (π - it) / it
 _PI = {23: (3.1415927410125732, -2.7827534851704724e-08), 52: (math.pi, 3.8981718325193755e-17)}
 
 
 def _reduced(m, x):
-    """r + low = x - k·π/2, |r| ≤ π/4, and a word that ends with the bits of k; rough results need no low."""
+    """r + low = x - k·π/2, |r| ≤ π/4, and a word that ends with the bits of k.
+
+    Rough results omit low.
+    """
     k, word = m.nearest(x * (2 / math.pi))
     *first, fourth, fifth, last = HALF_PI[m.fraction]
     for piece in ROUGH_HALF_PI if m.rough else first:
@@ -85,13 +88,16 @@ def tangent(m, x):
 
 
 def _turned(m, base, t, small):
-    """base + t + small, where base is 0, π/2 or π, |t| < base or base = 0, and |small| is small beside t."""
+    """base + t + small, for base 0, π/2 or π.
+
+    |t| < base or base = 0, and |small| is far below |t|.
+    """
     total = base + t
     return total + ((base - total) + t + (base * _PI[m.fraction][1] + small))
 
 
 def arctangent(m, x):
-    """π/2 - arctan(1/x) beyond 1."""
+    """arctan x, which beyond 1 is π/2 - arctan(1/x)."""
     size = m.abs(x)
     large = size > 1.0
     t = m.where(large, -1.0 / size, size)
@@ -109,7 +115,7 @@ def arctangent2(m, y, x):
     # inf / inf = 1
     t = m.where(shorter == longer, m.where(longer > 0.0, m.number(1.0, x), 0.0), shorter / longer)
     a, b = m.high(t), m.high(longer)
-    rest = ((shorter - a * b) - a * (longer - b)) - (t - a) * longer  # what the division left
+    rest = ((shorter - a * b) - a * (longer - b)) - (t - a) * longer  # division error
     low = m.where(longer > 0.0, m.where(longer < math.inf, rest / longer, 0.0), 0.0)
     pi = _PI[m.fraction][0]
     left = m.bits(x) < 0
@@ -123,7 +129,10 @@ def arctangent2(m, y, x):
 
 
 def _half_angle(m, x):
-    """t² and whether |x| > ½: there t = √((1 - |x|) / 2), the sine of half the angle of cosine |x|; else t = |x|."""
+    """t², |x|, and whether |x| > ½.
+
+    There t = √((1 - |x|) / 2), the sine of half the angle with the cosine |x|; else t = |x|.
+    """
     size = m.abs(x)
     large = size > 0.5
     return m.where(large, 0.5 - 0.5 * size, size * size), size, large

@@ -1,15 +1,15 @@
-"""What formulas of float vectors are written in, beyond `formulas.Program`: bits, signs, powers of two, exact sums.
+"""The operations of formulas on float vectors: bits, signs, powers of two, exact sums.
 
 XLA:CPU turns a chain of such operations into one loop of vectors. Rules that keep the formulas
 quick and right:
 
-- One width. A loop that holds a 64-bit value has half the lanes, so formulas of float32 keep to
+- They use one width. A loop with a 64-bit value has half the lanes, so formulas of float32 use only
   float32 and int32.
-- A quotient or a square root goes to one operation only, or XLA computes it, and all before it,
-  once more for another.
-- XLA simplifies (x + c) - c to x where c is constant, so low parts are found by differences of what
-  is not.
-- XLA contracts x·y + z to one rounding where the processor can: formulas may gain by it, and must
+- A quotient or a square root has only one user, as XLA would compute it, and all before it, again
+  for each further one.
+- XLA simplifies (x + c) - c to x for a constant c, so low parts must be differences of values that
+  are not constant.
+- XLA contracts x·y + z to one rounding where the processor can. Formulas may gain by this, but must
   not need it.
 """
 
@@ -42,7 +42,7 @@ class Vectors(Program):
         self.width = 8 * self.word.itemsize
         self.one = int(np.ones((), dtype).view(self.word))
         self.sign_bit = int(np.iinfo(self.word).min)
-        # whole numbers added to it show in its last bits
+        # A whole number added to it appears in its last bits.
         self.shifter = 1.5 * 2.0**self.fraction
 
     def number(self, value: float, like: LoweredValue) -> LoweredValue:
@@ -68,11 +68,11 @@ class Vectors(Program):
         return LoweredValue(self.em, self.em.op("floor", x.value.aval, x.value))
 
     def polynomial(self, coefficients, x: LoweredValue, paired: bool | None = None) -> LoweredValue:
-        """c₀ + c₁x + c₂x² + …, by Horner's rule; a table of coefficients is by the bits of the fraction.
+        """c₀ + c₁x + c₂x² + …, by Horner's rule.
 
-        `paired` ones are c₀ + x·((c₁ + c₂x) + x²·((c₃ + c₄x) + …)): half as many steps wait for the
-        one before. Loops of float64 hold too few numbers to hide those; of float32 that pays beside
-        other long chains alone.
+        A table of coefficients has them by the bits of the fraction. With `paired` the sum is
+        c₀ + x·((c₁ + c₂x) + x²·((c₃ + c₄x) + …)), which has half as many dependent steps. This is
+        the default for float64; for float32 it pays only beside other long chains.
         """
         found = coefficients[self.fraction] if isinstance(coefficients, dict) else coefficients
         if len(found) < 6 or not (self.fraction == 52 if paired is None else paired):
@@ -93,9 +93,9 @@ class Vectors(Program):
         return total
 
     def once(self, x: LoweredValue) -> LoweredValue:
-        """`x` itself, by way of its bits, taken apart and put together: a value with one user, which LLVM sees through.
+        """`x` itself, through a split of its bits that LLVM removes, so that `x` has only one user.
 
-        XLA computes an operand such as e^x, which it holds dear, in a loop of its own where it has
+        XLA computes an operand that it counts as costly, such as e^x, in a separate loop if it has
         several users.
         """
         word = self.bits(x)
@@ -104,7 +104,7 @@ class Vectors(Program):
     # -- signs and limits --------------------------------------------------------------------------
 
     def sign(self, x: LoweredValue) -> LoweredValue:
-        """The sign bit, as a word."""
+        """The sign bit of `x`, as a word."""
         return self.bits(x) & self.sign_bit
 
     def signed(self, x: LoweredValue, sign: LoweredValue) -> LoweredValue:
@@ -120,7 +120,7 @@ class Vectors(Program):
         return self.where(x < limit, limit, x)
 
     def odd(self, x: LoweredValue, y: LoweredValue, size: LoweredValue) -> LoweredValue:
-        """`y`, but `x` itself, denormals and zeros of both signs too, where it is so small that x + x³ = x."""
+        """`y`, but `x` where it is so small that x + x³ = x, such as denormals and signed zeros."""
         return self.where(size < 2.0 ** -(self.fraction // 2 + 2), x, y)
 
     # -- powers of two -----------------------------------------------------------------------------
@@ -147,14 +147,14 @@ class Vectors(Program):
         bias = self.one >> self.fraction
         if self.fraction == 23:
             e = self.convert(above - bias, self.dtype)
-        else:  # processors before AVX-512 convert int64 one by one
+        else:  # processors before AVX-512 do not vectorize conversions of int64
             e = self.floats(above + int(np.float64(self.shifter).view(np.int64))) - (
                 self.shifter + bias
             )
         return e, power, self.floats(bits - power)
 
     def shift_right(self, x: LoweredValue, places: int) -> LoweredValue:
-        """Of a word that is not negative: AVX2 has no arithmetic shift of int64."""
+        """Shift right a word that is not negative, as AVX2 has no arithmetic shift of int64."""
         count = self.em.constant(places, x.value.aval)
         return LoweredValue(
             self.em, self.em.op("shift_right_logical", x.value.aval, x.value, count)
