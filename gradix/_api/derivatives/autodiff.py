@@ -55,8 +55,8 @@ def value_and_grad(
         holomorphic: `fun` is promised to be complex-differentiable; inputs and output are complex.
         allow_int: integer arguments get gradients of dtype float0.
         reduce_axes: must be empty: an argument that JAX had once.
-        nondiff: "skip" lets arguments hold leaves that are no floats (ints, strings, functions):
-            they are passed on as they are, and the gradient has None in their places.
+        nondiff: "skip" accepts arguments with leaves that are no floats (ints, strings, functions).
+            They are passed on unchanged, and the gradient has None in their places.
 
     Raises:
         TypeError: the output is no scalar, or an argument has no derivative; the message names it.
@@ -110,7 +110,7 @@ def value_and_grad(
 def _skipping(
     fun, numbers, single: bool, has_aux: bool, holomorphic: bool
 ) -> Callable[..., tuple[Any, Any]]:
-    """`value_and_grad` in the float leaves of the arguments."""
+    """`value_and_grad` that differentiates in the float leaves of the arguments only."""
 
     @named_as(fun)
     def value_and_grad_f(*args, **kwargs):
@@ -143,8 +143,8 @@ def grad(
         holomorphic: `fun` is a holomorphic function of complex arguments, with a complex value.
         allow_int: accept integers, whose gradient is of dtype float0.
         reduce_axes: accepted for compatibility.
-        nondiff: "skip" passes leaves of the arguments that are no floats on as they are; the
-            gradient has None there.
+        nondiff: "skip" accepts arguments with leaves that are no floats. They are passed on
+            unchanged, and the gradient has None in their places.
 
     Returns:
         A function with the arguments of `fun` that returns the gradient, or `(gradient, aux)` with

@@ -1,4 +1,4 @@
-"""`checkpoint`: trade memory of the backward pass for computing again; its policies, and names for them."""
+"""`checkpoint`: saves memory by recomputing values in the backward pass; its policies and names."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def checkpoint(
     static_argnames: str | Iterable[str] = (),
     concrete: bool = False,
 ) -> Callable[..., T]:
-    """`fun`, whose intermediate values are not kept for the backward pass but computed again.
+    """`fun`, with intermediate values that are recomputed in the backward pass instead of kept.
 
     Args:
         fun: the function.
-        prevent_cse: keep the compiler from undoing this under `jit`; False is quicker inside
-            `scan`.
-        policy: which values to keep all the same; one of `checkpoint_policies`. None keeps none.
+        prevent_cse: keep the compiler from merging the recomputation with the forward pass under
+            `jit`; False is faster inside `scan`.
+        policy: says which values are kept; one of `checkpoint_policies`. None keeps no value.
         static_argnums, static_argnames: arguments that are Python values.
-        concrete: accepted and of no effect; values are never traced more than the function needs.
+        concrete: accepted and ignored.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -92,7 +92,7 @@ def checkpoint(
 
 
 def _spread(fun, static: dict, named: dict) -> Callable[..., T]:
-    """`fun` of its other positional arguments and keywords, in two containers."""
+    """`fun` as a function of two containers: its other positional arguments, and its keywords."""
 
     def spread(dynamic, others):
         rest = iter(dynamic)
@@ -103,7 +103,7 @@ def _spread(fun, static: dict, named: dict) -> Callable[..., T]:
 
 
 def checkpoint_name(x, name: str):
-    """`x`, named for policies such as `save_only_these_names`.
+    """`x` under a name, by which policies such as `save_only_these_names` find it.
 
     Example:
         >>> from gradix.ad_checkpoint import checkpoint_name
@@ -122,7 +122,7 @@ def everything_saveable(prim, *_, **params) -> bool:
 
 
 def nothing_saveable(prim, *_, **params) -> bool:
-    """Keep none."""
+    """Keep no value."""
     return False
 
 
@@ -137,18 +137,18 @@ def dots_with_no_batch_dims_saveable(prim, *_, **params) -> bool:
 
 
 def save_any_names_but_these(*names: str) -> Callable[..., bool]:
-    """Keep named values, but not these."""
+    """Keep all named values except those with these names."""
     return functools.partial(_named, frozenset(names), False)
 
 
 def save_anything_except_these_names(*names: str) -> Callable[..., bool]:
-    """Keep every value, but not those of these names."""
+    """Keep all values except those with these names."""
     hidden = frozenset(names)
     return lambda prim, *_, **params: not (prim is name_p and params["name"] in hidden)
 
 
 def save_only_these_names(*names: str) -> Callable[..., bool]:
-    """Keep the values of these names."""
+    """Keep only the values with these names."""
     return functools.partial(_named, frozenset(names), True)
 
 
@@ -159,21 +159,21 @@ def _named(names, inside, prim, *_, **params) -> bool:
 def save_from_both_policies(
     policy_1: Callable[..., bool], policy_2: Callable[..., bool]
 ) -> Callable[..., bool]:
-    """Keep what either policy keeps."""
+    """Keep the values that at least one of the policies keeps."""
     return lambda prim, *args, **params: (
         policy_1(prim, *args, **params) or policy_2(prim, *args, **params)
     )
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Callable[..., bool]:
-    """Keep matrix products without batch dimensions; on a device without other memory they stay where they are."""
+    """Keep matrix products without batch dimensions; they stay in the device's memory."""
     return dots_with_no_batch_dims_saveable
 
 
 def save_and_offload_only_these_names(
     *, names_which_can_be_saved, names_which_can_be_offloaded, offload_src: str, offload_dst: str
 ) -> Callable[..., bool]:
-    """Keep the values of both lists of names."""
+    """Keep the values with names of either list; they stay in the device's memory."""
     return save_only_these_names(*names_which_can_be_saved, *names_which_can_be_offloaded)
 
 

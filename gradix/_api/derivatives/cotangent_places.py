@@ -1,10 +1,10 @@
-"""Where `with_refs` puts cotangents, and what stands for what was not needed."""
+"""The marks with which `with_refs` says where cotangents go, and marks for values not needed."""
 
 from __future__ import annotations
 
 
 class _Mark:
-    """A value that says one thing."""
+    """The base class of marks; all instances of a class mean the same."""
 
     __slots__ = ()
 
@@ -19,30 +19,30 @@ class _Mark:
 
 
 class GradValue(_Mark):
-    """In `with_refs`: return this cotangent."""
+    """In `with_refs`, the request to return this cotangent."""
 
     __slots__ = ()
 
 
 class DontWant(_Mark):
-    """In `with_refs`: this cotangent is not wanted."""
+    """In `with_refs`, says that this cotangent is not wanted."""
 
     __slots__ = ()
 
 
 class GradRef(_Mark):
-    """What is returned in place of a cotangent that was added to a ref."""
+    """Stands, among results, for a cotangent that was added to a ref."""
 
     __slots__ = ()
 
 
 class DidntWant(_Mark):
-    """What is returned in place of a cotangent that was not wanted."""
+    """Stands, among results, for a cotangent that was not wanted."""
 
     __slots__ = ()
 
 
 class NotNeeded(_Mark):
-    """In `args_res`: the function does not need this argument for its derivative."""
+    """In `args_res`, says that the derivative does not need this argument."""
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""What custom_jvp and custom_vjp share: how arguments are resolved, and which of them a rule is about."""
+"""The common part of custom_jvp and custom_vjp: resolves arguments, and splits off static ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gradix._ops.basis import add_any, tangent_aval, zeros
 
 
 class CustomDerivative:
-    """What custom_jvp and custom_vjp share: resolving arguments, and standing in for the function."""
+    """The base class of custom_jvp and custom_vjp: resolves arguments, and wraps the function."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class CustomDerivative:
         return getattr(self.fun, name)
 
     def _resolve(self, args, kwargs) -> tuple:
-        """All arguments by position, defaults filled in."""
+        """All arguments by position, with defaults filled in."""
         sig = signature(self.fun)
         if sig is None:
             return args
@@ -69,7 +69,7 @@ class CustomDerivative:
         return bound.args
 
     def _split(self, args):
-        """The arguments not differentiated, and the others."""
+        """Split the arguments into those not differentiated and the others."""
         for n in self.nondiff_argnums:
             if n >= len(args):
                 raise ValueError(
@@ -80,7 +80,7 @@ class CustomDerivative:
         return static, [a for i, a in enumerate(args) if i not in self.nondiff_argnums]
 
     def _flat(self, static, args, out: dict):
-        """The function on leaves, with the static arguments in their places; notes the tree of its results."""
+        """The function on leaves, with static arguments inserted; puts its tree into `out`."""
         numbers, k = self.nondiff_argnums, len(static.traced)
 
         def flat(*leaves):
@@ -94,7 +94,7 @@ class CustomDerivative:
 
 
 class Static:
-    """Arguments not differentiated in; what is traced of them travels as operands, so that every trace sees it."""
+    """The arguments not differentiated; traced values among them are passed as operands."""
 
     __slots__ = ("leaves", "tree", "places", "traced")
 
@@ -104,7 +104,7 @@ class Static:
         self.traced = [self.leaves[i] for i in self.places]
 
     def filled(self, traced) -> list:
-        """The arguments, with these values for what was traced."""
+        """The arguments, with these values in place of the traced ones."""
         leaves = list(self.leaves)
         for i, x in zip(self.places, traced):
             leaves[i] = x
@@ -112,7 +112,7 @@ class Static:
 
 
 class Given:
-    """The arguments of a call: arrays, which rules are about, and leaves that are none, which pass as they are."""
+    """The arguments of a call: arrays, which rules apply to, and other leaves, kept as is."""
 
     __slots__ = ("leaves", "tree", "places", "arrays")
 
@@ -127,7 +127,7 @@ class Given:
         self.arrays = arrays(name, [self.leaves[i] for i in self.places], tree, "argument")
 
     def filled(self, values, other=None):
-        """The arguments with these values for the arrays; `other(leaf)` makes the rest."""
+        """The arguments with these values for arrays; `other(leaf)` replaces other leaves."""
         leaves = self.leaves if other is None else [other(x) for x in self.leaves]
         leaves = list(leaves)
         for i, x in zip(self.places, values):
@@ -136,7 +136,7 @@ class Given:
 
 
 def is_array_like(x) -> bool:
-    if isinstance(x, Ref):  # which says so itself when asked to be one
+    if isinstance(x, Ref):  # a ref raises its own error when it is used as an array
         return False
     return isinstance(x, (Array, np.ndarray, np.generic, bool, int, float, complex)) or hasattr(
         x, "__jax_array__"

@@ -1,4 +1,4 @@
-"""Functions with a forward-mode rule of the user's own."""
+"""`custom_jvp`: functions for which the user defines the forward-mode rule."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ T = TypeVar("T")
 
 
 class custom_jvp(CustomDerivative, Generic[T]):
-    """A function with its own forward-mode rule, used by every derivative.
+    """A function with a forward-mode rule that the user defines; all derivatives use the rule.
 
     Args:
         fun: the function.
-        nondiff_argnums, nondiff_argnames: arguments its rule receives first, as they are, without
-            tangents.
+        nondiff_argnums, nondiff_argnames: arguments that have no tangents; the rule gets them
+            first, unchanged.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -61,8 +61,8 @@ class custom_jvp(CustomDerivative, Generic[T]):
     def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
         """Set the rule: `jvp(primals, tangents) -> (primal_out, tangent_out)`; returns it.
 
-        With `symbolic_zeros`, a tangent that is zero whatever the values is a `SymbolicZero`, and
-        may be returned.
+        With `symbolic_zeros`, a tangent that is zero for all values is a `SymbolicZero`; the rule
+        may return one, too.
         """
         self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
         return jvp

@@ -1,4 +1,4 @@
-"""Functions with a reverse-mode rule of the user's own: custom_vjp and custom_gradient."""
+"""`custom_vjp` and `custom_gradient`: functions with a user's reverse-mode rule."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ T = TypeVar("T")
 
 
 class custom_vjp(CustomDerivative, Generic[T]):
-    """A function with its own reverse-mode rule.
+    """A function with a reverse-mode rule that the user defines.
 
     `fwd(*args)` returns the output and residuals; `bwd(*nondiff_args, residuals, ct)` returns a
-    tuple with a cotangent for each other argument, None for zero. Forward mode differentiates the
-    function itself. Arguments may be or hold what is no array, which has no cotangent, so any value
-    in its place does.
+    tuple with a cotangent for each other argument, or None for zero. Forward mode differentiates
+    the function itself. Arguments may hold leaves that are no arrays; these have no cotangent, and
+    any value that `bwd` returns for them is ignored.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -68,8 +68,8 @@ class custom_vjp(CustomDerivative, Generic[T]):
         """Set the rule.
 
         With `symbolic_zeros`, each leaf of the arguments of `fwd` is a `CustomVJPPrimal`, which
-        says whether it is differentiated in, and `bwd` gets a `SymbolicZero` for a cotangent that
-        is zero whatever the values.
+        says whether it has a tangent, and `bwd` gets a `SymbolicZero` for a cotangent that is zero
+        for all values.
         """
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
@@ -122,7 +122,7 @@ class custom_vjp(CustomDerivative, Generic[T]):
                     f"got {y_tree}."
                 )
             res, res_tree = flatten(pair[1])
-            # a bool is for Python's `if`
+            # a Python bool stays one, so that `bwd` can branch on it
             is_array = [is_array_like(r) and type(r) is not bool for r in res]
             out["res"] = res_tree, is_array, [None if a else r for r, a in zip(res, is_array)]
             ys = arrays(self._name, ys, y_tree, "output of fwd")
@@ -151,7 +151,7 @@ class custom_vjp(CustomDerivative, Generic[T]):
         return backward
 
     def _cotangents(self, result, tree, avals) -> list:
-        """What `bwd` returned as one cotangent per leaf; a None stands for a whole argument's zeros."""
+        """The result of `bwd` as cotangents per leaf; None means zeros for an argument."""
         if isinstance(result, list):
             result = tuple(result)
         count = len(tree.children())
@@ -189,7 +189,7 @@ class custom_vjp(CustomDerivative, Generic[T]):
         if got.dtype == dtypes.float0:
             return zeros(want)
         if got.shape == want.shape and got.dtype != want.dtype and _converts(got.dtype, want.dtype):
-            # as the rules of programs in mixed precision ask for
+            # rules in mixed precision return cotangents of other dtypes
             ct = convert_element_type(ct, want.dtype)
             got = ct.aval
         if not same_types([got], [want]):
@@ -202,14 +202,14 @@ class custom_vjp(CustomDerivative, Generic[T]):
 
 
 def _converts(given, wanted) -> bool:
-    """Whether a cotangent of one dtype is taken for another: any number is, but a complex one for a real one."""
+    """Whether a cotangent is converted to a dtype: all are, except complex to real."""
     return (given in dtypes.NUMERIC or given in dtypes.BOOL) and (
         given not in dtypes.COMPLEX or wanted in dtypes.COMPLEX
     )
 
 
 def _matched(part, tree) -> list | None:
-    """The leaves of `part` at the places of those of `tree`, each filling the subtree there; None if it has others."""
+    """The leaves of the tree prefix `part`, one per leaf of `tree`; None if it is none."""
     if part is None:
         return [None] * tree.num_leaves
     parts, top = flatten(part, lambda x: x is not part)
@@ -223,7 +223,7 @@ def _matched(part, tree) -> list | None:
 
 
 def custom_gradient(fun: Callable) -> Callable:
-    """A function that returns its value and the function that pulls a cotangent back.
+    """Make a differentiable function of one that returns its value and a pullback of cotangents.
 
     Example:
         >>> import gradix
@@ -244,7 +244,7 @@ def custom_gradient(fun: Callable) -> Callable:
         return fun(*args)[0], args
 
     def bwd(args, ct):
-        out = fun(*args)[1](ct)  # rebuilt from the arguments, so that nothing is captured
+        out = fun(*args)[1](ct)  # calling `fun` again means that no traced value is captured
         return out if isinstance(out, tuple) else (out,)
 
     value_only.defvjp(fwd, bwd)

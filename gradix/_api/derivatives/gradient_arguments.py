@@ -1,4 +1,4 @@
-"""The arguments that a gradient is taken in, and the scalar it is taken of."""
+"""Checks and flattens the arguments of a gradient, and checks its scalar output."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from gradix._core import dtypes
 
 
 def differentiated(name, fun, args, kwargs, numbers, has_aux=False):
-    """`fun` as a flat function of the arguments numbered, their leaves, and a tree for each.
+    """`fun` as a flat function of the arguments `numbers`, their leaves, and a tree for each.
 
     Raises:
-        TypeError: there is no argument of a number, or one has leaves that are no arrays.
-        ValueError: an argument is named twice.
+        TypeError: there is no argument of that number, or an argument has leaves that are no
+            arrays.
+        ValueError: `numbers` holds an argument twice.
     """
     count = len(args)
     refuse_values(name, [args[n] for n in numbers if -count <= n < count])

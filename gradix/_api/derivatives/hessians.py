@@ -1,4 +1,4 @@
-"""Hessians, dense and sparse: of a sparse one as many products with vectors as its columns have colours."""
+"""Hessians, dense and sparse; a sparse one takes as many products as its columns have colours."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gradix._transforms.jvp import jvp
 from gradix._transforms.linearize import linearize
 from gradix._transforms.staging import eval_closed, stage
 
-# elements per element of the pattern from which on writing the latter one by one is quicker
+# below this density (1 / 8) of the pattern, writing its elements one by one is faster
 _FULL = 8
 _ELEMENTS = ScatterDimensionNumbers((), (0, 1), (0, 1))
 
@@ -45,13 +45,13 @@ def hessian(
         fun: of floating-point arrays.
         argnums, has_aux, holomorphic, chunk_size: as for `jacfwd`.
         sparsity: "auto" finds, from the program of `fun`, which elements are zero for all
-            arguments, and computes the others from as few products with vectors as it can: three
-            for a tridiagonal Hessian of any size. A matrix of booleans, rows and columns in the
-            order of the arguments' elements, says it instead. The result is the same array. For
-            scalar functions of real arguments.
+            arguments, and computes the others from as few products with vectors as possible: three
+            for a tridiagonal Hessian of any size. Instead, the pattern can be given as a matrix of
+            booleans, with rows and columns in the order of the arguments' elements. The result is
+            the same array. It is for scalar functions of real arguments.
 
     Raises:
-        ValueError: `sparsity` is something else, or beside `has_aux` or `holomorphic`.
+        ValueError: `sparsity` is something else, or given with `has_aux` or `holomorphic`.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -94,7 +94,7 @@ def hessian(
 
 
 def _product(flat, leaves) -> ClosedJaxpr:
-    """The program from arguments and a direction to the Hessian times the direction."""
+    """The program of Hessian-vector products: it takes the arguments and a direction."""
     active = [True] * len(leaves)
 
     def gradient(*xs):
@@ -113,7 +113,7 @@ def _product(flat, leaves) -> ClosedJaxpr:
 
 
 def _given(sparsity, n: int) -> np.ndarray | None:
-    """The pattern the user gave; None to find it."""
+    """The pattern that the user gave; None if it has to be found."""
     if isinstance(sparsity, str):
         if sparsity != "auto":
             raise ValueError(
@@ -130,7 +130,10 @@ def _given(sparsity, n: int) -> np.ndarray | None:
 
 
 def _blocks(product: ClosedJaxpr, leaves, pattern: np.ndarray, chunk) -> list[list]:
-    """Per pair of leaves their block: its element (i, j) is element i of the product for the colour of column j."""
+    """The Hessian's block for each pair of leaves.
+
+    Element (i, j) is element i of the product for the colour of column j.
+    """
     colour = colours(pattern)
     count, sizes = int(colour.max(initial=-1)) + 1, [x.aval.size for x in leaves]
     ends = np.cumsum([0, *sizes])

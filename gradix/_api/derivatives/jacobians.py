@@ -49,7 +49,7 @@ def jacfwd(
             each output leaf.
         has_aux: `fun` returns `(output, auxiliary data)`; the result is then `(jacobian, aux)`.
         holomorphic: `fun` is promised to be complex-differentiable; inputs and outputs are complex.
-        chunk_size: compute so many columns (rows for `jacrev`) at a time, in the memory of so many.
+        chunk_size: the number of columns (rows for `jacrev`) computed at a time, to save memory.
 
     Returns:
         A function with the arguments of `fun`; for an output of shape `s` and an argument of shape
@@ -78,7 +78,7 @@ def jacfwd(
         def push(*tangents):
             ys, ts = jvp(flat, leaves, tangents, named=True)
             n = flat.out_tree.num_leaves
-            if "primals" not in kept:  # later chunks are traced in a loop of their own
+            if "primals" not in kept:  # values of later chunks belong to the trace of a loop
                 kept["primals"] = ys[:n]
             if has_aux and "aux" not in kept:
                 kept["aux"] = flat.split_aux(ys)[1]
@@ -106,7 +106,7 @@ def jacrev(
     allow_int: bool = False,
     chunk_size: int | None = None,
 ) -> Callable[..., Any]:
-    """The Jacobian of `fun`, row by row in reverse mode: best for wide Jacobians. Arguments as for `jacfwd`.
+    """The Jacobian of `fun`, row by row in reverse mode: best for wide Jacobians.
 
     Args:
         fun: of floating-point arrays.
@@ -158,9 +158,9 @@ jacobian = jacrev
 
 
 def _mapped_over_basis(function, avals, front: bool, chunk: int | None) -> list:
-    """`function`, linear in values of the types `avals`, of all unit vectors at once; None where it gives None.
+    """Apply a linear `function` of values of types `avals` to all unit vectors at once, by vmap.
 
-    The mapped axis is the first or the last of each result.
+    The batch axis is the first axis of each result, or the last. A result may be None.
     """
     if len(avals) == 1 and avals[0].size == 1:  # one direction: nothing to map
         outs = function(full_like_one(tangent_aval(avals[0])))
@@ -187,11 +187,11 @@ def _placed(x, axis, size: int, front: bool):
 
 
 def _basis(avals) -> list:
-    """All unit vectors, stacked: for each type an array of shape `(size of all, *shape)`."""
+    """All unit vectors, stacked: for each type an array of shape `(total size, *shape)`."""
     size, at, out = sum([a.size for a in avals]), 0, []
     for a in avals:
         dtype, shape = tangent_aval(a).dtype, (size, *a.shape)
-        # computed by the program: it need not carry the numbers
+        # in a program the vectors are computed, so that it holds no large constant
         if is_staging():
             rows, columns = [broadcasted_iota(np.int32, (size, a.size), axis) for axis in (0, 1)]
             eye = convert(
@@ -211,7 +211,7 @@ def _basis(avals) -> list:
 
 def _forward_blocks(column, y, leaves) -> list:
     """The derivatives of one output in each leaf, from its derivative along all unit vectors."""
-    if column is None:  # an integer output: zeros of its own dtype
+    if column is None:  # the derivative of an integer output is zeros of its dtype
         return [zeros(make_aval((*y.shape, *x.aval.shape), y.dtype, False)) for x in leaves]
     parts = _cut(column, [x.aval.size for x in leaves], y.ndim)
     return [reshape(p, (*y.shape, *x.aval.shape)) for p, x in zip(parts, leaves)]

@@ -19,17 +19,17 @@ from gradix._ops.operands import scalar_like
 def laplacian(fun: Callable, argnums: int | tuple = 0, chunk_size: int | None = None) -> Callable:
     """The sum of the unmixed second derivatives of `fun`, the trace of its Hessian.
 
-    Series of degree two are pushed along all unit vectors at once; no Hessian is formed, nothing is
-    kept for a pass backward.
+    Taylor series of degree two are propagated along all unit vectors at once. No Hessian is formed,
+    and nothing is kept for a backward pass.
 
     Args:
         fun: a function of real arrays to real arrays of any shape, or pytrees of these.
         argnums: the number(s) of the arguments to differentiate in; the sum is over the elements of
             all of them.
-        chunk_size: how many unit vectors to push at a time, in the memory of so many.
+        chunk_size: the number of unit vectors that are propagated at a time, to save memory.
 
     Returns:
-        A function with the arguments of `fun`, and results like its.
+        A function with the arguments of `fun` and results of the same structure and shapes.
 
     Raises:
         TypeError: an argument or a result is not real.
@@ -58,7 +58,7 @@ def laplacian(fun: Callable, argnums: int | tuple = 0, chunk_size: int | None = 
         for a in avals:
             _check_real("result", a)
         sums = [zeros(a) if h is None else reduce_sum(h, (0,)) for h, a in zip(halves, avals)]
-        # d² is 2! times its coefficient
+        # the second derivative is 2! times the coefficient of the series
         return flat.out_tree.unflatten([mul(s, scalar_like(s, 2)) for s in sums])
 
     return laplacian_f

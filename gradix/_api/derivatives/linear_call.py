@@ -1,4 +1,4 @@
-"""`linear_call`: a linear function with a transpose of the user's."""
+"""`linear_call`: a linear function for which the user defines the transpose."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def linear_call(fun: Callable, fun_transpose: Callable, residual_args: Any, line
     Neither function may use traced values other than its arguments.
 
     Args:
-        fun: a function of residuals and of arguments in which it is linear.
-        fun_transpose: a function of residuals and of cotangents of the result, which gives
+        fun: a function of residuals and of linear arguments.
+        fun_transpose: a function of residuals and of cotangents of the result; it returns
             cotangents of the linear arguments, in their structure.
         residual_args: a pytree of arrays; they have no derivative.
         linear_args: a pytree of arrays.
 
     Returns:
-        What `fun` returns.
+        The result of `fun`.
 
     Raises:
-        TypeError: the results of `fun_transpose` are not of the structure and types of
+        TypeError: the results of `fun_transpose` have not the structure and types of
             `linear_args`.
         NotImplementedError: a residual is differentiated.
 

@@ -1,4 +1,4 @@
-"""The linear functions that `vjp` and `linearize` return: pytrees of their residuals, which pass through jit."""
+"""The linear functions that `vjp` and `linearize` return; they are pytrees of their residuals."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FLOAT0 = dtypes.float0
 
 
 def finished(ct, aval):
-    """A cotangent as the user sees it: zeros made arrays, float0 for what has no derivative."""
+    """A cotangent as the user gets it: an array if zero, float0 without derivative."""
     if not is_differentiable(aval):
         return np.zeros(aval.shape, _FLOAT0)
     return zeros(aval) if ct is None else ct
@@ -38,7 +38,7 @@ def shown_tangent(t, aval):
 
 
 def tangent_of(name, aval, t, index):
-    """A user's tangent for a value of the type `aval`; None stands for the zeros of float0."""
+    """The user's tangent for a value of type `aval`; returns None for zeros of float0."""
     want = tangent_aval(aval)
     if want.dtype == _FLOAT0:
         if getattr(t, "dtype", None) == _FLOAT0:
@@ -88,7 +88,7 @@ def _cotangent(ct, aval, index):
 
 
 def spread_inputs(program: LinearProgram, leaves):
-    """The program; its inputs are the differentiable leaves only, in order."""
+    """The program on a list of all leaves; it takes the differentiable leaves only, in order."""
     return program if len(program.in_avals) == len(leaves) else Spread(program, leaves)
 
 
@@ -113,11 +113,11 @@ class Spread:
 
 
 class Pullback:
-    """The function `vjp` returns: cotangents of the outputs in, cotangents of the inputs out.
+    """The function that `vjp` returns: it maps cotangents of outputs to cotangents of inputs.
 
-    What it keeps can be looked at, and, as far as it is arguments of the function, be replaced: set
-    an entry of `args_res` to None to let go of an argument, and to the argument before the next
-    call.
+    The residuals can be inspected. Those that are arguments of the function can be replaced: set an
+    entry of `args_res` to None to free an argument, and set it to the argument again before the
+    next call.
 
     Example:
         >>> import gradix
@@ -160,7 +160,7 @@ class Pullback:
 
     @property
     def args_res(self) -> list:
-        """Per input the array that was passed, if it is kept, else `NotNeeded()`."""
+        """For each input the array that was passed if it is a residual, else `NotNeeded()`."""
         if self._args_res is None:
             kept = {id(r) for r in base(self.program).residuals()}
             self._args_res = [
@@ -171,13 +171,13 @@ class Pullback:
 
     @property
     def opaque_residuals(self) -> list:
-        """What is kept besides arguments."""
+        """The residuals that are not arguments."""
         given = {id(x) for x in self.args}
         return [r for r in base(self.program).residuals() if id(r) not in given]
 
     @property
     def jaxpr(self):
-        """The linear program from tangents to tangents; what is kept are its constants."""
+        """The linear program from tangents to tangents; its constants are the residuals."""
         linear = base(self.program)
         return stage(
             lambda *ts: [instantiate(t, a) for t, a in zip(linear.apply(ts), linear.out_avals)],
@@ -186,11 +186,11 @@ class Pullback:
 
     @property
     def fun(self):
-        """The pullback of lists of cotangents, None for zeros."""
+        """The pullback as a function of lists of cotangents, in which None stands for zero."""
         return self.program.transpose
 
     def _replaced(self):
-        """The program with the present `args_res` in place of the arguments."""
+        """The program with the current `args_res` in place of the arguments."""
         new = {}
         for i, (old, now) in enumerate(zip(self.args, self.args_res)):
             if now is None:
@@ -210,10 +210,10 @@ class Pullback:
         )
 
     def with_refs(self, *places):
-        """The pullback that adds cotangents to refs.
+        """A pullback that adds cotangents to refs.
 
         Args:
-            *places: per argument, in its tree, a `Ref` to add the cotangent to,
+            *places: for each argument, in its tree, a `Ref` to add the cotangent to,
                 `gradix.ad.GradValue()` to return it, or `gradix.ad.DontWant()`.
 
         Example:
@@ -256,7 +256,7 @@ def base(program) -> LinearProgram:
 
 
 class Pushforward(Pullback):
-    """The function `linearize` returns: tangents of the inputs in, tangents of the outputs out."""
+    """The function that `linearize` returns: it maps tangents of inputs to tangents of outputs."""
 
     __slots__ = ()
 
@@ -285,7 +285,7 @@ class Pushforward(Pullback):
 
 
 class _Shape:
-    """A pullback without its residuals; the shape of one program is one."""
+    """A pullback without its residuals; those of pullbacks of one program are equal."""
 
     __slots__ = ("pullback", "program", "residuals")
 

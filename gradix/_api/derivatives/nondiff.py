@@ -24,7 +24,7 @@ def check_nondiff(nondiff: str) -> bool:
 
 
 class Mixed:
-    """Arguments of which only the float leaves are differentiated: `args` has lists of those in their places."""
+    """Arguments whose float leaves alone are differentiated; `args` holds lists of these leaves."""
 
     __slots__ = ("args", "trees", "leaves", "active")
 
@@ -37,7 +37,7 @@ class Mixed:
         self.args = tuple(given)
 
     def function(self, fun: Callable) -> Callable:
-        """`fun` as a function of the lists, given back their places among the other leaves."""
+        """`fun` as a function of the lists, whose values are put back among the other leaves."""
 
         def of_floats(*args, **kwargs):
             given = list(args)
@@ -51,7 +51,7 @@ class Mixed:
         return of_floats
 
     def spread(self, number: int, gradients: list):
-        """The gradient in the tree of argument `number`, with None where there is none."""
+        """The gradient in the tree of argument `number`, with None at leaves that are no floats."""
         p, floats = number % len(self.args), iter(gradients)
         return self.trees[p].unflatten([next(floats) if a else None for a in self.active[p]])
 

@@ -1,4 +1,4 @@
-"""`fwd_and_bwd`: a function as a forward and a backward one."""
+"""`fwd_and_bwd`: splits a function into a forward and a backward function."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradix._api.jit.jit import jit
 def fwd_and_bwd(
     fun: Callable, argnums: int | tuple, has_aux: bool = False, jitted: bool = True
 ) -> tuple:
-    """`fun` as a forward function that also returns what the backward one needs, and that backward function.
+    """A forward function that also returns residuals, and the backward function that takes them.
 
     Args:
         argnums: the number(s) of the arguments to differentiate in.

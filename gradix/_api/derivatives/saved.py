@@ -1,4 +1,4 @@
-"""What the forward pass keeps for the backward pass, and where each value comes from."""
+"""Lists the residuals that the forward pass keeps for the backward pass, and their origins."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gradix._transforms.staging import stage_open
 
 
 def saved_residuals(f: Callable, *args, **kwargs) -> list[tuple]:
-    """The types of the values that reverse mode of `f` at these arguments keeps, each with where it comes from.
+    """The types and origins of the residuals that reverse mode of `f` keeps at these arguments.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -76,7 +76,7 @@ def _origin(v, makers, names) -> str:
 
 
 def print_saved_residuals(f: Callable, *args, **kwargs) -> None:
-    """Print what reverse mode of `f` at these arguments keeps, a line for each value.
+    """Print the residuals that reverse mode of `f` keeps at these arguments, one per line.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -92,7 +92,7 @@ def print_saved_residuals(f: Callable, *args, **kwargs) -> None:
 
 
 class Offloadable(NamedTuple):
-    """A policy's answer: keep the value, in the memory `dst`; where a device has no other it stays in `src`."""
+    """A policy's answer: keep the value in memory `dst`, or in `src` if the device has no `dst`."""
 
     src: str
     dst: str

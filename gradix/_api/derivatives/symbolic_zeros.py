@@ -1,4 +1,4 @@
-"""What rules of users get with `symbolic_zeros=True`: zeros known as such, and arguments that say if they vary."""
+"""The arguments of users' rules with `symbolic_zeros=True`: symbolic zeros and marked primals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradix._ops.basis import tangent_aval, zeros
 
 
 class SymbolicZero:
-    """A tangent or cotangent that is zero whatever the values; it has a type, and no arithmetic.
+    """A tangent or cotangent that is zero for all values; it has a type, but no arithmetic.
 
     Example:
         >>> from gradix.custom_derivatives import SymbolicZero
@@ -35,7 +35,7 @@ class SymbolicZero:
 
     @staticmethod
     def from_primal_value(value) -> SymbolicZero:
-        """The zero tangent of a value."""
+        """The symbolic zero tangent of a value."""
         return SymbolicZero(tangent_aval(as_array(value).aval))
 
     def __repr__(self) -> str:
@@ -49,7 +49,7 @@ class SymbolicZero:
 
 
 class CustomVJPPrimal:
-    """An argument of a forward rule: its `value`, and whether it is `perturbed`, that is differentiated in."""
+    """An argument of a forward rule: its `value`, and whether it is `perturbed` (has a tangent)."""
 
     __slots__ = ("value", "perturbed")
 
@@ -61,7 +61,7 @@ class CustomVJPPrimal:
 
 
 def zero_from_primal(val, symbolic_zeros: bool = False):
-    """The zero tangent of a value: of each array of a pytree an array, float0 for integers, or a `SymbolicZero`.
+    """The zero tangents of the arrays of a pytree: arrays (float0 for integers) or symbolic zeros.
 
     Args:
         val: a pytree of arrays.
@@ -85,7 +85,7 @@ def _zero(zero: SymbolicZero, symbolic: bool):
 
 
 def custom_vjp_primal_tree_values(tree):
-    """The values of the arguments of a forward rule with `symbolic_zeros`, without what is said of them.
+    """The values of the arguments of a forward rule with `symbolic_zeros`, without their marks.
 
     Example:
         >>> from gradix.custom_derivatives import CustomVJPPrimal, custom_vjp_primal_tree_values
