@@ -402,7 +402,7 @@ config = Config()
 for _name, _default in {**options.BOOLEANS, **options.FLOATS}.items():
     define(_name, _default, traced=_name in options.TRACED)
 for _name, _default in options.INTEGERS.items():
-    define(_name, _default, _check_integer_or_none)
+    define(_name, _default, _check_integer_or_none, traced=_name in options.TRACED)
 for _name, _default in options.STRINGS.items():
     define(
         _name,

@@ -232,6 +232,7 @@ TRACED = frozenset(
         "jax_legacy_prng_key",
         "jax_numpy_dtype_promotion",
         "jax_numpy_rank_promotion",
+        "jax_random_seed_offset",
         "jax_softmax_custom_jvp",
         "jax_threefry_partitionable",
         "jax_use_direct_linearize",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradix._core.dtypes import BOOL, COMPLEX, FLOAT, KEYS, NUMERIC
+from gradix._core.dtypes import BOOL, COMPLEX, FLOAT, KEYS, NUMERIC, KeyType
 from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops.families import Elementwise, NonDifferentiable
@@ -47,8 +47,30 @@ def _total(ufunc):
 _KEYS = BOOL | NUMERIC
 _WIDE_KEYS = frozenset([k for k in KEYS.values() if is_wide(k)])
 _NARROW_KEYS = frozenset(KEYS.values()) - _WIDE_KEYS
-eq_p = Comparison("eq", np.equal, "EQ", _KEYS | _NARROW_KEYS)
-ne_p = Comparison("ne", np.not_equal, "NE", _KEYS | _NARROW_KEYS)
+
+
+class Equality(Comparison):
+    """Whether numbers are the same, or keys of one or two words, those of users' generators too."""
+
+    def check_dtypes(self, avals):
+        if not _are_keys(avals, wide=False):
+            super().check_dtypes(avals)
+
+
+def _are_keys(avals, wide: bool) -> bool:
+    """Whether all are keys of one generator."""
+    dtype = avals[0].dtype
+    return (
+        type(dtype) is KeyType and is_wide(dtype) is wide and all(a.dtype == dtype for a in avals)
+    )
+
+
+def _is_wide_key(dtype) -> bool:
+    return type(dtype) is KeyType and is_wide(dtype)
+
+
+eq_p = Equality("eq", np.equal, "EQ", _KEYS | _NARROW_KEYS)
+ne_p = Equality("ne", np.not_equal, "NE", _KEYS | _NARROW_KEYS)
 
 
 class WideKeyComparison(NonDifferentiable, Elementwise):
@@ -63,6 +85,10 @@ class WideKeyComparison(NonDifferentiable, Elementwise):
             out=lambda dtype: _BOOL,
         )
         self.direction, self.join = direction, join.removeprefix("logical_")
+
+    def check_dtypes(self, avals):
+        if not _are_keys(avals, wide=True):
+            super().check_dtypes(avals)
 
     def _emit(self, em, out, x, y):
         return em.op(
@@ -104,7 +130,7 @@ def eq(x, y) -> Array:
         Array(True, dtype=bool, weak_type=True)
     """
     x, y = operands("eq", x, y)
-    return bind(eq_keys_p if x.aval.dtype in eq_keys_p.accepts else eq_p, (x, y), {})
+    return bind(eq_keys_p if _is_wide_key(x.aval.dtype) else eq_p, (x, y), {})
 
 
 def ne(x, y) -> Array:
@@ -116,7 +142,7 @@ def ne(x, y) -> Array:
         Array(False, dtype=bool, weak_type=True)
     """
     x, y = operands("ne", x, y)
-    return bind(ne_keys_p if x.aval.dtype in ne_keys_p.accepts else ne_p, (x, y), {})
+    return bind(ne_keys_p if _is_wide_key(x.aval.dtype) else ne_p, (x, y), {})
 
 
 def lt(x, y) -> Array:

@@ -17,6 +17,7 @@ from gradix._core.key_flow import accounted, is_accounted
 from gradix._core.key_use import consume
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, state
+from gradix._ops.arithmetic import add
 from gradix._ops.canonicalization import canonical_shape
 from gradix._ops.convert import convert
 from gradix._ops.random import random as _random
@@ -149,7 +150,8 @@ def key(seed, *, impl=None, dtype=None) -> Array:
     """A typed random key, of dtype `key<fry>` for the default generator and shape (), from an integer seed.
 
     Args:
-        seed: an integer; its low 32 bits count unless 64-bit integers are enabled.
+        seed: an integer; its low 32 bits count unless 64-bit integers are enabled. The option
+            `jax_random_seed_offset` is added to it.
         impl: the generator's name: "threefry2x32", the default, "threefry4x32", "philox2x32" and
             "philox4x32", which draw from each key on its own (Salmon et al. 2011); "rbg", XLA's own
             generator, which draws large arrays several times faster; "unsafe_rbg", which splits
@@ -190,8 +192,9 @@ def PRNGKey(seed, *, impl=None) -> Array:
 
 
 def _seed(name: str, seed) -> Array:
+    offset = _options.jax_random_seed_offset
     if isinstance(seed, (bool, int)):
-        return _python_seed(int(seed))
+        return _python_seed(int(seed) + offset)
     if isinstance(seed, Array) and isinstance(seed.aval.dtype, dtypes.KeyType):
         raise TypeError(f"{name} accepts a scalar seed, but was given a PRNG key.")
     try:
@@ -208,7 +211,13 @@ def _seed(name: str, seed) -> Array:
             f"PRNG key seed must be an integer; got {seed!r} of dtype {dtypes.dtype_name(x.aval.dtype)}. "
             f"Write gradix.random.{name}(int(seed))."
         )
-    return x
+    return add(x, _wrapped(offset, x.aval.dtype)) if offset else x
+
+
+def _wrapped(n: int, dtype) -> ArrayImpl:
+    """An integer modulo the range of a dtype."""
+    bits, least = 8 * dtype.itemsize, int(dtypes.iinfo(dtype).min)
+    return scalar_array((n - least) % (1 << bits) + least, dtype, False)
 
 
 def _python_seed(seed: int) -> ArrayImpl:
@@ -217,10 +226,7 @@ def _python_seed(seed: int) -> ArrayImpl:
             f"Python int too large to convert to a seed: {seed} has more than 64 bits. Seeds are "
             "integers of 32 bits, or 64 with jax_enable_x64; take seed % 2**32."
         )
-    dtype = dtypes.python_scalar_dtype(int)
-    if dtype.itemsize == 4:
-        seed = (seed + (1 << 31)) % (1 << 32) - (1 << 31)
-    return scalar_array(seed, dtype, False)
+    return _wrapped(seed, dtypes.python_scalar_dtype(int))
 
 
 def resolve_impl(impl) -> dtypes.KeyType:

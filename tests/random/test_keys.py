@@ -177,3 +177,23 @@ def test_a_key_returned_after_its_use_stays_used():
         _, key = gradix.jit(lambda k: (random.uniform(k), k))(random.key(0))
         with pytest.raises(errors.KeyReuseError):
             random.uniform(key)
+
+
+@pytest.mark.x32
+def test_an_offset_is_added_to_seeds():
+    def made(make):
+        return np.asarray(random.key_data(make())).tolist()
+
+    compiled, of_array = gradix.jit(lambda: random.key(3)), gradix.jit(random.key)
+    ways = [
+        lambda: random.key(3), lambda: random.PRNGKey(3), lambda: random.key(np.uint32(3)), lambda: random.key(jnp.int32(3)),
+        lambda: of_array(3), compiled, lambda: random.key(np.int8(3)),
+    ]
+    plain = made(lambda: random.key(3)), made(lambda: random.key(7)), made(lambda: random.key(-1))
+    for offset, want in (0, plain[0]), (4, plain[1]), (-4, plain[2]), (0, plain[0]):
+        gradix.config.update("jax_random_seed_offset", offset)
+        try:
+            found = [made(way) for way in ways]
+        finally:
+            gradix.config.update("jax_random_seed_offset", 0)
+        assert found == [want] * len(ways), offset

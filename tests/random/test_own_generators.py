@@ -98,3 +98,21 @@ def test_where_keys_stand_among_dtypes():
     made = KEYS.dtype
     assert jnp.issubdtype(made, gradix.dtypes.prng_key) and jnp.issubdtype(made, gradix.dtypes.extended)
     assert not jnp.issubdtype(made, np.integer) and not jnp.issubdtype("uint32", gradix.dtypes.prng_key)
+
+
+ONE = generators.define_prng_impl(
+    key_shape=(1,), seed=lambda s: s.astype("uint32")[None], split=lambda k, shape: k + jnp.arange(np.prod(shape, dtype=int), dtype="uint32").reshape(*shape, 1),
+    random_bits=lambda k, width, shape: FRY.random_bits(jnp.concatenate([k, k]), width, shape), fold_in=lambda k, data: k + data, name="one", tag="t1")
+
+
+@pytest.mark.parametrize("wrapped", [lambda f: f, gradix.jit, gradix.vmap], ids=["eager", "jit", "vmap"])
+@pytest.mark.parametrize("impl", [DOUBLE, THREE, ONE], ids=["four words", "three words", "one word"])
+def test_keys_of_a_users_generator_are_compared(impl, wrapped):
+    a, b = random.split(random.key(3, impl=impl)), random.split(random.key(3, impl=impl))[::-1]
+    assert wrapped(lambda x, y: x == y)(a, a).tolist() == [True, True]
+    assert wrapped(lambda x, y: x != y)(a, a).tolist() == [False, False]
+    assert wrapped(lambda x, y: x == y)(a, b).tolist() == [False, False]
+    with pytest.raises((TypeError, ValueError)):
+        a == random.split(random.key(0))
+    with pytest.raises(TypeError):
+        a < b

@@ -233,7 +233,7 @@ def bcoo_reshape(
     """The array in another shape; batches, sparse and dense axes keep to themselves. See `lax.reshape`.
 
     Raises:
-        NotImplementedError: the new shape mixes axes of two kinds.
+        ValueError: the new shape has another number of elements, or mixes axes of two kinds.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -250,7 +250,7 @@ def bcoo_reshape(
         )
     split = _split_sizes(mat, new)
     if split is None:
-        raise NotImplementedError(
+        raise ValueError(
             f"reshape of batch, sparse and dense axes into each other: {mat.shape} with "
             f"n_batch={mat.n_batch}, n_dense={mat.n_dense} to {new}. bcoo_update_layout makes "
             "all of them sparse."

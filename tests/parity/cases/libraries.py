@@ -50,7 +50,11 @@ SQUARE = "(S(<d>,(3,3),1)+3*jnp.eye(3).astype(<d>))"
 SPD = "(lambda a: a@jnp.conj(a).T + 2*jnp.eye(3).astype(a.dtype))(S(<d>,(3,3),1))"
 
 
-@family(2e-2)
+@family(2e-2, {"slinalg.schur((S('float32'": "a tuple, where JAX gives a list", "slinalg.schur((S('complex64'": "as above",
+               "slinalg.cholesky((S('complex64'": "the matrix is not positive definite, where JAX makes the diagonal's imaginary parts NaN too",
+               "slinalg.cho_factor((S('complex64'": "as above",
+               "slinalg.eigh_tridiagonal(S('float32',(4,),1), S('float32',(3,),2), eigvals_only=False": "eigenvectors have either sign",
+               "slinalg.eigh_tridiagonal(S('float32',(1,),1)": "of one number JAX looks at no other argument"})
 def dense():
     dtypes = "'float32'", "'complex64'", "'int32'"
     d = {"d": dtypes}
