@@ -113,6 +113,6 @@ def test_keys_of_a_users_generator_are_compared(impl, wrapped):
     assert wrapped(lambda x, y: x != y)(a, a).tolist() == [False, False]
     assert wrapped(lambda x, y: x == y)(a, b).tolist() == [False, False]
     with pytest.raises((TypeError, ValueError)):
-        a == random.split(random.key(0))
+        lax.eq(a, random.split(random.key(0)))
     with pytest.raises(TypeError):
-        a < b
+        lax.lt(a, b)
