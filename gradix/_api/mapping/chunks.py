@@ -1,4 +1,4 @@
-"""Mapping over an axis a few examples at a time, in the memory those take."""
+"""Maps over an axis in chunks of a few examples, which takes the memory of one chunk."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def check_chunk_size(name: str, chunk_size) -> int | None:
     """`chunk_size` as an int.
 
     Raises:
-        TypeError: it is no int.
-        ValueError: it is not positive.
+        TypeError: `chunk_size` is no int.
+        ValueError: `chunk_size` is not positive.
     """
     if chunk_size is None:
         return None
@@ -40,9 +40,10 @@ def check_chunk_size(name: str, chunk_size) -> int | None:
 
 
 def _plan(size: int, chunk: int, peel: bool) -> tuple[int, int]:
-    """How many examples to take outside of the loop, and how many at a time in it: at most `chunk`, at least 3/4 of it.
+    """The number of examples outside of the loop, and the chunk size inside.
 
-    As few as possible outside, since XLA may run those beside the loop, or beside its only turn.
+    The chunk size is between 3/4 of `chunk` and `chunk`, such that as few examples as possible are
+    outside: XLA may run these at the same time as the loop, which takes more memory.
     """
 
     def outside(c):
@@ -57,11 +58,10 @@ def _plan(size: int, chunk: int, peel: bool) -> tuple[int, int]:
 def batch_in_chunks(
     function: Callable, axis: AxisData, args, in_axes, chunk: int | None, peel: bool = False
 ) -> tuple[list, list]:
-    """As `batch`, taking `chunk` examples at a time, or somewhat fewer; what does not fill a chunk goes first.
+    """As `batch`, for `chunk` or somewhat fewer examples at a time; the remainder goes first.
 
-    With `peel` the first chunk is mapped outside of the loop, so that a function that keeps values
-    keeps usable ones. Reverse mode computes each chunk again instead of keeping what all of them
-    computed.
+    With `peel`, the first chunk is mapped outside of the loop, so that values that the function
+    stores are not tracers of the loop. Reverse mode recomputes each chunk, and keeps no residuals.
     """
     if chunk is None or chunk >= axis.size:
         return batch(function, axis, args, in_axes, named=True)

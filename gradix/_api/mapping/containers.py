@@ -1,4 +1,4 @@
-"""Containers of libraries' own that `vmap` maps over: how one example is taken out of many, and put back."""
+"""Containers that libraries define for `vmap`: takes one example out of a batch, and back."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from gradix._ops.creation import iota
 
 
 class Container(NamedTuple):
-    """How a class is mapped over: `to_elt(cont, get_index, many, spec)` and `from_elt(cont, axis_size, one, spec)`.
+    """How `vmap` maps over a class.
 
-    `cont(array, axis)` maps an array: it is given the array of all examples and gives the one of
-    one, or the other way round.
+    The functions are `to_elt(cont, get_index, many, spec)` and `from_elt(cont, axis_size, one,
+    spec)`. They call `cont(array, axis)` for each array: in `to_elt` it turns the array of all
+    examples into that of one example, and in `from_elt` the reverse.
     """
 
     spec: type
@@ -53,7 +54,7 @@ def is_container(x) -> bool:
 
 
 def are_met(args, kwargs, in_axes, out_axes) -> bool:
-    """Whether a call of a mapped function has to do with containers."""
+    """Whether the arguments or axes of a mapped call hold containers."""
     given = flatten(
         (args, kwargs, in_axes, out_axes), lambda x: is_container(x) or type(x) in specs
     )[0]
@@ -61,7 +62,7 @@ def are_met(args, kwargs, in_axes, out_axes) -> bool:
 
 
 def mapped(vmap: Callable, fun: Callable, in_axes, out_axes, options: dict, *, args, kwargs) -> Any:
-    """Call `fun` mapped, where arguments, or results, are containers: their arrays are mapped one by one."""
+    """Call `fun` mapped, where arguments or results are containers; `vmap` maps their arrays."""
     leaves, tree = flatten((args, kwargs), is_container)
     axes = flatten_axes("vmap in_axes", tree, (in_axes, 0))
     _check(leaves, axes, "in_axes")
@@ -153,5 +154,5 @@ def _check(leaves, axes, name: str) -> None:
 
 
 def _no_index():
-    """The number of an example, where arrays are gathered and none is taken yet."""
+    """The example index while arrays are collected, before any example is taken."""
     return as_array(0)

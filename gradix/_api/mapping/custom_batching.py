@@ -1,4 +1,4 @@
-"""Functions with vmap rules of the user's own: custom_vmap and sequential_vmap."""
+"""`custom_vmap` and `sequential_vmap`: functions for which the user defines the vmap rule."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gradix._control.custom_vmap import call_custom_vmap
 
 
 class custom_vmap:
-    """A function with its own rule for `vmap`; derivatives of it keep the rule.
+    """A function for which the user defines the vmap rule; its derivatives use the rule as well.
 
     Args:
         fun: the function.

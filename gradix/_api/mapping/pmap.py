@@ -1,4 +1,4 @@
-"""`pmap`: a function run once on each of several devices, for each its own example."""
+"""`pmap`: maps a function over an axis, with one example on each device."""
 
 from __future__ import annotations
 
@@ -50,21 +50,21 @@ def pmap(
     axis_size: int | None = None,
     donate_argnums=(),
 ) -> Any:
-    """`fun` mapped over an axis of its arguments, each example on a device of its own.
+    """`fun` mapped over an axis of its arguments, with each example on its own device.
 
     Args:
         fun: the function of one example.
-        axis_name: a name collectives such as `lax.psum` may use for the axis.
+        axis_name: a name of the axis for collectives such as `lax.psum`.
         in_axes: which axis of each positional argument is mapped: an int, None for an argument that
-            all devices get whole, or a tree prefix of the tuple of arguments. Keywords map over
-            axis 0.
-        out_axes: where the mapped axis goes in each result; None for a result that is the same on
-            all devices.
+            all devices get whole, or a tree prefix of the tuple of arguments. Keyword arguments map
+            over axis 0.
+        out_axes: the position of the mapped axis in each result; None for a result that is the same
+            on all devices.
         static_broadcasted_argnums: positional arguments that are Python values.
-        devices: those to use; by default the first of this process, as many as there are examples.
-        backend: the platform; the one there is.
-        axis_size: the number of examples, where it is to be checked.
-        donate_argnums: arguments whose memory the results may take over.
+        devices: the devices to use; by default the first devices of this process.
+        backend: the platform; there is only one.
+        axis_size: the number of examples; it is checked.
+        donate_argnums: arguments whose memory the results may reuse.
 
     Returns:
         The mapped function, compiled. Inside of another `pmap` or of `shard_map` its examples are
@@ -144,8 +144,8 @@ class PmapFunction:
                 )
                 plan = self._plans.get(key)
             except (AttributeError, TypeError):
-                key = plan = None  # another kind of argument
-            if guards_transfers():  # the way on which transfers are looked at
+                key = plan = None  # arguments of other types have no plan
+            if guards_transfers():  # the slow path checks transfers
                 plan = key = None
             if plan is None and key is not None:
                 plan = self._plan(args, kwargs, key)
@@ -160,7 +160,7 @@ class PmapFunction:
         )
 
     def _plan(self, args, kwargs, key) -> list:
-        """Where the leaves of arguments of these types go."""
+        """The placements of the leaves, for arguments of these types."""
         given = self._placed(args, kwargs), {k: self._put(k, v, 0) for k, v in kwargs.items()}
         plan = [x.aval.place for x in flatten(given)[0]]
         if len(self._plans) >= 256:
@@ -181,7 +181,7 @@ class PmapFunction:
         return self._jit.eval_shape(*args, **kwargs)
 
     def clear_cache(self) -> None:
-        """Forget all traces and compiled programs of this function."""
+        """Drop all traces and compiled programs of this function."""
         self._jit.clear_cache()
 
     def __repr__(self) -> str:
@@ -263,7 +263,7 @@ class PmapFunction:
     # -- calls -------------------------------------------------------------------------------------
 
     def _placed(self, args, kwargs) -> list:
-        """The arguments on the devices that map them."""
+        """The arguments, divided over the devices."""
         mesh = self._mesh(self._size_of(args, kwargs))
         self._here = mesh
         return [
@@ -281,7 +281,7 @@ class PmapFunction:
         try:
             x = as_array(x)
         except TypeError:
-            return x  # jit says which argument it is
+            return x  # `jit` raises the error, which names the argument
         if isinstance(x, Tracer) or state.stage is not None or type(x) is not ArrayImpl:
             return x
         sharding = NamedSharding(mesh, self._spec(axis, x.aval.ndim))
@@ -294,7 +294,7 @@ class PmapFunction:
         )
 
     def _mapped(self, args, kwargs):
-        """The whole function, as a program of each device's part."""
+        """The whole mapped function, by `shard_map` over the devices."""
         mesh = self._mesh(self._size_of(args, kwargs))
         static = positions(self._static, len(args))
         dynamic = [a for i, a in enumerate(args) if i not in static]
@@ -333,7 +333,7 @@ class PmapFunction:
         return PartitionSpec() if axis is None else self._spec(axis % (x.ndim + 1), x.ndim + 1)
 
     def _on_one_device(self, args, kwargs):
-        """Inside of a program of one device's part: the examples one beside another."""
+        """The mapped function inside of one device's program: examples are mapped as by `vmap`."""
         static = positions(self._static, len(args))
         given = self._in_axes if isinstance(self._in_axes, tuple) else (self._in_axes,) * len(args)
         dynamic = [a for i, a in enumerate(args) if i not in static]
@@ -351,7 +351,7 @@ class PmapFunction:
 
 
 class _Later:
-    """Specs of results that are known when the function has returned."""
+    """Specs of results, which are known only when the function has returned."""
 
     __slots__ = ("out",)
 
@@ -363,6 +363,6 @@ class _Later:
 
 
 def _without(x, axis: int):
-    """A part without its mapped axis, of one element."""
+    """A device's part without its mapped axis, which has size 1."""
     shape = x.aval.shape
     return reshape(x, (*shape[:axis], *shape[axis + 1 :]))

@@ -1,4 +1,4 @@
-"""`shard_map`: a function that each device of a mesh runs on its own part of the arguments."""
+"""`shard_map`: each device of a mesh runs a function on its own part of the arguments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _options = _config.state
 
 
 class _Infer:
-    """The default of `in_specs`: as the arguments are divided, by their types."""
+    """The default of `in_specs`: specs are taken from the types of the arguments."""
 
     def __repr__(self) -> str:
         return "Infer"
@@ -45,30 +45,30 @@ def shard_map(
     axis_names=frozenset(),
     check_vma: bool = True,
 ) -> Any:
-    """`f` run by each device of a mesh on its part of the arguments; the results are parts of the whole.
+    """`f` run by each device of a mesh on its part of the arguments, for its part of the results.
 
     Inside, arrays have the shapes of parts, and collectives such as `lax.psum` communicate over the
     mesh's axes.
 
     Args:
         f: the function of one device. Without it, a decorator is returned.
-        out_specs: PartitionSpecs of the results, as a tree prefix of them. An axis that is not
-            named is one along which all devices return the same.
-        in_specs: PartitionSpecs of the positional arguments, as a tree prefix of their tuple. None
+        out_specs: PartitionSpecs of the results, as a tree prefix of them. Along a mesh axis that
+            a spec does not name, all devices must return the same.
+        in_specs: PartitionSpecs of the positional arguments, as a tree prefix of their tuple; None
             for an argument that every device gets whole.
-        mesh: the devices; by default the mesh in force.
-        axis_names: the axes of the mesh that are divided so; by default all of them. The compiler
-            divides along the others.
-        check_vma: let types tell over which axes values vary, so that what `out_specs` claim is
-            checked, and derivatives inside add up what all devices contribute.
+        mesh: the mesh; by default the mesh in force.
+        axis_names: the manual axes of the mesh, over which arguments are divided; by default all
+            axes. The compiler divides over the other axes.
+        check_vma: track in types over which axes values vary. Then `out_specs` are checked, and
+            derivatives inside sum the contributions of all devices.
 
     Returns:
         A function of the whole arguments.
 
     Raises:
-        ValueError: there is no mesh; a spec names an axis that is not manual, is longer than an
-            array has axes, or does not divide one evenly; or `out_specs` claim of a result that it
-            does not vary along an axis over which it may.
+        ValueError: there is no mesh; a spec names an axis that is not manual, has more entries than
+            the array has axes, or does not divide an axis evenly; or a result may vary over a mesh
+            axis that its spec in `out_specs` does not name.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -159,7 +159,7 @@ class _ShardMapped:
         return out["tree"].unflatten(results)
 
     def _mesh(self) -> tuple[BaseMesh, frozenset]:
-        """The mesh, and which of its axes become manual."""
+        """The mesh, and those of its axes that become manual."""
         around = _options.gradix_mesh
         mesh = self.mesh if self.mesh is not None else around
         if mesh is None or not mesh.axis_names:
@@ -184,7 +184,7 @@ class _ShardMapped:
                 f"give the others, of {mesh.axis_names}."
             )
         if isinstance(mesh, Mesh) and taken and isinstance(around, AbstractMesh):
-            # the devices are those of the shard_map around
+            # the devices are those of the enclosing shard_map
             mesh = mesh.abstract_mesh
         return mesh, axes
 
@@ -263,7 +263,7 @@ class _ShardMapped:
 
     @staticmethod
     def _check_division(spec: PartitionSpec, x: Array, mesh, axes) -> None:
-        """What types tell of explicit axes must be what the spec says."""
+        """Raise if a spec contradicts the division over explicit axes in the type."""
         named = axes & frozenset(around(mesh).explicit_axes)
         if not named:
             return
@@ -302,7 +302,7 @@ def _shown(names) -> str:
 
 
 def _inferred(x: Array, axes: frozenset) -> PartitionSpec:
-    """How an array is divided over manual axes, by its type or where it lies."""
+    """The spec of an array's division over manual axes, from its type or its place."""
     sharding = x.aval.division
     if sharding is None and x.aval.place is not None:
         sharding = x.aval.place.sharding
@@ -311,12 +311,12 @@ def _inferred(x: Array, axes: frozenset) -> PartitionSpec:
 
 
 def smap(f: Callable | None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name) -> Any:
-    """`shard_map` over one axis of the mesh in force, with numbers of axes in place of specs.
+    """`shard_map` over one axis of the mesh in force, with axis numbers in place of specs.
 
     Args:
         f: the function of one part. Without it, a decorator is returned.
-        in_axes: which axis of each argument is divided; None for none.
-        out_axes: which axis of each result is.
+        in_axes: the axis of each argument that is divided; None if none is.
+        out_axes: the axis of each result that is divided.
         axis_name: the mesh axis.
 
     Example:

@@ -1,4 +1,4 @@
-"""`vmap`: a function of one example made one of many."""
+"""`vmap`: makes a function of one example a function of a batch."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ def vmap(
     Args:
         fun: a function of one example.
         in_axes: which axis of each positional argument to map: an int (negative counts from the
-            end), None for an argument all examples share, or a tree prefix of the tuple of
-            arguments. Keywords map over axis 0. A dict gives axes by the names of arguments,
-            however they are passed; others map over axis 0. Leaves that are no arrays (strings,
-            functions) are passed on as they are.
-        out_axes: where the mapped axis goes in each result, as a tree prefix of it; None for a
-            result that does not depend on the example.
-        axis_name: a name collectives such as `lax.psum` may use for the axis.
-        axis_size: the number of examples, when no argument tells it.
+            end), None for an argument that all examples share, or a tree prefix of the tuple of
+            arguments. Keyword arguments map over axis 0. A dict gives the axes by the names of
+            arguments, however these are passed; other arguments map over axis 0. Leaves that are
+            no arrays (strings, functions) are passed on unchanged.
+        out_axes: the position of the batch axis in each result, as a tree prefix of the result;
+            None for a result that does not depend on the example.
+        axis_name: a name of the axis for collectives such as `lax.psum`.
+        axis_size: the number of examples; it is needed if no argument is mapped.
         spmd_axis_name: the mesh axis, or axes, over which examples are divided by sharding
             constraints and `shard_map` inside.
-        sum_match: accepted; results that do not depend on the example are never summed.
-        chunk_size: take so many examples at a time, in the memory of so many; derivatives too.
+        sum_match: accepted and ignored; results that do not depend on the example are not summed.
+        chunk_size: the number of examples computed at a time, to save memory, also in derivatives.
 
     Raises:
         ValueError: the mapped sizes differ, an axis is out of range, or nothing is mapped; the
@@ -151,7 +151,7 @@ def vmap(
         def placed(*vals):
             return [_placed(fun, v, a, w, size) for v, a, w in zip(vals, got, wanted)]
 
-        # a Python number that nothing is mapped over comes back as it is
+        # an unbatched Python number is returned unchanged
         results = [
             g if a is w is None and not isinstance(g, Array) else r
             for r, a, w, g in zip(called(placed, vals, "vmap", True), got, wanted, out["given"])
@@ -162,7 +162,7 @@ def vmap(
 
 
 def _given_back(fun, refs, axes, vals, got, size) -> tuple[list, list]:
-    """Write the first results to the mapped refs they are the last values of; the other results and their axes."""
+    """Write the last values of mapped refs, which come first, to these; returns the rest."""
     mapped = [(r, a) for r, a in zip(refs, axes) if r is not None]
     give_back(
         [r for r, _ in mapped],
@@ -172,7 +172,7 @@ def _given_back(fun, refs, axes, vals, got, size) -> tuple[list, list]:
 
 
 def _by_name(fun, in_axes: dict, args, kwargs) -> tuple:
-    """Axes given by the names of arguments, as a prefix of `(args, kwargs)`."""
+    """Axes given by the names of arguments, as a tree prefix of `(args, kwargs)`."""
     names = [n.partition("[")[0] for n in argument_names(fun, len(args))]
     sig = signature(fun)
     known = {*names, *kwargs, *(sig.parameters if sig is not None else ())}
@@ -186,7 +186,7 @@ def _by_name(fun, in_axes: dict, args, kwargs) -> tuple:
 
 
 def _is_no_array(x) -> bool:
-    """Whether a leaf is a Python object of another kind than arrays and numbers, passed on as it is."""
+    """Whether a leaf is neither array nor number, so that it is passed on unchanged."""
     if isinstance(x, (Array, Ref, np.ndarray, np.generic, int, float, complex)):
         return False
     try:
@@ -197,7 +197,7 @@ def _is_no_array(x) -> bool:
 
 
 def _is_spec(axis) -> bool:
-    """Whether it says how a library's container is mapped."""
+    """Whether an axis is a specification for a container that a library defines."""
     return type(axis) in library_values.axes_of_containers
 
 
@@ -268,7 +268,7 @@ def _size(fun, leaves, axes, axis_size, args, kwargs) -> int:
 
 
 def _mapped_result(fun, tree, index: int, value, axis: int) -> ValueError:
-    """What to raise for a result that differs from example to example and has no axis for that."""
+    """The error for a result that depends on the example but has None as its axis in `out_axes`."""
     path = keystr(tree_flatten_with_path(tree.unflatten(range(tree.num_leaves)))[0][index][0])
     return ValueError(
         f"at vmap out_axes{path}, got axis spec None but output was batched on axis {axis}: "

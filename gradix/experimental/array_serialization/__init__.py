@@ -1,4 +1,4 @@
-"""Arrays in files, each process writing what its devices hold: `pytree_serialization`."""
+"""Saves arrays to files; each process writes the parts on its devices: `pytree_serialization`."""
 
 from gradix.experimental.array_serialization import pytree_serialization as pytree_serialization
 from gradix.experimental.array_serialization.pytree_serialization import (

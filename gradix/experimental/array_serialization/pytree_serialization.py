@@ -1,8 +1,8 @@
-"""Trees of arrays in a directory: whole or not at all, and loaded over any mesh.
+"""Saves trees of arrays atomically as checkpoints in a directory, and loads them over any mesh.
 
-A checkpoint is a folder of one file per part, and a manifest that lists them with their digests. It
-is written under another name by all processes, and renamed by the first when all parts are on disk;
-so what has a number for a name is whole, whenever a process was stopped.
+A checkpoint is a folder with one file per part, and a manifest that lists the files with their
+digests. All processes write it under a temporary name, and the first process renames it to a number
+when all parts are on disk. So a folder named by a number is complete, even if a process is stopped.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ def save(
     """Write a tree of arrays as the newest checkpoint of a directory; all processes call it.
 
     Args:
-        data: arrays, numbers, in dicts, lists and tuples.
-        directory: made if need be, and seen by all processes.
-        overwrite: whether a directory that has a checkpoint may get another; the older ones are
-            then removed.
-        ts_specs: None; files of TensorStore are written by `serialization.run_serialization`.
+        data: arrays and numbers in dicts, lists and tuples.
+        directory: a directory that all processes see; it is made if it does not exist.
+        overwrite: whether a directory with a checkpoint may get another; the older ones are then
+            removed.
+        ts_specs: must be None; `serialization.run_serialization` writes files of TensorStore.
 
     Raises:
-        ValueError: it has one, and `overwrite` is False.
+        ValueError: the directory has a checkpoint, and `overwrite` is False.
         TypeError: a leaf is no array, or an array of random keys.
 
     Example:
@@ -93,11 +93,11 @@ def _save(data: Any, held: list, directory: str | os.PathLike, overwrite: bool) 
             f"{root} has a checkpoint already, {before[-1].name}; pass overwrite=True to replace it."
         )
     number = next(_saves)
-    _wait(f"begin-{number}")  # all have seen what was there
+    _wait(f"begin-{number}")  # all processes have listed the directory before it changes
     name = f"{int(before[-1].name) + 1 if before else 0:08d}"
     temporary = root / f".{name}.tmp"
     if process_index() == 0:
-        shutil.rmtree(temporary, ignore_errors=True)  # of a process that was stopped
+        shutil.rmtree(temporary, ignore_errors=True)  # a stopped process may have left it
         temporary.mkdir()
     _wait(f"made-{number}")
     parts = _write_parts(held, temporary)
@@ -109,7 +109,7 @@ def _save(data: Any, held: list, directory: str | os.PathLike, overwrite: bool) 
 
 
 def _finish(data, root: Path, temporary: Path, name: str, before: list[Path]) -> None:
-    """Write the manifest, and give the checkpoint its name."""
+    """Write the manifest, and rename the checkpoint to its final name."""
     listed: dict[str, Any] = {}
     for part in sorted(temporary.glob("parts-*.json")):
         for key, files in json.loads(part.read_text()).items():
@@ -132,9 +132,9 @@ def _finish(data, root: Path, temporary: Path, name: str, before: list[Path]) ->
 
 
 def _held(data) -> list[tuple[int, list[int], np.ndarray]]:
-    """What the devices of this process hold: the number of the leaf, where its part starts, and the part.
+    """The parts on the devices of this process: number of the leaf, start of the part, and value.
 
-    A part that several devices hold is taken once. The values outlive a donation of the arrays.
+    A part that several devices hold occurs once. The values stay valid if the arrays are donated.
     """
     out = []
     for i, x in enumerate(flatten(data)[0]):
@@ -180,7 +180,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _sync(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # not every file system has it
+    with contextlib.suppress(OSError):  # not every file system can sync a folder
         fd = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(fd)
@@ -195,7 +195,7 @@ def _wait(name: str) -> None:
 
 
 def _checkpoints(root: Path) -> list[Path]:
-    """The whole checkpoints of a directory, oldest first."""
+    """The complete checkpoints of a directory, oldest first."""
     found = (
         [p for p in root.iterdir() if p.name.isdigit() and (p / _MANIFEST).exists()]
         if root.is_dir()
@@ -205,7 +205,7 @@ def _checkpoints(root: Path) -> list[Path]:
 
 
 def _outline(tree) -> Any:
-    """A tree of dicts, lists and tuples, with the numbers of leaves, as JSON."""
+    """A tree of dicts, lists and tuples as JSON, with a number in place of each leaf."""
     counter = itertools.count()
 
     def walk(node):
@@ -240,18 +240,18 @@ def _built(outline, leaves) -> Any:
 def load(
     directory: str | os.PathLike, shardings: Any = None, *, mask: Any = None, ts_specs: Any = None
 ) -> Any:
-    """The newest whole checkpoint of a directory.
+    """Load the newest complete checkpoint of a directory.
 
     Args:
-        directory: what `save` was given.
-        shardings: where the arrays are to lie, as a tree prefix of what was saved; None for the
+        directory: the directory given to `save`.
+        shardings: the shardings of the arrays, as a tree prefix of the saved tree; None for the
             first device.
-        mask: which arrays to load, True or False as a tree prefix of what was saved; None stands
-            for those left out.
-        ts_specs: None; files of TensorStore are read by `serialization.run_deserialization`.
+        mask: which arrays to load: booleans, as a tree prefix of the saved tree. The result has
+            None in place of arrays that are not loaded.
+        ts_specs: must be None; `serialization.run_deserialization` reads files of TensorStore.
 
     Raises:
-        FileNotFoundError: there is no whole checkpoint.
+        FileNotFoundError: there is no complete checkpoint.
         ValueError: a file is damaged.
     """
     _check_specs("load", ts_specs)
@@ -266,10 +266,10 @@ def load(
 
 
 def load_pytreedef(directory: str | os.PathLike) -> Any:
-    """The tree of the newest whole checkpoint of a directory, with the types of its arrays in their places.
+    """The tree of the newest complete checkpoint of a directory, with types in place of arrays.
 
     Raises:
-        FileNotFoundError: there is no whole checkpoint.
+        FileNotFoundError: there is no complete checkpoint.
 
     Example:
         >>> import tempfile
@@ -285,7 +285,7 @@ def load_pytreedef(directory: str | os.PathLike) -> Any:
 
 
 def _newest(directory: str | os.PathLike) -> tuple[Path, Any, list]:
-    """The folder of the newest whole checkpoint, its tree and its leaves."""
+    """The folder of the newest complete checkpoint, its tree and its leaves."""
     found = _checkpoints(Path(directory))
     if not found:
         raise FileNotFoundError(f"{directory} holds no whole checkpoint.")
@@ -305,7 +305,7 @@ def _read(folder: Path, row: dict, sharding):
 
 
 def _region(folder: Path, row: dict, bounds: list, dtype) -> np.ndarray:
-    """A part of an array, of the files that it overlaps."""
+    """A part of an array, read from the files that overlap it."""
     out = np.empty([b - a for a, b in bounds], dtype)
     for file in row["parts"]:
         whole = [(s, s + n) for s, n in zip(file["start"], file["shape"])]
@@ -323,9 +323,9 @@ def _region(folder: Path, row: dict, bounds: list, dtype) -> np.ndarray:
 
 
 class PyTreeFuture(Future):
-    """What `nonblocking_save` and `nonblocking_load` return: `result()` waits.
+    """The future that `nonblocking_save` and `nonblocking_load` return; `result()` waits.
 
-    `pytree` is the tree of what is saved or loaded, with types in place of the arrays.
+    `pytree` is the saved or loaded tree, with types in place of arrays.
     """
 
     def __init__(self, pytree: Any = None):
@@ -333,11 +333,11 @@ class PyTreeFuture(Future):
         self.pytree = pytree
 
     def done(self) -> bool:
-        """Whether it is finished."""
+        """Whether saving or loading has finished."""
         return super().done()
 
     def result(self, timeout: float | None = None) -> Any:
-        """Wait, and return what was loaded; what went wrong is raised here."""
+        """Wait, and return the loaded tree; an error in the background is raised here."""
         return super().result(timeout)
 
 
@@ -347,7 +347,7 @@ def _in_background(function: Callable[[], Any], pytree: Any) -> PyTreeFuture:
     def run():
         try:
             future.set_result(function())
-        except BaseException as e:  # raised where the result is asked for
+        except BaseException as e:  # `result()` raises it
             future.set_exception(e)
 
     threading.Thread(target=run, name="gradix.array_serialization").start()
@@ -357,7 +357,7 @@ def _in_background(function: Callable[[], Any], pytree: Any) -> PyTreeFuture:
 def nonblocking_save(
     data: Any, directory: str | os.PathLike, *, overwrite: bool = True, ts_specs: Any = None
 ) -> PyTreeFuture:
-    """As `save`, in a thread of its own; the arrays may be donated meanwhile.
+    """As `save`, in a background thread; the arrays may be donated meanwhile.
 
     Example:
         >>> import tempfile
@@ -375,6 +375,6 @@ def nonblocking_save(
 def nonblocking_load(
     directory: str | os.PathLike, shardings: Any = None, *, mask: Any = None, ts_specs: Any = None
 ) -> PyTreeFuture:
-    """As `load`, in a thread of its own."""
+    """As `load`, in a background thread."""
     types = load_pytreedef(directory)
     return _in_background(lambda: load(directory, shardings, mask=mask, ts_specs=ts_specs), types)

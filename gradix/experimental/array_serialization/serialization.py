@@ -1,4 +1,4 @@
-"""Arrays written to files of TensorStore while the program goes on."""
+"""Writes arrays to files of TensorStore in the background."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ _writes = itertools.count()
 
 
 def __getattr__(name: str) -> Any:
-    if name == "TS_CONTEXT":  # made when it is asked for, since it starts TensorStore
+    if name == "TS_CONTEXT":  # it is made when it is first read, since this starts TensorStore
         return _files.context()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class BarrierTimeoutError(Exception):
-    """Processes waited for each other too long."""
+    """Raised when processes have waited too long for each other."""
 
 
 class AsyncManager:
-    """Waits in a thread of its own until files are on disk, and then tells.
+    """Waits in a background thread until files are on disk, and then calls the commit callback.
 
     Args:
         timeout_secs: how long processes wait for each other.
@@ -61,13 +61,13 @@ class AsyncManager:
         self._error: BaseException | None = None
 
     def check_for_errors(self) -> None:
-        """Raise what has gone wrong in the background, once."""
+        """Raise an error that occurred in the background, once."""
         error, self._error = self._error, None
         if error is not None:
             raise error
 
     def wait_until_finished(self) -> None:
-        """Wait until everything is on disk, and told; raise what has gone wrong."""
+        """Wait until all is on disk and callbacks have run; raise an error of the background."""
         if self._thread is not None:
             self._thread.join()
             self._thread = None
@@ -86,7 +86,7 @@ class AsyncManager:
                 if process_index() == 0 and on_commit_callback is not None:
                     on_commit_callback()
                 self._wait_for_others(f"told/{number}")
-            except BaseException as e:  # raised where the program waits
+            except BaseException as e:  # `wait_until_finished` raises it
                 self._error = e
 
         self._thread = threading.Thread(target=run, name="gradix.array_serialization")
@@ -105,16 +105,16 @@ class AsyncManager:
 
     def __del__(self) -> None:
         if self._thread is not None and self._thread.is_alive():
-            with contextlib.suppress(RuntimeError):  # of the interpreter's end
+            with contextlib.suppress(RuntimeError):  # joining fails when the interpreter ends
                 self._thread.join()
 
 
 class GlobalAsyncCheckpointManagerBase(abc.ABC):
-    """The interface of such a manager: libraries' own subclasses say how arrays are written and read."""
+    """The interface of a checkpoint manager; subclasses of libraries write and read arrays."""
 
     @abc.abstractmethod
     def check_for_errors(self) -> None:
-        """Raise what has gone wrong in the background."""
+        """Raise an error that occurred in the background."""
 
     @abc.abstractmethod
     def wait_until_finished(self) -> None:
@@ -124,15 +124,15 @@ class GlobalAsyncCheckpointManagerBase(abc.ABC):
     def serialize(
         self, arrays, tensorstore_specs, *, on_commit_callback: Callable[[], None]
     ) -> Any:
-        """Write arrays to where the specifications say."""
+        """Write arrays to the places in the specifications."""
 
     @abc.abstractmethod
     def deserialize(self, shardings, tensorstore_specs, global_shapes=None, dtypes=None) -> Any:
-        """Read arrays, laid out as the shardings say."""
+        """Read arrays with the given shardings."""
 
 
 class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBase):
-    """Writes arrays of all processes while the program goes on, and reads them.
+    """Writes arrays of all processes in the background, and reads them.
 
     `serialize` returns once the values are copied; `wait_until_finished` waits for the disk.
 
@@ -148,11 +148,11 @@ class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBas
         on_commit_callback: Callable[[], None] | None = None,
         transaction: Any = None,
     ) -> None:
-        """Write arrays to where the specifications say.
+        """Write arrays to the places in the specifications.
 
         Args:
-            on_commit_callback: called by process 0 when the parts of all are on disk.
-            transaction: of TensorStore, in which to write.
+            on_commit_callback: process 0 calls it when the parts of all processes are on disk.
+            transaction: the TensorStore transaction in which to write.
         """
         self.wait_until_finished()
         commits: list[Any] = []
@@ -176,7 +176,7 @@ class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBas
         on_commit_callback: Callable[[], None] | None = None,
         transaction: Any = None,
     ) -> None:
-        """As `serialize`, each array to a path."""
+        """As `serialize`, but writes each array to a path."""
         specs = [get_tensorstore_spec(p) for p in paths]
         self.serialize(
             arrays, specs, on_commit_callback=on_commit_callback, transaction=transaction
@@ -190,7 +190,7 @@ class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBas
         dtypes: Sequence | None = None,
         concurrent_gb: int = 32,
     ) -> list:
-        """As `run_deserialization`, once everything is written."""
+        """As `run_deserialization`, after waiting until all is written."""
         self.wait_until_finished()
         return run_deserialization(
             shardings, tensorstore_specs, global_shapes, dtypes, concurrent_gb
@@ -204,6 +204,6 @@ class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBas
         dtypes: Sequence | None = None,
         concurrent_gb: int = 32,
     ) -> list:
-        """As `deserialize`, each array from a path."""
+        """As `deserialize`, but reads each array from a path."""
         specs = [get_tensorstore_spec(p) for p in paths]
         return self.deserialize(shardings, specs, global_shapes, dtypes, concurrent_gb)
