@@ -87,7 +87,7 @@ def joined_all(lives) -> Live | None:
 def passed(prim, position: int, args, params, out_aval, before: Live | None) -> Live | None:
     """The mask of an operand's cotangent, from the mask `before` of the result's.
 
-    None if unknown.
+    It is None where nothing is known.
     """
     if prim.live == "cases":
         return _of_case(position, args, before)

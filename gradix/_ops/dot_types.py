@@ -1,4 +1,4 @@
-"""Types of contractions: the result's shape and dtype, and the dtype in which products are computed and summed."""
+"""Types of contractions: shape and dtype of the result, and the dtype computed in."""
 
 from __future__ import annotations
 

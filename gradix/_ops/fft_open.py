@@ -117,7 +117,10 @@ def _power_of_two(em, x, n):
 
 
 def _step(t, y, n):
-    """m = 2ᵗ, a = jm + k: row 2jm + k is c[a] + c[a + M/2], m rows on exp(-2πi jm/M) times their difference."""
+    """One step, with m = 2ᵗ and a = jm + k.
+
+    Row 2jm + k is c[a] + c[a + M/2]; m rows later is exp(-2πi jm/M) times their difference.
+    """
     half, m = _points(n) >> 1, scalar_like(t, 1) << t
     near = slice_in_dim(y, 0, 2 * n, axis=0)
     far = dynamic_slice(y, (convert_element_type(half, _INDEX), np.int32(0)), near.aval.shape)

@@ -1,4 +1,4 @@
-"""Contractions in which rows are divided into groups, each with a matrix of its own; and of blocks with a scale."""
+"""ragged_dot, with a matrix for each group of rows, and scaled_dot, with a scale for each block."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from gradix._ops.sharding import divided
 
 
 class RaggedDotDimensionNumbers:
-    """Which axes a ragged contraction contracts and batches, which is divided into groups, and which counts groups.
+    """The axes of a ragged contraction: contracting, batch, ragged, and group axes.
 
     Args:
         dot_dimension_numbers: `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`,
             sequences of axes.
-        lhs_ragged_dimensions: the axis of `lhs` that is divided into groups, in a sequence.
-        rhs_group_dimensions: the axis of `rhs` along which the groups' matrices stand, in a
-            sequence; empty where the ragged axis is contracted or batched.
+        lhs_ragged_dimensions: a sequence of one axis of `lhs`, which is divided into groups.
+        rhs_group_dimensions: a sequence of one axis of `rhs`, along which the groups have their
+            matrices; empty where the ragged axis is contracted or batched.
 
     Example:
         >>> from gradix import lax
@@ -68,7 +68,7 @@ class RaggedDotDimensionNumbers:
 
 
 class _Plan(NamedTuple):
-    """A ragged contraction: the ragged axis, how it is used, and the axes whose places have groups of their own."""
+    """A ragged contraction: the ragged axis, its use, and the axes along which groups differ."""
 
     ragged: int
     kind: str  # "free", "contracted" or "batched"
@@ -157,14 +157,15 @@ def ragged_dot_general(
     group_offset=None,
     out_sharding=None,
 ) -> Array:
-    """A contraction as `dot_general` makes it, with one axis of `lhs` divided into groups.
+    """The contraction of `dot_general`, with one axis of `lhs` divided into groups.
 
-    Where the ragged axis is neither contracted nor batched, each group has its own part of `rhs`,
-    along its group axis. Where it is contracted, each group is contracted alone, and the results
-    stand along a new first axis. Where it is batched, groups make no difference.
+    Where the ragged axis is neither contracted nor batched, each group is contracted with its own
+    part of `rhs`, along its group axis. Where it is contracted, each group is contracted on its
+    own, and the results are stacked along a new first axis. Where it is batched, groups make no
+    difference.
 
     Args:
-        lhs, rhs: arrays; the groups' parts of `rhs` stand along its group axis, if it has one.
+        lhs, rhs: arrays; `rhs` holds a part for each group along its group axis, if it has one.
         group_sizes: integers; the last axis counts groups, the others are the batch axes of `lhs`
             and the axes of the same use outside of the ragged one. One axis alone holds for all.
         ragged_dot_dimension_numbers: the axes.
@@ -174,7 +175,7 @@ def ragged_dot_general(
         out_sharding: as for `dot_general`.
 
     Returns:
-        An array as `dot_general` gives; rows that belong to no group are zero.
+        An array as from `dot_general`; rows that belong to no group are zero.
 
     Raises:
         TypeError: axes, sizes or dtypes do not fit.
@@ -222,7 +223,7 @@ def ragged_dot_general(
         return dot_general(lhs, rhs, ((lc, rc), (lb, rb)), **options)
     masked = _grouped(lhs, sizes, plan)
     lc, lb = tuple([i + 1 for i in lc]), tuple([i + 1 for i in lb])
-    if plan.kind == "free":  # the group is contracted too: all but one of its terms are zero
+    if plan.kind == "free":  # contract the group axis too, where all terms but one are zero
         return dot_general(
             masked, rhs, (((0, *lc), (*numbers.rhs_group_dimensions, *rc)), (lb, rb)), **options
         )
@@ -246,7 +247,7 @@ def ragged_dot(
     group_offset=None,
     out_sharding=None,
 ) -> Array:
-    """The rows of `lhs`, in groups that follow one another, each group multiplied with its own matrix.
+    """The rows of `lhs`, in consecutive groups, each of which is multiplied with its own matrix.
 
     Args:
         lhs: shape (m, k).

@@ -211,7 +211,7 @@ def install_jit(function) -> None:
 
 
 def asked(name: str, out_sharding, operands=()) -> NamedSharding:
-    """The argument `out_sharding` of a function: a PartitionSpec is on the mesh in force, or on the operands'.
+    """The argument `out_sharding` as a NamedSharding, on the current mesh or that of the operands.
 
     Raises:
         TypeError: it is no NamedSharding or PartitionSpec.

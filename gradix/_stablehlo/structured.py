@@ -1,4 +1,4 @@
-"""Operations that hold regions or name functions outside: loops, branches, reductions, custom calls, callbacks."""
+"""Operations with regions or outside functions: loops, branches, reductions, custom calls."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CARRIERS = {"i2": "int8", "i4": "int8", "ui2": "uint8", "ui4": "uint8", "f4E2M1
 
 
 class HostCallback(NamedTuple):
-    """A Python function the program calls: NumPy arrays in, a sequence of `out_avals` arrays out."""
+    """A Python function that the program calls, from NumPy arrays to a sequence of them."""
 
     function: Callable
     in_avals: tuple

@@ -196,7 +196,7 @@ def unmapped_aval(size, axis, aval, explicit_mesh_axis=None):
 
 
 def mapped_aval(size, axis, aval):
-    """The type of `aval` without its axis `axis`, which must be of that size; unchanged when the axis is None."""
+    """The type of `aval` without the axis `axis`, which has that size; unchanged if it is None."""
     if axis is None:
         return aval
     assert aval.shape[axis] == size, (aval, size, axis)

@@ -229,7 +229,7 @@ def written(*programs) -> list[Ref]:
 def give_back(refs: list[Ref], results: list) -> list:
     """Write the leading results, which are last values of `refs`, to them.
 
-    Return the other results.
+    It returns the other results.
     """
     for ref, value in zip(refs, results):
         ref.write(value)

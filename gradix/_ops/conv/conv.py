@@ -126,7 +126,7 @@ class ConvGeneralDilated(Primitive):
         lhs_spec, rhs_spec, out_spec = dimension_numbers
         groups = feature_group_count * batch_group_count
         out_axis, out_groups = out_spec[1], groups
-        # the mapped axis is one more, outermost, group
+        # The batch axis becomes the outermost group axis.
         if a is not None and b is not None:
             into = lhs_spec[0] if batch_group_count > 1 else lhs_spec[1]
             x, w, out_groups = _merged(x, a, into, 1), _merged(w, b, rhs_spec[0], 1), 1
@@ -233,7 +233,7 @@ def _lhs_cotangent(
     batch_group_count=1,
     **params,
 ):
-    """The result's cotangent convolved with the reversed kernel, whose features are exchanged within each group."""
+    """The cotangent of the input: `ct` convolved with the reversed kernel, features exchanged."""
     if not ct.aval.size or not rhs.aval.size:
         return zeros(lhs.aval)
     lhs_spec, rhs_spec, out_spec = dimension_numbers
@@ -266,7 +266,7 @@ def _lhs_cotangent(
             **params,
         },
     )
-    # groups came out among the features; they belong to the batch
+    # The groups are among the features here, but belong to the batch.
     if batch_group_count > 1:
         x, axis = _unmerged(x, batch_group_count, lhs_spec[1], 1)
         x = _merged(x, axis, lhs_spec[0], 1)
@@ -287,7 +287,7 @@ def _rhs_cotangent(
     batch_group_count=1,
     **params,
 ):
-    """The input convolved with the result's cotangent, batch and features exchanged."""
+    """The cotangent of the kernel: the input convolved with `ct`, batch and features exchanged."""
     if not ct.aval.size or not lhs.aval.size:
         return zeros(rhs.aval)
     lhs_spec, rhs_spec, out_spec = dimension_numbers
@@ -326,7 +326,7 @@ def _rhs_cotangent(
 
 
 def _exchanged(w, out: int, features: int, groups: int):
-    """The kernel with the groups taken from its output features to its input features."""
+    """The kernel with its groups moved from the output features to the input features."""
     if groups == 1:
         return w
     w, axis = _unmerged(w, groups, out, 1)
@@ -334,7 +334,7 @@ def _exchanged(w, out: int, features: int, groups: int):
 
 
 def _merged(x, axis: int, into: int, groups: int):
-    """`x` with `axis` merged into another (numbered without it), just inside that one's `groups`."""
+    """`x` with `axis` merged into the axis `into` of the rest, just inside of its `groups`."""
     x = move_axis(x, axis, 0)
     size, *shape = x.aval.shape
     if groups > 1:
@@ -440,7 +440,7 @@ def conv_general_dilated(
 
 
 def _padded(lhs, pads, dilation, numbers):
-    """The operand with padding of symbolic sizes, which are no attributes of the operation."""
+    """The operand padded explicitly, as an attribute of a convolution cannot be symbolic."""
     config = [(0, 0, 0)] * lhs.aval.ndim
     for axis, (low, high), d in zip(numbers.lhs_spec[2:], pads, dilation):
         config[axis] = (low, high, d - 1)

@@ -10,7 +10,7 @@ _WIDE = np.dtype("float32")
 
 
 def work_dtype(dtype, out):
-    """What operands are converted to where operand and result differ, or the host has no arithmetic."""
+    """The dtype to compute in where operand and result differ, or the host lacks arithmetic."""
     wide = (
         out
         if dtype in dtypes.INTEGER | dtypes.BOOL

@@ -1,4 +1,4 @@
-"""Convolutions made of `conv_general_dilated`: conv, transposed, patches, unshared kernels; and their shapes."""
+"""Functions based on `conv_general_dilated`, such as conv_transpose, and result shapes."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def conv_transpose(
 
 
 def _transposed_padding(extent, stride, padding: str):
-    """The padding that makes the result stride times the input (SAME), or that and the kernel's overhang (VALID)."""
+    """The padding for a result of stride times input (SAME), or that plus the overhang (VALID)."""
     if padding.upper() == "SAME":
         total = extent + stride - 2
         low = extent - 1 if stride > extent - 1 else -(-total // 2)
@@ -191,7 +191,7 @@ def conv_general_dilated_patches(
     precision=None,
     preferred_element_type=None,
 ) -> Array:
-    """The windows a convolution would see, laid out along the feature axis: feature first, then place in the window.
+    """The windows of a convolution along the feature axis, by feature, then by place in the window.
 
     Args:
         lhs: the input, of rank n + 2.

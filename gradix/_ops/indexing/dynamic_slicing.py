@@ -1,4 +1,4 @@
-"""dynamic_slice and dynamic_update_slice: a block of an array at a position known only when the program runs."""
+"""dynamic_slice and dynamic_update_slice: a block of an array at a position that may be traced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What gather and scatter share: dimension numbers, modes, and how index vectors address windows of an operand."""
+"""Shared by gather and scatter: dimension numbers, modes, and the windows of an operand."""
 
 from __future__ import annotations
 

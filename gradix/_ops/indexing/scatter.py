@@ -1,4 +1,4 @@
-"""scatter and its kin: an array with windows at positions given by index vectors replaced or combined with updates."""
+"""The scatters: windows of an array, at index vectors, are replaced or combined with updates."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _lapack = lazy_module("scipy.linalg.lapack")
 
 
 class EighImplementation(enum.Enum):
-    """Ways to compute `eigh` on accelerators; on CPUs LAPACK's divide and conquer is used whichever is asked for."""
+    """Ways to compute `eigh` on accelerators. On CPUs all are divide and conquer by LAPACK."""
 
     QR = "qr"
     JACOBI = "jacobi"

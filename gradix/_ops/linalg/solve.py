@@ -1,4 +1,4 @@
-"""Systems of equations by LU factors."""
+"""Linear systems solved by LU factors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradix._ops.sorting.sort import sort_key_val
 
 
 def solve_factored(factors, permutation, b):
-    """X with `a X = b`, for the factors and permutation that `lu` gives for `a`; stacks of matrices."""
+    """X with `a X = b`, given the factors and permutation from `lu` of the matrices `a`."""
     y = triangular_solve(
         factors, take_rows(b, permutation), left_side=True, lower=True, unit_diagonal=True
     )

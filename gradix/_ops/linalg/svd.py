@@ -42,7 +42,7 @@ _lapack = lazy_module("scipy.linalg.lapack")
 
 
 class SvdAlgorithm(enum.Enum):
-    """Ways to compute `svd`; on CPUs QR is LAPACK's gesvd, and all others are its divide and conquer, gesdd."""
+    """Ways to compute `svd`. On CPUs, QR is gesvd of LAPACK; all others are gesdd."""
 
     DEFAULT = "default"
     QR = "QR"

@@ -56,7 +56,7 @@ class RngBitGenerator(NonDifferentiable, Primitive):
         return [make_aval(key.shape, key.dtype), make_aval(shape, dtype)]
 
     def batch(self, size, args, axes, *, shape, **params):
-        """The first state draws for all examples and advances: XLA has no generator for many states."""
+        """Draw for all examples from the first state, as XLA cannot draw from many states."""
         keys = move_axis(args[0], axes[0], 0)
         first = reshape(slice_in_dim(keys, 0, 1), keys.aval.shape[1:])
         state, bits = bind(self, (first,), {"shape": (size, *shape), **params})

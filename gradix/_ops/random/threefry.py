@@ -239,7 +239,10 @@ class Threefry2x32:
         return emit_joined(em, first, second, out.dtype)
 
     def emit_bits(self, em, out, keys):
-        """Bits along the last axis of `out`: both words of a block, joined by exclusive or below 64 bits."""
+        """Bits along the last axis of `out`.
+
+        Below 64 bits, the exclusive or of a block's two words.
+        """
         first, second = emit_counted(em, keys, out.shape[-1])
         if out.dtype == U64:
             return emit_joined(em, second, first, U64)

@@ -66,7 +66,7 @@ def fetch(em, x, places, axis):
 
 
 def _before(em, scalars, num_keys):
-    """Whether the first of each pair of scalars comes first: a < b, or a = b and the next key decides."""
+    """Whether `a` comes before `b`, by pairs of scalars; on equality the next key decides."""
     pairs = [p for i in range(num_keys) for p in _parts(em, scalars[2 * i], scalars[2 * i + 1])]
     flag = make_aval((), np.dtype(bool))
     result = _smaller(em, *pairs[-1])

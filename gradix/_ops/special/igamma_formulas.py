@@ -293,7 +293,7 @@ def is_near_large_mean(m, a, x):
 
 
 def _at_the_ends(m, a, x, inside, result, *, at_zero: float, at_infinity: float):
-    """`result` inside; the limits where `x` or `a` is 0 or infinite; NaN where one is negative, or both are 0."""
+    """`result` where `inside`, else the limits at 0 and infinity; NaN for negative or both zero."""
     ends = m.where(
         (x == math.inf) | ((a == 0.0) & (x > 0.0)),
         at_infinity,
@@ -351,7 +351,7 @@ def _little_upper(m, a, x, active):
 
 
 def _slopes(m, a, x, sample: bool):
-    """∂P/∂a; with `sample`, -∂P/∂a over the density in x: how a gamma number moves with `a` at a fixed P."""
+    """∂P/∂a; with `sample`, ∂x/∂a at a fixed P, which is -∂P/∂a over the density in x."""
     inside, b, y = _finite(m, a, x)
     near = is_near_large_mean(m, b, y)
     above = ~near & (y > 1.0) & (y > b)

@@ -49,7 +49,7 @@ class Forms:
     # -- words -------------------------------------------------------------------------------------
 
     def padded(self, x, low, high, interior):
-        """`x` with zeros around and between the elements of the axes after the first that have an entry."""
+        """`x` padded with zeros on the axes after the first that have an entry."""
         config = [(0, *v, *[0] * (x.aval.ndim - 1 - len(v))) for v in (low, high, interior)]
         if not any(map(any, config)):
             return x
@@ -69,7 +69,7 @@ class Forms:
         )
 
     def every(self, x, starts, counts, steps):
-        """From each axis after the first, `counts` elements `steps` apart; axes without an entry are kept whole."""
+        """A strided slice of the axes after the first; axes without an entry are kept whole."""
         rest = x.aval.shape[len(counts) + 1 :]
         starts, steps = (0, *starts, *[0] * len(rest)), (1, *steps, *[1] * len(rest))
         shape = (x.aval.shape[0], *counts, *rest)

@@ -87,7 +87,7 @@ def emit_sum(forms, x, w, featured: bool):
 
 
 def is_to_few(axes, outputs: int, positions: int, featured: bool) -> bool:
-    """Whether a convolution has so few output features that it is quicker as a product and a sum of its parts.
+    """Whether so few output features are quicker as a product and a sum of its parts.
 
     The product has space last. Where features came last they would have to be moved, which takes
     more time than the product saves.

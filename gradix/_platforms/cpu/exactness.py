@@ -1,4 +1,4 @@
-"""Functions that XLA:CPU computes with large errors, or on the wrong side of a branch cut, lowered more exactly."""
+"""Exact lowerings of functions that XLA:CPU computes inexactly, or wrongly at branch cuts."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def complex_cosine(em, out, z):
 
 
 def cube_root(em, out, x):
-    """XLA's cube root in float64, and for float64 results one step of Newton's method: y - (y³ - x) / (3 y²)."""
+    """XLA's cube root in float64; float64 results get a Newton step y - (y³ - x) / (3 y²)."""
     if out.dtype != _F64:
         wide = make_aval(out.shape, _F64)
         return em.convert(em.op("cbrt", wide, em.convert(x, _F64)), out.dtype)

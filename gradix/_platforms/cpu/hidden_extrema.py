@@ -72,7 +72,7 @@ class _Rows:
     def state(self, eqn, states) -> int | None:
         """The state of an equation's result, from those of its operands.
 
-        None where it is not known.
+        It is None where the state is not known.
         """
         prim, shape = eqn.primitive, eqn.outvars[0].aval.shape
         if prim.multiple_results or shape not in (self.shape, self.kept, self.reduced):

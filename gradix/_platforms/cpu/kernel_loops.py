@@ -88,7 +88,7 @@ class Loops:
         return self.em.constant(0, make_aval(shape, dtype))
 
     def count(self, stop, carry, body, start=0) -> list:
-        """`carry = body(i, *carry)` for i = start ... stop - 1; both may be numbers known only when the loop runs."""
+        """Loop `carry = body(i, *carry)` for i from `start` to `stop - 1`, which may be values."""
         if start == 0 and stop == 1:
             return body(self.number(0), *carry)
         start, limit = (self.number(i) if isinstance(i, int) else i for i in (start, stop))

@@ -14,7 +14,7 @@ _FEW = 1 << 8  # numbers
 
 
 def _has_short_rows(site) -> bool:
-    """Whether an array is large, and its last axis too short for vectors to pay in loops over it."""
+    """Whether an array is large, and its last axis too short for vectorized loops."""
     shape = site.out.shape
     if GENERATORS[site.params.get("impl", "fry")].together:
         return False

@@ -37,7 +37,7 @@ def reciprocal_root(m, x):
 
 
 def cube_root(m, x):
-    """x^(-1/3) by its bits and Householder's iteration, then x·y², and one step after Halley with an exact square."""
+    """The cube root x·y², with y = x^(-1/3) by Householder's iteration, and a step of Halley's."""
     size = m.abs(x)
     bits = m.bits(size)
     if m.fraction == 52:  # AVX2 converts only int32
