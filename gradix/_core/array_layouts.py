@@ -14,8 +14,8 @@ class Layout:
 
     Attributes:
         major_to_minor: axis numbers, the contiguous one last.
-        tiling: of accelerators; None or () where there is none.
-        sub_byte_element_size_in_bits: of types smaller than a byte.
+        tiling: the tiling on accelerators; None or () where there is none.
+        sub_byte_element_size_in_bits: the element size of types smaller than a byte.
 
     Example:
         >>> Layout((0, 1)) == Layout((0, 1))
@@ -26,7 +26,7 @@ class Layout:
     tiling: tuple[tuple[int, ...], ...] | None = None
     sub_byte_element_size_in_bits: int = 0
 
-    # a layout that the compiler is to choose
+    # the compiler chooses this layout
     AUTO: ClassVar[AutoLayout]
 
     def __post_init__(self):
@@ -34,7 +34,7 @@ class Layout:
 
     @staticmethod
     def from_pjrt_layout(pjrt_layout) -> Layout:
-        """The layout that the runtime tells of a buffer."""
+        """The layout of a buffer, from the form in which the runtime describes it."""
         own = pjrt_layout._xla_layout()
         return Layout(
             tuple(reversed(own.minor_to_major())),
@@ -60,7 +60,7 @@ class Layout:
 
 
 class AutoLayout:
-    """Stands for a layout that the compiler is to choose: `Layout.AUTO`."""
+    """Stands for a layout that the compiler chooses: `Layout.AUTO`."""
 
     __slots__ = ()
 

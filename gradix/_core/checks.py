@@ -1,4 +1,4 @@
-"""Checking programs, and questions about values and traces that libraries ask."""
+"""Checks of programs, and functions by which libraries query values and traces."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ from gradix._core.trace import Tracer, is_unknown, state
 
 
 def check_jaxpr(jaxpr: Jaxpr) -> None:
-    """Raise JaxprTypeError unless each variable is defined once, before its uses, and each equation is well typed."""
+    """Check that variables are defined once, before their uses, and equations are well typed.
+
+    Raises:
+        JaxprTypeError: the program violates this.
+    """
     program = jaxpr.jaxpr if isinstance(jaxpr, ClosedJaxpr) else jaxpr
     known: dict[Any, Any] = {}
     for v in (*program.constvars, *program.invars):
@@ -58,12 +62,12 @@ def _check_equation(eqn, known) -> None:
 
 
 def is_concrete(x) -> bool:
-    """Whether a value is known now, and not traced."""
+    """Whether a value is concrete, and not traced."""
     return not isinstance(x, Tracer)
 
 
 def concrete_or_error(force, val, context: str = ""):
-    """`force(val)`, such as `int(val)`, of a value that must be known while the program is traced.
+    """Apply `force`, such as `int`, to a value that must be known while the program is traced.
 
     Raises:
         ConcretizationTypeError: the value is traced; `context` is added to the message.
@@ -118,7 +122,7 @@ def min_dim(d1, d2):
 
 
 def trace_state_clean() -> bool:
-    """Whether no transformation is at work, so that operations are computed at once and what they give may be kept.
+    """Whether no transformation is active: operations run eagerly, and results may be kept.
 
     Example:
         >>> trace_state_clean()
@@ -128,7 +132,7 @@ def trace_state_clean() -> bool:
 
 
 def am_i_under_a_jit() -> bool:
-    """Whether every operation is being recorded into a program now."""
+    """Whether operations are recorded into a program now."""
     return state.stage is not None
 
 
@@ -143,7 +147,7 @@ def axis_names() -> list:
 
 
 class OpaqueTraceState:
-    """What tracing goes on now; equal states were asked for within the same traces."""
+    """The traces that are active now; states taken in the same traces are equal."""
 
     __slots__ = ("_key",)
 
@@ -162,7 +166,7 @@ class OpaqueTraceState:
 
 
 def get_opaque_trace_state(convention=None) -> OpaqueTraceState:
-    """A token of the traces in progress, to see later whether they are still the same."""
+    """A token of the active traces; comparing tokens shows whether the traces are the same."""
     return OpaqueTraceState()
 
 

@@ -1,10 +1,10 @@
-"""Effects an equation can have besides its results."""
+"""The effects that an equation can have besides its results."""
 
 from __future__ import annotations
 
 
 class Effect:
-    """Something an equation does besides computing its results; equal effects are one."""
+    """The base class of effects: what an equation does besides computing its results."""
 
     __slots__ = ()
 
@@ -19,37 +19,37 @@ class Effect:
 
 
 class DebugEffect(Effect):
-    """Printing and debugging callbacks: kept, in no particular order."""
+    """The effect of printing and debugging callbacks, which are kept in no particular order."""
 
     __slots__ = ()
 
 
 class OrderedDebugEffect(Effect):
-    """Debugging callbacks whose order matters."""
+    """The effect of debugging callbacks whose order matters."""
 
     __slots__ = ()
 
 
 class SinkEffect(Effect):
-    """A `dce_sink`: what it is given counts as used."""
+    """The effect of `dce_sink`, whose operands count as used."""
 
     __slots__ = ()
 
 
 class IOEffect(Effect):
-    """An `io_callback`: kept, in no particular order."""
+    """The effect of an `io_callback`, which is kept in no particular order."""
 
     __slots__ = ()
 
 
 class OrderedIOEffect(Effect):
-    """An ordered `io_callback`."""
+    """The effect of an ordered `io_callback`."""
 
     __slots__ = ()
 
 
 class FileEffect(IOEffect):
-    """An effect that an exported program has, known by the name its file gives."""
+    """An effect of an exported program, identified by its name in the file."""
 
     __slots__ = ("name",)
 
@@ -67,7 +67,7 @@ class FileEffect(IOEffect):
 
 
 class OrderedFileEffect(OrderedIOEffect):
-    """As `FileEffect`, of calls whose order matters."""
+    """As `FileEffect`, for calls whose order matters."""
 
     __slots__ = ("name",)
 
@@ -96,7 +96,7 @@ class NamedAxisEffect(Effect):
 
 
 class MeshEffect(Effect):
-    """The equation is for the devices of a mesh, so that the program it is in must run on these."""
+    """The equation needs the devices of a mesh, so its program must run on these."""
 
     __slots__ = ("mesh",)
 
@@ -114,7 +114,7 @@ class MeshEffect(Effect):
 
 
 class CheckEffect(Effect):
-    """A check is in the program, of `kind` "check", "debug" or "raise"."""
+    """The equation is a check of `kind` "check", "debug" or "raise"."""
 
     __slots__ = ("kind",)
 
@@ -138,5 +138,5 @@ def is_ordered(effect: Effect) -> bool:
 
 
 def is_kept(effects) -> bool:
-    """Whether an equation with these effects must run though nobody reads its results."""
+    """Whether an equation with these effects must run even if its results are not used."""
     return any(not isinstance(e, (NamedAxisEffect, MeshEffect)) for e in effects)

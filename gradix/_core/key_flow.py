@@ -1,4 +1,4 @@
-"""What a program does with its random keys: found by following each key, element by element, through the jaxpr."""
+"""How a program uses its random keys: follows each key, element by element, through the jaxpr."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from gradix._core.key_use import Use, consume, mark, reused
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _SAMPLERS = os.path.join(_PACKAGE, "random", "")
-# primitives that take places -> operands before these
+# a primitive that takes start indices -> the number of operands before these
 _PLACED = {"dynamic_slice": 1, "dynamic_update_slice": 2}
 _TAKEN = {*_PLACED, "gather"}
 
 
 class KeyFlow:
-    """The keys a program consumes and hands on: for arrays by number, the flat positions and the first use.
+    """The keys that a program consumes.
+
+    Each attribute maps the number of an array to the flat positions of keys in it, and a first use.
 
     Attributes:
-        consumed: of the inputs.
-        repeated: of the inputs, where only a recomputation draws from them again.
-        spent: of the outputs, where a key is returned after its use.
+        consumed: the input keys that are consumed.
+        repeated: the input keys that only a recomputation uses again.
+        spent: the output keys that have been consumed before they are returned.
     """
 
     __slots__ = ("consumed", "repeated", "spent")
@@ -38,10 +40,10 @@ class KeyFlow:
 
 
 def key_flow(closed: ClosedJaxpr) -> KeyFlow:
-    """How a program uses keys.
+    """Find how a program uses keys.
 
     Raises:
-        KeyReuseError: it consumes a key twice.
+        KeyReuseError: the program consumes a key twice.
     """
     found = closed.memo.get("key_flow")
     if found is None:
@@ -60,7 +62,7 @@ def call_checked(flow: KeyFlow, by: str, args, function, hidden: int = 0):
         args: the arrays; the first `hidden` of them are captured by the program.
 
     Raises:
-        KeyReuseError: an argument is a key consumed before.
+        KeyReuseError: an argument holds a key that was consumed before.
     """
     if _running.inside:
         return function()
@@ -84,12 +86,12 @@ _running = _Running()
 
 
 def is_accounted() -> bool:
-    """Whether the keys used by what runs now are accounted for already."""
+    """Whether a caller has already accounted for the keys that are used now."""
     return _running.inside
 
 
 def accounted(function, *args, **kwargs):
-    """Call a function that uses keys which its caller has accounted for."""
+    """Call a function whose use of keys the caller has accounted for."""
     outer, _running.inside = _running.inside, True
     try:
         return function(*args, **kwargs)
@@ -98,7 +100,7 @@ def accounted(function, *args, **kwargs):
 
 
 def run_checked(prim, args, params):
-    """`prim.run` for a primitive with inner programs, its use of keys accounted for once, outside."""
+    """Call `prim.run` of a primitive with inner programs, and account for its use of keys once."""
     if _running.inside or not prim.multiple_results or not any(_is_key(a.aval) for a in args):
         return prim.run(args, params)
     invars = [Var(a.aval) for a in args]
@@ -114,7 +116,7 @@ def _is_key(aval) -> bool:
 
 
 class _Values:
-    """Which values of a program are surely equal: computed by equal equations from equal values."""
+    """Finds values of a program that are certainly equal: results of equal equations."""
 
     def __init__(self):
         self.names: dict = {}
@@ -130,7 +132,7 @@ class _Values:
             self.names.update((v, self.name(o)) for v, o in zip(eqn.outvars, own) if v is not o)
 
     def taken(self, eqn, keys, take) -> list:
-        """The keys that an equation takes out of others, the same ones again for the same places."""
+        """The keys that an equation takes from an array; equal indices give the same keys."""
         names = [
             self.name(v) if ids is None else (ids.shape, ids.tobytes())
             for v, ids in zip(eqn.invars, keys)
@@ -143,7 +145,7 @@ class _Values:
         return self.known[made]
 
     def equation(self, eqn, names):
-        """What an equation computes, as something to look up; None where it cannot be told."""
+        """A key for what an equation computes; None if it cannot be compared."""
         if eqn.effects:
             return None
         made = eqn.primitive, tuple(eqn.params.items()), tuple(names)
@@ -155,18 +157,18 @@ class _Values:
 
 
 class _Walk:
-    """Gives each key a number, and notes where each number is consumed."""
+    """A walk through a program that numbers the keys, and records where each is consumed."""
 
     def __init__(self):
         self.count = 0
         self.uses: dict[int, Use] = {}
-        # a key that is one of some others, chosen as the program runs
+        # the number of a key that is chosen at run time -> the numbers it may be
         self.either: dict[int, tuple[int, ...]] = {}
-        # the name and place of the library function being walked
+        # the name and place of the library function that is being walked
         self.caller: tuple[str, Any] | None = None
-        # inside a recomputation, which draws the same numbers on purpose
+        # whether this is inside a recomputation, which uses the same keys on purpose
         self.repeated = False
-        # those that nothing but recomputations consumed
+        # the keys that only recomputations have consumed
         self.again: set[int] = set()
 
     def fresh(self, aval):
@@ -238,7 +240,7 @@ class _Walk:
         self.uses.update(dict.fromkeys(new, use))
 
     def chosen(self, cases) -> np.ndarray:
-        """Keys each of which is one of its cases: using it counts as using all of them."""
+        """Keys chosen among cases at run time; using such a key counts as using all its cases."""
         out = np.empty(cases[0].shape, np.int64)
         for place in np.ndindex(out.shape):
             numbers = sorted({n for c in cases for n in self.cases_of(int(c[place]))})
@@ -250,7 +252,7 @@ class _Walk:
         return out
 
     def inner(self, eqn, ins) -> list:
-        """The results of an equation that calls a program, or of any other, whose keys are new ones."""
+        """The results of an equation that calls a program; other equations make new keys."""
         closed = next(
             (
                 p
@@ -271,7 +273,7 @@ class _Walk:
         return outs
 
     def called(self, jaxpr: Jaxpr, ins, name: str, source) -> list:
-        """The results of a program called `name`; uses inside a function of the library are its caller's."""
+        """The results of the program `name`; uses in a library function are its caller's."""
         place = jaxpr.debug_info.place
         if self.caller is not None or not place.startswith(_PACKAGE):
             return self.program(jaxpr, ins)
@@ -284,7 +286,7 @@ class _Walk:
         return outs
 
     def sampler(self, jaxpr: Jaxpr, ins, caller: tuple[str, Any]) -> list:
-        """A sampler consumes its key once, though of two ways to draw each may begin with it."""
+        """Walk a sampler, which consumes its key once, even if two of its branches both use it."""
         before = self.uses, self.again, self.repeated
         self.uses, self.again, self.repeated = {}, set(), True
         outs = self.program(jaxpr, ins)
@@ -300,7 +302,7 @@ class _Walk:
         return outs
 
     def scan(self, eqn, ins) -> list:
-        """Two turns stand for all: they show a constant key used in each, and a carried key used and handed on."""
+        """Walk two iterations, which show all reuse: of constant keys, and of keys in the carry."""
         closed, length, nc, nk = (
             eqn.params[k] for k in ("jaxpr", "length", "num_consts", "num_carry")
         )
@@ -315,7 +317,7 @@ class _Walk:
         return [*carry, *[self.fresh(v.aval) for v in eqn.outvars[nk:]]]
 
     def _repeat(self, rows, before) -> None:
-        """What the first turns did to their rows, the others do to theirs."""
+        """Record for the rows of all other iterations what the walked ones did to their rows."""
         for column, number in zip(rows[2:].T, rows[1].tolist()):
             if number in self.uses and number not in before:
                 self.uses.update(dict.fromkeys(column.tolist(), self.uses[number]))
@@ -330,7 +332,7 @@ class _Walk:
         return carry
 
     def cond(self, eqn, ins) -> list:
-        """A key is consumed when some branch does; each branch starts from what was before."""
+        """Walk all branches from the same state; a key is consumed if any branch consumes it."""
         before, after = self.uses, dict(self.uses)
         outs = None
         for branch in eqn.params["branches"]:

@@ -1,8 +1,8 @@
-"""Which random keys have been consumed, for the option `jax_debug_key_reuse`.
+"""Records which random keys have been consumed, for the option `jax_debug_key_reuse`.
 
-A key is known by the place of its word in the NumPy array that holds it. Indexing, reshaping and
-iterating give views of that array, so a key is recognised however it was picked out of an array of
-keys; copies are new keys.
+A key is identified by the address of its word in the NumPy array that holds it. Indexing, reshaping
+and iterating return views of that array, so a key is recognised in all of them; copies are new
+keys.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ def consume(by: str, keys: np.ndarray, which: np.ndarray | None = None, at: str 
 
     Args:
         keys: the words of the keys, as the array of keys holds them.
-        which: the flat positions consumed; all by default.
-        at: what to call the keys in the message: `at index 0`.
+        which: the flat positions that are consumed; all by default.
+        at: a text for the message that says which keys they are, such as `at index 0`.
 
     Raises:
-        KeyReuseError: one of them is consumed already; none is marked then.
+        KeyReuseError: a key has been consumed before; then no key is marked.
     """
     root, addresses = _words(keys)
     addresses = addresses if which is None else addresses[which]
@@ -56,7 +56,7 @@ def consume(by: str, keys: np.ndarray, which: np.ndarray | None = None, at: str 
 
 
 def mark(keys: np.ndarray, which: np.ndarray, use: Use) -> None:
-    """Mark keys as consumed without asking whether they were."""
+    """Mark keys as consumed, without checking whether they already were."""
     root, addresses = _words(keys)
     with _lock:
         marks = _marks(root)

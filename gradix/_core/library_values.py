@@ -1,4 +1,4 @@
-"""Values of libraries' own classes: how one becomes an array, and what its type is."""
+"""Values of classes that libraries define: how they become arrays, and their types."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from gradix._core.aval import make_aval
 from gradix._core.dtypes import is_extended
 from gradix._core.operators import Array
 
-# class -> what makes something array-like of a value
+# class -> a function that converts a value to something array-like
 converters: dict[type, Callable[[Any], Any]] = {}
-types: dict[type, Callable[[Any], Any]] = {}  # class -> what gives the type of a value
+types: dict[type, Callable[[Any], Any]] = {}  # class -> a function that returns a value's type
 
 ARRAY_LIKE = (np.ndarray, np.generic, bool, int, float, complex, Array)
 
 
 class ClassRules(MutableMapping):
-    """What is done with values of a class, as a mapping: setting an item makes the class one of array-likes.
+    """A mapping from classes to rules for their values; setting one makes a class array-like.
 
     Args:
-        table: where the rules are kept.
-        usual: the rule for all classes that are array-like without one.
-        others: called with a class that is given a rule.
+        table: the dictionary that holds the rules.
+        usual: the rule for classes that are array-like without a rule of their own.
+        others: a function that is called with each class that gets a rule.
     """
 
     def __init__(
@@ -57,14 +57,14 @@ class ClassRules(MutableMapping):
 
 
 def physical_aval(aval):
-    """The type of what holds the elements: of random keys their words, of other arrays the array's own."""
+    """The type of the array that stores the elements: the words of random keys, else `aval`."""
     if not is_extended(aval.dtype):
         return aval
     inner = aval.dtype.key_shape
     return make_aval((*aval.shape, *inner), np.dtype(np.uint32))
 
 
-# classes of values above arrays -> what gives the type of one
+# class of values above arrays -> a function that returns a value's type
 above_arrays: dict[type, Callable[[Any], Any]] = {}
 containers: dict[type, Any] = {}  # class -> how vmap maps its instances
-axes_of_containers: set[type] = set()  # the classes of what says along which axis
+axes_of_containers: set[type] = set()  # the classes of axis specifications for containers

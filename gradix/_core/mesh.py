@@ -16,8 +16,8 @@ from gradix._base import config as _config
 class AxisType(enum.Enum):
     """How sharding along a mesh axis is decided.
 
-    `Auto`: by the compiler. `Explicit`: it is part of the types of arrays. `Manual`: by the user,
-    within `shard_map`.
+    `Auto`: the compiler decides. `Explicit`: the types of arrays state it. `Manual`: the user
+    decides, within `shard_map`.
     """
 
     Auto = enum.auto()
@@ -29,7 +29,7 @@ class AxisType(enum.Enum):
 
 
 class AbstractDevice(NamedTuple):
-    """What is known of a device before there is one."""
+    """The properties of a kind of device, for programs that are not bound to devices."""
 
     device_kind: str
     num_cores: int | None
@@ -40,7 +40,7 @@ class AbstractDevice(NamedTuple):
 
 
 class ManualAxisType:
-    """Over which mesh axes a value inside of `shard_map` differs, and over which it is still to be summed."""
+    """The mesh axes over which a value in `shard_map` varies, is unreduced, or is reduced."""
 
     __slots__ = ("varying", "unreduced", "reduced")
 
@@ -80,7 +80,7 @@ def _axis_types(given, names) -> tuple[AxisType, ...]:
 
 
 class BaseMesh:
-    """What meshes with and without devices have in common: named axes, their sizes and types."""
+    """The base class of meshes with and without devices: named axes, their sizes and types."""
 
     __slots__ = ("axis_names", "axis_sizes", "axis_types", "__weakref__")
     axis_names: tuple
@@ -132,7 +132,7 @@ class AbstractMesh(BaseMesh):
         abstract_device: the kind of device, where the program depends on it.
 
     Raises:
-        ValueError: sizes, names and types are not of one number.
+        ValueError: there are not as many sizes as names, or as types.
 
     Example:
         >>> from gradix.sharding import AbstractMesh
@@ -192,7 +192,7 @@ class AbstractMesh(BaseMesh):
         )
 
     def update_axis_types(self, name_to_type: dict) -> AbstractMesh:
-        """A copy in which the axes named have other types."""
+        """A copy with other types for the named axes."""
         return self.update(
             axis_types=tuple(
                 [name_to_type.get(n, t) for n, t in zip(self.axis_names, self.axis_types)]
@@ -244,7 +244,7 @@ class Mesh(BaseMesh):
         axis_types: an `AxisType` for each; `Auto` by default.
 
     Raises:
-        ValueError: there are not as many names or types as axes, or a device comes twice.
+        ValueError: there are not as many names or types as axes, or a device occurs twice.
 
     Example:
         >>> import gradix
@@ -309,7 +309,7 @@ class Mesh(BaseMesh):
         """The part of the mesh with the devices of this process.
 
         Raises:
-            ValueError: they are no rectangular part of it.
+            ValueError: these devices are no rectangular part of the mesh.
         """
         if not self.is_multi_process:
             return self
@@ -367,7 +367,7 @@ class Mesh(BaseMesh):
         return f"Mesh({self._axes_text()})" if self.axis_names else "Mesh()"
 
     def __enter__(self) -> Mesh:
-        """The old form of `with set_mesh(mesh)`."""
+        """Put the mesh in force; this is the old form of `with set_mesh(mesh)`."""
         self.__dict__.setdefault("_before", []).append(_config._set_local("gradix_mesh", self))
         return self
 

@@ -1,4 +1,4 @@
-"""Shardings over many devices: `NamedSharding` on a mesh, and `GSPMDSharding` as the compiler tells it."""
+"""Shardings over many devices: `NamedSharding` on a mesh, `GSPMDSharding` from the compiler."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gradix._core.sharding import UNCONSTRAINED, PartitionSpec, Sharding, check_
 
 
 class IndivisibleError(ValueError):
-    """An axis of an array cannot be divided evenly among the devices."""
+    """Raised if an axis of an array cannot be divided evenly among the devices."""
 
 
 class DuplicateSpecError(ValueError):
-    """A mesh axis divides two axes of an array at once."""
+    """Raised if a mesh axis would divide two axes of an array."""
 
 
 def axes_of(partition) -> tuple:
@@ -28,7 +28,7 @@ def axes_of(partition) -> tuple:
 
 
 def check_spec(spec: PartitionSpec, mesh: BaseMesh) -> None:
-    """Raise ValueError for a spec that names an axis the mesh has not, or one axis twice."""
+    """Raise ValueError for a spec that names an axis twice, or one that the mesh does not have."""
     for kind, axes in (("Unreduced", spec.unreduced), ("Reduced", spec.reduced)):
         for name in axes:
             if name not in mesh.axis_names:
@@ -60,13 +60,13 @@ class NamedSharding(Sharding):
     """An array divided over the axes of a mesh, as a `PartitionSpec` says.
 
     Args:
-        mesh: the devices; an `AbstractMesh` where only the division matters.
-        spec: for each axis of the array the mesh axes it is divided over.
-        memory_kind: which memory of the devices.
+        mesh: the mesh; an `AbstractMesh` where only the division matters.
+        spec: for each axis of the array, the mesh axes over which it is divided.
+        memory_kind: the kind of the devices' memory that holds the array.
 
     Raises:
-        ValueError: `spec` names an axis that `mesh` has not, or one twice; or the devices have no
-            such memory.
+        ValueError: `spec` names an axis twice, or one that `mesh` does not have; or the devices
+            have no such memory.
 
     Example:
         >>> import gradix
@@ -132,7 +132,7 @@ class NamedSharding(Sharding):
 
     @property
     def replicated_axes(self) -> frozenset:
-        """The mesh axes along which all devices hold the same."""
+        """The mesh axes along which all devices hold the same values."""
         used = {a for p in self.spec for a in axes_of(p)}
         return frozenset(set(self.mesh.axis_names) - used)
 
@@ -187,7 +187,7 @@ class NamedSharding(Sharding):
         return tuple([n // f for n, f in zip(shape, factors)])
 
     def coordinates(self, ndim: int) -> np.ndarray:
-        """For each device, in the order of the mesh, which part along each of `ndim` axes it holds."""
+        """The number of each device's part along each of `ndim` axes, in the order of the mesh."""
         sizes, position = (
             self.mesh.shape,
             dict(zip(self.mesh.axis_names, np.indices(self.mesh.axis_sizes))),
@@ -199,7 +199,7 @@ class NamedSharding(Sharding):
         return out.reshape(ndim, self.mesh.size).T
 
     def devices_indices_map(self, global_shape) -> dict:
-        """For each device the slices of the array it holds."""
+        """A map from each device to the slices of the array that it holds."""
         shape = tuple(global_shape)
         part = self.shard_shape(shape)
         whole = [f == 1 for f in self.factors(len(shape))]
@@ -242,11 +242,12 @@ def _named(mesh, spec, kind) -> NamedSharding:
 
 
 class GSPMDSharding(Sharding):
-    """A sharding as the compiler gives it: how many parts along each axis, and which part each device holds.
+    """A sharding in the compiler's form: the number of parts per axis, and each device's part.
 
     Args:
-        devices: in the order of `parts`.
-        parts: for each device its part's number along each axis; None where each holds the whole.
+        devices: the devices, in the order of `parts`.
+        parts: for each device the number of its part along each axis; None where each device holds
+            the whole array.
         counts: the number of parts along each axis.
     """
 
@@ -263,7 +264,7 @@ class GSPMDSharding(Sharding):
 
     @classmethod
     def get_replicated(cls, devices, *, memory_kind: str | None = None) -> GSPMDSharding:
-        """The whole array on each of the devices."""
+        """The sharding that puts the whole array on each of the devices."""
         return cls(devices, memory_kind=memory_kind)
 
     memory_kind = property(lambda self: self._memory_kind or "device")
@@ -280,7 +281,7 @@ class GSPMDSharding(Sharding):
         return [*self._counts, *[1] * (ndim - len(self._counts))]
 
     def coordinates(self, ndim: int) -> np.ndarray:
-        """For each device which part along each of `ndim` axes it holds."""
+        """The number of each device's part along each of `ndim` axes."""
         rows = [(*p, *[0] * (ndim - len(p))) for p in self._parts]
         return np.array(rows, np.int64).reshape(len(self._devices), ndim)
 
@@ -323,13 +324,13 @@ class GSPMDSharding(Sharding):
 
 @functools.lru_cache(4096)
 def parts_of(sharding: Sharding, ndim: int):
-    """What tells whether two shardings are equivalent: counts of parts, each device's part, and the kind of memory."""
+    """A key that is equal for equivalent shardings: parts, their counts, and memory kind."""
     coordinates: Any = getattr(sharding, "coordinates", None)
     if coordinates is None:
         return frozenset((d, ()) for d in sharding.device_set), (1,) * ndim, sharding.memory_kind
     factors = tuple(sharding.factors(ndim))  # type: ignore[attr-defined]
     spec: Any = getattr(sharding, "spec", None)
-    if spec is not None and spec.unreduced:  # each holds a summand of its own
+    if spec is not None and spec.unreduced:  # each device holds a different summand
         return sharding
     if all(f == 1 for f in factors):
         return frozenset((d, ()) for d in sharding.device_set), factors, sharding.memory_kind
@@ -343,7 +344,7 @@ def assignment_of(sharding: Sharding) -> tuple:
 
 
 def named_like(mesh: Mesh, counts, parts, ndim: int) -> NamedSharding | None:
-    """The sharding on `mesh` with these parts per device (in the mesh's order); None where no spec says so."""
+    """The sharding on `mesh` with these parts, in the mesh's order; None without a spec."""
     spec: list[Any] = []
     sizes = mesh.axis_sizes
     grid = np.asarray(parts, np.int64).reshape(*sizes, ndim)
@@ -377,7 +378,7 @@ def named_like(mesh: Mesh, counts, parts, ndim: int) -> NamedSharding | None:
 
 @functools.lru_cache(1024)
 def mesh_of_parts(sharding: Sharding) -> Mesh:
-    """A mesh on which a `NamedSharding` can say what this sharding over several devices does."""
+    """A mesh on which a `NamedSharding` can describe this sharding over several devices."""
     devices = np.array(assignment_of(sharding))
     counts = [n for n in getattr(sharding, "_counts", ()) if n > 1]
     if not counts:
@@ -390,7 +391,7 @@ def mesh_of_parts(sharding: Sharding) -> Mesh:
 
 
 def named_as(sharding: Sharding, mesh: Mesh, shape: tuple) -> NamedSharding | None:
-    """A sharding without a mesh in the words of this one; None where no spec says so, or parts are uneven."""
+    """A sharding as a `NamedSharding` on `mesh`; None if it has no spec or uneven parts."""
     own: Any = sharding
     if not hasattr(own, "coordinates") or set(assignment_of(own)) != set(mesh._flat_devices_tuple):
         return None

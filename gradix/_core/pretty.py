@@ -1,4 +1,4 @@
-"""Printing jaxprs: names a, b, ..., z, ba, shared programs as `let f = ... in`, lines broken at 80 columns."""
+"""Prints jaxprs: variables are named a, b, ..., z, ba; shared programs are `let f = ... in`."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from gradix._core.jaxpr import (
 from gradix._core.pretty_documents import brk, cat, group, nest, note, render, text as txt, wrapped
 
 _ADDRESS = re.compile(r"\b0x[0-9a-f]{6,}")
-# a program of more equations than this is printed apart even if used once
+# a program of more equations than this is printed separately, even if it is used once
 _LONG = 10
 
 
 class _Context:
-    """Names of variables and of shared programs in one printout."""
+    """The names of variables and of shared programs in one printout."""
 
     def __init__(self, shapes: bool, effects: bool, source: bool, rules: bool, name_stack: bool):
         self.shapes, self.effects, self.source, self.rules = shapes, effects, source, rules
@@ -87,8 +87,8 @@ def pretty(
     """The text of a jaxpr or equation.
 
     Args:
-        source_info: put the user's line beside each equation.
-        custom_pp_eqn_rules: False prints all parameters, also those at their defaults.
+        source_info: whether to print the user's line beside each equation.
+        custom_pp_eqn_rules: False prints all parameters, also those with default values.
     """
     ctx = _Context(print_shapes, print_effects, source_info, custom_pp_eqn_rules, name_stack)
     if isinstance(program, JaxprEqn):
@@ -103,7 +103,7 @@ def pretty(
 
 
 def _find_shared(jaxpr: Jaxpr, ctx: _Context) -> None:
-    """Name the programs printed apart: those met more than once and long ones, in breadth-first order."""
+    """Name the programs that are printed separately: shared and long ones, breadth first."""
     counts: dict[Jaxpr, int] = {}
     bases: dict[Jaxpr, str] = {}
     level = [jaxpr]
@@ -184,7 +184,7 @@ def _annotation(eqn, ctx) -> str:
 
 
 def _same_names(inner: Jaxpr, eqn, ctx: _Context) -> None:
-    """Give the variables of a call's program the names they have outside."""
+    """Give the inputs of a called program the names that the operands have outside."""
     used = set()
     for v, a in zip(inner.invars, eqn.invars):
         if not isinstance(a, Literal) and a not in used:

@@ -1,9 +1,8 @@
-"""Mutable arrays: a `Ref` holds an array and can be given another of the same type.
+"""Mutable arrays: a `Ref` holds an array, which can be replaced by another of the same type.
 
-A program that is traced sees them discharged: the first time a `StagingTrace` meets a `Ref` from
-outside, the value becomes an input of the program; the last value written becomes an output, and
-whoever bound the program writes it back. So no transformation, and nothing that compiles, needs to
-know of mutation.
+Tracing discharges refs. When a `StagingTrace` first meets a `Ref` from outside, the value of the
+ref becomes an input of the program. The last value written becomes an output, and the code that
+binds the program writes it back. So transformations and the compiler need not know of mutation.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from gradix._core.trace import LEAKED, Trace, Tracer, state
 
 
 class AbstractRef(AbstractValue):
-    """The type of a `Ref`: that of the array it holds."""
+    """The type of a `Ref`, with the type of the array that it holds."""
 
     __slots__ = ("inner_aval", "memory_space", "kind")
     place = sharding = None
@@ -36,7 +35,7 @@ class AbstractRef(AbstractValue):
     weak_type = property(lambda self: self.inner_aval.weak_type)
 
     def update(self, *, inner_aval=None, memory_space=None, kind=None) -> AbstractRef:
-        """The type with parts replaced."""
+        """A copy of the type with some fields replaced."""
         return AbstractRef(
             inner_aval or self.inner_aval, memory_space or self.memory_space, kind or self.kind
         )
@@ -59,19 +58,19 @@ class AbstractRef(AbstractValue):
 
 
 class ForkedKind:
-    """The kind of a ref that under `vmap` becomes one state for each example."""
+    """The kind of a ref that `vmap` forks into one state for each example."""
 
     __slots__ = ()
 
     def fork(self, ref: Ref, size: int):
-        """The states of `size` examples along a first axis; the one outside advances, so that none is given again."""
+        """The stacked states of `size` examples; the outer state advances, so later ones differ."""
         raise NotImplementedError
 
 
 class LocalRef:
-    """A `Ref` from outside a program being traced, inside it: the input it came in as, and what it holds now.
+    """A `Ref` from outside, as seen in a program being traced: its input, and its current value.
 
-    Inside a mapped function, which has no inputs to record, `var` is None.
+    Inside a mapped function, which records no inputs, `var` is None.
     """
 
     __slots__ = ("ref", "var", "value", "is_written")
@@ -83,9 +82,9 @@ class LocalRef:
 class Ref:
     """An array that can be changed in place; made by `new_ref`.
 
-    `ref[i]` reads, `ref[i] = x` writes, `ref[...]` is the whole array. What is read is an ordinary
-    array and stays as it is when the ref changes. Inside `jit`, loops, branches and derivatives a
-    ref works as outside.
+    `ref[i]` reads, `ref[i] = x` writes, and `ref[...]` is the whole array. Reading returns an
+    ordinary array, which does not change with the ref. A ref works in `jit`, loops, branches and
+    derivatives as it does outside.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -101,7 +100,7 @@ class Ref:
 
     def __init__(self, aval: AbstractRef, value, level: int | None = None):
         self.aval, self._value = aval, value
-        # traces at this level or above are inside
+        # traces of this level and deeper ones are inside the scope of the ref
         self._level = state.depth if level is None else level
         self._place, self._dead = source.current(), ""
 
@@ -117,15 +116,15 @@ class Ref:
     # -- the value ---------------------------------------------------------------------------------
 
     def read(self):
-        """The array it holds."""
+        """The array that the ref holds."""
         local = self._local()
         return self._value if local is None else local.value
 
     def write(self, value) -> None:
-        """Hold another array, of the same shape and dtype.
+        """Replace the array by another of the same shape and dtype.
 
         Raises:
-            ValueError: the array belongs to a transformation the ref is outside of.
+            ValueError: the array belongs to a transformation inside of which the ref is not.
         """
         local = self._local()
         level = self._level if local is None else value_level(local)
