@@ -377,11 +377,12 @@ def conv_general_dilated(
         rhs: the kernel, of rank n + 2.
         window_strides: steps of the kernel, n integers.
         padding: "SAME", "SAME_LOWER", "VALID", or n pairs (low, high); negative ones crop.
-        lhs_dilation: zeros inserted in the input plus one, for transposed convolution.
-        rhs_dilation: likewise in the kernel.
+        lhs_dilation: the distance of the input's elements after zeros are inserted between them, n
+            integers; above 1 for transposed convolution.
+        rhs_dilation: likewise for the kernel.
         dimension_numbers: three layouts such as ("NHWC", "HWIO", "NHWC"); None is NC…, OI…, NC….
-        feature_group_count: input and output features go in so many separate groups.
-        batch_group_count: batch and output features go in so many separate groups.
+        feature_group_count: in how many independent groups input and output features are divided.
+        batch_group_count: in how many independent groups batch and output features are divided.
         precision, preferred_element_type: as for `dot_general`.
 
     Raises:

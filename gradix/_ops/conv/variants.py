@@ -62,7 +62,8 @@ def conv_with_general_padding(
     Args:
         lhs, rhs, window_strides: as for `conv`.
         padding: a name, or pairs (low, high), one for each axis of space.
-        lhs_dilation, rhs_dilation: zeros inserted in input and kernel plus one; None is 1.
+        lhs_dilation, rhs_dilation: the distance of elements of input and kernel after zeros are
+            inserted between them; None is 1.
         precision, preferred_element_type: as for `dot_general`.
 
     Example:
@@ -109,9 +110,9 @@ def conv_transpose(
     Args:
         lhs: the input, of rank n + 2.
         rhs: the kernel, of rank n + 2.
-        strides: by what the input is spread, n integers.
+        strides: the distance of the input's elements after zeros are inserted, n integers.
         padding: "SAME", "VALID" or (low, high) pairs.
-        rhs_dilation: zeros inserted in the kernel plus one.
+        rhs_dilation: the distance of the kernel's elements after zeros are inserted between them.
         dimension_numbers: layouts; None is channels last (NHWC, HWIO, NHWC).
         transpose_kernel: reverse the kernel's axes of space and exchange its features, so that this
             is exactly the adjoint.

@@ -433,7 +433,8 @@ def reduce_window_shape_tuple(
         operand_shape: the sizes of the operand's axes.
         window_dimensions, window_strides: the sizes and steps of the windows, one for each axis.
         padding: pairs (low, high), one for each axis.
-        base_dilation, window_dilation: elements inserted in operand and window plus one; None is 1.
+        base_dilation, window_dilation: the distance of elements of operand and window
+            after others are inserted between them; None is 1.
 
     Example:
         >>> from gradix import lax
