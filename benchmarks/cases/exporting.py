@@ -39,13 +39,39 @@ def _read(x):
     return lambda: export.deserialize(blob)
 
 
-@case("read a file, compile it for a new size, and call it", "export", LIMIT)
-def _first(x):
+def _read_and_called(x):
+    """What reads a file, makes it ready for a size not met before in this process, and calls it."""
     export = importlib.import_module(f"{x.name}.export")
     blob, w, sizes = _traced(x).serialize(), uniform(16, 16), itertools.count(3)
     return lambda: x.api.jit(export.deserialize(blob).call)(
         w, numpy.ones((next(sizes), 16), numpy.float32)
     )
+
+
+@case(
+    "read a file, compile it for a new size or take it from the disk where programs are kept, and call it",
+    "export",
+    LIMIT,
+)
+def _first(x):
+    return _read_and_called(x)
+
+
+@case("read a file, compile it for a new size with no cache, and call it", "export", 1.0)
+def _first_of_all(x):
+    call = _read_and_called(x)
+    if x.name != "gradix":
+        return call
+
+    def without_cache():
+        before = x.api.config.gradix_cache
+        x.api.config.update("gradix_cache", "off")
+        try:
+            return call()
+        finally:
+            x.api.config.update("gradix_cache", before)
+
+    return without_cache
 
 
 @case("call an exported function, untraced", "export", LIMIT)
