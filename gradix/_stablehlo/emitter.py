@@ -321,7 +321,7 @@ class Emitter(Contractions):
         self, symbol: str, out_avals, *values: Value, attrs: str = "", ordered: bool = False
     ) -> list[Value]:
         """Call a private function; `attrs=SMALL_CALL` asks XLA:CPU for one native kernel."""
-        # The text is laid out so that the runtime can overwrite SMALL_CALL with blanks.
+        # The runtime removes SMALL_CALL from the text where XLA refuses the kernel.
         attrs = f"callee = @{symbol}{', ' if attrs else ''}{attrs}"
         for product, count in self._products.get(symbol, _NONE).items():
             self.note_product(product, count)

@@ -26,7 +26,10 @@ _REAL = INEXACT - COMPLEX
 
 
 def _by_scipy(function, upper: bool):
-    """A host rule by SciPy in float64; near a large `a`, where it is inexact, Temme's expansion."""
+    """A host rule by SciPy in float64.
+
+    Near the mean of a large `a`, where SciPy loses digits, it uses Temme's expansion.
+    """
 
     def rule(a, x):
         kind = np.result_type(a, x)
