@@ -79,7 +79,8 @@ def _promoted(x, values, op: str):
     y = asarray(values)
     a, b = x.aval, y.aval
     if a.dtype == b.dtype:
-        return x, convert(y, a.dtype, b.weak_type)
+        # So that the gradient by a weakly typed value is weakly typed again.
+        return x, convert(y, a.dtype, a.weak_type and b.weak_type)
     dtype, weak = promote_pair(a.dtype, a.weak_type, b.dtype, b.weak_type, dtypes.promotion_mode())
     if dtype != a.dtype:
         warnings.warn(
