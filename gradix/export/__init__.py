@@ -1,4 +1,4 @@
-"""Programs saved to run elsewhere, and symbolic shapes: programs for arrays of many sizes."""
+"""Exports programs to files, and makes programs for arrays of many sizes by symbolic shapes."""
 
 from gradix._base.lazy import on_demand
 

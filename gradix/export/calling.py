@@ -1,4 +1,4 @@
-"""Calls of exported programs: a primitive that runs one, and what the transformations make of it."""
+"""Calls of exported programs: the primitive that runs one, and its rules for transformations."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ _WIDE = frozenset(["int64", "uint64", "float64", "complex128"])
 
 
 def physical(aval):
-    """The type that stands for another one in files: of random keys, their words along a last axis."""
+    """The type that represents `aval` in files: for random keys, their words along a last axis."""
     if not isinstance(aval.dtype, dtypes.KeyType):
         return aval
     return make_aval((*aval.shape, aval.dtype.words), np.dtype("uint32"))
 
 
 def unwrapped(x):
-    """An array as files have it."""
+    """The array in the form that it has in files."""
     return random_unwrap(x) if isinstance(x.aval.dtype, dtypes.KeyType) else x
 
 
 def wrapped(x, aval):
-    """An array of files as one of this type."""
+    """The array of type `aval` from its form in files."""
     return random_wrap(x, aval.dtype._impl) if isinstance(aval.dtype, dtypes.KeyType) else x
 
 
 class CallExported(Primitive):
-    """The results of an exported program for arguments whose types fit it."""
+    """Calls an exported program with arguments whose types fit it."""
 
     multiple_results = True
     effectful = True
@@ -78,7 +78,7 @@ class CallExported(Primitive):
         )
 
     def batch(self, size, args, axes, *, exported):
-        """One example after the other: the program is of fixed rank."""
+        """Call the program for one example after another, since it has a fixed rank."""
         moved = [to_front(size, x, a) for x, a in zip(args, axes) if a is not None]
 
         def one(examples):
@@ -119,7 +119,7 @@ class CallExported(Primitive):
 
 
 def _called(em, symbol: str, given: list, operands: list, outs, tokens: int) -> list:
-    """The results of a function whose arguments and results begin with a token for each ordered effect."""
+    """Call a function whose arguments and results begin with a token for each ordered effect."""
     before = [em.ordering_token() for _ in range(tokens)]
     results = em.call(symbol, [*[TOKEN] * tokens, *outs], *given, *before, *operands)
     em.join_tokens(results[:tokens])
@@ -127,7 +127,7 @@ def _called(em, symbol: str, given: list, operands: list, outs, tokens: int) -> 
 
 
 def _called_open(em, exported, given: list, kept: list, outs: list) -> list:
-    """The call of a module inside one with symbolic shapes: arguments and results are converted to its types."""
+    """Call a module inside a module with symbolic shapes; converts arguments and results."""
     symbol, functions, wide = xla_artifact.open_functions(exported.mlir_module(), em._unused)
     em.functions.extend(functions)
     numbers = [em.number(n, np.dtype("int64" if wide else "int32")) for n in given]
@@ -145,7 +145,7 @@ def _called_open(em, exported, given: list, kept: list, outs: list) -> list:
 
 
 def _as_type(em, x, aval):
-    """A value under a type of the same sizes, known or not."""
+    """The value converted to a type of the same sizes, static or dynamic."""
     return x if x.type == tensor_type(aval) else em.op("convert", aval, x)
 
 
@@ -178,7 +178,7 @@ def variables_of(exported, avals) -> dict[str, Any]:
             )
     bound = dict(exported.bound_dims)
     solver = Solver(in_avals, names, bound)
-    if solver.unsolved:  # in a file of another origin
+    if solver.unsolved:  # another library may have written such a file
         solver.require_solvable()
     values = solver.solve([a.shape for a in avals], bound)
     missing = [n for n in exported.dimension_variables if n not in values]
@@ -205,7 +205,7 @@ def _sized(shape: tuple, values: dict) -> tuple:
 
 
 def argument_names(exported) -> list[str]:
-    """The places of the arguments, as `args[0]['x']`."""
+    """The names of the arguments by their paths, such as `args[0]['x']`."""
     args, kwargs = exported.in_tree.unflatten(list(range(exported.in_tree.num_leaves)))
     paths = [f"args{keystr(p)}" for p, _ in tree_flatten_with_path(args)[0]]
     return paths + [f"kwargs{keystr(p)}" for p, _ in tree_flatten_with_path(kwargs)[0]]
@@ -222,7 +222,7 @@ def check_platform(exported, platform: str) -> None:
 
 
 def call(exported, args: tuple, kwargs: dict):
-    """The results for arguments in their tree."""
+    """Call an exported program with arguments in their tree."""
     leaves, tree = tree_flatten((args, kwargs))
     if tree != exported.in_tree:
         raise ValueError(_differences(exported, args, kwargs))
@@ -258,7 +258,7 @@ def _plain(exported):
 
 @lru_cache(256)
 def _differentiable(exported):
-    """The call as a function whose gradient is the exported one."""
+    """The call as a function whose reverse-mode rule is the exported gradient."""
 
     @custom_vjp
     def run(*leaves):

@@ -1,10 +1,10 @@
-"""`DisabledSafetyCheck`: what names a check of exported programs that is left out."""
+"""`DisabledSafetyCheck`: names a check of exported programs that is disabled."""
 
 from __future__ import annotations
 
 
 class DisabledSafetyCheck:
-    """A check that `export` or a call leaves out: made by its class methods.
+    """A check that `export` or a call omits; the class methods make one.
 
     Example:
         >>> from gradix import export
@@ -19,12 +19,12 @@ class DisabledSafetyCheck:
 
     @classmethod
     def platform(cls) -> DisabledSafetyCheck:
-        """Let the program be called on platforms it was not exported for."""
+        """Allow calls of the program on platforms for which it was not exported."""
         return cls("platform")
 
     @classmethod
     def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
-        """Let the program call this function of the runtime, whatever becomes of it in other versions."""
+        """Allow the program to call this runtime function, though other versions may change it."""
         return cls(f"custom_call:{target_name}")
 
     def is_custom_call(self) -> str | None:

@@ -1,4 +1,4 @@
-"""`Exported`: a program that was traced and lowered, and can be called, differentiated and written to a file."""
+"""`Exported`: a lowered program that can be called, differentiated, and written to a file."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ class Exported:
         in_tree: the tree of `(args, kwargs)`.
         in_avals: the types of the leaves, whose shapes may be symbolic.
         out_tree: the tree of the results.
-        out_avals: their types.
-        in_shardings_hlo, out_shardings_hlo: how arguments and results are divided among devices,
-            None where it is not said.
-        nr_devices: how many devices the program was lowered for.
-        platforms: the platforms it can be called on.
+        out_avals: the types of the results.
+        in_shardings_hlo, out_shardings_hlo: how arguments and results are divided among devices;
+            None where this is not specified.
+        nr_devices: the number of devices for which the program was lowered.
+        platforms: the platforms on which it can be called.
         ordered_effects, unordered_effects: the effects of the program.
-        disabled_safety_checks: what `export` was asked not to check.
+        disabled_safety_checks: the checks that `export` omitted.
         mlir_module_serialized: the module, as a portable StableHLO artifact.
         calling_convention_version: how arguments are passed to the module.
         module_kept_var_idx: the arguments that the module takes.
         uses_global_constants: whether the module takes dimensions or the platform.
-        bound_dims: values of dimension variables that no argument has, by name.
-        constraints: what a call's sizes must satisfy, as texts.
-        assumptions: those of the constraints that answered a comparison while the function was
-            traced, with the place that asked.
+        bound_dims: the values, by name, of dimension variables that no argument has.
+        constraints: the constraints on the sizes of a call, as texts.
+        assumptions: the constraints that decided a comparison while the function was traced, with
+            the place of the comparison.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -81,7 +81,7 @@ class Exported:
 
     @property
     def scope(self):
-        """The scope of the dimension variables; None where all shapes are fixed."""
+        """The scope of the dimension variables; None if all shapes are fixed."""
         return next(
             (
                 d.scope
@@ -104,7 +104,7 @@ class Exported:
 
     @property
     def explicit_dimensions(self) -> tuple[str, ...]:
-        """The dimension variables that the module takes as arguments, since it cannot compute them from sizes."""
+        """The dimension variables that sizes do not determine; the module takes them."""
         names = calling.argument_names(self)
         return OpenDimensions(
             self.in_avals, Solver(self.in_avals, names), self.dimension_variables
@@ -117,8 +117,8 @@ class Exported:
             **values: integers by name of the variable.
 
         Raises:
-            ValueError: there is no such variable, its value follows from the arguments, or is no
-                positive integer.
+            ValueError: there is no such variable, its value follows from the arguments, or the
+                given value is no positive integer.
         """
         free = set(self.dimension_variables) - {
             n
@@ -144,10 +144,10 @@ class Exported:
     # -- use ---------------------------------------------------------------------------------------
 
     def call(self, *args, **kwargs):
-        """The results for arguments in the tree, and of types that fit those, it was exported with.
+        """Call the program with arguments of the tree and types for which it was exported.
 
-        It may be jitted, differentiated in reverse mode as often as `vjp` is there, and mapped by
-        `vmap`.
+        The call can be jitted, mapped by `vmap`, and differentiated in reverse mode, as often as
+        there is a `vjp`.
 
         Raises:
             ValueError: tree, rank, dtype or sizes do not fit, or the program was exported for other
@@ -159,21 +159,24 @@ class Exported:
         """The module as StableHLO text.
 
         Args:
-            serialized: False gives the module itself, of MLIR's Python bindings.
+            serialized: False returns the module object of MLIR's Python bindings instead.
         """
         if serialized:
             return xla_artifact.module_text(self.mlir_module_serialized)
         return xla_artifact.module(self.mlir_module_serialized)
 
     def has_vjp(self) -> bool:
-        """Whether the gradient is there."""
+        """Whether the function has an exported gradient."""
         return self._get_vjp is not None
 
     def vjp(self) -> Exported:
-        """The gradient: of the arguments and the cotangents of the results, all flat, the arguments' cotangents.
+        """The exported gradient.
+
+        It takes the flat arguments and the cotangents of the flat results, and returns the
+        cotangents of the arguments.
 
         Raises:
-            ValueError: it is not there, because the function was read from a file without it.
+            ValueError: the function was read from a file that has no gradient.
         """
         if self._get_vjp is None:
             raise ValueError(
@@ -183,10 +186,10 @@ class Exported:
         return self._get_vjp(self)
 
     def serialize(self, vjp_order: int = 0) -> bytearray:
-        """The program as bytes, which `deserialize` reads, and JAX too.
+        """The program as bytes, which `deserialize` and JAX can read.
 
         Args:
-            vjp_order: how many orders of reverse mode go into the file.
+            vjp_order: the number of reverse-mode derivatives that are written to the file.
 
         Raises:
             ValueError: a tree holds nodes of a type that has not been registered for serialization,
@@ -195,9 +198,9 @@ class Exported:
         return serialization.serialize(self, vjp_order)
 
     def in_shardings_jax(self, mesh=None) -> tuple:
-        """The shardings of the arguments on a mesh of devices; None where none is said."""
+        """The shardings of the arguments on a mesh of devices; None where none is specified."""
         return shardings.on_mesh(self._in_named_shardings, mesh)
 
     def out_shardings_jax(self, mesh=None) -> tuple:
-        """The shardings of the results on a mesh of devices; None where none is said."""
+        """The shardings of the results on a mesh of devices; None where none is specified."""
         return shardings.on_mesh(self._out_named_shardings, mesh)

@@ -1,4 +1,4 @@
-"""`export`: a jitted function traced for types, with symbolic shapes or not, and lowered for platforms."""
+"""`export`: traces a jitted function for types, also with symbolic shapes, and lowers it."""
 
 from __future__ import annotations
 
@@ -54,23 +54,23 @@ def export(
     disabled_checks: Sequence[DisabledSafetyCheck] = (),
     _override_lowering_rules=None,
 ) -> Callable[..., Exported]:
-    """What exports a jitted function for arguments of given types.
+    """A function that exports a jitted function for arguments of given types.
 
     Args:
         fun_jit: a function returned by `jit`.
-        platforms: to lower for, of "cpu", "cuda", "rocm" and "tpu"; by default that of the default
-            device.
-        disabled_checks: checks to leave out.
+        platforms: the platforms to lower for, among "cpu", "cuda", "rocm" and "tpu"; by default
+            that of the default device.
+        disabled_checks: the checks to omit.
 
     Returns:
-        A function of the arguments, or of `ShapeDtypeStruct`s in their place, that gives the
-        `Exported`. A static argument may be a symbolic dimension that no array has; its value is
-        then given with `Exported.bind_dims`.
+        A function that takes the arguments, or `ShapeDtypeStruct`s in their place, and returns the
+        `Exported`. A static argument may be a symbolic dimension that no array has; then
+        `Exported.bind_dims` sets its value.
 
     Raises:
-        ValueError: `fun_jit` is not jitted, or sizes of arguments do not determine the variables in
-            them.
-        NotImplementedError: the function calls back into Python, which no file can hold.
+        ValueError: `fun_jit` is not jitted, or the sizes of the arguments do not determine their
+            dimension variables.
+        NotImplementedError: the function calls back into Python, which a file cannot hold.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -168,7 +168,7 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
 
 
 def _check_arguments(traced) -> None:
-    """Raise where arguments are references."""
+    """Raise if arguments are refs (mutable arrays)."""
     if any(isinstance(a, AbstractRef) for a in traced.avals):
         raise NotImplementedError(
             f"'{traced.name}' takes a mutable array (Ref), which a file does not hold: take its "
@@ -177,7 +177,7 @@ def _check_arguments(traced) -> None:
 
 
 def _check_scopes(fun_jit, args: tuple, kwargs: dict) -> None:
-    """Raise where arguments have, or static ones are, sizes of several scopes."""
+    """Raise if arguments have dimensions of several scopes, or static arguments are such."""
     paths, _ = tree_flatten_with_path((args, kwargs))
     shapes = [
         (x,)
@@ -196,14 +196,14 @@ def _check_scopes(fun_jit, args: tuple, kwargs: dict) -> None:
 
 
 class _Names:
-    """What `argument_names` asks of an exported function."""
+    """Stands for an exported function in `argument_names`, which reads only its tree."""
 
     def __init__(self, in_tree, in_avals):
         self.in_tree, self.in_avals = in_tree, in_avals
 
 
 def _whole(traced) -> ClosedJaxpr:
-    """The program of the arguments, captured arrays as its constants."""
+    """The program of the arguments, with captured arrays as its constants."""
     n = len(traced.consts)
     jaxpr = traced.jaxpr.jaxpr
     if not n:
@@ -222,7 +222,7 @@ def _whole(traced) -> ClosedJaxpr:
 
 
 def _physical(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program on arrays as files have them."""
+    """The program on arrays in the form that they have in files."""
     ins, outs = closed.in_avals, closed.out_avals
     if all(calling.physical(a) is a for a in (*ins, *outs)):
         return closed
@@ -275,14 +275,14 @@ def _lowered(closed: ClosedJaxpr, name: str, platform: str, places, options: dic
 
 
 def _joined(modules: list, given: int, name: str) -> tuple[str, tuple]:
-    """One module out of one for each platform; with several, a first argument tells which is taken."""
+    """Join the modules of all platforms; if there are several, the first argument selects one."""
     if len(modules) == 1:
         return modules[0].text, tuple(modules[0].kept)
     return xla_artifact.choice([m.text for m in modules], identifier(name)), tuple(modules[0].kept)
 
 
 def _vjp_of(closed: ClosedJaxpr, traced, platforms: tuple, disabled: tuple, plan):
-    """What makes the exported gradient of an exported function."""
+    """A function that makes the exported gradient of an exported function."""
     n = len(closed.in_avals)
 
     def fun_vjp(*flat):

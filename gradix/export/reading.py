@@ -1,4 +1,4 @@
-"""`deserialize`: exported functions out of files."""
+"""`deserialize`: reads exported functions from files."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from gradix.export.exported import Exported
 
 
 def deserialize(blob: bytearray | bytes) -> Exported:
-    """The exported function out of the bytes that `Exported.serialize` of this library or of JAX gave.
+    """Read an exported function from bytes of `Exported.serialize`, of this library or of JAX.
 
-    Nothing in the bytes is executed when they are read, and all that they point to is checked to
-    lie within them.
+    Reading executes nothing in the bytes, and checks that all offsets in them lie within them.
 
     Raises:
-        ValueError: the bytes are damaged, no such file, or of a version that this library does not
-            read.
+        ValueError: the bytes are damaged, are no exported function, or have a version that this
+            library does not read.
 
     Example:
         >>> import gradix

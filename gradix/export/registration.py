@@ -1,4 +1,4 @@
-"""Types of pytree nodes that files may hold: registered under a name, with their static data as bytes."""
+"""Registers types of pytree nodes for files, by name, with functions for their static data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T", bound=type)
 
 
 class Registered(NamedTuple):
-    """How nodes of a type are written and made."""
+    """How nodes of a type are written to files and made again."""
 
     nodetype: type
     name: str
@@ -46,15 +46,15 @@ def register_pytree_node_serialization(
     deserialize_auxdata: Callable[[bytes], Any],
     from_children: Callable[[Any, tuple], Any] | None = None,
 ) -> T:
-    """Let trees with nodes of a type be written to files of exported functions.
+    """Allow nodes of a type in the trees of exported functions that are written to files.
 
     Args:
         nodetype: a type that is registered as a pytree node.
-        serialized_name: stands for the type in files.
-        serialize_auxdata: the node's static data as bytes.
-        deserialize_auxdata: the static data out of bytes.
-        from_children: a node out of static data and children, by default as the registered pytree
-            does it.
+        serialized_name: the name of the type in files.
+        serialize_auxdata: converts the node's static data to bytes.
+        deserialize_auxdata: converts the bytes to static data.
+        from_children: makes a node from static data and children; by default the function of the
+            pytree registration does so.
 
     Returns:
         `nodetype`.
@@ -88,11 +88,11 @@ def register_pytree_node_serialization(
 
 
 def register_namedtuple_serialization(nodetype: T, *, serialized_name: str) -> T:
-    """Let trees with a kind of named tuples be written to files of exported functions.
+    """Allow a type of named tuples in the trees of exported functions that are written to files.
 
     Args:
-        nodetype: made by `collections.namedtuple` or `typing.NamedTuple`.
-        serialized_name: stands for the type in files.
+        nodetype: a type made by `collections.namedtuple` or `typing.NamedTuple`.
+        serialized_name: the name of the type in files.
 
     Returns:
         `nodetype`.
@@ -136,7 +136,7 @@ def by_type(nodetype: type) -> Registered:
     """How nodes of a type are written.
 
     Raises:
-        ValueError: it is not registered.
+        ValueError: the type is not registered.
     """
     found = _by_type.get(nodetype)
     if found is None:
@@ -148,10 +148,10 @@ def by_type(nodetype: type) -> Registered:
 
 
 def by_name(name: str) -> Registered:
-    """How nodes written under a name are made.
+    """How nodes that were written under a name are made.
 
     Raises:
-        ValueError: nothing is registered under it.
+        ValueError: no type is registered under the name.
     """
     found = _by_name.get(name)
     if found is None:

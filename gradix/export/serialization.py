@@ -7,9 +7,9 @@
     22, 23 types of arguments and results by their place in 19; 24, 25 shardings likewise, 0 for
     none
 
-Readers of FlatBuffers leave out slots they do not know. Two are ours: the constraints of the
-dimensions, and a digest that tells damage. It is no signature; the module of a file without it is
-first read in a process of its own.
+Readers of FlatBuffers ignore slots that they do not know. This library adds two slots: the
+constraints of the dimensions, and a digest that detects damage. The digest is no signature. The
+module of a file without a digest is first read in a separate process.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from gradix.export.wire import BOOL, I8, I16, U16, U32, Malformed, Numbers, Tabl
 VERSION = 3
 OLDEST_VERSION = 2
 CONSTRAINTS = 40  # the slot of the constraints
-DIGEST = 41  # and of the checksum of the module
+DIGEST = 41  # the slot of the digest
 MAX_BYTES = 1 << 34
 
 _LEAF, _NONE, _TUPLE, _LIST, _DICT, _CUSTOM = range(6)
@@ -41,14 +41,14 @@ _DTYPES = (
     "bfloat16 int4 uint4 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float0 "
     "float8_e4m3 float8_e3m4 float8_e8m0fnu float4_e2m1fn key<fry> key<rbg> key<urbg>"
 ).split()
-_DEVICE = 1  # the memory an array is in
+_DEVICE = 1  # the number that stands for device memory
 
 
 # -- writing ---------------------------------------------------------------------------------------
 
 
 def serialize(exported, vjp_order: int) -> bytearray:
-    """An exported function as bytes, with its gradient to an order."""
+    """An exported function as bytes, with its gradients up to order `vjp_order`."""
     if exported.bound_dims:
         raise ValueError(
             f"the exported function '{exported.fun_name}' has values for the dimensions "
@@ -104,7 +104,7 @@ def _table(e, vjp_order: int) -> dict:
 
 
 def _digest(fields: dict, checks: list, constraints: list) -> bytes:
-    """What tells whether anything in a file was altered."""
+    """A digest that shows whether anything in a file was altered."""
     kinds = [[(a.shape, str(a.dtype)) for a in fields[name]] for name in ("in_avals", "out_avals")]
     names = (
         "fun_name",
@@ -184,10 +184,10 @@ def _check(check) -> dict:
 
 
 def read_fields(data: bytes) -> tuple[dict, Any]:
-    """The fields of an exported function out of a file, and those of its gradient or None.
+    """The fields of an exported function in a file, and those of its gradient or None.
 
     Raises:
-        ValueError: the bytes are no such file, or one of a version this library does not read.
+        ValueError: the bytes are no such file, or have a version that this library does not read.
     """
     if len(data) > MAX_BYTES:
         raise ValueError(
@@ -274,7 +274,7 @@ def _scope(constraints: list[str]) -> SymbolicScope:
 
 
 def _types(t: Table, indices: int, direct: int, scope) -> tuple:
-    """The types listed by their places, or, in older files, one after the other."""
+    """The types listed by indices into the table of types, or directly in older files."""
     if not t.has(indices):
         return tuple([_read_aval(x, scope) for x in t.tables(direct)])
     known = [_read_aval(x, scope) for x in t.tables(19)]
@@ -356,7 +356,7 @@ def _built(entry, aux, children: list) -> PyTreeDef:
 
 
 def _check_signature(tree: PyTreeDef) -> None:
-    """Raise unless a tree is that of positional and keyword arguments."""
+    """Raise unless a tree has the form of positional and keyword arguments."""
     data, parts = tree.node_data(), tree.children()
     kinds = [None if p.node_data() is None else p.node_data()[0] for p in parts]
     if data is None or data[0] is not tuple or kinds != [tuple, dict]:
@@ -364,7 +364,7 @@ def _check_signature(tree: PyTreeDef) -> None:
 
 
 def made(cls: type, check_class: Any, fields: dict, gradient):
-    """An exported function out of what `read_fields` found."""
+    """Make an exported function from the fields that `read_fields` returned."""
     get_vjp = None if gradient is None else (lambda _: made(cls, check_class, *gradient))
     checks = tuple(
         [

@@ -1,4 +1,4 @@
-"""Symbolic shapes as users make them: from a text, or for the arrays of a pytree."""
+"""Functions that make symbolic shapes, from a text or for the arrays of a pytree."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def symbolic_shape(
             in ``a^2``, or ``floordiv``, ``mod``, ``max`` or ``min`` of two. ``_`` stands for the
             dimension of `like` at its place, a last ``...`` for the rest of `like`, and None for
             ``"..."``.
-        constraints: what holds of the variables besides that they are at least 1, such as ``"a <=
-            10"``.
-        scope: where the variables are; by default a new scope with these constraints.
-        like: a shape to take dimensions from.
-        assume: example sizes by name. With it, comparisons that the constraints leave undecided are
-            answered as for these sizes and become checks of every call; without it they raise. See
+        constraints: constraints on the variables, such as ``"a <= 10"``, in addition to their
+            being at least 1.
+        scope: the scope of the variables; by default a new scope with these constraints.
+        like: a shape from which dimensions are taken.
+        assume: example sizes by name. With it, comparisons that the constraints do not decide are
+            decided as for these sizes, and are checked in every call; without it they raise. See
             `SymbolicScope`.
 
     Returns:
