@@ -9,6 +9,7 @@ from gradix._api.constraints import divided
 from gradix._api.jit.replay import replayed
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
+from gradix._core.array import as_array
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
 from gradix.numpy import extremes, reductions, row_host_implementations
@@ -148,7 +149,7 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None) -> Array:
         )
     x = inexact_operand("histogram_bin_edges", a)
     dtype = x.aval.dtype
-    bins = asarray(bins)
+    bins = as_array(bins) if type(bins) is int else asarray(bins)
     if bins.aval.ndim == 1:
         return convert(bins, dtype)
     if range is None:

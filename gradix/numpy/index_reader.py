@@ -8,15 +8,19 @@ from typing import Any
 import numpy as np
 
 from gradix import lax
+from gradix._base.config import guards_transfers
 from gradix._base.errors import NonConcreteBooleanIndexError
+from gradix._base.lazy import lazy_module
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.dimensions.expression import as_dim
 from gradix._core.dtypes import BOOL, INTEGER, dtype_name
 from gradix._core.operators import Array
-from gradix._core.trace import Tracer, is_unknown
+from gradix._core.trace import Tracer, is_unknown, state
 from gradix.numpy.conversion import asarray
 from gradix.numpy.index_plan import ARRAY, SLICE
 from gradix.numpy.masks import decided_places
+
+transfers = lazy_module("gradix._base.transfers")
 
 _NO_ARRAYS: list = []
 
@@ -112,7 +116,12 @@ def _slice_key(e: slice, position: int) -> tuple:
 
 def entry_of(e) -> Any:
     """One entry that is neither slice, None nor `...`: an int, a bool, a NumPy array or an `Array`."""
-    if isinstance(e, Array) or type(e) is np.ndarray:
+    if isinstance(e, Array):
+        return _checked(e)
+    if type(e) is np.ndarray:
+        if guards_transfers() and state.stage is None:
+            what = f"an index of dtype {e.dtype} and shape {e.shape}"
+            transfers.check("host_to_device", what)
         return _checked(e)
     if isinstance(e, (bool, np.bool_)):
         return bool(e)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gradix._base.config import guards_transfers
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import located, make_aval
 from gradix._core.dtypes import is_extended
@@ -46,7 +47,7 @@ def _numpy_index(index) -> Any:
         return index if index is not None else (None,)
     if type(index) is ArrayImpl:
         index = _value(index)
-    elif type(index) is not np.ndarray:
+    elif type(index) is not np.ndarray or guards_transfers():
         return None
     if (
         index is None
