@@ -22,6 +22,7 @@ from gradix._ops.random.random import (
 from gradix.random.keys import define_key_type as _define_key_type, resolve_impl as _resolve_impl
 
 _numbers = itertools.count()
+_defined: dict[tuple, PRNGImpl] = {}  # by what they were defined with
 
 
 class PRNGImpl(NamedTuple):
@@ -67,6 +68,8 @@ def define_prng_impl(
 ) -> PRNGImpl:
     """A generator of one's own, to be given as `impl` to `random.key`; every sampler draws from its keys.
 
+    The same arguments give the same generator.
+
     Args:
         key_shape: the shape of a raw key: 1 to 4 words, uint32.
         seed: from an integer scalar to a raw key.
@@ -97,6 +100,9 @@ def define_prng_impl(
         (2,)
     """
     key_shape = tuple(key_shape)
+    given = key_shape, seed, split, random_bits, fold_in, name, tag
+    if given in _defined:
+        return _defined[given]
     made = dtypes.KeyType.define(f"{name}#{next(_numbers)}", tag, key_shape)
     GENERATORS[made._impl] = Composed(
         _many(seed, key_shape, 0),
@@ -104,7 +110,7 @@ def define_prng_impl(
         _many(random_bits, key_shape, 1),
         _many(fold_in, key_shape, 2),
     )
-    impl = PRNGImpl(key_shape, seed, split, random_bits, fold_in, name, tag, made)
+    impl = _defined[given] = PRNGImpl(*given, made)
     _define_key_type(made, impl)
     return impl
 

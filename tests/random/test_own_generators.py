@@ -116,3 +116,12 @@ def test_keys_of_a_users_generator_are_compared(impl, wrapped):
         lax.eq(a, random.split(random.key(0)))
     with pytest.raises(TypeError):
         lax.lt(a, b)
+
+
+def test_a_generator_defined_again_is_the_same():
+    given = THREE._asdict()
+    given.pop("key_dtype")
+    again, other = generators.define_prng_impl(**given), generators.define_prng_impl(**given | {"name": "another"})
+    assert again == THREE and hash(again) == hash(THREE) and other != THREE
+    assert (random.key(1, impl=again) == random.key(1, impl=THREE)).item()
+    assert random.key(1, impl=other).dtype != random.key(1, impl=THREE).dtype
