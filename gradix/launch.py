@@ -159,6 +159,8 @@ def _forward(rank: int, process: Any, received: list[int]) -> None:
             sys.stdout.write(f"[{rank}] {line}" if line.endswith("\n") else f"[{rank}] {line}\n")
             sys.stdout.flush()
         except BrokenPipeError:  # nobody reads any more
+            # What is still buffered goes nowhere, or Python fails when it flushes it at exit.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             received.append(_PIPE)
             return
 

@@ -340,6 +340,8 @@ def result_type(*args: Any, return_weak_type_flag: bool = False):
         TypePromotionError: when no implicit conversion joins them.
 
     Example:
+        >>> import numpy as np
+        >>> from gradix.dtypes import result_type
         >>> result_type(np.int8(1), 2.0), result_type(np.float16(1), 2.0)
         (dtype('float32'), dtype('float16'))
     """
@@ -353,6 +355,8 @@ def scalar_type_of(x: Any) -> type:
     """Python's scalar type for a value or dtype: int for int8, float for bfloat16.
 
     Example:
+        >>> import numpy as np
+        >>> from gradix.dtypes import scalar_type_of
         >>> scalar_type_of(np.int8(3)), scalar_type_of("bfloat16")
         (<class 'int'>, <class 'float'>)
     """
@@ -445,6 +449,8 @@ def issubdtype(a: Any, b: Any) -> bool:
     The small floats and integers lie where they belong, and keys under `prng_key` and `extended`.
 
     Example:
+        >>> import numpy as np
+        >>> from gradix.dtypes import issubdtype
         >>> issubdtype("bfloat16", np.floating), issubdtype("int4", np.signedinteger)
         (True, True)
     """

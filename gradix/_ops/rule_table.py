@@ -29,6 +29,7 @@ FURTHER = (
     "needs_varying",
     "varying",
     "divide",
+    "sums",
 )
 DECLARED = (
     "multiple_results",

@@ -159,7 +159,7 @@ def ball(key, d: int, p=2, shape=(), dtype=None, *, out_sharding=None) -> Array:
         ValueError: `dtype` is no float.
 
     Example:
-        >>> from gradix import random
+        >>> from gradix import numpy as jnp, random
         >>> x = random.ball(random.key(0), 3, shape=(100,))
         >>> bool((jnp.linalg.norm(x, axis=-1) <= 1).all())
         True
@@ -206,7 +206,7 @@ def orthogonal(
         ValueError: `dtype` is no float or complex dtype.
 
     Example:
-        >>> from gradix import random
+        >>> from gradix import numpy as jnp, random
         >>> q = random.orthogonal(random.key(0), 3)
         >>> bool(jnp.allclose(q @ q.T, jnp.eye(3), atol=1e-6))
         True

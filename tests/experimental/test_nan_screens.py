@@ -117,7 +117,7 @@ def test_checks_of_the_users_do_not_ask_for_all_others():
         lax.dce_sink(y)
         return jnp.log(y).sum()
     few = gradix.jit(gradix.grad(f), check="all").trace(jnp.ones(3))
-    assert len(few.screen.sites) < len(few.sites)
+    assert len(few._traced.screen.sites) < len(few._traced.sites)
     g = gradix.jit(gradix.grad(f), check="all")
     assert g(jnp.full(3, 0.5)).shape == (3,)
     with pytest.raises(gradix.errors.JaxRuntimeError, match="too large: 1.68"):

@@ -276,6 +276,8 @@ ELSEWHERE = {
                                                    "random_split", "random_fold_in"},
     "random bits of XLA's own; tests/random/test_rng.py": {"rng_bit_generator", "rng_uniform"},
     "makes an array of nothing": {"empty"},
+    "the same values in other memory; tests/api/test_copies_of_arrays.py": {"copy"},
+    "the same values on other devices; tests/devices/eight/test_places.py, test_documented.py": {"device_put", "sharding_constraint"},
     "has no result; tests/ops/test_dce_sink.py": {"dce_sink"},
     "sizes that a trace leaves open; tests/export": {"dim_as_value"},
     "known to compilers alone; tests/control/test_named.py": {"platform_index"},

@@ -53,7 +53,7 @@ def test_unmapped_results():
     f = gradix.vmap(lambda x, y: (x + y, y * 2.0), in_axes=(0, None), out_axes=(0, None))
     mapped, shared = f(jnp.arange(2.0), 4.0)
     same(mapped, [4, 5])
-    assert shared == 8 and shared.shape == ()
+    assert shared == 8 and jnp.shape(shared) == ()
     same(gradix.vmap(lambda x, y: (x + y, y * 2.0), in_axes=(0, None), out_axes=0)(jnp.arange(2.0), 4.0)[1], [8, 8])
 
 

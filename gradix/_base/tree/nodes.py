@@ -152,7 +152,9 @@ def register_dataclass(
             registered already.
 
     Example:
-        >>> from gradix._base.tree import tree_map
+        >>> import dataclasses
+        >>> from gradix.tree import static
+        >>> from gradix.tree_util import register_dataclass, tree_map
         >>> @register_dataclass
         ... @dataclasses.dataclass
         ... class Particle:
@@ -234,7 +236,8 @@ def register_static(cls: type) -> type:
     """Class decorator: a node without leaves, whose whole value belongs to the structure. It must be hashable.
 
     Example:
-        >>> from gradix._base.tree import tree_flatten
+        >>> import dataclasses
+        >>> from gradix.tree_util import register_static, tree_flatten
         >>> @register_static
         ... @dataclasses.dataclass(frozen=True)
         ... class Mode:
