@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from gradix._api.jit.traced import Traced
 from gradix._base.lazy import lazy_module
-from gradix._core.effects import CheckEffect
+from gradix._core.effects import CheckEffect, SinkEffect
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._runtime.program import Program
 from gradix._transforms.cse import simplify
@@ -85,7 +85,7 @@ class CheckedTraced(Traced):
 
 def screen_of(closed: ClosedJaxpr, names: tuple | None, donated: tuple) -> Screen | None:
     """The program with fewer checks for NaN; None if it has none or cannot run twice."""
-    others = [e for e in closed.effects if type(e) is not CheckEffect]
+    others = [e for e in closed.effects if not isinstance(e, (CheckEffect, SinkEffect))]
     if donated or others or not _NAN & set(names or ()):
         return None
     return Screen(*_checks.with_checks(closed, names, is_screen=True))
