@@ -19,6 +19,7 @@ print("by", os.environ["GRADIX_PROCESS_ID"])
 sys.stderr.write("no end of line")
 sys.stderr.flush()
 try:
+    open(__file__ + ".begun" + os.environ["GRADIX_PROCESS_ID"], "w").close()
     time.sleep(60)
 except KeyboardInterrupt:
     print(" interrupted")
@@ -32,6 +33,15 @@ def _run(*arguments: str, timeout: int = 60):
 def _program(folder, text: str) -> str:
     (folder / "program.py").write_text(text)
     return str(folder / "program.py")
+
+
+def _wait_for(files) -> None:
+    """Until the files are there that processes make once they wait for a signal."""
+    for file in files:
+        end = time.monotonic() + 30
+        while not os.path.exists(file):
+            assert time.monotonic() < end, file
+            time.sleep(0.01)
 
 
 def test_one_failure_ends_all_and_gives_the_status(tmp_path):
@@ -66,6 +76,7 @@ def test_signals_are_passed_on(name, tmp_path):
                                stderr=subprocess.PIPE, text=True, start_new_session=True)
     seen = [running.stdout.readline() for _ in range(2)]
     assert sorted(seen) == ["[0] begun by 0\n", "[1] begun by 1\n"]
+    _wait_for(f"{program}.begun{rank}" for rank in range(2))
     running.send_signal(number)
     rest = running.communicate(timeout=30)[0]
     assert running.returncode == 128 + number
