@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 # the parts are compiled separately after this many calls, when the compilation pays
 CALLS_BEFORE = 256
 _LARGEST = 1 << 14  # for parts of more bytes, threads pay
+# For more arguments and results, handing over their parts takes longer than waking the threads.
+_MOST_ARRAYS = 16
 _NAME = re.compile(r"\s*(?:builtin\.)?module @(\S+)")
 _TELLS_DEVICE = re.compile(r" (?:partition-id|replica-id)\(")
 
@@ -37,7 +39,7 @@ def runner(program: PlacedProgram, closed: ClosedJaxpr) -> Callable[[list], list
     if not _may_do(program, closed):
         return None
     ins = [program.in_shardings[i] for i in program.kept]
-    if len(ins) != len(closed.jaxpr.invars):
+    if len(ins) != len(closed.jaxpr.invars) or len(ins) + len(closed.out_avals) > _MOST_ARRAYS:
         return None
     outs = executable.out_shardings
     part = _part_of(closed, home, ins, outs)
