@@ -350,6 +350,14 @@ class _Later:
         setattr(Array, self.name, member)
         return member.__get__(instance, owner)
 
+    def __call__(self, instance, *args, **kwargs):
+        return self.__get__(instance)(*args, **kwargs)
+
+    @property
+    def __signature__(self):
+        """What tools that list a class without asking for its members read."""
+        return inspect.signature(self.make())
+
 
 def _methods_later(module: Any, *names: str) -> dict[str, _Later]:
     """Functions of a module as methods."""

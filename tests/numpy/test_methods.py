@@ -3,6 +3,8 @@ import copy
 import ctypes
 import inspect
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -275,3 +277,11 @@ def test_methods_tell_self_and_not_the_argument_it_stands_for():
             assert "\n        a: " not in (method.__doc__ or ""), name
     assert next(iter(inspect.signature(jnp.sum).parameters)) == "a" and "a: the array" in jnp.sum.__doc__
     assert "axis: the axis" in gradix.Array.sum.__doc__ and gradix.Array.sum.__qualname__ == "Array.sum"
+
+
+def test_members_have_signatures_before_they_are_asked_for():
+    """In a new process, as tools meet the class that list it without loading what a member needs."""
+    program = ("import inspect, gradix.numpy as jnp\nmember = inspect.getattr_static(type(jnp.ones(2)), 'cumsum')\n"
+               "print(list(inspect.signature(member).parameters)[:2])")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "['self', 'axis']\n"
