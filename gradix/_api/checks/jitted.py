@@ -48,14 +48,14 @@ _RAISED: dict[type, type[Exception]] = {
 
 
 def with_checks(
-    closed: ClosedJaxpr, names: tuple | None, is_screen: bool = False
+    closed: ClosedJaxpr, names: tuple | None, is_screen: bool = False, by_sums: bool = False
 ) -> tuple[ClosedJaxpr, tuple]:
     """The program with which check failed, and what it met, as further results; then the checks, in order."""
     errors = frozenset().union(*[SETS[n] for n in names or ()])
     kinds = ("raise",) if names is None else ("check", "debug", "raise")
     if is_screen:
         closed = flattened(closed)
-    checker = Checker(errors, closed, kinds, is_screen=is_screen)
+    checker = Checker(errors, closed, kinds, is_screen=is_screen, by_sums=by_sums)
     program = checker.program(closed)
     return (closed, ()) if program is None else (program, tuple(checker.sites))
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradix._api.checks.coverage import covered
+from gradix._api.checks.coverage import covered, is_looked_at
 from gradix._api.checks.errors import NaNError, OOBError
-from gradix._api.checks.rules import BEFORE, nan_of
+from gradix._api.checks.rules import BEFORE, has_doubtful_sum, has_plain_sum, nan_of
 from gradix._control.check import Site, check_p
 from gradix._core.array import as_array
+from gradix._core.dtypes import INEXACT
 from gradix._core.effects import CheckEffect
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
 from gradix._core.trace import bind, state
@@ -34,10 +35,12 @@ def zero_code():
 class Found:
     """The first error so far in the program being written."""
 
-    __slots__ = ("checker", "code", "words")
+    __slots__ = ("checker", "code", "words", "summed")
 
     def __init__(self, checker: Checker, code=None, words=None):
         self.checker, self.code, self.words = checker, code, words
+        # values of which only a sum is looked at, once the program is written
+        self.summed: list = []
 
     def add(self, bad, words, site: Site) -> None:
         """Take note of a check."""
@@ -58,6 +61,12 @@ class Found:
             self.words = select(taken, words, own)
         self.code = select(none, code, self.code)
 
+    def close(self) -> None:
+        """Take note of the check of all sums together."""
+        if self.summed:
+            bad = has_doubtful_sum(self.summed)
+            self.add(bad, None, Site(NaNError, lambda words: NaNError("nan in a sum"), None))
+
     def state(self) -> list:
         return [
             zero_code() if self.code is None else self.code,
@@ -74,6 +83,7 @@ class Checker:
         kinds: which checks of the user's are made results: "check", "debug", "raise".
         is_screen: leave out checks for NaN that others imply: the one that fails is then not always
             the first.
+        by_sums: look for NaN in sums alone, which infinities of both signs make NaN too.
     """
 
     def __init__(
@@ -83,9 +93,11 @@ class Checker:
         kinds=("check", "debug", "raise"),
         *,
         is_screen: bool = False,
+        by_sums: bool = False,
     ):
         self.errors, self.kinds = errors, kinds
         self.is_screen = is_screen and NaNError in errors
+        self.by_sums = by_sums
         self.sites: list[Site] = []
         self.width = max(_INDEX_WORDS if OOBError in errors else 0, _widest(closed.jaxpr))
         self._written: dict = {}
@@ -111,6 +123,7 @@ class Checker:
             def function(*args):
                 found = Found(self)
                 outs = self.run(closed, args, found)
+                found.close()
                 seen.append(found.code)
                 return [*outs, *found.state()]
 
@@ -149,6 +162,9 @@ class Checker:
         out = bind(prim, args, eqn.params)
         outs = out if prim.multiple_results else [out]
         if looks_for_nan and NaNError in self.errors and rule is None:
+            if self.by_sums and is_looked_at(eqn) and all(has_plain_sum(o) for o in outs):
+                found.summed += [o for o in outs if o.aval.dtype in INEXACT]
+                return outs
             self._note(nan_of(eqn, outs), NaNError, eqn, found)
         return outs
 

@@ -30,10 +30,15 @@ def names_of(check: str) -> tuple[str, ...]:
 
 
 class Screen(NamedTuple):
-    """A program with just enough checks to tell whether any check fails, and these checks."""
+    """A program with just enough checks to tell whether any check fails, and these checks.
+
+    One `by_sums` may tell of a failure where there is none: a sum of infinities of both signs is
+    NaN as well.
+    """
 
     jaxpr: ClosedJaxpr
     sites: tuple
+    by_sums: bool
 
 
 class CheckedTraced(Traced):
@@ -43,23 +48,31 @@ class CheckedTraced(Traced):
     a check of the screen fails.
     """
 
-    __slots__ = ("sites", "screen", "whole")
+    __slots__ = ("sites", "plain", "names", "screen", "whole")
     sites: tuple
+    plain: ClosedJaxpr  # the program without checks
+    names: tuple | None
     screen: Screen | None
     whole: Program | None
 
-    def attach(self, sites: tuple, screen: Screen | None) -> None:
-        self.sites, self.screen, self.whole = sites, screen, None
+    def attach(self, sites: tuple, plain: ClosedJaxpr, names: tuple | None) -> None:
+        self.sites, self.plain, self.names, self.whole = sites, plain, names, None
+        self.screen = screen_of(plain, names) if self.may_run_twice() else None
+
+    def may_run_twice(self) -> bool:
+        effects = [e for e in self.plain.effects if not isinstance(e, (CheckEffect, SinkEffect))]
+        return not self.donated and not effects
 
     def lowered_program(self) -> ClosedJaxpr:
         return self.jaxpr if self.screen is None else self.screen.jaxpr
 
     def run(self, leaves):
-        *outs, code, words = super().run(leaves)
-        if self.screen is not None and _checks.has_failed(code):
-            self.name_failure(leaves)
-        _checks.raise_found(code, words, self.sites if self.screen is None else self.screen.sites)
-        return outs
+        screen = self.screen
+        outs = super().run(leaves)
+        if screen is None:
+            return self.results(outs)
+        *outs, code, _ = outs
+        return self._run_with_all_checks(leaves, screen) if _checks.has_failed(code) else outs
 
     def run_as(self, program, leaves):
         return self.results(super().run_as(program, leaves))
@@ -70,25 +83,32 @@ class CheckedTraced(Traced):
         _checks.raise_found(code, words, self.sites)
         return outs
 
-    def name_failure(self, leaves) -> None:
-        """Run the program with all checks, and raise the error of the first check that fails."""
-        if self.whole is None:
-            self.whole = Program(
-                simplify(self.jaxpr),
-                self.name,
-                keep_unused=self.keep_unused,
-                compiler_options=self.options,
-            )
-        *_, code, words = self.whole([*self.consts, *leaves])
-        _checks.raise_found(code, words, self.sites)
+    def _run_with_all_checks(self, leaves, screen: Screen) -> list:
+        """Raise the error of the first check that fails; if none does, return the results.
+
+        A screen that was wrong once is replaced by one that looks at each element.
+        """
+        with self.log.lock:
+            if self.whole is None:
+                self.whole = Program(
+                    simplify(self.jaxpr),
+                    self.name,
+                    keep_unused=self.keep_unused,
+                    compiler_options=self.options,
+                )
+        outs = self.results(self.whole([*self.consts, *leaves]))
+        with self.log.lock:
+            if screen.by_sums and self.screen is screen:
+                self.screen, self.program = screen_of(self.plain, self.names, by_sums=False), None
+        return outs
 
 
-def screen_of(closed: ClosedJaxpr, names: tuple | None, donated: tuple) -> Screen | None:
-    """The program with fewer checks for NaN; None if it has none or cannot run twice."""
-    others = [e for e in closed.effects if not isinstance(e, (CheckEffect, SinkEffect))]
-    if donated or others or not _NAN & set(names or ()):
+def screen_of(closed: ClosedJaxpr, names: tuple | None, by_sums: bool = True) -> Screen | None:
+    """The program with fewer checks for NaN; None if it has none."""
+    if not _NAN & set(names or ()):
         return None
-    return Screen(*_checks.with_checks(closed, names, is_screen=True))
+    jaxpr, sites = _checks.with_checks(closed, names, is_screen=True, by_sums=by_sums)
+    return Screen(jaxpr, sites, by_sums)
 
 
 def checked(closed: ClosedJaxpr, names: tuple | None) -> tuple[ClosedJaxpr, tuple]:

@@ -28,7 +28,6 @@ from gradix._api.jit.checked import (
     CheckedTraced,
     checked,
     refuse_refs,
-    screen_of,
 )
 from gradix._api.jit.fastcall import MISS, no_code, write_call
 from gradix._api.jit.fingerprint import holds_objects
@@ -342,7 +341,7 @@ class JitFunction(Generic[Result]):
         )
         if isinstance(traced, CheckedTraced):
             refuse_refs([*refs, *inside], self._name)
-            traced.attach(sites, screen_of(plain, settings.check, traced.donated))
+            traced.attach(sites, plain, settings.check)
         if isinstance(traced, TracedWithRefs):
             traced.refs = sources(refs, inside)
         return traced
