@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -40,8 +39,6 @@ from gradix._ops.shape import reshape
 _INT = np.dtype(np.int32)
 # Sums of narrower types reach infinity too soon.
 _SUMMED = (np.dtype(np.float32), np.dtype(np.float64))
-# Arrays up to this size cost more to sum each on its own than together.
-_FEW = 2048
 
 
 class Finding(NamedTuple):
@@ -90,15 +87,8 @@ def has_plain_sum(x) -> bool:
 
 
 def has_doubtful_sum(values):
-    """Whether the sum of any of the arrays is NaN; small arrays are summed together."""
-    sizes = [x.aval.size for x in values]
-    is_short = [x.ndim > 0 and type(n) is int and n <= _FEW for x, n in zip(values, sizes)]
-    few = list(itertools.compress(values, is_short))
-    rest = [x for x, short in zip(values, is_short) if not short]
-    for dtype in _SUMMED:
-        rows = [reshape(x, (x.aval.size,)) for x in few if x.aval.dtype == dtype]
-        rest += [concatenate(rows, 0)] if len(rows) > 1 else rows
-    sums = [reduce_sum(x, tuple(range(x.ndim))) if x.ndim else x for x in rest]
+    """Whether the sum of any of the arrays is NaN."""
+    sums = [reduce_sum(x, tuple(range(x.ndim))) if x.ndim else x for x in values]
     return functools.reduce(bitwise_or, [ne(s, s) for s in sums])
 
 
