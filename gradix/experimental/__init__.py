@@ -1,4 +1,4 @@
-"""Names the original keeps in its experimental corner: io_callback, enable_x64 and cur_qdd."""
+"""Experimental functions and modules, under the names that `jax.experimental` has for them."""
 
 from gradix._api.callbacks import io_callback as io_callback
 from gradix._base.config import enable_x64 as enable_x64

@@ -1,4 +1,4 @@
-"""Checks of values in compiled code, whose errors are results: `checkify`, `check`, and the sets of checks."""
+"""Checks of values in compiled code that return their errors: `checkify` and `check`."""
 
 from gradix._api.checks.errors import (
     Error as Error,

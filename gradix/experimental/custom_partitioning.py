@@ -1,4 +1,4 @@
-"""Functions for which the user defines how they are divided over devices."""
+"""`custom_partitioning`: functions whose division over devices the user defines."""
 
 from gradix._api.custom_partitioning import custom_partitioning as custom_partitioning
 from gradix._control.custom_partitioning import custom_partitioning_p as custom_partitioning_p

@@ -1,4 +1,4 @@
-"""Sharding rules: they say which axes of arguments and results are divided together."""
+"""Sharding rules, which say which axes of arguments and results are divided together."""
 
 from gradix._stablehlo.sharding_rules import (
     BATCHING as BATCHING,

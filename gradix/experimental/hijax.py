@@ -1,4 +1,4 @@
-"""Types and primitives that libraries define above arrays: values made of arrays, and operations.
+"""Types and primitives that libraries define on top of arrays.
 
 Values of a `HiType` can be arguments and results of transformed functions, and carries of loops.
 Inside they are opaque, and only operations of their library apply to them. Values of a
@@ -56,7 +56,7 @@ __all__ = [
 
 
 class HiType(AbstractValue):
-    """The base class of types whose values a library makes of arrays.
+    """The base class of types whose values consist of arrays.
 
     A subclass must be hashable, and define
 
@@ -70,19 +70,23 @@ class HiType(AbstractValue):
     has_qdd = False
 
     def is_high(self) -> bool:
-        """Whether the type is above arrays."""
+        """Whether values of the type consist of arrays and are not arrays themselves: True."""
         return True
 
     def lo_ty(self) -> list:
+        """The types of the arrays that a value consists of; a subclass defines it."""
         raise NotImplementedError(f"{type(self).__name__} must implement `lo_ty`.")
 
     def lower_val(self, hi_val: Any) -> list:
+        """The arrays that a value consists of; a subclass defines it."""
         raise NotImplementedError(f"{type(self).__name__} must implement `lower_val`.")
 
     def raise_val(self, *lo_vals: Any) -> Any:
+        """The value that consists of these arrays; a subclass defines it."""
         raise NotImplementedError(f"{type(self).__name__} must implement `raise_val`.")
 
     def to_tangent_aval(self) -> Any:
+        """The type of tangents, a `HiType` or the type of an array; a subclass defines it."""
         raise NotImplementedError(f"{type(self).__name__} must implement `to_tangent_aval`.")
 
     def to_ct_aval(self) -> Any:
@@ -91,7 +95,7 @@ class HiType(AbstractValue):
 
 
 class MutableHiType(AbstractValue):
-    """As `HiType`, for values that can change; their state includes their arrays' types."""
+    """The base class of types whose values can change; their state includes their arrays' types."""
 
     has_qdd = True
 
@@ -141,6 +145,10 @@ control_flow_allowed_effects = EffectTypes()
 def register_hitype(val_cls: type, typeof_fn: Callable[[Any], AbstractValue]) -> None:
     """Set the function by which `typeof` finds the type of values of a class.
 
+    Args:
+        val_cls: the class of the values.
+        typeof_fn: a function of a value that returns its type, such as an instance of a `HiType`.
+
     Example:
         >>> import gradix
         >>> from gradix.experimental import hijax
@@ -177,33 +185,34 @@ def cur_qdd(value: Any) -> Any:
     aval = _typeof(value)
     if not getattr(aval, "has_qdd", False):
         raise TypeError(
-            f"cur_qdd takes values whose type changes, one whose `has_qdd` is true; got one of {aval}."
+            f"cur_qdd takes values of a type whose `has_qdd` is True, such as a MutableHiType; got a "
+            f"value of type {aval}."
         )
     return value.cur_qdd()
 
 
 class HiPrimitive(Primitive):
-    """An operation on such values, which `impl(*values, **params)` evaluates.
+    """An operation on values above arrays, which `impl(*values, **params)` evaluates.
 
-    In transformations, `to_lojax(*values, **params)` evaluates it on values of traced arrays, and
-    `jvp(primals, tangents, **params)` differentiates it.
+    In transformations, `to_lojax(*values, **params)` evaluates it on values that consist of traced
+    arrays, and `jvp(primals, tangents, **params)` differentiates it.
     """
 
     def bind(self, *args, **params):
         """Evaluate the operation.
 
         Raises:
-            NotImplementedError: the operation is traced and works on mutable values, or it has no
-                rule for a derivative that is taken.
+            NotImplementedError: the operation is traced and works on mutable values, or a
+                derivative is taken for which it has no rule.
         """
         changing = any(getattr(type_of(a), "has_qdd", False) for a in args if is_value(a))
         if not _hi_calls.is_traced(args) and (state.stage is None or not changing):
             return self.impl(*[a.raised() if type(a) is HiValue else a for a in args], **params)
         if changing:
             raise NotImplementedError(
-                f"the primitive '{self.name}' works on values that change, which cannot be "
-                "traced: pass the arrays they hold to the transformed function, and make the "
-                "value anew inside."
+                f"the primitive '{self.name}' works on mutable values, which cannot be traced. Pass "
+                "the arrays that they hold to the transformed function, and make the values inside "
+                "of it."
             )
 
         def expand(*values):
@@ -216,11 +225,12 @@ class HiPrimitive(Primitive):
         return _hi_calls.called(args, expand, jvp if has_jvp else None, None, self.name)
 
     def to_lojax(self, *values, **params):
+        """Evaluate the operation on values that consist of traced arrays; by default as `impl`."""
         return self.impl(*values, **params)
 
 
 class _Accumulator:
-    """Collects the cotangent of an argument, which `vjp_bwd` adds to it."""
+    """Sums the cotangents of an argument that `vjp_bwd` passes to it."""
 
     def __init__(self):
         self.value: Any = None
@@ -231,18 +241,21 @@ class _Accumulator:
 
 
 class VJPHiPrimitive:
-    """An operation on arrays and on values above arrays; an instance is for given argument types.
+    """An operation on arrays and values above arrays; each instance serves one set of types.
 
-    The `__init__` of a subclass sets `in_avals`, a tuple of the types of arguments (or of trees of
-    these), `out_aval`, and `params`, a dictionary whose items become attributes. It then calls
+    The `__init__` of a subclass sets `in_avals`, a tuple of the arguments' types (or of trees of
+    types), `out_aval`, and `params`, a dictionary whose items become attributes. It then calls
     `super().__init__()`. A subclass defines
 
-    - `expand(*args)`: computes the value by operations on arrays;
+    - `expand(*args)`, which computes the value by operations on arrays;
     - for reverse mode, `vjp_fwd(nzs_in, *args) -> (out, res)` together with
       `vjp_bwd_retval(res, ct) -> cts`, which returns a tuple with a cotangent for each argument, or
       with `vjp_bwd(res, ct, *accums)`, which calls `accum` of each accumulator;
     - for forward mode, `jvp(primals, tangents) -> (out, tangent)`;
-    - `batch(axis_data, args, dims) -> (out, dims)`, if `vmap` must not batch `expand`.
+    - `batch(axis_data, args, dims) -> (out, dims)`, if `vmap` must not simply map `expand`.
+
+    Raises:
+        AttributeError: `__init__` did not set one of the three attributes.
 
     Example:
         >>> import gradix
@@ -319,7 +332,7 @@ class VJPHiPrimitive:
 
         return ruled
 
-    # -- what a subclass writes ------------------------------------------------------------------------
+    # -- what a subclass defines -------------------------------------------------------------------
 
     def expand(self, *args: Any) -> Any:
         raise NotImplementedError(f"subclass {type(self).__name__} must implement `expand`.")

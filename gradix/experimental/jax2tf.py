@@ -1,4 +1,7 @@
-"""TensorFlow: functions of arrays as functions of its tensors and in SavedModels, and its functions called here."""
+"""TensorFlow: its programs call functions of arrays, and functions of arrays call its programs.
+
+`convert` makes a function of arrays one of TensorFlow's tensors, and `call_tf` the other way round.
+"""
 
 from __future__ import annotations
 
@@ -40,12 +43,13 @@ xla_operations = lazy_module("tensorflow.compiler.tf2xla.ops.gen_xla_ops")
 xla_sharding = lazy_module("tensorflow.python.compiler.xla.experimental.xla_sharding")
 
 _NO_GRADIENT = (
-    "jax2tf.convert(with_gradient=False) leaves gradients out: convert with with_gradient=True"
+    "this function was converted by jax2tf.convert(with_gradient=False) and has no gradient. Convert "
+    "it with with_gradient=True"
 )
 
 
 class PolyShape(tuple):
-    """A shape with symbolic dimensions, as the older form of the texts that `convert` takes.
+    """A shape with symbolic dimensions, the former alternative to the strings that `convert` takes.
 
     Example:
         >>> from gradix.experimental.jax2tf import PolyShape
@@ -61,7 +65,7 @@ class PolyShape(tuple):
 
 
 def dtype_of_val(val):
-    """TensorFlow's dtype of a value."""
+    """TensorFlow's dtype for an array, a tensor or a Python number."""
     return tf.as_dtype(
         np.asarray(val).dtype if not hasattr(val, "dtype") else tf.as_dtype(val.dtype)
     )
@@ -81,26 +85,29 @@ def convert(
     native_serialization_platforms: Sequence[str] | None = None,
     native_serialization_disabled_checks: Sequence[DisabledSafetyCheck] = (),
 ) -> Callable:
-    """A function of arrays as one of TensorFlow's tensors, for calls, `tf.function` and SavedModels.
+    """A function of arrays as one of TensorFlow's tensors, also for `tf.function` and SavedModels.
 
-    The program is exported, as by `gradix.export`, and run by TensorFlow's operation
+    The function is exported as by `gradix.export`, and TensorFlow runs it by its operation
     `XlaCallModule`.
 
     Args:
-        fun: takes and returns pytrees of arrays.
-        polymorphic_shapes: a text such as ``"b, _"``, or None for shapes that are known, for all
-            positional arguments or as a prefix of their tree. A size that TensorFlow does not know needs a
-            variable.
-        polymorphic_constraints: what holds of the variables, as for `symbolic_shape`.
-        with_gradient: whether TensorFlow can differentiate the function, as often as it likes; in
-            SavedModels once.
-        enable_xla, native_serialization: True; programs without XLA are not made.
-        native_serialization_platforms: to export for, by default the platform that is there.
-        native_serialization_disabled_checks: as `disabled_checks` of `export`.
+        fun: a function that takes and returns pytrees of arrays.
+        polymorphic_shapes: a string such as ``"b, _"``, or None for known shapes; one for all
+            positional arguments, or a tree prefix of them. Each size that TensorFlow does not know
+            must be a variable.
+        polymorphic_constraints: constraints on the variables, as for `symbolic_shape`.
+        with_gradient: whether TensorFlow can differentiate the function: to any order, and once in
+            SavedModels.
+        enable_xla, native_serialization: must be True.
+        native_serialization_platforms: the platforms to export for; by default the current one.
+        native_serialization_disabled_checks: `disabled_checks` of `export`.
+
+    Returns:
+        A function that takes and returns the same pytrees of tensors.
 
     Raises:
         NotImplementedError: `enable_xla` or `native_serialization` is False.
-        ValueError: a size is unknown where `polymorphic_shapes` has no variable, or sizes do not
+        ValueError: a size is unknown and has no variable in `polymorphic_shapes`, or sizes do not
             fit the symbolic shapes.
 
     Example:
@@ -110,8 +117,8 @@ def convert(
     """
     if not (enable_xla and native_serialization):
         raise NotImplementedError(
-            "jax2tf.convert writes programs of XLA only: leave enable_xla and "
-            "native_serialization True."
+            f"jax2tf.convert makes XLA programs only; got {enable_xla=} and {native_serialization=}. "
+            "Leave both True."
         )
 
     def converted(*args, **kwargs):
@@ -143,10 +150,10 @@ def _tf_dtype(x):
 
 
 def _check_sizes(exported, leaves) -> None:
-    """Raise where sizes that TensorFlow knows do not fit the symbolic shapes; it checks the others when it runs.
+    """Check the shapes that TensorFlow knows; it checks unknown ones when the program runs.
 
     Raises:
-        ValueError: they do not.
+        ValueError: a size does not fit the symbolic shapes.
     """
     if all(x.shape.is_fully_defined() for x in leaves):
         avals = [
@@ -156,7 +163,7 @@ def _check_sizes(exported, leaves) -> None:
 
 
 def _texts(leaves, args: tuple, shapes) -> list:
-    """The shape asked for of each leaf; one for each argument may stand in a list too."""
+    """The given shape of each leaf; a list with one shape for each argument is allowed."""
     if shapes is None:
         return [None] * len(leaves)
     is_spec = lambda x: x is None or isinstance(x, (str, PolyShape))
@@ -166,7 +173,7 @@ def _texts(leaves, args: tuple, shapes) -> list:
 
 
 def _specs(leaves, args, shapes, constraints) -> list:
-    """The types to export for: TensorFlow's shapes, with symbolic dimensions as the texts say."""
+    """The types to export for: TensorFlow's shapes, with the symbolic dimensions of `shapes`."""
     texts = _texts(tree_flatten(args)[0], args, shapes)
     texts += [None] * (len(leaves) - len(texts))  # of keyword arguments
     scope = SymbolicScope(constraints)
@@ -174,8 +181,7 @@ def _specs(leaves, args, shapes, constraints) -> list:
     for i, (x, text) in enumerate(zip(leaves, texts)):
         if x.shape.rank is None:
             raise ValueError(
-                f"jax2tf.convert: argument {i} has a shape of unknown rank; give its tensor a rank with "
-                "set_shape."
+                f"jax2tf.convert: the rank of argument {i} is unknown. Call set_shape on its tensor first."
             )
         text = str(text) if isinstance(text, PolyShape) else text
         shape = symbolic_shape(text, like=tuple(x.shape.as_list()), scope=scope)
@@ -184,12 +190,12 @@ def _specs(leaves, args, shapes, constraints) -> list:
 
 
 def _module(exported, tensors) -> list:
-    """TensorFlow's operation that runs an exported program."""
+    """The results of TensorFlow's operation that runs an exported program."""
     if exported.explicit_dimensions:
         raise NotImplementedError(
-            f"the dimension variables {', '.join(exported.explicit_dimensions)} are roots of "
-            "sizes, or of no argument, which TensorFlow cannot find; let a size be linear in "
-            "each."
+            f"jax2tf.convert: the dimension variables {', '.join(exported.explicit_dimensions)} occur in "
+            "no size of an argument that is linear in them, so TensorFlow cannot compute them. Change "
+            "polymorphic_shapes so that such a size exists for each."
         )
     taken = [
         tf.cast(tensors[i], tf.as_dtype(exported.in_avals[i].dtype))
@@ -221,7 +227,7 @@ def _module(exported, tensors) -> list:
 
 
 def _with_gradient(exported) -> Callable:
-    """The operation, differentiated by the exported gradient."""
+    """The operation that runs an exported program, with the exported gradient as its derivative."""
 
     @tf.custom_gradient
     def run(*tensors):
@@ -245,12 +251,19 @@ def _with_gradient(exported) -> Callable:
 
 
 def _conjugate(x):
-    """A cotangent as the other library has it: TensorFlow's are the conjugates of ours."""
+    """A cotangent in the other library's convention: TensorFlow's are the conjugates of ours."""
     return tf.math.conj(x) if x.dtype.is_complex else x
 
 
 def eval_polymorphic_shape(fun_jax: Callable, *, polymorphic_shapes: Any = None) -> Callable:
-    """What gives the types of a function's results, and their shapes as texts, for arguments with symbolic shapes.
+    """A function that gives the types of results, and their shapes as strings, for symbolic shapes.
+
+    Args:
+        fun_jax: a function that takes and returns pytrees of arrays.
+        polymorphic_shapes: symbolic shapes of the arguments, as for `convert`.
+
+    Returns:
+        A function of arrays or `ShapeDtypeStruct`s that returns two pytrees: types and strings.
 
     Example:
         >>> import numpy as np
@@ -280,31 +293,30 @@ def eval_polymorphic_shape(fun_jax: Callable, *, polymorphic_shapes: Any = None)
 
 
 def split_to_logical_devices(tensor, partition_dimensions: Sequence[int] | None):
-    """A tensor of TensorFlow's, with a note for XLA of how it is divided among devices.
+    """A TensorFlow tensor with an annotation for XLA of how it is divided over devices.
 
     Args:
-        tensor: a tensor, within a function that TensorFlow compiles.
-        partition_dimensions: into how many parts each axis is divided, their product the number of
-            devices; None for a copy on each.
+        tensor: a tensor, in a function that TensorFlow compiles.
+        partition_dimensions: the number of parts along each axis, whose product is the number of
+            devices; None for a copy on each device.
 
     Raises:
-        ValueError: there is not one positive number for each axis.
+        ValueError: `partition_dimensions` is not one positive number for each axis.
     """
     if partition_dimensions is None:
         return xla_sharding.replicate(tensor, use_sharding_op=True)
     parts = tuple(partition_dimensions)
     if len(parts) != len(tensor.shape) or any(n < 1 for n in parts):
         raise ValueError(
-            "partition_dimensions has a positive number for each axis of the tensor, of shape "
-            f"{tuple(tensor.shape)}; got "
-            f"{parts}."
+            "partition_dimensions must have a positive number for each axis of the tensor, of shape "
+            f"{tuple(tensor.shape)}; got {parts}."
         )
     return xla_sharding.tile(
         tensor, np.arange(math.prod(parts)).reshape(parts), use_sharding_op=True
     )
 
 
-# -- TensorFlow's functions here -------------------------------------------------------------------
+# -- TensorFlow's functions of arrays --------------------------------------------------------------
 
 
 def call_tf(
@@ -316,16 +328,19 @@ def call_tf(
 ) -> Callable:
     """A function of TensorFlow's tensors as one of arrays, differentiable in reverse mode.
 
-    A compiled program calls back into the process to run it, so that it cannot be exported.
+    A compiled program calls back into this process, so it cannot be exported.
 
     Args:
-        callable_tf: takes and returns pytrees of tensors.
-        has_side_effects: False lets calls be left out or repeated; True keeps each, and such a
-            function has no gradient under `jit`.
-        ordered: whether the calls keep their order.
-        output_shape_dtype: a pytree of `ShapeDtypeStruct`s of the results; by default TensorFlow's
-            tracing tells.
-        call_tf_graph: False; graphs of TensorFlow are not put into programs.
+        callable_tf: a function that takes and returns pytrees of tensors.
+        has_side_effects: whether calls have side effects. It matters with `ordered` only.
+        ordered: whether calls with side effects are kept and run in their order; such a function
+            has no gradient under `jit`. Other calls may be left out or repeated.
+        output_shape_dtype: a pytree of `ShapeDtypeStruct`s of the results; by default TensorFlow
+            finds them by tracing the function.
+        call_tf_graph: must be False; TensorFlow's graphs are not embedded in programs.
+
+    Returns:
+        A function that takes and returns the same pytrees of arrays.
 
     Raises:
         NotImplementedError: `call_tf_graph` is True.
@@ -333,7 +348,8 @@ def call_tf(
     """
     if call_tf_graph:
         raise NotImplementedError(
-            "call_tf runs TensorFlow's function in a callback; call_tf_graph=True is not supported."
+            "call_tf: call_tf_graph=True is not supported, because TensorFlow's function runs in a "
+            "callback. Leave it False."
         )
     function = tf.function(callable_tf, autograph=False)
 
@@ -355,7 +371,7 @@ def _result_types(function, tree, leaves):
     outs = function.get_concrete_function(*tree_unflatten(tree, specs)).structured_outputs
     if any(None in x.shape.as_list() for x in tree_flatten(outs)[0]):
         raise ValueError(
-            f"call_tf: TensorFlow does not know the shapes of the results, {outs}. Pass "
+            f"call_tf: TensorFlow does not know all sizes of the results, {outs}. Pass their types as "
             "output_shape_dtype."
         )
     return tree_map(
@@ -404,7 +420,10 @@ def _differentiable(function, tree, types, ordered: bool) -> Callable:
 
 
 def _pulled(function, tree, count: int, where: list[int]) -> Callable:
-    """The cotangents of the arguments `where`, by TensorFlow's reverse mode: of all arguments and the cotangents."""
+    """The pullback by TensorFlow's reverse mode, as a function of all arguments and the cotangents.
+
+    It returns the cotangents of the arguments whose numbers are in `where`.
+    """
 
     def pulled(*tensors):
         args, cts = list(tensors[:count]), tensors[count:]

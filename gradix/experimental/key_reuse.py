@@ -1,4 +1,4 @@
-"""Whether a program uses a random key twice: a checker of functions, beside the option `jax_debug_key_reuse`."""
+"""`check_key_reuse` checks that a function uses no random key twice."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from gradix._core.key_flow import key_flow
 
 
 def check_key_reuse(fun: Callable, /, *args: Any) -> None:
-    """Check that a function uses no random key twice; nothing is computed.
+    """Check that a function uses no random key twice, without computing anything.
 
     Keys are followed element by element through `jit`, `vmap`, branches and loops. Draws and
-    `split` use a key; `fold_in` does not, and `random.clone` gives a key to be used again on
-    purpose.
+    `split` use a key and `fold_in` does not. `random.clone` gives a key that may be used again. The
+    option `jax_debug_key_reuse` checks all programs in this way.
 
     Args:
-        fun: a function of `args`, which may be shapes and dtypes.
+        fun: the function.
+        *args: its arguments, of which only shapes and dtypes matter.
 
     Raises:
         KeyReuseError: a key is used twice; the message names both uses.

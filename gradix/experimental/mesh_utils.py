@@ -1,4 +1,4 @@
-"""Arrangements of devices for meshes."""
+"""Devices arranged as arrays, from which meshes are made."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def create_device_mesh(
     contiguous_submeshes: bool = False,
     allow_split_physical_axes: bool = False,
 ) -> np.ndarray:
-    """The devices as an array of this shape, for a `Mesh`: those of one process lie next to each other.
+    """The devices as an array of shape `mesh_shape`, those of a process next to each other.
 
     Args:
-        mesh_shape: the shape; its product is the number of devices.
-        devices: by default all of them.
-        contiguous_submeshes, allow_split_physical_axes: of devices in a physical grid; accepted, as
-            CPUs and GPUs have none.
+        mesh_shape: the shape; its product must be the number of devices.
+        devices: the devices; by default all.
+        contiguous_submeshes, allow_split_physical_axes: not used; they are for devices in a
+            physical grid, which CPUs and GPUs are not.
 
     Raises:
         ValueError: the number of devices is not the product of `mesh_shape`.
@@ -40,7 +40,8 @@ def create_device_mesh(
     shape, found = tuple(mesh_shape), list(_devices() if devices is None else devices)
     if prod(shape) != len(found):
         raise ValueError(
-            f"Number of devices {len(found)} must equal the product of mesh_shape {shape}"
+            f"Number of devices {len(found)} must equal the product of mesh_shape {shape}, {prod(shape)}. "
+            "Change the shape, or pass as many devices."
         )
     out = np.empty(len(found), dtype=object)
     out[:] = sorted(found, key=lambda d: d.process_index)
@@ -56,20 +57,22 @@ def create_hybrid_device_mesh(
     should_sort_granules_by_key: bool = True,
     allow_split_physical_axes: bool = False,
 ) -> np.ndarray:
-    """The devices as an array of shape `mesh_shape * dcn_mesh_shape`, for a network slower between groups than within.
+    """The devices as an array of shape `mesh_shape * dcn_mesh_shape`, whose blocks are groups.
+
+    It is meant for networks that are faster within a group of devices than between groups.
 
     Args:
-        mesh_shape: the shape of one group of devices, along each axis.
-        dcn_mesh_shape: how many groups there are along each axis.
-        devices: by default all of them.
-        process_is_granule: whether the devices of a process are a group; otherwise those of one
-            `slice_index` are.
-        should_sort_granules_by_key: order the groups by number.
-        allow_split_physical_axes: accepted.
+        mesh_shape: the shape of the block of one group.
+        dcn_mesh_shape: the number of groups along each axis.
+        devices: the devices; by default all.
+        process_is_granule: whether a group is the devices of one process; otherwise it is those of
+            one `slice_index`.
+        should_sort_granules_by_key: whether to order the groups by their numbers.
+        allow_split_physical_axes: not used.
 
     Raises:
-        ValueError: there are not as many groups as `dcn_mesh_shape` needs, or devices do not tell
-            their group.
+        ValueError: the number of groups is not the product of `dcn_mesh_shape`, the two shapes have
+            different lengths, or devices have no `slice_index`.
 
     Example:
         >>> import gradix
@@ -80,13 +83,13 @@ def create_hybrid_device_mesh(
     attribute = "process_index" if process_is_granule else "slice_index"
     if not all(hasattr(d, attribute) for d in found):
         raise ValueError(
-            f"Device {found[0]} does not have attribute {attribute}: it is in no slice. Pass "
-            "process_is_granule=True to take the devices of a process as one group."
+            f"Device {found[0]} does not have attribute {attribute}, because it belongs to no slice. Pass "
+            "process_is_granule=True to make the devices of each process a group."
         )
     if len(tuple(mesh_shape)) != len(tuple(dcn_mesh_shape)):
         raise ValueError(
-            f"mesh_shape {tuple(mesh_shape)} and dcn_mesh_shape {tuple(dcn_mesh_shape)} need as many "
-            "axes."
+            f"mesh_shape {tuple(mesh_shape)} and dcn_mesh_shape {tuple(dcn_mesh_shape)} must have the "
+            "same number of axes."
         )
 
     def key(d):
@@ -97,7 +100,7 @@ def create_hybrid_device_mesh(
     if len(groups) != prod(dcn_mesh_shape):
         raise ValueError(
             f"Number of slices {len(groups)} must equal the product of dcn_mesh_shape "
-            f"{tuple(dcn_mesh_shape)}"
+            f"{tuple(dcn_mesh_shape)}, {prod(dcn_mesh_shape)}. Change the shape, or pass other devices."
         )
     blocks = np.empty(len(groups), dtype=object)
     for i, g in enumerate(groups):

@@ -1,4 +1,4 @@
-"""What programs of several processes do together: gather, broadcast, wait, and check that they agree."""
+"""What several processes do together: gather, broadcast, wait, and check that they agree."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ _calls = itertools.count()
 
 
 def _all_processes() -> Mesh:
-    """All devices, with an axis of processes in front."""
+    """A mesh of all devices, whose first axis is that of the processes."""
     grid = np.empty(len(_devices()), dtype=object)
     grid[:] = sorted(_devices(), key=lambda d: (d.process_index, d.id))
     return Mesh(grid.reshape(process_count(), -1), ("processes", "local_devices"))
 
 
 def _gathered(x: np.ndarray) -> np.ndarray:
-    """The values of all processes, stacked."""
+    """The values of all processes, stacked along a new first axis."""
     if process_count() == 1:
         return x[None]
     mesh = _all_processes()
@@ -69,13 +69,13 @@ def _gathered(x: np.ndarray) -> np.ndarray:
 
 
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
-    """The values of all processes, as NumPy arrays.
+    """The values of all processes, as a pytree of NumPy arrays; all processes call it.
 
     Args:
-        in_tree: arrays of one shape on all processes, which are stacked; or arrays over all of
-            them, which are gathered whole.
-        tiled: put them one after another along the first axis in place of stacking them. Arrays
-            over all processes are gathered in either case.
+        in_tree: a pytree of arrays of the same shape on all processes, which are stacked along a
+            new first axis, or of arrays divided over all processes, which are gathered whole.
+        tiled: whether to concatenate the arrays along their first axis instead of stacking them.
+            Arrays divided over all processes are gathered in either case.
 
     Example:
         >>> process_allgather(np.arange(2))
@@ -83,11 +83,7 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     """
 
     def gather(x):
-        if (
-            type(x) is ArrayImpl
-            and x.aval.place is not None
-            and not x.aval.place.sharding.is_fully_addressable
-        ):
+        if _is_global(x):
             mesh = getattr(x.aval.place.sharding, "mesh", None) or _all_processes()
             return np.asarray(
                 jit(lambda v: v, out_shardings=NamedSharding(mesh, PartitionSpec()))(x)
@@ -101,11 +97,11 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
 
 
 def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
-    """What one process has, on all.
+    """The values of one process as a pytree of NumPy arrays, on all processes, which all call it.
 
     Args:
-        in_tree: arrays of one shape and dtype on all processes.
-        is_source: whether this is the process; by default process 0 is.
+        in_tree: a pytree of arrays, of the same shapes and dtypes on all processes.
+        is_source: whether this process is the one whose values are sent; by default process 0 is.
 
     Example:
         >>> broadcast_one_to_all(np.arange(2))
@@ -125,14 +121,14 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
 
 
 def sync_global_devices(name: str) -> None:
-    """Wait until all processes are here.
+    """Wait until all processes have made this call.
 
     Args:
-        name: the same on all processes.
+        name: a name for the place in the program, the same on all processes.
 
     Raises:
-        RuntimeError: they do not come; the message tells which.
-        AssertionError: they are at a place of another name.
+        RuntimeError: some processes did not call it in time; the message names them.
+        AssertionError: the processes gave different names.
 
     Example:
         >>> sync_global_devices("after loading")
@@ -153,7 +149,14 @@ def sync_global_devices(name: str) -> None:
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:
-    """Raise AssertionError, on all processes, where their values differ.
+    """Raise an error on all processes if their values differ from those of process 0.
+
+    Args:
+        in_tree: a pytree of arrays, of the same shapes and dtypes on all processes.
+        fail_message: what the error message begins with.
+
+    Raises:
+        AssertionError: the values of some process differ.
 
     Example:
         >>> assert_equal({"step": 3})
@@ -162,20 +165,24 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
     ours, theirs = flatten(in_tree)[0], flatten(expected)[0]
     is_equal = all(np.array_equal(a, b) for a, b in zip(ours, theirs))
     others = np.flatnonzero(~_gathered(np.asarray(is_equal))).tolist()
-    if others:  # all raise, since those who went on would wait for the others
+    if others:  # All processes raise: one that went on would wait for the others.
         raise AssertionError(
-            f"{fail_message} Expected, as in process 0: {expected}; got: {in_tree}. It differs in the "
-            f"processes {others}."
+            f"{fail_message} Expected the value of process 0: {expected}; got: {in_tree}. The values of "
+            f"the processes {others} differ from it."
         )
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
-    """Arrays over all processes, of the part that each has.
+    """Arrays divided over all processes, made of the part that each process has.
 
     Args:
-        local_inputs: the parts of this process.
-        global_mesh: the devices of all.
+        local_inputs: a pytree of arrays, the parts of this process.
+        global_mesh: a mesh of the devices of all processes.
         pspecs: PartitionSpecs, as a tree prefix of `local_inputs`.
+
+    Raises:
+        ValueError: `pspecs` is None.
+        TypeError: an array is traced, and there are several processes.
 
     Example:
         >>> import gradix
@@ -196,8 +203,8 @@ def _global_array(x: Any, mesh: Mesh, spec: PartitionSpec):
 
     if process_count() > 1:
         raise TypeError(
-            "host_local_array_to_global_array takes the arrays of this process, got a traced one: "
-            "among several processes its shape changes. Call it outside of jit and vmap."
+            "host_local_array_to_global_array takes concrete arrays of this process, got a traced "
+            "one, whose shape would change with several processes. Call it outside of jit and vmap."
         )
     return device_put(x, NamedSharding(mesh, spec))
 
@@ -206,18 +213,21 @@ def _specs(what: str, tree, pspecs: Any) -> list:
     if pspecs is None:
         raise ValueError(
             f"`None` is not a valid input to the pspecs argument of {what}. Write PartitionSpec() for "
-            "arrays that all devices hold whole."
+            "arrays that every device holds whole."
         )
     return flatten_axes(f"{what} pspecs", tree, pspecs)
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
-    """The parts that this process has of arrays over all processes.
+    """The parts that this process holds of arrays divided over all processes.
 
     Args:
-        global_inputs: arrays over the mesh.
-        global_mesh: the devices of all.
+        global_inputs: a pytree of arrays, divided over the mesh.
+        global_mesh: a mesh of the devices of all processes.
         pspecs: PartitionSpecs, as a tree prefix of `global_inputs`.
+
+    Raises:
+        ValueError: `pspecs` is None.
 
     Example:
         >>> import gradix
@@ -249,13 +259,15 @@ def _local_part(x: Any, mesh: Mesh, spec: PartitionSpec):
 
 
 def reached_preemption_sync_point(step_id: int) -> bool:
-    """Whether all processes are at the step at which to save, because one of them is to be ended.
+    """Whether the processes should save at this step, because one of them is about to be ended.
 
-    From the first call on, a first SIGTERM does not end a process: all processes then agree on a
-    step that none has passed, and this is True there on each. A second one ends it.
+    From the first call on, the first SIGTERM does not end a process. Instead all processes agree on
+    a step that none of them has passed, and the result is True on each of them at that step. A
+    second SIGTERM ends the process.
 
     Args:
-        step_id: the number of the step, which grows, and is called for on all processes.
+        step_id: the number of the step. It grows from call to call, and all processes call this
+            function for each step.
 
     Example:
         >>> reached_preemption_sync_point(0)
@@ -268,7 +280,7 @@ def reached_preemption_sync_point(step_id: int) -> bool:
 
 
 class ProcessFailureError(RuntimeError):
-    """Processes were lost in a block under `live_devices`; `failed_devices` are those they had."""
+    """Processes were lost in a block under `live_devices`; `failed_devices` holds their devices."""
 
     def __init__(self, failed_devices: set):
         self.failed_devices = failed_devices
@@ -278,19 +290,22 @@ class ProcessFailureError(RuntimeError):
 
 @contextlib.contextmanager
 def live_devices(devices: list) -> Iterator[list]:
-    """The devices, of those given, whose processes live at the start of a block.
+    """A context manager that gives those of the devices whose processes are alive.
 
-    All live processes enter and leave the block together. Processes outlive the loss of others only
-    under the option `jax_enable_recoverability`.
+    All live processes enter and leave the block together. A process survives the loss of others
+    only under the option `jax_enable_recoverability`.
+
+    Args:
+        devices: the devices to ask about.
 
     Raises:
-        RuntimeError: no processes were joined.
-        ProcessFailureError: at the end of the block; one was lost in it.
+        RuntimeError: the processes were not joined by `gradix.distributed.initialize`.
+        ProcessFailureError: a process was lost in the block; it is raised at the end of the block.
     """
     connection = _client()
     if connection is None:
         raise RuntimeError(
-            "Distributed JAX not initialized: live_devices needs gradix.distributed.initialize()."
+            "Distributed JAX not initialized: call gradix.distributed.initialize() before live_devices."
         )
     asked = sorted({d.process_index for d in devices})
     before = connection.get_live_nodes(asked)
@@ -298,7 +313,7 @@ def live_devices(devices: list) -> Iterator[list]:
         yield [d for d in devices if d.process_index in before]
     finally:
         after = connection.get_live_nodes(asked)
-        # a process that has started anew has another number
+        # A process that was started again has a new number.
         lost = {i for i, number in before.items() if after.get(i) != number}
         if lost:
             raise ProcessFailureError({d for d in devices if d.process_index in lost})

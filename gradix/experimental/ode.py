@@ -1,9 +1,9 @@
-"""Ordinary differential equations: `odeint`, Dormand and Prince's method with a step that fits itself, and its adjoint.
+"""Ordinary differential equations: `odeint`, Dormand and Prince's adaptive method, and its adjoint.
 
 Sources: J. Dormand and P. Prince, "A family of embedded Runge-Kutta formulae", 1980; L. Shampine,
 "Some practical Runge-Kutta formulas", 1986, for the values within a step; E. Hairer, S. Nørsett and
-G. Wanner, "Solving Ordinary Differential Equations I", II.4, for the steps; R. Chen et al., "Neural
-ordinary differential equations", 2018, for the adjoint.
+G. Wanner, "Solving Ordinary Differential Equations I", II.4, for the step sizes; R. Chen et al.,
+"Neural ordinary differential equations", 2018, for the adjoint.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gradix._base.tree import tree_leaves as _leaves, tree_map as _tree_map
 from gradix._core.dtypes import float0
 from gradix.flatten_util import ravel_pytree as _ravel
 
-# Stage i of a step: where in the step, and how much of each earlier slope it adds.
+# Row i of _STAGES has the weights of the earlier slopes in stage i, at time _NODES[i] of a step.
 _NODES = np.array([1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0, 0.0])
 _STAGES = np.array(
     [
@@ -68,25 +68,25 @@ def odeint(
 ):
     """The solution of `dy/dt = func(y, t, *args)` with `y(t[0]) = y0`, at the times `t`.
 
-    The adaptive Dormand–Prince method of order 5. Reverse mode solves the adjoint equation
-    backwards in time, in memory that does not grow with the number of steps; forward mode is not
+    It is the adaptive Dormand–Prince method of order 5. Reverse mode solves the adjoint equation
+    backwards in time, in memory that does not grow with the number of steps. Forward mode is not
     defined.
 
     Args:
-        func: the slope: of the structure, shapes and dtypes of `y0`.
-        y0: arrays in a pytree.
+        func: the slope, a pytree of the structure, shapes and dtypes of `y0`.
+        y0: a pytree of arrays, the initial value.
         t: times, of shape (n,), strictly increasing or strictly decreasing.
-        *args: further arguments of `func`: arrays in pytrees, differentiated too.
-        rtol, atol: the error allowed for one step, relative and absolute.
-        mxstep: the number of steps allowed between two times; the values from there on are then
-            those reached.
-        hmax: the longest step.
+        *args: further arguments of `func`: pytrees of arrays, which have derivatives too.
+        rtol, atol: the relative and absolute error tolerated in one step.
+        mxstep: the largest number of steps between two times. If it is reached, the remaining
+            values are those at the time reached.
+        hmax: the largest step.
 
     Returns:
-        Arrays like `y0` with an axis of n times in front.
+        A pytree like `y0`, whose arrays have a new first axis of size n.
 
     Raises:
-        TypeError: an argument is no array.
+        TypeError: an element of `args` is not an array or a number.
 
     Example:
         >>> from gradix import numpy as jnp
@@ -97,12 +97,12 @@ def odeint(
     for leaf in _leaves(args):
         if not hasattr(leaf, "dtype") and not isinstance(leaf, (bool, int, float, complex)):
             raise TypeError(
-                f"The contents of odeint *args must be arrays or scalars, but got {leaf!r}. Let the "
-                "function close over what is none."
+                f"The contents of odeint *args must be arrays or scalars, but got {leaf!r}. Let func "
+                "close over other values."
             )
     y0, t = _tree_map(jnp.asarray, y0), jnp.asarray(t)
     if t.shape[0]:
-        # A state that is a Python number takes the dtype of the slope.
+        # A Python number as state takes the dtype of the slope.
         y0 = _tree_map(
             lambda y, dy: y.astype(jnp.result_type(y, dy.dtype)),
             y0,
@@ -128,7 +128,7 @@ def _each_row(unravel: Callable, ys):
 
 
 def runge_kutta_step(func: Callable, y0, f0, t0, dt):
-    """One step: the value and the slope after it, an estimate of the error, and the slopes of the seven stages."""
+    """One step: the value and slope after it, the error estimate, and the slopes of all stages."""
     k = [f0]
     for node, row in zip(_NODES, _STAGES):
         y = y0 + dt * _weighted(row, k)
@@ -144,7 +144,10 @@ def _weighted(row, slopes):
 
 
 def fit_4th_order_polynomial(y0, y1, y_mid, dy0, dy1, dt):
-    """The coefficients, highest power first, of the quartic in `(t - t0) / dt` with these values and slopes."""
+    """The coefficients of the quartic in `(t - t0) / dt` with these values and slopes.
+
+    The highest power comes first.
+    """
     a = -2.0 * dt * dy0 + 2.0 * dt * dy1 - 8.0 * y0 - 8.0 * y1 + 16.0 * y_mid
     b = 5.0 * dt * dy0 - 3.0 * dt * dy1 + 18.0 * y0 + 14.0 * y1 - 32.0 * y_mid
     c = -4.0 * dt * dy0 + dt * dy1 - 11.0 * y0 - 5.0 * y1 + 16.0 * y_mid
@@ -152,7 +155,7 @@ def fit_4th_order_polynomial(y0, y1, y_mid, dy0, dy1, dt):
 
 
 def interp_fit_dopri(y0, y1, k, dt):
-    """The quartic through a step of Dormand and Prince's method."""
+    """The coefficients of the quartic that interpolates within a step of the method."""
     y_mid = y0 + dt * _weighted(_MIDDLE, list(k))
     return jnp.asarray(fit_4th_order_polynomial(y0, y1, y_mid, k[0], k[-1], dt))
 
@@ -163,13 +166,13 @@ def abs2(x):
 
 
 def mean_error_ratio(error_estimate, rtol, atol, y0, y1):
-    """The root of the mean square of errors in units of what is allowed: a step is good where it is at most 1."""
+    """The root mean square of errors relative to the tolerance; a step is accepted if it is ≤ 1."""
     allowed = atol + rtol * jnp.maximum(jnp.abs(y0), jnp.abs(y1))
     return jnp.sqrt(jnp.mean(abs2(error_estimate / allowed.astype(error_estimate.dtype))))
 
 
 def initial_step_size(fun: Callable, t0, y0, order: int, rtol, atol, f0):
-    """A first step (Hairer, Nørsett and Wanner, II.4)."""
+    """The size of the first step, after Hairer, Nørsett and Wanner, II.4."""
     dtype = y0.dtype
     scale = atol + jnp.abs(y0) * rtol
     d0 = jnp.linalg.norm(y0 / scale.astype(dtype))
@@ -189,7 +192,7 @@ def initial_step_size(fun: Callable, t0, y0, order: int, rtol, atol, f0):
 def optimal_step_size(
     last_step, mean_error_ratio, safety=0.9, ifactor=10.0, dfactor=0.2, order=5.0
 ):
-    """The next step, from the last one and its error; between `dfactor` and `ifactor` times as long."""
+    """The size of the next step, between `dfactor` and `ifactor` times that of the last step."""
     dfactor = jnp.where(mean_error_ratio < 1, 1.0, dfactor)
     factor = jnp.minimum(ifactor, jnp.maximum(mean_error_ratio ** (-1.0 / order) * safety, dfactor))
     return jnp.where(mean_error_ratio == 0, last_step * ifactor, last_step * factor)
@@ -204,11 +207,11 @@ def _solve(slope, settings, y0, ts, given):
 
 
 def _integrate(slope, settings, y0, ts, given):
-    """The values at each time, of shape (n, size)."""
+    """The solution at each time, of shape (n, size)."""
     rtol, atol, mxstep, hmax = settings
     if ts.shape[0] == 0:
         return jnp.zeros((0, *y0.shape), y0.dtype)
-    # Decreasing times are increasing ones of the equation run backwards.
+    # Decreasing times are integrated as increasing times of the equation with negated slope.
     sign = jnp.where(ts[-1] < ts[0], -1, 1).astype(ts.dtype)
     times = ts * sign
 
@@ -254,7 +257,10 @@ def _forward(slope, settings, y0, ts, given):
 
 
 def _backward(slope, settings, res, g):
-    """The adjoint a of the state obeys da/dt = -a · ∂f/∂y; ∫ a · ∂f/∂args dt is the gradient of the arguments."""
+    """The cotangents of the state, the times and the arguments, by the adjoint equation.
+
+    The adjoint a of the state obeys da/dt = -a·∂f/∂y, and the arguments' cotangent is ∫ a·∂f/∂args.
+    """
     ys, ts, given = res
     flat, unravel = _ravel(_floats(given))
     size = ys.shape[1]
@@ -301,7 +307,7 @@ def _floats(given) -> list:
 
 
 def _merged(given, floats):
-    """The arguments with other numbers in place of those of inexact dtype."""
+    """The arguments with the leaves of inexact dtype replaced by `floats`."""
     new = iter(floats)
     return _tree_map(
         lambda x: next(new) if jnp.issubdtype(jnp.asarray(x).dtype, jnp.inexact) else x, given
@@ -309,7 +315,7 @@ def _merged(given, floats):
 
 
 def _cotangents(given, floats):
-    """A cotangent for each argument; those of integers are zero, of dtype float0."""
+    """A cotangent for each argument: `floats` for inexact dtypes, float0 zeros for others."""
     new = iter(floats)
     return _tree_map(
         lambda x: (

@@ -1,4 +1,4 @@
-"""A generator of random numbers with a state, in the manner of NumPy's; `gradix.random.Generator` has more samplers."""
+"""A random generator with a state, like NumPy's; `gradix.random.Generator` has more samplers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from gradix.random.generator import Stateful, base_key, register, stateful_of
 
 @register
 class StatefulPRNG(Stateful):
-    """A generator with a state, made by `stateful_rng`: NumPy's methods, and keys for `gradix.random`.
+    """A generator with a state, made by `stateful_rng`, with NumPy's methods and keys by `key()`.
 
-    It works inside of every transformation; under `vmap` each example draws numbers of its own.
+    It works inside every transformation. Under `vmap` each example draws different numbers.
 
     Example:
         >>> from gradix.experimental import random
@@ -61,7 +61,7 @@ class StatefulPRNG(Stateful):
         *,
         dtype: Any = float,
     ) -> Array:
-        """Uniform floats in [low, high), of shape `size`, or that of the bounds.
+        """Uniform floats in [low, high), of shape `size`, by default that of the bounds.
 
         Example:
             >>> stateful_rng(0).uniform(1.0, 2.0)
@@ -77,7 +77,9 @@ class StatefulPRNG(Stateful):
         *,
         dtype: Any = float,
     ) -> Array:
-        """Normally distributed floats of mean `loc` and standard deviation `scale`.
+        """Normally distributed floats with mean `loc` and standard deviation `scale`.
+
+        Their shape is `size`, by default that of `loc` and `scale`.
 
         Example:
             >>> stateful_rng(0).normal(size=(2,)).shape
@@ -94,7 +96,9 @@ class StatefulPRNG(Stateful):
         *,
         dtype: Any = int,
     ) -> Array:
-        """Integers in [low, high), or in [0, low) where `high` is left out.
+        """Integers in [low, high), or in [0, low) if `high` is left out.
+
+        Their shape is `size`, by default that of the bounds.
 
         Example:
             >>> stateful_rng(0).integers(10).dtype
@@ -105,21 +109,21 @@ class StatefulPRNG(Stateful):
 
 
 def _shape(size: Any, *parameters: Any) -> tuple:
-    """The shape asked for, or that of the parameters."""
+    """`size` as a tuple; if it is None, the shape to which the parameters broadcast."""
     if size is None:
         return np.broadcast_shapes(*[as_array(p).shape for p in parameters])
     return (size,) if isinstance(size, (int, np.integer)) else tuple(size)
 
 
 def stateful_rng(seed: Any = None, *, impl: Any = None) -> StatefulPRNG:
-    """A generator of random numbers with a state.
+    """A random generator with a state.
 
     Args:
-        seed: an integer; None draws one from the operating system.
+        seed: an integer; by default it is drawn from the operating system.
         impl: the name of the generator of bits, as for `gradix.random.key`.
 
     Raises:
-        TypeError: the seed is no integer.
+        TypeError: the seed is not an integer.
 
     Example:
         >>> from gradix.experimental import random

@@ -1,9 +1,9 @@
-"""Long short-term memory: networks of several layers, in one or both directions, over sequences of several lengths.
+"""Long short-term memory networks with several layers, over sequences of different lengths.
 
-The notation is that of cuDNN's and PyTorch's networks with two biases: of each layer the gates
-input, forget, cell and output, `W_ih` from the layer's input, `W_hh` from its last output. A
-network in both directions counts as twice the layers, forward and backward by turns. All weights
-lie in one vector: `W_ih, W_hh` of all layers, then `b_ih, b_hh` of all.
+The notation is that of cuDNN's and PyTorch's networks with two biases. Each layer has the gates
+input, forget, cell and output, in this order; `W_ih` is applied to the layer's input and `W_hh` to
+its last output. In a bidirectional network each layer counts twice, first forward and then
+backward. All weights are in one vector: `W_ih, W_hh` of each layer, then `b_ih, b_hh` of each.
 
 Source: S. Hochreiter and J. Schmidhuber, "Long short-term memory", Neural Computation 9 (1997).
 """
@@ -38,7 +38,7 @@ def _shapes(input_size: int, hidden_size: int, num_layers: int, bidirectional: b
 
 
 def _places(shapes: list) -> list:
-    """Where each array starts in the vector of weights, layer by layer as `_shapes`."""
+    """Where each array of `_shapes` starts in the vector of weights."""
     at, out = 0, [[0, 0, 0, 0] for _ in shapes]
     for kinds in ((0, 1), (2, 3)):
         for i, layer in enumerate(shapes):
@@ -51,7 +51,13 @@ def _places(shapes: list) -> list:
 def get_num_params_in_lstm(
     input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
 ) -> int:
-    """How many weights a network has.
+    """The number of weights of a network.
+
+    Args:
+        input_size: the size of an element of the sequences.
+        hidden_size: the size of a layer's output.
+        num_layers: the number of layers.
+        bidirectional: whether each layer reads the sequences in both directions.
 
     Example:
         >>> get_num_params_in_lstm(3, 4, num_layers=2, bidirectional=True)
@@ -67,10 +73,11 @@ def get_num_params_in_lstm(
 def init_lstm_weight(
     rng: Any, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
 ):
-    """Random weights of a network, uniform in [-k, k) with k = 1 / sqrt(hidden_size).
+    """A vector of random weights, uniform in [-k, k) with k = 1 / sqrt(hidden_size); float32.
 
     Args:
         rng: a random key.
+        input_size, hidden_size, num_layers, bidirectional: as for `get_num_params_in_lstm`.
 
     Example:
         >>> from gradix import random
@@ -85,7 +92,11 @@ def init_lstm_weight(
 def swap_lstm_gates(
     weights, input_size: int, hidden_size: int, num_layers: int, bidirectional: bool
 ):
-    """The weights with the gates cell and output exchanged, as other libraries order them.
+    """The weights with the gates cell and output exchanged, as some libraries order them.
+
+    Args:
+        weights: a vector of weights, as `init_lstm_weight` makes it.
+        input_size, hidden_size, num_layers, bidirectional: as for `get_num_params_in_lstm`.
 
     Example:
         >>> swap_lstm_gates(jnp.arange(16.0), 1, 1, 1, False)[:4]
@@ -106,8 +117,12 @@ def unpack_lstm_weights(
 ) -> tuple[dict, dict, dict, dict]:
     """`W_ih, W_hh, b_ih, b_hh`, each a dictionary from the layer's number to its array.
 
+    Args:
+        weights: a vector of weights, as `init_lstm_weight` makes it.
+        input_size, hidden_size, num_layers, bidirectional: as for `get_num_params_in_lstm`.
+
     Raises:
-        ValueError: the vector is not as long as there are weights.
+        ValueError: the length of the vector is not the number of weights.
 
     Example:
         >>> w_ih, w_hh, b_ih, b_hh = unpack_lstm_weights(jnp.zeros(144), 3, 4, 1, False)
@@ -119,7 +134,7 @@ def unpack_lstm_weights(
     if weights.shape != (count,):
         raise ValueError(
             f"lstm: weights must be a vector of {count} elements for {input_size=}, {hidden_size=}, "
-            f"{num_layers=}, {bidirectional=}; got shape {weights.shape}. init_lstm_weight makes one."
+            f"{num_layers=}, {bidirectional=}; got shape {weights.shape}. Make it by init_lstm_weight."
         )
     shapes = _shapes(input_size, hidden_size, num_layers, bidirectional)
     out: tuple[dict, dict, dict, dict] = {}, {}, {}, {}
@@ -142,25 +157,25 @@ def lstm(
     bidirectional: bool,
     precision: Any = None,
 ):
-    """A long short-term memory network.
+    """The outputs and last states of a long short-term memory network.
 
     Args:
         x: sequences, of shape (batch, length, input_size).
-        h_0, c_0: the first outputs and cells, of shape (directions * num_layers, batch,
+        h_0, c_0: the initial outputs and cells, of shape (directions * num_layers, batch,
             hidden_size).
-        weights: a vector, as `init_lstm_weight` makes it.
-        seq_lengths: how long each sequence is, of shape (batch,); what follows is not read.
-        input_size, hidden_size, num_layers: sizes of the network.
+        weights: a vector of weights, as `init_lstm_weight` makes it.
+        seq_lengths: the length of each sequence, of shape (batch,); later elements are not read.
+        input_size, hidden_size, num_layers: the sizes of the network.
         dropout: must be zero.
         bidirectional: whether each layer reads the sequences in both directions.
-        precision: of the products; see `lax.Precision`.
+        precision: the precision of the products; see `lax.Precision`.
 
     Returns:
-        Outputs of shape (batch, length, directions * hidden_size), zero behind the end of a
-        sequence; and the last outputs and cells, of the shape of `h_0`.
+        The outputs, of shape (batch, length, directions * hidden_size), which are zero after the
+        end of a sequence; and the last outputs and cells, of the shape of `h_0`.
 
     Raises:
-        ValueError: shapes do not fit.
+        ValueError: a shape does not fit.
         NotImplementedError: `dropout` is not zero.
 
     Example:
@@ -201,7 +216,12 @@ def lstm_ref(
     dropout: float,
     bidirectional: bool,
 ):
-    """The network of `lstm`, of weights as `unpack_lstm_weights` gives them.
+    """The results of `lstm` for weights as `unpack_lstm_weights` gives them.
+
+    Args:
+        x, h_0, c_0: as for `lstm`.
+        W_ih, W_hh, b_ih, b_hh: dictionaries from the layer's number to its array.
+        seq_lengths, input_size, hidden_size, num_layers, dropout, bidirectional: as for `lstm`.
 
     Example:
         >>> parts = unpack_lstm_weights(jnp.ones(144), 3, 4, 1, False)
@@ -236,14 +256,14 @@ def _network(
     bidirectional,
     precision,
 ):
-    """The network of first states `(h, c)`, and of weights as `unpack_lstm_weights` gives them."""
+    """The results of `lstm`, for initial `states` `(h, c)` and unpacked weights."""
     (h_0, c_0), (W_ih, W_hh, b_ih, b_hh) = states, weights
     x, h_0, c_0, seq_lengths = map(jnp.asarray, (x, h_0, c_0, seq_lengths))
     directions = 2 if bidirectional else 1
     if dropout:
         raise NotImplementedError(
-            f"lstm: dropout={dropout}; between layers of this network nothing is dropped. Drop "
-            "elements of its input, or stack networks of one layer."
+            f"lstm: dropout must be 0, got {dropout}. Apply dropout to the input, or between networks of "
+            "one layer."
         )
     if x.ndim != 3 or x.shape[2] != input_size:
         raise ValueError(f"lstm: x must be of shape (batch, length, {input_size}), got {x.shape}.")
@@ -278,7 +298,7 @@ def _network(
 
 
 def _layer(rows, is_there, h, c, W_ih, W_hh, *, b, backward: bool, precision):
-    """One direction of one layer: outputs (length, batch, hidden), and the state behind each sequence's end."""
+    """One direction of one layer: outputs (length, batch, hidden), and the final state."""
     inputs = jnp.einsum("tbi,gi->tbg", rows, W_ih, precision=precision) + b
 
     def step(state, row):
@@ -290,7 +310,7 @@ def _layer(rows, is_there, h, c, W_ih, W_hh, *, b, backward: bool, precision):
         there = there[:, None]
         return (jnp.where(there, new_h, h), jnp.where(there, new_c, c)), jnp.where(there, new_h, 0)
 
-    # Read backwards, what stands behind the end comes first and leaves the state as it is.
+    # Read backwards, the padding after a sequence comes first and leaves the state unchanged.
     (h, c), y = lax.scan(step, (h, c), (inputs, is_there), reverse=backward)
     return y, h, c
 

@@ -1,4 +1,4 @@
-"""Compiled programs as bytes, for processes that load them instead of compiling."""
+"""Compiled programs as bytes, which other processes load instead of compiling."""
 
 from __future__ import annotations
 
@@ -23,20 +23,27 @@ _FORMAT = 1
 
 
 class _Signature:
-    """What is known of a program of which the machine code alone is kept."""
+    """The types of a program of which only the machine code is kept."""
 
     def __init__(self, in_avals, out_avals, effects=frozenset()):
         self.invars, self.out_avals, self.effects, self.jaxpr = in_avals, out_avals, effects, self
 
 
 def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
-    """A compiled program as bytes, and the trees of its arguments, `(args, kwargs)`, and results.
+    """A compiled program as bytes, with the tree of its `(args, kwargs)` and that of its results.
 
-    The bytes hold machine code for this kind of processor and this jaxlib, and the arrays that the
-    function captured.
+    The bytes hold machine code for this kind of processor and this version of jaxlib, and the
+    arrays that the function captured.
+
+    Args:
+        compiled: what `jit(f).lower(...).compile()` returns.
+
+    Returns:
+        The bytes and the two trees, which `deserialize_and_load` takes.
 
     Raises:
-        ValueError: the program calls Python functions, which stay in this process.
+        TypeError: `compiled` is not a compiled program.
+        ValueError: the program calls Python functions, which exist in this process only.
 
     Example:
         >>> import gradix
@@ -47,15 +54,16 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
     """
     if not isinstance(compiled, Compiled):
         raise TypeError(
-            f"serialize takes what jit(f).lower(...).compile() gives, got {compiled!r} of type "
-            f"{type(compiled).__name__}."
+            f"serialize: compiled must be the result of jit(f).lower(...).compile(), got {compiled!r} of "
+            f"type {type(compiled).__name__}."
         )
     traced, program = compiled._traced, compiled._program
     module = program.lowered
     if module.host_callbacks:
         raise ValueError(
-            f"{traced.name} calls back into Python ({len(module.host_callbacks)} times), which another "
-            "process cannot: compile it without debug.print, pure_callback and io_callback."
+            f"serialize: {traced.name} calls functions of this Python process "
+            f"({len(module.host_callbacks)} of them), which another process does not have. Compile it "
+            "without debug.print, pure_callback and io_callback."
         )
     options = tuning.options_for(
         module, traced.options, is_alone=not isinstance(program, PlacedProgram)
@@ -90,7 +98,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
 def _code(program, options) -> bytes:
     try:
         return program.executable.serialize()
-    except xla.RuntimeFailure:  # XLA serializes some programs only before they have run
+    except xla.RuntimeFailure:  # XLA cannot serialize some programs after they have run.
         if isinstance(program, PlacedProgram):
             raise
         module = program.lowered
@@ -100,16 +108,19 @@ def _code(program, options) -> bytes:
 def deserialize_and_load(
     serialized: bytes, in_tree, out_tree, backend=None, execution_devices=None
 ) -> Compiled:
-    """The compiled program that `serialize` gave, to be called. Load no bytes from strangers.
+    """The compiled program that was given to `serialize`, ready to be called.
+
+    The bytes are unpickled and run as machine code, so load only bytes from sources you trust.
 
     Args:
-        in_tree, out_tree: as `serialize` gave them.
-        backend: the platform or its client; only the default one.
-        execution_devices: the devices to run on, as many as it was compiled for; by default those
-            with the same numbers.
+        serialized, in_tree, out_tree: what `serialize` returned.
+        backend: the platform or its client; it must be the default one.
+        execution_devices: the devices to run on, as many as the program was compiled for; by
+            default those with the same numbers.
 
     Raises:
-        ValueError: the bytes are of another jaxlib, or need devices that are not there.
+        ValueError: the bytes were made with another version of jaxlib, the trees do not belong to
+            them, or a device does not exist.
 
     Example: see `serialize`.
     """
@@ -118,19 +129,20 @@ def deserialize_and_load(
         and getattr(backend, "platform", backend) != xla.local_devices()[0].platform
     ):
         raise ValueError(
-            f"the program is for the default platform, {xla.local_devices()[0].platform}; got "
-            f"backend={backend!r}."
+            "deserialize_and_load: backend must be the default platform, "
+            f"{xla.local_devices()[0].platform}, or None; got backend={backend!r}."
         )
     told = _Unpickler(io.BytesIO(serialized), execution_devices).load()
     if told["format"] != _FORMAT or told["jaxlib"] != xla.jaxlib_version:
         raise ValueError(
-            f"the program was serialized under jaxlib {told['jaxlib']} (format {told['format']}), and "
-            f"this is jaxlib {xla.jaxlib_version} (format {_FORMAT}): compile it anew."
+            f"the program was serialized with jaxlib {told['jaxlib']} (format {told['format']}), and "
+            f"this process has jaxlib {xla.jaxlib_version} (format {_FORMAT}). Compile the function "
+            "again and serialize it."
         )
     if in_tree.num_leaves != len(told["avals"]):
         raise ValueError(
-            f"in_tree has {in_tree.num_leaves} leaves, and the program takes {len(told['avals'])}: pass "
-            "the trees that serialize gave with these bytes."
+            f"in_tree has {in_tree.num_leaves} leaves, but the program takes {len(told['avals'])} arrays. "
+            "Pass the trees that serialize returned with these bytes."
         )
     owner = Owner(told["name"], False, None, False, TraceLog())
     placed, n = told["places"], len(told["consts"])
@@ -169,13 +181,15 @@ def deserialize_and_load(
 
 
 class _Pickler(pickle.Pickler):
-    """Devices are kept as their numbers."""
+    """A pickler that writes devices as their numbers."""
 
     def persistent_id(self, obj):
         return ("device", obj.id) if isinstance(obj, xla.Device) else None
 
 
 class _Unpickler(pickle.Unpickler):
+    """An unpickler that takes the given devices in turn, or those with the written numbers."""
+
     def __init__(self, file, devices):
         super().__init__(file)
         self.given = None if devices is None else list(devices)
@@ -187,12 +201,12 @@ class _Unpickler(pickle.Unpickler):
         if self.given is not None:
             if number not in self.order and len(self.order) == len(self.given):
                 raise ValueError(
-                    f"the program needs more than the {len(self.given)} devices of execution_devices."
+                    f"the program needs more devices than the {len(self.given)} in execution_devices."
                 )
             return self.order.setdefault(number, self.given[len(self.order) % len(self.given)])
         if number not in self.here:
             raise ValueError(
-                f"the program was compiled for device {number}, and there are {sorted(self.here)}: pass "
-                "execution_devices."
+                f"the program was compiled for device {number}, but this process has the devices "
+                f"{sorted(self.here)}. Pass the devices to run on as execution_devices."
             )
         return self.here[number]

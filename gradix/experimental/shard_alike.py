@@ -1,4 +1,4 @@
-"""Two values divided alike."""
+"""`shard_alike`, which gives two arrays the same sharding."""
 
 from gradix._api.constraints import shard_alike as shard_alike
 

@@ -1,4 +1,4 @@
-"""`shard_map` as it was called before: with `check_rep` and `auto`."""
+"""`shard_map` with its former parameters `check_rep` and `auto`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def shard_map(
     check_rep: bool = True,
     auto: frozenset = frozenset(),
 ) -> Callable:
-    """`gradix.shard_map` in its older form.
+    """`gradix.shard_map` with its former parameters.
 
     Args:
-        f: the function of one device.
-        mesh: the devices.
-        in_specs, out_specs: PartitionSpecs of arguments and results.
-        check_rep: as `check_vma`.
+        f: the function that each device applies to its parts.
+        mesh: the mesh of devices.
+        in_specs, out_specs: PartitionSpecs of arguments and results, as tree prefixes.
+        check_rep: what is now called `check_vma`.
         auto: the axes of the mesh that are left to the compiler.
 
     Example:

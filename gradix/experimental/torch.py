@@ -1,4 +1,4 @@
-"""PyTorch and Gradix in one program: tensors by DLPack, and functions of either called and differentiated."""
+"""PyTorch and Gradix in one program: exchange of tensors, and calls and derivatives both ways."""
 
 from __future__ import annotations
 
@@ -32,24 +32,26 @@ _BY_BITS = tuple(
 
 
 def from_torch(tree):
-    """Arrays with the values of PyTorch's tensors.
+    """Arrays with the values, shapes and dtypes of PyTorch's tensors.
 
-    The values are copied, for a tensor may change later. What is no tensor stays as it is.
+    The values are copied, because a tensor may change later.
 
     Args:
-        tree: a pytree of tensors on the CPU, such as `dict(module.named_parameters())`.
+        tree: a pytree of tensors, such as `dict(module.named_parameters())`. Leaves that are not
+            tensors are returned unchanged.
 
     Raises:
-        TypeError: a tensor is of a dtype without a counterpart here.
+        TypeError: the dtype of a tensor has no counterpart in Gradix.
     """
     return tree_map(lambda x: _array(x) if isinstance(x, torch.Tensor) else x, tree)
 
 
 def to_torch(tree):
-    """PyTorch's tensors with the values of arrays, in memory of their own.
+    """PyTorch's tensors with the values, shapes and dtypes of arrays, which are copied.
 
     Args:
-        tree: a pytree of arrays, or of anything that is one.
+        tree: a pytree of arrays, or of values that can be made arrays, such as numbers. Arrays of
+            dtype float0 become None.
     """
     return tree_map(_tensor, tree)
 
@@ -59,7 +61,7 @@ def _array(x):
     if x.is_conj() or x.is_neg():
         x = x.resolve_conj().resolve_neg()
     x = x.cpu().contiguous()
-    if x.is_floating_point() and x.element_size() == 1:  # PyTorch gives none of these away
+    if x.is_floating_point() and x.element_size() == 1:  # PyTorch does not export 8-bit floats
         return as_array(
             x.view(torch.uint8).numpy().view(str(x.dtype).removeprefix("torch.")).copy()
         )
@@ -70,7 +72,7 @@ def _tensor(x):
     x = as_array(x)
     if x.dtype == dtypes.float0:
         return None
-    if x.dtype in _BY_BITS:  # NumPy has no name for them in exchanges
+    if x.dtype in _BY_BITS:  # torch.from_numpy does not know these dtypes
         bits = np.array(x).view(np.int16 if x.dtype.itemsize == 2 else np.uint8)
         return torch.from_numpy(bits).view(getattr(torch, x.dtype.name))
     return torch.from_numpy(np.array(x))
@@ -80,14 +82,14 @@ def _tensor(x):
 
 
 def as_torch(fun: Callable) -> Callable:
-    """A function of arrays as one of PyTorch's tensors, which `backward` goes through to any order.
+    """A function of arrays as one of PyTorch's tensors, which autograd differentiates to any order.
 
     Args:
-        fun: takes and returns pytrees of arrays. It is jitted.
+        fun: a function that takes and returns pytrees of arrays. It is jitted.
 
     Returns:
-        A function of the same pytrees of tensors. Leaves that are no tensors are passed to `fun` as
-        arrays without a gradient.
+        A function that takes and returns the same pytrees of tensors. Leaves that are not tensors
+        are passed to `fun` as arrays without a gradient.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -111,7 +113,7 @@ def as_torch(fun: Callable) -> Callable:
 
 
 class _Flat:
-    """A function of arrays in a list, and its gradient likewise."""
+    """A function of arrays in a list; `gradient` gives its gradient in the same form."""
 
     def __init__(self, fun: Callable, tree):
         self.fun, self.tree = fun, tree
@@ -124,7 +126,10 @@ class _Flat:
         return outs
 
     def gradient(self, count: int) -> _Flat:
-        """The cotangents of the arguments, of the arguments and the cotangents of the results."""
+        """The function of arguments and cotangents of results that gives the arguments' cotangents.
+
+        `count` is the number of arguments.
+        """
 
         def fun(*flat):
             outs, pull = vjp(self._run, *flat[:count])
@@ -166,8 +171,7 @@ def _bridge():
         def backward(ctx, *cts):
             tensors = ctx.saved_tensors
             inexact = [x.is_floating_point() or x.is_complex() for x in tensors]
-            # the gradient is to be differentiated itself
-            if torch.is_grad_enabled():
+            if torch.is_grad_enabled():  # the gradient itself will be differentiated
                 found = iter(
                     Bridge.apply(ctx.flat.gradient(len(tensors)), *tensors, *map(_conjugate, cts))
                 )
@@ -186,7 +190,7 @@ def _cotangent(ct):
 
 
 def _conjugate(ct):
-    """A cotangent as the other library has it: PyTorch's are the conjugates of ours."""
+    """A cotangent in the other library's convention: PyTorch's are the conjugates of ours."""
     return ct.conj() if ct.is_complex() else ct
 
 
@@ -194,17 +198,17 @@ def _conjugate(ct):
 
 
 def as_gradix(fun: Callable, result_shape_dtypes: Any = None) -> Callable:
-    """A function of PyTorch's tensors as one of arrays, to be jitted, mapped and differentiated in reverse mode.
+    """A function of PyTorch's tensors as one of arrays, for jit, vmap and reverse mode.
 
-    A compiled program calls back into Python, so that it cannot be exported.
+    A compiled program calls back into Python, so it cannot be exported.
 
     Args:
-        fun: takes tensors and returns a pytree of tensors; no side effects.
+        fun: a function without side effects that takes tensors and returns a pytree of tensors.
         result_shape_dtypes: a pytree of `ShapeDtypeStruct`s of the results; by default `fun` is
-            called once with zeros, for each combination of shapes, to find them.
+            called with zeros to find them, at each call and each trace.
 
     Returns:
-        A function of pytrees of arrays in place of those tensors.
+        A function that takes and returns pytrees of arrays in place of the tensors.
     """
 
     def call(*args):
@@ -222,7 +226,7 @@ def as_gradix(fun: Callable, result_shape_dtypes: Any = None) -> Callable:
 
 
 def _result_types(fun: Callable, tree, leaves):
-    """The types of a function's results, from a call with zeros."""
+    """The types of a function's results, found by a call with zeros."""
     zeros = [
         torch.from_numpy(np.zeros((), np.uint8)).to(_torch_dtype(x.dtype)).expand(x.shape).clone()
         for x in leaves
@@ -239,7 +243,7 @@ def _torch_dtype(dtype):
 
 
 def _differentiable(fun: Callable, tree, types):
-    """The call of a function of tensors, with the gradient that PyTorch finds."""
+    """A callback to a function of tensors, whose derivative is computed by PyTorch."""
 
     def forward_on_host(*values):
         with torch.no_grad():
@@ -271,13 +275,16 @@ def _differentiable(fun: Callable, tree, types):
 
 
 class _Pulled:
-    """The cotangents of the arguments `where`, by PyTorch's reverse mode: of all arguments and the cotangents."""
+    """The pullback by PyTorch's reverse mode, as a function of all arguments and the cotangents.
+
+    It returns the cotangents of the arguments whose numbers are in `where`.
+    """
 
     def __init__(self, fun: Callable, tree, count: int, where: list[int]):
         self.fun, self.tree, self.count, self.where = fun, tree, count, where
 
     def __call__(self, *tensors) -> list:
-        deeper = any(x.requires_grad for x in tensors)  # it is to be differentiated itself
+        deeper = any(x.requires_grad for x in tensors)  # the pullback itself is differentiated
         with torch.enable_grad():
             args, cts = list(tensors[: self.count]), tensors[self.count :]
             for i in self.where:

@@ -1,4 +1,4 @@
-"""Attributes on operations, which the compiler hands on to what it makes of them: for its flags, passes and tools."""
+"""`set_xla_metadata`: attributes on operations, for the passes and tools of XLA."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["set_xla_metadata"]
 
 
 class _Tagging(contextlib.ContextDecorator):
-    """Attributes for what is recorded inside."""
+    """A context manager and decorator that gives attributes to the operations recorded inside."""
 
     def __init__(self, attributes: dict[str, str | None]):
         self.attributes = attributes
@@ -38,13 +38,13 @@ def set_xla_metadata(x=None, **kwargs):
     """Give operations attributes that XLA sees, as `mhlo.frontend_attributes`.
 
     Args:
-        x: arrays, in a tree: the operations that give them get the attributes. Without it, the
-            result is a context manager and a decorator, for the operations recorded inside, those
-            of derivatives and of mapped versions too.
-        kwargs: the attributes; a value is written as text, and None takes an attribute away.
+        x: a pytree of arrays, whose operations get the attributes, or a function to decorate.
+            Without it the result is a context manager and decorator for all operations recorded
+            inside, including those of their derivatives and of vmap.
+        kwargs: the attributes. Values are converted to strings; None removes an attribute.
 
     Returns:
-        `x`, or a context manager.
+        The arrays `x` with attributes, the decorated function, or a context manager.
 
     Example:
         >>> import gradix, gradix.numpy as jnp

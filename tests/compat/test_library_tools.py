@@ -151,7 +151,7 @@ def test_the_state_of_values_that_change():
     assert box.shape == (2,)
     box.content[0] = jnp.ones((3, 1))
     assert box.shape == (3, 1)
-    with pytest.raises(TypeError, match="one whose `has_qdd` is true"):
+    with pytest.raises(TypeError, match="`has_qdd` is True"):
         hijax.cur_qdd(jnp.ones(2))
 
 

@@ -135,7 +135,7 @@ def test_checkpoints_survive_a_kill_in_mid_write(times, tmp_path):
 
 
 def test_damage_and_wrong_use_of_checkpoints(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no whole checkpoint"):
+    with pytest.raises(FileNotFoundError, match="no complete checkpoint"):
         load(tmp_path)
     save({"w": np.arange(4.0)}, tmp_path)
     with pytest.raises(ValueError, match="overwrite"):

@@ -41,7 +41,7 @@ def test_a_loaded_program_does_what_the_first_does(monkeypatch):
         again(args[0], jnp.arange(6), **kwargs)
     with pytest.raises(TypeError, match="does not match"):
         again(args[0], args[1])
-    with pytest.raises(ValueError, match="in_tree has 1 leaves, and the program takes 4"):
+    with pytest.raises(ValueError, match="in_tree has 1 leaves, but the program takes 4 arrays"):
         deserialize_and_load(blob, gradix.tree.structure(1), out_tree)
 
 
@@ -86,13 +86,13 @@ def test_a_program_of_several_devices():
 
 def test_what_cannot_be_kept_is_refused():
     printing = gradix.jit(lambda x: gradix.debug.print("{}", x)).lower(1.0).compile()
-    with pytest.raises(ValueError, match="calls back into Python"):
+    with pytest.raises(ValueError, match="calls functions of this Python process"):
         serialize(printing)
-    with pytest.raises(TypeError, match="takes what jit"):
+    with pytest.raises(TypeError, match="must be the result of jit"):
         serialize(gradix.jit(jnp.sin))
     blob, *trees = serialize(gradix.jit(jnp.sin).lower(1.0).compile())
     old = pickle.dumps({"format": 1, "jaxlib": "0.0.1"})
-    with pytest.raises(ValueError, match="under jaxlib 0.0.1"):
+    with pytest.raises(ValueError, match="with jaxlib 0.0.1"):
         deserialize_and_load(old, *trees)
     with pytest.raises(ValueError, match="backend='tpu'"):
         deserialize_and_load(blob, *trees, backend="tpu")

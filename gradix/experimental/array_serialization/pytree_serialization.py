@@ -79,8 +79,8 @@ def save(
 def _check_specs(what: str, ts_specs: Any) -> None:
     if ts_specs is not None:
         raise NotImplementedError(
-            f"{what}: ts_specs is not supported, since checkpoints have files of their own here. Use "
-            "serialization.run_serialization and run_deserialization for files of TensorStore."
+            f"{what}: ts_specs must be None, because these checkpoints are not files of TensorStore. Use "
+            "serialization.run_serialization and run_deserialization for those."
         )
 
 
@@ -90,7 +90,7 @@ def _save(data: Any, held: list, directory: str | os.PathLike, overwrite: bool) 
     before = _checkpoints(root)
     if before and not overwrite:
         raise ValueError(
-            f"{root} has a checkpoint already, {before[-1].name}; pass overwrite=True to replace it."
+            f"{root} has a checkpoint already, {before[-1].name}. Pass overwrite=True to replace it."
         )
     number = next(_saves)
     _wait(f"begin-{number}")  # all processes have listed the directory before it changes
@@ -211,7 +211,9 @@ def _outline(tree) -> Any:
     def walk(node):
         if isinstance(node, dict):
             if not all(isinstance(k, str) for k in node):
-                raise TypeError(f"save takes dicts with strings as keys, got {list(node)}.")
+                raise TypeError(
+                    f"save: the keys of dicts must be strings, got {list(node)}. Convert them first."
+                )
             return {"dict": {k: walk(node[k]) for k in sorted(node)}}
         if type(node) in (list, tuple):
             return {type(node).__name__: [walk(v) for v in node]}
@@ -220,8 +222,8 @@ def _outline(tree) -> Any:
         leaves = flatten(node)[0]
         if len(leaves) != 1 or leaves[0] is not node:
             raise TypeError(
-                f"save takes trees of dicts, lists and tuples, got a {type(node).__name__}. Save the tree "
-                "of its parts."
+                f"save: data must be a tree of dicts, lists and tuples, got a {type(node).__name__}. "
+                "Convert it to one of them first."
             )
         return {"leaf": next(counter)}
 
@@ -288,7 +290,9 @@ def _newest(directory: str | os.PathLike) -> tuple[Path, Any, list]:
     """The folder of the newest complete checkpoint, its tree and its leaves."""
     found = _checkpoints(Path(directory))
     if not found:
-        raise FileNotFoundError(f"{directory} holds no whole checkpoint.")
+        raise FileNotFoundError(
+            f"{directory} has no complete checkpoint. Pass the directory that was given to save."
+        )
     manifest = json.loads((found[-1] / _MANIFEST).read_text())
     return found[-1], manifest["tree"], manifest["leaves"]
 
@@ -314,7 +318,10 @@ def _region(folder: Path, row: dict, bounds: list, dtype) -> np.ndarray:
             continue
         raw = (folder / file["file"]).read_bytes()
         if hashlib.blake2b(raw, digest_size=16).hexdigest() != file["digest"]:
-            raise ValueError(f"{folder / file['file']} is damaged: it is not what was saved.")
+            raise ValueError(
+                f"{folder / file['file']} is damaged: its digest is not that of the saved data. Restore "
+                "it from a copy, or save again."
+            )
         value = np.frombuffer(raw, dtype).reshape(file["shape"])
         out[tuple([slice(a - c, b - c) for (a, b), (c, _) in zip(common, bounds)])] = value[
             tuple([slice(a - c, b - c) for (a, b), (c, _) in zip(common, whole)])

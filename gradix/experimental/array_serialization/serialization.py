@@ -1,4 +1,4 @@
-"""Writes arrays to files of TensorStore in the background."""
+"""Arrays written to files of TensorStore in the background, and read from them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _writes = itertools.count()
 
 
 def __getattr__(name: str) -> Any:
-    if name == "TS_CONTEXT":  # it is made when it is first read, since this starts TensorStore
+    if name == "TS_CONTEXT":  # It is made when it is first used, because that loads TensorStore.
         return _files.context()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
@@ -100,7 +100,8 @@ class AsyncManager:
             connection.wait_at_barrier(f"gradix/arrays/{name}", self._timeout_secs * 1000)
         except Exception as e:
             raise BarrierTimeoutError(
-                f"The other processes have not written their parts within {self._timeout_secs} s. {e}"
+                f"The other processes have not written their parts within {self._timeout_secs} s. Pass a "
+                f"larger timeout_secs if they need longer. {e}"
             ) from None
 
     def __del__(self) -> None:

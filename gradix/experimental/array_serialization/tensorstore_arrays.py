@@ -1,4 +1,4 @@
-"""Sharded arrays in files of TensorStore, which reads and writes Zarr on disks and in clouds."""
+"""Sharded arrays in files of TensorStore, which reads and writes Zarr on disk and in the cloud."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BYTES_OF_A_GB = 10**9
 
 @functools.lru_cache(None)
 def context() -> Any:
-    """The caches and connections that all reads and writes share."""
+    """TensorStore's caches and connections, which all reads and writes share."""
     return _ts.Context(
         {
             "cache_pool": {"total_bytes_limit": _CACHED_BYTES},
@@ -40,7 +40,7 @@ def context() -> Any:
 
 
 def is_remote_storage(tspec: dict[str, Any] | str) -> bool:
-    """Whether a specification of TensorStore, or an address, is of a cloud.
+    """Whether a TensorStore specification, or an address, refers to cloud storage.
 
     Example:
         >>> is_remote_storage("gs://bucket/w"), is_remote_storage({"kvstore": {"driver": "file"}})
@@ -62,17 +62,17 @@ def get_tensorstore_spec(
     arr: Any = None,
     driver: str = "zarr",
 ) -> dict[str, Any]:
-    """The specification of an array in a file of TensorStore.
+    """The TensorStore specification of an array in a file, as a dictionary.
 
     Args:
-        ckpt_path: of the array: a path, or an address of Google's or Amazon's cloud.
-        ocdbt: whether all arrays of a folder share one database.
-        process_idx: the process whose part of the database it is, where each writes its own.
-        arr: the array that is to be written; its parts become the chunks.
+        ckpt_path: the path of the array, or its address in Google's or Amazon's cloud.
+        ocdbt: whether the arrays of a folder share one database, in TensorStore's format OCDBT.
+        process_idx: the number of the process whose database it is, if each writes its own.
+        arr: the array that will be written; its parts become the chunks of the file.
         driver: "zarr" or "zarr3".
 
     Raises:
-        ValueError: the path of a database is not absolute; or the driver is not known.
+        ValueError: the path of a database is not absolute, or `driver` has another value.
 
     Example:
         >>> get_tensorstore_spec("/data/w")
@@ -84,7 +84,9 @@ def get_tensorstore_spec(
     if ocdbt:
         base, _, name = path.rpartition("/")
         if "://" not in base and not os.path.isabs(base):
-            raise ValueError(f"Checkpoint path should be absolute. Got {base}")
+            raise ValueError(
+                f"Checkpoint path should be absolute. Got {base}; pass an absolute path."
+            )
         if process_idx is not None:
             base = f"{base}/process_{process_idx}"
         store: dict[str, Any] = {"driver": "ocdbt", "base": _store(base), "path": name}
@@ -117,7 +119,7 @@ def _metadata(arr: Any, driver: str) -> dict[str, Any]:
 
 
 def _with_metadata(spec: dict[str, Any], array: Any) -> dict[str, Any]:
-    """A specification that says all that making the file needs."""
+    """The specification with the dtype and metadata that are needed to create the file."""
     out = {"dtype": np.dtype(array.dtype).name, **spec}
     if not spec.get("metadata"):
         out["metadata"] = _metadata(array, spec.get("driver", "zarr"))
@@ -125,7 +127,10 @@ def _with_metadata(spec: dict[str, Any], array: Any) -> dict[str, Any]:
 
 
 async def gathered(*work: Awaitable) -> list:
-    """The results of all, once all have ended; the first error of any, since what goes on would outlive the loop."""
+    """The results of all awaitables, or the first error, once all of them have ended.
+
+    An awaitable that ran on after the error of another would outlive the event loop.
+    """
     results = await asyncio.gather(*work, return_exceptions=True)
     for r in results:
         if isinstance(r, BaseException):
@@ -147,31 +152,30 @@ async def async_serialize(
 
     Args:
         arr_inp: an array.
-        tensorstore_spec: where; `get_tensorstore_spec` makes one.
-        commit_future: a list that gets what is to be awaited until all is on disk; without it this
-            waits itself.
-        context: of TensorStore; None for the one that all share.
-        chunk_layout: of TensorStore.
-        primary_host: the process that makes the file; None where each makes its own.
-        replica_id: which of equal parts is written.
-        transaction: of TensorStore, in which to write.
+        tensorstore_spec: where to write, as `get_tensorstore_spec` makes it.
+        commit_future: a list to which futures are added that end when the parts are on disk; by
+            default this coroutine waits for them.
+        context: a TensorStore context; by default the shared one.
+        chunk_layout: a TensorStore chunk layout.
+        primary_host: the process that creates the file; None if each process creates it.
+        replica_id: the number of the replica to write, of parts that several devices hold.
+        transaction: the TensorStore transaction in which to write.
 
     Raises:
-        TypeError: it is no array that can be written.
+        TypeError: `arr_inp` is not an array, or it is an array of random keys.
     """
     if type(arr_inp) is not ArrayImpl or is_extended(arr_inp.aval.dtype):
         raise TypeError(
-            f"async_serialize takes arrays, got {type(arr_inp).__name__}. Convert NumPy arrays with "
-            "jnp.asarray, and random keys with gradix.random.key_data."
+            f"async_serialize: arr_inp must be an array, got a {type(arr_inp).__name__}. Convert NumPy "
+            "arrays by jnp.asarray, and random keys by gradix.random.key_data."
         )
     spec = _ts.Spec(_with_metadata(tensorstore_spec, arr_inp))
-    shared = context if context is not None else _shared()
-    options = {"context": shared, "transaction": transaction}
+    options = {"context": _context_or_shared(context), "transaction": transaction}
     if chunk_layout is not None:
         options["chunk_layout"] = chunk_layout
     if primary_host is None or process_index() == primary_host:
         file = await _ts.open(spec, create=True, open=True, **options)
-    else:  # the metadata are those that the other process writes
+    else:  # The primary process may not have written the metadata yet.
         file = await _ts.open(spec, open=True, assume_metadata=True, **options)
 
     async def write(shard) -> None:
@@ -186,8 +190,8 @@ async def async_serialize(
     await gathered(*[write(s) for s in own])
 
 
-def _shared() -> Any:
-    return context()
+def _context_or_shared(given: Any) -> Any:
+    return context() if given is None else given
 
 
 async def async_deserialize(
@@ -200,20 +204,21 @@ async def async_deserialize(
     chunk_layout: Any = None,
     assume_metadata: bool = False,
 ) -> Any:
-    """Read an array: each device of this process gets its part, and nothing else is read.
+    """The array in a file, of which only the parts for the devices of this process are read.
 
     Args:
-        in_type: how to divide it: a sharding, a format, or a ShapeDtypeStruct with one.
-        tensorstore_spec: where it is.
-        global_shape: of the result; what goes beyond the file's is zero, what falls short is cut.
-        dtype: of the result; None for the file's.
-        byte_limiter: bounds how much is being read at once.
-        context: of TensorStore; None for the one that all share.
-        chunk_layout: of TensorStore.
-        assume_metadata: whether the specification's metadata hold unread.
+        in_type: a sharding, a format, or a `ShapeDtypeStruct` that has a sharding.
+        tensorstore_spec: where the array is, as `get_tensorstore_spec` makes it.
+        global_shape: the shape of the result, to which the array is cut or padded with zeros; by
+            default that of `in_type`, or else of the file.
+        dtype: the dtype of the result; by default that of `in_type`, or else of the file.
+        byte_limiter: a limiter of the number of bytes being read at the same time.
+        context: a TensorStore context; by default the shared one.
+        chunk_layout: a TensorStore chunk layout.
+        assume_metadata: whether to trust the specification's metadata without reading the file's.
 
     Raises:
-        TypeError: `in_type` names no sharding.
+        TypeError: `in_type` has no sharding.
         ValueError: there is no such array.
     """
     place = getattr(in_type, "sharding", in_type)
@@ -223,13 +228,12 @@ async def async_deserialize(
             f"`jax.sharding.Sharding`. Got {in_type}"
         )
     sharding = as_sharding(place, "deserialization")
-    shared = context if context is not None else _shared()
     options = {"chunk_layout": chunk_layout} if chunk_layout is not None else {}
     file = await _ts.open(
         _ts.Spec(tensorstore_spec),
         open=True,
         assume_metadata=assume_metadata,
-        context=shared,
+        context=_context_or_shared(context),
         **options,
     )
     given = global_shape if global_shape is not None else getattr(in_type, "shape", None)
@@ -257,7 +261,7 @@ async def async_deserialize(
 
 
 class ByteLimiter:
-    """Lets as much be read at once as fits into a number of bytes; a single larger part is read alone."""
+    """Limits the bytes that are being read at the same time; a larger part is read alone."""
 
     __slots__ = ("limit", "used", "changed")
 
@@ -265,6 +269,7 @@ class ByteLimiter:
         self.limit, self.used, self.changed = limit, 0, asyncio.Condition()
 
     def reserved(self, size: int) -> _Reserved:
+        """An asynchronous context manager that waits for `size` free bytes and holds them."""
         return _Reserved(self, min(size, self.limit))
 
 
@@ -298,8 +303,8 @@ def run_serialization(arrays: Sequence, tensorstore_specs: Sequence[dict[str, An
     """Write arrays, and wait until they are on disk.
 
     Args:
-        arrays: arrays.
-        tensorstore_specs: where each goes, as `get_tensorstore_spec` makes it.
+        arrays: the arrays.
+        tensorstore_specs: where to write each, as `get_tensorstore_spec` makes it.
 
     Raises:
         ModuleNotFoundError: tensorstore is not installed.
@@ -318,14 +323,14 @@ def run_deserialization(
     dtypes: Sequence | None = None,
     concurrent_gb: int = 32,
 ) -> list:
-    """Read arrays.
+    """The arrays in files, as a list.
 
     Args:
-        shardings: how each is divided.
-        tensorstore_specs: where each is.
-        global_shapes: of the results, by default those of the files.
-        dtypes: of the results, by default those of the files.
-        concurrent_gb: gigabytes that are being read at once, at most.
+        shardings: the sharding of each array.
+        tensorstore_specs: where each array is, as `get_tensorstore_spec` makes it.
+        global_shapes: the shapes of the results; by default those of the files.
+        dtypes: the dtypes of the results; by default those of the files.
+        concurrent_gb: the number of gigabytes that may be read at the same time.
 
     Raises:
         ModuleNotFoundError: tensorstore is not installed.

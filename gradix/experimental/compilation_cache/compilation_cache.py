@@ -1,4 +1,4 @@
-"""Where compiled programs are kept on disk."""
+"""The directory in which compiled programs are kept on disk."""
 
 import os
 
@@ -9,10 +9,10 @@ __all__ = ["reset_cache", "set_cache_dir"]
 
 
 def set_cache_dir(path) -> None:
-    """Keep compiled programs in this directory, as the option jax_compilation_cache_dir does."""
+    """Keep compiled programs in this directory; it sets the option `jax_compilation_cache_dir`."""
     config.update("jax_compilation_cache_dir", os.fspath(path))
 
 
 def reset_cache() -> None:
-    """Look at the directory anew at the next compilation; the files in it stay."""
+    """Open the directory again at the next compilation; its files are kept."""
     disk_cache.reset()

@@ -1,4 +1,4 @@
-"""Sparse arrays: elements and their places in place of all elements.
+"""Sparse arrays, which store some elements and their indices instead of all elements.
 
 Example:
     >>> import gradix.numpy as jnp

@@ -1,4 +1,4 @@
-"""`JAXSparse`: what all sparse arrays have."""
+"""`JAXSparse`: the base class of all sparse arrays."""
 
 from __future__ import annotations
 
@@ -12,19 +12,21 @@ from gradix._api.devices import block_until_ready
 
 
 class JAXSparse:
-    """The base of sparse arrays: a shape, elements that are given, and where they stand; all others are zero.
+    """The base class of sparse arrays: a shape, specified elements and their indices.
+
+    All other elements are zero.
 
     Attributes:
-        data: the elements that are given.
+        data: the specified elements.
         shape: the shape of the whole array.
-        nse: how many elements are given.
+        nse: the number of specified elements.
     """
 
     data: Any
     shape: tuple[int, ...]
     nse: Any
     __hash__ = None  # type: ignore[assignment]
-    __array_priority__ = 100  # NumPy leaves operators with its arrays to these
+    __array_priority__ = 100  # NumPy's arrays leave operators to this class.
 
     def __init__(self, args: tuple, *, shape):
         self.shape = tuple(shape)
@@ -46,7 +48,7 @@ class JAXSparse:
         return self.transpose()
 
     def block_until_ready(self):
-        """Wait for the elements to be computed; the array itself."""
+        """Wait until the elements are computed, and return the array."""
         block_until_ready(self.tree_flatten()[0])
         return self
 
@@ -55,7 +57,7 @@ class JAXSparse:
 
     @classmethod
     def tree_unflatten(cls, aux_data, children):
-        """The array of its parts, which may be anything that stands in their place."""
+        """The array of these parts, which need not be arrays while a transformation runs."""
         made = object.__new__(cls)
         made._set(children, **aux_data)
         return made
@@ -78,7 +80,7 @@ class JAXSparse:
             layout = "".join(
                 f", {n}={getattr(self, n)}" for n in ("n_batch", "n_dense") if getattr(self, n, 0)
             )
-        except Exception:  # the parts are what a transformation put in their place
+        except Exception:  # A transformation may have replaced the parts by other objects.
             return f"{type(self).__name__}(<invalid>)"
         return f"{type(self).__name__}({kind}{layout})"
 
@@ -122,13 +124,13 @@ class JAXSparse:
 
     def _missing(self, name: str) -> NotImplementedError:
         return NotImplementedError(
-            f"{type(self).__name__}.{name} is not defined. BCOO arrays have it; todense() "
-            "gives an ordinary array."
+            f"{type(self).__name__}.{name} is not defined. Convert the array by to_bcoo() or todense() "
+            "first."
         )
 
 
 def as_arrays(parts) -> tuple:
-    """The parts of a sparse array; numbers and lists become arrays, what a transformation put there stays."""
+    """The parts of a sparse array: numbers and lists are made arrays, other objects are kept."""
     return tuple(
         [
             jnp.asarray(x)

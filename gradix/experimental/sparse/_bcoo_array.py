@@ -1,4 +1,4 @@
-"""`BCOO`: sparse arrays of any number of axes, as elements and their indices, with batches and dense axes."""
+"""`BCOO`: sparse arrays of any rank as elements and indices, with batch axes and dense axes."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ _transform: Any = lazy_module("gradix.experimental.sparse.transform")
 
 @_register
 class BCOO(JAXSparse):
-    """A sparse array: the elements that are given, and the index vector of each.
+    """A sparse array, stored as its specified elements and the index vector of each element.
 
-    The axes are, in this order, batches, each of which has its elements and indices; sparse axes,
-    along which indices tell where an element stands; and dense axes, along which elements are
-    stored whole. Elements at one place are added. Indices out of bounds stand for nothing: with
-    data of zero they fill up what a layout of fixed size leaves over.
+    Its axes are, in this order: batch axes, where each batch has its own elements and indices;
+    sparse axes, along which the indices say where an element is; and dense axes, along which every
+    element is an array. Elements with equal indices are added. Elements whose indices are out of
+    bounds are ignored: they pad a batch with fewer elements than `nse`.
 
-    It is a pytree: `jit`, `vmap` (over batches), `grad` (by the data) and loops take it. `sparsify`
-    makes functions of ordinary arrays work on it; the operators do.
+    It is a pytree, so `jit`, `vmap` (over batches), `grad` (with respect to the data) and loops take
+    it. `sparsify` makes functions of ordinary arrays accept it, as its operators do.
 
     Args:
         args: data of shape (*batch, nse, *dense), and indices of shape (*batch, nse, n_sparse).
-            Batch axes may have size 1 in either, for what all batches share.
+            A batch axis of size 1 in either is shared by all batches.
         shape: the shape of the whole array.
-        indices_sorted: whether indices are in the order of rows, in each batch.
-        unique_indices: whether no index is given twice.
+        indices_sorted: whether the indices of each batch are in row-major order.
+        unique_indices: whether all indices of a batch differ.
 
     Raises:
-        ValueError: the shapes do not fit.
+        ValueError: the shapes of data, indices and the array do not fit each other.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -58,7 +58,7 @@ class BCOO(JAXSparse):
         super().__init__(args, shape=shape)
         layout_of(self.data, self.indices, self.shape)
 
-    # -- its parts ---------------------------------------------------------------------------------
+    # -- parts and layout --------------------------------------------------------------------------
 
     def tree_flatten(self):
         return (self.data, self.indices), {
@@ -79,22 +79,26 @@ class BCOO(JAXSparse):
 
     @property
     def nse(self) -> int:
+        """The number of specified elements of each batch."""
         return self.indices.shape[-2]
 
     @property
     def n_batch(self) -> int:
+        """The number of batch axes."""
         return self.indices.ndim - 2
 
     @property
     def n_sparse(self) -> int:
+        """The number of sparse axes."""
         return self.indices.shape[-1]
 
     @property
     def n_dense(self) -> int:
+        """The number of dense axes."""
         return self.data.ndim - 1 - self.n_batch
 
     def _with(self, *, data):
-        """The array with other elements at the same places."""
+        """The array with other elements at the same indices."""
         return BCOO(
             (data, self.indices),
             shape=self.shape,
@@ -102,7 +106,7 @@ class BCOO(JAXSparse):
             unique_indices=self.unique_indices,
         )
 
-    # -- made of others ----------------------------------------------------------------------------
+    # -- conversion from other arrays --------------------------------------------------------------
 
     @classmethod
     def fromdense(
@@ -114,7 +118,7 @@ class BCOO(JAXSparse):
         n_dense: int = 0,
         n_batch: int = 0,
     ) -> BCOO:
-        """The elements of an ordinary array that are not zero; see `bcoo_fromdense`."""
+        """The nonzero elements of an ordinary array; see `bcoo_fromdense`."""
         return _bcoo.bcoo_fromdense(
             mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch
         )
@@ -123,11 +127,11 @@ class BCOO(JAXSparse):
     def from_scipy_sparse(
         cls, mat, *, index_dtype=None, n_dense: int = 0, n_batch: int = 0
     ) -> BCOO:
-        """A matrix of SciPy."""
+        """The BCOO array of one of SciPy's sparse matrices."""
         if n_dense or n_batch:
             raise NotImplementedError(
-                "BCOO.from_scipy_sparse with n_dense or n_batch other than 0: use update_layout "
-                "afterwards."
+                f"BCOO.from_scipy_sparse: n_dense and n_batch must be 0, got {n_dense} and {n_batch}. "
+                "Call update_layout on the result."
             )
         mat = mat.tocoo()
         indices = np.stack([mat.row, mat.col], 1)
@@ -149,8 +153,8 @@ class BCOO(JAXSparse):
         n_sparse = len(shape) - n_dense - n_batch
         if n_sparse < 0 or n_dense < 0 or n_batch < 0 or nse < 0:
             raise ValueError(
-                f"Invalid inputs: {shape=}, {n_dense=}, {n_batch=}, {nse=}; none is negative, and the "
-                "axes suffice."
+                f"Invalid inputs: {shape=}, {n_dense=}, {n_batch=}, {nse=}; no number may be negative, "
+                "and n_dense + n_batch must not exceed the number of axes."
             )
         lead, dense = shape[:n_batch], shape[n_batch + n_sparse :]
         outside = jnp.array(shape[n_batch : n_batch + n_sparse], index_dtype)
@@ -191,10 +195,10 @@ class BCOO(JAXSparse):
             else made
         )
 
-    # -- its methods -------------------------------------------------------------------------------
+    # -- methods -----------------------------------------------------------------------------------
 
     def todense(self):
-        """The ordinary array."""
+        """The ordinary array of the sparse one."""
         return _bcoo.bcoo_todense(self)
 
     def update_layout(
@@ -204,28 +208,28 @@ class BCOO(JAXSparse):
         n_dense: int | None = None,
         on_inefficient: str | None = "error",
     ) -> BCOO:
-        """The array with another number of batch and dense axes; see `bcoo_update_layout`."""
+        """The same array with other numbers of batch and dense axes; see `bcoo_update_layout`."""
         return _bcoo.bcoo_update_layout(
             self, n_batch=n_batch, n_dense=n_dense, on_inefficient=on_inefficient
         )
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCOO:
-        """The array with its indices in order and each of them once; elements that are zero are left out by default."""
+        """The same array with sorted, unique indices; by default without elements that are zero."""
         return (_bcoo.bcoo_eliminate_zeros if remove_zeros else _bcoo.bcoo_sum_duplicates)(
             self, nse=nse
         )
 
     def sort_indices(self) -> BCOO:
-        """The array with its indices in the order of rows."""
+        """The same array with its indices in row-major order."""
         return _bcoo.bcoo_sort_indices(self)
 
     def transpose(self, axes=None) -> BCOO:
-        """The array with its axes permuted; reversed by default."""
+        """The array with its axes permuted; by default in reverse order."""
         axes = tuple(range(self.ndim))[::-1] if axes is None else tuple(axes)
         return _bcoo.bcoo_transpose(self, permutation=axes)
 
     def sum(self, *args, **kwargs):
-        """Sums over axes, as those of `numpy.sum`; over all axes an ordinary array."""
+        """Sums over axes, as by `numpy.sum`; the sum over all axes is an ordinary array."""
         return _transform.sparsified(jnp.sum, *args, **kwargs)(self)
 
     def reshape(self, *args, **kwargs):
@@ -324,7 +328,7 @@ def _binary(function, *args):
 
 
 def _fitting(data, indices, shape: tuple) -> tuple:
-    """The shape that goes with the parts: `vmap` takes batches off them, or puts others in front."""
+    """The shape of an array of parts to which `vmap` may have added or removed batch axes."""
     n_batch = len(indices) - 2
     total = n_batch + indices[-1] + len(data) - n_batch - 1
     if total <= len(shape):

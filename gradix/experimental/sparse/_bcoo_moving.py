@@ -1,4 +1,4 @@
-"""BCOO arrays moved about: transposed, reshaped, broadcast, joined; and sums over axes."""
+"""BCOO arrays transposed, reshaped, broadcast, concatenated, reversed, and summed over axes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from gradix.experimental.sparse._layout import (
     index_dtype_for,
     joined,
     sparse_shape,
+    spread,
     taken_apart,
     whole_parts,
 )
 
 
 def _parts_of(mat: BCOO, axes: Sequence[int]) -> tuple[list, list, list]:
-    """Axes by kind: batches, sparse ones and dense ones, the last two counted from the first of their kind."""
+    """The batch, sparse and dense axes among `axes`, each counted from the first of its kind."""
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
     return (
         [i for i in axes if i < a],
@@ -31,11 +32,23 @@ def _parts_of(mat: BCOO, axes: Sequence[int]) -> tuple[list, list, list]:
     )
 
 
+def _check_axes(function: str, name: str, mat: BCOO, axes: Sequence[int]) -> None:
+    if any(not -mat.ndim <= int(i) < mat.ndim for i in axes):
+        raise ValueError(
+            f"{function}: {name}={tuple(axes)} must be axes of an array of shape {mat.shape}."
+        )
+
+
 def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
-    """The array with its axes permuted; batches, sparse and dense axes stay among themselves.
+    """The array with its axes permuted, each within the batch, sparse or dense axes.
+
+    Args:
+        mat: the array.
+        permutation: for each axis of the result, the axis of `mat`.
 
     Raises:
-        NotImplementedError: the permutation takes an axis of one kind to the place of another.
+        ValueError: `permutation` is not a permutation of the axes.
+        NotImplementedError: the permutation exchanges axes of different kinds.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -47,7 +60,7 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
     permutation = tuple([int(i) % mat.ndim if mat.ndim else int(i) for i in permutation])
     if sorted(permutation) != list(range(mat.ndim)):
         raise ValueError(
-            f"bcoo_transpose: permutation={permutation} is no permutation of the {mat.ndim} axes."
+            f"bcoo_transpose: permutation={permutation} must hold each of the {mat.ndim} axes once."
         )
     batch, sparse, dense = [
         permutation[: mat.n_batch],
@@ -61,8 +74,8 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
         if sorted(found) != list(expected):
             raise NotImplementedError(
                 f"transpose permutation cannot permute {kind} axes with non-{kind} axes; got permutation "
-                f"{permutation}, with "
-                f"n_batch={mat.n_batch} and n_dense={mat.n_dense}. bcoo_update_layout makes them sparse axes."
+                f"{permutation}, with n_batch={mat.n_batch} and n_dense={mat.n_dense}. Make them sparse "
+                "axes by bcoo_update_layout first."
             )
     n = mat.n_batch
     data = mat.data.transpose(*batch, n, *[i - mat.n_sparse + 1 for i in dense])
@@ -78,10 +91,19 @@ def bcoo_transpose(mat: BCOO, *, permutation: Sequence[int]) -> BCOO:
 def bcoo_broadcast_in_dim(
     mat: BCOO, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding=None
 ) -> BCOO:
-    """The array repeated along new axes and along those of size 1; see `lax.broadcast_in_dim`.
+    """The array repeated along new axes and axes of size 1; see `lax.broadcast_in_dim`.
 
-    New axes before the first sparse one become batches, which share their elements; those after the
-    last become dense, unless they have one place.
+    New axes before the first sparse axis become batch axes, whose batches share their elements. New
+    axes after the last sparse axis become dense axes, unless they have size 1.
+
+    Args:
+        mat: the array.
+        shape: the shape of the result.
+        broadcast_dimensions: for each axis of `mat`, the axis of the result, in increasing order.
+        sharding: not used.
+
+    Raises:
+        ValueError: `broadcast_dimensions` do not fit the shapes.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -96,13 +118,14 @@ def bcoo_broadcast_in_dim(
     ):
         raise ValueError(
             f"bcoo_broadcast_in_dim: broadcast_dimensions={dims} must be increasing axes of "
-            f"shape={shape}, one for each of {mat.shape}, of the same size or for size 1."
+            f"shape={shape}, one for each axis of shape {mat.shape}, which must have the same size or "
+            "size 1."
         )
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
     first = dims[a] if mat.n_sparse else dims[a - 1] + 1 if a else 0
     last = dims[b - 1] if mat.n_sparse else first - 1
     if mat.n_sparse and not mat.n_dense and math.prod(shape[last + 1 :]) == 1:
-        last = len(shape) - 1  # an axis of one place is as well sparse
+        last = len(shape) - 1  # An axis of size 1 can be a sparse axis as well.
     old_of = {d: i for i, d in enumerate(dims)}
     n_dense = len(shape) - 1 - last
     own_batch = [old_of.get(d) for d in range(first)]
@@ -122,7 +145,7 @@ def bcoo_broadcast_in_dim(
         columns.append(jnp.zeros_like(indices[..., 0]) if i is None else indices[..., i - a])
         repeats.append(shape[d] if i is None or mat.shape[i] != shape[d] else 1)
     if math.prod(repeats) != 1:
-        data = jnp.where(spread_indices(in_bounds(mat).reshape(indices.shape[:-1]), data), data, 0)
+        data = jnp.where(spread(in_bounds(mat).reshape(indices.shape[:-1]), data), data, 0)
     indices = jnp.stack(columns, -1) if columns else indices
     out = data, indices
     if math.prod(repeats) != 1:
@@ -141,12 +164,8 @@ def bcoo_broadcast_in_dim(
     )
 
 
-def spread_indices(x, like):
-    return x[(..., *[None] * (like.ndim - x.ndim))]
-
-
 def _repeated(data, indices, repeats, at: int) -> tuple:
-    """The elements once for every place along axes that are repeated."""
+    """Data and indices with each element repeated along the sparse axes, `repeats` times each."""
     total, nse = math.prod(repeats), indices.shape[-2]
     steps = jnp.stack(taken_apart(jnp.arange(total, dtype=indices.dtype), repeats), -1)
     wide = indices[..., None, :] + steps
@@ -155,10 +174,15 @@ def _repeated(data, indices, repeats, at: int) -> tuple:
 
 
 def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
-    """Arrays joined along an axis.
+    """The concatenation of arrays along the axis `dimension`.
 
     Args:
-        operands: of one layout, and of one shape but for that axis.
+        operands: arrays of the same layout, and of the same shape except along that axis.
+        dimension: the axis.
+
+    Raises:
+        ValueError: there are no arrays, or their shapes differ along another axis.
+        NotImplementedError: their layouts differ.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -176,12 +200,14 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
         for m in operands
     ):
         raise NotImplementedError(
-            "concatenation requires operands of one layout; bcoo_update_layout changes it."
+            "bcoo_concatenate: all operands must have the same numbers of batch, sparse and dense axes. "
+            "Change them by bcoo_update_layout first."
         )
     for m in operands:
         if m.shape[:d] + m.shape[d + 1 :] != first.shape[:d] + first.shape[d + 1 :]:
             raise ValueError(
-                f"bcoo_concatenate: shapes differ beside axis {d}: {first.shape} and {m.shape}."
+                f"bcoo_concatenate: the shapes of operands may differ along axis {d} only, got "
+                f"{first.shape} and {m.shape}."
             )
     total = sum(m.shape[d] for m in operands)
     shape = (*first.shape[:d], total, *first.shape[d + 1 :])
@@ -230,10 +256,16 @@ def _padded(x, count: int, axis: int, fill):
 def bcoo_reshape(
     mat: BCOO, *, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, sharding=None
 ) -> BCOO:
-    """The array in another shape; batches, sparse and dense axes keep to themselves. See `lax.reshape`.
+    """The array in another shape, where axes of one kind stay together; see `lax.reshape`.
+
+    Args:
+        mat: the array.
+        new_sizes: the shape of the result.
+        dimensions: a permutation of the axes that is applied first.
+        sharding: not used.
 
     Raises:
-        ValueError: the new shape has another number of elements, or mixes axes of two kinds.
+        ValueError: the new shape has another size, or merges axes of different kinds.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -251,9 +283,9 @@ def bcoo_reshape(
     split = _split_sizes(mat, new)
     if split is None:
         raise ValueError(
-            f"reshape of batch, sparse and dense axes into each other: {mat.shape} with "
-            f"n_batch={mat.n_batch}, n_dense={mat.n_dense} to {new}. bcoo_update_layout makes "
-            "all of them sparse."
+            f"bcoo_reshape: cannot merge batch, sparse and dense axes, as from {mat.shape} with "
+            f"n_batch={mat.n_batch} and n_dense={mat.n_dense} to new_sizes={new}. Make all of them "
+            "sparse axes by bcoo_update_layout first."
         )
     batch, sparse, dense = split
     old_batch = mat.shape[: mat.n_batch]
@@ -283,7 +315,7 @@ def bcoo_reshape(
         )
         if not sparse:
             data = jnp.where(
-                spread_indices(in_bounds(mat).reshape(data.shape[: len(lead[0]) + 1]), data),
+                spread(in_bounds(mat).reshape(data.shape[: len(lead[0]) + 1]), data),
                 data,
                 0,
             )
@@ -296,7 +328,7 @@ def bcoo_reshape(
 
 
 def _split_sizes(mat: BCOO, new: tuple):
-    """The new sizes as those of batches, sparse and dense axes, of which the products are as before."""
+    """The new sizes divided into batch, sparse and dense axes; None if their sizes do not fit."""
     wanted = [
         math.prod(mat.shape[: mat.n_batch]),
         math.prod(sparse_shape(mat)),
@@ -314,13 +346,25 @@ def _split_sizes(mat: BCOO, new: tuple):
 
 
 def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
-    """The array with the order along some axes reversed.
+    """The array with the order along some axes reversed; see `lax.rev`.
+
+    Args:
+        operand: the array.
+        dimensions: the axes.
+
+    Raises:
+        TypeError: an axis is negative or out of range.
 
     Example:
         >>> import gradix.numpy as jnp
         >>> bcoo_rev(BCOO.fromdense(jnp.array([1.0, 0.0, 0.0])), (0,)).indices
         Array([[2]], dtype=int32)
     """
+    if any(not 0 <= d < operand.ndim for d in dimensions):
+        raise TypeError(
+            f"bcoo_rev: dimensions={tuple(dimensions)} must be axes of an array of shape {operand.shape}, "
+            f"counted from 0 to {operand.ndim - 1}."
+        )
     batch, sparse, dense = _parts_of(operand, dimensions)
     data, indices = operand.data, operand.indices
     if batch:
@@ -344,16 +388,24 @@ def bcoo_rev(operand: BCOO, dimensions: Sequence[int]) -> BCOO:
 def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
     """The array without some axes of size 1.
 
+    Args:
+        arr: the array.
+        dimensions: the axes.
+
+    Raises:
+        ValueError: an axis is out of range, or its size is not 1.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> bcoo_squeeze(BCOO.fromdense(jnp.ones((1, 2))), dimensions=(0,))
         BCOO(float32[2], nse=2)
     """
+    _check_axes("bcoo_squeeze", "dimensions", arr, dimensions)
     dimensions = [int(d) % arr.ndim for d in dimensions]
     if any(arr.shape[d] != 1 for d in dimensions):
         raise ValueError(
-            f"bcoo_squeeze: cannot take away axes {dimensions} of shape {arr.shape}; only axes of size 1 "
-            "can be."
+            f"bcoo_squeeze: dimensions={dimensions} must be axes of size 1, got an array of shape "
+            f"{arr.shape}."
         )
     batch, sparse, dense = _parts_of(arr, dimensions)
     data = jnp.squeeze(arr.data, (*batch, *[arr.n_batch + 1 + i for i in dense]))
@@ -363,7 +415,7 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
         outside = jnp.array(sparse_shape(arr), indices.dtype)
         indices = jnp.where(valid[..., None], indices, outside)
         if not len(keep):
-            data = jnp.where(spread_indices(jnp.squeeze(valid, tuple(batch)), data), data, 0)
+            data = jnp.where(spread(jnp.squeeze(valid, tuple(batch)), data), data, 0)
     indices = jnp.squeeze(indices[..., keep], tuple(batch))
     return BCOO(
         (data, indices),
@@ -374,19 +426,25 @@ def bcoo_squeeze(arr: BCOO, *, dimensions: Sequence[int]) -> BCOO:
 
 
 def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
-    """Sums over some axes.
+    """The sums over some axes, as a BCOO array.
+
+    Args:
+        mat: the array.
+        axes: the axes.
+
+    Raises:
+        ValueError: an axis is out of range.
 
     Example:
         >>> import gradix.numpy as jnp
         >>> bcoo_reduce_sum(BCOO.fromdense(jnp.eye(2)), axes=(0,)).todense()
         Array([1., 1.], dtype=float32)
     """
+    _check_axes("bcoo_reduce_sum", "axes", mat, axes)
     axes = sorted({int(i) % mat.ndim for i in axes})
-    if any(not -mat.ndim <= i < mat.ndim for i in axes):
-        raise ValueError(f"bcoo_reduce_sum: axes={axes} are not all axes of shape {mat.shape}.")
     batch, _, _ = _parts_of(mat, axes)
     if batch:
-        # Summed batches are sparse axes first, which have to stand behind the other batches.
+        # Summed batch axes are made sparse axes first, so they must follow the other batch axes.
         keep = [i for i in range(mat.n_batch) if i not in batch]
         order = (*keep, *batch)
         mat = bcoo_transpose(mat, permutation=(*order, *range(mat.n_batch, mat.ndim)))
@@ -398,7 +456,7 @@ def bcoo_reduce_sum(mat: BCOO, *, axes: Sequence[int]) -> BCOO:
         data = jnp.sum(data, [mat.n_batch + 1 + i for i in dense], dtype=data.dtype)
     if sparse:
         valid = in_bounds(mat)
-        data = jnp.where(spread_indices(valid, data), data, 0)
+        data = jnp.where(spread(valid, data), data, 0)
         outside = jnp.array(sparse_shape(mat), indices.dtype)
         keep = np.array([i for i in range(mat.n_sparse) if i not in sparse], int)
         indices = jnp.where(valid[..., None], indices, outside)[..., keep]

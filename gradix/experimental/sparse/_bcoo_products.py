@@ -1,4 +1,4 @@
-"""Products with BCOO arrays: contractions, elementwise products, and dense products at sparse places."""
+"""Products with BCOO arrays: contractions, elementwise products, and sampled dense contractions."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from gradix.experimental.sparse._layout import (
     whole_parts,
 )
 
-# pairs of elements of two known arrays from which matching ones are looked up beforehand
+# With more pairs of elements than this, concrete indices are matched on the host.
 _MANY_PAIRS = 1 << 16
 
 
 def canonical_numbers(name: str, lhs, rhs, dimension_numbers) -> tuple:
-    """The axes of a contraction, as tuples, that fit.
+    """The axes of a contraction as tuples of integers.
 
     Raises:
-        TypeError: they do not.
+        TypeError: the sizes of paired axes differ.
     """
     (lc, rc), (lb, rb) = [
         [tuple([int(i) for i in side]) for side in pair] for pair in dimension_numbers
@@ -61,10 +61,13 @@ def bcoo_dot_general(
         lhs, rhs: BCOO or ordinary arrays.
         dimension_numbers: `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`.
         precision, out_sharding: not used.
-        preferred_element_type: the dtype of the result.
+        preferred_element_type: the dtype of the result; by default that of the product.
 
     Returns:
-        An ordinary array, or a BCOO array where both are sparse.
+        An ordinary array, or a BCOO array if both operands are sparse.
+
+    Raises:
+        TypeError: the sizes of contracted or batch axes differ.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -89,7 +92,10 @@ def bcoo_dot_general(
 
 
 def _with_dense(mat: BCOO, dense, numbers, ordered: bool):
-    """The elements as those of a matrix: rows of batches and free axes, columns of batches and contracted ones."""
+    """A contraction with an ordinary array, computed as the product of a sparse and a dense matrix.
+
+    Its rows are the batch and free axes of `mat`, its columns the batch and contracted axes.
+    """
     (lc, rc), (lb, rb) = numbers
     dtype = jnp.result_type(mat, dense) if mat.dtype != dense.dtype else mat.dtype
     free = [i for i in range(mat.ndim) if i not in lc and i not in lb]
@@ -99,7 +105,7 @@ def _with_dense(mat: BCOO, dense, numbers, ordered: bool):
     if not math.prod(shape) or not mat.data.size or not dense.size:
         return jnp.zeros(shape, dtype)
     wide = index_dtype_for(max(outer, inner, key=math.prod), mat.indices.dtype)
-    data, places, _ = elements_of(mat)
+    data, places = elements_of(mat)
     places = [p.astype(wide) for p in places]
     rows, columns = [
         joined([places[i] for i in axes], sizes)
@@ -130,7 +136,7 @@ def _with_dense(mat: BCOO, dense, numbers, ordered: bool):
 
 
 def _of_two_sparse(lhs: BCOO, rhs: BCOO, numbers) -> BCOO:
-    """Batches of both layouts that the contraction keeps are mapped over; all other axes become sparse."""
+    """A contraction of two sparse arrays: mapped over shared batch axes, with all others sparse."""
     (lc, rc), (lb, rb) = numbers
     if lb and lb[0] == rb[0] == 0 and lhs.n_batch and rhs.n_batch:
         lead = BCOO(whole_parts(lhs), shape=lhs.shape), BCOO(whole_parts(rhs), shape=rhs.shape)
@@ -160,7 +166,10 @@ def _of_two_sparse(lhs: BCOO, rhs: BCOO, numbers) -> BCOO:
 
 
 def _pairs(lhs: BCOO, rhs: BCOO, a, b) -> tuple:
-    """The places of two elements for each term of the product, and which of them stand within the arrays and match."""
+    """For each term of the product, the numbers of its two elements, and whether the term counts.
+
+    A term counts if both elements are within their arrays and their contracted indices are equal.
+    """
     known = not isinstance(a, Tracer) and not isinstance(b, Tracer)
     if known and lhs.nse * rhs.nse > _MANY_PAIRS:
         first, second = _matching(np.asarray(a), np.asarray(b))
@@ -174,7 +183,7 @@ def _pairs(lhs: BCOO, rhs: BCOO, a, b) -> tuple:
 
 
 def _matching(a: np.ndarray, b: np.ndarray) -> tuple:
-    """All pairs of equal rows, by sorting one side and looking up the other."""
+    """The row numbers of all pairs of equal rows, found by sorting one side."""
     _, keys = np.unique(np.concatenate([a, b]), axis=0, return_inverse=True)
     keys = keys.reshape(-1)
     left, right = keys[: len(a)], keys[len(a) :]
@@ -187,7 +196,7 @@ def _matching(a: np.ndarray, b: np.ndarray) -> tuple:
 
 
 def matmul(lhs, rhs):
-    """`lhs @ rhs`, at least one of them sparse, as `numpy.matmul` has it."""
+    """`lhs @ rhs` as by `numpy.matmul`, where at least one operand is sparse."""
     lhs, rhs = [x if isinstance(x, JAXSparse) else jnp.asarray(x) for x in (lhs, rhs)]
     if not lhs.ndim or not rhs.ndim:
         raise ValueError(
@@ -216,7 +225,10 @@ def _stacked(x, lead):
 
 
 def bcoo_multiply_dense(sp_mat: BCOO, v):
-    """The data of the elementwise product with an ordinary array, which is broadcast.
+    """The data of the elementwise product with an ordinary array `v`, which is broadcast.
+
+    Raises:
+        NotImplementedError: the product would have a larger shape than the sparse array.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -230,9 +242,9 @@ def bcoo_multiply_dense(sp_mat: BCOO, v):
         n not in (1, m) for n, m in zip(v.shape[::-1], sp_mat.shape[::-1])
     ):
         raise NotImplementedError(
-            f"product of a sparse array of shape {sp_mat.shape} and an array of shape "
-            f"{v.shape}, which would "
-            "be larger than the sparse one. bcoo_broadcast_in_dim repeats it first."
+            f"bcoo_multiply_dense: the product of a sparse array of shape {sp_mat.shape} and an array of "
+            f"shape {v.shape} would be larger than the sparse array. Repeat the sparse array by "
+            "bcoo_broadcast_in_dim first."
         )
     v = v.reshape((1,) * (sp_mat.ndim - v.ndim) + v.shape)
     return sp_mat.data * values_at(sp_mat, v)
@@ -285,15 +297,18 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
 
 
 def bcoo_dot_general_sampled(A, B, indices, *, dimension_numbers):
-    """A contraction of two ordinary arrays, of which only the elements at some places are computed.
+    """A contraction of two ordinary arrays, computed only for the elements at `indices`.
 
     Args:
         A, B: ordinary arrays.
-        indices: as those of a BCOO array of the result's shape: (*batch, nse, n_sparse).
+        indices: the indices of a BCOO array of the result's shape, (*batch, nse, n_sparse).
         dimension_numbers: `((A_contracting, B_contracting), (A_batch, B_batch))`.
 
     Returns:
-        Data of shape (*batch, nse, *dense).
+        An array of shape (*batch, nse, *dense), the data of such a BCOO array.
+
+    Raises:
+        TypeError: the sizes of contracted or batch axes differ.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -328,7 +343,7 @@ def bcoo_dot_general_sampled(A, B, indices, *, dimension_numbers):
 
 
 def as_dense(x):
-    """An ordinary array of either kind."""
+    """The ordinary array of a sparse or an ordinary one."""
     return (
         bcoo_todense(x) if isinstance(x, BCOO) else x.todense() if isinstance(x, JAXSparse) else x
     )

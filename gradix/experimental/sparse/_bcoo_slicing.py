@@ -1,4 +1,4 @@
-"""Parts of BCOO arrays: slices at places known beforehand or when the program runs, and gathers."""
+"""Parts of BCOO arrays: slices with static or dynamic starts, and gathers."""
 
 from __future__ import annotations
 
@@ -9,16 +9,9 @@ from typing import Any
 from gradix import lax, numpy as jnp
 from gradix._api.mapping.vmap import vmap
 from gradix.experimental.sparse._bcoo_array import BCOO
-from gradix.experimental.sparse._bcoo_moving import (
-    bcoo_reshape,
-    bcoo_squeeze,
-    bcoo_transpose,
-    spread_indices,
-)
+from gradix.experimental.sparse._bcoo_moving import bcoo_reshape, bcoo_squeeze, bcoo_transpose
 from gradix.experimental.sparse._bcoo_storage import bcoo_sum_duplicates, bcoo_update_layout
-from gradix.experimental.sparse._layout import (
-    sparse_shape,
-)
+from gradix.experimental.sparse._layout import sparse_shape, spread
 
 
 def bcoo_slice(
@@ -28,7 +21,15 @@ def bcoo_slice(
     limit_indices: Sequence[int],
     strides: Sequence[int] | None = None,
 ) -> BCOO:
-    """A part of the array; see `lax.slice`.
+    """A slice of the array, as a BCOO array; see `lax.slice`.
+
+    Args:
+        mat: the array.
+        start_indices, limit_indices: the first index along each axis, and the end, exclusive.
+        strides: the step along each axis; 1 by default.
+
+    Raises:
+        ValueError: there is not one value per axis, or the slice is not within the array.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -39,15 +40,15 @@ def bcoo_slice(
     steps = tuple(strides) if strides is not None else (1,) * mat.ndim
     if not len(starts) == len(limits) == len(steps) == mat.ndim:
         raise ValueError(
-            f"bcoo_slice: there must be a start, limit and stride for each of {mat.ndim} axes; got "
-            f"{starts}, {limits} and {steps}."
+            f"bcoo_slice: start_indices, limit_indices and strides must have one value for each of the "
+            f"{mat.ndim} axes; got {starts}, {limits} and {steps}."
         )
     if any(not 0 <= s <= e <= n for s, e, n in zip(starts, limits, mat.shape)) or any(
         k <= 0 for k in steps
     ):
         raise ValueError(
-            f"bcoo_slice: start_indices={starts} and limit_indices={limits} must be in order and within "
-            f"shape {mat.shape}, and strides={steps} positive."
+            f"bcoo_slice: start_indices={starts} must not be above limit_indices={limits}, both must be "
+            f"within shape {mat.shape}, and strides={steps} must be positive."
         )
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
     shape = tuple([-(-(e - s) // k) for s, e, k in zip(starts, limits, steps)])
@@ -75,13 +76,13 @@ def bcoo_slice(
 
 
 def _cut_sparse(mat: BCOO, data, indices, starts, shape, steps) -> BCOO:
-    """Elements within a part of the sparse axes; all others go out of bounds, or away where fewer have room."""
+    """The array cut along its sparse axes; other elements are moved out of bounds or removed."""
     sizes = shape[mat.n_batch : mat.n_batch + mat.n_sparse]
     moved = indices - jnp.stack([jnp.asarray(s, indices.dtype) for s in starts])
     step, limit = jnp.array(steps, indices.dtype), jnp.array(sizes, indices.dtype)
     places = jnp.floor_divide(moved, step)
     inside = jnp.all((moved >= 0) & (places < limit) & (moved == places * step), -1)
-    data = jnp.where(spread_indices(inside, data), data, 0)
+    data = jnp.where(spread(inside, data), data, 0)
     indices = jnp.where(inside[..., None], places, limit)
     out = BCOO((data, indices), shape=shape, unique_indices=mat.unique_indices)
     room = math.prod(sizes)
@@ -89,7 +90,15 @@ def _cut_sparse(mat: BCOO, data, indices, starts, shape, steps) -> BCOO:
 
 
 def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Sequence[int]) -> BCOO:
-    """A part of the array that starts at places known when the program runs; see `lax.dynamic_slice`.
+    """A slice of the array whose starts may be traced, as a BCOO array; see `lax.dynamic_slice`.
+
+    Args:
+        mat: the array.
+        start_indices: an integer for each axis; the slice is moved so that it lies in the array.
+        slice_sizes: the shape of the result.
+
+    Raises:
+        TypeError: the sizes do not fit the array, or there is not one start per axis.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -104,8 +113,8 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
         or any(not 0 <= n <= m for n, m in zip(sizes, mat.shape))
     ):
         raise TypeError(
-            f"bcoo_dynamic_slice: slice_sizes={sizes} must fit shape {mat.shape}, with a start for each "
-            f"axis; got {len(starts)} starts."
+            f"bcoo_dynamic_slice: slice_sizes={sizes} must fit shape {mat.shape}, and start_indices must "
+            f"have one value for each axis; got {len(starts)} starts."
         )
     starts = [
         jnp.clip(jnp.where(s < 0, s + n, s), 0, n - m) for s, n, m in zip(starts, mat.shape, sizes)
@@ -145,11 +154,18 @@ def bcoo_gather(
     mode=None,
     fill_value=None,
 ) -> BCOO:
-    """Windows of the array at places given by index vectors, as batches; see `lax.gather`.
+    """Windows of the array at the given index vectors, as a BCOO array; see `lax.gather`.
+
+    Args:
+        operand: the array.
+        start_indices: index vectors along the last axis.
+        dimension_numbers: a `GatherDimensionNumbers`.
+        slice_sizes: the shape of a window.
+        unique_indices, indices_are_sorted, mode: not used; windows are moved into the array.
+        fill_value: must be None or 0.
 
     Raises:
-        NotImplementedError: there are batching dimensions, or what is out of bounds is filled with
-            other than zero.
+        NotImplementedError: there are batching dimensions, or `fill_value` is not zero.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -163,9 +179,8 @@ def bcoo_gather(
     n_out = len(lead) + len(dnums.offset_dims)
     if dnums.operand_batching_dims or fill_value not in (None, 0):
         raise NotImplementedError(
-            "gather of a sparse array is defined without batching dimensions and with zero for "
-            f"what is out of bounds; got {dnums} and fill_value={fill_value}. sparse.todense() "
-            "makes an ordinary array of it."
+            "bcoo_gather takes no batching dimensions and no fill_value other than 0; got "
+            f"{dnums} and fill_value={fill_value}. Convert the array by sparse.todense() first."
         )
     flat = starts.reshape(math.prod(lead), starts.shape[-1])
 

@@ -1,4 +1,4 @@
-"""BCOO arrays made of ordinary ones and back; their order, duplicates and layout."""
+"""Conversion between BCOO and ordinary arrays; the order, duplicates and layout of elements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 
 from gradix import lax, numpy as jnp
 from gradix._api.mapping.vmap import vmap
-from gradix._core.trace import Tracer
 from gradix.experimental.sparse._bcoo_array import BCOO
 from gradix.experimental.sparse._layout import (
     batch_shape,
@@ -25,7 +24,7 @@ from gradix.experimental.sparse.util import SparseEfficiencyError, SparseEfficie
 
 
 def bcoo_todense(mat: BCOO):
-    """The whole array; elements at one place are added.
+    """The ordinary array of a BCOO array; elements of equal indices are added.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -51,18 +50,19 @@ def bcoo_todense(mat: BCOO):
 def bcoo_fromdense(
     mat, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype=jnp.int32
 ) -> BCOO:
-    """The elements of an array that are not zero.
+    """The nonzero elements of an ordinary array, as a BCOO array.
 
     Args:
-        mat: any array.
-        nse: how many elements to hold, for each batch; as many as there are by default, which must
-            be known.
-        n_batch: how many leading axes are batches, with indices of their own.
-        n_dense: how many trailing axes are stored whole.
+        mat: an array.
+        nse: how many elements to store for each batch; by default the largest number of nonzero
+            elements of a batch, for which the array must be concrete.
+        n_batch: the number of leading axes that are batch axes.
+        n_dense: the number of trailing axes that are dense axes.
         index_dtype: the dtype of the indices.
 
     Raises:
-        ConcretizationTypeError: `nse` is left out while the array is traced.
+        ValueError: `n_batch` or `n_dense` does not fit the array.
+        ConcretizationTypeError: `nse` is left out and the array is traced.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -74,8 +74,8 @@ def bcoo_fromdense(
     n_sparse = mat.ndim - n_batch - n_dense
     if n_batch < 0 or n_dense < 0 or n_sparse < 0:
         raise ValueError(
-            f"bcoo_fromdense: n_batch={n_batch} and n_dense={n_dense} do not fit an array of "
-            f"{mat.ndim} axes."
+            f"bcoo_fromdense: n_batch={n_batch} and n_dense={n_dense} must not be negative, and their "
+            f"sum must not exceed the number of axes, {mat.ndim}."
         )
     mask = mat != 0
     if n_dense:
@@ -84,7 +84,7 @@ def bcoo_fromdense(
     count, total = math.prod(lead), math.prod(sizes)
     rows = mask.reshape(count, total)
     if nse is None:
-        nse = _known(jnp.max(jnp.sum(rows, 1), initial=0), "nse", "bcoo_fromdense")
+        nse = int(jnp.max(jnp.sum(rows, 1), initial=0))
     nse = int(nse)
     found = _nonzero_rows(rows, nse)
     places = [jnp.where(found < total, p, n) for p, n in zip(taken_apart(found, sizes), sizes)]
@@ -101,28 +101,24 @@ def bcoo_fromdense(
 
 
 def _nonzero_rows(mask, nse: int):
-    """The places of the first `nse` truths of each row; the length of a row where there are fewer."""
+    """The indices of the first `nse` true elements of each row, padded with the row's length."""
     total = mask.shape[1]
     if mask.shape[0] == 1:
         return jnp.nonzero(mask[0], size=nse, fill_value=total)[0][None]
     return vmap(lambda row: jnp.nonzero(row, size=nse, fill_value=total)[0])(mask)
 
 
-def _known(x, name: str, function: str) -> int:
-    if isinstance(x, Tracer):
-        # raises the error that says what x depends on
-        int(x)
-    return int(x)
-
-
 def bcoo_extract(sparr: BCOO, arr, *, assume_unique: bool | None = None) -> BCOO:
-    """The elements of an ordinary array where those of a sparse one stand.
+    """A sparse array with the indices of `sparr` and the elements of `arr` at these indices.
 
     Args:
-        sparr: gives the indices.
-        arr: of the shape of `sparr`.
-        assume_unique: whether no place is given twice; where one is, only the first gets the
-            element.
+        sparr: a BCOO array.
+        arr: an ordinary array of the same shape.
+        assume_unique: whether all indices differ; by default what `sparr.unique_indices` says. If
+            not, the first element of equal indices gets the value and the others zero.
+
+    Raises:
+        ValueError: the shapes differ.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -133,8 +129,7 @@ def bcoo_extract(sparr: BCOO, arr, *, assume_unique: bool | None = None) -> BCOO
     arr = jnp.asarray(arr)
     if arr.shape != sparr.shape:
         raise ValueError(
-            f"bcoo_extract: the array must have the shape of the sparse one, {sparr.shape}; got "
-            f"{arr.shape}."
+            f"bcoo_extract: arr must have the shape of sparr, {sparr.shape}; got {arr.shape}."
         )
     data = values_at(sparr, arr)
     if not (sparr.unique_indices if assume_unique is None else assume_unique):
@@ -143,7 +138,10 @@ def bcoo_extract(sparr: BCOO, arr, *, assume_unique: bool | None = None) -> BCOO
 
 
 def values_at(mat: BCOO, arr):
-    """The elements of `arr`, of the axes of `mat` or of size 1 there, at each index; zero out of bounds."""
+    """The elements of `arr` at the indices of `mat`, of the shape of its data; zero out of bounds.
+
+    Each axis of `arr` has the size of that of `mat`, or size 1.
+    """
     own = [
         p if n != 1 or m == 1 else jnp.zeros_like(p)
         for p, n, m in zip(places_in(mat), arr.shape, mat.shape)
@@ -156,7 +154,7 @@ def values_at(mat: BCOO, arr):
 
 
 def _is_first(mat: BCOO):
-    """Whether no earlier element stands at the place of one."""
+    """For each element, whether no earlier one has the same indices."""
     _, indices = whole_parts(mat)
     lead, nse = indices.shape[:-2], mat.nse
     order = _order(indices)
@@ -172,7 +170,7 @@ def _is_first(mat: BCOO):
 
 
 def _order(indices):
-    """The places of index vectors in the order of rows, equal ones in the order they have."""
+    """The stable permutation that sorts index vectors in row-major order."""
     count, n = indices.shape[-2:]
     places = lax.broadcasted_iota("int32", indices.shape[:-1], indices.ndim - 2)
     if not n or not count:
@@ -181,7 +179,7 @@ def _order(indices):
 
 
 def bcoo_sort_indices(mat: BCOO) -> BCOO:
-    """The array with its indices in the order of rows.
+    """The same array with its indices in row-major order.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -201,11 +199,16 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
 
 
 def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
-    """The array with its indices in order and each of them once.
+    """The same array with sorted, unique indices; elements of equal indices are added.
 
     Args:
-        nse: how many elements to hold; as many as needed by default, which must be known. What is
-            too much stands out of bounds, and where it is too few elements are left out.
+        mat: the array.
+        nse: how many elements to store; by default as many as needed, for which the array must be
+            concrete. If it is larger, the rest is padded out of bounds; if it is smaller, the last
+            elements are dropped.
+
+    Raises:
+        ConcretizationTypeError: `nse` is left out and the array is traced.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -234,9 +237,7 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
     )
     group = jnp.cumsum(new, -1) - 1
     if nse is None:
-        nse = _known(
-            jnp.max(group[:, -1] + 1, initial=0) if mat.nse else 0, "nse", "bcoo_sum_duplicates"
-        )
+        nse = int(jnp.max(group[:, -1] + 1, initial=0)) if mat.nse else 0
     group = jnp.where(inside, group, nse)
     row = jnp.arange(count)[:, None]
     summed = jnp.zeros((count, nse, *dense), data.dtype)
@@ -253,7 +254,12 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
 
 
 def bcoo_eliminate_zeros(mat: BCOO, nse: int | None = None) -> BCOO:
-    """The array without elements that are zero, and each place once."""
+    """The same array with sorted, unique indices and without elements that are zero.
+
+    Args:
+        mat: the array.
+        nse: how many elements to store, as for `bcoo_sum_duplicates`.
+    """
     data, indices = whole_parts(mat)
     is_zero = data == 0
     if mat.n_dense:
@@ -272,16 +278,18 @@ def bcoo_update_layout(
     n_dense: int | None = None,
     on_inefficient: str | None = "error",
 ) -> BCOO:
-    """The array with another number of batch and dense axes.
+    """The same array with other numbers of batch and dense axes.
 
     Args:
-        n_batch, n_dense: how many axes are batches, and stored whole; as they are by default.
-        on_inefficient: what to do where the new layout would hold many zeros: "error", "warn" or
-            None.
+        mat: the array.
+        n_batch, n_dense: the new numbers of batch and dense axes; by default as they are.
+        on_inefficient: what to do if the new layout would store many zeros: "error", "warn" or
+            None for nothing.
 
     Raises:
-        SparseEfficiencyError: it would, and nothing else is asked for.
-        ValueError: the axes are fewer.
+        SparseEfficiencyError: the new layout would store many zeros, and `on_inefficient` is
+            "error".
+        ValueError: a number is negative, or the array has too few axes.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -292,8 +300,8 @@ def bcoo_update_layout(
     n_dense = mat.n_dense if n_dense is None else int(n_dense)
     if n_batch < 0 or n_dense < 0 or n_batch + n_dense > mat.ndim:
         raise ValueError(
-            f"bcoo_update_layout: n_batch={n_batch} and n_dense={n_dense} do not fit shape {mat.shape}; "
-            f"both are at least 0 and their sum at most {mat.ndim}."
+            f"bcoo_update_layout: n_batch={n_batch} and n_dense={n_dense} must not be negative, and their "
+            f"sum must not exceed the number of axes of shape {mat.shape}, {mat.ndim}."
         )
     if on_inefficient not in ("error", "warn", None):
         raise ValueError(
@@ -304,7 +312,7 @@ def bcoo_update_layout(
         ("n_dense", mat.n_dense, n_dense, mat.shape[mat.ndim - n_dense : mat.ndim - mat.n_dense]),
     ):
         if new > old and math.prod(sizes) > 1:
-            _tell_inefficient(mat, name, old, new, on_inefficient)
+            _report_inefficient(mat, name, old, new, on_inefficient)
     if n_dense < mat.n_dense:
         mat = _dense_to_sparse(mat, mat.n_dense - n_dense)
     if n_batch < mat.n_batch:
@@ -316,11 +324,11 @@ def bcoo_update_layout(
     return mat
 
 
-def _tell_inefficient(mat, name, old, new, how) -> None:
+def _report_inefficient(mat, name, old, new, how) -> None:
     message = (
         f"For matrix of shape {mat.shape}, increasing {name} from {old} to {new} results in inefficient "
-        "storage: zeros are held for every element that is elsewhere. If that is meant, give "
-        "on_inefficient='warn' or None."
+        "storage, because zeros are stored for elements of other batches or places. If this is your "
+        "intent, pass on_inefficient='warn' or on_inefficient=None."
     )
     if how == "error":
         raise SparseEfficiencyError(message)
@@ -329,7 +337,7 @@ def _tell_inefficient(mat, name, old, new, how) -> None:
 
 
 def _dense_to_sparse(mat: BCOO, count: int) -> BCOO:
-    """The first `count` dense axes become sparse ones: each element, one for every place along these."""
+    """The array with its first `count` dense axes made sparse axes: an element for every index."""
     at = mat.n_batch + 1
     new, rest = mat.data.shape[at : at + count], mat.data.shape[at + count :]
     total = math.prod(new)
@@ -338,7 +346,7 @@ def _dense_to_sparse(mat: BCOO, count: int) -> BCOO:
     )
     places = jnp.stack(taken_apart(jnp.arange(total, dtype=indices.dtype), new), -1)
     places = jnp.broadcast_to(places, (*indices.shape[:-1], count))
-    # An element out of bounds stays so, as its old indices are.
+    # An element out of bounds stays out of bounds, because its old indices are kept.
     indices = jnp.concatenate([indices, places], -1)
     lead = mat.indices.shape[:-2]
     data = mat.data.reshape(*mat.data.shape[: mat.n_batch], mat.nse * total, *rest)
@@ -351,7 +359,7 @@ def _dense_to_sparse(mat: BCOO, count: int) -> BCOO:
 
 
 def _batch_to_sparse(mat: BCOO, count: int) -> BCOO:
-    """The last `count` batch axes become sparse ones."""
+    """The array with its last `count` batch axes made sparse axes."""
     data, indices = whole_parts(mat)
     keep = mat.n_batch - count
     lead, moved = data.shape[:keep], data.shape[keep : mat.n_batch]
@@ -372,7 +380,10 @@ def _batch_to_sparse(mat: BCOO, count: int) -> BCOO:
 
 
 def _sparse_to_batch(mat: BCOO, count: int) -> BCOO:
-    """The first `count` sparse axes become batches, each of which holds all elements and zeros for those of others."""
+    """The array with its first `count` sparse axes made batch axes.
+
+    Each batch stores all elements; those of other batches are zero and out of bounds.
+    """
     data, indices = whole_parts(mat)
     at = mat.n_batch
     new = mat.shape[at : at + count]
@@ -391,7 +402,7 @@ def _sparse_to_batch(mat: BCOO, count: int) -> BCOO:
 
 
 def _sparse_to_dense(mat: BCOO, count: int) -> BCOO:
-    """The last `count` sparse axes are stored whole, with zeros beside the element."""
+    """The array with its last `count` sparse axes made dense axes, zero beside each element."""
     keep = mat.n_sparse - count
     data, indices = whole_parts(mat)
     new = mat.shape[mat.n_batch + keep : mat.n_batch + mat.n_sparse]
@@ -408,7 +419,7 @@ def _sparse_to_dense(mat: BCOO, count: int) -> BCOO:
 
 
 def sorted_keys(indices, sizes):
-    """Index vectors as single numbers in the order of rows; out of bounds ones are last."""
+    """Index vectors as single numbers in row-major order; those out of bounds are largest."""
     inside = jnp.all((indices >= 0) & (indices < jnp.array(sizes, indices.dtype)), -1)
     flat = joined([indices[..., i] for i in range(len(sizes))], sizes)
     return jnp.where(inside, flat, math.prod(sizes))

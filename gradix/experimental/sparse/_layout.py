@@ -1,4 +1,4 @@
-"""Where elements of a BCOO array stand: coordinates of every axis, and the form without batches or dense axes."""
+"""The coordinates of a BCOO array's elements along every axis, and helpers to compute with them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradix import numpy as jnp
 
 
 class Layout(NamedTuple):
-    """How the axes of an array are divided, first to last."""
+    """How many axes of an array are batch, sparse and dense axes, and how many elements it has."""
 
     n_batch: int
     n_sparse: int
@@ -17,25 +17,11 @@ class Layout(NamedTuple):
     nse: int
 
 
-class Elements(NamedTuple):
-    """The elements of an array, one after the other.
-
-    Attributes:
-        data: of shape (e,); zero for elements that stand outside of the array.
-        places: their coordinates along each axis, of shape (e,), within the array.
-        ordered: whether their places are in the order of rows.
-    """
-
-    data: jnp.ndarray
-    places: list
-    ordered: bool
-
-
 def layout_of(data, indices, shape) -> Layout:
-    """The layout that shapes tell.
+    """The layout of an array with these parts.
 
     Raises:
-        ValueError: they do not fit each other.
+        ValueError: the shapes of the parts do not fit each other.
     """
     n_batch, n_sparse = indices.ndim - 2, indices.shape[-1]
     n_dense = len(shape) - n_batch - n_sparse
@@ -58,17 +44,16 @@ def layout_of(data, indices, shape) -> Layout:
     if problem:
         raise ValueError(
             f"Invalid BCOO array: {problem}; got data of shape {data.shape}, indices of shape "
-            f"{indices.shape} "
-            f"and shape={tuple(shape)}. data is [*batch, nse, *dense], indices are [*batch, nse, "
-            "n_sparse]."
+            f"{indices.shape} and shape={tuple(shape)}. data must be of shape [*batch, nse, *dense], "
+            "indices of shape [*batch, nse, n_sparse]."
         )
     return Layout(n_batch, n_sparse, n_dense, nse)
 
 
 def in_bounds(mat):
-    """Which indices stand within the array; of the shape of the indices without the last axis."""
+    """Which index vectors are within the array: booleans of shape `indices.shape[:-1]`."""
     inside = jnp.ones(mat.indices.shape[:-1], bool)
-    # column by column, so that a program makes one loop of it
+    # Columns are tested one by one because XLA fuses these comparisons into one loop.
     for i, n in enumerate(sparse_shape(mat)):
         place = mat.indices[..., i]
         inside = inside & (place >= 0) & (place < n)
@@ -84,7 +69,7 @@ def batch_shape(mat) -> tuple:
 
 
 def whole_parts(mat) -> tuple:
-    """Data and indices with their batch axes in full size."""
+    """Data and indices, with batch axes of size 1 repeated to their full size."""
     lead = batch_shape(mat)
     return (
         jnp.broadcast_to(mat.data, (*lead, *mat.data.shape[mat.n_batch :])),
@@ -92,8 +77,11 @@ def whole_parts(mat) -> tuple:
     )
 
 
-def elements_of(mat) -> Elements:
-    """The elements one after the other, in the order batch, element, dense."""
+def elements_of(mat) -> tuple[jnp.ndarray, list]:
+    """The elements as a vector, and their coordinates along each axis as vectors.
+
+    The order is batch, element, dense. Elements out of bounds become zeros within the array.
+    """
     data, indices = whole_parts(mat)
     valid = jnp.broadcast_to(in_bounds(mat), indices.shape[:-1])
     shape = data.shape
@@ -107,11 +95,11 @@ def elements_of(mat) -> Elements:
         else:
             own = axis if axis < mat.n_batch else axis - mat.n_sparse + 1
             places.append(along(shape, own, indices.dtype).reshape(count))
-    return Elements(data.reshape(count), places, mat.indices_sorted)
+    return data.reshape(count), places
 
 
 def along(shape, axis: int, dtype):
-    """Counts along an axis, in an array of that shape."""
+    """An array of this shape that counts along an axis, from 0."""
     return jnp.broadcast_to(
         jnp.arange(shape[axis], dtype=dtype)[(slice(None), *[None] * (len(shape) - axis - 1))],
         shape,
@@ -119,12 +107,12 @@ def along(shape, axis: int, dtype):
 
 
 def spread(x, like):
-    """Values of elements, with an axis of one place for each dense axis of `like`."""
+    """`x` with axes of size 1 appended, so that it has the rank of `like`."""
     return x[(..., *[None] * (like.ndim - x.ndim))]
 
 
-def joined(places, sizes, dtype=None):
-    """Coordinates as one number, in the order of rows; zero where there are none."""
+def joined(places, sizes):
+    """Coordinates as one number in row-major order; zero if there are no coordinates."""
     if not places:
         return 0
     out = places[0]
@@ -134,7 +122,7 @@ def joined(places, sizes, dtype=None):
 
 
 def taken_apart(flat, sizes) -> list:
-    """The coordinates that one number stands for."""
+    """The coordinates that `joined` made one number of."""
     out: list = []
     for size in reversed(sizes):
         flat, place = jnp.divmod(flat, max(size, 1))
@@ -143,7 +131,7 @@ def taken_apart(flat, sizes) -> list:
 
 
 def index_dtype_for(sizes, dtype):
-    """The dtype, or a wider one where it cannot count so many places."""
+    """The dtype, or a wider integer dtype if it cannot count the elements of these sizes."""
     if math.prod(sizes) > jnp.iinfo(dtype).max:
         if math.prod(sizes) > jnp.iinfo("int32").max:
             return jnp.dtype("int64")
@@ -152,7 +140,10 @@ def index_dtype_for(sizes, dtype):
 
 
 def places_in(mat) -> tuple:
-    """An index that picks the data of `mat`, of its shape, out of a whole array; sparse indices as they are."""
+    """The index by which an ordinary array gives values of the shape of the data of `mat`.
+
+    Sparse indices out of bounds are kept.
+    """
     lead = math.prod(batch_shape(mat)) != 1 or mat.n_batch
     batch = (
         [

@@ -1,4 +1,4 @@
-"""What the simple formats of matrices, COO, CSR and CSC, share."""
+"""What the simple matrix formats share: COO, CSR and CSC."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from gradix.experimental.sparse._bcoo_products import _with_dense, canonical_num
 
 
 class Matrix(JAXSparse):
-    """A matrix that can tell its elements as BCOO; products and operators go by these."""
+    """A matrix that can be converted to BCOO, by which products and operators are computed."""
 
     def to_bcoo(self) -> BCOO:
         """The matrix as BCOO."""
         raise self._missing("to_bcoo")
 
     def todense(self):
-        """The ordinary array."""
+        """The ordinary array of the matrix."""
         return self.to_bcoo().todense()
 
     def sum(self, *args, **kwargs):
@@ -26,12 +26,14 @@ class Matrix(JAXSparse):
     def __matmul__(self, other):
         if isinstance(other, JAXSparse):
             raise NotImplementedError(
-                "matmul between two sparse objects of these formats. Use BCOO for both."
+                f"matmul of a {type(self).__name__} matrix and another sparse array. Convert both to "
+                "BCOO, such as by to_bcoo()."
             )
         other = jnp.asarray(other)
         if other.ndim not in (1, 2):
             raise NotImplementedError(
-                f"matmul of a sparse matrix and an array of shape {other.shape}; BCOO has it."
+                f"matmul of a {type(self).__name__} matrix and an array of shape {other.shape}, which is "
+                "neither a vector nor a matrix. Convert the sparse matrix by to_bcoo()."
             )
         return product(self, other, False)
 
@@ -39,22 +41,22 @@ class Matrix(JAXSparse):
         return self.to_bcoo().__rmatmul__(other)
 
     def __mul__(self, other):
-        return self.to_bcoo() * _opened(other)
+        return self.to_bcoo() * _as_bcoo(other)
 
     def __rmul__(self, other):
-        return _opened(other) * self.to_bcoo()
+        return _as_bcoo(other) * self.to_bcoo()
 
     def __add__(self, other):
-        return self.to_bcoo() + _opened(other)
+        return self.to_bcoo() + _as_bcoo(other)
 
     def __radd__(self, other):
-        return _opened(other) + self.to_bcoo()
+        return _as_bcoo(other) + self.to_bcoo()
 
     def __sub__(self, other):
-        return self.to_bcoo() - _opened(other)
+        return self.to_bcoo() - _as_bcoo(other)
 
     def __rsub__(self, other):
-        return _opened(other) - self.to_bcoo()
+        return _as_bcoo(other) - self.to_bcoo()
 
     def __neg__(self):
         return -self.to_bcoo()
@@ -63,7 +65,7 @@ class Matrix(JAXSparse):
         return self.to_bcoo()[item]
 
 
-def _opened(x):
+def _as_bcoo(x):
     return x.to_bcoo() if isinstance(x, Matrix) else x
 
 

@@ -1,4 +1,4 @@
-"""What operations do to BCOO arrays: the rules of `sparsify`, by the name of the primitive."""
+"""The rules of `sparsify`: what each primitive does to BCOO arrays, by the primitive's name."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from gradix.experimental.sparse._bcoo_storage import (
 )
 from gradix.experimental.sparse._layout import in_bounds
 
-# Functions that are zero at zero, so that they act on the elements alone; those that are linear do
-# so on duplicates too.
+# Functions f with f(0) = 0 are applied to the specified elements only. Where they are not linear,
+# elements of equal indices must be added first.
 _LINEAR = frozenset(
     "neg real imag copy copy_p reduce_precision conj stop_gradient name optimization_barrier".split()
 )
 _ZERO_AT_ZERO = frozenset(
-    "abs asin asinh atan atanh bessel_i1e cbrt ceil convert_element_type erf erf_inv expm1 floor integer_pow "
-    "is_finite log1p round sign sin sinh sqrt square tan tanh".split()
-) - {"is_finite"}
+    "abs asin asinh atan atanh bessel_i1e cbrt ceil convert_element_type erf erf_inv expm1 floor "
+    "integer_pow log1p round sign sin sinh sqrt square tan tanh".split()
+)
 
 
 def zero_preserving(prim) -> Callable | None:
-    """The rule of a function that is zero at zero."""
+    """The rule of a function f with f(0) = 0; None for other functions."""
     if prim.name not in _LINEAR and prim.name not in _ZERO_AT_ZERO:
         return None
 
@@ -68,8 +68,8 @@ def _add(x, y, **params):
     if isinstance(x, BCOO) and isinstance(y, BCOO):
         if x.shape != y.shape:
             raise NotImplementedError(
-                f"addition of sparse arrays of shapes {x.shape} and {y.shape}; "
-                "bcoo_broadcast_in_dim repeats one of them first."
+                f"addition of sparse arrays of different shapes, {x.shape} and {y.shape}. Repeat one "
+                "of them by bcoo_broadcast_in_dim first."
             )
         n_batch, n_dense = min(x.n_batch, y.n_batch), min(x.n_dense, y.n_dense)
         x, y = [bcoo_update_layout(m, n_batch=n_batch, n_dense=n_dense) for m in (x, y)]
@@ -151,8 +151,8 @@ def _reduce_sum(x, *, axes, **params):
 def _concatenate(*xs, dimension):
     if not all(isinstance(x, BCOO) for x in xs):
         raise NotImplementedError(
-            "concatenation of sparse and dense arrays; convert either with sparse.todense or "
-            "BCOO.fromdense."
+            "concatenation of sparse and dense arrays. Convert all of them by sparse.todense or all "
+            "by BCOO.fromdense."
         )
     return bcoo_concatenate(xs, dimension=dimension)
 
@@ -194,14 +194,14 @@ def _split(x, *, sizes, axis, **params):
 
 
 def _pad(x, value, *, padding_config, **params):
-    """Zeros around and between the elements: indices move."""
+    """Padding with zeros, which only changes the indices."""
     if isinstance(value, (Tracer, BCOO)) or bool(jnp.asarray(value) != 0):
-        raise _full("pad with other than zero")
+        raise _full("pad with a value other than zero")
     a, b = x.n_batch, x.n_batch + x.n_sparse
     if any(tuple(c) != (0, 0, 0) for i, c in enumerate(padding_config) if not a <= i < b):
         raise NotImplementedError(
-            "pad along batch and dense axes of a sparse array; bcoo_update_layout makes them "
-            "sparse."
+            "pad along batch or dense axes of a sparse array. Make them sparse axes by "
+            "bcoo_update_layout first."
         )
     shape = tuple(
         [

@@ -1,4 +1,4 @@
-"""Derivatives with respect to sparse arrays: by the elements that are given."""
+"""Derivatives with respect to sparse arrays, which are taken by their specified elements."""
 
 from __future__ import annotations
 
@@ -16,14 +16,17 @@ from gradix.experimental.sparse.bcsr import BCSR
 
 
 def is_sparse(x: Any) -> bool:
-    """Whether it is a sparse array."""
+    """Whether `x` is a sparse array."""
     return isinstance(x, JAXSparse)
 
 
 def _by_data(
     fun: Callable, argnums: tuple[int, ...], args: tuple
 ) -> tuple[Callable, list, list, Any]:
-    """The function of the data of chosen arguments; that data, the arguments' leaves, and their tree."""
+    """`fun` as a function of the data of the chosen arguments.
+
+    The other results are that data, the leaves of the chosen arguments, and their tree.
+    """
     leaves, tree = tree_flatten([args[i] for i in argnums], is_leaf=is_sparse)
 
     def of_data(data, *args, **kwargs):
@@ -37,7 +40,7 @@ def _by_data(
 
 
 def _with_data(x, data):
-    """A sparse array with other elements at the same places; of an ordinary one the elements."""
+    """The sparse array `x` with other elements at the same indices; `data` if `x` is not sparse."""
     if not is_sparse(x):
         return data
     (_, *rest), aux = x.tree_flatten()
@@ -49,7 +52,7 @@ def _chosen(name: str, argnums, args) -> tuple[tuple[int, ...], bool]:
     numbers = (argnums,) if single else tuple(argnums)
     if any(not -len(args) <= i < len(args) for i in numbers):
         raise ValueError(
-            f"sparse.{name}: argnums={argnums} does not fit {len(args)} positional arguments."
+            f"sparse.{name}: argnums={argnums} must be numbers of the {len(args)} positional arguments."
         )
     return tuple([i % len(args) for i in numbers]), single
 
@@ -57,10 +60,23 @@ def _chosen(name: str, argnums, args) -> tuple[tuple[int, ...], bool]:
 def value_and_grad(
     fun: Callable, argnums: int | Sequence[int] = 0, has_aux=False, **kwargs
 ) -> Callable[..., tuple[Any, Any]]:
-    """The value and the gradient, as `gradix.value_and_grad`; arguments may be sparse.
+    """A function that gives the value and gradient of `fun`, whose arguments may be sparse.
 
-    The gradient by a sparse array is a sparse array of the same indices: the derivatives by the
-    elements that are given.
+    The gradient with respect to a sparse array is a sparse array with the same indices, which holds
+    the derivatives with respect to the specified elements.
+
+    Args:
+        fun: a function that returns a scalar.
+        argnums: the numbers of the positional arguments to differentiate with respect to.
+        has_aux: whether `fun` returns a pair of the scalar and other values.
+        **kwargs: further arguments of `gradix.value_and_grad`.
+
+    Returns:
+        A function of the arguments of `fun` that returns `(value, gradient)`, or
+        `((value, aux), gradient)` with `has_aux`.
+
+    Raises:
+        ValueError: `argnums` does not fit the arguments, when the function is called.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -85,7 +101,10 @@ def value_and_grad(
 
 
 def grad(fun: Callable, argnums: int | Sequence[int] = 0, has_aux=False, **kwargs) -> Callable:
-    """The gradient, as `gradix.grad`; arguments may be sparse, and so are the gradients by these.
+    """A function that gives the gradient of `fun`, whose arguments may be sparse.
+
+    The gradient with respect to a sparse array is a sparse array with the same indices. The
+    arguments are those of `sparse.value_and_grad`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -134,11 +153,13 @@ def _is_tree(x) -> bool:
 
 
 def _in_rows(x, jacobian):
-    """Derivatives by the elements of a sparse array: the axes of the result are batches."""
+    """The Jacobian with respect to the sparse array `x`; the axes of the result are batch axes."""
     if not is_sparse(x):
         return jacobian
     if not isinstance(x, (BCOO, BCSR)):
-        raise NotImplementedError(f"jacobian by a {type(x).__name__} matrix. Use BCOO.")
+        raise NotImplementedError(
+            f"sparse Jacobian with respect to a {type(x).__name__} matrix. Convert it by to_bcoo() first."
+        )
     lead = jacobian.shape[: jacobian.ndim - x.data.ndim]
     parts = [jnp.broadcast_to(p, (*lead, *p.shape)) for p in x.tree_flatten()[0][1:]]
     return type(x)(
@@ -152,7 +173,20 @@ def _in_rows(x, jacobian):
 def jacfwd(
     fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs
 ) -> Callable:
-    """The Jacobian by forward mode, as `gradix.jacfwd`; that by a sparse array is sparse, batched by results.
+    """A function that gives the Jacobian of `fun` by forward mode; arguments may be sparse.
+
+    The Jacobian with respect to a sparse array is a sparse array, whose batch axes are the axes of
+    the result.
+
+    Args:
+        fun: a function of arrays.
+        argnums: the numbers of the positional arguments to differentiate with respect to.
+        has_aux: whether `fun` returns a pair of the result and other values.
+        **kwargs: further arguments of `gradix.jacfwd`.
+
+    Raises:
+        ValueError: `argnums` does not fit the arguments, when the function is called.
+        NotImplementedError: an argument is a COO, CSR or CSC matrix.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -166,7 +200,7 @@ def jacfwd(
 def jacrev(
     fun: Callable, argnums: int | Sequence[int] = 0, has_aux: bool = False, **kwargs
 ) -> Callable:
-    """The Jacobian by reverse mode; see `jacfwd`.
+    """A function that gives the Jacobian of `fun` by reverse mode; arguments as for `jacfwd`.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -1,4 +1,4 @@
-"""Sparse arrays of any format: made, and converted to ordinary ones."""
+"""Functions for sparse arrays of any format: `empty`, `eye` and `todense`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ _FORMATS: dict[str, Any] = {"bcoo": BCOO, "bcsr": BCSR, "coo": COO, "csr": CSR, 
 
 
 def todense(arr: Any):
-    """The ordinary array of a sparse one; what is none is handed on.
+    """The ordinary array of a sparse one; other values are returned unchanged.
 
-    Inside of a function given to `sparsify` it says where an ordinary array is meant.
+    Inside a function given to `sparsify`, it marks where an ordinary array is wanted.
+
+    Args:
+        arr: a sparse array, or any other value.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -40,11 +43,14 @@ def empty(shape, dtype=None, index_dtype="int32", sparse_format: str = "bcoo", *
     """A sparse array of zeros.
 
     Args:
-        shape: of the array.
-        dtype: of its elements; that of Python's floats by default.
-        index_dtype: of its indices.
+        shape: the shape of the array.
+        dtype: the dtype of its elements; by default that of Python's floats.
+        index_dtype: the dtype of its indices.
         sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc".
-        **kwds: further arguments of the format: `nse`, `n_batch`, `n_dense`.
+        **kwds: further arguments of the format: `nse`, `n_batch` and `n_dense`.
+
+    Raises:
+        KeyError: there is no such format.
 
     Example:
         >>> empty((2, 3))
@@ -62,15 +68,18 @@ def eye(
     sparse_format: str = "bcoo",
     **kwds: Any,
 ):
-    """A sparse matrix with ones on a diagonal.
+    """A sparse matrix of shape (N, M) with ones on a diagonal.
 
     Args:
-        N, M: rows and columns; as many by default.
-        k: which diagonal: above the main one if positive.
-        dtype: of its elements; that of Python's floats by default.
-        index_dtype: of its indices.
+        N, M: the numbers of rows and columns; `M` is `N` by default.
+        k: which diagonal has the ones: 0 for the main one, positive for one above it.
+        dtype: the dtype of its elements; by default that of Python's floats.
+        index_dtype: the dtype of its indices.
         sparse_format: "bcoo", "bcsr", "coo", "csr" or "csc".
-        **kwds: further arguments of the format: `n_batch`, `n_dense`.
+        **kwds: further arguments of the format: `n_batch` and `n_dense`.
+
+    Raises:
+        KeyError: there is no such format.
 
     Example:
         >>> eye(2, 3, k=1).todense()
@@ -85,7 +94,9 @@ def eye(
 
 def _format(name: str):
     if name not in _FORMATS:
-        raise KeyError(f"{name!r} is no sparse_format; there are {', '.join(map(repr, _FORMATS))}.")
+        raise KeyError(
+            f"sparse_format must be one of {', '.join(map(repr, _FORMATS))}; got {name!r}."
+        )
     return _FORMATS[name]
 
 

@@ -1,4 +1,4 @@
-"""Sparse arrays as elements and their indices, and the functions of them."""
+"""`BCOO`, sparse arrays stored as elements and their indices, and the functions on them."""
 
 from gradix._base.listing import listing as _listing
 from gradix.experimental.sparse._bcoo_array import BCOO as BCOO

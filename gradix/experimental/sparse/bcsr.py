@@ -1,4 +1,4 @@
-"""Sparse matrices by compressed rows: elements, columns, and where each row starts; with batches and dense axes."""
+"""`BCSR`: sparse matrices stored by compressed rows, with batch axes and dense axes."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from gradix.experimental.sparse._layout import in_bounds, whole_parts
 
 @_register
 class BCSR(JAXSparse):
-    """A sparse matrix by compressed rows, or a batch of them, whose elements may have dense axes.
+    """A sparse matrix stored by compressed rows, or a batch of them; elements may have dense axes.
 
     Args:
-        args: data of shape (*batch, nse, *dense), indices (the columns) of shape (*batch, nse), and
-            indptr of shape (*batch, rows + 1): row i has the elements from `indptr[i]` up to
-            `indptr[i + 1]`. Elements from the last of these on stand for nothing.
+        args: `(data, indices, indptr)`: data of shape (*batch, nse, *dense), indices (the columns)
+            of shape (*batch, nse), and indptr of shape (*batch, rows + 1). Row i has the elements
+            from `indptr[i]` up to `indptr[i + 1]`. Elements after the last row are ignored.
         shape: the shape of the whole array.
-        indices_sorted: whether columns are in order within each row.
-        unique_indices: whether no place is given twice.
+        indices_sorted: whether the columns of each row are sorted.
+        unique_indices: whether the columns of each row differ.
 
     Raises:
-        ValueError: the shapes do not fit.
+        ValueError: the shapes of the parts do not fit each other.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -86,20 +86,23 @@ class BCSR(JAXSparse):
     n_sparse = property(lambda self: 2)
     n_dense = property(lambda self: self.data.ndim - self.indices.ndim)
 
-    # -- made of others ----------------------------------------------------------------------------
+    # -- conversion from other arrays --------------------------------------------------------------
 
     @classmethod
     def fromdense(cls, mat, *, nse=None, index_dtype=np.int32, n_dense=0, n_batch=0) -> BCSR:
-        """The elements of an ordinary array that are not zero."""
+        """The nonzero elements of an ordinary array; see `bcsr_fromdense`."""
         return bcsr_fromdense(
             mat, nse=nse, index_dtype=index_dtype, n_dense=n_dense, n_batch=n_batch
         )
 
     @classmethod
     def from_bcoo(cls, arr: BCOO) -> BCSR:
-        """A BCOO array of two sparse axes."""
+        """The BCSR array of a BCOO array with two sparse axes."""
         if arr.n_sparse != 2:
-            raise NotImplementedError(f"BCSR.from_bcoo requires n_sparse == 2, got {arr!r}.")
+            raise NotImplementedError(
+                f"BCSR.from_bcoo requires an array with n_sparse == 2, got {arr!r} with {arr.n_sparse}. "
+                "Call update_layout on it first."
+            )
         if not arr.indices_sorted:
             arr = bcoo_sort_indices(arr)
         rows, count = arr.indices[..., 0], arr.shape[arr.n_batch]
@@ -129,10 +132,10 @@ class BCSR(JAXSparse):
 
     @classmethod
     def from_scipy_sparse(cls, mat, *, index_dtype=None, n_dense=0, n_batch=0) -> BCSR:
-        """A matrix of SciPy."""
+        """The BCSR array of one of SciPy's sparse matrices."""
         if n_dense or n_batch:
             raise NotImplementedError(
-                "BCSR.from_scipy_sparse with n_dense or n_batch other than 0."
+                f"BCSR.from_scipy_sparse: n_dense and n_batch must be 0, got {n_dense} and {n_batch}."
             )
         mat = mat.tocsr()
         indices, indptr = [
@@ -154,8 +157,8 @@ class BCSR(JAXSparse):
         shape = tuple(shape)
         if len(shape) - n_dense - n_batch != 2 or min(n_dense, n_batch, nse) < 0:
             raise ValueError(
-                f"BCSR sparse.empty: expects two sparse axes, got {shape=}, {n_dense=}, "
-                f"{n_batch=}, {nse=}."
+                "sparse.empty: shape must have two axes besides n_batch and n_dense ones for a BCSR "
+                f"array, and no number may be negative; got {shape=}, {n_dense=}, {n_batch=}, {nse=}."
             )
         lead, dense = shape[:n_batch], shape[n_batch + 2 :]
         return cls(
@@ -171,7 +174,7 @@ class BCSR(JAXSparse):
     def _eye(cls, N, M, k, **options) -> BCSR:
         return cls.from_bcoo(BCOO._eye(N, M, k, **options))
 
-    # -- its methods -------------------------------------------------------------------------------
+    # -- methods -----------------------------------------------------------------------------------
 
     def to_bcoo(self) -> BCOO:
         """The array as BCOO."""
@@ -185,11 +188,11 @@ class BCSR(JAXSparse):
         )
 
     def todense(self):
-        """The ordinary array."""
+        """The ordinary array of the sparse one."""
         return bcsr_todense(self)
 
     def transpose(self, *args, **kwargs):
-        """The array with its axes permuted."""
+        """The array with its axes permuted; by default in reverse order."""
         return BCSR.from_bcoo(self.to_bcoo().transpose(*args, **kwargs))
 
     def sum(self, *args, **kwargs):
@@ -197,7 +200,7 @@ class BCSR(JAXSparse):
         return self.to_bcoo().sum(*args, **kwargs)
 
     def sum_duplicates(self, nse: int | None = None, remove_zeros: bool = True) -> BCSR:
-        """The array with columns in order and each place once; without elements that are zero, unless asked for."""
+        """The same array with sorted, unique indices; by default without elements that are zero."""
         return bcsr_eliminate_zeros(self, nse) if remove_zeros else bcsr_sum_duplicates(self, nse)
 
     def _with(self, *, data) -> BCSR:
@@ -223,31 +226,31 @@ class BCSR(JAXSparse):
         return matmul(other, self.to_bcoo())
 
     def __mul__(self, other):
-        return _compressed(self.to_bcoo() * _opened(other))
+        return _compressed(self.to_bcoo() * _as_bcoo(other))
 
     def __rmul__(self, other):
-        return _compressed(_opened(other) * self.to_bcoo())
+        return _compressed(_as_bcoo(other) * self.to_bcoo())
 
     def __truediv__(self, other):
         return _compressed(self.to_bcoo() / other)
 
     def __add__(self, other):
-        return _compressed(self.to_bcoo() + _opened(other))
+        return _compressed(self.to_bcoo() + _as_bcoo(other))
 
     def __radd__(self, other):
-        return _compressed(_opened(other) + self.to_bcoo())
+        return _compressed(_as_bcoo(other) + self.to_bcoo())
 
     def __sub__(self, other):
-        return _compressed(self.to_bcoo() - _opened(other))
+        return _compressed(self.to_bcoo() - _as_bcoo(other))
 
     def __rsub__(self, other):
-        return _compressed(_opened(other) - self.to_bcoo())
+        return _compressed(_as_bcoo(other) - self.to_bcoo())
 
     def __getitem__(self, item):
         return _compressed(self.to_bcoo()[item])
 
 
-def _opened(x: Any):
+def _as_bcoo(x: Any):
     return x.to_bcoo() if isinstance(x, BCSR) else x
 
 
@@ -277,7 +280,7 @@ def _check(mat: BCSR) -> None:
 
 
 def _rows(mat: BCSR):
-    """The row of each element; the number of rows for elements that stand for nothing."""
+    """The row of each element; the number of rows for elements after the last row."""
     count, lead = mat.shape[mat.n_batch], mat.indptr.shape[:-1]
 
     def rows(indptr):
@@ -293,7 +296,11 @@ def _rows(mat: BCSR):
 def bcsr_fromdense(
     mat, *, nse: int | None = None, n_batch: int = 0, n_dense: int = 0, index_dtype=jnp.int32
 ) -> BCSR:
-    """The elements of an ordinary array that are not zero; arguments as those of `bcoo_fromdense`.
+    """The nonzero elements of an array as a BCSR array; arguments as for `bcoo_fromdense`.
+
+    Raises:
+        ValueError: the number of sparse axes is not two.
+        ConcretizationTypeError: `nse` is left out and the array is traced.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -303,8 +310,8 @@ def bcsr_fromdense(
     mat = jnp.asarray(mat)
     if mat.ndim != n_batch + n_dense + 2:
         raise ValueError(
-            f"bcsr_fromdense: an array of shape {mat.shape} has {mat.ndim - n_batch - n_dense} sparse "
-            f"axes with {n_batch=} and {n_dense=}; there must be two."
+            f"bcsr_fromdense: there must be two sparse axes; an array of shape {mat.shape} has "
+            f"{mat.ndim - n_batch - n_dense} with {n_batch=} and {n_dense=}."
         )
     return BCSR.from_bcoo(
         bcoo_fromdense(mat, nse=nse, n_batch=n_batch, n_dense=n_dense, index_dtype=index_dtype)
@@ -312,7 +319,7 @@ def bcsr_fromdense(
 
 
 def bcsr_todense(mat: BCSR):
-    """The ordinary array.
+    """The ordinary array of the sparse one.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -324,12 +331,12 @@ def bcsr_todense(mat: BCSR):
 
 
 def bcsr_extract(indices, indptr, mat):
-    """The elements of an ordinary array at the places that indices tell.
+    """The elements of an ordinary array at the given indices, of shape (*batch, nse, *dense).
 
     Args:
         indices: columns, of shape (*batch, nse).
-        indptr: where rows start, of shape (*batch, rows + 1).
-        mat: of shape (*batch, rows, columns, *dense).
+        indptr: where each row starts, of shape (*batch, rows + 1).
+        mat: an ordinary array of shape (*batch, rows, columns, *dense).
 
     Example:
         >>> import gradix.numpy as jnp
@@ -346,7 +353,19 @@ def bcsr_extract(indices, indptr, mat):
 def bcsr_dot_general(
     lhs, rhs, *, dimension_numbers, precision=None, preferred_element_type=None, out_sharding=None
 ):
-    """A contraction of a BCSR array and an ordinary one; see `lax.dot_general`.
+    """A contraction of a BCSR array and an ordinary one, as an ordinary array.
+
+    Args:
+        lhs: a BCSR array.
+        rhs: an ordinary array.
+        dimension_numbers: `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`, as for
+            `lax.dot_general`.
+        precision, out_sharding: not used.
+        preferred_element_type: the dtype of the result; by default that of the product.
+
+    Raises:
+        NotImplementedError: `lhs` is not a BCSR array, or `rhs` is sparse.
+        TypeError: the sizes of contracted or batch axes differ.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -355,12 +374,13 @@ def bcsr_dot_general(
     """
     if not isinstance(lhs, BCSR) or isinstance(rhs, JAXSparse):
         raise NotImplementedError(
-            "bcsr_dot_general takes a BCSR array on the left and an ordinary one on the right; "
-            "to_bcoo() and bcoo_dot_general take any."
+            "bcsr_dot_general: lhs must be a BCSR array and rhs an ordinary array, got a "
+            f"{type(lhs).__name__} and a {type(rhs).__name__}. Convert sparse arrays by to_bcoo() and "
+            "call bcoo_dot_general."
         )
     rhs = jnp.asarray(rhs)
     numbers = canonical_numbers("bcsr_dot_general", lhs, rhs, dimension_numbers)
-    # Rows are in order by the format, which is all that a product of one matrix needs.
+    # The rows of one matrix are always sorted, which is all that a product needs.
     ordered = lhs.indices_sorted or not (lhs.n_batch or lhs.n_dense)
     if lhs.ndim == 2 and numbers == (((1,), (0,)), ((), ())):
         out = _product(lhs, rhs)
@@ -378,7 +398,7 @@ def _product(mat: BCSR, dense):
     shape = (height, *dense.shape[1:])
     if not mat.nse or not flat.size or not height or dtype.kind == "b":
         return _with_dense(mat.to_bcoo(), dense, (((1,), (0,)), ((), ())), True)
-    # What is out of bounds counts for nothing, whatever is written there.
+    # Elements out of bounds are ignored, whatever their data are.
     starts = jnp.clip(mat.indptr, 0, mat.nse)
     inside = (jnp.arange(mat.nse) < starts[-1]) & (mat.indices >= 0) & (mat.indices < width)
     data = jnp.where(inside, mat.data, 0).astype(dtype)
@@ -392,24 +412,24 @@ def _product(mat: BCSR, dense):
 def bcsr_broadcast_in_dim(
     mat: BCSR, *, shape: Sequence[int], broadcast_dimensions: Sequence[int], sharding=None
 ) -> BCSR:
-    """The array repeated along new axes; see `lax.broadcast_in_dim`."""
+    """The array repeated along new axes and axes of size 1; see `bcoo_broadcast_in_dim`."""
     return BCSR.from_bcoo(
         bcoo_broadcast_in_dim(mat.to_bcoo(), shape=shape, broadcast_dimensions=broadcast_dimensions)
     )
 
 
 def bcsr_concatenate(operands: Sequence[BCSR], *, dimension: int) -> BCSR:
-    """Arrays joined along an axis."""
+    """The concatenation of arrays along the axis `dimension`; see `bcoo_concatenate`."""
     return BCSR.from_bcoo(bcoo_concatenate([m.to_bcoo() for m in operands], dimension=dimension))
 
 
 def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
-    """The array with columns in order and each place once; `nse` as that of `bcoo_sum_duplicates`."""
+    """The same array with sorted, unique indices; `nse` as for `bcoo_sum_duplicates`."""
     return BCSR.from_bcoo(bcoo_sum_duplicates(mat.to_bcoo(), nse))
 
 
 def bcsr_eliminate_zeros(mat: BCSR, nse: int | None = None) -> BCSR:
-    """The array without elements that are zero, and each place once."""
+    """The same array with sorted, unique indices and without elements that are zero."""
     return BCSR.from_bcoo(bcoo_eliminate_zeros(mat.to_bcoo(), nse))
 
 

@@ -1,4 +1,4 @@
-"""Sparse matrices as elements with their rows and columns."""
+"""`COO`: sparse matrices stored as elements with their rows and columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradix.experimental.sparse._matrices import Matrix, check_rank, product
 
 
 class COOInfo(NamedTuple):
-    """What is known of a COO matrix beside its elements."""
+    """The shape of a COO matrix, and whether its rows or columns are sorted."""
 
     shape: tuple[int, ...]
     rows_sorted: bool = False
@@ -25,12 +25,12 @@ class COOInfo(NamedTuple):
 
 @_register
 class COO(Matrix):
-    """A sparse matrix: each element with its row and column. BCOO has more to it.
+    """A sparse matrix stored as elements with their rows and columns; BCOO adds batches and axes.
 
     Args:
-        args: data, rows and columns, of shape (nse,); elements at one place are added.
-        shape: of the whole matrix.
-        rows_sorted, cols_sorted: whether rows, or columns, do not decrease.
+        args: `(data, row, col)`, each of shape (nse,). Elements of equal row and column are added.
+        shape: the shape of the whole matrix.
+        rows_sorted, cols_sorted: whether the rows, or the columns, never decrease.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -56,7 +56,7 @@ class COO(Matrix):
 
     @classmethod
     def fromdense(cls, mat, *, nse: int | None = None, index_dtype=np.int32) -> COO:
-        """The elements of an ordinary matrix that are not zero."""
+        """The nonzero elements of an ordinary matrix; see `coo_fromdense`."""
         return coo_fromdense(mat, nse=nse, index_dtype=index_dtype)
 
     @classmethod
@@ -82,7 +82,7 @@ class COO(Matrix):
 
     def to_bcoo(self) -> BCOO:
         """The matrix as BCOO."""
-        # Sorted rows are what a product needs; it does not read the order of columns.
+        # Products ask for sorted rows only, so the order of columns does not matter here.
         return BCOO(
             (self.data, jnp.stack([self.row, self.col], 1)),
             shape=self.shape,
@@ -92,7 +92,7 @@ class COO(Matrix):
     def transpose(self, axes: tuple[int, ...] | None = None) -> COO:
         """The transposed matrix, of the same elements."""
         if axes is not None and tuple(axes) != (1, 0):
-            raise NotImplementedError(f"COO.transpose with axes={axes}; a matrix has (1, 0) alone.")
+            raise NotImplementedError(f"transpose: axes must be None or (1, 0), got {axes}.")
         return COO(
             (self.data, self.col, self.row),
             shape=self.shape[::-1],
@@ -103,11 +103,18 @@ class COO(Matrix):
 
 def _check_matrix(name: str, shape) -> None:
     if len(tuple(shape)) != 2:
-        raise ValueError(f"COO sparse.{name}: a matrix has two axes, got shape={tuple(shape)}.")
+        raise ValueError(
+            f"sparse.{name}: shape must have two axes for a COO matrix, got shape={tuple(shape)}."
+        )
 
 
 def coo_fromdense(mat, *, nse: int | None = None, index_dtype=jnp.int32) -> COO:
-    """The elements of a matrix that are not zero; `nse` as that of `bcoo_fromdense`.
+    """The nonzero elements of an ordinary matrix, as a COO matrix.
+
+    Args:
+        mat: a matrix.
+        nse: how many elements to store; by default as many as are not zero, which must be known.
+        index_dtype: the dtype of rows and columns.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -122,7 +129,7 @@ def coo_fromdense(mat, *, nse: int | None = None, index_dtype=jnp.int32) -> COO:
 
 
 def coo_todense(mat: COO):
-    """The ordinary array.
+    """The ordinary array of the matrix.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -134,7 +141,7 @@ def coo_todense(mat: COO):
 
 
 def coo_matvec(mat: COO, v, transpose: bool = False):
-    """The product of a matrix, or of its transpose, and a vector.
+    """The product of a matrix, or of its transpose, and a vector `v`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -146,7 +153,7 @@ def coo_matvec(mat: COO, v, transpose: bool = False):
 
 
 def coo_matmat(mat: COO, B, *, transpose: bool = False):
-    """The product of a matrix, or of its transpose, and an ordinary matrix.
+    """The product of a matrix, or of its transpose, and an ordinary matrix `B`.
 
     Example:
         >>> import gradix.numpy as jnp

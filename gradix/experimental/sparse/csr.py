@@ -1,4 +1,4 @@
-"""Sparse matrices by compressed rows, and by compressed columns."""
+"""`CSR` and `CSC`: sparse matrices stored by compressed rows and by compressed columns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gradix.experimental.sparse.bcsr import BCSR
 
 
 class _Compressed(Matrix):
-    """Elements, their places along one axis, and where each row or column starts."""
+    """Elements, their indices along one axis, and where each row or column starts."""
 
     def __init__(self, args, *, shape):
         self.data, self.indices, self.indptr = as_arrays(args)
@@ -34,7 +34,8 @@ class _Compressed(Matrix):
     def _empty(cls, shape, *, dtype=None, index_dtype="int32"):
         if len(tuple(shape)) != 2:
             raise ValueError(
-                f"{cls.__name__} sparse.empty: a matrix has two axes, got shape={tuple(shape)}."
+                f"sparse.empty: shape must have two axes for a {cls.__name__} matrix, got "
+                f"shape={tuple(shape)}."
             )
         return cls.fromdense(jnp.zeros(shape, dtype), nse=0, index_dtype=index_dtype)
 
@@ -45,17 +46,18 @@ class _Compressed(Matrix):
 
     @classmethod
     def _of(cls, mat: BCOO):
-        """The matrix of a BCOO array."""
+        """The matrix in this format, of a BCOO array."""
         raise NotImplementedError
 
 
 @_register
 class CSR(_Compressed):
-    """A sparse matrix by compressed rows. BCSR has more to it.
+    """A sparse matrix stored by compressed rows; BCSR adds batches and dense axes.
 
     Args:
-        args: data and columns, of shape (nse,), and where each row starts, of shape (rows + 1,).
-        shape: of the whole matrix.
+        args: `(data, indices, indptr)`: the elements and their columns, each of shape (nse,), and
+            where each row starts, of shape (rows + 1,).
+        shape: the shape of the whole matrix.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -66,7 +68,7 @@ class CSR(_Compressed):
 
     @classmethod
     def fromdense(cls, mat, *, nse=None, index_dtype=np.int32) -> CSR:
-        """The elements of an ordinary matrix that are not zero."""
+        """The nonzero elements of an ordinary matrix; see `csr_fromdense`."""
         return csr_fromdense(mat, nse=nse, index_dtype=index_dtype)
 
     @classmethod
@@ -77,8 +79,7 @@ class CSR(_Compressed):
     def to_bcoo(self) -> BCOO:
         """The matrix as BCOO."""
         made = BCSR((self.data, self.indices, self.indptr), shape=self.shape).to_bcoo()
-        # rows are, and a product does not read the order of columns
-        made.indices_sorted = True
+        made.indices_sorted = True  # Products ask for sorted rows only.
         return made
 
     def transpose(self, axes=None) -> CSC:
@@ -89,11 +90,12 @@ class CSR(_Compressed):
 
 @_register
 class CSC(_Compressed):
-    """A sparse matrix by compressed columns: the transpose of a CSR matrix.
+    """A sparse matrix stored by compressed columns: the transpose of a CSR matrix.
 
     Args:
-        args: data and rows, of shape (nse,), and where each column starts, of shape (columns + 1,).
-        shape: of the whole matrix.
+        args: `(data, indices, indptr)`: the elements and their rows, each of shape (nse,), and
+            where each column starts, of shape (columns + 1,).
+        shape: the shape of the whole matrix.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -104,7 +106,7 @@ class CSC(_Compressed):
 
     @classmethod
     def fromdense(cls, mat, *, nse=None, index_dtype=np.int32) -> CSC:
-        """The elements of an ordinary matrix that are not zero."""
+        """The nonzero elements of an ordinary matrix; `nse` as for `bcoo_fromdense`."""
         check_rank("CSC.fromdense", mat, 2)
         return csr_fromdense(jnp.asarray(mat).T, nse=nse, index_dtype=index_dtype).T
 
@@ -126,11 +128,16 @@ class CSC(_Compressed):
 
 def _check_axes(axes) -> None:
     if axes is not None and tuple(axes) != (1, 0):
-        raise NotImplementedError(f"transpose with axes={axes}; a matrix has (1, 0) alone.")
+        raise NotImplementedError(f"transpose: axes must be None or (1, 0), got {axes}.")
 
 
 def csr_fromdense(mat, *, nse: int | None = None, index_dtype=np.int32) -> CSR:
-    """The elements of a matrix that are not zero; `nse` as that of `bcoo_fromdense`.
+    """The nonzero elements of an ordinary matrix, as a CSR matrix.
+
+    Args:
+        mat: a matrix.
+        nse: how many elements to store; by default as many as are not zero, which must be known.
+        index_dtype: the dtype of `indices` and `indptr`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -142,7 +149,7 @@ def csr_fromdense(mat, *, nse: int | None = None, index_dtype=np.int32) -> CSR:
 
 
 def csr_todense(mat: CSR):
-    """The ordinary array.
+    """The ordinary array of the matrix.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -154,7 +161,7 @@ def csr_todense(mat: CSR):
 
 
 def csr_matvec(mat: CSR, v, transpose: bool = False):
-    """The product of a matrix, or of its transpose, and a vector.
+    """The product of a matrix, or of its transpose, and a vector `v`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -166,7 +173,7 @@ def csr_matvec(mat: CSR, v, transpose: bool = False):
 
 
 def csr_matmat(mat: CSR, B, *, transpose: bool = False):
-    """The product of a matrix, or of its transpose, and an ordinary matrix.
+    """The product of a matrix, or of its transpose, and an ordinary matrix `B`.
 
     Example:
         >>> import gradix.numpy as jnp

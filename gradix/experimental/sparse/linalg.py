@@ -23,22 +23,22 @@ _matrices = _lazy_module("scipy.sparse")
 
 
 def spsolve(data, indices, indptr, b, tol=1e-06, reorder=1):
-    """x with `A x = b`, for a sparse matrix by compressed rows; factored by SuperLU on the host.
+    """The solution x of `A x = b`, for a matrix by compressed rows; SuperLU factors it on the host.
 
     Args:
-        data: the elements, of shape (nse,), float32, float64, complex64 or complex128.
+        data: the elements of A, of shape (nse,), float32, float64, complex64 or complex128.
         indices: their columns, of shape (nse,).
         indptr: where each row starts, of shape (n + 1,).
-        b: of shape (n,) and the dtype of `data`.
-        tol, reorder: not used; other solvers have them.
+        b: a vector of shape (n,) and the dtype of `data`.
+        tol, reorder: not used; they are parameters of solvers on other platforms.
 
     Returns:
-        An array of shape (n,): NaN where the matrix is singular. Both modes of derivatives are
-        defined, by `data` and `b`.
+        An array of shape (n,), all NaN if the matrix is singular. Forward and reverse mode are
+        defined with respect to `data` and `b`.
 
     Raises:
-        ValueError: shapes do not fit.
-        TypeError: dtypes differ.
+        ValueError: the shapes do not fit each other.
+        TypeError: the dtypes differ, or are not one of the four.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -55,13 +55,13 @@ def spsolve(data, indices, indptr, b, tol=1e-06, reorder=1):
         or indptr.shape != (b.shape[0] + 1,)
     ):
         raise ValueError(
-            "spsolve: data and indices are vectors of one length, b has n elements and indptr n + 1; "
-            f"got shapes {data.shape}, {indices.shape}, {b.shape} and {indptr.shape}."
+            "spsolve: data and indices must be vectors of the same length, b of shape (n,) and indptr of "
+            f"shape (n + 1,); got shapes {data.shape}, {indices.shape}, {b.shape} and {indptr.shape}."
         )
     if data.dtype != b.dtype or data.dtype.kind not in "fc" or data.dtype.itemsize < 4:
         raise TypeError(
-            "spsolve: data and b must have one dtype of float32, float64, complex64 and complex128; got "
-            f"{data.dtype} and {b.dtype}."
+            "spsolve: data and b must have the same dtype, one of float32, float64, complex64 and "
+            f"complex128; got {data.dtype} and {b.dtype}."
         )
     n = b.shape[0]
     made = _BCSR((data, indices, indptr), shape=(n, n))
@@ -89,24 +89,22 @@ def _solved(data, indices, indptr, b, transposed: bool):
 
 
 def _on_host(data, indices, indptr, b) -> np.ndarray:
-    data, indices, indptr, b = map(np.asarray, (data, indices, indptr, b))
-    n = len(b)
-    count = int(indptr[-1])
-    matrix = _matrices.csr_matrix((data[:count], indices[:count], indptr), shape=(n, n)).tocsc()
-    matrix.sum_duplicates()
-    return _by_factors(matrix, b)
+    return _by_factors(_scipy_matrix(data, indices, indptr), np.asarray(b))
 
 
 def _on_host_transposed(data, indices, indptr, b) -> np.ndarray:
-    data, indices, indptr, b = map(np.asarray, (data, indices, indptr, b))
-    n = len(b)
-    count = int(indptr[-1])
-    matrix = _matrices.csr_matrix((data[:count], indices[:count], indptr), shape=(n, n)).T.tocsc()
-    matrix.sum_duplicates()
-    return _by_factors(matrix, b)
+    return _by_factors(_scipy_matrix(data, indices, indptr).T, np.asarray(b))
+
+
+def _scipy_matrix(data, indices, indptr):
+    data, indices, indptr = map(np.asarray, (data, indices, indptr))
+    n, count = len(indptr) - 1, int(indptr[-1])
+    return _matrices.csr_matrix((data[:count], indices[:count], indptr), shape=(n, n))
 
 
 def _by_factors(matrix, b) -> np.ndarray:
+    matrix = matrix.tocsc()
+    matrix.sum_duplicates()
     try:
         return _scipy.splu(matrix).solve(b).astype(b.dtype)
     except RuntimeError:  # "Factor is exactly singular"
@@ -117,26 +115,26 @@ def _by_factors(matrix, b) -> np.ndarray:
 
 
 def lobpcg_standard(A, X, m: int = 100, tol=None):
-    """The largest eigenvalues and their vectors, of a symmetric matrix that need only be multiplied with.
+    """The largest eigenvalues of a symmetric matrix and their eigenvectors, by products with it.
 
-    The locally optimal block preconditioned conjugate gradient method: A. Knyazev, SIAM J. Sci.
-    Comput. 23 (2001), with the orthogonal bases of U. Hetmaniuk and R. Lehoucq, J. Comput. Phys.
-    218 (2006).
+    It is the locally optimal block preconditioned conjugate gradient method of A. Knyazev, SIAM J.
+    Sci. Comput. 23 (2001), with the orthogonal bases of U. Hetmaniuk and R. Lehoucq, J. Comput.
+    Phys. 218 (2006).
 
     Args:
-        A: a symmetric matrix of shape (n, n), ordinary or sparse, or a function that multiplies
-            matrices of shape (n,
-        k) by it. X: where to start, of shape (n, k), with 5 k < n; float32 or float64.
-        m: how many steps to make at most.
-        tol: how large a residual may be, relative to the norms; ten times the resolution of the
-            dtype by default.
+        A: a symmetric matrix of shape (n, n), ordinary or sparse, or a function that takes matrices
+            of shape (n, k) and returns their product with it.
+        X: the start, of shape (n, k) with 5 k < n; float32 or float64.
+        m: the largest number of steps.
+        tol: the tolerated residual, relative to the norms of the matrix and the eigenvalue; by
+            default ten times the machine epsilon of the dtype.
 
     Returns:
-        The k largest eigenvalues in decreasing order, their orthonormal vectors as columns, and the
-        number of steps.
+        The k largest eigenvalues in decreasing order, of shape (k,); their orthonormal eigenvectors
+        as columns, of shape (n, k); and the number of steps.
 
     Raises:
-        ValueError: shapes or dtypes do not fit.
+        ValueError: a shape or dtype does not fit.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -156,13 +154,13 @@ def lobpcg_standard(A, X, m: int = 100, tol=None):
     if k == 0 or 5 * k >= n:
         raise ValueError(
             "lobpcg_standard: expected search dim * 5 < matrix dim, with at least one column; got X of "
-            f"shape {X.shape}. gradix.numpy.linalg.eigh takes small matrices."
+            f"shape {X.shape}. Use gradix.numpy.linalg.eigh for small matrices."
         )
     is_function = callable(A) and not isinstance(A, _JAXSparse)
     multiply = A if is_function else _times(A, n)
     if jnp.shape(multiply(X)) != X.shape:
         raise ValueError(
-            f"lobpcg_standard: A must give matrices of shape {X.shape} of those, got "
+            f"lobpcg_standard: A(X) must be of the shape of X, {X.shape}; got "
             f"{jnp.shape(multiply(X))}."
         )
     eps = float(jnp.finfo(X.dtype).eps)
@@ -173,7 +171,7 @@ def _times(A, n: int) -> Callable:
     A = A if isinstance(A, _JAXSparse) else jnp.asarray(A)
     if A.shape != (n, n):
         raise ValueError(
-            f"lobpcg_standard: A must be of shape {(n, n)} as X has {n} rows, got {A.shape}."
+            f"lobpcg_standard: A must be of shape {(n, n)}, since X has {n} rows; got {A.shape}."
         )
     return lambda x: A @ x
 
@@ -193,8 +191,7 @@ def _search(multiply: Callable, X, m: int, tol):
 
     def step(state):
         i, X, AX, values, P = state
-        # Where to look: the vectors, their residuals, and the last directions, as orthonormal
-        # columns.
+        # The search space is spanned by the vectors, their residuals and the last directions.
         basis = _beside(X, jnp.concatenate([_unit(AX - X * values), P], 1))
         whole = jnp.concatenate([X, basis], 1)
         _, C = _largest(whole.T @ multiply(whole), k)
@@ -206,14 +203,14 @@ def _search(multiply: Callable, X, m: int, tol):
 
 
 def _rotated(multiply: Callable, X):
-    """The best vectors in the span of orthonormal columns, their products with the matrix, and eigenvalues."""
+    """The Ritz vectors in the span of orthonormal columns, their products with A, and values."""
     AX = multiply(X)
     values, C = _largest(X.T @ AX, X.shape[1])
     return X @ C, AX @ C, values
 
 
 def _largest(gram, k: int):
-    """The k largest eigenvalues of a small symmetric matrix, in decreasing order, and their vectors."""
+    """The k largest eigenvalues of a small symmetric matrix, decreasing, and their eigenvectors."""
     values, vectors = jnp.linalg.eigh((gram + gram.T) / 2)
     return values[::-1][:k], vectors[:, ::-1][:, :k]
 
@@ -223,15 +220,14 @@ def _orthonormal(X):
 
 
 def _unit(X):
-    """Columns of length 1; zeros stay."""
+    """The columns scaled to length 1; columns of zeros are kept."""
     norms = jnp.linalg.norm(X, axis=0)
     return jnp.where(norms > 0, X / jnp.where(norms > 0, norms, 1), 0)
 
 
 def _beside(X, D):
-    """Orthonormal columns, orthogonal to those of X, that span the rest of D's; any such where directions vanish."""
-    # once loses digits where D is almost within X
-    for _ in range(2):
+    """Orthonormal columns orthogonal to X that span, together with X, the columns of D."""
+    for _ in range(2):  # One pass loses digits where D is almost in the span of X.
         D = _orthonormal(D - X @ (X.T @ D))
     return D
 

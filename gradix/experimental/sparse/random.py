@@ -27,19 +27,23 @@ def random_bcoo(
     generator: Callable = _random.uniform,
     **kwds: Any,
 ) -> BCOO:
-    """A random sparse array.
+    """A sparse array with random elements at random indices.
 
     Args:
         key: a random key.
-        shape: of the array.
-        dtype: of its elements; float64 is float32 unless 64 bits are enabled.
-        indices_dtype: of its indices.
-        nse: how many elements each batch has, or, below 1, which part of all.
-        n_batch, n_dense: how many axes are batches, and stored whole.
-        unique_indices: whether no place is drawn twice.
-        sorted_indices: whether indices are in the order of rows.
-        generator: of elements, from a key, a shape and a dtype; uniform in [0, 1) by default.
+        shape: the shape of the array.
+        dtype: the dtype of its elements; float64 becomes float32 unless 64 bits are enabled.
+        indices_dtype: the dtype of its indices; int32 by default.
+        nse: the number of elements of each batch, or if below 1, their fraction of all.
+        n_batch, n_dense: the numbers of batch and dense axes.
+        unique_indices: whether all indices of a batch differ.
+        sorted_indices: whether the indices of each batch are in row-major order.
+        generator: a function of a key, a shape and a dtype that draws the elements; by default they
+            are uniform in [0, 1).
         **kwds: further arguments of the generator.
+
+    Raises:
+        ValueError: `n_batch`, `n_dense` or `nse` does not fit the shape.
 
     Example:
         >>> from gradix import random
@@ -49,10 +53,13 @@ def random_bcoo(
     shape = tuple(shape)
     n_sparse = len(shape) - n_batch - n_dense
     if n_batch < 0 or n_dense < 0 or n_sparse < 0:
-        raise ValueError(f"random_bcoo: {n_batch=} and {n_dense=} do not fit shape {shape}.")
+        raise ValueError(
+            f"random_bcoo: {n_batch=} and {n_dense=} must not be negative, and their sum must not exceed "
+            f"the number of axes of {shape=}."
+        )
     if nse < 0 or isinstance(nse, float) and nse >= 1 and nse != int(nse):
         raise ValueError(
-            f"random_bcoo: nse must be a number of elements, or a part between 0 and 1; got {nse}."
+            f"random_bcoo: nse must be a number of elements, or a fraction between 0 and 1; got {nse}."
         )
     lead, sizes, dense = (
         shape[:n_batch],
@@ -63,8 +70,8 @@ def random_bcoo(
     count = math.ceil(nse * total) if 0 < nse < 1 else int(nse)
     if unique_indices and count > total:
         raise ValueError(
-            f"random_bcoo: nse={count} is more than there are places, {total}; unique_indices=False "
-            "allows it."
+            f"random_bcoo: nse={count} exceeds the number of different indices, {total}. Pass a smaller "
+            "nse, or unique_indices=False."
         )
     of_data, of_places = _random.split(key)
     indices_dtype = jnp.dtype("int32" if indices_dtype is None else indices_dtype)

@@ -1,4 +1,4 @@
-"""`sparsify`: functions of ordinary arrays made to work on sparse ones, operation by operation."""
+"""`sparsify` makes functions of ordinary arrays work on sparse ones, operation by operation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gradix.experimental.sparse._rules import RULES, zero_preserving
 from gradix.experimental.sparse.bcsr import BCSR, bcsr_dot_general
 from gradix.lax import dot_general_p
 
-TODENSE = "sparse.todense"  # the name that marks what is to become an ordinary array
+TODENSE = "sparse.todense"  # `todense` marks values by this name while a function is traced.
 
 
 class _Tracing(threading.local):
@@ -40,17 +40,17 @@ def _is_sparse(x: Any) -> bool:
 
 
 def sparsify(f: Callable, use_tracer: bool = False) -> Callable:
-    """A function of ordinary arrays made to take sparse ones, and to return them where the result is sparse.
+    """A function like `f` that takes sparse arrays too, and returns them where results are sparse.
 
-    Each operation is replaced by one on elements and indices. Those whose result would be full,
-    such as `cos`, raise; `sparse.todense` says where an ordinary array is meant.
+    Each operation is replaced by one on elements and indices. Operations whose result would be
+    dense, such as `cos`, raise an error; write `sparse.todense` where an ordinary array is wanted.
 
     Args:
-        f: a function of arrays in pytrees.
-        use_tracer: has no effect; both ways give the same.
+        f: a function of pytrees of arrays.
+        use_tracer: has no effect; there is one implementation.
 
     Raises:
-        NotImplementedError: there is no rule for an operation, or its result would be full.
+        NotImplementedError: an operation has no rule, or its result would be dense.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -87,7 +87,7 @@ def sparsify(f: Callable, use_tracer: bool = False) -> Callable:
 
 
 def sparsified(function: Callable, *args, **kwargs) -> Callable:
-    """`sparsify` of a function of one array, with further arguments that are no arrays."""
+    """`sparsify` of a function of one array, whose further arguments are given here."""
     return sparsify(lambda x: function(x, *args, **kwargs))
 
 
@@ -95,7 +95,7 @@ def sparsified(function: Callable, *args, **kwargs) -> Callable:
 
 
 def evaluate(closed: ClosedJaxpr, args) -> list:
-    """The results of a program on arrays, some of which are sparse."""
+    """The results of a program, some of whose arguments are sparse."""
     jaxpr = closed.jaxpr
     env = dict(zip(jaxpr.constvars, closed.consts))
     env.update(zip(jaxpr.invars, args))
@@ -119,7 +119,7 @@ def _apply(eqn, values) -> list:
     if name == "name" and params["name"] == TODENSE:
         return [values[0].todense()]
     if name in _CONTROL:
-        return _CONTROL[name]([_plain(v) if _is_sparse(v) else v for v in values], params)
+        return _CONTROL[name]([_unflagged(v) if _is_sparse(v) else v for v in values], params)
     inner = _program_in(eqn)
     if inner is not None:
         return evaluate(inner, values[len(values) - len(inner.jaxpr.invars) :])
@@ -132,8 +132,9 @@ def _apply(eqn, values) -> list:
     rule = RULES.get(name) or zero_preserving(prim)
     if rule is None:
         raise NotImplementedError(
-            f"sparse rule for {name} is not implemented because it would result in dense output, or because nobody "
-            "wrote it. If this is your intent, use sparse.todense() to convert your arguments to dense matrices."
+            f"sparse rule for {name} is not implemented because it would result in dense output, or "
+            "because it has not been written yet. If dense output is your intent, use sparse.todense() "
+            "to convert your arguments to dense matrices."
         )
     out = rule(*values, **params)
     outs = list(out) if prim.multiple_results else [out]
@@ -144,7 +145,7 @@ _OF_PRODUCT = ("dimension_numbers", "preferred_element_type")
 
 
 def _as_bcoo(mat) -> BCOO:
-    """A matrix of another format."""
+    """The BCOO array of a sparse array of any format."""
     return mat if isinstance(mat, BCOO) else mat.to_bcoo()
 
 
@@ -155,7 +156,7 @@ def _back_to_csr(x):
 
 
 def _program_in(eqn):
-    """The program that an equation does no more than call."""
+    """The program of an equation that only calls it, such as that of jit; None for others."""
     for key in ("jaxpr", "call_jaxpr", "fun_jaxpr"):
         closed = eqn.params.get(key)
         if isinstance(closed, ClosedJaxpr) and len(closed.jaxpr.outvars) == len(eqn.outvars):
@@ -163,7 +164,7 @@ def _program_in(eqn):
     return None
 
 
-# -- loops and branches: sparse arrays are pytrees there -------------------------------------------
+# -- loops and branches, which take sparse arrays as pytrees ---------------------------------------
 
 
 def _cond(values, params):
@@ -173,11 +174,11 @@ def _cond(values, params):
 
 
 def _run(closed, *args):
-    return tuple([_plain(x) if _is_sparse(x) else x for x in evaluate(closed, args)])
+    return tuple([_unflagged(x) if _is_sparse(x) else x for x in evaluate(closed, args)])
 
 
-def _plain(mat):
-    """A sparse array of which nothing is known that an operation could change, so that a loop can carry it."""
+def _unflagged(mat):
+    """A sparse array not marked as sorted or unique, so that a loop can carry it."""
     mat = mat if isinstance(mat, BCSR) else _as_bcoo(mat)
     children, aux = mat.tree_flatten()
     return type(mat)(children, **{**aux, "indices_sorted": False, "unique_indices": False})
@@ -201,8 +202,8 @@ def _scan(values, params):
     for x in xs:
         if _is_sparse(x) and not x.n_batch:
             raise NotImplementedError(
-                "scan over the rows of a sparse array whose first axis is no batch; "
-                "update_layout(n_batch=1) makes it one."
+                "scan over the rows of a sparse array whose first axis is not a batch axis. Call "
+                "update_layout(n_batch=1) on it first."
             )
 
     def body(carry, rows):

@@ -1,4 +1,4 @@
-"""What the formats of sparse arrays share: warnings, errors, and the description of a layout."""
+"""What the formats of sparse arrays share: warnings, errors, and `SparseInfo`."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import NamedTuple
 
 
 class SparseEfficiencyError(ValueError):
-    """A layout was asked for that would hold many zeros."""
+    """A layout was requested that would store many zeros."""
 
 
 class SparseEfficiencyWarning(UserWarning):
-    """A layout holds many zeros."""
+    """A requested layout stores many zeros."""
 
 
 class CuSparseEfficiencyWarning(SparseEfficiencyWarning):
-    """A product of sparse arrays cannot be left to the GPU's library."""
+    """A product of sparse arrays cannot be computed by cuSPARSE."""
 
 
 class SparseInfo(NamedTuple):
-    """A shape, and what is known of the order of the indices."""
+    """The shape of a sparse array, and whether its indices are sorted and unique."""
 
     shape: tuple[int, ...]
     indices_sorted: bool = False

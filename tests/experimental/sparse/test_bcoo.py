@@ -222,3 +222,21 @@ def test_wrong_arrays():
         array((3, 4))[0] @ jnp.ones(3)
     with pytest.raises(gradix.errors.ConcretizationTypeError):
         gradix.jit(sparse.BCOO.fromdense)(jnp.ones(3))
+
+
+@pytest.mark.parametrize("axis", [2, 5, -3])
+def test_axes_out_of_range(axis):
+    m, _ = array((3, 4))
+    with pytest.raises(ValueError, match="bcoo_reduce_sum: axes="):
+        sparse.bcoo_reduce_sum(m, axes=(axis,))
+    with pytest.raises(ValueError, match="bcoo_squeeze: dimensions="):
+        sparse.bcoo_squeeze(m, dimensions=(axis,))
+    with pytest.raises(TypeError, match="bcoo_rev: dimensions="):
+        sparse.bcoo_rev(m, (axis,))
+
+
+def test_negative_axes():
+    m, whole = array((3, 4))
+    same(sparse.bcoo_reduce_sum(m, axes=(-1,)), whole.sum(-1))
+    with pytest.raises(TypeError, match="counted from 0 to 1"):      # as lax.rev
+        sparse.bcoo_rev(m, (-1,))

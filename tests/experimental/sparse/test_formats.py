@@ -97,7 +97,7 @@ def test_empty_and_eye(name):
 def test_arguments_of_makers():
     same(sparse.eye(3, n_batch=1), np.eye(3, dtype="f"))
     assert sparse.empty((2, 3, 4), n_batch=1, n_dense=1, nse=2).nse == 2
-    with pytest.raises(KeyError, match="no sparse_format"):
+    with pytest.raises(KeyError, match="sparse_format must be one of"):
         sparse.eye(3, sparse_format="dia")
     assert sparse.todense(3) == 3
 
