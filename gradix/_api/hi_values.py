@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from gradix._api import hi_boxes
 from gradix._base.tree import register_pytree_node, tree_flatten
 from gradix._core import library_values
 from gradix._core.array import ArrayImpl, as_array
-from gradix._core.aval import make_aval
+from gradix._core.aval import ShapedArray, make_aval
 from gradix._core.dtypes import float0
 from gradix._core.trace import Tracer, bind
 from gradix._ops.arithmetic import sub
@@ -72,7 +73,7 @@ def lo_types(aval: Any) -> list:
 
 def is_above(aval: Any) -> bool:
     """Whether a type is above arrays."""
-    return hasattr(aval, "raise_val") and hasattr(aval, "lower_val")
+    return not isinstance(aval, ShapedArray) and hasattr(type(aval), "raise_val")
 
 
 def is_value(x: Any) -> bool:
@@ -92,9 +93,11 @@ def opened(x: Any) -> HiValue:
     aval = type_of(x)
     if getattr(aval, "has_qdd", False):
         raise NotImplementedError(
-            f"a value of type {aval} changes in place, and cannot be an argument or a result of a "
-            "transformation: pass the arrays it holds, and set them after."
+            f"a value of type {aval} changes in place, and cannot be differentiated: pass the "
+            "arrays it holds."
         )
+    if not is_above(aval):
+        raise NotImplementedError(f"{type(aval).__name__} must implement `lower_val`.")
     arrays = [as_array(a) for a in aval.lower_val(x)]
     return HiValue(aval, arrays, _linked(aval, arrays) or no_tangents(aval))
 
@@ -118,9 +121,7 @@ def flatten(tree: Any) -> tuple[list, Any]:
     """As `tree_flatten`, but libraries' values are flattened into their arrays."""
     leaves, treedef = tree_flatten(tree)
     if kinds and any(type(x) in kinds for x in leaves):
-        leaves, treedef = tree_flatten(
-            treedef.unflatten([opened(x) if type(x) in kinds else x for x in leaves])
-        )
+        leaves, treedef = tree_flatten(treedef.unflatten(map(_node, leaves)))
     return leaves, treedef
 
 
@@ -129,7 +130,14 @@ def with_nodes(tree: Any) -> Any:
     leaves, treedef = tree_flatten(tree)
     if not any(type(x) in kinds for x in leaves):
         return None
-    return treedef.unflatten([opened(x) if type(x) in kinds else x for x in leaves])
+    return treedef.unflatten(map(_node, leaves))
+
+
+def _node(x: Any) -> Any:
+    """A library's value as a pytree node; other values as they are."""
+    if type(x) not in kinds:
+        return x
+    return hi_boxes.opened(x) if hi_boxes.is_mutable(x) else opened(x)
 
 
 def _children(value: HiValue):

@@ -17,11 +17,13 @@ from gradix._api.arguments import (
     place_of,
     signature,
 )
+from gradix._api.hi_boxes import Handle, restructuring
+from gradix._api.hi_values import flatten
 from gradix._api.leaves import stand_in_of
 from gradix._api.refs import all_of, stand_ins
 from gradix._api.structs import aval_of, struct_of
 from gradix._base.name_stack import current_names, set_names
-from gradix._base.tree import keystr, tree_flatten as flatten, tree_flatten_with_path
+from gradix._base.tree import keystr, tree_flatten_with_path
 from gradix._core import library_values
 from gradix._core.array import ArrayImpl, as_array, typeof as _typeof
 from gradix._core.jaxpr import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, Literal, Var
@@ -75,6 +77,7 @@ def _trace(fun, args: tuple, kwargs: dict, statics: dict | None = None) -> _Trac
     out: dict[str, Any] = {}
 
     def flat(*tracers):
+        state.stage.restructured = boxes
         given, named = tree.unflatten(all_of(len(leaves), tracers, inside) if inside else tracers)
         result = fun(*(_merged(given, statics) if statics else given), **named)
         outs, out["tree"] = flatten(result)
@@ -82,9 +85,14 @@ def _trace(fun, args: tuple, kwargs: dict, statics: dict | None = None) -> _Trac
             x if isinstance(x, Array) else _result(fun, x, i, result) for i, x in enumerate(outs)
         ]
 
-    jaxpr, consts, refs = stage_with_refs(flat, avals, _Names(fun, tree, statics))
+    with restructuring(inside, []) as boxes:
+        jaxpr, consts, refs = stage_with_refs(flat, avals, _Names(fun, tree, statics))
     if refs or inside:
         jaxpr, consts = _with_ref_arguments(jaxpr, consts, refs, inside)
+        handles = {i for i in inside if type(leaves[i]) is Handle}
+        if handles:
+            given = [v for i, v in enumerate(jaxpr.invars) if i not in handles]
+            jaxpr = jaxpr.replace(invars=given, effects=jaxpr.effects)
     return _Traced(jaxpr, consts, out["tree"])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+from gradix._api.hi_boxes import OuterBox, Part, Restructured, Slot, restructure
 from gradix._api.jit.traced import Traced
 from gradix._control.call import jit_p
 from gradix._core.refs import AbstractRef, ForkedKind, LocalRef, Ref
@@ -81,11 +82,25 @@ class TracedWithRefs(Traced):
     """One signature of a jitted function that uses mutable arrays: their values go in, the written ones come out.
 
     `refs` tells of each whether it is an argument, by the number of the leaf, or which ref the
-    function captured; and whether it is written.
+    function captured; and whether it is written. `changes` are those of boxes whose states change.
     """
 
-    __slots__ = ("refs",)
+    __slots__ = ("refs", "changes")
     refs: list
+    changes: list[Restructured]
+
+    def captures_values(self) -> bool:
+        """Whether the function captured values above arrays that change."""
+        return any(isinstance(s, Slot) for s, _ in self.refs) or any(
+            isinstance(c.source, OuterBox) for c in self.changes
+        )
+
+    def is_stale(self) -> bool:
+        """Whether such a value has arrays of other types than when the function was traced."""
+        return any(isinstance(s, Slot) and not s.is_current() for s, _ in self.refs) or any(
+            isinstance(c.source, OuterBox) and not c.source.has_state(c.before)
+            for c in self.changes
+        )
 
     def run(self, leaves):
         return self.run_as(None, leaves)
@@ -100,7 +115,11 @@ class TracedWithRefs(Traced):
             outs = (program or self.program or self.compiled())(args)
         back = [r for r, (_, is_written) in zip(refs, self.refs) if is_written]
         n = len(outs) - len(back)
-        give_back(back, outs[n:])
+        parts = {id(r): out for r, out in zip(back, outs[n:]) if type(r) is Part}
+        for ref, out in zip(back, outs[n:]):
+            if type(ref) is not Part:
+                ref.write(out)
+        restructure(self.changes, leaves, parts)
         return outs[:n]
 
     def _check_distinct(self, refs) -> None:

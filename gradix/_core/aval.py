@@ -40,6 +40,7 @@ class ShapedArray:
     # the Placement of a concrete array that is committed to devices
     place: Any = None
     plain = property(lambda self: self)
+    is_high = False  # types of libraries above arrays say otherwise
 
     shape: tuple
     dtype: Any
@@ -77,6 +78,20 @@ class ShapedArray:
 
     def strip_weak_type(self) -> ShapedArray:
         return make_aval(self.shape, self.dtype, False) if self.weak_type else self
+
+    normalize = strip_weak_type  # as types of libraries above arrays are asked
+
+    def lo_ty(self) -> list[ShapedArray]:
+        """The types of the arrays that a value of this type is made of: itself."""
+        return [self]
+
+    def lower_val(self, hi_val) -> list:
+        """The arrays that a value of this type is made of: itself."""
+        return [hi_val]
+
+    def raise_val(self, lo_val):
+        """The value that is made of an array: itself."""
+        return lo_val
 
     def to_tangent_aval(self) -> ShapedArray:
         """The type of tangents: the same for inexact dtypes, of dtype float0 for others."""

@@ -2,16 +2,18 @@
 
 Values of a `HiType` can be arguments and results of transformed functions, and carries of loops.
 Inside they are opaque, and only operations of their library apply to them. Values of a
-`MutableHiType` are evaluated as Python objects; pass their arrays into a transformed function.
+`MutableHiType` can be arguments, be captured, and be made inside; what a function does to them is
+done to them when it has run.
 """
 
 from __future__ import annotations
 
+import functools
 import operator as _operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from gradix._api import hi_calls as _hi_calls
+from gradix._api import hi_boxes as _hi_boxes, hi_calls as _hi_calls
 from gradix._api.hi_values import HiValue, is_value, type_of
 from gradix._api.inspect import typeof as _typeof
 from gradix._api.mapping.custom_batching import custom_vmap as _custom_vmap
@@ -95,9 +97,35 @@ class HiType(AbstractValue):
 
 
 class MutableHiType(AbstractValue):
-    """The base class of types whose values can change; their state includes their arrays' types."""
+    """The base class of types whose values can change; a value's state includes its arrays' types.
+
+    The state of a value, `value.cur_qdd()`, is hashable. A subclass must be hashable, and define
+
+    - `lo_ty_qdd(state) -> [ShapedArray]`: the types of the arrays of a value in this state;
+    - `new_from_loval(state, *arrays) -> value`;
+    - `read_loval(state, value) -> [array]` and `update_from_loval(state, value, *arrays)`;
+    - `to_tangent_aval()`: the type of tangents.
+
+    A method `normalize()` of states, if there is one, returns the state without weak types.
+    """
 
     has_qdd = True
+
+    def is_high(self) -> bool:
+        """Whether the type is above arrays."""
+        return True
+
+    def lo_ty_qdd(self, state: Any) -> list:
+        raise NotImplementedError(f"{type(self).__name__} must implement `lo_ty_qdd`.")
+
+    def new_from_loval(self, state: Any, *lo_vals: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must implement `new_from_loval`.")
+
+    def read_loval(self, state: Any, hi_val: Any) -> list:
+        raise NotImplementedError(f"{type(self).__name__} must implement `read_loval`.")
+
+    def update_from_loval(self, state: Any, hi_val: Any, *lo_vals: Any) -> None:
+        raise NotImplementedError(f"{type(self).__name__} must implement `update_from_loval`.")
 
 
 class AvalQDD(NamedTuple):
@@ -188,7 +216,7 @@ def cur_qdd(value: Any) -> Any:
             f"cur_qdd takes values of a type whose `has_qdd` is True, such as a MutableHiType; got a "
             f"value of type {aval}."
         )
-    return value.cur_qdd()
+    return _hi_boxes.state_of(value)
 
 
 class HiPrimitive(Primitive):
@@ -202,18 +230,13 @@ class HiPrimitive(Primitive):
         """Evaluate the operation.
 
         Raises:
-            NotImplementedError: the operation is traced and works on mutable values, or a
-                derivative is taken for which it has no rule.
+            NotImplementedError: the operation has no rule for a derivative that is taken.
         """
-        changing = any(getattr(type_of(a), "has_qdd", False) for a in args if is_value(a))
-        if not _hi_calls.is_traced(args) and (state.stage is None or not changing):
+        if any(map(_hi_boxes.is_mutable, args)) or self._makes_mutable(args, params):
+            evaluate = self.to_lojax if state.depth else self.impl
+            return _hi_boxes.applied(functools.partial(evaluate, **params), args)
+        if not _hi_calls.is_traced(args):
             return self.impl(*[a.raised() if type(a) is HiValue else a for a in args], **params)
-        if changing:
-            raise NotImplementedError(
-                f"the primitive '{self.name}' works on mutable values, which cannot be traced. Pass "
-                "the arrays that they hold to the transformed function, and make the values inside "
-                "of it."
-            )
 
         def expand(*values):
             return self.to_lojax(*values, **params)
@@ -223,6 +246,13 @@ class HiPrimitive(Primitive):
 
         has_jvp = type(self).jvp is not HiPrimitive.jvp
         return _hi_calls.called(args, expand, jvp if has_jvp else None, None, self.name)
+
+    def _makes_mutable(self, args, params) -> bool:
+        """Whether the result is a value that can change, as the operation's types say."""
+        if not state.depth or type(self).abstract_eval is Primitive.abstract_eval:
+            return False
+        avals = [type_of(a) if is_value(a) else _typeof(a) for a in args]
+        return isinstance(self.abstract_eval(*avals, **params)[0], AvalQDD)
 
     def to_lojax(self, *values, **params):
         """Evaluate the operation on values that consist of traced arrays; by default as `impl`."""

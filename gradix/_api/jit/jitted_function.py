@@ -18,6 +18,7 @@ from gradix._api.arguments import (
     name_of,
     stand_in,
 )
+from gradix._api.hi_boxes import Restructured, restructuring
 from gradix._api.hi_values import flatten as flatten_with_nodes, kinds as above_arrays, with_nodes
 from gradix._api.jit import (
     inner,  # noqa: F401  (installs what runs jitted functions inside of others)
@@ -123,6 +124,8 @@ class JitFunction(Generic[Result]):
         self._roles, self._shardings = roles, settings.shardings
         self._has_static, self._split = roles.has_static, roles.split
         self._cache: BoundedCache[tuple, Traced] = BoundedCache(4096, drop=1)
+        # traces that are good while captured values above arrays keep their states
+        self._with_values: BoundedCache[tuple, TracedWithRefs] = BoundedCache(64)
         self._calls, self._log = count(), TraceLog(is_own(fun))
         self._owner = Owner(
             self._name,
@@ -156,7 +159,8 @@ class JitFunction(Generic[Result]):
         except Exception:
             leaves, tree = tree_flatten(parts[:2])  # its error names the position in the tree
         if above_arrays and (nodes := with_nodes(parts[:2])) is not None:
-            return self._call_with_nodes(nodes, args, kwargs)
+            given, named = self._roles.join(*nodes, args, kwargs)
+            return self(*given, **named)
         key = [_options.context, tree]
         for x in leaves:
             if type(x) is not ArrayImpl:
@@ -176,10 +180,10 @@ class JitFunction(Generic[Result]):
                 self._quicken(traced, args, kwargs)
         return traced.call(leaves)
 
-    def _call_with_nodes(self, nodes, args, kwargs):
-        """Call with arguments of types that libraries define; they are passed as pytree nodes."""
-        given, named = self._roles.join(*nodes, args, kwargs)
-        return self(*given, **named)
+    def _opened(self, args, kwargs) -> tuple:
+        """The arguments, with those of types that libraries define as pytree nodes."""
+        nodes = with_nodes(self._split(args, kwargs)[:2]) if above_arrays else None
+        return (args, kwargs) if nodes is None else self._roles.join(*nodes, args, kwargs)
 
     def _call_general(self, leaves, tree, static, args, kwargs):
         given = leaves
@@ -242,6 +246,10 @@ class JitFunction(Generic[Result]):
             found = self._cache.get(key)
         except Exception as e:
             raise incomparable(self._name, static, e) or e from None
+        if found is None and self._with_values:
+            found = self._with_values.get(key)
+            if found is not None and found.is_stale():
+                found = None
         if found is None and any(x.aval.place is not None for x in leaves):
             found = self._placed(
                 self._traced([WithoutPlace(x) for x in leaves], tree, static, args, kwargs),
@@ -255,7 +263,9 @@ class JitFunction(Generic[Result]):
                 leaves, tree, static, args, kwargs
             )
             found = self._placed(found, leaves, tree)
-            if not any(isinstance(c, Tracer) for c in found.consts):
+            if type(found) is TracedWithRefs and found.captures_values():
+                self._with_values.keep(key, found)
+            elif not any(isinstance(c, Tracer) for c in found.consts):
                 self._cache.keep(key, found)
                 if any(holds_objects(kind) for _, (kind, _) in static):
                     # An object the trace itself altered, such as one counting calls, is the same
@@ -318,12 +328,15 @@ class JitFunction(Generic[Result]):
         inside = stand_ins(leaves)
 
         def flat(*tracers):
+            state.stage.restructured = boxes  # type: ignore[union-attr]
             return self._results(
                 all_of(len(leaves), tracers, inside) if inside else tracers, tree, args, kwargs, out
             )
 
         types = [x.aval for x in without_refs(leaves)] if inside else avals
-        jaxpr, consts, refs = stage_with_refs(flat, types, debug)
+        changes: list[Restructured] = []
+        with restructuring(inside, changes) as boxes:
+            jaxpr, consts, refs = stage_with_refs(flat, types, debug)
         closed, consts = hoist(jaxpr, consts)
         plain, sites = closed, ()
         if settings.check is not None or closed.effects:
@@ -343,7 +356,7 @@ class JitFunction(Generic[Result]):
             refuse_refs([*refs, *inside], self._name)
             traced.attach(sites, plain, settings.check)
         if isinstance(traced, TracedWithRefs):
-            traced.refs = sources(refs, inside)
+            traced.refs, traced.changes = sources(refs, inside), changes
         return traced
 
     def _results(self, tracers, tree, args, kwargs, out: dict) -> list:
@@ -428,6 +441,7 @@ class JitFunction(Generic[Result]):
         self._cache.clear()
         self._fast, self._first = (), no_code
         self._mixed.clear()
+        self._with_values.clear()
 
     def stats(self) -> Stats:
         """How often the function was called, traced and compiled, and the reason of each retrace.
@@ -452,6 +466,7 @@ class JitFunction(Generic[Result]):
 
     def trace(self, *args, **kwargs) -> stages.Traced:
         """The traced function for arguments of these types, which may be `ShapeDtypeStruct`s."""
+        args, kwargs = self._opened(args, kwargs)
         dynamic, named, _ = self._split(args, kwargs)
         leaves, tree = flatten((dynamic, named))
         types = [x.aval if hasattr(x, "aval") else typed(x).aval for x in leaves]

@@ -6,15 +6,11 @@ import operator
 import re
 from typing import Any, Protocol, runtime_checkable
 
+from gradix._api.hi_values import flatten
 from gradix._api.jit import donation
 from gradix._api.jit.placed import PlacedTraced, unplaced
 from gradix._api.structs import struct_of
-from gradix._base.tree import (
-    equality_errors,
-    keystr,
-    tree_flatten as flatten,
-    tree_flatten_with_path,
-)
+from gradix._base.tree import equality_errors, keystr, tree_flatten_with_path
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.array_layouts import Format, row_major
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr
