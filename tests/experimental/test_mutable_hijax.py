@@ -1,10 +1,9 @@
 """Values of a library's mutable types above arrays, under transformations; on JAX where it agrees."""
 
-from dataclasses import dataclass
-from typing import Any
-
 import gc
 import weakref
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
