@@ -1,1 +1,1 @@
-"""What the user calls, on pytrees: jit, grad and its kin, vmap, checkpoint, and ways to look at programs."""
+"""What users call, on pytrees: jit, grad, vmap, checkpoint, …, and ways to look at programs."""

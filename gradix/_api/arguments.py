@@ -12,15 +12,15 @@ from gradix._base import source
 from gradix._base.tree import keystr, tree_flatten_with_path
 from gradix._core.jaxpr import DebugInfo
 
-# weak: a closure, and all that it captured, goes when its user lets go of it
+# The references are weak, so that a closure and what it captured are freed with their last user.
 _signatures: weakref.WeakKeyDictionary[Any, inspect.Signature | None] = weakref.WeakKeyDictionary()
 
 
 def signature(function) -> inspect.Signature | None:
-    """The function's signature, or None when Python cannot tell."""
+    """The function's signature, or None where Python does not know it."""
     try:
         return _signatures[function]
-    except (KeyError, TypeError):  # not met before; or not hashable, or without weak references
+    except (KeyError, TypeError):  # it is new, or it cannot be hashed or referenced weakly
         pass
     try:
         found = inspect.signature(function)
@@ -37,7 +37,10 @@ def name_of(function) -> str:
 
 
 def stand_in(wrapper, function) -> None:
-    """Give an object that is called in place of a function its name, documentation and attributes but for its own."""
+    """Copy a function's name, documentation and attributes to the object called in its place.
+
+    Attributes that the object's class defines stay as they are.
+    """
     functools.update_wrapper(wrapper, function, updated=())
     own = type(wrapper)
     wrapper.__dict__.update(
@@ -51,7 +54,7 @@ def place_of(function) -> str:
 
 
 def debug_info(function, args: tuple, kwargs: dict) -> DebugInfo:
-    """What the function and the leaves of its arguments are called."""
+    """The names of the function and of the leaves of its arguments, for messages and jaxprs."""
     names: list[str] = []
     for given, value in zip(argument_names(function, len(args)), args):
         names += leaf_names(given, value)
@@ -117,14 +120,14 @@ def here() -> str:
 
 
 def positions(numbers, count: int) -> set[int]:
-    """Argument numbers, of which negative ones count from the end, that are among the first `count`."""
+    """The argument numbers that lie within `count` arguments; negative ones count from the end."""
     return {n % count for n in numbers if -count <= n < count}
 
 
 def complete(fun, kind: str, nums, names) -> tuple[tuple, tuple]:
-    """Numbers and names of arguments, checked against the signature; where one is None, it is found from the other.
+    """Check numbers and names of arguments against the signature; derive one from the other if None.
 
-    Where both are given, they are taken as they stand: a wrapper may have another function's signature.
+    Where both are given, neither is derived: a wrapper may have another function's signature.
     """
     given = nums is not None and names is not None
     nums = as_numbers(f"{kind}_argnums", nums) if nums is not None else ()
@@ -147,7 +150,7 @@ def complete(fun, kind: str, nums, names) -> tuple[tuple, tuple]:
         if name not in sig.parameters and not has_kwargs:
             raise ValueError(
                 f"jitted function has invalid argname {name!r} in {kind}_argnames. Function signature: "
-                f"{sig}"
+                f"{sig}."
             )
     if not has_varargs:
         nums = tuple([n % len(positional) for n in nums])

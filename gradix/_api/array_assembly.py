@@ -1,4 +1,4 @@
-"""Arrays over several devices, assembled from parts: make_array_from_..., device_put_sharded and _replicated."""
+"""Arrays over several devices, made of parts: make_array_from_…, device_put_sharded, …_replicated."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def make_array_from_single_device_arrays(
         dtype: the dtype; it is needed if this process has no part.
 
     Raises:
-        TypeError: `arrays` is no sequence of arrays.
+        TypeError: `arrays` is not a sequence of arrays.
         ValueError: the number, shapes, dtypes or devices of `arrays` are not those of the parts.
 
     Example:
@@ -56,18 +56,18 @@ def make_array_from_single_device_arrays(
     shape = tuple(shape)
     if not isinstance(arrays, Sequence):
         raise TypeError(
-            "jax.make_array_from_single_device_arrays `arrays` argument must be a list or tuple, but got "
+            "make_array_from_single_device_arrays `arrays` argument must be a list or tuple, but got "
             f"{type(arrays)}."
         )
     if any(isinstance(a, Tracer) for a in arrays):
         raise ValueError(
-            "jax.make_array_from_single_device_arrays requires a list of concrete arrays as input. Got a "
-            "traced one: call it outside of jit."
+            "make_array_from_single_device_arrays requires a list of concrete arrays as input, but got a "
+            "traced one. Call it outside of jit."
         )
     if any(type(a) is not ArrayImpl for a in arrays):
         raise TypeError(
             "make_array_from_single_device_arrays takes arrays on devices, got "
-            f"{[type(a).__name__ for a in arrays]}. Put them there with device_put."
+            f"{[type(a).__name__ for a in arrays]}. Put each on its device with device_put."
         )
     if not arrays and dtype is None:
         raise ValueError(
@@ -104,12 +104,12 @@ def make_array_from_single_device_arrays(
 def make_array_from_callback(shape, sharding, data_callback: Callable, dtype=None) -> Array:
     """Make an array over several devices from parts that a function returns.
 
-    The function is called for the parts on this process' devices only.
+    The function is called only for the parts on the devices of this process.
 
     Args:
         shape: the shape of the whole array.
         sharding: how the array is divided.
-        data_callback: takes the slices of a part, and returns the part.
+        data_callback: takes a tuple of slices, one for each axis, and returns that part.
         dtype: the dtype of the array and of all parts; it is needed if this process has no part.
 
     Raises:
@@ -139,7 +139,7 @@ def make_array_from_callback(shape, sharding, data_callback: Callable, dtype=Non
             if value.aval.shape != part:
                 raise ValueError(
                     f"The part that data_callback returned for {index} has shape {value.aval.shape}; of "
-                    f"an array of shape {shape} under {sharding} it is {part}."
+                    f"an array of shape {shape} under {sharding} it must have shape {part}."
                 )
             made[key] = value
         parts.append(placed(made[key], SingleDeviceSharding(device)))
@@ -203,7 +203,7 @@ def make_array_from_process_local_data(sharding, local_data, global_shape=None) 
 
 
 def _global_shape(sharding, local: tuple, given) -> tuple:
-    """The shape of the whole array; sizes not given follow from this process' shares."""
+    """The shape of the whole array; sizes not given are computed from this process's part."""
     if given is not None and None not in tuple(given):
         return tuple(given)
     given = [None] * len(local) if given is None else list(given)
@@ -228,7 +228,7 @@ def device_put_sharded(shards: Sequence, devices: Sequence) -> Array:
     """Put one tree of arrays on each device; returns a tree of arrays with a leading device axis.
 
     Raises:
-        TypeError: `shards` is no sequence.
+        TypeError: `shards` is not a sequence.
         ValueError: there are not as many shards as devices, or they differ in shape or dtype.
 
     Example:

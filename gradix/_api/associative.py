@@ -24,19 +24,26 @@ from gradix._ops.select import select
 from gradix._ops.shape import broadcast_in_dim, rev
 
 _BOOL = np.dtype(bool)
-_DOUBLINGS = 31  # sizes are of 32 bits
+_DOUBLINGS = 31  # enough for every size, since sizes have 32 bits
 
 
 def associative_scan(fn: Callable, elems, reverse: bool = False, axis: int = 0):
-    """The prefixes of `fn` over an axis: result i combines elements 0 to i; O(n) work in O(log n) steps.
+    """All prefixes of an associative `fn` along an axis, by O(n) work in O(log n) steps.
+
+    Result i combines the elements 0 to i.
 
     Args:
-        fn: an associative function of two pytrees like `elems`, which it gets in slices along the
-            axis, of any length.
+        fn: an associative function of two pytrees like `elems`. It is called with slices of any
+            length along the axis.
         elems: arrays in any pytree, of one size along the axis.
         reverse: combine from the end: result i combines elements n-1 down to i.
+        axis: the axis.
+
+    Returns:
+        Arrays of the shapes and dtypes of `elems`, in its structure.
 
     Raises:
+        TypeError: `fn` is not callable.
         ValueError: sizes along the axis differ, or it is out of range.
 
     Example:
@@ -56,7 +63,7 @@ def associative_scan(fn: Callable, elems, reverse: bool = False, axis: int = 0):
     if len(set(sizes)) > 1:
         raise ValueError(
             "Array inputs to associative_scan must have the same first dimension. "
-            f"(saw: {[x.aval.shape for x in leaves]}, along axis {axis})"
+            f"(saw: {[x.aval.shape for x in leaves]}, along axis {axis}.)"
         )
     if reverse:
         leaves = [rev(x, (axis,)) for x in leaves]
@@ -83,7 +90,7 @@ def _axis(axis: int, leaves) -> int:
 
 
 def _prefixes(combine, xs, axis: int) -> list:
-    """Combine neighbours, take the prefixes of those, and fill in the places between."""
+    """Combine neighbours, take the prefixes of the pairs, and compute the places between from them."""
     n = xs[0].aval.shape[axis]
     if n < 2:
         return xs
@@ -97,7 +104,10 @@ def _prefixes(combine, xs, axis: int) -> list:
 
 
 def _doubled(combine, xs, axis: int) -> list:
-    """Combine each element with the one 1, 2, 4, ... before it, as often as the size known at run time asks for."""
+    """Combine each element with the one 1, 2, 4, … places before it, until the size is reached.
+
+    The size is known at run time only.
+    """
     n = xs[0].aval.shape[axis]
     size = convert_element_type(n.__jax_array__(), np.int32)
 
@@ -131,7 +141,7 @@ def _every(xs, axis: int, start: int, stop: int, stride: int) -> list:
 
 
 def _interleaved(a, b, axis: int):
-    """Elements of `a` and `b` by turns, `a` first; it has as many as `b`, or one more."""
+    """The elements of `a` and `b` in turn, `a` first; `a` has as many elements as `b`, or one more."""
     same = a.aval.shape[axis] == b.aval.shape[axis]
     spread_a, spread_b = (0, int(same), 1), (1, int(not same), 1)
     first, second = (

@@ -33,7 +33,7 @@ _METHODS = (
 
 
 class Told:
-    """How exceptions of callbacks reach the caller: as themselves, or as JaxRuntimeErrors that quote them."""
+    """Whether exceptions of callbacks reach the caller as JaxRuntimeErrors that quote them."""
 
     __slots__ = ("as_runtime_errors",)
 
@@ -45,7 +45,7 @@ told = Told()
 
 
 def _same_but_for_lists(one, other) -> bool:
-    """Whether two pytrees have one structure, a list standing for a tuple of its length and the reverse."""
+    """Whether two pytrees have the same structure if lists and tuples count as equal."""
     plain = type(one) in (list, tuple) and type(other) in (list, tuple)
     if plain or type(one) is type(other) is dict:
         if len(one) != len(other) or (not plain and one.keys() != other.keys()):
@@ -57,7 +57,7 @@ def _same_but_for_lists(one, other) -> bool:
 
 
 def _flat_callback(callback, tree, out_tree, result_avals):
-    """The callback on NumPy arrays in lists; the user's function sees arrays of ours in its own structure."""
+    """The callback as a function of NumPy arrays; the user's function gets Arrays in its own structure."""
     result = None if out_tree is None else out_tree.unflatten(result_avals)
 
     def call(*values):
@@ -124,7 +124,7 @@ def pure_callback(
 ) -> Array:
     """Call a Python function without side effects from traced or compiled code.
 
-    The call may be dropped if its result is not used, or repeated.
+    The call may be dropped if its result is not used, and it may be repeated.
 
     Args:
         callback: takes `args` and `kwargs`, and returns arrays in the structure of
@@ -132,9 +132,12 @@ def pure_callback(
         result_shape_dtypes: `ShapeDtypeStruct`s in a pytree.
         args, kwargs: pytrees of arrays.
         sharding: the device on which the callback is called; None leaves it to the compiler.
-        vmap_method: how `vmap` calls it: "sequential", once per example; "expand_dims" or
-            "broadcast_all", once, with a leading axis of size 1 or of full size on what is not
-            mapped.
+        vmap_method: how `vmap` calls it. "sequential" calls it once per example. "expand_dims" and
+            "broadcast_all" call it once, with a leading axis on every argument; on those that are
+            not mapped it has size 1, or the full size.
+
+    Returns:
+        Arrays of the shapes and dtypes of `result_shape_dtypes`, in its structure.
 
     Raises:
         ValueError: it is differentiated, or a result has another shape than declared.
@@ -167,10 +170,18 @@ def io_callback(
     ordered: bool = False,
     **kwargs: Any,
 ):
-    """Call a Python function that may have side effects; it is called exactly as often as the program says.
+    """Call a Python function that may have side effects, exactly as often as the program runs it.
 
     Args:
+        callback: takes `args` and `kwargs`, and returns arrays in the structure of
+            `result_shape_dtypes`.
+        result_shape_dtypes: `ShapeDtypeStruct`s in a pytree; None if nothing is returned.
+        args, kwargs: pytrees of arrays.
+        sharding: the device on which the callback is called; None leaves it to the compiler.
         ordered: keep the order of all ordered callbacks of the program.
+
+    Returns:
+        Arrays of the shapes and dtypes of `result_shape_dtypes`, in its structure.
 
     Example:
         >>> import gradix
@@ -199,16 +210,19 @@ def debug_callback(
     partitioned: bool = False,
     **kwargs: Any,
 ) -> Callable[..., None] | None:
-    """Call a Python function for its side effects, with the run-time values of `args`; what it returns is dropped.
+    """Call a Python function for its side effects, with the run-time values of the arguments.
+
+    What the function returns is dropped.
 
     Args:
-        callback: the function; without it, options alone are given, and the function returned takes
-            the rest.
+        callback: the function. Without it, the call takes options alone and returns a function that
+            takes the rest.
+        args, kwargs: pytrees of arrays; other leaves are passed as they are.
         ordered: keep the order of all ordered callbacks of the program.
         partitioned: accepted for compatibility: on one device there are no parts.
 
     Raises:
-        TypeError: `callback` is no function, or arguments are given without it.
+        TypeError: `callback` is not a function, or arguments are given without it.
 
     Example:
         >>> import gradix
@@ -226,8 +240,8 @@ def debug_callback(
 def _check_alone(name: str, args, kwargs) -> None:
     if args or kwargs:
         raise TypeError(
-            f"{name} received unexpected arguments in the two-call form: args={args} kwargs={kwargs}. Its "
-            f"first call takes options alone, {name}(ordered=True)(...)."
+            f"{name} received unexpected arguments in the two-call form: args={args} kwargs={kwargs}. The "
+            f"first call takes options only, as in {name}(ordered=True)(...)."
         )
 
 
@@ -260,7 +274,7 @@ def _is_array(x) -> bool:
 
 
 class _Formatter(string.Formatter):
-    """Notes which arguments a format string does not use."""
+    """Raises where a format string does not use an argument."""
 
     def check_unused_args(self, used_args, args, kwargs):
         unused = [i for i in range(len(args)) if i not in used_args] + [
@@ -287,14 +301,15 @@ def debug_print(
     """Print run-time values from traced or compiled code.
 
     Args:
-        fmt: a format string for `str.format`, not an f-string, which would print tracers; without
-            it, options alone are given, and the function returned takes the rest.
+        fmt: a format string for `str.format`, not an f-string, which would print tracers. Without
+            it, the call takes options alone and returns a function that takes the rest.
+        args, kwargs: the values to print, in pytrees of arrays.
         ordered: keep the order of all ordered prints of the program.
         partitioned: accepted for compatibility: on one device there are no parts.
-        skip_format_check: let arguments be unused in `fmt`.
+        skip_format_check: accept arguments that `fmt` does not use.
 
     Raises:
-        TypeError: `fmt` is no string, or arguments are given without it.
+        TypeError: `fmt` is not a string, or arguments are given without it.
         ValueError: an argument is not used in `fmt`.
 
     Example:
@@ -318,7 +333,14 @@ def debug_log(
     skip_format_check: bool = False,
     **kwargs,
 ) -> Callable[..., None] | None:
-    """As `debug.print`, into the log: the logger `gradix.debug`, at level INFO.
+    """Write run-time values to the logger `gradix.debug` at level INFO, as `debug.print` prints them.
+
+    Args:
+        fmt, args, ordered, partitioned, skip_format_check, kwargs: as for `debug.print`.
+
+    Raises:
+        TypeError: `fmt` is not a string, or arguments are given without it.
+        ValueError: an argument is not used in `fmt`.
 
     Example:
         >>> import gradix

@@ -1,4 +1,4 @@
-"""Which processes there are, by what launchers put in the environment."""
+"""Finds which processes take part, from the environment variables that launchers set."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ socket: Any = lazy_module("socket")
 
 
 class Found(NamedTuple):
-    """What a source tells of the processes; None where it does not."""
+    """What one source says about the processes; None stands for what it does not say."""
 
     source: str
     coordinator_address: str | None = None
@@ -36,7 +36,7 @@ def _first(*names: str) -> str | None:
 
 
 def variables() -> Found:
-    """GRADIX_COORDINATOR_ADDRESS, GRADIX_NUM_PROCESSES, GRADIX_PROCESS_ID, or the same with JAX_."""
+    """The variables GRADIX_COORDINATOR_ADDRESS, …_NUM_PROCESSES, …_PROCESS_ID, or JAX_… for each."""
     address = _first("GRADIX_COORDINATOR_ADDRESS", "JAX_COORDINATOR_ADDRESS", "COORDINATOR_ADDRESS")
     port = _first("JAX_COORDINATOR_PORT")
     if address is not None and ":" not in address and port is not None:
@@ -64,7 +64,7 @@ def _asked_number(name: str, text: str | None) -> int | None:
 
 
 def slurm() -> Found:
-    """A job step of SLURM; the port is made from the job's number, so that jobs of one host differ."""
+    """A job step of SLURM; the port is computed from the job's number, so jobs on one host differ."""
     job, nodes = (
         _number("SLURM_JOB_ID"),
         _first("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"),
@@ -93,7 +93,7 @@ def first_host(nodes: str) -> str:
 
 
 def open_mpi() -> Found:
-    """A process that mpirun started; the address is that of its own server."""
+    """A process that mpirun started; the address is that of mpirun's own server."""
     uri = _first("OMPI_MCA_orte_hnp_uri", "PMIX_SERVER_URI2", "PMIX_SERVER_URI3")
     hosts = re.findall(r"tcp[46]?://(?:\[)?([0-9a-fA-F:.]+?)[\],;:]", uri + ";") if uri else []
     port = None if uri is None else sum(map(ord, uri.split(";")[0])) % 4096 + 61440
@@ -129,7 +129,7 @@ def gke() -> Found:
 
 
 def mpi4py() -> Found:
-    """What MPI tells itself, through mpi4py; looked at only when asked for by name, since it starts MPI."""
+    """What MPI says through mpi4py, which starts MPI; so it is used only where it is named."""
     world = mpi.COMM_WORLD
     address = None
     if world.Get_rank() == 0:
@@ -152,7 +152,7 @@ BY_NAME = {"mpi4py": mpi4py}
 
 
 def detected(method: str | None) -> tuple[Found | None, list[Found]]:
-    """The first source that tells all, and what each tells.
+    """The first source that says everything, and what each source says.
 
     Raises:
         ValueError: there is no such method.

@@ -1,4 +1,4 @@
-"""composite: a function that compilers may know by a name."""
+"""`composite`: a function that compilers may know by name."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ from gradix._stablehlo.attributes import dictionary
 
 
 def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
-    """A function that programs hold under a name, so that compilers that know the name may replace it.
+    """`decomposition` under a name, so that a compiler that knows the name may replace it.
 
-    Others compile `decomposition`; derivatives and `vmap` are those of `decomposition`.
+    Other compilers compile `decomposition`, which derivatives and `vmap` use, too.
 
     Args:
         decomposition: takes arrays in pytrees by position, and attributes by keyword.
-        name: the name of the operation, with a prefix: "mylib.softmax". Without a dot it is a plain
-            call.
-        version: of its meaning.
+        name: the name of the operation, with a prefix: "mylib.softmax". Without a dot, it is a
+            plain call.
+        version: the version of its meaning, an int.
 
     Returns:
         A function of the same arguments. Attributes are numbers, strings, booleans, arrays, and
-        lists and dicts of them; those that are None are passed to `decomposition` alone.
+        lists and dicts of them. Those that are None are passed to `decomposition`, but are not
+        written into the program.
 
     Raises:
-        TypeError: `name` is no string; in a call, an attribute is of another type.
+        TypeError: `name` is not a string, or an attribute of a call is of another type.
 
     Example:
         >>> import gradix
@@ -63,7 +64,7 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
         flat = Flattened(
             functools.partial(decomposition, **attributes), tree.children(), "composite"
         )
-        if state.stage is None:  # nothing is written that a compiler could read
+        if state.stage is None:  # no program is written in which a compiler could read the name
             outs = flat(*leaves)
             return flat.out_tree.unflatten(outs)
         jaxpr, consts = flat.stage_open([x.aval for x in leaves])

@@ -1,4 +1,4 @@
-"""What programs say of where values lie: with_sharding_constraint, reshard, shard_alike, with_layout_constraint."""
+"""How programs say where values lie: with_sharding_constraint, reshard, shard_alike, layouts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WHOLE = PartitionSpec()
 
 
 def with_sharding_constraint(x, shardings):
-    """`x`, which the compiler is to divide as asked for; a concrete array is put there.
+    """`x`, which the compiler must divide over devices as given; a concrete array is moved there.
 
     Args:
         x: arrays in a pytree.
@@ -37,7 +37,7 @@ def with_sharding_constraint(x, shardings):
             whose structure is a prefix of that of `x`.
 
     Raises:
-        TypeError: a leaf is no sharding.
+        TypeError: a leaf of `shardings` is not a sharding.
         ValueError: the structures differ, or a sharding does not fit an array.
         RuntimeError: a `PartitionSpec` is given and no mesh is in context.
 
@@ -87,7 +87,7 @@ def _apply(name: str, prim, x, given):
                 "`with_sharding_constraint` acts as an assert when all axes of mesh are of type "
                 f"`Explicit`. The array sharding: {PartitionSpec(*have)} did not match the sharding "
                 f"provided: {PartitionSpec(*want)}. Please "
-                "use `gradix.sharding.reshard` to divide the array otherwise."
+                "use `gradix.sharding.reshard` to divide the array in another way."
             )
     if (
         type(x) is ArrayImpl
@@ -105,14 +105,14 @@ def _checked(name: str, x, sharding) -> Sharding:
     if sharding is None:
         raise ValueError(
             f"One of {name} arguments got sharding None which is not allowed. Pass "
-            "gradix.sharding.Sharding instances; leave the call out where nothing is asked for."
+            "gradix.sharding.Sharding instances, or leave the call out if any sharding will do."
         )
     if isinstance(sharding, PartitionSpec) and (
         _options.gradix_mesh is None or not _options.gradix_mesh.axis_names
     ):
         raise RuntimeError(
             f"{name} requires a non-empty mesh in context if you are passing `PartitionSpec`s to "
-            f"shardings, got {sharding}. You can define a context mesh via `jax.set_mesh(mesh)`. "
+            f"shardings, got {sharding}. You can define a context mesh via `gradix.set_mesh(mesh)`. "
             "Alternatively, provide `Sharding`s, which name their devices."
         )
     if not isinstance(sharding, (Sharding, PartitionSpec)):
@@ -134,12 +134,17 @@ def _checked(name: str, x, sharding) -> Sharding:
 
 
 def reshard(xs, out_shardings) -> Any:
-    """A tree of arrays divided anew, and with that in their types where mesh axes are `Explicit`.
+    """Arrays divided over devices in another way; types show it for mesh axes that are `Explicit`.
 
     Args:
-        xs: arrays.
+        xs: arrays in a pytree.
         out_shardings: a NamedSharding, or a PartitionSpec on the mesh in force, or a tree prefix of
             these.
+
+    Raises:
+        TypeError: a leaf of `out_shardings` is not a sharding.
+        ValueError: the structures differ, or a sharding does not fit an array.
+        RuntimeError: a `PartitionSpec` is given and no mesh is in context.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -152,7 +157,7 @@ def reshard(xs, out_shardings) -> Any:
 
 
 def shard_alike(x, y):
-    """`x` and `y`, which the compiler is to divide in one way.
+    """`x` and `y`, which the compiler must divide over devices in the same way.
 
     Raises:
         ValueError: they differ in shape.
@@ -172,7 +177,7 @@ def shard_alike(x, y):
 
 
 def with_layout_constraint(x, layouts):
-    """`x`, which the compiler is to lay out in memory so.
+    """`x`, which the compiler must lay out in memory as given.
 
     Args:
         x: arrays in a pytree.

@@ -39,9 +39,9 @@ def cond(
     *operands: Any,
     operand: Any = _NOT_GIVEN,
 ) -> Any:
-    """`true_fun(*operands)` if `pred`, else `false_fun(*operands)`; only that one is run.
+    """`true_fun(*operands)` if `pred`, else `false_fun(*operands)`; only one of them is run.
 
-    Under `vmap` with a mapped `pred` both run for every example, and results are selected.
+    Under `vmap` with a mapped `pred`, both run for every example, and their results are selected.
 
     Args:
         pred: a scalar; a number counts as true unless it is 0.
@@ -50,8 +50,12 @@ def cond(
         *operands: any pytrees.
         operand: one operand, given by keyword.
 
+    Returns:
+        The result of the function that is run.
+
     Raises:
-        TypeError: `pred` is no scalar, or the branches' results differ; every difference is named.
+        TypeError: `pred` is not a scalar, or the branches' results differ; the message names every
+            difference.
 
     Example:
         >>> from gradix import lax
@@ -92,16 +96,19 @@ def _paired(pred, true_operand, true_fun, false_operand, false_fun):
 def switch(
     index: Any, branches: Sequence[Callable[..., T]], *operands: Any, operand: Any = _NOT_GIVEN
 ) -> T:
-    """`branches[index](*operands)`, the index clamped to those there are; only that one is run.
+    """`branches[index](*operands)`, with the index clamped to the branches; only that one is run.
 
     Args:
         index: an integer scalar.
         branches: functions of the operands whose results agree in tree, shapes and dtypes.
         operands: what the branches are called with, pytrees of arrays.
-        operand: the one operand, by an older name.
+        operand: one operand, given by keyword.
+
+    Returns:
+        The result of the branch that is run.
 
     Raises:
-        TypeError: `index` is no integer scalar, or the branches' results differ.
+        TypeError: `index` is not an integer scalar, or the branches' results differ.
         ValueError: there are no branches.
 
     Example:
@@ -134,8 +141,7 @@ def _operands(operands, operand) -> tuple:
     if operands:
         raise TypeError(
             f"if 'operand' keyword is passed then no positional operands can be passed, got "
-            f"operand={operand!r} "
-            f"and positional operands {operands}."
+            f"operand={operand!r} and positional operands {operands}."
         )
     return (operand,)
 
@@ -163,7 +169,7 @@ def _as_index(scalar):
 
 
 def _is_number(dtype) -> bool:
-    # bfloat16 and its like
+    # bfloat16 and the other floats that NumPy does not define
     return isinstance(dtype, np.dtype) and dtype.kind == "V" and not dtype.names
 
 
@@ -229,12 +235,12 @@ def branches_on(index, functions, operands, what: str, names, order):
 
 
 def _as_weak(x, aval):
-    """A result as weakly typed as the first branch gives it, whichever ran."""
+    """The result with the weak type of the first branch's result, whichever branch ran."""
     return x if x.aval.weak_type == aval.weak_type else convert(x, aval.dtype, aval.weak_type)
 
 
 def _joined(staged) -> tuple[list[ClosedJaxpr], list]:
-    """Branches that all take the constants any of them captured."""
+    """The branches, each of which takes the constants that any of them captured."""
     union: dict = {}
     for _, consts in staged:
         union.update((id(c), c) for c in consts if id(c) not in union)

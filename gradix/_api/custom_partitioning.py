@@ -206,7 +206,7 @@ def _missing_rule(*_):
 
 
 class _Answer(NamedTuple):
-    """The function that one device runs on lists of arrays, and its shardings."""
+    """The function that one device runs on lists of arrays, and the shardings around it."""
 
     mesh: Mesh
     function: Callable

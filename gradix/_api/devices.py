@@ -1,4 +1,4 @@
-"""Devices and where arrays lie: devices, device_put, device_get, block_until_ready and their kin."""
+"""Devices, processes, and waiting for arrays: devices, local_devices, block_until_ready, …."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Device = xla.Device
 
 
 def devices(backend: str | None = None) -> list:
-    """All devices, of every process.
+    """All devices of all processes.
 
     Args:
-        backend: the name of a platform, such as "cpu"; by default the fastest present.
+        backend: the name of a platform, such as "cpu"; by default, the fastest that is present.
 
     Raises:
         RuntimeError: there is no platform of this name.
@@ -57,7 +57,7 @@ def local_devices(
 
     Args:
         process_index: the number of the process.
-        backend: the platform, "cpu" or "gpu"; the default one by default.
+        backend: the name of a platform, "cpu" or "gpu"; by default, the fastest that is present.
         host_id: the former name of `process_index`.
 
     Raises:
@@ -148,7 +148,7 @@ def default_backend() -> str:
 
 
 def block_until_ready(x):
-    """Wait until all arrays in a tree have been computed; returns the tree.
+    """Wait until all arrays in a tree have been computed, and return the tree.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -163,7 +163,7 @@ def block_until_ready(x):
 
 
 def copy_to_host_async(x):
-    """Begin to fetch all arrays in a tree to the host; returns the tree.
+    """Begin to copy all arrays in a tree to the host, and return the tree.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -179,10 +179,10 @@ def copy_to_host_async(x):
 
 
 def _change_cpu_devices(count: int | None) -> None:
-    """What setting the option jax_num_cpu_devices does once devices are in use: start anew, with so many.
+    """Start the platform again with `count` devices; called when jax_num_cpu_devices is set.
 
     Raises:
-        RuntimeError: an array was put on one of the devices there are.
+        RuntimeError: an array was put on one of the present devices.
     """
     if not xla.is_started() or count is None or count < 1 or count == len(xla.local_devices()):
         return
@@ -195,13 +195,15 @@ def _change_cpu_devices(count: int | None) -> None:
 
 
 def give_up_devices(what: str) -> None:
-    """Let the next use of a device start anew: no array may have been put on a device, the others are kept.
+    """Give up the devices, so that their next use starts the platform again.
+
+    Arrays that were not put on a device by the user are kept.
 
     Args:
-        what: what is being done, as the beginning of a sentence on the arrays that prevent it.
+        what: the beginning of the error's sentence about arrays that prevent this.
 
     Raises:
-        RuntimeError: there are such arrays.
+        RuntimeError: the user has put an array on a device.
     """
     if not xla.is_started():
         return
@@ -218,10 +220,10 @@ def give_up_devices(what: str) -> None:
         )
         raise RuntimeError(
             f"{what} arrays that lie on the {len(xla.local_devices())} devices there are: {shown}"
-            f"{f' and {len(held) - 5} more' if len(held) > 5 else ''}. Delete them, x.delete(), or "
-            "take their values, np.asarray(x), and let go of them."
+            f"{f' and {len(held) - 5} more' if len(held) > 5 else ''}. Delete them with x.delete(), or "
+            "keep np.asarray(x) in place of each."
         )
-    # on the first device because no other was asked for: kept in main memory
+    # These lie on the first device only by default, so their values move to main memory.
     for x in arrays:
         if not x.is_deleted():
             _ = x.host
@@ -234,7 +236,7 @@ config.on_update("jax_num_cpu_devices", _change_cpu_devices)
 
 
 def live_arrays(platform: str | None = None) -> list:
-    """The arrays that hold device memory now; small arrays kept on the host alone are not among them.
+    """The arrays that hold device memory now, without small arrays that are kept on the host only.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -253,9 +255,9 @@ def live_arrays(platform: str | None = None) -> list:
 
 
 def effects_barrier() -> None:
-    """Wait for the effects of all computations dispatched.
+    """Wait for the effects of all computations that were dispatched.
 
-    Programs with effects are waited for when they are called, so by now all of them have happened.
+    It returns at once: the call of a program with effects returns only when they have happened.
 
     Example:
         >>> import gradix
@@ -266,7 +268,7 @@ def effects_barrier() -> None:
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
-    """Print, or return, what a bug report needs: versions, devices, platform and environment variables.
+    """Print, or return as a string, what a bug report needs: versions, devices, platform, variables.
 
     Example:
         >>> import gradix

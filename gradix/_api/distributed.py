@@ -1,4 +1,4 @@
-"""Joining other processes: initialize, shutdown, is_initialized."""
+"""Joins other processes: initialize, shutdown, is_initialized."""
 
 from __future__ import annotations
 
@@ -44,29 +44,29 @@ def initialize(
 ) -> None:
     """Join other processes, so that programs run on the devices of all of them.
 
-    What is not given is looked for in the environment: variables such as JAX_COORDINATOR_ADDRESS,
-    SLURM, Open MPI, Kubernetes. Where that does not tell all, this process stays alone, and a table
-    of what was found is printed.
+    What is not given is looked for in the environment: in variables such as
+    JAX_COORDINATOR_ADDRESS, and in those of SLURM, Open MPI and Kubernetes. If these do not say
+    everything, this process stays alone, and a table of what was found is printed.
 
     Args:
-        coordinator_address: host and port that process 0 listens at.
-        num_processes: how many there are.
-        process_id: which one this is, from 0.
-        local_device_ids: accepted; CPUs have no devices to choose from.
+        coordinator_address: the host and port at which process 0 listens.
+        num_processes: how many processes there are.
+        process_id: which of them this process is, from 0.
+        local_device_ids: accepted for compatibility; CPUs have no devices to choose from.
         cluster_detection_method: the only source to look at: "environment", "slurm", "ompi", "k8s",
             "gke", "mpi4py" (which is looked at only when named here); or "deactivate".
         initialization_timeout: seconds to wait for the others.
         heartbeat_timeout_seconds: after how many seconds without a sign of a process the others
-            end, with an error.
+            end with an error.
         shutdown_timeout_seconds: seconds to wait for the others at the end.
-        coordinator_bind_address: what process 0 binds to, by default all its addresses.
-        slice_index, partition_index: accepted.
+        coordinator_bind_address: the address process 0 binds to; by default, all its addresses.
+        slice_index, partition_index: accepted for compatibility.
 
     Raises:
-        ValueError: some of address, number and id are given and others neither given nor found, or
-            they do not fit.
-        RuntimeError: it was called before, or an array lies on a device already. Where the others
-            do not come in time, the process ends, having said whom it waits for.
+        ValueError: some of address, number and id are given while others are neither given nor
+            found, or they do not fit together.
+        RuntimeError: it was called before, or an array lies on a device already. If the others do
+            not come in time, the process ends with a message that names those it waited for.
     """
     state = global_state
     if state.num_processes is not None:
@@ -79,8 +79,8 @@ def initialize(
     if address is None and count is None and rank is None:
         if any(f[1:4] != (None,) * 3 for f in found):
             print(
-                "gradix.distributed: no source tells address, number and id of the processes; this one stays "
-                "alone.\n" + table(found),
+                "gradix.distributed: no source gives address, number and id of the processes; this process "
+                "stays alone.\n" + table(found),
                 file=sys.stderr,
             )
         state.num_processes, state.process_id = 1, 0
@@ -92,7 +92,7 @@ def initialize(
     ):
         if value is None:
             raise ValueError(
-                f"{name} should be defined: it was neither given nor found.\n{table(found)}"
+                f"{name} should be defined: it was neither given nor found in the environment.\n{table(found)}"
             )
     assert address is not None and count is not None and rank is not None
     if not 0 <= rank < count:
@@ -129,7 +129,7 @@ def initialize(
 
 
 def _watch_for_failure() -> None:
-    """Note an exception that ends the program: then there is nothing to wait for."""
+    """Note an exception that ends the program, so that `_leave` does not wait for the others."""
     before = sys.excepthook
 
     def hook(kind, value, trace):
@@ -142,23 +142,23 @@ def _watch_for_failure() -> None:
 def _leave() -> None:
     if global_state.joined is None:
         return
-    # nobody waits for the others, nor for threads that talk to them
+    # end at once, without waiting for the others or for threads that talk to them
     if global_state.has_failed:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(1)
     try:
         shutdown()
-    except RuntimeError as e:  # the exit status has to tell, and at exit exceptions do not
+    except RuntimeError as e:  # an exception at exit does not change the exit status
         print(e, file=sys.stderr, flush=True)
         os._exit(1)
 
 
 def shutdown() -> None:
-    """Leave the other processes, once all do.
+    """Leave the other processes, as soon as all of them do.
 
     Raises:
-        RuntimeError: they have called other programs than this one.
+        RuntimeError: they have run other programs than this process.
     """
     joined, global_state.joined = global_state.joined, None
     global_state.num_processes = global_state.process_id = global_state.coordinator_address = None
@@ -178,5 +178,5 @@ def is_initialized() -> bool:
 
 
 def client() -> Any:
-    """The connection to the others; None where there are none."""
+    """The connection to the other processes; None if there are none."""
     return global_state.client

@@ -24,7 +24,7 @@ _options = _config.state
 
 
 class _axis_types:
-    """Within it, some axes of the mesh in force are of another type."""
+    """A context in which some axes of the mesh in force have another type."""
 
     __slots__ = ("mesh", "before")
 
@@ -45,9 +45,8 @@ def _mesh_for(what: str, leaves) -> BaseMesh:
         mesh = mesh_of([x.aval for x in leaves if isinstance(x, Array)])
     if mesh is None:
         raise ValueError(
-            "Context mesh cannot be empty. Please use `jax.set_mesh` API to enter into a mesh context, "
-            f"or call {what} with "
-            "arrays that are divided over explicit axes of a mesh."
+            "Context mesh cannot be empty. Please use `gradix.set_mesh` API to enter into a mesh context, "
+            f"or call {what} with arrays that are divided over explicit axes of a mesh."
         )
     return mesh
 
@@ -74,7 +73,7 @@ def _free(x, names):
 
 
 def _run(wrapped: dict, key, inside: Callable, args):
-    """`inside`, compiled where nothing else is being traced: outside of programs concrete arrays keep their places."""
+    """Call `inside`, compiled unless a program is being traced."""
     if state.stage is not None:
         return inside(*args)
     try:
@@ -87,11 +86,11 @@ def _run(wrapped: dict, key, inside: Callable, args):
 
 
 def auto_axes(f: Callable | None = None, /, *, axes=None, out_sharding: Any = None) -> Any:
-    """`f`, in which the compiler decides how arrays are divided over mesh axes that are `Explicit` outside.
+    """`f`, within which the compiler divides arrays over mesh axes that are `Explicit` outside.
 
     Args:
         f: a function of arrays. Without it, a decorator is returned.
-        axes: the mesh axes; all by default.
+        axes: the mesh axes; by default, all.
         out_sharding: how the results are divided, as PartitionSpecs or NamedShardings in a tree
             prefix of them; it may be given in the call instead.
 
@@ -99,7 +98,7 @@ def auto_axes(f: Callable | None = None, /, *, axes=None, out_sharding: Any = No
         The function; its results have `out_sharding` in their types.
 
     Raises:
-        TypeError: `out_sharding` is not given, neither here nor in the call.
+        TypeError: `out_sharding` is given neither here nor in the call.
         ValueError: no mesh is in force, or it lacks an axis.
 
     Example:
@@ -120,8 +119,8 @@ def auto_axes(f: Callable | None = None, /, *, axes=None, out_sharding: Any = No
         wanted = kwargs.pop("out_sharding", out_sharding)
         if wanted is None:
             raise TypeError(
-                "Missing required keyword argument: 'out_sharding'. auto_axes cannot tell from types how "
-                "its results are divided: give auto_axes(f, out_sharding=PartitionSpec(...))."
+                "Missing required keyword argument: 'out_sharding'. auto_axes cannot know from types how "
+                "its results are divided: write auto_axes(f, out_sharding=PartitionSpec(...))."
             )
         mesh = _mesh_for("auto_axes", flatten((args, kwargs))[0])
         names = _named("auto_axes", axes, mesh)
@@ -141,19 +140,19 @@ def auto_axes(f: Callable | None = None, /, *, axes=None, out_sharding: Any = No
 
 
 def explicit_axes(f: Callable | None = None, /, *, axes=None, in_sharding: Any = None) -> Any:
-    """`f`, in which types tell how arrays are divided over mesh axes that the compiler divides over outside.
+    """`f`, within which types show how arrays are divided over mesh axes that are `Auto` outside.
 
     Args:
         f: a function of arrays. Without it, a decorator is returned.
-        axes: the mesh axes; all by default.
+        axes: the mesh axes; by default, all.
         in_sharding: how the arguments are divided, as PartitionSpecs or NamedShardings in a tree
             prefix of their tuple; it may be given in the call instead.
 
     Returns:
-        The function; how its results are divided is the compiler's matter again.
+        The function; the compiler divides its results.
 
     Raises:
-        TypeError: `in_sharding` is not given, neither here nor in the call.
+        TypeError: `in_sharding` is given neither here nor in the call.
         ValueError: no mesh is in force, or it lacks an axis.
 
     Example:
@@ -177,8 +176,8 @@ def explicit_axes(f: Callable | None = None, /, *, axes=None, in_sharding: Any =
         wanted = kwargs.pop("in_sharding", in_sharding)
         if wanted is None:
             raise TypeError(
-                "Missing required keyword argument: 'in_sharding'. explicit_axes has to be told how its "
-                "arguments are divided: give explicit_axes(f, in_sharding=PartitionSpec(...))."
+                "Missing required keyword argument: 'in_sharding'. explicit_axes must be told how its "
+                "arguments are divided: write explicit_axes(f, in_sharding=PartitionSpec(...))."
             )
         mesh = _mesh_for("explicit_axes", flatten((args, kwargs))[0])
         names = _named("explicit_axes", axes, mesh)

@@ -1,4 +1,4 @@
-"""Functions on pytrees as functions on lists of arrays: what each transformation does first and last."""
+"""Functions of pytrees as functions of lists of arrays, the form that transformations work on."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from gradix._core.trace import Tracer
 
 
 def arrays(name: str, leaves, tree, what: str, axes=None) -> list[Array]:
-    """The leaves as arrays; with `axes`, those of axis None may be anything.
+    """The leaves as arrays; with `axes`, leaves whose axis is None may be anything.
 
     Raises:
-        TypeError: naming the path of the leaf that is none.
-        OverflowError: a leaf is an int that does not fit.
+        TypeError: a leaf is not an array; the message names its path.
+        OverflowError: a leaf is an int that does not fit into its dtype.
     """
     out = []
     for i, x in enumerate(leaves):
@@ -32,13 +32,13 @@ def arrays(name: str, leaves, tree, what: str, axes=None) -> list[Array]:
                 out.append(x)
                 continue
             path = keystr(tree_flatten_with_path(tree_unflatten(tree, leaves))[0][i][0])
-            wrong = "is no array" if isinstance(e, TypeError) else "does not fit"
+            wrong = "is not an array" if isinstance(e, TypeError) else "does not fit"
             raise type(e)(f"{name}: {what}{path} {wrong}. {e}") from None
     return out
 
 
 class Flat:
-    """A function on pytrees as one on lists; remembers the tree of its results, and its auxiliary output."""
+    """A function of pytrees as one of lists, which keeps the tree of its results and its aux."""
 
     __slots__ = ("function", "name", "in_tree", "out_tree", "aux", "has_aux", "rebuild")
 
@@ -53,7 +53,7 @@ class Flat:
             if not isinstance(out, (tuple, list)) or len(out) != 2:
                 raise TypeError(
                     f"{self.name}: with has_aux=True the function must return a pair (output, auxiliary "
-                    f"data), got {_kind(out)}."
+                    f"data), got {kind_of(out)}."
                 )
             out, aux = out
             aux_leaves, aux_tree = flatten(aux)
@@ -66,9 +66,9 @@ class Flat:
         return [x for x, traced in zip(self.aux[1], self.aux[2]) if traced]
 
     def split_aux(self, outs):
-        """Results, and the auxiliary tree, of what `__call__` returned after a transformation.
+        """Split what a transformation of `__call__` returned into results and the auxiliary tree.
 
-        Auxiliary leaves that depend on nothing traced are given back as they are.
+        Auxiliary leaves that are not traced are returned as they are.
         """
         n = self.out_tree.num_leaves
         tree, leaves, traced = self.aux
@@ -76,12 +76,10 @@ class Flat:
         return outs[:n], tree.unflatten([next(given) if t else x for x, t in zip(leaves, traced)])
 
 
-def _kind(x) -> str:
-    return (
-        f"a {type(x).__name__} of length {len(x)}"
-        if isinstance(x, (tuple, list))
-        else f"{type(x).__name__}"
-    )
+def kind_of(x) -> str:
+    """The type of `x`, and the length of a tuple or list, for an error."""
+    kind = f"a {type(x).__name__}"
+    return f"{kind} of length {len(x)}" if isinstance(x, (tuple, list)) else kind
 
 
 def named_as(function) -> Callable[[Callable], Callable]:
@@ -89,7 +87,7 @@ def named_as(function) -> Callable[[Callable], Callable]:
 
     def wrap(wrapper):
         for attribute in functools.WRAPPER_ASSIGNMENTS:
-            # A callable object may have something else there
+            # a callable object may lack the attribute, or have something else in its place
             with contextlib.suppress(AttributeError, TypeError):
                 setattr(wrapper, attribute, getattr(function, attribute))
         wrapper.__dict__.update(getattr(function, "__dict__", ()))

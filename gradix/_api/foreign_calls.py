@@ -39,7 +39,7 @@ def ffi_call(
         target_name: the name given to `register_ffi_target`.
         result_shape_dtypes: an object with the shape and dtype of the result, such as a
             `ShapeDtypeStruct`; for several results a sequence of these.
-        has_side_effect: whether the call is kept where its results are not used.
+        has_side_effect: whether the call is kept if its results are not used.
         vmap_method: how `vmap` calls the function. "sequential" and "sequential_unrolled" call it
             once for each example. The other methods call it once: "expand_dims" adds a leading
             axis of size 1 to unbatched arguments, "broadcast_all" broadcasts them to the batch
@@ -137,8 +137,8 @@ def _layouts(name: str, given: Sequence[FfiLayoutOptions] | None, values) -> tup
             axes = order.major_to_minor if isinstance(order, Layout) else tuple(order)
         if sorted(axes) != list(range(ndim)):
             raise ValueError(
-                f"ffi_call: {name}[{i}] = {axes} is no order of the axes of an array of shape "
-                f"{x.shape}; each of 0 to {ndim - 1} must be there once."
+                f"ffi_call: {name}[{i}] = {axes} is not an order of the axes of an array of shape "
+                f"{x.shape}; it must hold each of 0 to {ndim - 1} once."
             )
         out.append(axes)
     return tuple(out)
@@ -171,7 +171,7 @@ def _attribute(name: str, value: Any):
     if isinstance(value, (bool, int, float, str, np.generic)):
         return value
     raise TypeError(
-        f"ffi_call: keyword argument {name}={value!r} of type {type(value).__name__} can be no "
+        f"ffi_call: keyword argument {name}={value!r} of type {type(value).__name__} cannot be an "
         "attribute. Pass a string, bool, Python or NumPy number, a NumPy array, or a dictionary of "
-        "these; arrays to compute with are positional arguments."
+        "these; pass arrays to compute with by position."
     )

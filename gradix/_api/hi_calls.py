@@ -82,7 +82,7 @@ class Form:
         return self.tree.unflatten([x.raised() if type(x) is HiValue else x for x in nodes])
 
     def tangents(self, arrays) -> Any:
-        """The tree of the tangents that arrays of this form carry."""
+        """The tree of the tangents, from arrays of this form that carry them."""
         given, out = iter(arrays), []
         for aval, n in zip(self.avals, self.counts):
             own = [next(given) for _ in range(n)]

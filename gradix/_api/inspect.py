@@ -1,4 +1,4 @@
-"""Looking at functions without running them: make_jaxpr, eval_shape, closure_convert; names and constants in traces."""
+"""Looks at functions without running them: make_jaxpr, eval_shape, closure_convert, named_scope."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class _Names(DebugInfo):
-    """What a function and the leaves of its arguments are called, worked out when a message needs it."""
+    """The names of a function and of the leaves of its arguments, found when a message needs them."""
 
     __slots__ = ("function", "tree", "statics")
     result_paths = ()  # type: ignore[assignment]
@@ -97,7 +97,10 @@ def _trace(fun, args: tuple, kwargs: dict, statics: dict | None = None) -> _Trac
 
 
 def _with_ref_arguments(jaxpr, consts, refs, inside: dict):
-    """The program with the refs among the arguments in their places, and the values of captured ones as constants."""
+    """The program whose inputs hold the values of refs, in place of those among the arguments.
+
+    The values of captured refs are constants.
+    """
     n = len(jaxpr.invars) - len(refs)
     own: dict[Any, Any] = {r.ref: r.var for r in refs}
     taken: Any = {i: own.get(r) or Var(r.aval.inner_aval) for i, r in inside.items()}
@@ -125,7 +128,7 @@ def _leaf_aval(fun, x, index, args, kwargs, statics):
         names = _Names(fun, flatten((args, kwargs))[1], statics).arg_names
         raise type(e)(
             f"Cannot interpret the argument {names[index]} of {name_of(fun)} as an abstract array: it is "
-            f"of type {type(x)}. {e} What the function only branches on goes in static_argnums."
+            f"of type {type(x)}. {e} Name arguments that the function only branches on in static_argnums."
         ) from None
 
 
@@ -239,7 +242,7 @@ def _bound_axes(env):
 
 
 def _with_dropped(jaxpr: Jaxpr) -> Jaxpr:
-    """Results nobody reads as `DropVar`."""
+    """The jaxpr with a `DropVar` for each result that is not used."""
     used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is not Literal}
     used.update([v for v in jaxpr.outvars if type(v) is not Literal])
     for eqn in jaxpr.eqns:
@@ -251,10 +254,11 @@ def _with_dropped(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def eval_shape(fun: Callable, *args, **kwargs) -> Any:
-    """The types of the results of `fun(*args, **kwargs)`, found by tracing, without computing.
+    """The types of the results of `fun(*args, **kwargs)`, found by tracing without computing.
 
     Args:
-        args, kwargs: arrays, or `ShapeDtypeStruct`s in their place.
+        fun: the function.
+        args, kwargs: its arguments: arrays, or `ShapeDtypeStruct`s in place of arrays.
 
     Returns:
         A tree of `ShapeDtypeStruct` like the function's result.
@@ -272,7 +276,13 @@ def eval_shape(fun: Callable, *args, **kwargs) -> Any:
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts, *args, propagate_source_info: bool = True) -> list:
-    """The results of a program for these arguments; `consts` are the values of its `constvars`.
+    """The list of results of a program for these arguments.
+
+    Args:
+        jaxpr: the program.
+        consts: the values of its `constvars`.
+        args: the values of its `invars`.
+        propagate_source_info: accepted for compatibility.
 
     Example:
         >>> import gradix
@@ -287,7 +297,7 @@ def typeof(x):
     """The type of an array: its shape, dtype and whether it is weakly typed.
 
     Raises:
-        TypeError: `x` is no array, nor of a type that arrays are made of.
+        TypeError: `x` is neither an array nor of a type that can be made one.
 
     Example:
         >>> import gradix
@@ -303,16 +313,20 @@ def typeof(x):
 
 
 def closure_convert(fun: Callable, *example_args) -> tuple[Callable, list]:
-    """`fun` as a function that takes the traced arrays it captured as extra arguments, and those arrays.
+    """`fun` as a function that takes the traced arrays it captured as arguments, and these arrays.
 
-    Only values that can be differentiated are taken out: the others stay inside.
+    Only values that can be differentiated become arguments; the others stay captured.
+
+    Args:
+        fun: the function.
+        example_args: arguments of the types that it will be called with.
 
     Returns:
         `(converted, captured)` with `converted(*args, *captured)` equal to `fun(*args)`.
 
     Raises:
         TypeError: the converted function is called with arguments of another structure.
-        NotImplementedError: `fun` writes to a mutable array from outside of it.
+        NotImplementedError: `fun` writes to a mutable array that it captured.
 
     Example:
         >>> import gradix
@@ -326,7 +340,7 @@ def closure_convert(fun: Callable, *example_args) -> tuple[Callable, list]:
     traced = _trace(fun, example_args, {})
     if len(traced.jaxpr.outvars) > traced.out_tree.num_leaves:
         raise NotImplementedError(
-            f"closure_convert: {name_of(fun)} writes to a mutable array from outside of it. "
+            f"closure_convert: {name_of(fun)} writes to a mutable array that it captured. "
             "Return the value, and write it where the converted function is called."
         )
     in_tree = flatten(example_args)[1]
@@ -348,7 +362,11 @@ def closure_convert(fun: Callable, *example_args) -> tuple[Callable, list]:
 
 
 def named_call(fun: Callable[..., T], *, name: str | None = None) -> Callable[..., T]:
-    """`fun`, its operations grouped under `name` in the metadata of compiled programs.
+    """`fun`, whose operations bear `name` in the metadata of compiled programs.
+
+    Args:
+        fun: the function.
+        name: the name; by default, that of the function.
 
     Example:
         >>> import gradix
@@ -368,10 +386,16 @@ def named_call(fun: Callable[..., T], *, name: str | None = None) -> Callable[..
 
 
 class named_scope(contextlib.ContextDecorator):
-    """Context manager and decorator: a name for the operations inside, for readers of programs and profiles.
+    """Context manager and decorator that names the operations inside, in programs and profiles.
 
-    Compiled programs hold the names of nested scopes and of the operation, joined by `/`, as each
-    operation's `op_name`.
+    In compiled programs, the `op_name` of each operation holds the names of the scopes around it
+    and its own, joined by `/`.
+
+    Args:
+        name: the name of the scope.
+
+    Raises:
+        TypeError: `name` is not a string.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -401,7 +425,7 @@ class named_scope(contextlib.ContextDecorator):
 
 @contextlib.contextmanager
 def ensure_compile_time_eval():
-    """Context manager: operations on known values run at once, also while a function is being traced.
+    """Context manager in which operations on known values run at once, even in traced code.
 
     Example:
         >>> import gradix, gradix.numpy as jnp

@@ -1,4 +1,4 @@
-"""The leaves of what a jitted function takes and gives, as arrays, or named in an error."""
+"""The leaves of a jitted function's arguments and results, as arrays or as names in errors."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def path_of(index: int, tree, fun) -> str:
 
 
 def stand_in_of(x) -> ArrayImpl | None:
-    """An array without a value for the type of one; None for other things."""
+    """An array without a value if `x` is a `ShapeDtypeStruct`; else None."""
     return without_value(typed(x).aval) if type(x) is ShapeDtypeStruct and not x.is_ref else None
 
 

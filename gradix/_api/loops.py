@@ -51,25 +51,26 @@ def scan(
     unroll: int | bool = 1,
     _split_transpose: bool = False,
 ) -> tuple[Carry, Y]:
-    """Fold `f(carry, x) -> (carry, y)` over the leading axis of `xs`; the body is traced and compiled once.
+    """Fold `f(carry, x) -> (carry, y)` over the leading axis of `xs`, with one trace of `f`.
 
     Args:
-        f: the carry it returns has the tree, shapes and dtypes of the one it takes. A weakly typed
-            carry, such as `0.0`, takes the dtype the body gives it.
+        f: the body of the loop. The carry that it returns has the tree, shapes and dtypes of the
+            one that it takes; a weakly typed carry, such as `0.0`, gets the dtype that `f` returns.
         init: the first carry, any pytree.
         xs: arrays in any pytree, of one leading size; None for a loop of `length` steps without
             inputs.
+        length: the number of steps; needed only without `xs`.
         reverse: go from the last row to the first; row i of the results still belongs to row i of
             `xs`.
-        unroll: how many steps to write out per turn of the compiled loop; True for all of them.
+        unroll: how many steps one turn of the compiled loop makes; True for all steps.
 
     Returns:
         The last carry, and the `y`s stacked along a new leading axis.
 
     Raises:
-        TypeError: `f` returns no pair, or a carry of another type; every component that differs is
-            named.
-        ValueError: leading sizes differ, or nothing tells how many steps there are.
+        TypeError: `f` does not return a pair, or it returns a carry of another type; the message
+            names every component that differs.
+        ValueError: leading sizes differ, or neither `xs` nor `length` gives the number of steps.
 
     Example:
         >>> from gradix import lax
@@ -122,7 +123,7 @@ def scan(
 
 
 def _check_carry(what: str, body, in_tree, avals, out_tree, outs) -> None:
-    """`check_carry`; of the body of a fori_loop, only the user's part of the carry, which is its last child."""
+    """Check the carry; of a fori_loop, only its last child, which is the user's part."""
     inner = getattr(body, "body_fun", None)
     if inner is None:
         return check_carry(what, argument_names(body, 1)[0], in_tree, avals, out_tree, outs)
@@ -141,8 +142,7 @@ def _pair(out):
     if not isinstance(out, (tuple, list)) or len(out) != 2:
         shown = tree_map(lambda x: typeof(x) if hasattr(x, "aval") else x, out)
         raise TypeError(
-            f"scan body output must be a pair, got {shown}. Return (carry, y), with None for y "
-            f"where there is "
+            f"scan body output must be a pair, got {shown}. Return (carry, y), with y=None if there is "
             "nothing to stack."
         )
     return tuple(out)
@@ -152,8 +152,8 @@ def _length(rows, length, tree) -> int:
     if any(not x.aval.ndim for x in rows):
         scalars = [f"{x} (at {name})" for name, x in zip(_names(tree), rows) if not x.aval.ndim]
         raise ValueError(
-            f"scan got value with no leading axis to scan over: {', '.join(scalars)}. What every step "
-            "shares, let the function close over."
+            f"scan got value with no leading axis to scan over: {', '.join(scalars)}. Let the function "
+            "close over values that all steps share."
         )
     sizes = {x.aval.shape[0]: None for x in rows}
     if length is not None:
@@ -168,13 +168,13 @@ def _length(rows, length, tree) -> int:
         if any(n != given for n in sizes):
             raise ValueError(
                 f"scan got `length` argument of {length} which disagrees with leading axis sizes "
-                f"{list(sizes)}:\n{_table(rows, tree)}\nLeave length out where there are xs."
+                f"{list(sizes)}:\n{_table(rows, tree)}\nLeave length out if xs is given."
             )
         return max(given, 0)
     if len(sizes) > 1:
         raise ValueError(
             f"scan got values with different leading axis sizes: {', '.join([str(n) for n in sizes])}.\n"
-            f"{_table(rows, tree)}\nAll need one size, the number of steps."
+            f"{_table(rows, tree)}\nAll must have the same size, which is the number of steps."
         )
     if not sizes:
         raise ValueError("scan got no values to scan over and `length` not provided.")
@@ -202,7 +202,7 @@ def _unroll(unroll, steps: int) -> int:
 
 
 def _scan_in_python(f, carry, rows, xs_tree, steps: int, reverse: bool):
-    """What `disable_jit` asks for: the body called for each step on real values."""
+    """The loop under `disable_jit`: the body is called for each step with concrete values."""
     if not steps:
         raise ValueError(
             "zero-length scan is not supported in disable_jit() mode because the output type is unknown."
@@ -227,12 +227,13 @@ def while_loop(
         init_val: the first carry, any pytree.
 
     Returns:
-        The first carry for which `cond_fun` is false. Both modes differentiate it; reverse mode
-        keeps checkpoints of the carry, not more of them for more turns, and runs turns between them
-        again.
+        The first carry for which `cond_fun` is false. It can be differentiated in both modes.
+        Reverse mode keeps a bounded number of carries as checkpoints, and runs the turns between
+        them again.
 
     Raises:
-        TypeError: `cond_fun` gives no boolean scalar, or `body_fun` another type of carry.
+        TypeError: `cond_fun` does not return a boolean scalar, or `body_fun` returns a carry of
+            another type.
 
     Example:
         >>> from gradix import lax
@@ -298,20 +299,22 @@ def fori_loop(
     *,
     unroll: int | bool | None = None,
 ) -> Carry:
-    """`val = body_fun(i, val)` for i from `lower` up to, not including, `upper`.
+    """Apply `val = body_fun(i, val)` for i from `lower` up to, but not including, `upper`.
 
-    With bounds known while tracing the loop is a `scan`, and reverse mode works; otherwise it is a
-    `while_loop`.
+    If the bounds are known while tracing, the loop is a `scan`, else a `while_loop`.
 
     Args:
         lower, upper: integer scalars, which may be traced.
         body_fun: from (i, val) to a val of the same tree, shapes and dtypes.
-        init_val: the first val, a pytree of arrays; returned as it is where `upper` is not above
+        init_val: the first val, a pytree of arrays; it is the result if `upper` is not above
             `lower`.
-        unroll: steps to write out per iteration of the compiled loop; only with known bounds.
+        unroll: how many steps one turn of the compiled loop makes; only with known bounds.
+
+    Returns:
+        The last val.
 
     Raises:
-        TypeError: `body_fun` is not callable.
+        TypeError: `body_fun` is not callable, or returns a val of another type.
         ValueError: `unroll` is given for bounds that are not known.
 
     Example:
@@ -369,8 +372,7 @@ def _bounds(lower, upper) -> tuple[Array, Array]:
     if start.dtype != end.dtype:
         raise TypeError(
             f"lower and upper arguments to fori_loop must have equal types, got {start.dtype} and "
-            f"{end.dtype}. "
-            "Convert one of them with .astype(...)."
+            f"{end.dtype}. Convert one of them with .astype(...)."
         )
     if type(start) is ArrayImpl is type(end) and not (start.aval.shape or end.aval.shape):
         return as_array(int(lower)), as_array(int(upper))
@@ -383,14 +385,19 @@ def _like(bound: Array, other: Array) -> Array:
 
 
 def map(f: Callable[[Any], Y], xs: Any, *, batch_size: int | None = None) -> Y:
-    """`f` of each row of `xs`, one after the other, the results stacked: `vmap` in less memory.
+    """Apply `f` to each row of `xs`, one after the other: as `vmap`, in less memory.
 
     Args:
-        f: a function of one pytree, a row of each array of `xs`.
-        batch_size: take so many rows at a time, together as by `vmap`.
+        f: a function of one pytree, which holds a row of each array of `xs`.
+        xs: arrays in any pytree, of one leading size.
+        batch_size: how many rows to take at a time, by `vmap`; None for one.
+
+    Returns:
+        The results, stacked along a new leading axis.
 
     Raises:
-        TypeError: `batch_size` is not positive.
+        TypeError: `batch_size` is negative.
+        ValueError: leading sizes differ.
 
     Example:
         >>> from gradix import lax

@@ -1,4 +1,4 @@
-"""The mesh in force, and meshes made for the devices there are."""
+"""The mesh in force, and meshes made of the present devices."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ def make_mesh(
     *,
     devices: Sequence | None = None,
 ) -> Mesh:
-    """A mesh of the devices there are.
+    """A mesh of the present devices.
 
     Args:
-        axis_shapes: how many devices along each axis; together no more than there are.
+        axis_shapes: the number of devices along each axis.
         axis_names: a name for each axis.
         axis_types: an `AxisType` for each; `Explicit` by default.
-        devices: those to use; by default all of them, or the first so many.
+        devices: the devices to choose from, all by default; the mesh takes as many of them as it
+            needs, from the first on.
 
     Raises:
         ValueError: there are too few devices, or not as many names as sizes.
@@ -53,8 +54,8 @@ def make_mesh(
     found = list(xla.devices() if devices is None else devices)
     if len(found) < prod(sizes):
         raise ValueError(
-            f"Number of devices {len(found)} must be >= the product of mesh_shape {sizes}. For tests on "
-            "the CPU there can be more: gradix.config.update('jax_num_cpu_devices', n)."
+            f"Number of devices {len(found)} must be >= the product of mesh_shape {sizes}. On the CPU, "
+            "gradix.config.update('jax_num_cpu_devices', n) makes more."
         )
     types = (AxisType.Explicit,) * len(names) if axis_types is None else axis_types
     chosen = np.empty(prod(sizes), dtype=object)
@@ -63,15 +64,15 @@ def make_mesh(
 
 
 class set_mesh:
-    """Put a mesh in force: at once, and until the end of a `with` block where it is used in one.
+    """Put a mesh in force, from now on, or until the end of a `with` block.
 
-    Specs without a mesh are then of it, and programs run on its devices.
+    PartitionSpecs without a mesh then refer to it, and programs run on its devices.
 
     Args:
-        mesh: the mesh; None for none.
+        mesh: the mesh, or None for no mesh.
 
     Raises:
-        ValueError: `mesh` is no Mesh, or a function is being traced.
+        ValueError: `mesh` is not a Mesh, or a function is being traced.
 
     Example:
         >>> import gradix
@@ -84,11 +85,11 @@ class set_mesh:
 
     def __init__(self, mesh: Mesh | None):
         if mesh is not None and not isinstance(mesh, Mesh):
-            raise ValueError(f"Expected mesh of type `jax.sharding.Mesh`. Got {type(mesh)}")
+            raise ValueError(f"Expected mesh of type `gradix.sharding.Mesh`. Got {type(mesh)}.")
         if state.stage is not None:
             raise ValueError(
-                "`set_mesh` can only be used outside of `jax.jit`. Maybe you want "
-                "`jax.sharding.use_abstract_mesh`?"
+                "`set_mesh` can only be used outside of `jit`. Maybe you want "
+                "`gradix.sharding.use_abstract_mesh`?"
             )
         self.mesh = mesh
         self.before = _config._set_local("gradix_mesh", mesh)
@@ -101,13 +102,13 @@ class set_mesh:
 
 
 class use_abstract_mesh:
-    """A context in which specs are of this mesh, without devices."""
+    """Context manager in which PartitionSpecs refer to this mesh, which has no devices."""
 
     __slots__ = ("mesh", "before")
 
     def __init__(self, mesh: BaseMesh):
         if not isinstance(mesh, AbstractMesh):
-            raise ValueError(f"Expected mesh of type AbstractMesh. Got type: {type(mesh)}")
+            raise ValueError(f"Expected mesh of type AbstractMesh. Got type: {type(mesh)}.")
         self.mesh = mesh
 
     def __enter__(self) -> BaseMesh:
@@ -119,7 +120,7 @@ class use_abstract_mesh:
 
 
 def get_mesh() -> Mesh:
-    """The mesh in force, with its devices; an empty one where there is none.
+    """The mesh in force, with its devices; an empty mesh if there is none.
 
     Raises:
         ValueError: a function is being traced.
@@ -131,15 +132,15 @@ def get_mesh() -> Mesh:
     """
     if state.stage is not None:
         raise ValueError(
-            "`get_mesh` can only be used outside of `jax.jit`. Maybe you want "
-            "`jax.sharding.get_abstract_mesh()`?"
+            "`get_mesh` can only be used outside of `jit`. Maybe you want "
+            "`gradix.sharding.get_abstract_mesh()`?"
         )
     mesh = _options.gradix_mesh
     return mesh if isinstance(mesh, Mesh) else empty_mesh
 
 
 def get_abstract_mesh() -> AbstractMesh:
-    """The mesh in force, without its devices; an empty one where there is none.
+    """The mesh in force, without its devices; an empty mesh if there is none.
 
     Example:
         >>> import gradix
@@ -151,7 +152,7 @@ def get_abstract_mesh() -> AbstractMesh:
 
 
 def make_single_device_sharding(device, *, memory_kind: str | None = None) -> SingleDeviceSharding:
-    """The sharding of arrays that lie whole on `device`.
+    """The sharding of arrays that lie as a whole on `device`.
 
     Example:
         >>> import gradix

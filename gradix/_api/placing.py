@@ -1,4 +1,4 @@
-"""Putting arrays on devices, and telling where they lie: device_put, device_get, and the members of arrays."""
+"""Puts arrays on devices and says where they lie: device_put, device_get, and members of arrays."""
 
 from __future__ import annotations
 
@@ -43,14 +43,17 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
         x: arrays, or anything convertible to one, in a tree.
         device: a device, a sharding, a PartitionSpec on the mesh in force, a memory
             (`gradix.memory.Space`), or a tree prefix of these; None leaves the choice open.
-        src: where the arrays come from; accepted, not needed.
-        donate: whether the old arrays are given up, True or False or a tree prefix of these.
-        may_alias: whether the new arrays may share the memory of the old; they do where they can,
-            unless it is False. It may not be True where `donate` is.
+        src: accepted for compatibility.
+        donate: whether the old arrays are given up: True, False or a tree prefix of these.
+        may_alias: whether the new arrays may share the memory of the old arrays. They do where they
+            can, unless it is False. It may not be True where `donate` is.
+
+    Returns:
+        The arrays, in the tree of `x`.
 
     Raises:
-        ValueError: `device` is none of these, or no tree prefix of `x`; or an array cannot be
-            divided so.
+        ValueError: `device` is none of these, or not a tree prefix of `x`; or an array cannot be
+            divided as its sharding says.
 
     Example:
         >>> import gradix
@@ -111,7 +114,7 @@ def as_sharding(place, what: str = "device_put") -> Sharding:
         mesh = _options.gradix_mesh
         if mesh is None or not mesh.axis_names:
             raise ValueError(
-                f"Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to {what}: got "
+                f"Please set a mesh via `gradix.set_mesh` if a PartitionSpec is passed to {what}: got "
                 f"{place}. Or pass NamedSharding(mesh, spec)."
             )
         return NamedSharding(mesh, place)
@@ -119,7 +122,7 @@ def as_sharding(place, what: str = "device_put") -> Sharding:
         if isinstance(place.layout, AutoLayout):
             raise ValueError(
                 f"sharding and layout in `Layout` instance should be concrete: {what} got {place}. Name "
-                "the order of the axes, as Layout((0, 1))."
+                "the order of the axes, as in Layout((0, 1))."
             )
         return as_sharding(place.sharding, what)
     if hasattr(place, "device_kind"):
@@ -162,8 +165,8 @@ def _put(x, place):
     _check_fits(array.aval, sharding)
     if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:
         raise NotImplementedError(
-            f"device_put of an array of shape {array.aval.shape} as one that is still to be summed, {sharding}: "
-            "it is no sum. Let an operation make it, with out_sharding=, or use gradix.sharding.reshard."
+            f"device_put cannot make an array of shape {array.aval.shape} unreduced, as {sharding} says: its "
+            "parts are not summands. Let an operation give it with out_sharding=, or use gradix.sharding.reshard."
         )
     if hasattr(place, "device_kind"):
         _check_is_here(array)
@@ -177,7 +180,7 @@ def _put(x, place):
 
 
 def on_default_device(x):
-    """A new array where the option `jax_default_device` says, free to go elsewhere."""
+    """A new array on the device of the option `jax_default_device`, without being committed to it."""
     device = _options.jax_default_device
     if not hasattr(device, "platform") or type(x) is not ArrayImpl or x.aval.place is not None:
         return x
@@ -188,7 +191,7 @@ def on_default_device(x):
 
 
 def _divided_at_once(x: np.ndarray, sharding: NamedSharding) -> ArrayImpl | None:
-    """A large NumPy array on several devices without a copy of the whole; None where it is no plain case."""
+    """A NumPy array divided over several devices without a copy of the whole; None if it needs one."""
     place = committed(sharding)
     is_plain = x.dtype.kind in "fiub" and dtypes.canonicalize_dtype(x.dtype) is x.dtype
     if not is_plain or place.is_whole or not sharding.is_fully_addressable:
@@ -219,13 +222,13 @@ def _check_is_here(array) -> None:
         raise ValueError(
             "When the second argument to `device_put` is a Device, the first argument must be a fully "
             f"addressable array: {array.aval.str_short()} lies on {place.sharding}, of which this "
-            "process has a part. Write device_put(x, NamedSharding(mesh, P())) for the whole on each "
-            "device, or multihost_utils.process_allgather(x, tiled=True) for a NumPy array."
+            "process holds only a part. Write device_put(x, NamedSharding(mesh, P())) for the whole array "
+            "on each device, or multihost_utils.process_allgather(x, tiled=True) for a NumPy array."
         )
 
 
 def placed(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
-    """A concrete array where `sharding` says, for good."""
+    """A concrete array, committed to the devices of `sharding`."""
     place = committed(sharding)
     aval = located(x.aval.plain, place, division=explicit_part(sharding, x.aval.ndim))
     if x.aval is aval:
@@ -242,20 +245,20 @@ def placed(x: ArrayImpl, sharding: Sharding) -> ArrayImpl:
     if before is not None and not before.is_whole and not before.sharding.is_fully_addressable:
         return bind(sharding_constraint_p, (x,), {"sharding": sharding})
     if place.is_whole and place.device is None:
-        # copied there when it is first needed there
+        # it is copied to the device when it is first needed there
         return ArrayImpl(x.host, aval)
     return ArrayImpl(x._host if place.is_whole else None, aval, put_on(x, sharding))
 
 
 def _guard(direction: str, aval, sharding) -> None:
-    """What the options `transfer_guard...` ask for of an explicit transfer."""
+    """Apply the options `transfer_guard…` to an explicit transfer."""
     if getattr(_options, "jax_transfer_guard_" + direction) is not None:
         what = f"aval={aval.str_short()}, dst_sharding={sharding}"
         transfers.check(direction, what, is_explicit=True)
 
 
 def device_get(x):
-    """A tree of arrays as NumPy arrays; other leaves stay as they are, and so do traced arrays without values.
+    """A tree of arrays as NumPy arrays; traced arrays, random keys and other leaves stay as they are.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -279,14 +282,14 @@ def _fetched(leaf):
 
 
 def _place(x):
-    """Where a concrete array lies."""
+    """The sharding of a concrete array."""
     if isinstance(x, Tracer):
         if x.aval.division is not None or (
             _options.gradix_mesh is not None and _options.gradix_mesh.explicit_axes
         ):
             return x.aval.sharding
         raise AttributeError(
-            "A traced array is on no device yet: placement is known of concrete arrays, outside jit."
+            "A traced array is on no device yet. Ask for the placement of a concrete array, outside of jit."
         )
     return sharding_of(x)
 
@@ -297,7 +300,7 @@ def _device_of(x):
 
 
 def _shards(x) -> list[Shard]:
-    """The parts of this process' devices."""
+    """The parts of the array on the devices of this process."""
     return [s for s in _global_shards(x) if s.data is not None]
 
 
@@ -329,15 +332,15 @@ def _devices(self):
 
 
 def _addressable_data(self, index: int):
-    """The part of the array on the device of number `index` among this process's."""
+    """The part of the array on device number `index` of this process."""
     return _shards(self)[index].data
 
 
 def _unsafe_buffer_pointer(self) -> int:
-    """The address of the values on their device, good only while the array lives."""
+    """The address of the values on their device, valid only while the array is alive."""
     if isinstance(self, Tracer):
         raise AttributeError(
-            "A traced array has no memory: unsafe_buffer_pointer is of concrete arrays, outside jit."
+            "A traced array has no memory: call unsafe_buffer_pointer of a concrete array, outside of jit."
         )
     if _place(self).num_devices > 1:
         raise ValueError(

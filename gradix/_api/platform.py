@@ -1,4 +1,4 @@
-"""platform_dependent: other code on other platforms."""
+"""`platform_dependent`: a function for each platform."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from gradix._runtime import xla
 
 
 def platform_dependent(*args: Any, default: Callable | None = None, **per_platform: Callable):
-    """The result of the function given for the platform that the program is compiled for.
+    """The result of the function for the platform on which the program runs.
 
-    Traced code holds all alternatives, which must agree in tree, shapes and dtypes; when a platform
-    is known the compiler sees its alternative alone. Untraced code runs that one.
+    Traced code holds all functions, which must agree in tree, shapes and dtypes. When it is lowered
+    for one platform, the compiler sees only the function for that platform. Eager code calls the
+    function for the default platform.
 
     Args:
-        *args: pytrees of arrays, passed to the alternatives.
+        *args: pytrees of arrays, with which the function is called.
         default: the function for platforms that are not named.
-        **per_platform: functions by platform: `cpu`, `cuda`, `rocm`, `tpu`.
+        **per_platform: functions by the name of a platform: `cpu`, `cuda`, `rocm`, `tpu`.
 
     Raises:
-        ValueError: the name of a platform stands for several.
-        TypeError: the results of alternatives differ.
-        NotImplementedError: there is no alternative for the platform.
+        ValueError: a name stands for several platforms, as `gpu` does.
+        TypeError: the results of the functions differ.
+        NotImplementedError: there is no function for the platform.
 
     Example:
         >>> from gradix import lax
@@ -37,7 +38,7 @@ def platform_dependent(*args: Any, default: Callable | None = None, **per_platfo
     """
     if "gpu" in per_platform:
         raise ValueError(
-            "Use 'cuda' or 'rocm' for lax.platform_dependent, not 'gpu': they are platforms of their own."
+            "Use 'cuda' or 'rocm' for lax.platform_dependent, not 'gpu', which stands for both."
         )
     functions, platforms = list(per_platform.values()), tuple([(name,) for name in per_platform])
     if default is not None:

@@ -28,12 +28,12 @@ from gradix._ops.select import choose
 from gradix._ops.transcendental import sqrt
 
 _STEPS = 10
-# above, the equations that the step by Cholesky solves are ill-conditioned
+# With a larger weight c, the equations that the step by Cholesky solves are ill-conditioned.
 _QR_WEIGHT = 100.0
 
 
 def _schedule(eps: float) -> list[tuple[float, ...]]:
-    """The weights of each step, and whether all singular values are 1 after it, from `eps` or more before the first.
+    """The weights of each step, and whether all singular values are then 1, if they are at least `eps`.
 
     Y. Nakatsukasa, Z. Bai, F. Gygi, "Optimizing Halley's iteration for computing the matrix polar
     decomposition" (2010), eq. 3.15 to 3.17.
@@ -84,7 +84,7 @@ def _norm(x):
 
 
 def _within(x, dynamic_shape):
-    """`x` with zeros beyond the rows and columns that are meant."""
+    """`x` with zeros outside of the first rows and columns, which `dynamic_shape` counts."""
     rows, columns = (as_operand("qdwh", d) for d in dynamic_shape)
     shape, kind = x.aval.shape, np.dtype("int32")
     inside = bitwise_and(
@@ -102,22 +102,24 @@ def qdwh(
     eps: float | None = None,
     dynamic_shape: tuple | None = None,
 ):
-    """The polar decomposition `x = U H`, U with orthonormal columns and H Hermitian and not negative.
+    """The polar decomposition `x = U H`: U has orthonormal columns, H is positive semidefinite.
 
     Args:
         x: one matrix of full rank, with at least as many rows as columns; float32, float64,
             complex64 or complex128.
-        is_hermitian: has no effect.
-        max_iterations: steps after which to stop; None for as many as the precision needs.
-        eps: the precision wanted, and a bound of the smallest singular value over the largest: the
-            steps end where one changes U by less than `(4 eps)^(1/3)` of it; None for the dtype's.
-        dynamic_shape: the rows and columns that count, where `x` is padded; they may be traced.
+        is_hermitian: accepted for compatibility.
+        max_iterations: the number of steps after which to stop; None for as many as needed.
+        eps: the precision, and a lower bound of the smallest singular value relative to the
+            largest. The steps end when one changes U by less than `(4 eps)^(1/3)`, relative to U.
+            None takes the precision of the dtype.
+        dynamic_shape: the numbers of rows and columns that count if `x` is padded; they may be
+            traced.
 
     Returns:
-        U, H, the number of steps, and whether they sufficed.
+        U, H, the number of steps, and whether they converged.
 
     Raises:
-        ValueError: `x` is no single matrix, or has more columns than rows.
+        ValueError: `x` is not one matrix, or has more columns than rows.
 
     Example:
         >>> from gradix import lax
@@ -154,7 +156,7 @@ def qdwh(
 
 def _iterate(x, steps, limit, tolerance, real):
     size = abs(x)
-    # An upper bound of the largest singular value.
+    # This is an upper bound of the largest singular value.
     alpha = sqrt(
         mul(reduce_max(reduce_sum(size, (0,)), (0,)), reduce_max(reduce_sum(size, (1,)), (0,)))
     )
@@ -169,7 +171,7 @@ def _iterate(x, steps, limit, tolerance, real):
 
     def step(state):
         u, count, _ = state
-        # the last from its place on
+        # further steps use the last weights
         row = dynamic_index_in_dim(weights, count, 0, keepdims=False)
         a, b, c, settled = (row[i] for i in range(4))
         new = cond(lt(np.array(_QR_WEIGHT, real), c), _by_qr, _by_cholesky, u, a, b, c)

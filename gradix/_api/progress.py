@@ -1,7 +1,7 @@
-"""`progress`: how far loops are, in Python and inside of compiled programs.
+"""`progress`: shows how far loops are, in Python and inside of compiled programs.
 
-A loop that is watched carries two numbers more: the steps done, and at which step to report next.
-The report is a callback, and says when it wants to be called again: so it comes some ten times a
+A watched loop carries two more numbers: the steps done, and the step at which to report next. The
+report is a callback that returns the next step to report, so that it is called some ten times a
 second, however long a step takes.
 """
 
@@ -37,7 +37,7 @@ _options = config.state
 
 
 class _Loop:
-    """One loop being shown: when it was last reported, and at which step."""
+    """A loop that is shown: when it was last reported, and at which step."""
 
     __slots__ = ("display", "total", "steps", "at", "drawn")
 
@@ -47,7 +47,7 @@ class _Loop:
         self.drawn = self.at
 
     def report(self, steps: int, value: str) -> int:
-        """Show the step, if it is time, and tell the step to report next."""
+        """Show the step, if it is time, and return the step to report next."""
         now = time.perf_counter()
         done, seconds = steps - self.steps, now - self.at
         if now - self.drawn >= self.display.every:
@@ -59,22 +59,22 @@ class _Loop:
 
 
 class progress:
-    """Show how far loops are: steps, rate, time left, and a number of one's choice.
+    """Show how far loops are: their steps, rate, time left, and a number of your choice.
 
-    As a context manager it watches every `scan`, `fori_loop` and `while_loop` that runs within,
-    also those inside of functions compiled before; loops inside of a watched loop count as its
-    steps. As an iterator it watches a Python loop.
+    As a context manager, it watches every `scan`, `fori_loop` and `while_loop` that runs within,
+    also in functions that were compiled before. Loops inside of a watched loop are part of its
+    steps. As an iterator, it watches a Python loop.
 
-    Terminals and notebooks get a bar, where tqdm is installed; files and logs a line every few
-    seconds, and one at the end.
+    In terminals and notebooks, tqdm draws a bar if it is installed. Elsewhere a line is written
+    every few seconds, and one at the end.
 
     Args:
-        what: an iterable, to loop over in Python; or a name, for the loops within a `with` block.
-        name: the name, beside an iterable.
-        show: from the carry of a watched loop to a scalar that is shown; not for loops whose carry
-            it does not fit.
+        what: an iterable to loop over in Python, or the name of the loops in a `with` block.
+        name: the name of a Python loop.
+        show: a function from the carry of a watched loop to a scalar, which is shown. Loops whose
+            carry it does not fit show none.
         total: the number of steps of an iterable that has no length.
-        file: where to write; standard error by default.
+        file: the stream to write to; standard error by default.
 
     Example:
         >>> import gradix, sys
@@ -99,7 +99,7 @@ class progress:
         self.iterable = None if isinstance(what, str) else what
         self.name = name or (what if isinstance(what, str) else "progress")
         self.total, self.file = total, file
-        self.value: Any = None  # what a Python loop wants shown beside its steps
+        self.value: Any = None  # a Python loop sets this number to show it
         self._show = show
         self._loops: dict[int, _Loop] = {}
         self._before: list = []
@@ -109,8 +109,8 @@ class progress:
     def __iter__(self) -> Iterator:
         if self.iterable is None:
             raise TypeError(
-                f"progress({self.name!r}) watches the loops inside of a `with` block; to loop in Python "
-                f"give what to loop over: for x in gradix.progress(rows, {self.name!r})."
+                f"progress({self.name!r}) watches the loops inside of a `with` block. To loop in Python, "
+                f"pass the iterable: for x in gradix.progress(rows, {self.name!r})."
             )
         total = (
             self.total
@@ -163,12 +163,12 @@ def _text(value: Any) -> str:
 
 
 _lock = threading.Lock()
-_active: list[progress] = []  # a global: callbacks of programs run in threads of their own
+_active: list[progress] = []  # it is global, since callbacks of programs run in other threads
 _numbers = iter(range(1, 1 << 31))
 _owners: dict[int, progress] = {}
 
 
-# -- what the callbacks of a watched loop do -------------------------------------------------------
+# -- the callbacks of a watched loop ---------------------------------------------------------------
 
 
 def _on_start(total: np.ndarray) -> list:
@@ -217,7 +217,7 @@ def _call(callback: Callable, args: list, results: int) -> list:
 
 
 class unwatched(config._Override):
-    """Loops within are not watched."""
+    """Context manager in which loops are not watched."""
 
     __slots__ = ()
 
@@ -226,7 +226,7 @@ class unwatched(config._Override):
 
 
 def _of_all(x):
-    """A number as it is; of many examples the greatest, which is one for all."""
+    """The number itself; under `vmap` the greatest of all examples, so that it is not mapped."""
     return call_custom_vmap(lambda x: [x], _of_examples, [x], "_of_all", no_debug)[0]
 
 
@@ -235,7 +235,7 @@ def _of_examples(size, batched, xs):
 
 
 class Watch:
-    """What is added to a loop: two numbers in its carry, and a call now and then."""
+    """The parts added to a watched loop: two numbers in its carry, and calls that report."""
 
     def __init__(self, total: Any):
         self.show = _options.gradix_progress
@@ -244,7 +244,7 @@ class Watch:
         self.first = as_array(np.asarray(0, _INT)), due
 
     def after(self, state: tuple, carry: Any) -> tuple:
-        """The two numbers after one more step, whose carry this is."""
+        """The two numbers after one more step, which returned this carry."""
         steps, due = state
         steps = add(steps, as_array(np.asarray(1, _INT)))
         now, then = _of_all(steps), _of_all(due)

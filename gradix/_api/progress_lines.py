@@ -1,4 +1,4 @@
-"""How progress is shown: a bar drawn by tqdm in terminals and notebooks, lines of plain text elsewhere."""
+"""How progress is shown: by a bar of tqdm in terminals and notebooks, by lines of text elsewhere."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BAR_EVERY = 0.1  # seconds between two drawings of a bar
 
 
 class Lines:
-    """A line of text now and then, and one at the end."""
+    """Writes a line of text every few seconds, and one at the end."""
 
     every = LINE_EVERY
 
@@ -70,7 +70,7 @@ class Bar:
 
 
 def display(name: str, total: int | None, file) -> Lines | Bar:
-    """A bar where somebody watches and tqdm is installed; lines elsewhere."""
+    """A bar in terminals and notebooks if tqdm is installed; lines elsewhere."""
     stream = sys.stderr if file is None else file
     in_notebook = file is None and "ipykernel" in sys.modules
     is_terminal = bool(getattr(stream, "isatty", lambda: False)())

@@ -17,7 +17,7 @@ _strategies: Any = lazy_module("ray.util.scheduling_strategies")
 
 _WAIT = 60.0  # seconds that the cluster has to make room
 _CARRIED = ("GRADIX_", "JAX_", "XLA_", "PYTHONPATH")  # variables of the caller that programs get
-# Ray's workers block interrupts, and what they start would inherit that.
+# Ray's workers block interrupts, and processes that they start would inherit that.
 _ANEW = (
     "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); "
     "signal.pthread_sigmask(signal.SIG_SETMASK, []); "
@@ -26,7 +26,7 @@ _ANEW = (
 
 
 class Host:
-    """What runs on a machine of the cluster, as an actor: one process, started once the address is known."""
+    """An actor on a machine of the cluster, which starts one process when the address is known."""
 
     def __init__(self) -> None:
         self.process: subprocess.Popen | None = None
@@ -41,7 +41,7 @@ class Host:
     def lines(
         self, command: Sequence[str], env: Mapping[str, str], folder: str
     ) -> Iterator[str | int]:
-        """Run a command: its lines of output, and at last its exit status."""
+        """Run a command, and yield its lines of output, and at last its exit status."""
         self.process = subprocess.Popen(
             [sys.executable, "-c", _ANEW, *command],
             env={**os.environ, **env},
@@ -53,7 +53,7 @@ class Host:
             errors="replace",
             process_group=0,
         )
-        if self.ending is not None:  # it was to end before it was there
+        if self.ending is not None:  # the signal came before the process was started
             self.signal(self.ending)
         assert self.process.stdout is not None
         for line in self.process.stdout:  # noqa: UP028  (Ray sends into its generators)
@@ -68,7 +68,7 @@ class Host:
 
 
 class RayProcess:
-    """A process of the cluster, as `launch` handles those of this machine."""
+    """A process of the cluster, with the methods that `launch` uses for local processes."""
 
     __slots__ = ("actor", "parts", "status")
 
@@ -98,7 +98,7 @@ class RayProcess:
         return self.status
 
     def send(self, number: int) -> None:
-        """Send a signal; what does not answer to one is ended with its actor."""
+        """Send a signal; `close` ends processes that ignore it."""
         self.actor.signal.remote(number)
 
     def close(self) -> None:
@@ -110,13 +110,13 @@ class RayCluster:
     """A cluster with room for some processes, spread over its machines.
 
     Args:
-        num_processes: how many.
-        cpus: processors that each occupies.
-        gpus: GPUs that each occupies, and sees alone.
+        num_processes: the number of processes.
+        cpus: the number of processors for each process.
+        gpus: the number of GPUs for each process, which sees no others.
 
     Raises:
         ModuleNotFoundError: Ray is not installed.
-        RuntimeError: the cluster has no room for them.
+        RuntimeError: the cluster has no room for the processes.
     """
 
     __slots__ = ("actors", "group", "is_ours")
@@ -148,16 +148,16 @@ class RayCluster:
         ]
 
     def address(self) -> str:
-        """Where process 0 can listen."""
+        """The host and port at which process 0 can listen."""
         return ray.get(self.actors[0].address.remote())
 
     def start(self, rank: int, command: Sequence[str], env: Mapping[str, str]) -> RayProcess:
-        """Start a process, with what is for it in `env`."""
+        """Start process number `rank`, with the variables `env` and those of this program."""
         carried = {k: v for k, v in os.environ.items() if k.startswith(_CARRIED)}
         return RayProcess(self.actors[rank], command, {**carried, **env})
 
     def close(self) -> None:
-        """Give the room back, and leave the cluster where `launch` has joined it."""
+        """Free the room for the processes, and leave the cluster if this object joined it."""
         _groups.remove_placement_group(self.group)
         if self.is_ours:
             ray.shutdown()

@@ -39,17 +39,22 @@ def reduce(
     dimensions: Sequence[int],
     out_sharding=None,
 ) -> Any:
-    """Fold `dimensions` of the operands by `computation`, from `init_values`.
+    """Reduce axes of the operands with `computation`, from the initial values.
 
     Args:
         operands: arrays of one shape, in any pytree.
-        init_values: a scalar for each, in the same tree; `computation`'s identity.
-        computation: joins two trees of scalars; associative, for elements are joined in no certain
-            order.
-        dimensions: the axes to fold.
+        init_values: a scalar for each, in the same tree: the identity of `computation`.
+        computation: an associative function of two trees of scalars to one; the order in which it
+            is applied is not defined.
+        dimensions: the axes to reduce.
+        out_sharding: accepted for compatibility.
+
+    Returns:
+        Arrays of the dtypes of `operands` without these axes, in the same tree.
 
     Raises:
-        ValueError: the trees differ, an initial value is no scalar, or an axis is out of range.
+        TypeError: an initial value has another dtype than its operand.
+        ValueError: the trees differ, an initial value is not a scalar, or an axis is out of range.
 
     Example:
         >>> from gradix import lax
@@ -74,11 +79,10 @@ def reduce(
     if consts:
         raise ValueError(
             f"reduce: the computation captures {len(consts)} array value(s) from outside, which a "
-            f"reduction "
-            "cannot take. Use lax.scan, or write the values as Python numbers."
+            "reduction cannot take. Use lax.scan, or write the values as Python numbers."
         )
     _check_results(flat.out_tree, body.out_avals, tree, scalars)
-    known = _known(body, inits, dims)
+    known = _known(body, inits)
     if known is not None:
         return tree.unflatten([known(xs[0], dims)])
     check_starts("reduce", inits, xs)
@@ -89,7 +93,7 @@ def reduce(
 
 
 def check_starts(name: str, inits, xs) -> None:
-    """Refuse initial values of other dtypes than their operands."""
+    """Raise for initial values of other dtypes than their operands."""
     if any(i.dtype != x.dtype for i, x in zip(inits, xs)):
         raise TypeError(
             f"{name} got inconsistent dtypes for operands and init_values: got operand dtypes "
@@ -109,8 +113,8 @@ def _start(init: Array, x: Array) -> Array:
             value = (highest if value > 0 else lowest)(x.dtype)
         elif value != value // 1:  # nan too
             raise TypeError(
-                f"the initial value {value} is none of dtype {x.dtype}, which the operand has. Convert "
-                "one of them."
+                f"the initial value {value} is not a number of dtype {x.dtype}, which the operand has. "
+                "Convert one of them with .astype(...)."
             )
     return scalar_array(value, x.dtype, False)
 
@@ -134,19 +138,24 @@ def _check_results(tree, avals, want_tree, want) -> None:
         wanted, got = (", ".join([a.str_short() for a in types]) for types in (want, avals))
         raise ValueError(
             f"reduce: the computation must return scalars in the tree of the operands, {want_tree} "
-            f"of {wanted}, "
-            f"got {tree} of {got}."
+            f"of {wanted}, got {tree} of {got}."
         )
 
 
-def _known(body, inits, dims):
-    """The reduction XLA has under a name, when the computation is one operation and it starts from its identity."""
+def single_operation(body, inits) -> str | None:
+    """The name of the primitive that a computation applies to one pair of scalars, and nothing else."""
     jaxpr = body.jaxpr
     if len(jaxpr.eqns) != 1 or len(inits) != 1 or type(inits[0]) is not ArrayImpl:
         return None
     (eqn,) = jaxpr.eqns
-    found = _KNOWN.get(eqn.primitive.name)
-    if found is None or set(eqn.invars) != set(jaxpr.invars) or jaxpr.outvars != eqn.outvars:
+    is_whole = set(eqn.invars) == set(jaxpr.invars) and jaxpr.outvars == eqn.outvars
+    return eqn.primitive.name if is_whole else None
+
+
+def _known(body, inits):
+    """The named reduction for a computation that is one operation, started from its identity."""
+    found = _KNOWN.get(single_operation(body, inits) or "")
+    if found is None:
         return None
     function, identity = found
     dtype = inits[0].dtype

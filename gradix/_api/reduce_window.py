@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from gradix._api.flat_functions import arrays
-from gradix._api.reduce import _check_results, _start, check_starts
+from gradix._api.reduce import _check_results, _start, check_starts, single_operation
 from gradix._api.tracing import Flattened
 from gradix._base.tree import tree_flatten as flatten
 from gradix._control.reduce_window import reduce_window_p
-from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
 from gradix._core.dimensions.expression import is_symbolic_shape
 from gradix._core.trace import bind
@@ -37,22 +36,26 @@ def reduce_window(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Any:
-    """Reduce each window that slides over an array: pooling.
+    """Reduce the elements of a window that slides over an array, as pooling does.
 
     Args:
-        operand: an array, or a pytree of arrays of one shape, reduced together.
-        init_value: a scalar for each, `computation`'s identity; it also fills the padding.
-        computation: joins two trees of scalars, associatively. Derivatives of others than sums,
-            maxima and minima take as many steps as a window has elements.
-        window_dimensions: the window's size along each axis.
-        window_strides: steps of the window; None is 1 along each axis.
+        operand: an array, or a pytree of arrays of one shape, which are reduced together.
+        init_value: a scalar for each, the identity of `computation`; it also fills the padding.
+        computation: an associative function of two trees of scalars to one. Except for sums, maxima
+            and minima, derivatives take as many steps as a window has elements.
+        window_dimensions: the size of the window along each axis.
+        window_strides: the steps of the window; None is 1 along each axis.
         padding: "VALID", "SAME", "SAME_LOWER" or one (low, high) pair per axis.
-        base_dilation: 1 more than the elements `init_value` put between the operand's.
-        window_dilation: the distance of neighbours in the window.
+        base_dilation: the distance of neighbouring elements of the operand along each axis, between
+            which `init_value` is put; None is 1.
+        window_dilation: the distance of neighbouring elements of the window; None is 1.
+
+    Returns:
+        Arrays of the dtypes of `operand`, with an element for each position of the window.
 
     Raises:
-        TypeError: the window does not fit the operand's rank, or an initial value is no scalar or
-            has another dtype.
+        TypeError: the window does not fit the operand's rank, or an initial value is not a scalar
+            or has another dtype.
         ValueError: the trees differ.
 
     Example:
@@ -101,7 +104,7 @@ def reduce_window(
 
 
 def _padded(xs, inits, window):
-    """The arrays with the initial values around them, which XLA's own padding, of known numbers, cannot be."""
+    """The arrays padded with the initial values; XLA's own padding takes only known widths."""
     widths = [(low, high, d - 1) for (low, high), d in zip(window.padding, window.base_dilation)]
     n = len(widths)
     xs = [pad(x, i, widths) for x, i in zip(xs, inits)]
@@ -124,12 +127,8 @@ def _staged(computation, tree, xs):
 
 def _known(body, inits):
     """The primitive for a computation that is one operation, started from its identity."""
-    jaxpr = body.jaxpr
-    if len(jaxpr.eqns) != 1 or len(inits) != 1 or type(inits[0]) is not ArrayImpl:
-        return None
-    (eqn,) = jaxpr.eqns
-    found = _KNOWN.get(eqn.primitive.name)
-    if found is None or set(eqn.invars) != set(jaxpr.invars) or jaxpr.outvars != eqn.outvars:
+    found = _KNOWN.get(single_operation(body, inits) or "")
+    if found is None:
         return None
     dtype = inits[0].dtype
     return (

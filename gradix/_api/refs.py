@@ -1,4 +1,4 @@
-"""Mutable arrays among the arguments of loops, branches and jitted functions, and written to inside of them."""
+"""Mutable arrays that are arguments of loops, branches and jitted functions, or captured by them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from gradix._transforms.staging import give_back
 
 
 def check_only_read(refs: list[LocalRef], where: str) -> None:
-    """Raise where a function that only decides writes to a mutable array."""
+    """Raise if a condition of a loop writes to a mutable array."""
     for local in refs:
         if local.is_written:
             raise ValueError(
-                f"{where} writes to {local.ref._name()}. It may read it; write in the body."
+                f"{where} writes to {local.ref._name()}, which it may only read. Write to it in the body."
             )
 
 
@@ -32,7 +32,7 @@ def without_refs(leaves) -> tuple:
 
 
 def bound_refs(function: Callable, leaves, tree) -> Callable:
-    """A function of the leaves that are arrays, for one of arguments some leaves of which are refs."""
+    """The function with the refs among its leaves bound; it takes the leaves that are arrays."""
 
     @functools.wraps(function)
     def bound(*given):
@@ -46,7 +46,7 @@ def bound_refs(function: Callable, leaves, tree) -> Callable:
 
 
 def inner_refs(leaves, given) -> tuple[list, list[Ref]]:
-    """Arguments with a ref of its own for each that is a ref outside, and these refs."""
+    """The arguments with a new ref in place of each ref in `leaves`, and these new refs."""
     pairs = [
         (Ref(AbstractRef(g.aval, kind=_forked(x)), g), True) if isinstance(x, Ref) else (g, False)
         for x, g in zip(leaves, given)
@@ -59,7 +59,7 @@ def _forked(ref: Ref):
 
 
 def scan_rows_of_refs(scan: Callable, f: Callable, init, rows, tree, **options):
-    """A scan over refs: the body gets a ref to a row of each, and what it writes goes to that row."""
+    """A scan over refs: the body gets a ref to a row of each, and writes to that row."""
     refs = [x for x in rows if isinstance(x, Ref)]
 
     @functools.wraps(f)
@@ -79,10 +79,11 @@ def scan_rows_of_refs(scan: Callable, f: Callable, init, rows, tree, **options):
 
 
 class TracedWithRefs(Traced):
-    """One signature of a jitted function that uses mutable arrays: their values go in, the written ones come out.
+    """One signature of a jitted function that uses mutable arrays.
 
-    `refs` tells of each whether it is an argument, by the number of the leaf, or which ref the
-    function captured; and whether it is written. `changes` are those of boxes whose states change.
+    Its program takes their values, and returns the values of those that it writes to. `refs` holds
+    a pair for each: the number of the leaf if it is an argument, or the captured ref; and whether
+    it is written to. `changes` holds the boxes whose states the function changes.
     """
 
     __slots__ = ("refs", "changes")
@@ -149,17 +150,17 @@ def check_no_refs(leaves, name: str) -> None:
     if ref is not None:
         raise NotImplementedError(
             f"{ref._name()} is an argument of {name}, jitted with specialize=True, which may "
-            "run in pieces: take the value as an argument and return the new one."
+            "run in pieces. Take the value as an argument, and return the new one."
         )
 
 
 def stand_ins(leaves) -> dict[int, Ref]:
-    """What a traced function gets for each leaf that is a ref."""
+    """The refs that a traced function gets in place of those among the leaves, by number."""
     return {i: Ref(x.aval, None) for i, x in enumerate(leaves) if isinstance(x, Ref)}
 
 
 def all_of(leaves_count: int, given, refs: dict[int, Ref]) -> list:
-    """Leaves of arguments from arrays and stand-ins."""
+    """All leaves of the arguments, in order, from the arrays and from `refs`."""
     arrays = iter(given)
     return [refs[i] if i in refs else next(arrays) for i in range(leaves_count)]
 

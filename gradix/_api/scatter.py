@@ -25,18 +25,24 @@ def scatter_apply(
     unique_indices: bool = False,
     mode=None,
 ) -> Array:
-    """`operand` with `func` applied to the elements of windows; once per window where several meet.
+    """`operand` with `func` applied to the elements of windows, once for each window they lie in.
 
     Args:
         operand: an array.
         scatter_indices: integers, index vectors along the last axis.
         func: a function of one scalar array that returns one of the same dtype; it may not use
             traced values.
-        dimension_numbers: a `ScatterDimensionNumbers`: which axes belong together.
-        update_shape: the shape that updates would have, which gives the windows' sizes.
+        dimension_numbers: a `ScatterDimensionNumbers`, which says which axes correspond.
+        update_shape: the shape that updates would have; it gives the sizes of the windows.
         indices_are_sorted: a promise that the index vectors are sorted.
         unique_indices: a promise that no element is in two windows.
         mode: what to do with windows that reach outside, as for `scatter`.
+
+    Returns:
+        An array of the shape and dtype of `operand`.
+
+    Raises:
+        TypeError: `func` uses a traced value, or returns another shape or dtype.
 
     Example:
         >>> from gradix import lax
@@ -62,13 +68,13 @@ def scatter_apply(
 
 
 def _combiner(func, scalar):
-    """The program `(old, update) -> func(old)`; a closed one where the function uses arrays of its own."""
+    """The program `(old, update) -> func(old)`; it is closed if the function captures arrays."""
     jaxpr, consts = stage(
         lambda old, update: list(arrays("scatter_apply", func(old))), [scalar, scalar]
     )
     if any(isinstance(c, Tracer) for c in consts):
         raise TypeError(
-            "scatter_apply: func uses a traced value from outside. Pass functions of the element alone, or "
+            "scatter_apply: func uses a traced value from outside. Pass a function of the element only, or "
             "compute with x[indices] and write the result with x.at[indices].set(...)."
         )
     out = jaxpr.outvars[0].aval

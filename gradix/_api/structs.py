@@ -21,7 +21,19 @@ _options = _config.state
 
 
 class ShapeDtypeStruct:
-    """The shape and dtype of an array, without its values; accepted wherever only the type matters.
+    """The shape and dtype of an array without its values; accepted wherever only the type matters.
+
+    Args:
+        shape: a tuple of ints.
+        dtype: the dtype.
+        sharding: how the array is divided: a `Sharding`, a `Format`, or a PartitionSpec on the mesh
+            in force.
+        weak_type: whether the type is weak.
+        manual_axis_type: the mesh axes over which values vary inside of `shard_map`.
+        is_ref: whether it stands for a mutable array.
+
+    Raises:
+        ValueError: `dtype` is None, or `sharding` is not a sharding or does not fit the shape.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -110,7 +122,7 @@ class ShapeDtypeStruct:
 
 
 def _placed(given, shape: tuple) -> tuple[Sharding | None, Layout | None]:
-    """The sharding and layout that a ShapeDtypeStruct is given as one."""
+    """The sharding and the layout in the argument `sharding` of a ShapeDtypeStruct."""
     if given is None:
         return None, None
     layout = None
@@ -118,7 +130,7 @@ def _placed(given, shape: tuple) -> tuple[Sharding | None, Layout | None]:
         if isinstance(given.layout, AutoLayout):
             raise TypeError(
                 "`Layout.AUTO` cannot be used in place of a device-local layout in a `ShapeDtypeStruct`. "
-                f"Got {given}"
+                f"Got {given}."
             )
         given, layout = given.sharding, given.layout
     if isinstance(given, PartitionSpec):
@@ -126,13 +138,13 @@ def _placed(given, shape: tuple) -> tuple[Sharding | None, Layout | None]:
         if mesh is None or not mesh.axis_names:
             raise TypeError(
                 "When specifying PartitionSpec to `ShapeDtypeStruct`, the context mesh cannot be empty. "
-                f"Please use `jax.set_mesh` to set the mesh context, or pass NamedSharding(mesh, {given})."
+                f"Please use `gradix.set_mesh` to set the mesh context, or pass NamedSharding(mesh, {given})."
             )
         given = NamedSharding(mesh, given)
     if given is not None and not isinstance(given, Sharding):
         raise ValueError(
-            "sharding should be an instance of `jax.sharding.Sharding`, `jax.sharding.PartitionSpec` or "
-            f"`jax.experimental.layout.Format`. Got {given} of type {type(given)}."
+            "sharding should be an instance of `gradix.sharding.Sharding`, `gradix.sharding.PartitionSpec` "
+            f"or `gradix.experimental.layout.Format`. Got {given} of type {type(given)}."
         )
     if given is not None:
         given.check_compatible_aval(shape)
@@ -140,7 +152,7 @@ def _placed(given, shape: tuple) -> tuple[Sharding | None, Layout | None]:
 
 
 def aval_of(x) -> Any:
-    """The type of an array, of anything convertible to one, or of a description with a shape and a dtype."""
+    """The type of an array, of a value that can be made one, or of an object with shape and dtype."""
     if isinstance(x, Array):
         return x.aval
     if isinstance(x, (np.ndarray, np.generic)) or not (hasattr(x, "shape") and hasattr(x, "dtype")):
@@ -154,7 +166,7 @@ def aval_of(x) -> Any:
 
 
 def struct_of(aval) -> ShapeDtypeStruct:
-    """What stands for an array of a type: its shape and dtype, and how it is divided over `Explicit` mesh axes."""
+    """The `ShapeDtypeStruct` of a type, with its division over `Explicit` mesh axes as sharding."""
     return ShapeDtypeStruct(
         aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=aval.division
     )

@@ -1,4 +1,4 @@
-"""Tokens: values that only say that something has happened, and messages sent along with them."""
+"""Tokens, which order operations, and the messages that they carry: after_all, psend, precv."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from gradix._core.operators import Array
 
 
 class Token:
-    """What an operation gives and another takes to come after it; `message` is what a `psend` has sent.
+    """A value that one operation gives and a later one takes; `message` is what a `psend` sent.
 
-    A pytree of the message, so that it passes through transformations, loops and compiled
+    It is a pytree of the message, so that it passes through transformations, loops and compiled
     functions.
     """
 
@@ -35,7 +35,7 @@ register_pytree_node(
 
 
 def create_token(_=None) -> Token:
-    """A token that nothing has to come before.
+    """A token that waits for nothing.
 
     Example:
         >>> from gradix import lax
@@ -46,10 +46,10 @@ def create_token(_=None) -> Token:
 
 
 def after_all(*operands) -> Token:
-    """One token that stands for several: what takes it comes after all of them.
+    """One token that stands for several; an operation that takes it comes after all of them.
 
     Raises:
-        TypeError: an argument is no token.
+        TypeError: an argument is not a token.
 
     Example:
         >>> from gradix import lax
@@ -71,8 +71,11 @@ def psend(x, axis_name, perm) -> Token:
 
     Args:
         x: arrays in a pytree.
-        axis_name: a bound axis.
-        perm: pairs of the index that sends and the index that receives.
+        axis_name: the name of the axis.
+        perm: pairs (source, target) of indices along it.
+
+    Raises:
+        ValueError: two pairs share a source or a target.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -86,18 +89,21 @@ def psend(x, axis_name, perm) -> Token:
 
 
 def precv(token, out_shape, axis_name, perm) -> Array:
-    """Receive what `psend` sent along a named axis with the same `perm`; zeros for an index that nothing is sent to.
+    """Receive what `psend` sent along a named axis with the same `perm`; members without a source get zeros.
 
     Args:
-        token: what `psend` returned, or `after_all` of that.
+        token: the result of `psend`, or `after_all` of it.
         out_shape: arrays or `ShapeDtypeStruct`s in a pytree, of the shapes and dtypes received.
-        axis_name: a bound axis.
-        perm: pairs of the index that sends and the index that receives.
+        axis_name: the name of the axis.
+        perm: pairs (source, target) of indices along it.
+
+    Returns:
+        Arrays of the shapes and dtypes of `out_shape`, in its structure.
 
     Raises:
-        TypeError: `token` is no token, or what was sent has other shapes or dtypes.
-        NotImplementedError: the token is of no `psend` along the axis with this `perm`: a message
-            is received in the program that sends it.
+        TypeError: `token` is not a token, or what was sent has other shapes or dtypes.
+        NotImplementedError: the token is not of a `psend` along the axis with this `perm`. A
+            message is received in the program that sends it.
 
     Example:
         >>> import gradix, gradix.numpy as jnp

@@ -1,4 +1,4 @@
-"""Tracing the functions given to control flow, and saying how their results fail to fit."""
+"""Traces the functions given to control flow, and says how their results differ."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ _options = _config.state
 
 
 def hollow(function: Callable) -> Callable:
-    """A Python function's name, place and parameters without what it captured; other callables stay as they are.
+    """A function with the name, place and parameters of `function`, but without what it captured.
 
     Programs are kept longer than the functions they were traced from, which may hold whole models.
+    Other callables stay as they are.
     """
     if isinstance(function, types.FunctionType):
         function = inspect.unwrap(function)
@@ -43,7 +44,7 @@ def hollow(function: Callable) -> Callable:
 
 
 class FunctionDebug(DebugInfo):
-    """Names of a function and its arguments, worked out when a message needs them."""
+    """The names of a function and its arguments, found when a message needs them."""
 
     __slots__ = ("_function", "_trees")
 
@@ -72,7 +73,7 @@ _ROLES = {"scan": ("carry", "x"), "while_loop": ("carry",), "fori_loop": ("i", "
 
 
 def called(what: str, function: Callable, *args):
-    """`function(*args)`; where it takes other arguments, an error that says how `what` calls it."""
+    """`function(*args)`; if it takes other arguments, an error says how `what` calls it."""
     try:
         return function(*args)
     except TypeError:
@@ -85,15 +86,15 @@ def called(what: str, function: Callable, *args):
             roles = _ROLES.get(what, tuple(f"operand {i}" for i in range(len(args))))
             given = f"({', '.join(roles)})" if args else "no arguments"
             raise TypeError(
-                f"{what} calls {described(function)} with {given}, but its arguments are {sig}: {e}. Give "
-                f"it {len(args)} positional argument{'s' * (len(args) != 1)}; what else it needs it can "
-                "close over."
+                f"{what} calls {described(function)} with {given}, but its arguments are {sig}: {e}. Write "
+                f"it with {len(args)} positional argument{'s' * (len(args) != 1)}, and let it close over "
+                "further values."
             ) from None
         raise
 
 
 class Flattened:
-    """A function on pytrees as one on lists; remembers the tree of its results."""
+    """A function of pytrees as one of lists, which keeps the tree of its results."""
 
     __slots__ = ("function", "trees", "what", "out_tree", "finish")
 
@@ -125,7 +126,7 @@ class Flattened:
 
 
 def opened_with_refs(traced, order, give_back: bool = True) -> tuple[ClosedJaxpr, list]:
-    """What `Flattened.stage_with_refs` gave, as `closed(*consts, *values of refs, *args)`; see `with_refs`."""
+    """A result of `stage_with_refs` as a program of constants, values of refs and arguments."""
     jaxpr, consts, refs = traced
     if refs or order:
         jaxpr, consts = with_refs(jaxpr, consts, refs, order, give_back)
@@ -134,7 +135,7 @@ def opened_with_refs(traced, order, give_back: bool = True) -> tuple[ClosedJaxpr
 
 
 def promoted(values, avals, outs) -> list | None:
-    """The starting values as the body returns them, with its dtypes and varying mesh axes; None if nothing changes."""
+    """The first values with the dtypes and varying axes that the body returns; None if unchanged."""
     out, changed = list(values), False
     for i, (x, a, o) in enumerate(zip(values, avals, outs)):
         if o.vma - a.vma:
@@ -168,11 +169,14 @@ def described(function) -> str:
 
 
 def check_carry(what: str, name: str, in_tree, in_avals, out_tree, out_avals) -> None:
-    """Raise TypeError, naming every component, where a loop's body does not return the carry it takes.
+    """Check that a loop's body returns the type of carry that it takes.
 
     Args:
         what: "scan" or "while_loop".
-        name: what the body calls its carry.
+        name: the body's name for its carry.
+
+    Raises:
+        TypeError: the carries differ; the message names every component that does.
     """
     if in_tree != out_tree:
         raise TypeError(_carry_trees(what, name, in_tree, in_avals, out_tree, out_avals))
@@ -192,10 +196,8 @@ def _carry_trees(what, name, in_tree, in_avals, out_tree, out_avals) -> str:
         )
     return (
         f"{what} body function carry input and carry output must have the same pytree structure, but they "
-        f"differ:\n\n"
-        f"{_listed(lines)}\n\nRevise the function so that the carry output has the same pytree structure as "
-        f"the carry "
-        f"input: it takes {in_tree} and returns {out_tree}."
+        f"differ:\n\n{_listed(lines)}\n\nRevise the function so that the carry output has the same pytree "
+        f"structure as the carry input: it takes {in_tree} and returns {out_tree}."
     )
 
 
@@ -223,8 +225,7 @@ def _carry_types(what, name, tree, in_avals, out_avals, wrong) -> str:
         a, b, place = in_avals[i], out_avals[i], _component(name, paths[i])
         lines.append(
             f"the input carry {place} has type {a.str_short()} but the corresponding output carry "
-            f"component has "
-            f"type {b.str_short()}, so {differs(a, b)}"
+            f"component has type {b.str_short()}, so {differs(a, b)}"
         )
         advice.append(_advice(a, b, f"{name}{keystr(paths[i])}"))
     return (
@@ -243,7 +244,7 @@ def _advice(a, b, place: str) -> str:
         which, more = (
             ("the output", a.vma - b.vma) if a.vma - b.vma else ("the initial", b.vma - a.vma)
         )
-        return f"apply jax.lax.pcast(..., {tuple(sorted(map(str, more)))}, to='varying') to {which} value of {place}"
+        return f"apply lax.pcast(..., {tuple(sorted(map(str, more)))}, to='varying') to {which} value of {place}"
     if a.shape != b.shape:
         return f"keep {place} of shape {a.shape} (for example with an array of fixed size and `.at[i].set`)"
     return f"return {place}.astype({a.dtype}), or start the carry with dtype {b.dtype}"
@@ -271,7 +272,11 @@ def _listed(lines) -> str:
 
 
 def check_branches(what: str, names, functions, trees, avals) -> None:
-    """Raise TypeError, naming every result, where branches return different trees or types."""
+    """Check that branches return equal trees and types.
+
+    Raises:
+        TypeError: they differ; the message names every result that does.
+    """
     for k in range(1, len(functions)):
         pair = f"{names[0]} is {described(functions[0])}\n{names[k]} is {described(functions[k])}"
         revise = f"Revise {names[0]} and/or {names[k]} so that"
@@ -293,16 +298,16 @@ def check_branches(what: str, names, functions, trees, avals) -> None:
             paths = _paths(trees[0])
             lines = [
                 f"the output of {names[0]}{_at(paths[i])} has type {avals[0][i].str_short()} but the "
-                f"corresponding "
-                f"output of {names[k]} has type {avals[k][i].str_short()}, so {differs(avals[0][i], avals[k][i])}"
+                f"corresponding output of {names[k]} has type {avals[k][i].str_short()}, so "
+                f"{differs(avals[0][i], avals[k][i])}"
                 for i in wrong
             ]
             varying = any(a.vma != b.vma for a, b in zip(avals[0], avals[k]))
             hint = (
-                " A value becomes varying by jax.lax.pcast(value, axes, to='varying')."
+                " Make a value varying with lax.pcast(value, axes, to='varying')."
                 if varying
                 else (
-                    " Python numbers take a dtype with jnp.asarray(value, dtype), arrays with .astype(dtype)."
+                    " Convert Python numbers with jnp.asarray(value, dtype), and arrays with .astype(dtype)."
                 )
             )
             raise TypeError(

@@ -1,4 +1,4 @@
-"""Pictures, in text, of how arrays are divided over devices."""
+"""Text pictures that show how arrays are divided over devices."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _WIDTH, _HEIGHT = 48, 12
 
 
 def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) -> None:
-    """Call `callback` with the sharding of each array in a tree; of traced ones while the program is compiled.
+    """Call `callback` with the sharding of each array; for traced ones when the program is compiled.
 
     Args:
-        value: arrays in a pytree. Within `shard_map`, where each device has its own part, nothing is
-            told.
-        callback: takes a Sharding.
+        value: arrays in a pytree. Within `shard_map`, where each device has its own part, the
+            callback is not called.
+        callback: a function of a Sharding.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -43,21 +43,21 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) 
 
 
 class _Inspector:
-    """A function of shardings, as the compiler of a program calls it."""
+    """A function of shardings in the form that the compiler calls."""
 
     def __init__(self, tell: Callable[[Sharding], None], aval=None):
         self.tell, self.number = tell, next_number()
         self.in_avals = self.out_avals = (aval,)
 
     def of(self, aval) -> _Inspector:
-        """What is asked of an operand of a type, once."""
+        """The inspector for one operand, of this type."""
         return _Inspector(self.tell, aval)
 
     def tell_whole(self, devices) -> None:
         self.tell(SingleDeviceSharding(devices[0] if devices else local_devices()[0]))
 
     def answer(self, mesh, devices, in_shardings, out_shardings):
-        """The operand itself, as it is divided."""
+        """Call the function, and answer with a program that returns the operand as it is divided."""
         self.tell(in_shardings[0])
         part = local_part(self.in_avals[0], in_shardings[0])
         closed = stage_closed(lambda x: [x], [part])
@@ -65,7 +65,14 @@ class _Inspector:
 
 
 def visualize_array_sharding(arr, **kwargs) -> None:
-    """Print how an array of one or two axes is divided over devices; a traced one, while the program is compiled.
+    """Print how an array of one or two axes is divided; for a traced one when it is compiled.
+
+    Args:
+        arr: the array.
+        kwargs: the options of `visualize_sharding`.
+
+    Raises:
+        ValueError: there are more axes, or none.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -86,14 +93,14 @@ def visualize_sharding(
     min_width: int = 9,
     max_width: int = 80,
 ) -> None:
-    """Print how arrays of a shape are divided: a box for each part, with the numbers of the devices that hold it.
+    """Print how arrays of a shape are divided: a box for each part, with the numbers of its devices.
 
     Args:
-        shape: of one or two axes.
-        sharding: the division.
-        use_color: accepted; boxes tell the parts.
-        scale: of the picture.
-        min_width, max_width: in letters.
+        shape: a shape of one or two axes.
+        sharding: the sharding.
+        use_color: accepted for compatibility; boxes show the parts.
+        scale: the size of the picture, relative to the default.
+        min_width, max_width: the least width of a box and the largest of the picture, in letters.
 
     Raises:
         ValueError: there are more axes, or none.

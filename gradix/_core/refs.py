@@ -194,7 +194,7 @@ class Ref:
         return self.shape[0]
 
     def __jax_array__(self):
-        raise TypeError(f"{self._name()} is no array: read it with ref[...], which gives one.")
+        raise TypeError(f"{self._name()} is not an array: read its value with ref[...].")
 
     def __array__(self, dtype=None, copy=None):
         return self.__jax_array__()

@@ -159,7 +159,7 @@ WRONG = {
     "specification": (ValueError, "do not match", with_rule(lambda n, b, x: (x, (True, True)))),
     "flag": (ValueError, "True or False; at out_batched it returned 0", with_rule(lambda n, b, x: (x, 0))),
     "shape": (ValueError, r"'float32\[3\]'\], but returned \['float32\[\]'\]", with_rule(lambda n, b, x: (x[0], True))),
-    "no array": (TypeError, "output is no array", with_rule(lambda n, b, x: ("x", True))),
+    "no array": (TypeError, "output is not an array", with_rule(lambda n, b, x: ("x", True))),
 }
 
 

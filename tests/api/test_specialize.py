@@ -137,7 +137,7 @@ def test_float_of_a_differentiated_value_says_that_its_derivative_would_be_lost(
 
 def test_vmap_is_told_that_examples_may_differ():
     f = gradix.jit(lambda x, n: x * 2 if n > 0 else x, specialize=True)
-    with pytest.raises(gradix.errors.ConcretizationTypeError, match="Under vmap every example has a value of its own"):
+    with pytest.raises(gradix.errors.ConcretizationTypeError, match="Under vmap every example has its own value"):
         gradix.vmap(f)(jnp.ones(2), jnp.ones(2))
     np.testing.assert_array_equal(gradix.vmap(f, in_axes=(0, None))(jnp.ones(2), 1), [2, 2])
     np.testing.assert_array_equal(gradix.vmap(f, in_axes=(0, None))(jnp.ones(2), -1), [1, 1])
@@ -145,7 +145,7 @@ def test_vmap_is_told_that_examples_may_differ():
 
 def test_a_jit_around_it_has_no_values_unless_it_specializes_too():
     f = gradix.jit(lambda x: x * 2 if x > 0 else x, specialize=True)
-    with pytest.raises(gradix.errors.ConcretizationTypeError, match="give the outermost jit specialize=True"):
+    with pytest.raises(gradix.errors.ConcretizationTypeError, match="pass specialize=True to the outermost jit"):
         gradix.jit(f)(1.0)
     outer, runs = specialized(lambda x: f(x) + f(-x))
     assert float(outer(3.0)) == 3.0 and float(outer(4.0)) == 4.0 and len(runs) == 1
@@ -205,7 +205,7 @@ def test_the_number_of_ways_is_bounded():
     f = gradix.jit(lambda n: jnp.arange(n), specialize=True, max_paths=3)
     for n in range(3):
         assert f(n).shape == (n,)
-    with pytest.warns(UserWarning, match=r"more than max_paths=3 ways.*The numbers asked for at .*test_specialize"):
+    with pytest.warns(UserWarning, match=r"more than max_paths=3 paths.*The numbers asked for at .*test_specialize"):
         assert f(3).shape == (3,)
     assert [f(n).shape for n in range(8)] == [(n,) for n in range(8)]
     assert len(f.stats().paths) == 3

@@ -136,5 +136,5 @@ def test_every_function_is_compiled_quickly_if_asked_for():
 
 
 def test_calls_are_a_number():
-    with pytest.raises(ValueError, match="gradix_quick_calls is how many calls"):
+    with pytest.raises(ValueError, match="gradix_quick_calls must be a number of calls"):
         gradix.config.update("gradix_quick_calls", -1)

@@ -203,7 +203,7 @@ def test_errors_of_scan():
     raises(ValueError, "`length` not provided", lambda: lax.scan(lambda c, x: (c, x), 0))
     raises(ValueError, "`unroll` must be", lambda: lax.scan(lambda c, x: (c, x), 0, X, unroll=-1))
     raises(TypeError, "should be a callable", lambda: lax.scan(3, 0, X))
-    raises(TypeError, "init is no array", lambda: lax.scan(lambda c, x: (c, x), "a", X))
+    raises(TypeError, "init is not an array", lambda: lax.scan(lambda c, x: (c, x), "a", X))
     raises(gradix.errors.ConcretizationTypeError, "`length` argument to `scan`",
            lambda: gradix.jit(lambda n: lax.scan(lambda c, x: (c, x), 0, None, length=n))(3))
 

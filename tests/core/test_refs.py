@@ -389,13 +389,13 @@ def wrong_programs():
         "frozen": (ValueError, "given up by freeze at", lambda: dead[...]),
         "twice": (ValueError, "argument a, and argument b", lambda: gradix.jit(lambda a, b: _write(a, b[...]))(outer, outer)),
         "captured and passed": (ValueError, "argument a, and captured", lambda: gradix.jit(both)(outer)),
-        "returned": (TypeError, r"read it with ref\[...\]", lambda: gradix.jit(lambda: gradix.new_ref(1.0))()),
+        "returned": (TypeError, r"read its value with ref\[...\]", lambda: gradix.jit(lambda: gradix.new_ref(1.0))()),
         "an argument kept": (ValueError, "stands for an argument of a function that has returned", lambda: kept[0][...]),
         "out of range": (ValueError, "idx=3, dim=3, on axis 0", lambda: outer[3]),
         "dtype": (ValueError, "Ref dtype: float32. Value dtype: complex64", lambda: _write(outer, 1j)),
         "shape": (ValueError, r"Ref shape: \(3,\). Value shape: \(2,\)", lambda: _write(outer, jnp.ones(2))),
-        "as an array": (TypeError, r"read it with ref\[...\]", lambda: jnp.asarray(outer)),
-        "carry": (TypeError, r"read it with ref\[...\]", lambda: lax.scan(lambda c, x: (c, x), outer, jnp.ones(2))),
+        "as an array": (TypeError, r"read its value with ref\[...\]", lambda: jnp.asarray(outer)),
+        "carry": (TypeError, r"read its value with ref\[...\]", lambda: lax.scan(lambda c, x: (c, x), outer, jnp.ones(2))),
         "condition": (ValueError, "cond_fun of while_loop writes", lambda: lax.while_loop(
             lambda i: (_write(outer, 1.0), i < 3)[1], lambda i: i + 1, 0)),
         "in pieces": (NotImplementedError, "argument of .*specialize=True", lambda: gradix.jit(

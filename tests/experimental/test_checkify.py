@@ -189,7 +189,7 @@ def test_each_kind_has_its_exception():
         gradix.jit(lambda a, b: a / b, check="nan")(0 * a, 0 * a)
 
 
-@pytest.mark.parametrize("options, text", [({"check": "nna"}, "must name what is looked for"),
+@pytest.mark.parametrize("options, text", [({"check": "nna"}, "must name kinds of errors"),
                                            ({"check": "nan", "specialize": True}, "specialize"),
                                            ({"check": "nan", "symbolic": "n"}, "symbolic")])
 def test_wrong_options_are_named(options, text):

@@ -217,7 +217,7 @@ def test_results_are_checked(returned, error, message, wrap):
         (lambda: gradix.vmap(lambda x: io_callback(np.sin, scalar, x, ordered=True))(x3), ValueError, "ordered"),
         (lambda: gradix.pure_callback(np.sin, scalar, 1.0, vmap_method="x"), ValueError, "vmap_method must be one of"),
         (lambda: gradix.pure_callback(3, scalar, 1.0), TypeError, "expects a function"),
-        (lambda: gradix.pure_callback(np.sin, scalar, "a"), TypeError, "is no array"),
+        (lambda: gradix.pure_callback(np.sin, scalar, "a"), TypeError, "is not an array"),
     ],
 )
 def test_errors(call, error, message):

@@ -101,5 +101,5 @@ def test_tolerances_and_steps():
 def test_unknown_mode():
     with pytest.raises(ValueError, match="'forward'"):
         check_grads(jnp.sin, (1.0,), 1, modes=("forward",))
-    with pytest.raises(TypeError, match="is no array"):
+    with pytest.raises(TypeError, match="is not an array"):
         check_grads(jnp.sin, ("a",), 1)

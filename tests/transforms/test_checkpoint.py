@@ -164,14 +164,14 @@ def test_policies_see_operations_with_their_parameters():
     "call, error, message",
     [
         (lambda: gradix.checkpoint(3), TypeError, "expects a function"),
-        (lambda: gradix.grad(lambda x: gradix.checkpoint(lambda x, s: x)(x, "s"))(1.0), TypeError, "is no array"),
+        (lambda: gradix.grad(lambda x: gradix.checkpoint(lambda x, s: x)(x, "s"))(1.0), TypeError, "is not an array"),
         (
             lambda: gradix.grad(gradix.checkpoint(lambda x, n: x if n > 2 else -x))(1.0, 3),
             gradix.errors.TracerBoolConversionError,
             "argument n",
         ),
-        (lambda: gradix.grad(gradix.checkpoint(lambda x: "s"))(1.0), TypeError, "is no array"),
-        (lambda: checkpoint_name("s", "name"), TypeError, "is no array"),
+        (lambda: gradix.grad(gradix.checkpoint(lambda x: "s"))(1.0), TypeError, "is not an array"),
+        (lambda: checkpoint_name("s", "name"), TypeError, "is not an array"),
     ],
 )
 def test_errors(call, error, message):

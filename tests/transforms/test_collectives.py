@@ -298,7 +298,7 @@ def test_custom_rules():
         (lambda: over(lambda x: lax.ppermute(x, "i", [(0, 1), (2, 1)]), x3), ValueError, "unique"),
         (lambda: over(lambda x: lax.ppermute(x, "i", [(0, 7)]), x3), ValueError, r"within \[0, 3\)"),
         (lambda: over(lambda x: lax.pshuffle(x, "i", [0, 0, 1]), x3), ValueError, "permutation"),
-        (lambda: over(lambda x: lax.psum("s", "i"), x3), TypeError, "is no array"),
+        (lambda: over(lambda x: lax.psum("s", "i"), x3), TypeError, "is not an array"),
     ],
 )
 def test_errors(call, error, message):

@@ -114,7 +114,7 @@ def test_the_work_grows_as_a_power_of_the_order():
         (lambda: jet(jnp.sin, 1.0, ([1.0],)), TypeError, "primals must be a tuple or list"),
         (lambda: jet(jnp.sin, (1.0,), ([jnp.ones(3)],)), ValueError, r"shape \(3,\)"),
         (lambda: jet(jnp.sin, (1.0,), ([(1.0,)],)), ValueError, "structure"),
-        (lambda: jet(jnp.sin, ("a",), ([1.0],)), TypeError, "is no array"),
+        (lambda: jet(jnp.sin, ("a",), ([1.0],)), TypeError, "is not an array"),
     ],
 )
 def test_wrong_use(call, error, message):

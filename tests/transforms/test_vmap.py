@@ -164,7 +164,7 @@ def two(first, second):
         (bad(lambda x: x, x3, out_axes=1), ValueError, "out_axes=1 is out of range"),
         (bad(lambda x: (x, x), x3, out_axes=(0,)), ValueError, "tree prefix"),
         (bad(lambda x: x, x3, out_axes="i"), TypeError, "out_axes must be an int"),
-        (bad(lambda x: "text", x3), TypeError, "output is no array"),
+        (bad(lambda x: "text", x3), TypeError, "output is not an array"),
         (bad(lambda x: x, "text"), ValueError, "nothing is mapped"),
         (bad(lambda x: 1 if x > 0 else 0, x3), gradix.errors.TracerBoolConversionError, "lax.cond"),
         (lambda: gradix.vmap(3), TypeError, "expects a function"),

@@ -1,1 +1,1 @@
-"""Errors that compiled code finds: which operations are checked and how, and how what they find becomes a result."""
+"""Errors that compiled code finds: which operations are checked, and how errors become results."""

@@ -1,8 +1,8 @@
-"""Which checks for NaN may be left out, since what is checked further down is NaN too.
+"""Which checks for NaN may be left out, because a later check finds the same NaN.
 
-Most operations give NaN where an operand is NaN. A value that such an operation uses need not be
-looked at itself: with it, the results that are looked at hold a NaN as well. Which operation made
-it is found by running the program with all checks, once there is one.
+Most operations give NaN where an operand is NaN. A value that only such operations use need not be
+checked itself, since a NaN in it shows in their results, which are checked. Once a NaN is found,
+the program runs again with all checks, which tell the operation that made it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _CALLED = {jit_p: "jaxpr", custom_jvp_call_p: "call_jaxpr", custom_vjp_call_p: "
 
 
 def flattened(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program with the equations of those it calls in their places, so that what uses a result is seen."""
+    """The program with the equations of the programs it calls in place of the calls."""
 
     def run(closed, args):
         env = dict(zip(closed.jaxpr.constvars, closed.consts))
@@ -76,8 +76,8 @@ def flattened(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def covered(jaxpr: Jaxpr) -> frozenset:
-    """The places of the equations whose results need not be looked at for NaN."""
-    # variables whose NaN shows in a result that is looked at
+    """The places of the equations whose results need not be checked for NaN."""
+    # the variables of which a NaN shows in a result that is checked
     known: set = set()
     left_out = []
     for i, eqn in reversed(list(enumerate(jaxpr.eqns))):
@@ -95,7 +95,7 @@ def covered(jaxpr: Jaxpr) -> frozenset:
 
 
 def is_looked_at(eqn) -> bool:
-    """Whether the results of an equation are looked at for NaN; those of what moves elements are not."""
+    """Whether the results of an equation are checked for NaN, as they are unless it moves elements."""
     return not eqn.primitive.rearranges and eqn.primitive is not sort_p
 
 

@@ -1,4 +1,4 @@
-"""The kinds of errors that checks find, the sets of them, and `Error`, which holds what was found."""
+"""The kinds of errors that checks find, sets of kinds, and `Error`, which holds what was found."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gradix._core.trace import Tracer
 
 
 class CheckError(Exception):
-    """What a check found; the text ends with the user's file and line."""
+    """The base class of what checks find; the text ends with the user's file and line."""
 
 
 class FailedCheckError(CheckError):
@@ -42,7 +42,7 @@ class BatchedError(CheckError):
 
 
 class JaxRuntimeError(ValueError):
-    """What `Error.throw` raises."""
+    """The error that `Error.throw` raises."""
 
 
 def _shown(index) -> str:
@@ -83,19 +83,19 @@ class Error:
         return errors_in(np.asarray(self._code), np.asarray(self._words), self._sites)
 
     def get_exception(self) -> CheckError | None:
-        """The error as an exception that is not raised; None where no check failed."""
+        """The error as an exception, which is not raised; None if no check failed."""
         found = self._found()
         if not found:
             return None
         return found[0][1] if not found[0][0] else BatchedError(found)
 
     def get(self) -> str | None:
-        """The error's text; None where no check failed. Examples of `vmap` that failed have a line each."""
+        """The error's text, with a line for each failed example of `vmap`; None if no check failed."""
         error = self.get_exception()
         return None if error is None else str(error)
 
     def throw(self) -> None:
-        """Raise JaxRuntimeError, a ValueError, where a check failed."""
+        """Raise JaxRuntimeError, a ValueError, if a check failed."""
         error = self.get_exception()
         if error is not None:
             raise JaxRuntimeError(str(error)) from error

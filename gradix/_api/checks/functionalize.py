@@ -34,27 +34,29 @@ from gradix._ops.random.random import random_unwrap, random_wrap
 from gradix._ops.select import select
 from gradix._transforms.staging import eval_closed, stage_open
 
-# Programs with checks that are kept of a function, so that calling it again does not compile them
-# again
+# how many programs with checks a function keeps, so that later calls need not compile them again
 _KEPT = 16
 
 
 def checkify(
     f: Callable, errors: frozenset[ErrorCategory] = user_checks
 ) -> Callable[..., tuple[Error, Any]]:
-    """A function that returns `(error, f(*args))`, where `error` tells which check failed first, and what it met.
+    """`f` as a function that returns `(error, f(*args))`; `error` tells the first check that failed.
 
-    The checks are computed with the program, under jit, vmap, grad, in loops and branches; nothing
-    calls back to Python.
+    The checks are computed with the program, under jit, vmap and grad, in loops and branches.
+    Nothing calls back to Python.
 
     Args:
         f: a function of arrays in pytrees.
-        errors: the kinds of errors looked for, joined with `|`: `user_checks` (those of `check`),
+        errors: the kinds of errors to check for, joined with `|`: `user_checks` (those of `check`),
             `nan_checks`, `div_checks`, `index_checks`, `float_checks` (NaNs and divisions),
             `automatic_checks` (all but the user's), `all_checks`.
 
+    Returns:
+        A function with the arguments of `f`; `error` is an `Error`, a pytree of arrays.
+
     Raises:
-        TypeError: `f` is no function.
+        TypeError: `f` is not a function.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -103,18 +105,18 @@ def checkify(
 
 
 def check(pred, msg: str, *fmt_args, debug: bool = False, **fmt_kwargs) -> None:
-    """Fail unless `pred` is true: outside of traces by raising, in traced code by an error that `checkify` returns.
+    """Check that `pred` is true: raises in eager code, gives `checkify` an error in traced code.
 
     Args:
         pred: a scalar bool.
-        msg: the text, in the form of `str.format`, for the further arguments.
-        fmt_args, fmt_kwargs: arrays in pytrees, whose values at run time the text shows.
-        debug: do nothing where no `checkify` is around.
+        msg: the text of the error, a format string of `str.format` for the further arguments.
+        fmt_args, fmt_kwargs: arrays in pytrees; the text shows their values at run time.
+        debug: do nothing unless the code runs under `checkify`.
 
     Raises:
-        TypeError: `pred` is no scalar bool, or a further argument is no array.
-        JaxRuntimeError: outside of traces, where the check fails.
-        ValueError: it is compiled without `checkify`, or `check="user"` of `jit`.
+        TypeError: `pred` is not a scalar bool, or a further argument is not an array.
+        JaxRuntimeError: the check fails outside of traced code.
+        ValueError: the check is compiled with neither `checkify` nor `jit(..., check="user")`.
 
     Example:
         >>> from gradix.experimental import checkify
@@ -155,21 +157,24 @@ def check(pred, msg: str, *fmt_args, debug: bool = False, **fmt_kwargs) -> None:
 
 
 def debug_check(pred, msg: str, *fmt_args, **fmt_kwargs) -> None:
-    """As `check`, but without effect where no `checkify` is around.
+    """Check as `check` does, but only under `checkify`; elsewhere it has no effect.
+
+    Args:
+        pred, msg, fmt_args, fmt_kwargs: as for `check`.
 
     Example:
         >>> from gradix.experimental import checkify
-        >>> checkify.debug_check(False, "told only under checkify")
+        >>> checkify.debug_check(False, "reported only under checkify")
     """
     check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
 
 
 def check_error(error: Error) -> None:
-    """Fail where `error` is one, as `check` does: raises outside of traces, passes it on to the `checkify` around.
+    """Raise `error` in eager code if a check failed; in traced code pass it on to `checkify`.
 
     Raises:
-        TypeError: `error` is no Error.
-        JaxRuntimeError: outside of traces, where it is an error.
+        TypeError: `error` is not an `Error`.
+        JaxRuntimeError: outside of traced code, if a check failed.
 
     Example:
         >>> from gradix.experimental import checkify

@@ -1,4 +1,4 @@
-"""Checks of jitted functions: what is looked for under which name, and what is raised for it."""
+"""Checks of jitted functions: the names of the kinds of checks, and what each raises."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _RAISED: dict[type, type[Exception]] = {
 def with_checks(
     closed: ClosedJaxpr, names: tuple | None, is_screen: bool = False, by_sums: bool = False
 ) -> tuple[ClosedJaxpr, tuple]:
-    """The program with which check failed, and what it met, as further results; then the checks, in order."""
+    """The program with two further results, which check failed and what it met; and its checks."""
     errors = frozenset().union(*[SETS[n] for n in names or ()])
     kinds = ("raise",) if names is None else ("check", "debug", "raise")
     if is_screen:
@@ -61,13 +61,13 @@ def with_checks(
 
 
 def has_failed(code: Any) -> bool:
-    """Whether a check failed, where that is known."""
+    """Whether a check is known to have failed."""
     codes = _value(code)
     return codes is not None and bool(codes.any())
 
 
 def raise_found(code: Any, words: Any, sites: tuple) -> None:
-    """Raise what the state tells of; where its value is not known yet, hand it to the program around."""
+    """Raise the error of a state; where its value is not known yet, pass it to the outer program."""
     codes, rows = _value(code), _value(words)
     if codes is None or rows is None:
         bind(check_p, [code, words], {"sites": sites, "kind": "raise"})
@@ -78,7 +78,7 @@ def raise_found(code: Any, words: Any, sites: tuple) -> None:
 
 
 def _value(x) -> np.ndarray | None:
-    """The value behind tracers of vmap and of derivatives; mapped axes come before the others, the outermost first."""
+    """The value in tracers of vmap and of derivatives, or None; mapped axes come first, outermost first."""
     if isinstance(x, ArrayImpl):
         return np.asarray(x.host)
     if isinstance(x, JVPTracer):

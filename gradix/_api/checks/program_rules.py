@@ -1,4 +1,4 @@
-"""How primitives that hold programs are checked: calls, branches, loops, rules of their users', parts of a mesh."""
+"""How primitives that hold programs are checked: calls, branches, loops, users' rules, shard_map."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _call(checker: Checker, eqn, args, found):
 
 
 def _with_state(checker: Checker, closed: ClosedJaxpr) -> tuple[ClosedJaxpr, bool]:
-    """The program with the state as further results, whether it has checks or not, and whether it has."""
+    """The program with the state as two further results in any case, and whether it has checks."""
     program = checker.program(closed)
     if program is not None:
         return program, True
@@ -92,7 +92,10 @@ def _scan(checker: Checker, eqn, args, found):
 
 
 def _while(checker: Checker, eqn, args, found):
-    """The loop, which ends where a check fails; the condition's checks are made before the loop and after each turn."""
+    """The loop, which ends when a check fails.
+
+    The checks of its condition are made before the loop and after each turn.
+    """
     params = eqn.params
     cond, body = params["cond_jaxpr"], params["body_jaxpr"]
     ncond, nbody = params["cond_nconsts"], params["body_nconsts"]
@@ -161,7 +164,7 @@ def _along(going, x):
 
 
 def _of_the_going(going, carry) -> list:
-    """The carries, where loops that have ended get that of one that still runs: what they then meet is no error."""
+    """The carries; examples that have ended get that of one that still runs, so that they cannot fail."""
     n, k = going.size, going.ndim
     first = argmax(reshape(going, (n,)), 0, np.dtype("int32"))
     given = []
@@ -174,7 +177,7 @@ def _of_the_going(going, carry) -> list:
 
 
 def _checked_rule(checker: Checker, rule, n_out: int):
-    """A user's rule on lists of arrays, checked: its results, then the state."""
+    """A user's rule on lists of arrays with its checks; the state stands after its `n_out` results."""
 
     def call(*args):
         closed, consts = stage_open(rule, [a.aval for a in args])
@@ -238,7 +241,7 @@ def _custom_vjp(checker: Checker, eqn, args, found):
 
 
 def _shard_map(checker: Checker, eqn, args, found):
-    """Each device gives its own state, along one axis for all of them; the first that failed is taken."""
+    """Each device gives its own state, stacked along one axis; the first that failed is taken."""
     params = eqn.params
     mesh, manual, closed = params["mesh"], params["manual_axes"], params["jaxpr"]
     with ShardMap.inside(params):

@@ -1,8 +1,8 @@
-"""Programs with their checks computed: two further results tell which check failed first, and what it met.
+"""Programs that compute their checks: two further results, the state, tell which failed first.
 
-The state is an int32 `code`, 0 while nothing failed and otherwise 1 + the place of the check in a
-list, and a row of `words`. A program inside starts from none and gives its own, which the program
-around it takes over where it has none yet.
+The state is an int32 `code`, which is 0 while nothing failed and otherwise 1 + the place of the
+check in a list, and a row of `words`, the values that the check met. An inner program starts with
+an empty state. The outer program takes over its state unless it has an error already.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Found:
 
     def __init__(self, checker: Checker, code=None, words=None):
         self.checker, self.code, self.words = checker, code, words
-        # values of which only a sum is looked at, once the program is written
+        # the values of which only a sum is checked, after the last equation
         self.summed: list = []
 
     def add(self, bad, words, site: Site) -> None:
-        """Take note of a check."""
+        """Add a check of this program."""
         self.checker.sites.append(site)
         self.take(select(bad, as_array(np.int32(len(self.checker.sites))), zero_code()), words)
 
@@ -79,11 +79,11 @@ class Checker:
 
     Args:
         errors: the kinds of errors looked for.
-        closed: the whole program, which tells how many words the largest check needs.
-        kinds: which checks of the user's are made results: "check", "debug", "raise".
-        is_screen: leave out checks for NaN that others imply: the one that fails is then not always
-            the first.
-        by_sums: look for NaN in sums alone, which infinities of both signs make NaN too.
+        closed: the whole program, from which the largest number of words of a check is found.
+        kinds: which of the user's checks become part of the state: "check", "debug", "raise".
+        is_screen: leave out checks for NaN that others imply. The check that fails is then not
+            always the first.
+        by_sums: check only sums for NaN; infinities of both signs make these NaN, too.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class Checker:
         return as_array(np.zeros(self.width, np.uint32))
 
     def filled(self, words):
-        """The words in a row as long as all are."""
+        """The words, filled up with zeros to the length of all rows."""
         missing = self.width - words.aval.shape[-1]
         return (
             words
@@ -115,7 +115,7 @@ class Checker:
         )
 
     def program(self, closed: ClosedJaxpr) -> ClosedJaxpr | None:
-        """The program with the state as two further results; None where it has nothing to check."""
+        """The program with the state as two further results; None if it has nothing to check."""
         key = id(closed.jaxpr)
         if key not in self._written:
             seen: list = []
@@ -128,7 +128,7 @@ class Checker:
                 return [*outs, *found.state()]
 
             written = stage_closed(function, closed.in_avals, closed.jaxpr.debug_info)
-            # Or some that are left out
+            # `run` may have left out checks of the user's, so the program written counts as well
             has_checks = seen[0] is not None or any(type(e) is CheckEffect for e in closed.effects)
             self._written[key] = (written if has_checks else closed), has_checks
         written, checks = self._written[key]
@@ -176,7 +176,7 @@ class Checker:
             )
 
 
-# primitives that hold programs, and checks of the user's -> rule
+# primitive that holds programs, or `check` -> its rule
 PROGRAM_RULES: dict = {}
 
 

@@ -1,4 +1,4 @@
-"""The table of checks: what is looked at before and after each primitive that computes something itself."""
+"""The table of checks: what is checked before and after each primitive that holds no program."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SUMMED = (np.dtype(np.float32), np.dtype(np.float64))
 
 
 class Finding(NamedTuple):
-    """A check of one equation: whether it failed, what it met as words, and the exception for these."""
+    """A check of one equation: whether it failed, the words it met, and the exception for them."""
 
     bad: Any
     words: Any
@@ -66,7 +66,7 @@ def _division(eqn, args):
 
 
 def nan_of(eqn, outs):
-    """The check of results for NaNs; None where there can be none that the operands had not."""
+    """The check of results for NaNs; None if every NaN in them stood in an operand."""
     if not is_looked_at(eqn):
         return None
     floats = [o for o in outs if o.aval.dtype in INEXACT]
@@ -162,8 +162,7 @@ def _windows(eqn, args, axes, sizes):
     return _outside(shape, args[1], [shape[d] - sizes[d] for d in axes], tuple(axes))
 
 
-# What is looked at before a primitive is applied: primitive -> (kind of error, check of its
-# operands).
+# primitive -> (the kind of error, the check of its operands before it is applied)
 BEFORE: dict = {
     div_p: (DivisionByZeroError, _division),
     rem_p: (DivisionByZeroError, _division),

@@ -1,4 +1,4 @@
-"""Values of any type as a row of 32-bit words, so that one buffer holds what any check met."""
+"""Values of any dtype as a row of 32-bit words, so that one buffer holds what any check met."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Derivatives on pytrees: grad and its kin, of the user's own, checkpoints, Jacobians, Hessians, Taylor series."""
+"""Derivatives on pytrees: grad, jvp, vjp, users' own rules, checkpoints, Jacobians, Taylor series."""

@@ -1,4 +1,4 @@
-"""Derivatives of functions on pytrees: grad, value_and_grad, jvp, vjp, linearize, linear_transpose."""
+"""Derivatives of functions on pytrees: grad, value_and_grad, jvp, vjp, linearize and its transpose."""
 
 from __future__ import annotations
 
@@ -48,18 +48,23 @@ def value_and_grad(
     """A function that returns both `fun(*args)` and its gradient.
 
     Args:
-        fun: returns a scalar (with `has_aux` a pair of it and auxiliary data).
+        fun: a function that returns a scalar (with `has_aux` a pair of it and auxiliary data).
         argnums: the number(s) of the arguments to differentiate in; a tuple gives a tuple of
             gradients.
         has_aux: `fun` returns `(value, aux)`; the result is then `((value, aux), gradient)`.
         holomorphic: `fun` is promised to be complex-differentiable; inputs and output are complex.
         allow_int: integer arguments get gradients of dtype float0.
-        reduce_axes: must be empty: an argument that JAX had once.
-        nondiff: "skip" accepts arguments with leaves that are no floats (ints, strings, functions).
-            They are passed on unchanged, and the gradient has None in their places.
+        reduce_axes: accepted for compatibility.
+        nondiff: "skip" accepts leaves that are not floats (ints, strings, functions). They are
+            passed on unchanged, and the gradient has None in their places.
+
+    Returns:
+        A function with the arguments of `fun` that returns `(value, gradient)`; the gradient has
+        the structure, shapes and dtypes of the argument.
 
     Raises:
-        TypeError: the output is no scalar, or an argument has no derivative; the message names it.
+        TypeError: the output is not a scalar, or an argument has no derivative, which the message
+            names.
 
     Example:
         >>> import gradix
@@ -143,12 +148,16 @@ def grad(
         holomorphic: `fun` is a holomorphic function of complex arguments, with a complex value.
         allow_int: accept integers, whose gradient is of dtype float0.
         reduce_axes: accepted for compatibility.
-        nondiff: "skip" accepts arguments with leaves that are no floats. They are passed on
-            unchanged, and the gradient has None in their places.
+        nondiff: "skip" accepts leaves that are not floats. They are passed on unchanged, and the
+            gradient has None in their places.
 
     Returns:
         A function with the arguments of `fun` that returns the gradient, or `(gradient, aux)` with
-        `has_aux`.
+        `has_aux`. The gradient has the structure, shapes and dtypes of the argument.
+
+    Raises:
+        TypeError: the output is not a scalar, or an argument has no derivative, which the message
+            names.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -189,7 +198,8 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
         `(value, tangent)`, with `has_aux` `(value, tangent, aux)`.
 
     Raises:
-        TypeError: `primals` and `tangents` are no tuples or lists, or differ in structure or dtype.
+        TypeError: `primals` or `tangents` is not a tuple or list, or they differ in structure or
+            dtype.
         ValueError: a tangent has another shape than its primal.
 
     Example:

@@ -30,7 +30,7 @@ def checkpoint(
     static_argnames: str | Iterable[str] = (),
     concrete: bool = False,
 ) -> Callable[..., T]:
-    """`fun`, with intermediate values that are recomputed in the backward pass instead of kept.
+    """`fun`, whose backward pass recomputes intermediate values instead of keeping them.
 
     Args:
         fun: the function.
@@ -38,7 +38,10 @@ def checkpoint(
             `jit`; False is faster inside `scan`.
         policy: says which values are kept; one of `checkpoint_policies`. None keeps no value.
         static_argnums, static_argnames: arguments that are Python values.
-        concrete: accepted and ignored.
+        concrete: accepted for compatibility.
+
+    Returns:
+        A function with the arguments and results of `fun`.
 
     Example:
         >>> import gradix, gradix.numpy as jnp

@@ -209,7 +209,7 @@ def _converts(given, wanted) -> bool:
 
 
 def _matched(part, tree) -> list | None:
-    """The leaves of the tree prefix `part`, one per leaf of `tree`; None if it is none."""
+    """The leaves of `part`, one per leaf of `tree`; None if `part` is not a prefix of `tree`."""
     if part is None:
         return [None] * tree.num_leaves
     parts, top = flatten(part, lambda x: x is not part)

@@ -15,7 +15,7 @@ def differentiated(name, fun, args, kwargs, numbers, has_aux=False):
     """`fun` as a flat function of the arguments `numbers`, their leaves, and a tree for each.
 
     Raises:
-        TypeError: there is no argument of that number, or an argument has leaves that are no
+        TypeError: there is no argument of that number, or an argument has leaves that are not
             arrays.
         ValueError: `numbers` holds an argument twice.
     """
@@ -109,5 +109,5 @@ def check_scalar(name, out_tree, outs, holomorphic):
     elif aval.dtype not in dtypes.FLOAT:
         raise TypeError(
             f"grad requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got "
-            f"{aval}. Convert the result with .astype(float) if that is what is meant."
+            f"{aval}. Convert the result with .astype(float) if it is meant to be a number."
         )

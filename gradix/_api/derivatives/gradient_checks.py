@@ -1,4 +1,4 @@
-"""Derivatives against finite differences."""
+"""Compares derivatives with finite differences: check_grads, check_jvp, check_vjp."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from gradix._core import dtypes
 from gradix._core.array import as_array
 from gradix._ops.basis import is_differentiable
 
-# by bytes of a real number: steps of a difference of fourth order
+# bytes of a real number -> the step of a difference of fourth order
 _EPS = {2: 5e-2, 4: 1e-2, 8: 1e-3}
-# parts of them, where those disagree: a jump or kink may be near
+# The steps tried next, as parts of that one, where differences disagree: a kink may be near.
 _FINER = (0.1, 0.01)
 _ROUNDINGS = {2: 2.0**-8, 4: 2.0**-24, 8: 2.0**-53}
-# roundings of the largest argument that a finer step must be
+# the least finer step, in roundings of the largest argument
 _VISIBLE = 256
 _TOLERANCE = {2: 1e-1, 4: 2e-3, 8: 1e-5}
 _MODES = ("fwd", "rev")
@@ -35,24 +35,25 @@ def check_grads(
     rtol: Any = None,
     eps: float | None = None,
 ) -> None:
-    """Compare the derivatives of `f` at `args`, up to `order`, with finite differences along a random direction.
+    """Compare derivatives of `f` at `args`, up to `order`, with finite differences along a direction.
 
-    Forward mode is compared with differences, reverse mode with the adjoint of them; each
-    derivative is then itself checked, in each mode, one order less.
+    The direction is random. Forward mode is compared with differences, reverse mode with their
+    adjoint. Each derivative is then itself checked in each mode, to an order less by one.
 
     Args:
-        f: takes and returns arrays or pytrees of them; integers among them are held fixed.
+        f: a function of arrays, or pytrees of them, to the same; integers are held fixed.
         args: a tuple of arguments.
+        order: the highest order of the derivatives.
         modes: "fwd", "rev" or both.
-        atol, rtol: tolerances, or dicts of them by dtype; by default for the coarsest float dtype
-            that occurs.
-        eps: the step of the differences; by default from the dtype, and where they disagree a tenth
-            and a hundredth of it, as a jump or kink of `f` may be near, as far as these are well
-            above the rounding of the arguments.
+        atol, rtol: tolerances, or dicts from dtypes to tolerances. The default depends on the
+            coarsest float dtype that occurs.
+        eps: the step of the differences. The default depends on the dtype. Where the differences
+            disagree, a tenth and a hundredth of it are tried as well, since a jump or kink of `f`
+            may be near, unless these are too close to the rounding of the arguments.
 
     Raises:
         AssertionError: a derivative differs; the message says which mode, order and leaf.
-        ValueError: an unknown mode.
+        ValueError: a mode is not known.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -108,10 +109,18 @@ def check_jvp(
     eps: float | None = None,
     err_msg: str = "",
 ) -> None:
-    """Compare `f_jvp(args, tangents)`, such as `partial(gradix.jvp, f)`, with finite differences of `f`.
+    """Compare a forward-mode derivative of `f` with finite differences of `f`.
+
+    Args:
+        f: a function of arrays, or pytrees of them, to the same.
+        f_jvp: a function of a tuple of arguments and a tuple of tangents that returns the value and
+            the tangent, such as `partial(gradix.jvp, f)`.
+        args: a tuple of arguments.
+        atol, rtol, eps: as for `check_grads`.
+        err_msg: the beginning of the message of the error.
 
     Raises:
-        AssertionError: value or tangent differ.
+        AssertionError: the value or the tangent differs.
 
     Example:
         >>> import functools, gradix, gradix.numpy as jnp
@@ -134,7 +143,15 @@ def check_vjp(
     eps: float | None = None,
     err_msg: str = "",
 ) -> None:
-    """Compare `f_vjp(*args)`, such as `partial(gradix.vjp, f)`, with finite differences of `f`.
+    """Compare a reverse-mode derivative of `f` with finite differences of `f`.
+
+    Args:
+        f: a function of arrays, or pytrees of them, to the same.
+        f_vjp: a function of the arguments that returns the value and the pullback, such as
+            `partial(gradix.vjp, f)`.
+        args: a tuple of arguments.
+        atol, rtol, eps: as for `check_grads`.
+        err_msg: the beginning of the message of the error.
 
     Raises:
         AssertionError: the value differs, or ⟨ct, slope⟩ is not ⟨cotangents, direction⟩.
@@ -172,7 +189,7 @@ class _Point:
         self.atol, self.rtol = atol, rtol
 
     def _finer(self) -> list:
-        """Smaller steps that still move the arguments: differences of 0 would agree with a wrong derivative of 0."""
+        """Smaller steps that still move the arguments: else a wrong derivative of 0 would agree."""
         sizes = [
             np.max(np.abs(_wide(np.asarray(x))), initial=1.0)
             for x in self.leaves
@@ -206,7 +223,7 @@ class _Point:
         return tree.unflatten(out)
 
     def confirm(self, comparison: Callable) -> None:
-        """Compare with the first step whose differences agree; a wrong derivative agrees with none."""
+        """Try each step until the comparison succeeds; a wrong derivative agrees with none of them."""
         failures = []
         for step in self.steps:
             self.eps = step
@@ -292,7 +309,7 @@ def _inner(xs, ys):
 
 
 def _inexact(args) -> tuple[tuple, Callable]:
-    """The leaves that have derivatives, and how to put such back among the others."""
+    """The leaves that have derivatives, and a function that puts such leaves back among the others."""
     leaves, tree = flatten(args)
     active = [is_differentiable(as_array(x).aval) for x in leaves]
 
@@ -304,14 +321,14 @@ def _inexact(args) -> tuple[tuple, Callable]:
 
 
 def _pushed(f, args, *values):
-    """The derivative of `f` along a fixed direction, as a function of what can be differentiated in."""
+    """The derivative of `f` along a fixed direction, as a function of the differentiable leaves."""
     rebuilt = _inexact(args)[1](values)
     out = jvp(f, rebuilt, flatten(args)[1].unflatten(_random(args, 4)))
     return _without_float0(out)
 
 
 def _pulled(f, args, *values):
-    """The gradient of `f` paired with a fixed cotangent."""
+    """The value of `f`, and its pullback of a fixed cotangent."""
     y, pull = vjp(f, *_inexact(args)[1](values))
     ct = [
         np.zeros(v.aval.shape, dtypes.float0)

@@ -1,4 +1,4 @@
-"""Hessians, dense and sparse; a sparse one takes as many products as its columns have colours."""
+"""Hessians; one with a known sparsity takes as many products as its columns have colours."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from gradix._transforms.jvp import jvp
 from gradix._transforms.linearize import linearize
 from gradix._transforms.staging import eval_closed, stage
 
-# below this density (1 / 8) of the pattern, writing its elements one by one is faster
+# If less than one in so many elements is not zero, writing them one by one is faster.
 _FULL = 8
 _ELEMENTS = ScatterDimensionNumbers((), (0, 1), (0, 1))
 
@@ -42,13 +42,17 @@ def hessian(
     """The matrix of second derivatives, as a Jacobian of a Jacobian. Arguments as for `jacfwd`.
 
     Args:
-        fun: of floating-point arrays.
+        fun: a function of floating-point arrays.
         argnums, has_aux, holomorphic, chunk_size: as for `jacfwd`.
         sparsity: "auto" finds, from the program of `fun`, which elements are zero for all
-            arguments, and computes the others from as few products with vectors as possible: three
-            for a tridiagonal Hessian of any size. Instead, the pattern can be given as a matrix of
+            arguments, and computes the others from few products with vectors: three for a
+            tridiagonal Hessian of any size. Instead, the pattern can be given as a matrix of
             booleans, with rows and columns in the order of the arguments' elements. The result is
             the same array. It is for scalar functions of real arguments.
+
+    Returns:
+        A function with the arguments of `fun`; for a scalar `fun` and an argument of shape `t`, an
+        array of shape `t + t`.
 
     Raises:
         ValueError: `sparsity` is something else, or given with `has_aux` or `holomorphic`.
@@ -82,11 +86,8 @@ def hessian(
         product = _product(flat, leaves)
         pattern = _given(sparsity, sum([x.aval.size for x in leaves]))
         if pattern is None:
-            pattern = np.concatenate(
-                [np.zeros((0, 0), bool), *linear_pattern(product, len(leaves))]
-                if not leaves
-                else linear_pattern(product, len(leaves))
-            )
+            rows = linear_pattern(product, len(leaves))
+            pattern = np.concatenate(rows) if rows else np.zeros((0, 0), bool)
         blocks = _blocks(product, leaves, pattern, chunk)
         return _by_argument([_by_argument(row, trees, single) for row in blocks], trees, single)
 

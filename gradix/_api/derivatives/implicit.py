@@ -26,6 +26,9 @@ from gradix._transforms.staging import eval_closed, stage_open
 def stop_gradient(x):
     """`x`, with a derivative of zero.
 
+    Args:
+        x: a pytree; leaves that are not floating-point arrays are returned as they are.
+
     Example:
         >>> import gradix
         >>> gradix.grad(lambda x: x * gradix.lax.stop_gradient(x))(3.0)
@@ -81,10 +84,18 @@ def custom_root(
     Args:
         f: a function of one pytree to one of the same structure; it may close over values to
             differentiate in.
+        initial_guess: a pytree of arrays, where `solve` starts.
         solve: `solve(f, initial_guess)` returns the root (with `has_aux` a pair of it and auxiliary
             data).
         tangent_solve: `tangent_solve(g, y)` returns x with g(x) = y, for g the derivative of `f` at
             the root.
+        has_aux: `solve` returns `(root, auxiliary data)`; so does the function.
+
+    Returns:
+        The root, in the structure of `initial_guess`; with `has_aux` a pair of it and the data.
+
+    Raises:
+        TypeError: an output has another structure, shape or dtype than `initial_guess`.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -123,8 +134,7 @@ def custom_root(
 
         return _solution("custom_root", tangent_solve(g, tree.unflatten(y)), False, tree, avals, {})
 
-    # Staged, so that the values they close over are operands, of which the rule takes no
-    # derivative.
+    # They are staged, so that values they close over are operands without derivatives.
     const_avals = [c.aval for c in consts]
     solver, s_consts = stage_open(solution, [*const_avals, *avals])
     tangent_solver, t_consts = stage_open(tangent_solution, [*const_avals, *avals, *avals])
@@ -169,15 +179,23 @@ def custom_linear_solve(
     symmetric: bool = False,
     has_aux: bool = False,
 ):
-    """x with `matvec(x) = b`, found by `solve` and differentiated as the solution of a linear system.
+    """The solution x of `matvec(x) = b` that `solve` finds, differentiated implicitly.
 
     Args:
         matvec: a linear function of a pytree of the structure of `b`; it may close over values to
             differentiate in.
+        b: a pytree of arrays.
         solve: `solve(matvec, b)` returns x (with `has_aux` a pair of it and auxiliary data).
-        transpose_solve: `transpose_solve(vecmat, b)` solves the transposed system; needed for
-            reverse mode.
-        symmetric: the system is its own transpose, so `solve` serves for both.
+        transpose_solve: `transpose_solve(vecmat, b)` solves the transposed system; reverse mode
+            needs it.
+        symmetric: the system is its own transpose, so that `solve` serves for both.
+        has_aux: `solve` returns `(x, auxiliary data)`; so does the function.
+
+    Returns:
+        x, in the structure of `b`; with `has_aux` a pair of it and the data.
+
+    Raises:
+        TypeError: an output has another structure, shape or dtype than `b`.
 
     Example:
         >>> import gradix, gradix.numpy as jnp

@@ -45,6 +45,7 @@ def jacfwd(
     """The Jacobian of `fun`, column by column in forward mode: best for tall Jacobians.
 
     Args:
+        fun: a function of floating-point arrays.
         argnums: the number(s) of the arguments to differentiate in; a tuple gives a tuple inside
             each output leaf.
         has_aux: `fun` returns `(output, auxiliary data)`; the result is then `(jacobian, aux)`.
@@ -109,9 +110,16 @@ def jacrev(
     """The Jacobian of `fun`, row by row in reverse mode: best for wide Jacobians.
 
     Args:
-        fun: of floating-point arrays.
+        fun: a function of floating-point arrays.
         argnums, has_aux, holomorphic, chunk_size: as for `jacfwd`.
         allow_int: integer arguments get Jacobians of dtype float0.
+
+    Returns:
+        A function with the arguments of `fun`; for an output of shape `s` and an argument of shape
+        `t`, an array of shape `s + t`, in the trees of output and argument, one inside the other.
+
+    Raises:
+        TypeError: an argument has no derivative, or an output is not real.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -218,7 +226,7 @@ def _forward_blocks(column, y, leaves) -> list:
 
 
 def _reverse_blocks(rows, ys, leaves) -> list[list]:
-    """For each output the derivatives in each leaf, from the cotangents of all outputs' unit vectors."""
+    """For each output its derivatives in each leaf, from the cotangents of all unit vectors."""
     blocks: list[list] = [[] for _ in ys]
     sizes, given = [y.aval.size for y in ys], iter(rows)
     for x in leaves:

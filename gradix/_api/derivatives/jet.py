@@ -36,7 +36,10 @@ _BILINEAR = frozenset([mul_p, dot_general_p, conv_general_dilated_p])
 
 
 class JetTracer(Tracer):
-    """A truncated power series: coefficient k belongs to sᵏ, None is zero; `root` names the value it is a part of."""
+    """A truncated power series: `terms[k]` is the coefficient of sᵏ, and None is zero.
+
+    `root` identifies the value, of which this may be the series to a lower degree.
+    """
 
     __slots__ = ("terms", "root")
 
@@ -45,13 +48,13 @@ class JetTracer(Tracer):
 
 
 class JetTrace(Interpreter):
-    """Applies each primitive to series; a result without higher terms is no tracer at all."""
+    """Applies each primitive to series; a result without higher terms is a plain value, not a tracer."""
 
     def __init__(self):
         # operation and roots of its operands -> root of its results
         self.roots: dict = {}
         self.made: dict = {}  # root -> its longest series so far
-        self.kept: list = []  # keeps alive what is known by identity
+        self.kept: list = []  # keeps alive the values that keys hold by identity
 
     def interpret(self, prim, args, params):
         order = min(len(a.terms) - 1 for a in args if type(a) is JetTracer and a._trace is self)
@@ -70,7 +73,7 @@ class JetTrace(Interpreter):
         return terms[0] if all(t is None for t in terms[1:]) else JetTracer(self, terms, root)
 
     def key(self, prim, args, params):
-        """What tells that an operation has been done; None if its parameters cannot."""
+        """The key by which equal operations are computed once; None if a parameter has no hash."""
         operands = []
         for a in args:
             if type(a) is JetTracer and a._trace is self:
@@ -156,7 +159,7 @@ def _scaled(c, n: int):
 
 
 def _linear(prim, series, params, order: int) -> list:
-    """Term by term; operands that have none are zero there, but for indices and choices."""
+    """Apply a linear operation term by term; a missing term is zero, except for indices and choices."""
     out = [bind(prim, [s[0] for s in series], params)]
     for k in range(1, order + 1):
         at = [s[k] if k < len(s) else None for s in series]
@@ -207,7 +210,7 @@ def _of_shape(x, shape):
 
 
 def taylor(function: Callable, primals, series) -> tuple[list, list]:
-    """Results of a function on lists, and their series without the first terms, for those of the arguments."""
+    """The results of a function on lists, and their series without the first terms."""
     trace, order = JetTrace(), max((len(s) for s in series), default=0)
     with new_level(trace):
         args = [trace.wrap(_padded([x, *s], order), object()) for x, s in zip(primals, series)]
@@ -223,12 +226,12 @@ def jet(fun: Callable, primals, series, factorial_scaled: bool = True, **_):
     not exponentially as nested jvp.
 
     Args:
-        fun: takes and returns arrays or pytrees of them.
+        fun: a function of arrays, or pytrees of them, to the same.
         primals: a tuple or list, one value per argument.
-        series: a tuple or list, per argument the list of its higher terms; the n-th is the n-th
-            derivative, and all lists have one length.
-        factorial_scaled: False for coefficients of the polynomial in place of derivatives, that is
-            over n!.
+        series: a tuple or list that holds, per argument, the list of its higher terms; the n-th is
+            the n-th derivative, and all lists have one length.
+        factorial_scaled: False takes and gives coefficients of the polynomial, which are the
+            derivatives divided by n!.
 
     Returns:
         `(value, series)`: each leaf of the output has its list of terms.

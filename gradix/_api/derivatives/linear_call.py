@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gradix._api.arguments import name_of
 from gradix._api.flat_functions import Flat, arrays
 from gradix._base.tree import tree_flatten as flatten, tree_structure
 from gradix._control.linear_call import linear_call_p
@@ -30,8 +31,7 @@ def linear_call(fun: Callable, fun_transpose: Callable, residual_args: Any, line
         The result of `fun`.
 
     Raises:
-        TypeError: the results of `fun_transpose` have not the structure and types of
-            `linear_args`.
+        TypeError: the results of `fun_transpose` differ from `linear_args` in structure or types.
         NotImplementedError: a residual is differentiated.
 
     Example:
@@ -50,11 +50,11 @@ def linear_call(fun: Callable, fun_transpose: Callable, residual_args: Any, line
     call = Flat(fun, "linear_call", both_tree)
     avals = [x.aval for x in xs]
     res_avals = [r.aval for r in res]
-    callee = stage_closed(call, [*res_avals, *avals], DebugInfo(_name(fun)))
+    callee = stage_closed(call, [*res_avals, *avals], DebugInfo(name_of(fun)))
     pulled_tree = tree_structure((residual_args, call.out_tree.unflatten(callee.out_avals)))
     pull = Flat(fun_transpose, "linear_call", pulled_tree)
     cts = [tangent_aval(a) for a in callee.out_avals]
-    transpose = stage_closed(pull, [*res_avals, *cts], DebugInfo(_name(fun_transpose)))
+    transpose = stage_closed(pull, [*res_avals, *cts], DebugInfo(name_of(fun_transpose)))
     if pull.out_tree != tree:
         raise TypeError(
             "linear_call: transpose output pytree structure must match that of linear inputs, got "
@@ -64,11 +64,7 @@ def linear_call(fun: Callable, fun_transpose: Callable, residual_args: Any, line
         if have.shape != want.shape or have.dtype != want.dtype:
             raise TypeError(
                 f"linear_call: fun_transpose returned {have.str_short()} as the cotangent of leaf "
-                f"{i} of linear_args, which is {want.str_short()}. The types must be alike."
+                f"{i} of linear_args, which is {want.str_short()}. The types must be equal."
             )
     params = {"callee": callee, "transpose": transpose, "n_res": len(res)}
     return call.out_tree.unflatten(bind(linear_call_p, [*res, *xs], params))
-
-
-def _name(function: Callable) -> str:
-    return getattr(function, "__name__", type(function).__name__)

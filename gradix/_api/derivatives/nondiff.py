@@ -17,7 +17,7 @@ def check_nondiff(nondiff: str) -> bool:
     """
     if nondiff not in ("error", "skip"):
         raise ValueError(
-            f"nondiff must be 'error' or 'skip', got {nondiff!r}. With 'skip', leaves that are no floats "
+            f"nondiff must be 'error' or 'skip', got {nondiff!r}. With 'skip', leaves that are not floats "
             "are left out, and the gradient has None in their places."
         )
     return nondiff == "skip"
@@ -51,7 +51,7 @@ class Mixed:
         return of_floats
 
     def spread(self, number: int, gradients: list):
-        """The gradient in the tree of argument `number`, with None at leaves that are no floats."""
+        """The gradient in the tree of argument `number`, with None at leaves that are not floats."""
         p, floats = number % len(self.args), iter(gradients)
         return self.trees[p].unflatten([next(floats) if a else None for a in self.active[p]])
 

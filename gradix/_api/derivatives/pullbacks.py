@@ -15,6 +15,7 @@ def fwd_and_bwd(
     """A forward function that also returns residuals, and the backward function that takes them.
 
     Args:
+        fun: the function.
         argnums: the number(s) of the arguments to differentiate in.
         has_aux: `fun` returns `(output, auxiliary data)`.
         jitted: compile both.

@@ -88,7 +88,7 @@ def print_saved_residuals(f: Callable, *args, **kwargs) -> None:
         builtins.print(f"{aval.str_short(True)} {text}")
 
 
-# -- what a policy may answer besides True and False -----------------------------------------------
+# -- the answers of a policy besides True and False ------------------------------------------------
 
 
 class Offloadable(NamedTuple):

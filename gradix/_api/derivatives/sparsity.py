@@ -1,4 +1,4 @@
-"""The structure of a Jacobian: which results depend on which inputs, read off a linear program; and colours for it."""
+"""Which results of a linear program depend on which inputs, and colours for the columns of that."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _BYTE = np.dtype(np.uint8)
 
 
 def linear_pattern(closed: ClosedJaxpr, linear: int) -> list[np.ndarray]:
-    """Which elements of each result of a program depend on which elements of its last `linear` inputs.
+    """Which elements of each result depend on which elements of the last `linear` inputs.
 
-    The program is linear in these, such as a derivative along them; every coefficient counts as not
-    zero. What is not known of an operation is taken to mix all its operands.
+    The program is linear in these inputs, as a derivative along them is. Every coefficient counts
+    as not zero. An operation without a rule here counts as one that mixes all its operands.
 
     Returns:
         Booleans of shape `(size of the result, elements of these inputs)`.
@@ -47,7 +47,10 @@ def linear_pattern(closed: ClosedJaxpr, linear: int) -> list[np.ndarray]:
 
 
 def _walk(closed: ClosedJaxpr, env: dict, known: dict) -> list:
-    """Dependences of the results, bits along the last axis, or None; `known` are values of variables."""
+    """The dependences of the results, as bits along the last axis, or None for those that have none.
+
+    `known` holds the values of variables that do not depend on the inputs.
+    """
     jaxpr = closed.jaxpr
     known.update(
         [(v, c.host) for v, c in zip(jaxpr.constvars, closed.consts) if type(c) is ArrayImpl]
@@ -65,7 +68,7 @@ def _walk(closed: ClosedJaxpr, env: dict, known: dict) -> list:
 
 
 def _evaluate(eqn, values, known: dict) -> None:
-    """Places are often computed from constants: follow them."""
+    """Compute the value of an equation of constants: places are often computed from constants."""
     if eqn.primitive.host is not None:
         out = eqn.primitive.host(*values, **eqn.params)
         known.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out]))
@@ -93,7 +96,7 @@ def _through(eqn, ins, values) -> list:
         b is None and x is None and v.aval.dtype not in INEXACT
         for v, b, x in zip(eqn.invars, ins, values)
     ):
-        # places that are known only when the program runs
+        # the places are known only when the program runs
         return _mixed(eqn, ins)
     if prim is scatter_add_p:
         return [_scattered(eqn, ins, values)]
@@ -121,7 +124,7 @@ def _accumulated(bits, axis: int, reverse: bool):
 
 
 def _moved(eqn, ins, values):
-    """The operation itself, on the numbers of the elements: 0 stands for nothing."""
+    """Apply the operation to the numbers of the elements, where 0 stands for no element."""
     numbers, rows, at = [], [], 1
     for v, b, x in zip(eqn.invars, ins, values):
         shape = v.aval.shape
@@ -137,7 +140,7 @@ def _moved(eqn, ins, values):
 
 
 def _scattered(eqn, ins, values):
-    """Each update joins the element it is added to: the adjoint, a gather, of the numbers of elements tells which."""
+    """Each update joins the element it is added to, which the adjoint, a gather of numbers, tells."""
     operand, updates, out = ins[0], ins[2], eqn.outvars[0].aval
     size, last = out.size, next(b for b in ins if b is not None).shape[-1]
     table = np.zeros((size + 1, last), _BYTE)
@@ -159,7 +162,7 @@ def _scattered(eqn, ins, values):
 
 
 def _contracted(eqn, ins):
-    """A product with a matrix of which no element is known to be zero: all that is summed over."""
+    """A product with a matrix of unknown elements depends on all elements that are summed over."""
     (contract, batch) = eqn.params["dimension_numbers"]
     mine = 0 if ins[0] is not None else 1
     bits, other = ins[mine], eqn.invars[1 - mine].aval
@@ -185,11 +188,12 @@ def _mixed(eqn, ins) -> list:
 
 
 def colours(pattern: np.ndarray) -> np.ndarray:
-    """A colour for each column, -1 for empty ones: no two of one colour have an element in the same row; greedy.
+    """A colour for each column, found greedily; -1 for empty columns.
 
-    Curtis, Powell, Reid (1974): columns of one colour can share one derivative.
+    Two columns of one colour have no elements in the same row, so that one derivative gives both
+    (Curtis, Powell, Reid, 1974).
     """
-    used = [0] * pattern.shape[0]  # per row the colours taken, as bits
+    used = [0] * pattern.shape[0]  # for each row, the colours used in it, as bits
     out = np.zeros(pattern.shape[1], np.int32)
     for j in np.argsort(-pattern.sum(0), kind="stable"):
         rows = np.flatnonzero(pattern[:, j])

@@ -50,7 +50,7 @@ def check_sizes(axes: Any, args: tuple, function: str) -> None:
         function: the name of the function.
 
     Raises:
-        ValueError: sizes differ, an array has no such axis, or `axes` is no prefix of `args`.
+        ValueError: sizes differ, an array has no such axis, or `axes` is not a prefix of `args`.
     """
     leaves = tree_flatten_with_path(args)[0]
     sizes: dict[Any, tuple[int, str]] = {}
@@ -67,9 +67,8 @@ def check_sizes(axes: Any, args: tuple, function: str) -> None:
             if first[0] != here[0]:
                 raise ValueError(
                     f"abstracted_axes of {function} gives the name {name!r} to axes of different sizes: "
-                    f"{first[0]}, "
-                    f"{first[1]}, and {here[0]}, {here[1]}. Give them names of their own, or arrays of "
-                    "one size."
+                    f"{first[0]}, {first[1]}, and {here[0]}, {here[1]}. Give each axis its own name, "
+                    "or pass arrays of one size."
                 )
 
 
@@ -80,7 +79,7 @@ def _spread(axes: Any, args: tuple, function: str) -> list:
         below = tree.flatten_up_to(args)
     except (ValueError, TypeError) as error:
         raise ValueError(
-            f"abstracted_axes of {function}, {axes!r}, is no prefix of its {len(args)} positional "
+            f"abstracted_axes of {function}, {axes!r}, is not a prefix of its {len(args)} positional "
             f"arguments: {error}. {_FORM}."
         ) from None
     return [part for part, x in zip(parts, below) for _ in tree_flatten(x)[0]]

@@ -22,9 +22,8 @@ def names_of(check: str) -> tuple[str, ...]:
     names = tuple([n.strip() for n in check.split(",")]) if isinstance(check, str) else ()
     if not names or any(n not in NAMES for n in names):
         raise ValueError(
-            f"check must name what is looked for, of {', '.join(NAMES)}, joined with commas; got "
-            f"{check!r}. "
-            'Write check="nan,index".'
+            f"check must name kinds of errors, of {', '.join(NAMES)}, joined with commas; got "
+            f'{check!r}. Write, for example, check="nan,index".'
         )
     return names
 

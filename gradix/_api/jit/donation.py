@@ -33,7 +33,7 @@ def check(module, traced) -> None:
     for i, why in lost:
         name = names[i] if i < len(names) else f"number {i}"
         lines.append(f"  {traced.avals[i].str_short()} of argument {name}: {why}")
-    advice = "  instead: donate only arguments that a result of the same shape and dtype replaces."
+    advice = "  instead: donate only arguments that have a result of the same shape and dtype."
     text = f"Some donated buffers were not usable: {', '.join([traced.avals[i].str_short() for i, _ in lost])}.\n"
     text += "\n".join([*lines, advice])
     if traced.strict:
@@ -90,7 +90,7 @@ def check_held(args, donated, traced) -> None:
                 "must stay"
             )
     if lines:
-        advice = f"  instead: keep a copy, np.array(x), in place of the view, or give {traced.name} a copy, x.copy()."
+        advice = f"  instead: keep np.array(x), a copy, in place of the view, or pass x.copy() to {traced.name}."
         raise ValueError("Some donated buffers were not usable:\n" + "\n".join([*lines, advice]))
 
 

@@ -40,13 +40,13 @@ class Explanation:
         ]
         lines.append(f"calls that found their program: {sum(self.hits.values())}")
         for name in dict.fromkeys([*[e.function for e in self.events], *self.hits]):
-            told = [
+            shown = [
                 f"{counts[kind, name]} {what}"
                 for kind, what in _KINDS.items()
                 if counts[kind, name]
             ]
-            told += [f"{self.hits[name]} hits"] if name in self.hits else []
-            lines.append(f"  {name}: {', '.join(told)}")
+            shown += [f"{self.hits[name]} hits"] if name in self.hits else []
+            lines.append(f"  {name}: {', '.join(shown)}")
         return "\n".join(lines)
 
     __repr__ = __str__

@@ -67,7 +67,7 @@ def fingerprint(value: Any) -> Any:
     if kind in ATOMS:
         return kind, value
     if isinstance(value, (ArrayImpl, Tracer)):
-        raise NoFingerprint("arrays are no static arguments")
+        raise NoFingerprint("an array cannot be a static argument")
     if not compared_by_identity(kind):
         return _Walk(None).of(value)
     try:
@@ -181,7 +181,7 @@ class _Walk:
         if found:
             return found
         if hashed is None and not hasattr(x, "__dict__") and kind.__flags__ & _HEAP_TYPE == 0:
-            raise NoFingerprint(f"objects of {kind} tell no content")
+            raise NoFingerprint(f"objects of {kind} have no content that can be read")
         return Same(x) if hashed is object.__hash__ else ()
 
     def _attributes(self, x, kind: type, skipped=frozenset()) -> tuple:

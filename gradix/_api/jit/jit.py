@@ -104,7 +104,10 @@ def jit(
     symbolic: Any = None,
     check: str | None = None,
 ):
-    """`fun` compiled by XLA: traced once per signature (tree, shapes, dtypes, static values), then only executed.
+    """`fun` compiled by XLA.
+
+    It is traced and compiled once per signature, which is the tree, the shapes and dtypes, and the
+    static values of its arguments; further calls only run the compiled program.
 
     Args:
         fun: a pure function of arrays in pytrees. Without it, a decorator is returned.
@@ -114,8 +117,8 @@ def jit(
         device, backend: the device, or platform, to run on; `device_put` of the arguments does the
             same.
         static_argnums, static_argnames: arguments that are Python values, not arrays; the function
-            is traced anew for each content. Lists, dicts, sets, NumPy arrays and plain objects are
-            distinguished by what they contain.
+            is traced again for each value. Lists, dicts, sets, NumPy arrays and plain objects are
+            compared by their content.
         donate_argnums, donate_argnames: arguments whose memory the results may take over.
         keep_unused: keep arguments the function does not use in the compiled program.
         inline: inside another traced function, write the equations in place of a call.
@@ -124,8 +127,8 @@ def jit(
             one name must be of one size, or the call raises. XLA's programs are of fixed sizes, so
             each size is compiled as without names.
         compiler_options: XLA debug options by name.
-        max_traces: how often the function may be traced; a further trace raises, and says what
-            differed.
+        max_traces: how often the function may be traced; a further trace raises an error that says
+            what differed.
         specialize: lets Python branch on traced values (`if`, `while`, `int(x)`, `x[mask]`, NumPy).
             The program so far is run to get the value, and each path that the function takes is
             kept as compiled segments.
@@ -148,8 +151,8 @@ def jit(
         The compiled function; it has `lower`, `trace`, `eval_shape`, `stats` and `clear_cache`.
 
     Raises:
-        TypeError: `fun` is not callable, `abstracted_axes` names no axes, or a leaf of an argument
-            is no array.
+        TypeError: `fun` is not callable, `abstracted_axes` does not name axes, or a leaf of an
+            argument is not an array.
         ValueError: a static argument is an array, or has neither a hash nor content that can be
             compared; axes of one name differ in size; with donate_strict, a donated argument cannot
             be used.
@@ -201,7 +204,7 @@ def jit(
         _symbolic.check_form(symbolic)
     if specialize and (donated or donated_names):
         raise ValueError(
-            "jit with specialize=True cannot donate arguments: a segment further on may need them. Leave "
+            "jit with specialize=True cannot donate arguments, since a later segment may need them. Leave "
             "out donate_argnums and donate_argnames."
         )
     if check is not None:

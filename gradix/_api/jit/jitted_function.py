@@ -88,8 +88,8 @@ xla.on_renewal(clear_caches)
 
 _CHECKED = (Traced, FloatCheckedTraced)
 _ANYWHERE = (Traced, PlacedTraced)  # these take arguments on any device
-_WARM = 3  # calls of a signature after which it gets code of its own
-_FAST_LIMIT = 4  # signatures of one function that have some
+_WARM = 3  # code is generated for a signature after this many calls
+_FAST_LIMIT = 4  # how many signatures of one function have generated code
 
 
 def _remade(fun: Callable, roles: tuple, settings: Settings) -> JitFunction:
@@ -268,8 +268,8 @@ class JitFunction(Generic[Result]):
             elif not any(isinstance(c, Tracer) for c in found.consts):
                 self._cache.keep(key, found)
                 if any(holds_objects(kind) for _, (kind, _) in static):
-                    # An object the trace itself altered, such as one counting calls, is the same
-                    # object still, also within a tuple.
+                    # The trace may have changed an object, such as one that counts calls. Its new
+                    # content finds this trace as well.
                     self._cache.keep(
                         (*key[: 2 + len(leaves)], *self._split(args, kwargs)[2], *_bound_axes()),
                         found,

@@ -62,8 +62,7 @@ class Shardings:
             raise ValueError(
                 "pjit in_shardings specification must be a tree prefix of the positional arguments "
                 f"tuple. In particular, you're passing in a tuple of length {len(self.ins)} for "
-                f"{len(args)} positional "
-                f"arguments of {name}."
+                f"{len(args)} positional arguments of {name}."
             )
         given = flatten_axes("jit in_shardings", in_tree, (self.ins, None))
         return [
@@ -97,8 +96,8 @@ def _padded(names, n: int) -> list[str]:
 def _fitting(what: str, name: str, aval, given) -> Sharding | None:
     if isinstance(given, (Layout, AutoLayout)):
         raise ValueError(
-            "`jax.jit` does not accept device-local layouts directly. Create a `Format` instance wrapping "
-            f"this device-local layout and pass that to `jit` instead. Got {given}"
+            "`jit` does not accept device-local layouts directly. Create a `Format` instance wrapping "
+            f"this device-local layout and pass that to `jit` instead. Got {given}."
         )
     if isinstance(given, Format):
         if isinstance(given.layout, Layout):
@@ -137,14 +136,14 @@ def _check_kind(which: str, given) -> None:
     if not isinstance(given, (Sharding, PartitionSpec)) and not hasattr(given, "device_kind"):
         raise TypeError(
             f"{which} leaf specifications are expected to be PartitionSpec instances or None, or Shardings, "
-            f"but got {given!r} of type {type(given).__name__}"
+            f"but got {given!r} of type {type(given).__name__}."
         )
     mesh = _options.gradix_mesh
     if isinstance(given, PartitionSpec) and (mesh is None or not mesh.axis_names):
         raise RuntimeError(
             f"jit requires a non-empty mesh in context if you are passing `PartitionSpec`s to {which}: got "
-            f"{given}. You can define a context mesh via `jax.set_mesh(mesh)`. Alternatively, provide "
-            "`Sharding`s, as NamedSharding(mesh, spec)."
+            f"{given}. You can define a context mesh via `gradix.set_mesh(mesh)`. Alternatively, provide "
+            "`Sharding`s, such as NamedSharding(mesh, spec)."
         )
 
 

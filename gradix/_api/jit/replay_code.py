@@ -28,7 +28,7 @@ from gradix._ops.shape import reshape_p, squeeze_p
 from gradix._runtime import dispatch
 
 _threads: Any = lazy_module("gradix._base.one_thread")
-ELEMENTS = 1 << 12  # of an equation's operands and results
+ELEMENTS = 1 << 12  # the limit for the operands and results of one equation
 _EQUATIONS = 400
 _LIGHT = (np.ufunc, itemgetter, methodcaller)
 _ARRAY, _NUMBER = "array", "number"
@@ -74,7 +74,7 @@ class Writer:
         self.known: dict[str, np.ndarray] = {}
         # the name of a one-element array -> the name of the same element without axes
         self.axisless: dict[str, str] = {}
-        self.numbers: set[str] = set()  # the names of NumPy scalars, which are no arrays
+        self.numbers: set[str] = set()  # the names of values that are NumPy scalars, not arrays
         self.outs = self.program(closed, self.inputs)
         self.avals = closed.out_avals
         self.sweep()
@@ -249,7 +249,7 @@ class Writer:
             ]
         )
         names = ", ".join([f"a{i}" for i in range(len(self.inputs))])
-        # parameters hide names of the namespace that are equal
+        # parameters hide equal names of the namespace
         text = (
             f"def call(arrays):\n    [{names}] = arrays{taken}\n    token = quiet()\n    try:\n        {body}\n   "
             f" finally:\n        resume(token)\n    return {result}\n"

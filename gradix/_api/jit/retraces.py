@@ -33,16 +33,16 @@ def log_miss(name: str, reason: str) -> None:
 
 
 def is_due(retraces: int) -> bool:
-    """Whether to warn about a function that was traced again for the n-th time.
+    """Whether to warn about a function that was traced again `retraces` times.
 
-    There is no warning while another function is traced: a layer used in five sizes is meant to be
-    five programs, and the retraces of the outer function are counted.
+    There is no warning while another function is traced: a layer that is used in five sizes is
+    meant to have five programs, and the retraces of the outer function are counted.
     """
     return retraces == _options.gradix_retrace_warning and retraces > 0 and state.stage is None
 
 
 def warn(name: str, reasons: list[str]) -> None:
-    """Warn, at the user's line, of a function's many retraces; briefly if others were warned of.
+    """Warn, at the user's line, of a function's many retraces; briefly after the first warning.
 
     Args:
         reasons: the reasons of all retraces; each names arguments with their old and new types.
@@ -51,8 +51,8 @@ def warn(name: str, reasons: list[str]) -> None:
     text = (
         f"{name} was traced {len(reasons) + 1} times; each trace is compiled anew. What differed:\n{listed}\n"
         f"  instead: {_advice(reasons)}\n"
-        "This is said once per function; f.stats().reasons lists all, jit(f, max_traces=n) raises, and "
-        "gradix.config.update('gradix_retrace_warning', 0) silences it."
+        "Each function is reported once. f.stats().reasons lists all reasons, jit(f, max_traces=n) raises\n"
+        "an error instead, and gradix.config.update('gradix_retrace_warning', 0) turns the warning off."
     )
     brief = f"{name} was traced {len(reasons) + 1} times too; the last time {reasons[-1]}"
     advice.tell_of_function(name, text, brief, RetraceWarning, source.current())

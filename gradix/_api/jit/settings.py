@@ -8,7 +8,7 @@ from gradix._api.jit.placed import Shardings
 
 
 class Settings(NamedTuple):
-    """The arguments of `jit` other than the function, and which of its arguments are static or donated."""
+    """The arguments of `jit`, except the function and the roles of the function's arguments."""
 
     inline: bool = False
     keep_unused: bool = False

@@ -117,7 +117,7 @@ def _fetch(x, kind: str, place):
 def _advice(x, kind: str) -> str:
     if isinstance(x, BatchTracer):
         return (
-            "Under vmap every example has a value of its own, and Python cannot go several ways at once: select "
+            "Under vmap every example has its own value, and Python cannot take several branches at once: select "
             "with jnp.where or lax.cond, loop with lax.while_loop, or call the function in a Python loop over the "
             "examples."
         )
@@ -126,7 +126,7 @@ def _advice(x, kind: str) -> str:
             "A Python number or NumPy array has no derivative, so it would be lost: compute with array "
             "functions, or ask for the value of lax.stop_gradient(x)."
         )
-    return "The transformation around it has no values: give the outermost jit specialize=True."
+    return "The transformation around it has no values: pass specialize=True to the outermost jit."
 
 
 def _key(value, kind: str):
@@ -237,10 +237,10 @@ class Tree:
             self.warned = True
             widest = max((s for e in self.ends for s in _to_root(e)), key=lambda s: len(s.ways))
             warnings.warn(
-                f"{self.debug.name} was jitted with specialize=True and has gone more than max_paths="
-                f"{self.limit} ways, so the one not taken for longest is forgotten, and compiled again if "
-                f"it comes back. {_ASKED[widest.kind].capitalize()} asked for at {widest.place} had "
-                f"{len(widest.ways)} values. Decide by fewer values, keep the numbers in arrays, or raise "
+                f"{self.debug.name} was jitted with specialize=True and has taken more than max_paths="
+                f"{self.limit} paths, so the least recently taken one is dropped, and compiled again if it "
+                f"is taken again. {_ASKED[widest.kind].capitalize()} asked for at {widest.place} had "
+                f"{len(widest.ways)} values. Branch on fewer values, keep the numbers in arrays, or raise "
                 "max_paths.",
                 stacklevel=6,
             )

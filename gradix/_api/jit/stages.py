@@ -138,7 +138,7 @@ class Traced(_Stage):
         platforms = lowering_platforms or ("cpu",)
         if len(platforms) != 1:
             raise NotImplementedError(
-                f"lower takes one platform at a time, got {platforms}. Lower for each apart."
+                f"lower takes one platform at a time, got {platforms}. Lower for each separately."
             )
         traced = self._traced
         donated = tuple([i + len(traced.consts) for i in traced.donated])
@@ -294,7 +294,7 @@ class Compiled(_Stage):
             ]
         return (
             f"Function {self._traced.name} was compiled with an input pytree that does not match the one it was "
-            f"called with. There are {len(differences)} mismatches:\n"
+            f"called with. There are {len(differences)} differences:\n"
             + "\n".join(differences)
             + "\nStatic arguments are part of the compiled program: leave them out of the call."
         )

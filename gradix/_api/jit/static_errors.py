@@ -9,7 +9,7 @@ def not_hashable(name: str, place, value, why) -> ValueError:
     return ValueError(
         f"Non-hashable static arguments are not supported: {name} got the static argument of "
         f"{which} of type {type(value)}: {value!r} ({why}). Arrays belong among the other "
-        "arguments; pass a Python value whose content can be told, such as a tuple or a dataclass."
+        "arguments; pass a Python value whose content can be compared, such as a tuple or a dataclass."
     )
 
 

@@ -20,7 +20,7 @@ _REASONS = 1024  # at most this many reasons are kept per function; the oldest a
 
 @dataclasses.dataclass(frozen=True)
 class Stats:
-    """What `f.stats()` returns.
+    """The result of `f.stats()`.
 
     Attributes:
         traces: how often the Python function was run to trace it.
@@ -42,7 +42,7 @@ class Stats:
 
 
 class Signature:
-    """What one trace was made for: by name of each part, a key to compare and a text to show."""
+    """What one trace depends on: for each part by name, a key to compare and a text to show."""
 
     __slots__ = ("parts",)
 

@@ -16,8 +16,8 @@ from gradix._transforms.instantiate import instantiate
 
 _FORM = (
     'symbolic= takes a text such as "n" or "b, _" with a dimension for each axis of an array (`_` for a size '
-    'the program depends on, `...` for the rest), constraints after semicolons as in "n; n >= 8", None for arrays '
-    "whose shapes stay, or a tree of these that is a prefix of the positional arguments"
+    'that stays fixed, `...` for all further axes), constraints after semicolons as in "n; n >= 8", None for '
+    "arrays of fixed shapes, or a tree of these that is a prefix of the positional arguments"
 )
 
 
@@ -98,7 +98,7 @@ class SymbolicSizes:
         if missing:
             raise ValueError(
                 f"symbolic={self.spec!r} of {self.name} constrains {', '.join(map(repr, missing))}, which no "
-                "axis of the arguments has: name an axis so, or leave the constraint out."
+                "axis of the arguments has: give an axis this name, or leave the constraint out."
             )
 
     def _specs(self, dynamic: tuple) -> list:
@@ -106,7 +106,7 @@ class SymbolicSizes:
             return broadcast_prefix(self.spec, dynamic, is_leaf=_is_spec)
         except ValueError as e:
             raise ValueError(
-                f"symbolic={self.spec!r} is no prefix of the {len(dynamic)} positional arguments of "
+                f"symbolic={self.spec!r} is not a prefix of the {len(dynamic)} positional arguments of "
                 f"{self.name}: {e}. {_FORM}."
             ) from None
 

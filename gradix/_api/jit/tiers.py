@@ -19,7 +19,7 @@ from gradix._transforms.cse import simplify
 def _at_least_none(name: str, value) -> int:
     if type(value) is not int or value < 0:
         raise ValueError(
-            f"option {name} is how many calls, 0 for none; got {value!r} of type {type(value).__name__}."
+            f"option {name} must be a number of calls, 0 for none; got {value!r} of type {type(value).__name__}."
         )
     return value
 

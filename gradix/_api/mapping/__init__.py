@@ -1,1 +1,1 @@
-"""`vmap` and what maps use: chunks, rules of the user's own, collectives."""
+"""Maps over axes and devices: vmap, pmap, shard_map, chunks, custom_vmap, collectives."""

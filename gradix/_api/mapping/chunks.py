@@ -1,4 +1,4 @@
-"""Maps over an axis in chunks of a few examples, which takes the memory of one chunk."""
+"""Maps over an axis in chunks of a few examples, which needs the memory of one chunk only."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def check_chunk_size(name: str, chunk_size) -> int | None:
     """`chunk_size` as an int.
 
     Raises:
-        TypeError: `chunk_size` is no int.
+        TypeError: `chunk_size` is not an int.
         ValueError: `chunk_size` is not positive.
     """
     if chunk_size is None:
@@ -34,7 +34,7 @@ def check_chunk_size(name: str, chunk_size) -> int | None:
         ) from None
     if size < 1:
         raise ValueError(
-            f"{name} chunk_size must be positive, got {size}. Write None to map over all at once."
+            f"{name} chunk_size must be positive, got {size}. Pass None to map over all examples at once."
         )
     return size
 

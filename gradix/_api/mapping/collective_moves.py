@@ -1,4 +1,4 @@
-"""Pytrees moved along named axes: all_gather, psum_scatter, all_to_all, ppermute and what is made of them."""
+"""Pytrees moved along named axes: all_gather, psum_scatter, all_to_all, ppermute, pbroadcast, …."""
 
 from __future__ import annotations
 
@@ -38,16 +38,20 @@ from gradix._ops.shape import reshape
 def all_gather(
     x, axis_name, *, axis_index_groups=None, axis: int = 0, tiled: bool = False, to: str = "varying"
 ):
-    """The values of all members, stacked in a new axis, or with `tiled` joined along an existing one.
+    """The values of all members, stacked along a new axis; with `tiled`, joined along an existing one.
 
     Args:
         x: an array, or a pytree of arrays.
         axis_name: the name of the mapped axis, or a tuple of names.
-        axis_index_groups: lists of indices, each gathered on its own.
-        axis: where the new axis goes, or which axis the values are joined along.
-        tiled: join them along an existing axis.
-        to: "varying" for results that the types of `shard_map` let vary; "invarying" or "reduced"
-            for ones that are the same for all members, as they are.
+        axis_index_groups: lists of members' indices that partition the axis; each group gathers its
+            own values. None is one group.
+        axis: the position of the new axis; with `tiled`, the axis along which values are joined.
+        tiled: join the values along an existing axis.
+        to: the type of the results inside of `shard_map`: "varying", or "invarying" or "reduced",
+            which say that they are equal for all members.
+
+    Returns:
+        Arrays of the dtypes of `x`, with one more axis, whose size is the number of members.
 
     Raises:
         ValueError: `to` is another word.
@@ -66,7 +70,7 @@ def all_gather(
     prim = all_gather_invariant_p if alike else all_gather_p
 
     def gather_all(a):
-        """One name after the other, the last first, so that they are in the order of their joint index."""
+        """Gather along one name after the other, the last first, in the order of the joint index."""
         place = canonical_axis(axis, a.aval.ndim + (not tiled), "all_gather axis")
         for name in reversed(names):
             a = bind(
@@ -105,7 +109,7 @@ def all_gather(
 def psum_scatter(
     x, axis_name, *, scatter_dimension: int = 0, axis_index_groups=None, tiled: bool = False
 ):
-    """As `psum`, of which each member keeps its own part along `scatter_dimension`.
+    """The sum over a named axis, of which each member keeps its part along `scatter_dimension`.
 
     Args:
         x: an array, or a pytree of them, of any shape.
@@ -166,18 +170,18 @@ def psum_scatter(
 def all_to_all(
     x, axis_name, split_axis: int, concat_axis: int, *, axis_index_groups=None, tiled: bool = False
 ):
-    """Deal `split_axis` out to the members and stack what arrives at `concat_axis`.
+    """Send each member its part along `split_axis`, and stack the received parts at `concat_axis`.
 
     Args:
         x: an array, or a pytree of them, of any shape.
         axis_name: the name of the axis, as given to `vmap`, `pmap` or a mesh, or a tuple of names.
-        split_axis: the axis of `x` that is dealt out; its size is that of the named axis (with
-            `tiled`, a multiple of it).
-        concat_axis: where the axis of what arrives is put (with `tiled`, the axis along which it is
-            joined).
+        split_axis: the axis of `x` that is divided among the members; its size is that of the named
+            axis (with `tiled`, a multiple of it).
+        concat_axis: the position of the new axis of received parts (with `tiled`, the axis along
+            which they are joined).
         axis_index_groups: lists of members' indices that partition the axis; each group is on its
             own. None is one group.
-        tiled: split and join axes that stay, in place of removing one and adding one.
+        tiled: split and join existing axes, instead of removing one and adding one.
 
     Raises:
         ValueError: an operand has no axis, or the split axis does not divide into equal parts.
@@ -212,7 +216,7 @@ def all_to_all(
 
     def exchange(a):
         if not a.aval.ndim:
-            raise ValueError("all_to_all needs an operand with an axis to deal out, got a scalar.")
+            raise ValueError("all_to_all needs an operand with an axis to split, got a scalar.")
         split = canonical_axis(split_axis, a.aval.ndim, "all_to_all split_axis")
         concat = canonical_axis(concat_axis, a.aval.ndim, "all_to_all concat_axis")
         if not tiled:
@@ -231,7 +235,7 @@ def all_to_all(
 
 
 def ppermute(x, axis_name, perm):
-    """Send along pairs (source, target) of indices; who receives nothing gets zeros.
+    """Send values along pairs (source, target) of indices; members without a source get zeros.
 
     Args:
         x: an array, or a pytree of arrays.
@@ -264,7 +268,7 @@ def ppermute(x, axis_name, perm):
 
 
 def _permuted(x, names, n: int, perm):
-    """`ppermute` by joint indices: who receives picks its sender's value from all of them."""
+    """`ppermute` by joint indices: each member picks its sender's value from all values."""
     source, has = np.zeros(n, np.int32), np.zeros(n, bool)
     for s, t in perm:
         source[t], has[t] = s, True
@@ -290,7 +294,7 @@ def pshuffle(x, axis_name, perm):
         perm: for each member the index of the one whose value it receives.
 
     Raises:
-        ValueError: `perm` is no permutation of the axis' indices.
+        ValueError: `perm` is not a permutation of the indices of the axis.
 
     Example:
         >>> import gradix, gradix.numpy as jnp

@@ -30,7 +30,7 @@ def map_arrays(name: str, function, x):
 
 
 def bind_checked(prim, x, params):
-    """Bind, where a batch rule would not look at the shape first."""
+    """Bind after a check of the shape, which the batch rule would omit."""
     prim.abstract(x.aval, **params)
     return bind(prim, (x,), params)
 
@@ -77,15 +77,19 @@ def _reduction(name: str, collective, x, axis_name, axis_index_groups):
 
 
 def psum(x, axis_name, *, axis_index_groups=None):
-    """The sum over a named axis; of a Python number, its product with the axis' size.
+    """The sum over a named axis; for a Python number, its product with the size of the axis.
 
     Args:
         x: arrays in a pytree.
         axis_name: a name bound by `vmap(..., axis_name=...)`, or a tuple of them.
-        axis_index_groups: sum within groups of indices that cover the axis.
+        axis_index_groups: lists of members' indices that partition the axis; each group has its own
+            sum. None is one group.
+
+    Returns:
+        Arrays of the shapes and dtypes of `x`; booleans are summed as int32.
 
     Raises:
-        NameError: nothing binds the name.
+        NameError: no axis of this name is in scope.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -163,7 +167,13 @@ def pmin(x, axis_name, *, axis_index_groups=None):
 
 
 def axis_index(axis_name) -> Array:
-    """This example's index along a named axis, an int32 scalar; for a tuple of names, the row-major index.
+    """The index of this example along a named axis, an int32 scalar.
+
+    Args:
+        axis_name: the name of the axis, or a tuple of names, for which the index is row-major.
+
+    Raises:
+        NameError: no axis of this name is in scope.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -181,6 +191,12 @@ def axis_index(axis_name) -> Array:
 def axis_size(axis_name) -> int:
     """The number of examples along a named axis, a Python int.
 
+    Args:
+        axis_name: the name of the axis, or a tuple of names, whose sizes are multiplied.
+
+    Raises:
+        NameError: no axis of this name is in scope.
+
     Example:
         >>> import gradix, gradix.numpy as jnp
         >>> gradix.vmap(lambda x: x * gradix.lax.axis_size("i"), axis_name="i")(jnp.ones(3))
@@ -190,13 +206,13 @@ def axis_size(axis_name) -> int:
 
 
 def pcast(x, axis_name, *, to: str):
-    """`x` as a value that may vary over mesh axes, inside of `shard_map`; or as one that is the same along them.
+    """`x` with another type inside of `shard_map`: one that says how it varies over mesh axes.
 
     Args:
         x: arrays in a pytree.
         axis_name: the mesh axis, or a tuple of them.
-        to: "varying"; "unreduced" for summands, which `psum` or `out_specs` that are unreduced sum;
-            "reduced" for what is the same along the axes, as it is.
+        to: "varying" for values that may differ along the axes; "unreduced" for summands, which
+            `psum` or unreduced `out_specs` sum; "reduced" for values that are equal along the axes.
 
     Raises:
         ValueError: `x` varies over one of the axes already, or `to` is another word.
@@ -211,17 +227,17 @@ def pcast(x, axis_name, *, to: str):
     """
     if to not in ("varying", "unreduced", "reduced"):
         raise ValueError(
-            f"pcast to={to!r} is not possible; values can be made varying, with to='varying'. A sum over "
-            "the axis, psum, is the same for all."
+            f"pcast to={to!r} is not possible; write to='varying', 'unreduced' or 'reduced'. To make values "
+            "equal along the axis, sum them with psum."
         )
     names = names_of(axis_name)
     size_of(names)
 
     def cast(a):
         wanted = frozenset(names) & state.manual
-        if to == "reduced":  # the same along them, as it is
+        if to == "reduced":
             return a
-        if to == "unreduced":  # a summand of each member's own
+        if to == "unreduced":  # each member's summand may differ
             return vary(a, wanted - a.aval.vma) if wanted - a.aval.vma else a
         if a.aval.vma & wanted:
             raise ValueError(
@@ -234,7 +250,14 @@ def pcast(x, axis_name, *, to: str):
 
 
 def pvary(x, axis_name):
-    """`x` as a value that may vary over mesh axes: the former name of `pcast(x, axis_name, to="varying")`.
+    """`x` as a value that may vary over mesh axes; the former name of `pcast(..., to="varying")`.
+
+    Args:
+        x: arrays in a pytree.
+        axis_name: the mesh axis, or a tuple of them.
+
+    Raises:
+        ValueError: `x` varies over one of the axes already.
 
     Example:
         >>> import gradix, gradix.numpy as jnp

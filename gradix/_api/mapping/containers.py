@@ -1,4 +1,4 @@
-"""Containers that libraries define for `vmap`: takes one example out of a batch, and back."""
+"""Containers that libraries define for `vmap`: how an example is taken out of a batch, and back."""
 
 from __future__ import annotations
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
-from typing import Any
 
 from gradix._api.arguments import check_callable, debug_info, name_of, signature, stand_in
-from gradix._api.flat_functions import arrays
+from gradix._api.flat_functions import arrays, kind_of
 from gradix._api.loops import scan
 from gradix._base.tree import keystr, tree_flatten as flatten, tree_flatten_with_path
 from gradix._control.custom_vmap import call_custom_vmap
@@ -43,8 +42,9 @@ class custom_vmap:
 
         Args:
             vmap_rule: `vmap_rule(axis_size, in_batched, *args) -> (outs, out_batched)`.
-                `in_batched` is a list with, for each argument, a tree of booleans that tell which
-                leaves are mapped, along their first axis; `out_batched` is such a tree of `outs`.
+                `in_batched` is a list that holds a tree of booleans for each argument; they say
+                which leaves are mapped, along their first axis. `out_batched` is such a tree for
+                `outs`.
         """
         check_callable("def_vmap", vmap_rule)
         self.vmap_rule = vmap_rule
@@ -84,8 +84,7 @@ class custom_vmap:
         if bound.kwargs:
             raise TypeError(
                 f"The custom_vmap function {name_of(self.fun)} has keyword-only arguments "
-                f"{sorted(bound.kwargs)}, "
-                "which its rule cannot receive. Make them positional."
+                f"{sorted(bound.kwargs)}, which its rule cannot receive. Make them positional."
             )
         return bound.args
 
@@ -98,7 +97,7 @@ class custom_vmap:
             if not isinstance(result, (tuple, list)) or len(result) != 2:
                 raise ValueError(
                     f"The vmap rule {name_of(rule)} of {name} must return a pair: the results, and which "
-                    f"of them are batched. It returned {_kind(result)}."
+                    f"of them are batched. It returned {kind_of(result)}."
                 )
             outs, out_tree = flatten(result[0])
             if out_tree != out["tree"]:
@@ -112,16 +111,8 @@ class custom_vmap:
         return flat
 
 
-def _kind(x: Any) -> str:
-    return (
-        f"a {type(x).__name__} of length {len(x)}"
-        if isinstance(x, (tuple, list))
-        else f"a {type(x).__name__}"
-    )
-
-
 def _flags(given, tree, rule: str, name: str) -> list[bool]:
-    """Which results a rule says are batched."""
+    """The results that a rule says are batched, as a boolean for each."""
     flags, got = flatten(given)
     if got != tree:
         raise ValueError(
@@ -133,7 +124,7 @@ def _flags(given, tree, rule: str, name: str) -> list[bool]:
     if wrong is not None:
         path = keystr(tree_flatten_with_path(given)[0][wrong][0])
         raise ValueError(
-            f"The vmap rule {rule} of {name} must say of each result whether it is batched, True or "
+            f"The vmap rule {rule} of {name} must say for each result whether it is batched, True or "
             f"False; at out_batched{path} it returned {flags[wrong]!r}."
         )
     return flags
@@ -141,6 +132,9 @@ def _flags(given, tree, rule: str, name: str) -> list[bool]:
 
 def sequential_vmap(f: Callable) -> custom_vmap:
     """`f`, which `vmap` calls for one example after the other, in a loop.
+
+    Args:
+        f: the function.
 
     Example:
         >>> import gradix, gradix.numpy as jnp

@@ -55,15 +55,15 @@ def pmap(
     Args:
         fun: the function of one example.
         axis_name: a name of the axis for collectives such as `lax.psum`.
-        in_axes: which axis of each positional argument is mapped: an int, None for an argument that
-            all devices get whole, or a tree prefix of the tuple of arguments. Keyword arguments map
-            over axis 0.
+        in_axes: the axis of each positional argument that is mapped: an int, None for an argument
+            that all devices get whole, or a tree prefix of the tuple of arguments. Keyword
+            arguments map over axis 0.
         out_axes: the position of the mapped axis in each result; None for a result that is the same
             on all devices.
         static_broadcasted_argnums: positional arguments that are Python values.
         devices: the devices to use; by default the first devices of this process.
-        backend: the platform; there is only one.
-        axis_size: the number of examples; it is checked.
+        backend: the name of the platform, such as "cpu".
+        axis_size: the number of examples; it must fit the arguments.
         donate_argnums: arguments whose memory the results may reuse.
 
     Returns:
@@ -241,8 +241,8 @@ class PmapFunction:
         if len(set(sizes.values())) > 1:
             raise ValueError(
                 "pmap got inconsistent sizes for array axes to be mapped, in the call of "
-                f"{self._name}: {', '.join([f'{n} has {s}' for n, s in sizes.items()])}. All need one "
-                "size; share an argument among the devices with in_axes=None."
+                f"{self._name}: {', '.join([f'{n} has {s}' for n, s in sizes.items()])}. All must have "
+                "the same size; share an argument among the devices with in_axes=None."
             )
         return next(iter(sizes.values()))
 
@@ -252,9 +252,8 @@ class PmapFunction:
             there = "devices=" if self._devices is not None else "this process"
             raise ValueError(
                 f"compiling computation of {self._name} that requires {size} logical devices, but "
-                f"{len(found)} XLA "
-                f"devices are available of {there}: pmap runs one example on each. Use vmap for more, "
-                f"or, on the CPU, gradix.config.update('jax_num_cpu_devices', {size})."
+                f"{len(found)} XLA devices are available of {there}: pmap runs one example on each. Use "
+                f"vmap for more, or, on the CPU, gradix.config.update('jax_num_cpu_devices', {size})."
             )
         chosen = np.empty(size, dtype=object)
         chosen[:] = found[:size]
@@ -328,7 +327,7 @@ class PmapFunction:
         if axis is not None and not -x.ndim - 1 <= axis <= x.ndim:
             raise ValueError(
                 f"pmap out_axes={axis} is out of range for a result of {self._name} with {x.ndim + 1} "
-                "axes, the mapped one included."
+                "axes, including the mapped one."
             )
         return PartitionSpec() if axis is None else self._spec(axis % (x.ndim + 1), x.ndim + 1)
 

@@ -37,22 +37,24 @@ def ragged_all_to_all(
     axis_name,
     axis_index_groups=None,
 ) -> Array:
-    """Send slices of `operand` to the indices of a named axis, and write those received into `output`.
+    """Send slices of `operand` along a named axis, and write the received slices into `output`.
 
-    With K slices and an axis of size S, slice i goes to index `i // (K // S)`: the rows of
-    `operand` from `input_offsets[i]`, `send_sizes[i]` of them, come to stand there from
-    `output_offsets[i]`. What is received in turn has `recv_sizes`, in the order of the indices it
-    comes from.
+    With K slices and an axis of size S, slice i goes to the member `i // (K // S)`. It consists of
+    `send_sizes[i]` rows of `operand` that begin at row `input_offsets[i]`; the receiver writes them
+    to its `output` from row `output_offsets[i]` on. `recv_sizes` holds the sizes of the slices that
+    are received, in the order of their senders.
 
     Args:
-        operand: rows to send, shape (N, ...).
-        output: rows where nothing is written, shape (M, ...).
-        input_offsets, send_sizes, output_offsets, recv_sizes: integers, shape (K,).
-        axis_name: a bound axis.
-        axis_index_groups: sequences of indices that exchange among themselves, all of one size.
+        operand: the rows to send, of shape (N, ...).
+        output: the rows that are kept where nothing is received, of shape (M, ...).
+        input_offsets, send_sizes, output_offsets, recv_sizes: integers of shape (K,).
+        axis_name: the name of the axis.
+        axis_index_groups: lists of members' indices that partition the axis, all of one size; each
+            group exchanges its own slices. None is one group.
 
     Returns:
-        An array like `output`. All rows are gathered to do it.
+        An array of the shape and dtype of `output`. It is computed from all members' rows, which
+        are gathered.
 
     Raises:
         TypeError, ValueError: dtypes or shapes do not fit.
@@ -88,7 +90,7 @@ def ragged_all_to_all(
     all_rows = reshape(
         all_gather(operand, axis_name, axis_index_groups=axis_index_groups), (members * rows, width)
     )
-    # Which slice writes each row of the result: of several the last.
+    # the slice that writes each row of the result: the last one, if there are several
     shape = (output.aval.shape[0], count)
     row, slot = broadcasted_iota(_INT, shape, 0), broadcasted_iota(_INT, shape, 1)
     spread = [broadcast_in_dim(x, shape, (1,)) for x in (places, sizes)]
@@ -123,8 +125,8 @@ def _check(operand, output, numbers, members: int) -> int:
     count = numbers[0].shape[0]
     if count % members or not count:
         raise ValueError(
-            f"ragged_all_to_all needs as many slices for each index of the axis: {count} slices cannot be "
-            f"divided among {members} indices."
+            f"ragged_all_to_all needs the same number of slices for each member: {count} slices cannot be "
+            f"divided among {members} members."
         )
     return count
 
@@ -141,7 +143,7 @@ def _position(axis_name, groups):
 
 
 def _mine(x, axis_name, groups, me, each: int):
-    """What the others say of the slices they send here, one after the other."""
+    """The numbers that all members give for the slices they send here, joined."""
     every = all_gather(x, axis_name, axis_index_groups=groups)
     return reshape(
         dynamic_slice_in_dim(every, mul(me, np.int32(each)), each, 1), (every.aval.shape[0] * each,)
@@ -149,7 +151,7 @@ def _mine(x, axis_name, groups, me, each: int):
 
 
 def _first_rows(starts, places, rows: int, members: int):
-    """Where row 0 of the result would lie in all rows, for each slice."""
+    """For each slice, the place among all rows that row 0 of the result would have."""
     sender = np.repeat(np.arange(members, dtype=_INT) * rows, starts.aval.shape[0] // members)
     return sub(add(starts, sender), places)
 

@@ -90,8 +90,8 @@ def shard_map(
     check_callable("shard_map", f)
     if mesh is not None and not isinstance(mesh, BaseMesh):
         raise TypeError(
-            "shard_map requires a `jax.sharding.Mesh` or a `jax.sharding.AbstractMesh` instance for "
-            f"its second argument, but got {mesh} of type {type(mesh)}."
+            "shard_map requires a `gradix.sharding.Mesh` or a `gradix.sharding.AbstractMesh` instance for "
+            f"its argument mesh, but got {mesh} of type {type(mesh)}."
         )
     if isinstance(axis_names, str):
         raise TypeError(
@@ -164,24 +164,24 @@ class _ShardMapped:
         mesh = self.mesh if self.mesh is not None else around
         if mesh is None or not mesh.axis_names:
             raise ValueError(
-                "The context mesh cannot be empty. Either use `jax.set_mesh(mesh)` to enter into a mesh "
+                "The context mesh cannot be empty. Either use `gradix.set_mesh(mesh)` to enter into a mesh "
                 "context or pass a mesh to `shard_map` via the `mesh` keyword argument."
             )
         taken = frozenset(around.manual_axes) if around is not None else frozenset()
         if taken and mesh.shape_tuple != around.shape_tuple:
             raise ValueError(
-                f"The context mesh {around} should match the mesh passed to shard_map {mesh!s}"
+                f"The context mesh {around} should match the mesh passed to shard_map {mesh!s}."
             )
         if not self.axes <= frozenset(mesh.axis_names):
             raise ValueError(
-                f"jax.shard_map requires axis_names={set(self.axes)} to be a subset of "
-                f"mesh.axis_names={mesh.axis_names}"
+                f"shard_map requires axis_names={set(self.axes)} to be a subset of "
+                f"mesh.axis_names={mesh.axis_names}."
             )
         axes = self.axes or frozenset(mesh.axis_names) - taken
         if axes & taken:
             raise ValueError(
                 f"shard_map axis_names={set(axes)} are manual already, in the shard_map around this one: "
-                f"give the others, of {mesh.axis_names}."
+                f"name only other axes of {mesh.axis_names}."
             )
         if isinstance(mesh, Mesh) and taken and isinstance(around, AbstractMesh):
             # the devices are those of the enclosing shard_map
@@ -197,8 +197,8 @@ class _ShardMapped:
         if is_one_each and len(self.in_specs) != len(args):
             raise ValueError(
                 f"shard_map applied to the function '{self.name}' was given an in_specs tuple of length "
-                f"{len(self.in_specs)}, but was called with {len(args)} positional arguments. Give one "
-                "for each, or one PartitionSpec for all."
+                f"{len(self.in_specs)}, but was called with {len(args)} positional arguments. Pass one "
+                "entry for each, or one PartitionSpec for all."
             )
         specs = [
             _as_spec("in_specs", s) for s in flatten_axes("shard_map in_specs", tree, self.in_specs)
@@ -225,7 +225,7 @@ class _ShardMapped:
                     f"{_shown(more)}, but it was inferred to be possibly varying over "
                     f"{_shown(x.aval.vma & axes)}\n\nCheck if these output values are meant to be replicated over "
                     "those mesh axes. If not, consider revising the corresponding out_specs entries. If so, consider "
-                    "disabling the check by passing the check_vma=False argument to `jax.shard_map`."
+                    "disabling the check by passing the check_vma=False argument to `gradix.shard_map`."
                 )
         return specs
 
@@ -275,7 +275,7 @@ class _ShardMapped:
             raise ValueError(
                 f"in_specs passed to shard_map: {spec} does not match the specs of the input: "
                 f"{PartitionSpec(*entries(x.aval))} for arg: {x.aval.str_short()}. `in_specs` is an "
-                "optional argument so you can omit specifying it; or divide the argument so, with "
+                "optional argument so you can omit specifying it; or divide the argument in this way with "
                 "gradix.sharding.reshard(x, in_spec)."
             )
 
@@ -285,8 +285,8 @@ def _as_spec(which: str, spec) -> PartitionSpec:
         return PartitionSpec()
     if not isinstance(spec, PartitionSpec):
         raise TypeError(
-            f"shard_map {which} argument must be a pytree of `jax.sharding.PartitionSpec` instances, but: "
-            f"{which} is or holds {spec!r} of type {type(spec).__name__}"
+            f"shard_map {which} argument must be a pytree of `gradix.sharding.PartitionSpec` instances, but: "
+            f"{which} is or holds {spec!r} of type {type(spec).__name__}."
         )
     if UNCONSTRAINED in tuple(spec):
         raise ValueError(f"shard_map {which} cannot have UNCONSTRAINED entries, got {spec}.")
@@ -318,6 +318,9 @@ def smap(f: Callable | None = None, /, *, in_axes: Any = Infer, out_axes: Any, a
         in_axes: the axis of each argument that is divided; None if none is.
         out_axes: the axis of each result that is divided.
         axis_name: the mesh axis.
+
+    Raises:
+        ValueError: as for `shard_map`.
 
     Example:
         >>> import gradix, gradix.numpy as jnp

@@ -50,17 +50,22 @@ def vmap(
             end), None for an argument that all examples share, or a tree prefix of the tuple of
             arguments. Keyword arguments map over axis 0. A dict gives the axes by the names of
             arguments, however these are passed; other arguments map over axis 0. Leaves that are
-            no arrays (strings, functions) are passed on unchanged.
+            not arrays (strings, functions) are passed on unchanged.
         out_axes: the position of the batch axis in each result, as a tree prefix of the result;
             None for a result that does not depend on the example.
         axis_name: a name of the axis for collectives such as `lax.psum`.
         axis_size: the number of examples; it is needed if no argument is mapped.
         spmd_axis_name: the mesh axis, or axes, over which examples are divided by sharding
             constraints and `shard_map` inside.
-        sum_match: accepted and ignored; results that do not depend on the example are not summed.
+        sum_match: accepted for compatibility; results that do not depend on the example are not
+            summed.
         chunk_size: the number of examples computed at a time, to save memory, also in derivatives.
 
+    Returns:
+        A function of batches, whose results have one more axis than those of `fun`.
+
     Raises:
+        TypeError: `in_axes` or `out_axes` holds something other than ints and None.
         ValueError: the mapped sizes differ, an axis is out of range, or nothing is mapped; the
             message says where.
 
@@ -88,7 +93,7 @@ def vmap(
     if chunk is not None and axis_name is not None:
         raise ValueError(
             f"vmap cannot map over the named axis {axis_name!r} with chunk_size={chunk}: collectives "
-            "need all examples at once. Leave one of the two out."
+            "need all examples at once. Leave out one of the two."
         )
 
     @named_as(fun)
@@ -162,7 +167,7 @@ def vmap(
 
 
 def _given_back(fun, refs, axes, vals, got, size) -> tuple[list, list]:
-    """Write the last values of mapped refs, which come first, to these; returns the rest."""
+    """Write the first results, the last values of mapped refs, to these refs; return the rest."""
     mapped = [(r, a) for r, a in zip(refs, axes) if r is not None]
     give_back(
         [r for r, _ in mapped],
@@ -263,7 +268,7 @@ def _size(fun, leaves, axes, axis_size, args, kwargs) -> int:
     raise ValueError(
         "vmap got inconsistent sizes for array axes to be mapped, in the call of "
         f"{name_of(fun)}:\n{table}{asked}\n"
-        "All mapped axes need one size; share an argument among the examples with in_axes=None."
+        "All mapped axes must have the same size; share an argument among the examples with in_axes=None."
     )
 
 
@@ -285,7 +290,7 @@ def _placed(fun, value, axis, wanted, size):
     if not -ndim <= place < ndim:
         raise ValueError(
             f"vmap out_axes={place} is out of range for a result of {name_of(fun)} with {ndim} axes, "
-            "the mapped one included."
+            "including the mapped one."
         )
     place %= ndim
     return to_axis(size, value, None, place) if axis is None else move_axis(value, axis, place)
