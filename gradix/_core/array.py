@@ -41,7 +41,7 @@ class ArrayImpl(Array):
         return h
 
     def __array__(self, dtype=None, copy=None):
-        """A read-only view as a NumPy array; a copy where `dtype` or `copy` asks for one."""
+        """A read-only view as a NumPy array; a copy if `dtype` or `copy` requires one."""
         if isinstance(self.aval.dtype, dtypes.KeyType):
             raise TypeError(
                 "JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use "
@@ -68,13 +68,13 @@ class ArrayImpl(Array):
 
 
 class OnlyType:
-    """Marks an array whose type alone is known: programs can be traced with it, but not run."""
+    """Marks an array of which only the type is known: programs can be traced with it, but not run."""
 
     __slots__ = ()
 
 
 def without_value(aval) -> ArrayImpl:
-    """An array of this type without a value: reading its value is an error."""
+    """An array of this type without a value; reading its value raises an error."""
     out = ArrayImpl(None, aval)
     out._extra = OnlyType()
     return out
@@ -124,7 +124,7 @@ def shared(a: ArrayImpl) -> ArrayImpl:
 
 
 def is_shared(a: ArrayImpl) -> bool:
-    """Whether the array is shared, as that of a cached Python number: its memory must stay."""
+    """Whether the array is shared, as those of cached numbers are, so that its memory must stay."""
     return id(a) in _shared
 
 

@@ -13,8 +13,8 @@ class Layout:
     """The order of axes in memory, slowest first.
 
     Attributes:
-        major_to_minor: axis numbers, the contiguous one last.
-        tiling: the tiling on accelerators; None or () where there is none.
+        major_to_minor: the axis numbers, with the contiguous axis last.
+        tiling: the tiling on accelerators; None or () if there is none.
         sub_byte_element_size_in_bits: the element size of types smaller than a byte.
 
     Example:
@@ -55,7 +55,7 @@ class Layout:
         if len(self.major_to_minor) != len(aval_shape):
             raise ValueError(
                 "Length of major_to_minor and the rank of the value should match. Got "
-                f"major_to_minor={self.major_to_minor} and shape={tuple(aval_shape)}"
+                f"major_to_minor={self.major_to_minor} and shape={tuple(aval_shape)}."
             )
 
 
@@ -80,8 +80,8 @@ class Format:
     """A layout and a sharding.
 
     Raises:
-        TypeError: `layout` is no `Layout`, or `sharding` no Sharding.
-        ValueError: there is a layout, but no sharding.
+        TypeError: `layout` is not a `Layout`, or `sharding` is not a Sharding.
+        ValueError: a layout is given without a sharding.
     """
 
     layout: Layout | AutoLayout | None = None

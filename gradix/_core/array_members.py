@@ -1,4 +1,4 @@
-"""Members of arrays that need the values or the device: conversions to Python, printing, exchange, placement."""
+"""Members of arrays that need values or the device: conversions to Python, exchange, placement."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _values(x, member: str) -> np.ndarray:
     if dtypes.is_extended(_concrete(x, member).aval.dtype):
         raise TypeError(
             f"key array cannot be converted to numbers: the problem arose with `{member}` of an array of "
-            f"dtype {x.aval.dtype}. gradix.random.key_data(keys) gives the words of random keys."
+            f"dtype {x.aval.dtype}. Use gradix.random.key_data(keys) for the words of random keys."
         )
     return x.host
 
@@ -48,7 +48,7 @@ def _real_scalar(x, name: str):
     value = _scalar(x, f"__{name}__")
     if value.dtype.kind == "c":
         raise TypeError(
-            f"{name}() argument must be a real number, not a complex one; take x.real or abs(x) first."
+            f"{name}() argument must be a real number, not a complex one. Take x.real or abs(x) first."
         )
     return value
 
@@ -85,18 +85,18 @@ def to_complex(self) -> complex:
 
 
 def to_index(self) -> int:
-    """The value of an integer array without axes, where Python wants an int."""
+    """The value of an integer array without axes, where Python needs an int."""
     host = _values(self, "__index__")
     if host.ndim or self.aval.dtype not in dtypes.INTEGER:
         raise TypeError(
             f"Only integer scalar arrays can be converted to a scalar index, got shape {host.shape} and "
-            f"dtype {self.aval.dtype}."
+            f"dtype {self.aval.dtype}. Convert with int(x) if it is one number."
         )
     return int(host)
 
 
 def item(self, *args):
-    """An element as a Python number: the only one, or the one at the index given."""
+    """An element as a Python number: the only one, or the one at the given index."""
     host = np.asarray(_values(self, "item"))
     if not args and host.size != 1:
         raise ValueError(
@@ -109,7 +109,7 @@ def item(self, *args):
 
 
 def _python_value(x):
-    # the small floats know no Python form of their own
+    # NumPy returns the small floats as they are, without a Python number
     if isinstance(x, np.generic):
         return float(x)
     return x if isinstance(x, (bool, int, float, complex)) else float(x)
@@ -159,7 +159,7 @@ def dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
 
 
 def dlpack_device(self) -> tuple:
-    """Where the values of `__dlpack__` lie: main memory."""
+    """The device of the values of `__dlpack__`, which is main memory."""
     return _on_one_device(self, "__dlpack_device__").__dlpack_device__()
 
 
@@ -184,7 +184,7 @@ def formatted(self, spec: str) -> str:
     host = np.asarray(self.host)
     if not host.ndim:
         value = host[()]
-        if host.dtype.isbuiltin != 1:  # of types that know no formats
+        if host.dtype.isbuiltin != 1:  # these types do not support format strings
             value = float(value) if host.dtype in dtypes.FLOAT else int(value)
         return format(value, spec)
     if spec:
@@ -199,7 +199,7 @@ def formatted(self, spec: str) -> str:
 
 
 def _hook(name: str):
-    """A member the runtime answers."""
+    """A member that the runtime implements."""
 
     def member(self, *args, **kwargs):
         return getattr(_arrays._device, name)(_concrete(self, name), *args, **kwargs)
@@ -209,7 +209,7 @@ def _hook(name: str):
 
 
 def is_deleted(self) -> bool:
-    """Whether the array's memory has been given up."""
+    """Whether the array's memory has been freed."""
     return _concrete(self, "is_deleted")._host is None and (
         self._buffer is None or self._buffer.is_deleted()
     )
@@ -222,32 +222,32 @@ def _buffer_of(self):
 
 
 def is_ready(self) -> bool:
-    """Whether the values are there: always true of values in main memory."""
+    """Whether the values have been computed, as those in main memory always have."""
     _concrete(self, "is_ready")
     return self._host is not None or bool(_buffer_of(self).is_ready())
 
 
 def delete(self) -> None:
-    """Give up the array's memory; it must not be used again. Numbers, which all their users share, stay."""
+    """Free the array's memory; the array must not be used again. Shared numbers are kept."""
     if not is_shared(_concrete(self, "delete")):
         self._host = self._buffer = None
 
 
 def block_until_ready(self):
-    """Wait until the values are there; returns the array."""
+    """Wait until the values have been computed, and return the array."""
     if type(self) is ArrayImpl and self._host is None:
         _buffer_of(self).block_until_ready()
     return self
 
 
 def copy_to_host_async(self) -> None:
-    """Begin to fetch the values to main memory."""
+    """Begin to copy the values to main memory."""
     if type(self) is ArrayImpl and self._host is None:
         _arrays._device.runtime.copy_to_host_async(_buffer_of(self))
 
 
 def on_device_size_in_bytes(self) -> int:
-    """How many bytes the array takes, on all its devices together."""
+    """The number of bytes that the array takes on all its devices together."""
     x = _concrete(self, "on_device_size_in_bytes")
     place = x.aval.place
     if place is None or place.device is not None:
@@ -257,7 +257,7 @@ def on_device_size_in_bytes(self) -> int:
 
 
 def clone(self) -> ArrayImpl:
-    """Another array of the same values: deleting one leaves the other."""
+    """Another array with the same values, which stays when this one is deleted."""
     x = _concrete(self, "clone")
     return ArrayImpl(x._host, x.aval, x._buffer)
 
@@ -269,7 +269,7 @@ def platform(self) -> str:
 
 
 def unsafe_buffer_pointer(self) -> int:
-    """The address of the values in memory, good only while the array lives and is not deleted."""
+    """The address of the values in memory, valid only while the array is alive and not deleted."""
     host = _concrete(self, "unsafe_buffer_pointer")._host
     return host.ctypes.data if host is not None else _buffer_of(self).unsafe_buffer_pointer()
 

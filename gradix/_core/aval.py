@@ -22,10 +22,10 @@ _limit = 1 << 16
 
 
 class ShapedArray:
-    """The type of an array: its shape, dtype and whether the dtype is weak.
+    """The type of an array: its shape, its dtype, and whether the dtype is weak.
 
-    Equal types are one object, so they compare and hash by identity. A shape may hold symbolic
-    dimensions, hence `size` is a product and never an `int()`.
+    Equal types are one object, so that they compare and hash by identity. A shape may hold symbolic
+    dimensions; then `size` is one, too.
 
     Example:
         >>> from gradix.core import ShapedArray
@@ -62,9 +62,9 @@ class ShapedArray:
 
     @property
     def sharding(self) -> NamedSharding:
-        """How an array of this type is divided over `Explicit` mesh axes.
+        """The sharding of an array of this type over `Explicit` mesh axes.
 
-        Where it is not divided, this is the empty sharding on the mesh in force.
+        For an array that is not divided, it is the empty sharding on the mesh in force.
         """
         if self.division is not None:
             return self.division
@@ -94,11 +94,11 @@ class ShapedArray:
         return lo_val
 
     def to_tangent_aval(self) -> ShapedArray:
-        """The type of tangents: the same for inexact dtypes, of dtype float0 for others."""
+        """The type of tangents: this type if its dtype is inexact, else one of dtype float0."""
         return self if self.dtype in INEXACT else make_aval(self.shape, float0)
 
     def at_least_vspace(self) -> ShapedArray:
-        """The type of tangents; rules of other libraries call `to_tangent_aval` so."""
+        """The type of tangents, as `to_tangent_aval`; rules of other libraries use this name."""
         return self.to_tangent_aval()
 
     def str_short(self, short_dtypes: bool = False) -> str:
@@ -140,7 +140,7 @@ def _drop_unused() -> None:
 
 
 class LocatedArray(ShapedArray):
-    """The type of an array together with where it lies; equal ones are one object, too.
+    """The type of an array together with its place and division; equal types are one object, too.
 
     `place` is the `Placement` of a concrete array, `vma` the mesh axes over which a value within
     `shard_map` varies, and `division` how an array is divided over `Explicit` mesh axes. `plain` is
@@ -172,10 +172,10 @@ class LocatedArray(ShapedArray):
                         f"@{p}" if not isinstance(p, tuple) else f"@({','.join(map(str, p))})"
                     )
         text = f"{name}[{','.join(sizes)}]"
-        told = [("V", self.vma)]
+        marks = [("V", self.vma)]
         if self.division is not None:
-            told += [("U", self.division.spec.unreduced), ("R", self.division.spec.reduced)]
-        parts = [f"{letter}:{_names(axes)}" for letter, axes in told if axes]
+            marks += [("U", self.division.spec.unreduced), ("R", self.division.spec.reduced)]
+        parts = [f"{letter}:{_names(axes)}" for letter, axes in marks if axes]
         return f"{text}{{{', '.join(parts)}}}" if parts else text
 
     def __reduce__(self):
@@ -205,7 +205,7 @@ seen = Seen()
 def located(
     plain: ShapedArray, place=None, vma: frozenset = frozenset(), division=None
 ) -> ShapedArray:
-    """The unique type made of `plain` and these properties; `plain` itself where none is given."""
+    """The unique type made of `plain` and these properties; `plain` itself if none is given."""
     if place is None and not vma and division is None:
         return plain
     key = (plain, place, vma, division)

@@ -88,14 +88,14 @@ def sums_kept(prim, mesh: BaseMesh, avals) -> Sums:
     if any(s.unreduced != unreduced for s in found):
         raise ShardingTypeError(
             f"{prim.name}: one operand is unreduced over {_listed(unreduced)} while another is not, so that the "
-            f"result would be summed too often. Got {shown}. Bring them to one, {way_out}"
+            f"result would be summed too often. Got {shown}. Give them the same sharding, {way_out}"
         )
     if any(s.reduced != reduced for s in found) or any(
         reduced & set(names_in(entries(a))) for a in values
     ):
         raise ShardingTypeError(
             f"{prim.name}: inputs cannot be divided or replicated on the same axes that another input is reduced "
-            f"on, {_listed(reduced)}. Got {shown}. Bring them to one, {way_out}"
+            f"on, {_listed(reduced)}. Got {shown}. Give them the same sharding, {way_out}"
         )
     return Sums(unreduced, reduced)
 
@@ -169,7 +169,7 @@ def mesh_of(avals) -> BaseMesh | None:
             if found is not None and mesh != found:
                 raise ValueError(
                     f"Sharding mesh of one operand does not match that of another: {found} and {mesh}. "
-                    "Bring them to one mesh, with reshard or device_put."
+                    "Move them to one mesh with reshard or device_put."
                 )
             found = mesh
     return found
@@ -205,8 +205,8 @@ def merged(name: str, avals, shape) -> Entries:
 def _disagreement(name: str, avals) -> ShardingTypeError:
     given = ", ".join([str(entries(a)) for a in avals if a.ndim])
     return ShardingTypeError(
-        f"{name} got incompatible shardings for broadcasting: {given}. Bring the operands to "
-        "one, with gradix.sharding.reshard(x, PartitionSpec(...))."
+        f"{name} got incompatible shardings for broadcasting: {given}. Give the operands the same "
+        "sharding with gradix.sharding.reshard(x, PartitionSpec(...))."
     )
 
 
@@ -220,9 +220,9 @@ def undivided(name: str, aval, axes, what: str) -> Entries:
     if any(row[i] is not None for i in axes):
         raise ShardingTypeError(
             f"{name} takes operands that are undivided over {what}; got one of type "
-            f"{aval.str_short()}, axes "
-            f"{tuple(axes)}. Reshard it with gradix.sharding.reshard(x, PartitionSpec(...)), or "
-            "let the compiler divide inside of gradix.sharding.auto_axes."
+            f"{aval.str_short()}, axes {tuple(axes)}. Reshard it with "
+            "gradix.sharding.reshard(x, PartitionSpec(...)), or let the compiler divide it inside of "
+            "gradix.sharding.auto_axes."
         )
     return row
 
@@ -239,24 +239,24 @@ def resized(name: str, aval, sizes, mesh: BaseMesh) -> Entries:
             raise ShardingTypeError(
                 f"{name} on sharded dims where out dim ({after}) is not divisible by mesh axes "
                 f"({size_of(mesh, e)}) with spec ({e}) is not implemented: axis {i} of "
-                f"{aval.str_short()}. Reshard "
-                "it first, with gradix.sharding.reshard(x, PartitionSpec(...))."
+                f"{aval.str_short()}. Reshard it first with "
+                "gradix.sharding.reshard(x, PartitionSpec(...))."
             )
     return row
 
 
 def stacked(avals, lead: int, name: str) -> Entries:
-    """The entries of the leading axes of operands that are stacks of matrices or vectors; the rest must be whole."""
+    """The entries of the leading axes of stacks of matrices or vectors; the other axes must be whole."""
     for a in avals:
         undivided(name, a, range(lead, a.ndim), "the axes of the matrices or vectors")
     return merged(name, [a for a in avals if a.division is not None], avals[0].shape)[:lead]
 
 
 def reshaped(aval, sizes, mesh: BaseMesh) -> Entries:
-    """The entries of an array after a reshape, where they follow from those before.
+    """The entries of an array after a reshape, which must follow from those before.
 
     Raises:
-        ShardingTypeError: they do not.
+        ShardingTypeError: they do not follow.
     """
     row, shape = entries(aval), aval.shape
     out: list = [None] * len(sizes)
@@ -288,7 +288,7 @@ def reshaped(aval, sizes, mesh: BaseMesh) -> Entries:
 
 
 def _blocks(old, new):
-    """Runs of axes of the one shape and of the other that hold the same elements."""
+    """Pairs of runs of axes, one of each shape, that hold the same elements."""
     i = j = 0
     while i < len(old) or j < len(new):
         a, b = [], []
@@ -314,7 +314,7 @@ def _blocks(old, new):
 
 
 def _split(entry, sizes, places, mesh: BaseMesh, out: list) -> bool:
-    """Divide the axes that one is split into: the first takes the mesh axes as far as they fit, and so on."""
+    """Divide the axes into which one axis is split: each takes as many mesh axes as fit, in order."""
     names, at = list(axes_of(entry)), 0
     for place, n in zip(places, sizes):
         mine: list = []
@@ -325,7 +325,7 @@ def _split(entry, sizes, places, mesh: BaseMesh, out: list) -> bool:
         if at == len(names):
             return True
         if size_of(mesh, tuple(mine)) != n:
-            # the parts that are left would lie across what the next axes hold
+            # the remaining mesh axes would divide a part of this axis, not the next one
             break
     for place in places:
         out[place] = None
@@ -333,7 +333,7 @@ def _split(entry, sizes, places, mesh: BaseMesh, out: list) -> bool:
 
 
 def _joined(parts):
-    """The entry of the axis that several become: where all of them are divided, or the first alone."""
+    """The entry of the axis into which several are joined, if all or only the first are divided."""
     if all(e is not None for e, _ in parts):
         return _entry([n for e, _ in parts for n in axes_of(e)])
     return parts[0][0] if all(e is None for e, _ in parts[1:]) else None

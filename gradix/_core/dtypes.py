@@ -1,4 +1,4 @@
-"""Dtypes as operations use them: canonical widths, weak types, promotion, limits and the type hierarchy."""
+"""Dtypes as operations use them: canonical widths, weak types, promotion, limits, type hierarchy."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _PYTHON_SCALARS = (bool, int, float, complex)
 
 
 def _canonical_table(x64: bool) -> dict:
-    """Dtype, name, scalar type and Python type of every supported dtype -> that dtype at its canonical width."""
+    """A map from dtypes, their names, scalar types and Python types to dtypes of canonical width."""
     table: dict = {}
     for dtype in SUPPORTED:
         table[dtype] = table[dtype.name] = table[dtype.type] = (
@@ -84,11 +84,15 @@ _CANONICAL = _canonical_table(False), _canonical_table(True)  # indexed by the o
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False):
-    """The dtype arrays get when `dtype` is asked for: 64-bit types become 32-bit ones unless x64 is enabled.
+    """The dtype at the width in force: 64-bit dtypes become 32-bit ones unless x64 is enabled.
+
+    Args:
+        dtype: a dtype, its name, or a scalar type.
+        allow_extended_dtype: return extended dtypes, such as those of random keys, as they are.
 
     Raises:
-        TypeError: when `dtype` names no dtype.
-        ValueError: for an extended dtype, unless allowed.
+        TypeError: `dtype` is not a dtype.
+        ValueError: `dtype` is extended, and these are not allowed.
 
     Example:
         >>> canonicalize_dtype("bfloat16")
@@ -102,21 +106,21 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False):
         if allow_extended_dtype:
             return d
         raise ValueError(
-            f"canonicalize_dtype met the extended dtype {d}, which has no NumPy form; "
-            "pass allow_extended_dtype=True to keep it."
+            f"canonicalize_dtype got the extended dtype {d}, which has no NumPy form. "
+            "Pass allow_extended_dtype=True to keep it."
         )
     return d if is_x64() else _NARROWED.get(d, d)
 
 
 _ENABLE_X64 = (
     "Enable 64-bit types with gradix.config.update('jax_enable_x64', True), JAX_ENABLE_X64=1 in the "
-    "environment or `with gradix.enable_x64():`; keep them only where they are asked for with "
+    "environment or `with gradix.enable_x64():`; keep only explicitly requested ones with "
     "gradix.config.update('explicit_x64', 'honour')"
 )
 
 
 def truncation_warning(requested, name: str | None = None) -> str:
-    """What to tell a user who asked for a 64-bit dtype while x64 is off."""
+    """The warning for a 64-bit dtype that was requested while x64 is off."""
     return (
         f"{_unavailable(requested, name)}, and will be truncated to dtype {_NARROWED[requested]}. {_ENABLE_X64}, "
         f"or ask for {_NARROWED[requested]}."
@@ -128,18 +132,18 @@ def _unavailable(requested, name: str | None) -> str:
 
 
 def keeps_explicit_x64() -> bool:
-    """Whether a 64-bit dtype asked for by name is kept while x64 is off: the option explicit_x64="honour"."""
+    """Whether requested 64-bit dtypes are kept while x64 is off: the option explicit_x64="honour"."""
     return state.jax_explicit_x64_dtypes == "allow"
 
 
 def requested_dtype(dtype: Any, name: str | None = None, stacklevel: int = 3):
-    """The canonical dtype of a user's `dtype=` argument of function `name`; warns where it narrows.
+    """The canonical dtype of a user's `dtype=` argument of function `name`; warns if it narrows.
 
     Python's `int`, `float` and `complex`, and None, mean the default width and never warn.
 
     Raises:
-        TypeError: when `dtype` names no dtype, or one no array can have.
-        ValueError: it is an array, or it would narrow, under the option
+        TypeError: `dtype` is not a dtype, or one that no array can have.
+        ValueError: `dtype` is an array, or it would narrow under the option
             jax_explicit_x64_dtypes="error".
     """
     if dtype is None or dtype is float or dtype is int or dtype is complex:
@@ -158,7 +162,7 @@ def requested_dtype(dtype: Any, name: str | None = None, stacklevel: int = 3):
         return d
     if state.jax_explicit_x64_dtypes == "error":
         raise ValueError(
-            f"{_unavailable(d, name)}. {_ENABLE_X64}, ask for {_NARROWED[d]}, or set "
+            f"{_unavailable(d, name)}. {_ENABLE_X64}, request {_NARROWED[d]}, or set "
             "jax_explicit_x64_dtypes to 'warn' or 'allow'."
         )
     warnings.warn(truncation_warning(d, name), UserWarning, stacklevel=stacklevel)
@@ -170,8 +174,8 @@ def _check_no_array(dtype: Any, name: str | None) -> None:
     if is_ours or isinstance(dtype, np.ndarray):
         where = f"{name}: " if name else ""
         raise (ValueError if is_ours else TypeError)(
-            f"{where}dtype= is an array of shape {dtype.shape}. Instead of dtype=x write dtype=x.dtype; "
-            "several arrays go into one list, vstack([x, y])."
+            f"{where}dtype= is an array of shape {dtype.shape}. Instead of dtype=x write dtype=x.dtype. "
+            "Pass several arrays in one list, as in vstack([x, y])."
         )
 
 
@@ -190,7 +194,7 @@ def scalar_type(t: type) -> tuple[np.dtype, bool]:
 
 
 def check_python_int(x: int, dtype) -> None:
-    """Raise OverflowError when a Python int does not fit an integer dtype."""
+    """Raise OverflowError if a Python int does not fit an integer dtype."""
     low, high = _int_range(dtype)
     if not low <= x <= high:
         wider = (
@@ -214,10 +218,10 @@ def _int_range(dtype) -> tuple[int, int]:
 
 
 def dtype_of(x: Any):
-    """The dtype an array made from value `x` has: of an array, tracer, aval, NumPy value or Python number.
+    """The dtype of an array made from `x`: an array, tracer, aval, NumPy value or Python number.
 
     Raises:
-        TypeError: for lists and everything else that is no array.
+        TypeError: `x` is neither an array nor a number, as a list.
 
     Example:
         >>> from gradix import lax
@@ -238,7 +242,7 @@ def dtype_of(x: Any):
         if is_symbolic_dim(x):
             return default_dtype(int, is_x64())
         raise TypeError(
-            f"Cannot determine dtype of {x!r}: it is no array and no number. "
+            f"Cannot determine dtype of {x!r}: it is neither an array nor a number. "
             "Convert it first, for example with gradix.numpy.asarray(x)."
         )
     if isinstance(x, (np.ndarray, np.generic)):
@@ -247,15 +251,15 @@ def dtype_of(x: Any):
 
 
 def dtype(value: Any, /):
-    """The dtype of a value or of a type: what arrays made from it, or asked for with it, have.
+    """The dtype of arrays that are made from a value, or with a dtype.
 
     Args:
         value: an array, a number, a dtype, the name of one, or a type of numbers. Types of 64 bits
             give those of 32 bits unless x64 is enabled.
 
     Raises:
-        TypeError: for lists and everything else that is no array and names no dtype.
-        ValueError: for None.
+        TypeError: `value` is none of these, as a list.
+        ValueError: `value` is None.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -263,14 +267,14 @@ def dtype(value: Any, /):
         (dtype('int8'), dtype('float32'), dtype('bool'))
     """
     if value is None:
-        raise ValueError("None is no dtype and has none; pass a value, a dtype or its name.")
+        raise ValueError("None is not a dtype and has none. Pass a value, a dtype or its name.")
     if isinstance(value, type | str | np.dtype | ExtendedDType):
         return requested_dtype(value, "dtype")
     return dtype_of(value)
 
 
 def is_weakly_typed(x: Any) -> bool:
-    """Whether `x` takes the other operand's width: Python int, float and complex, and arrays made from them."""
+    """Whether `x` is weakly typed, as Python int, float and complex and arrays made from them are."""
     t = type(x)
     if t in _WEAK_TYPES:
         return True
@@ -287,15 +291,14 @@ def promotion_mode() -> int:
 
 
 def promote_types(a: Any, b: Any, weak: bool = False):
-    """The dtype two dtypes promote to; Python's int, float and complex stand for weak operands.
+    """The dtype to which two dtypes promote; Python's int, float and complex are weakly typed.
 
     Args:
-        a: a dtype, its name, a scalar type, or an array for its dtype.
-        b: the same.
-        weak: answer `(dtype, weak_type)`.
+        a, b: a dtype, its name, a scalar type, or an array, which stands for its dtype.
+        weak: return `(dtype, weak_type)`.
 
     Raises:
-        TypePromotionError: when no implicit conversion joins them.
+        TypePromotionError: the dtypes have no implicit conversion to a common one.
 
     Example:
         >>> promote_types("int8", "uint8"), promote_types("bfloat16", float)
@@ -305,8 +308,8 @@ def promote_types(a: Any, b: Any, weak: bool = False):
     for node in (na, nb):
         if isinstance(node, ExtendedDType):
             raise TypeError(
-                f"Cannot interpret {str(node)!r} as a data type: keys have no arithmetic, so nothing to "
-                "promote to."
+                f"Cannot interpret {str(node)!r} as a data type: keys have no arithmetic, so that they do not "
+                "promote. Use gradix.random.key_data(keys) for the words of the keys."
             )
     dtype = promote_nodes(na, nb, promotion_mode())
     if not weak:
@@ -315,7 +318,7 @@ def promote_types(a: Any, b: Any, weak: bool = False):
 
 
 def _operand(x: Any) -> tuple[Any, bool]:
-    """(dtype, weak) of a value, an aval, a dtype or something that names one."""
+    """The pair (dtype, weak) of a value, an aval, a dtype or the name of one."""
     if isinstance(x, type) or x is None or isinstance(x, (str, np.dtype, ExtendedDType)):
         keeps = keeps_explicit_x64() and x is not None and x not in _PYTHON_SCALARS
         return as_dtype(x) if keeps else canonicalize_dtype(
@@ -325,19 +328,20 @@ def _operand(x: Any) -> tuple[Any, bool]:
 
 
 def promote(*avals_or_dtypes: Any) -> tuple[Any, bool]:
-    """Dtype and weakness of an operation on these values, avals or dtypes."""
+    """The dtype of an operation on these values, avals or dtypes, and whether it is weak."""
     return promote_all([_operand(x) for x in avals_or_dtypes], promotion_mode())
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False):
-    """The dtype an operation on these arrays, numbers and dtypes has.
+    """The dtype of an operation on these arrays, numbers and dtypes.
 
     Args:
         *args: arrays, Python numbers, dtypes, dtype names or scalar types.
-        return_weak_type_flag: answer `(dtype, weak_type)`.
+        return_weak_type_flag: return `(dtype, weak_type)`.
 
     Raises:
-        TypePromotionError: when no implicit conversion joins them.
+        TypePromotionError: the dtypes have no implicit conversion to a common one.
+        ValueError: there are no arguments.
 
     Example:
         >>> import numpy as np
@@ -381,14 +385,19 @@ _INT_TO_FLOAT = {
 
 
 def to_inexact_dtype(dtype):
-    """Where functions with real values send a dtype: integers of 64 bits to float64, others to float32.
+    """The dtype of functions with inexact results: float64 for 64-bit integers, float32 for others.
+
+    Inexact dtypes stay.
 
     Example:
         >>> to_inexact_dtype(np.dtype("int8")), to_inexact_dtype(np.dtype("float16"))
         (dtype('float32'), dtype('float16'))
     """
     if is_extended(dtype):
-        raise TypeError(f"a function of numbers does not accept dtype {dtype}.")
+        raise TypeError(
+            f"a function of numbers does not accept dtype {dtype}. Use gradix.random.key_data(keys) "
+            "for the words of random keys."
+        )
     if dtype in INEXACT:
         return dtype
     wide = _INT_TO_FLOAT[dtype]
@@ -396,12 +405,12 @@ def to_inexact_dtype(dtype):
 
 
 def to_numeric_dtype(dtype):
-    """Booleans become the default integer; every other dtype stays."""
+    """The default integer dtype for booleans; other dtypes stay."""
     return python_scalar_dtype(int) if dtype in BOOL else dtype
 
 
 def to_floating_dtype(dtype):
-    """The real inexact dtype of a dtype: float32 for complex64 and int8."""
+    """The real inexact dtype for a dtype: float32 for complex64 and int8."""
     return _COMPLEX_TO_REAL.get(dtype) or to_inexact_dtype(dtype)
 
 
@@ -444,9 +453,10 @@ def _is_abstract(t: Any) -> bool:
 
 
 def issubdtype(a: Any, b: Any) -> bool:
-    """Whether dtype `a` is `b`, or lies under it in NumPy's hierarchy of abstract types.
+    """Whether dtype `a` is `b`, or lies below it in NumPy's hierarchy of abstract types.
 
-    The small floats and integers lie where they belong, and keys under `prng_key` and `extended`.
+    The small floats are floating and the small integers are integers; keys lie below `prng_key` and
+    `extended`.
 
     Example:
         >>> import numpy as np

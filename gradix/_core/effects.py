@@ -19,7 +19,7 @@ class Effect:
 
 
 class DebugEffect(Effect):
-    """The effect of printing and debugging callbacks, which are kept in no particular order."""
+    """The effect of printing and debugging callbacks, whose order does not matter."""
 
     __slots__ = ()
 
@@ -37,7 +37,7 @@ class SinkEffect(Effect):
 
 
 class IOEffect(Effect):
-    """The effect of an `io_callback`, which is kept in no particular order."""
+    """The effect of an `io_callback` whose order does not matter."""
 
     __slots__ = ()
 

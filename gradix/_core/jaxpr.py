@@ -29,7 +29,7 @@ class Var:
 
 
 class DropVar(Var):
-    """A result nobody reads, printed `_`."""
+    """A result that is not used; it is printed as `_`."""
 
     __slots__ = ()
 
@@ -131,7 +131,7 @@ no_debug = DebugInfo()
 
 
 class Jaxpr:
-    """A program: inputs are `constvars` then `invars`; equations run in order; `outvars` are the results."""
+    """A program: its inputs are `constvars`, then `invars`; `eqns` run in order and give `outvars`."""
 
     __slots__ = (
         "constvars",

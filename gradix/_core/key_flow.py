@@ -56,7 +56,7 @@ def key_flow(closed: ClosedJaxpr) -> KeyFlow:
 
 
 def call_checked(flow: KeyFlow, by: str, args, function, hidden: int = 0):
-    """Call `function()`, which runs a program on concrete arrays, and account for the keys it uses.
+    """Call `function()`, which runs a program on concrete arrays, and record the keys it uses.
 
     Args:
         args: the arrays; the first `hidden` of them are captured by the program.
@@ -86,12 +86,12 @@ _running = _Running()
 
 
 def is_accounted() -> bool:
-    """Whether a caller has already accounted for the keys that are used now."""
+    """Whether a caller has already recorded the keys that are used now."""
     return _running.inside
 
 
 def accounted(function, *args, **kwargs):
-    """Call a function whose use of keys the caller has accounted for."""
+    """Call a function whose use of keys the caller has recorded."""
     outer, _running.inside = _running.inside, True
     try:
         return function(*args, **kwargs)
@@ -100,7 +100,7 @@ def accounted(function, *args, **kwargs):
 
 
 def run_checked(prim, args, params):
-    """Call `prim.run` of a primitive with inner programs, and account for its use of keys once."""
+    """Call `prim.run` of a primitive with inner programs, and record its use of keys once."""
     if _running.inside or not prim.multiple_results or not any(_is_key(a.aval) for a in args):
         return prim.run(args, params)
     invars = [Var(a.aval) for a in args]

@@ -68,8 +68,8 @@ def reused(summary: str, first, second) -> KeyReuseError:
     """The error for a second use of a key."""
     return KeyReuseError(
         f"{summary}\n  first:   {first}\n  again:   {second}\n"
-        "  instead: make a key for each use, key, subkey = random.split(key), or random.fold_in(key, i) in a loop;\n"
-        "           to repeat a draw on purpose use random.clone(key)."
+        "  instead: make a key for each use: key, subkey = random.split(key), or random.fold_in(key, i) in a loop;\n"
+        "           to repeat a draw on purpose, use random.clone(key)."
     )
 
 

@@ -70,7 +70,9 @@ def _axis_types(given, names) -> tuple[AxisType, ...]:
         return (AxisType.Auto,) * len(names)
     types = (given,) * len(names) if isinstance(given, AxisType) else tuple(given)
     if not all(isinstance(t, AxisType) for t in types):
-        raise TypeError(f"axis_types must be members of AxisType, as AxisType.Auto; got {given!r}.")
+        raise TypeError(
+            f"axis_types must be members of AxisType, such as AxisType.Auto; got {given!r}."
+        )
     if len(types) != len(names):
         raise ValueError(
             f"Number of axis names must match the number of axis_types. Got axis_names={names} and "
@@ -129,7 +131,7 @@ class AbstractMesh(BaseMesh):
         axis_sizes: how many devices there are along each axis.
         axis_names: the names of the axes.
         axis_types: an `AxisType` for all of them, or one for each; `Auto` by default.
-        abstract_device: the kind of device, where the program depends on it.
+        abstract_device: the kind of device, if the program depends on it.
 
     Raises:
         ValueError: there are not as many sizes as names, or as types.
@@ -164,7 +166,7 @@ class AbstractMesh(BaseMesh):
 
     def _without_devices(self, what: str):
         raise ValueError(
-            f"AbstractMesh does not implement {what}: it has no devices. Make a Mesh of some."
+            f"AbstractMesh does not implement {what}: it has no devices. Make a Mesh of devices."
         )
 
     devices = property(lambda self: self._without_devices("devices"))
@@ -282,8 +284,8 @@ class Mesh(BaseMesh):
         self.axis_sizes = array.shape
         if len(set(self._flat_devices_tuple)) != array.size:
             raise ValueError(
-                f"Mesh got a device more than once among {[str(d) for d in array.flat]}; each can "
-                "have one place."
+                f"Mesh got a device more than once among {[str(d) for d in array.flat]}; each may "
+                "occur once."
             )
 
     empty = property(lambda self: self.devices.size == 0 or not self.axis_names)
@@ -309,7 +311,7 @@ class Mesh(BaseMesh):
         """The part of the mesh with the devices of this process.
 
         Raises:
-            ValueError: these devices are no rectangular part of the mesh.
+            ValueError: these devices are not a rectangular part of the mesh.
         """
         if not self.is_multi_process:
             return self
@@ -321,8 +323,8 @@ class Mesh(BaseMesh):
         part = self.devices[box]
         if not own[box].all():
             raise ValueError(
-                "When passing host local inputs, the mesh must hold the devices of this process as "
-                f"one block; of {self} they are not."
+                "When passing host local inputs, the devices of this process must be one block of the "
+                f"mesh, which they are not in {self}. Order the devices by process."
             )
         return Mesh(part, self.axis_names, self.axis_types)
 
@@ -393,5 +395,5 @@ _config.define("gradix_mesh", None, _check_mesh, traced=True)
 
 
 def current_mesh() -> BaseMesh | None:
-    """The mesh that `set_mesh` put in force; None where there is none."""
+    """The mesh that `set_mesh` put in force; None if there is none."""
     return _config.state.gradix_mesh

@@ -33,7 +33,7 @@ def check_spec(spec: PartitionSpec, mesh: BaseMesh) -> None:
         for name in axes:
             if name not in mesh.axis_names:
                 raise ValueError(
-                    f"{kind} axes {name} is not found in mesh.axis_names={mesh.axis_names}. Got pspec={spec}"
+                    f"{kind} axes {name} is not found in mesh.axis_names={mesh.axis_names}. Got pspec={spec}."
                 )
         if any(dict(zip(mesh.axis_names, mesh.axis_types))[n] is AxisType.Auto for n in axes):
             raise ValueError(
@@ -51,7 +51,7 @@ def check_spec(spec: PartitionSpec, mesh: BaseMesh) -> None:
         if name in seen:
             raise DuplicateSpecError(
                 "A single NamedSharding spec specification can map every mesh axis to at most one positional "
-                f"dimension, but {spec} has duplicate entries for `{name}`"
+                f"dimension, but {spec} has duplicate entries for `{name}`."
             )
         seen.add(name)
 
@@ -112,7 +112,7 @@ class NamedSharding(Sharding):
     def _device_assignment(self) -> tuple:
         if isinstance(self.mesh, AbstractMesh):
             raise ValueError(
-                f"{self} is on an AbstractMesh, which has no devices: make the mesh of some, with Mesh or "
+                f"{self} is on an AbstractMesh, which has no devices. Make a mesh of devices with Mesh or "
                 "make_mesh."
             )
         return self.mesh._flat_devices_tuple
@@ -154,21 +154,21 @@ class NamedSharding(Sharding):
         )
 
     def factors(self, ndim: int) -> list[int]:
-        """Into how many parts each of `ndim` axes is divided."""
+        """The number of parts into which each of `ndim` axes is divided."""
         sizes = self.mesh.shape
         found = [prod([sizes[a] for a in axes_of(p)]) for p in self.spec]
         return found + [1] * (ndim - len(found))
 
     def check_compatible_aval(self, aval_shape) -> None:
         if len(aval_shape) < len(self.spec):
-            scalar = " For scalars the PartitionSpec should be P()" if not aval_shape else ""
+            scalar = " For scalars the PartitionSpec should be P()." if not aval_shape else ""
             raise ValueError(
                 f"Sharding {self} is only valid for values of rank at least {len(self.spec)}, but was "
                 f"applied to a value of rank {len(aval_shape)}.{scalar}"
             )
 
     def shard_shape(self, global_shape) -> tuple:
-        """The shape of the part one device holds.
+        """The shape of the part that one device holds.
 
         Raises:
             IndivisibleError: an axis does not divide evenly.
@@ -180,9 +180,8 @@ class NamedSharding(Sharding):
             if n % f:
                 raise IndivisibleError(
                     f"Sharding {self} implies that array axis {i} is partitioned {f} times, but the dimension size is "
-                    f"{n} "
-                    f"(full shape: {shape}, per-dimension tiling factors: {factors} should evenly divide the shape). "
-                    f"Pad the axis to a multiple of {f}, or divide another one."
+                    f"{n} (full shape: {shape}, per-dimension tiling factors: {factors} should evenly divide the "
+                    f"shape). Pad the axis to a multiple of {f}, or divide another axis."
                 )
         return tuple([n // f for n, f in zip(shape, factors)])
 
@@ -246,8 +245,8 @@ class GSPMDSharding(Sharding):
 
     Args:
         devices: the devices, in the order of `parts`.
-        parts: for each device the number of its part along each axis; None where each device holds
-            the whole array.
+        parts: for each device the number of its part along each axis; None if each device holds the
+            whole array.
         counts: the number of parts along each axis.
     """
 
@@ -277,7 +276,7 @@ class GSPMDSharding(Sharding):
         return GSPMDSharding(self._devices, self._counts, self._parts, memory_kind=kind)
 
     def factors(self, ndim: int) -> list[int]:
-        """Into how many parts each of `ndim` axes is divided."""
+        """The number of parts into which each of `ndim` axes is divided."""
         return [*self._counts, *[1] * (ndim - len(self._counts))]
 
     def coordinates(self, ndim: int) -> np.ndarray:
@@ -344,7 +343,7 @@ def assignment_of(sharding: Sharding) -> tuple:
 
 
 def named_like(mesh: Mesh, counts, parts, ndim: int) -> NamedSharding | None:
-    """The sharding on `mesh` with these parts, in the mesh's order; None without a spec."""
+    """The sharding on `mesh` with these parts, in the mesh's order; None if no spec gives them."""
     spec: list[Any] = []
     sizes = mesh.axis_sizes
     grid = np.asarray(parts, np.int64).reshape(*sizes, ndim)
@@ -391,7 +390,7 @@ def mesh_of_parts(sharding: Sharding) -> Mesh:
 
 
 def named_as(sharding: Sharding, mesh: Mesh, shape: tuple) -> NamedSharding | None:
-    """A sharding as a `NamedSharding` on `mesh`; None if it has no spec or uneven parts."""
+    """A sharding as a `NamedSharding` on `mesh`; None if no spec gives it, or parts are uneven."""
     own: Any = sharding
     if not hasattr(own, "coordinates") or set(assignment_of(own)) != set(mesh._flat_devices_tuple):
         return None

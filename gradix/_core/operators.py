@@ -1,4 +1,4 @@
-"""`Array`: the base of concrete and traced arrays; its operators and methods are installed by `gradix.numpy`."""
+"""`Array`: the base of concrete and traced arrays; `gradix.numpy` installs its operators and methods."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ else:
 
 
 class Array(_Members):
-    """An immutable n-dimensional array, concrete or traced: `isinstance(x, gradix.Array)` holds for both.
+    """An immutable n-dimensional array, concrete or traced.
 
     Operators, methods and properties such as `x + y`, `x.sum()`, `x.T` and `x.at[...]` come from
     `gradix.numpy`.
@@ -24,7 +24,7 @@ class Array(_Members):
 
     __slots__ = ("__weakref__",)
     __array_priority__ = 100
-    __hash__ = None  # type: ignore[assignment]  # None also says so to isinstance(x, Hashable)
+    __hash__ = None  # type: ignore[assignment]  # None makes isinstance(x, Hashable) false
     aval: Any
 
     def __init_subclass__(cls, **kw):
@@ -67,14 +67,14 @@ class Array(_Members):
     def __setitem__(self, index, value):
         raise TypeError(
             f"{type(self).__name__} object is immutable and does not support item assignment (x[{_show(index)}] = "
-            f"...). Write y = x.at[{_show(index)}].set(...) instead: it returns the updated array. "
-            "Also there: .add, .multiply, .min, .max, .apply."
+            f"...). Write y = x.at[{_show(index)}].set(...) instead, which returns the updated array; there "
+            "are .add, .multiply, .min, .max and .apply, too."
         )
 
     def __delitem__(self, index):
         raise TypeError(
-            "Arrays are immutable: elements cannot be deleted. gradix.numpy.delete(x, i) returns "
-            "a new array without them."
+            "Arrays are immutable: elements cannot be deleted. Write gradix.numpy.delete(x, i), which "
+            "returns a new array without them."
         )
 
 
@@ -96,8 +96,7 @@ def _index_text(index) -> str:
 def install(members: dict[str, Any]) -> None:
     """Set operators, methods and properties on `Array`; `gradix.numpy` does this once, at import.
 
-    A subclass's own definition wins, so what is special to concrete or traced arrays stays with
-    them.
+    A subclass's own definition takes precedence, so that concrete and traced arrays can differ.
     """
     for name, member in members.items():
         setattr(Array, name, member)

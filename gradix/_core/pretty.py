@@ -55,7 +55,7 @@ class _Context:
 
 
 def _letters(n: int) -> str:
-    """0 is a, 25 is z, 26 is ba: digits of base 26."""
+    """The name of variable n, in digits of base 26: 0 is a, 25 is z, 26 is ba."""
     digits = ""
     while True:
         n, d = divmod(n, 26)

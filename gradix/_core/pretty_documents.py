@@ -1,7 +1,7 @@
-"""Laying out text in lines: documents made of text, breaks, indentation and groups.
+"""Lays out text in lines: documents made of text, breaks, indentation and groups.
 
-A group is printed on one line if it fits in what is left of the line, and otherwise with each of
-its own breaks a new line. Only the group itself is measured, not what follows it.
+A group is printed on one line if it fits into the rest of the line; otherwise each of its own
+breaks becomes a new line. Only the group itself is measured, not the text after it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ def text(s: str) -> Doc:
 
 
 def brk(flat: str = " ") -> Doc:
-    """A new line, or `flat` where the group stays on one."""
+    """A new line, or the text `flat` if its group stays on one line."""
     return Doc("break", flat, len(flat))
 
 
 def note(s: str) -> Doc:
-    """A remark printed at the end of the line it falls on, in a column of its own."""
+    """A remark, printed at the end of its line; all remarks begin in the same column."""
     return Doc("note", s, 0)
 
 
@@ -44,7 +44,7 @@ def group(doc: Doc) -> Doc:
 
 
 def wrapped(parts: list[Doc]) -> Doc:
-    """Words separated by blanks; a new line starts where a line has become full."""
+    """Words separated by blanks, with a new line wherever a word would not fit."""
     out: list[Doc] = []
     for i, p in enumerate(parts):
         out += [group(brk()), p] if i else [p]

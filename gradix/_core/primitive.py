@@ -55,13 +55,13 @@ class MeshTraits(NamedTuple):
     placed: bool = False  # it runs on the devices of the mesh that its parameters name
     # the types that `abstract` returns already say how results are divided over explicit axes
     divides: bool = False
-    # what unreduced operands do: "kept" makes the result unreduced in their place, "product"
-    # does so where one factor of two is unreduced
+    # "kept" makes the result of unreduced operands unreduced; "product" does so if only one
+    # of two factors is unreduced
     sums: str = ""
 
 
 class ValueTraits(NamedTuple):
-    """What is known of the values of a primitive's results, for any operands."""
+    """Properties of the values of a primitive's results, for any operands."""
 
     # whether an element of the result is NaN wherever an operand's element at that index is NaN
     keeps_nan: bool = False
@@ -240,7 +240,7 @@ class Primitive:
         """
         raise ShardingTypeError(
             f"how the result of '{self.name}' is divided does not follow from its operands' types: "
-            f"{', '.join([a.str_short() for a in avals])}. Bring them together with gradix.sharding.reshard(x, "
+            f"{', '.join([a.str_short() for a in avals])}. Gather them with gradix.sharding.reshard(x, "
             "PartitionSpec()), or let the compiler divide: gradix.sharding.auto_axes(f, out_sharding=...)."
         )
 

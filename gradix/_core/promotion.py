@@ -1,7 +1,7 @@
-"""Which dtype two operands meet in: JAX's promotion lattice over dtypes and weak Python scalars.
+"""Type promotion: the least upper bound of operands' dtypes in JAX's lattice.
 
-A node is a dtype or, for weakly typed operands, `int`, `float` or `complex`. Promotion is the least
-upper bound. The lattice is the one documented in JAX's type promotion design note (JEP 9407).
+A node of the lattice is a dtype or, for weakly typed operands, `int`, `float` or `complex`. The
+lattice is the one documented in JAX's type promotion design note (JEP 9407).
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ from gradix._core.scalar_types import (
     dtype_name,
 )
 
-# The mode of a promotion: is_x64() (False or True), plus STRICT under
-# numpy_dtype_promotion="strict".
+# A promotion's mode is is_x64(), plus STRICT under numpy_dtype_promotion="strict".
 STRICT = 2
 
-# A set, not a tuple: NumPy says dtype("int64") == int, and only the hash distinguishes them.
+# It is a set, as NumPy says dtype("int64") == int, and only the hash distinguishes them.
 _WEAK = frozenset((int, float, complex))
 _DEFAULT = {
     int: (np.dtype("int32"), np.dtype("int64")),
@@ -37,11 +36,11 @@ _DEFAULT = {
 
 
 class TypePromotionError(ValueError):
-    """Operands have dtypes that no implicit conversion joins; cast one of them with `astype`."""
+    """Raised for operands whose dtypes have no common dtype; cast one of them with `astype`."""
 
 
 def _edges(mode: int) -> dict[Any, tuple]:
-    """Each node's direct successors."""
+    """A map from each node to its direct successors."""
     if mode >= STRICT:
         return {int: (*INTEGER, float), float: (*FLOAT, complex), complex: tuple(COMPLEX)}
     named = {
@@ -70,7 +69,7 @@ def _edges(mode: int) -> dict[Any, tuple]:
 
 @cache
 def _uppers(mode: int) -> dict[Any, frozenset]:
-    """Each node's upper bounds, itself included."""
+    """A map from each node to its upper bounds, which include itself."""
     edges = _edges(mode)
 
     @cache
@@ -86,8 +85,8 @@ def _join(nodes: frozenset, mode: int) -> Any:
     bad = [n for n in nodes if n not in uppers]
     if bad:
         raise ValueError(
-            f"dtype={dtype_name(bad[0])} is not a valid dtype for type promotion, and it met "
-            f"{_names(nodes - {bad[0]})}. Convert explicitly, or keep such arrays apart."
+            f"dtype={dtype_name(bad[0])} is not a valid dtype for type promotion with "
+            f"{_names(nodes - {bad[0]})}. Convert one of the operands explicitly with x.astype(...)."
         )
     common = frozenset.intersection(*(uppers[n] for n in nodes))
     for node in common:
@@ -109,12 +108,12 @@ def _no_path(nodes: frozenset, mode: int) -> str:
         )
     if nodes & NARROW_INTEGER:
         return text + (
-            ": 2-bit and 4-bit integers are never promoted by themselves. Cast explicitly, "
-            "for example x.astype('int32')."
+            ": 2-bit and 4-bit integers are never promoted implicitly. Cast explicitly, "
+            "for example with x.astype('int32')."
         )
     return (
         text
-        + ": 8-bit floats are never promoted by themselves. Cast explicitly, for example x.astype('float32')."
+        + ": 8-bit floats are never promoted implicitly. Cast explicitly, for example with x.astype('float32')."
     )
 
 
@@ -125,11 +124,11 @@ def _node(dtype, weak: bool) -> Any:
 
 
 def _bound(operands: frozenset, mode: int) -> tuple[Any, bool]:
-    """Dtype and weakness of the bound of (dtype, weak) pairs."""
+    """The least upper bound of pairs (dtype, weak), and whether it is weak."""
     if len(operands) == 1:
         return next(iter(operands))
     if all(weak for _, weak in operands) and mode < STRICT:
-        # Weak operands meet at the width they have: weak float16 and weak int32 stay weak float16.
+        # Weak operands keep their widths: weak float16 and weak int32 give weak float16.
         node, weak = _join(frozenset(d for d, _ in operands), mode), True
     else:
         node = _join(frozenset(_node(d, w) for d, w in operands), mode)
@@ -141,7 +140,7 @@ _pairs: dict[tuple, tuple[Any, bool]] = {}
 
 
 def promote_pair(dtype_a, weak_a: bool, dtype_b, weak_b: bool, x64: int) -> tuple[Any, bool]:
-    """Dtype and weakness of a binary operation; `x64` is is_x64(), plus STRICT in strict mode.
+    """The dtype of a binary operation, and whether it is weak; `x64` is is_x64(), plus STRICT.
 
     Example:
         >>> promote_pair(np.dtype("int8"), False, np.dtype("float32"), True, False)
@@ -157,7 +156,7 @@ def promote_pair(dtype_a, weak_a: bool, dtype_b, weak_b: bool, x64: int) -> tupl
 
 
 def promote_all(operands, mode: int) -> tuple[Any, bool]:
-    """Dtype and weakness of an operation on any number of (dtype, weak) pairs."""
+    """The dtype of an operation on any number of pairs (dtype, weak), and whether it is weak."""
     if len(operands) == 2:
         (a, weak_a), (b, weak_b) = operands
         return promote_pair(a, weak_a, b, weak_b, mode)
@@ -165,7 +164,7 @@ def promote_all(operands, mode: int) -> tuple[Any, bool]:
 
 
 def promote_nodes(a, b, mode: int) -> np.dtype:
-    """The join of two dtypes or Python scalar types, at 64 bits where the join is a weak kind."""
+    """The least upper bound of two dtypes or Python scalar types, of 64 bits if it is weak."""
     node = _join(frozenset({a, b}), mode)
     return _DEFAULT[node][1] if node in _WEAK else node
 

@@ -138,13 +138,14 @@ class Ref:
             local.value, local.is_written = value, True
 
     def _local(self) -> LocalRef | None:
-        """The stand-in for the ref in the program being traced; None when it is none from outside."""
+        """The ref's stand-in in the program being traced; None if the ref is not from outside."""
         if self._dead:
             raise ValueError(
-                f"{self._name()} was given up by {self._dead} and cannot be used any more."
+                f"{self._name()} was given up by {self._dead} and cannot be used any more. Make another "
+                "with new_ref."
             )
         s = state
-        if s.depth < self._level:  # the function it was made in has returned
+        if s.depth < self._level:  # the function that made it has returned
             self._level = s.depth
         stage: Any = s.stage
         mapped = s.mapped
@@ -176,7 +177,7 @@ class Ref:
         swap(self, index, value, "ref[...] = value", False)
 
     def addupdate(self, index, value) -> None:
-        """As the function `addupdate`."""
+        """Add `value` to the part at `index`."""
         addupdate(self, index, value)
 
     def unsafe_buffer_pointer(self) -> int:
@@ -261,18 +262,19 @@ def _inside_of(ref: Ref, value) -> ValueError:
         f"performing a set/swap operation with {what} on a mutable array from outside of the transformation: "
         f"{ref._name()}.\n"
         f"  where:   {source.current()}\n"
-        "  instead: write lax.stop_gradient(value), make the ref inside the function and return what it holds at the "
-        "end,\n           or, under vmap, pass the ref as an argument with an axis to map."
+        "  instead: write lax.stop_gradient(value), make the ref inside the function and return its last value,\n"
+        "           or, under vmap, pass the ref as an argument with an axis to map."
     )
 
 
 def _undifferentiated(value, level: int):
-    """What a ref of kind "no_grad_no_remat" takes of a differentiated value."""
+    """The primal of a differentiated value, which a ref of kind "no_grad_no_remat" holds."""
     while isinstance(value, Tracer) and level <= value._trace.level < LEAKED:
         primal = getattr(value, "primal", None)
         if primal is None:
             raise ValueError(
-                "a mutable array from outside of vmap cannot hold a value that differs per example."
+                "a mutable array from outside of vmap cannot hold a value that differs per example. Pass "
+                "it as an argument with an axis to map."
             )
         value = primal
     return value
@@ -282,11 +284,11 @@ def _undifferentiated(value, level: int):
 
 
 def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
-    """A mutable array that holds `init_val` at first.
+    """A mutable array whose first value is `init_val`.
 
     Args:
         init_val: an array or number.
-        memory_space: kept in the type; there is one memory.
+        memory_space: an entry of the type; it has no effect, as there is one memory.
         kind: "no_grad_no_remat" lets differentiated values be written to it from inside of `grad`,
             without their derivative.
 
@@ -305,7 +307,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None)
     """
     if isinstance(init_val, Ref):
         raise TypeError(
-            f"new_ref takes an array, got {init_val._name()}. Write new_ref(ref[...]) for a second one "
+            f"new_ref takes an array, got {init_val._name()}. Write new_ref(ref[...]) for a second ref "
             "with the same value."
         )
     if kind not in (None, "no_grad_no_remat"):
@@ -328,7 +330,10 @@ def empty_ref(ty, memory_space=None) -> Ref:
 
 
 def freeze(ref: Ref):
-    """The value of a ref, which may not be used any more.
+    """The value of a ref, which may not be used after that.
+
+    Raises:
+        ValueError: the ref is from outside of the function being traced.
 
     Example:
         >>> import gradix
@@ -340,7 +345,7 @@ def freeze(ref: Ref):
 
 
 def free_ref(ref: Ref) -> None:
-    """Give a ref up: it may not be used any more.
+    """Give up a ref, which may not be used after that.
 
     Raises:
         ValueError: the ref is from outside of the function being traced.
@@ -374,10 +379,14 @@ def _check_ref(name: str, ref) -> None:
 
 
 def get(ref: Ref, idx=None):
-    """What a ref holds at an index: `ref[idx]`.
+    """The value of a ref at an index: `ref[idx]`.
+
+    Args:
+        ref: the ref.
+        idx: an index as for arrays; None for the whole array.
 
     Raises:
-        ValueError: an index known now is out of range.
+        ValueError: an index that is a Python int is out of range.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -392,6 +401,14 @@ def get(ref: Ref, idx=None):
 def set(ref: Ref, idx, value) -> None:
     """Write to a ref at an index: `ref[idx] = value`.
 
+    Args:
+        ref: the ref.
+        idx: an index as for arrays; None for the whole array.
+        value: an array of the ref's dtype that broadcasts to the part.
+
+    Raises:
+        ValueError: `value` does not have the ref's dtype, or does not broadcast to the part.
+
     Example:
         >>> import gradix, gradix.numpy as jnp
         >>> ref = gradix.new_ref(jnp.zeros(2))
@@ -403,7 +420,12 @@ def set(ref: Ref, idx, value) -> None:
 
 
 def swap(ref: Ref, idx, value, _function_name: str = "ref_swap", _wants_old: bool = True):
-    """Write to a ref at an index, and return what was there.
+    """Write to a ref at an index, and return the old value there.
+
+    Args:
+        ref: the ref.
+        idx: an index as for arrays; None for the whole array.
+        value: an array of the ref's dtype that broadcasts to the part.
 
     Raises:
         ValueError: `value` does not have the ref's dtype, or does not broadcast to the part
@@ -428,6 +450,14 @@ def swap(ref: Ref, idx, value, _function_name: str = "ref_swap", _wants_old: boo
 def addupdate(ref: Ref, idx, x) -> None:
     """Add to a ref at an index.
 
+    Args:
+        ref: the ref.
+        idx: an index as for arrays; None for the whole array.
+        x: an array of the ref's dtype that broadcasts to the part.
+
+    Raises:
+        ValueError: `x` does not have the ref's dtype, or does not broadcast to the part.
+
     Example:
         >>> import gradix, gradix.numpy as jnp
         >>> ref = gradix.new_ref(jnp.arange(5))
@@ -449,7 +479,7 @@ def _is_whole(idx) -> bool:
 
 
 def _checked(idx, ref: Ref):
-    """The index, none of whose ints is out of range."""
+    """The index, after a check that its ints are in range."""
     parts = idx if isinstance(idx, tuple) else (idx,)
     if Ellipsis not in [p for p in parts if type(p) is type(Ellipsis)]:
         for n, (i, size) in enumerate(zip([p for p in parts if p is not None], ref.shape)):
@@ -492,6 +522,6 @@ def _broadcast(name: str, ref: Ref, value):
     ):
         raise ValueError(
             f"Invalid shape for `{name}`. Ref shape: {ref.shape}. Value shape: {value.shape}. A mutable "
-            "array keeps its shape, and the value is broadcast to it."
+            "array keeps its shape: write a value that broadcasts to it."
         )
     return ref.read().at[...].set(value)

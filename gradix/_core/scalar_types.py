@@ -1,4 +1,4 @@
-"""The element types arrays may have: NumPy's, the small floats and integers of ml_dtypes, and random keys."""
+"""The dtypes of arrays: NumPy's, the small floats and integers of ml_dtypes, and random keys."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ float0 = np.dtype([("float0", "V", 0)])
 
 
 class extended(np.generic):
-    """Scalar type of every extended dtype: element types NumPy has no word for."""
+    """The scalar type of extended dtypes, which NumPy does not have."""
 
 
 class prng_key(extended):
-    """Scalar type of random keys."""
+    """The scalar type of random keys."""
 
 
 class ExtendedDType:
-    """An element type NumPy cannot name; `physical` is the NumPy dtype that stores one element."""
+    """A dtype that NumPy does not have; `physical` is the NumPy dtype that stores one element."""
 
     __slots__ = ("name", "itemsize", "type", "physical")
     kind = "V"
@@ -69,10 +69,10 @@ class ExtendedDType:
 
 
 class KeyType(ExtendedDType):
-    """The dtype of random keys of one generator: `key<fry>` for Threefry 2x32, `key<rbg>` for XLA's; see `KEYS`.
+    """The dtype of the random keys of one generator, such as `key<fry>` for Threefry; see `KEYS`.
 
-    A key of one word is stored as uint32, one of two as uint64, one of four as complex128, XLA's
-    only type of 16 bytes.
+    A key of one word is stored as uint32, one of two words as uint64, and one of three or four
+    words as complex128, which is XLA's only type of 16 bytes.
 
     Example:
         >>> KeyType("fry")
@@ -99,12 +99,12 @@ class KeyType(ExtendedDType):
 
     @property
     def words(self) -> int:
-        """How many uint32 words a key has."""
+        """The number of uint32 words of a key."""
         return prod(self.key_shape)
 
     @classmethod
     def define(cls, impl: str, tag: str, key_shape: tuple[int, ...]) -> KeyType:
-        """The dtype of the keys of a user's generator: uint32 words of a shape, four of them at most.
+        """The dtype of the keys of a user's generator: arrays of one to four uint32 words.
 
         Raises:
             ValueError: a key has more words, or none.
@@ -114,13 +114,13 @@ class KeyType(ExtendedDType):
         if storage is None:
             raise ValueError(
                 f"a key of shape {key_shape} has {words} words of 32 bits; keys have 1 to 4 of them. "
-                "Keep what more the generator needs in functions of the key."
+                "Compute further state of the generator from the key."
             )
         _MADE_BY_USERS[impl] = tag, storage, key_shape
         return cls(impl)
 
     def filled(self, word: int) -> np.ndarray:
-        """A key, in its stored form, whose words are all this one."""
+        """A key, in its stored form, all of whose words are `word`."""
         return (
             np.full(self.itemsize // 4, word & 0xFFFFFFFF, np.uint32)
             .view(self.physical)
@@ -149,8 +149,7 @@ KEYS = {
 }  # by generator
 KEY = KEYS["threefry2x32"]
 
-# Everything as_dtype answers without asking NumPy: dtypes, their names and scalar types, Python's
-# types.
+# dtypes, their names, scalar types and Python types -> the dtype; as_dtype asks NumPy for others
 _TABLE: dict[Any, Any] = {
     None: np.dtype("float64"),
     bool: np.dtype("bool"),
@@ -167,10 +166,10 @@ for _d in SUPPORTED:
 
 
 def as_dtype(x: Any):
-    """The dtype a name, type, scalar type or dtype stands for, in native byte order, not narrowed.
+    """The dtype of a name, type, scalar type or dtype, in native byte order and not narrowed.
 
     Raises:
-        TypeError: when `x` names no dtype.
+        TypeError: `x` is none of these.
 
     Example:
         >>> as_dtype("bfloat16"), as_dtype(float)
@@ -189,8 +188,8 @@ def as_dtype(x: Any):
         dtype = np.dtype(x)
     except TypeError:
         raise TypeError(
-            f"data type {x!r} not understood. Name a dtype ('float32', 'int8', 'bfloat16', ...), a NumPy "
-            "or Python scalar type, or pass array.dtype."
+            f"data type {x!r} not understood. Pass a dtype or its name ('float32', 'int8', 'bfloat16', ...), "
+            "a NumPy or Python scalar type, or array.dtype."
         ) from None
     if not dtype.isnative:
         dtype = dtype.newbyteorder("=")
@@ -198,7 +197,7 @@ def as_dtype(x: Any):
 
 
 def physical_dtype(dtype) -> np.dtype:
-    """The NumPy dtype elements are stored in: uint64 or complex128 for keys, the dtype itself otherwise."""
+    """The NumPy dtype in which elements are stored: that of the words for keys, else the dtype."""
     return dtype.physical if isinstance(dtype, ExtendedDType) else dtype
 
 
@@ -244,7 +243,10 @@ _BITS = {d: int(d.name.removeprefix("u").removeprefix("int")) for d in NARROW_IN
 
 
 def itemsize_bits(dtype) -> int:
-    """Bits one element takes, 4 for int4, 8 for bool.
+    """The number of bits of one element: 4 for int4, 8 for bool.
+
+    Raises:
+        ValueError: `dtype` is None, or the dtype of random keys.
 
     Example:
         >>> itemsize_bits("int4"), itemsize_bits("float32")
@@ -271,7 +273,7 @@ def dtype_name(dtype) -> str:
 
 
 def short_name(dtype) -> str:
-    """A dtype as jaxprs print it.
+    """The short name of a dtype, as jaxprs print it.
 
     Example:
         >>> [short_name(as_dtype(d)) for d in ("float32", "bfloat16", "uint8", "float8_e4m3fn", "bool")]

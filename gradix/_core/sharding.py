@@ -1,4 +1,4 @@
-"""Where an array lies: `PartitionSpec`, `Sharding` and its simplest kind, one device."""
+"""The place of an array: `PartitionSpec`, `Sharding`, and its simplest kind, one device."""
 
 from __future__ import annotations
 
@@ -20,7 +20,16 @@ UNCONSTRAINED = _Unconstrained()
 
 
 class PartitionSpec:
-    """Over which mesh axes each axis of an array is divided: a name, a tuple of names, or None for not at all.
+    """The mesh axes over which each axis of an array is divided: a name, a tuple of names, or None.
+
+    Args:
+        partitions: an entry for each axis of the array; None for an axis that is not divided.
+        unreduced: the mesh axes over which the array is still to be summed.
+        reduced: the mesh axes over which its cotangent will be unreduced.
+
+    Raises:
+        TypeError: `unreduced` or `reduced` is not a set.
+        ValueError: a mesh axis is in two of the three.
 
     Example:
         >>> from gradix.sharding import PartitionSpec as P
@@ -46,15 +55,15 @@ class PartitionSpec:
         )
 
     def to_ct_spec(self) -> PartitionSpec:
-        """That of cotangents of such arrays: what is a sum still to be made here is the same everywhere there."""
+        """The spec of cotangents of such arrays: unreduced axes become reduced, and the reverse."""
         return self.update(unreduced=self.reduced, reduced=self.unreduced)
 
     def to_tangent_spec(self) -> PartitionSpec:
-        """That of tangents of such arrays: the same."""
+        """The spec of tangents of such arrays, which is the same."""
         return self
 
     def to_lo(self) -> list[PartitionSpec]:
-        """Those of the arrays that such an array is kept as: itself."""
+        """The specs of the arrays that represent such an array: itself."""
         return [self]
 
     def index(self, value) -> int:
@@ -120,7 +129,7 @@ def _check_reductions(partitions, unreduced, reduced) -> None:
     if isinstance(unreduced, (set, frozenset)) and unreduced & frozenset(reduced):
         raise ValueError(
             "`unreduced` and `reduced` argument to PartitionSpec cannot overlap. Got unreduced: "
-            f"{frozenset(unreduced)} and reduced: {frozenset(reduced)}"
+            f"{frozenset(unreduced)} and reduced: {frozenset(reduced)}."
         )
     used = {
         a
@@ -132,16 +141,16 @@ def _check_reductions(partitions, unreduced, reduced) -> None:
         if not isinstance(axes, (set, frozenset)):
             raise TypeError(
                 f"`{name}` argument of PartitionSpec should be of type `frozenset` or `set`. Got type "
-                f"{type(axes)}"
+                f"{type(axes)}."
             )
         if None in axes:
             raise ValueError(
-                f"{name} cannot contain None: it holds names of mesh axes; got {axes}."
+                f"{name} cannot contain None, as it holds names of mesh axes; got {axes}."
             )
         if used & set(axes):
             raise ValueError(
                 f"partitions cannot overlap with {name} axes passed to PartitionSpec. Got partitions: "
-                f"{partitions} and {name} axes: {axes}"
+                f"{partitions} and {name} axes: {axes}."
             )
 
 
@@ -157,12 +166,15 @@ def check_memory_kind(kind: str | None) -> None:
     if kind is not None and kind not in MEMORY_KINDS:
         raise ValueError(
             "Could not find memory addressable by device cpu. Device cpu can address the following "
-            f"memory kinds: {', '.join(MEMORY_KINDS)}. Got memory kind: {kind}"
+            f"memory kinds: {', '.join(MEMORY_KINDS)}. Got memory kind: {kind}."
         )
 
 
 class Sharding:
-    """Which devices hold which part of an array. Subclasses give `devices_indices_map` and `device_set`."""
+    """Says which devices hold which part of an array; the base class of shardings.
+
+    Subclasses define `devices_indices_map` and `device_set`.
+    """
 
     __slots__ = ("__weakref__",)
 
@@ -173,7 +185,7 @@ class Sharding:
         )
 
     def devices_indices_map(self, global_shape) -> dict:
-        """For each device the slices of the array it holds."""
+        """A map from each device to the slices of the array that it holds."""
         raise NotImplementedError(f"{type(self).__name__} must define devices_indices_map.")
 
     @property
@@ -211,7 +223,7 @@ class Sharding:
         raise NotImplementedError(f"{type(self).__name__} has no memory kinds.")
 
     def shard_shape(self, global_shape) -> tuple:
-        """The shape of the part one device holds."""
+        """The shape of the part that one device holds."""
         index = next(iter(self.devices_indices_map(global_shape).values()))
         return tuple([len(range(*i.indices(n))) for i, n in zip(index, global_shape)])
 
@@ -220,11 +232,15 @@ class Sharding:
         return self == other
 
     def check_compatible_aval(self, aval_shape) -> None:
-        """Raise ValueError for a shape that cannot be divided so."""
+        """Raise ValueError for a shape that cannot be divided in this way."""
 
 
 class SingleDeviceSharding(Sharding):
-    """The whole array on one device.
+    """The sharding of an array that lies as a whole on one device.
+
+    Args:
+        device: the device.
+        memory_kind: the kind of the device's memory that holds the array.
 
     Example:
         >>> import gradix
@@ -271,7 +287,7 @@ class SingleDeviceSharding(Sharding):
 
 
 class MemorySpace(enum.Enum):
-    """The memories that arrays can be put into with `device_put`: of the device, or of the host.
+    """The memories into which `device_put` puts arrays: that of the device, or that of the host.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -285,12 +301,12 @@ class MemorySpace(enum.Enum):
 
     @property
     def kind(self) -> str:
-        """The name of the memory, as shardings have it."""
+        """The name of the memory, as in `memory_kind` of shardings."""
         return "pinned_host" if self is MemorySpace.Host else "device"
 
 
 class Placement:
-    """Where a concrete array lies, and whether it was committed there: part of its type, so equal ones are equal."""
+    """The sharding of a concrete array, and whether it is committed to it; a part of its type."""
 
     __slots__ = ("sharding", "is_committed", "device", "is_whole", "is_readable", "_hash")
 
@@ -298,8 +314,7 @@ class Placement:
         self.sharding, self.is_committed = sharding, is_committed
         devices = sharding.device_set if sharding.num_devices == 1 else ()
         self.device = next(iter(devices)) if devices else None
-        # Whole on each device, all of which are of this process: its values can be had, and be
-        # worked with, on the host.
+        # Each device holds the whole, and all are of this process, so the host can have the values.
         self.is_whole = sharding.is_fully_replicated and sharding.is_fully_addressable
         self.is_readable = self.is_whole or (
             sharding.is_fully_addressable
@@ -322,7 +337,7 @@ class Placement:
 
 
 class Shard:
-    """The part of an array one device holds: `data`, its `index` in the whole, and the `device`."""
+    """The part of an array that one device holds: `data`, its `index` in the whole, and the `device`."""
 
     __slots__ = ("device", "index", "data", "replica_id")
 

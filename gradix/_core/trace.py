@@ -32,11 +32,11 @@ class Tracer(Array):
         self._trace, self.aval = trace, aval
 
     def _origin(self) -> str:
-        """Where this value comes from, for error messages."""
+        """The origin of this value, for error messages."""
         return self._trace.describe(self)
 
     def _made(self) -> str:
-        """Where this value was made and by which operation, for error messages."""
+        """The place where this value was made, and the operation, for error messages."""
         return self._trace.place_of(self)
 
     def __repr__(self) -> str:
@@ -131,14 +131,14 @@ class Trace:
         return self
 
     def remember(self, done) -> None:
-        """From now on apply equal operations once, by `done.once(do, prim, args, params)`."""
+        """Apply equal operations once from now on, by `done.once(do, prim, args, params)`."""
         self.done, self.interpret = done, functools.partial(done.once, self.interpret)  # type: ignore[method-assign]
 
     def describe(self, tracer) -> str:
         return ""
 
     def place_of(self, tracer) -> str:
-        """Where in the user's program the tracer was made, if that is known."""
+        """The place in the user's program where the tracer was made, if it is known."""
         return ""
 
     def finish(self) -> None:
@@ -151,7 +151,7 @@ class Trace:
 
 
 class FinishedTrace(Trace):
-    """What a trace becomes when its function has returned or raised."""
+    """The class of a trace whose function has returned or raised."""
 
     was: type[Trace]
 
@@ -191,7 +191,7 @@ class Interpreter(Trace):
 
 
 def _user_function(function):
-    """The user's function that a wrapper of this package holds; None where it holds none."""
+    """The user's function that a wrapper of this package holds; None if it holds none."""
     for _ in range(12):
         code = getattr(function, "__code__", None)
         if code is not None and not source.is_inside(code.co_filename):
@@ -225,7 +225,7 @@ class _State(threading.local):
     axes: dict = {}  # named axis -> its trace
     # the mesh axes that are manual here: types say whether values vary over them
     manual: frozenset = frozenset()
-    # the source line of what is staged now; None: it is found by walking the stack
+    # the source line of the operation being staged; None if it must be found on the stack
     place: source.SourcePlace | None = None
 
 
@@ -386,7 +386,7 @@ def is_staging() -> bool:
 
 
 def axis_size_of(name):
-    """The size of a bound named axis; NameError when nothing binds it."""
+    """The size of a named axis; raises NameError if no axis of this name is in scope."""
     t = state.axes.get(name)
     if t is None:
         known = ", ".join(map(repr, state.axes)) or "none"

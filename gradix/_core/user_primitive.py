@@ -1,4 +1,4 @@
-"""Primitives made by users and libraries: rules given as functions, in JAX's conventions."""
+"""Primitives of users and libraries, whose rules are functions in JAX's conventions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradix._core.trace import Tracer, state
 
 
 class _AnyPrimitive(type(Base)):  # type: ignore[misc]
-    """`isinstance(p, Primitive)` holds for the built-in ones as well."""
+    """Makes `isinstance(p, Primitive)` true for the built-in primitives as well."""
 
     def __instancecheck__(cls, x) -> bool:
         return (
@@ -23,6 +23,9 @@ class _AnyPrimitive(type(Base)):  # type: ignore[misc]
 
 class Primitive(Base, metaclass=_AnyPrimitive):
     """A primitive whose rules are set one by one; see also `gradix.interpreters`.
+
+    Args:
+        name: the name of the primitive.
 
     Example:
         >>> from gradix.extend.core import Primitive
@@ -37,7 +40,7 @@ class Primitive(Base, metaclass=_AnyPrimitive):
     _effects: frozenset = no_effects
 
     def bind(self, *args, **params):
-        """Apply the primitive; outside of transformations a user's `impl` gets Python values as they are."""
+        """Apply the primitive; without transformations, `impl` gets Python values unchanged."""
         if (
             state.stage is None
             and self._evaluates()
@@ -47,12 +50,12 @@ class Primitive(Base, metaclass=_AnyPrimitive):
         return super().bind(*args, **params)
 
     def def_impl(self, impl: Callable) -> Callable:
-        """Set how to evaluate it: `impl(*arrays, **params)`. Assigning to `impl` does the same."""
+        """Set the evaluation rule `impl(*arrays, **params)`; assigning to `impl` does the same."""
         self.impl = impl  # type: ignore[method-assign]
         return impl
 
     def def_abstract_eval(self, abstract_eval: Callable) -> Callable:
-        """Set the types of its results: `abstract_eval(*avals, **params)`."""
+        """Set the rule `abstract_eval(*avals, **params)`, which returns the types of the results."""
 
         def without_effects(*avals, **params):
             return abstract_eval(*avals, **params), no_effects
@@ -61,19 +64,19 @@ class Primitive(Base, metaclass=_AnyPrimitive):
         return abstract_eval
 
     def def_effectful_abstract_eval(self, abstract_eval: Callable) -> Callable:
-        """As `def_abstract_eval` for a function that returns `(types, effects)`, as `abstract_eval` does."""
+        """Set a rule as `def_abstract_eval` does, for a function that returns `(types, effects)`."""
         self.abstract_eval, self.effectful = abstract_eval, True  # type: ignore[method-assign]
         return abstract_eval
 
     def impl(self, *args, **params):
         raise NotImplementedError(
-            f"Evaluation rule for '{self.name}' not implemented. Give it one with "
+            f"Evaluation rule for '{self.name}' not implemented. Define one with "
             f"{self.name}_p.def_impl(f), or a lowering with mlir.register_lowering."
         )
 
     def abstract_eval(self, *avals, **params) -> tuple[Any, frozenset]:
         raise NotImplementedError(
-            f"Abstract evaluation for '{self.name}' not implemented. Give the types of its "
+            f"Abstract evaluation for '{self.name}' not implemented. Define the types of its "
             f"results with {self.name}_p.def_abstract_eval(f)."
         )
 
@@ -84,7 +87,7 @@ class Primitive(Base, metaclass=_AnyPrimitive):
         return [_as_aval(a) for a in out] if self.multiple_results else _as_aval(out)
 
     def _evaluates(self) -> bool:
-        """Whether somebody said how: `def_impl`, an assignment, or a subclass."""
+        """Whether `impl` is defined, by `def_impl`, by an assignment or in a subclass."""
         return "impl" in vars(self) or type(self).impl is not Primitive.impl
 
     def missing(self, rule: str, transform: str, instead: str) -> NotImplementedError:
@@ -95,7 +98,7 @@ class Primitive(Base, metaclass=_AnyPrimitive):
         }.get(rule, "a method {}")
         return NotImplementedError(
             f"{transform} of primitive '{self.name}' is not possible: it has no `{rule}` rule. "
-            f"Give it one with {how.format(self.name + '_p')}, from gradix.interpreters."
+            f"Define one with {how.format(self.name + '_p')}, from gradix.interpreters."
         )
 
     def effects(self, params) -> frozenset:

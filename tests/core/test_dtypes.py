@@ -193,7 +193,7 @@ def test_the_dtype_of_a_value_or_of_a_type(x64):
     assert dtypes.dtype(key) == dtypes.dtype(key.dtype) == key.dtype
     with pytest.raises(TypeError, match="Cannot determine dtype of \\[1.0\\]"):
         dtypes.dtype([1.0])
-    with pytest.raises(ValueError, match="None is no dtype"):
+    with pytest.raises(ValueError, match="None is not a dtype"):
         dtypes.dtype(None)
 
 

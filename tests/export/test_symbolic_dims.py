@@ -127,7 +127,7 @@ def test_shapes_are_parsed(spec, like, shape):
 
 @pytest.mark.parametrize(("spec", "options", "message"), [
     ("2 a", {}, "syntax error"), ("a b", {}, "syntax error"), ("a)", {}, "syntax error"), ("a@b", {}, "at '@'"), ("(a", {}, "'\\)'"),
-    ("_", {}, "'_'"), ("...", {}, "like="), ("_", {"like": (None,)}, "does not know"), ("a", {"like": (1, 2)}, "1 dimensions"),
+    ("_", {}, "'_'"), ("...", {}, "like="), ("_", {"like": (None,)}, "which is None in"), ("a", {"like": (1, 2)}, "1 dimensions"),
     ("max(a)", {}, "','"), ("a^b", {}, "exponent"), ("a", {"constraints": ["a > 2"]}, "'=='"), ("a", {"constraints": ["0 >= 1"]}, "never"),
     ("a", {"constraints": ["a + 1 == 3"]}, "left side"), ("a", {"constraints": "a >= 2"}, "sequence of strings"),
 ])

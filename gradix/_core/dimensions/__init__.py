@@ -1,1 +1,1 @@
-"""Symbolic dimensions: integer polynomials that stand for sizes of arrays, and what is known of them."""
+"""Symbolic dimensions: integer polynomials that stand for sizes of arrays, with their bounds."""

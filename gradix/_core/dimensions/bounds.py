@@ -1,11 +1,11 @@
-"""What is certain of a dimension: intervals, and proofs that an expression is never below a number.
+"""Bounds of dimensions: intervals, and proofs that an expression is never below a number.
 
-Each atom t with a least value l is written t = l + t', or t = h - t' where it has only a greatest
+Each atom t with a least value l is written t = l + t', or t = h - t' if it has only a greatest
 value h, so that monomials of the t' are never negative. An expression whose monomials all have
-positive coefficients is then at least its constant. A negative one is bounded by the greatest
-values of its atoms, or cancelled by a positive multiple of a fact: an expression known to be never
-negative (a constraint of the scope, or what defines an operation: x - d·floordiv(x, d) ≥ 0). Every
-bound given is sound; some that hold are not found.
+positive coefficients is then at least its constant. A monomial with a negative coefficient is
+bounded by the greatest values of its atoms, or cancelled by a positive multiple of a fact. A fact
+is an expression that is never negative: a constraint of the scope, or a property of an operation,
+such as x - d·floordiv(x, d) ≥ 0. All bounds are sound, but not always the best.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from gradix._core.dimensions.polynomials import (
 )
 
 fractions = lazy_module("fractions")
-_STEPS = 48  # facts tried in one proof
-_CASES = 3  # how many of max and min in an expression are distinguished
+_STEPS = 48  # the number of facts tried in one proof
+_CASES = 3  # the number of max and min in an expression of which both cases are tried
 
 
 def bounds(x) -> tuple:
-    """The least and greatest value a dimension can have, as far as they are known; infinite ones are floats."""
+    """The least and greatest value of a dimension, as far as known; infinite ones are floats."""
     if type(x) is int:
         return x, x
     known = x.scope.bounds
     found = known.get(x)
     if found is None:
-        known[x] = (-inf, inf)  # what a fact about the expression itself may assume
+        known[x] = (-inf, inf)  # facts that need this very bound see none
         found = known[x] = lower(x), upper(x)
     return found
 
@@ -50,7 +50,7 @@ def lower(x):
     found = x.scope.lowers.get(x)
     if found is None:
         x.scope.lowers[x] = -inf
-        found = _at_sight(x, 1)
+        found = _simple_bound(x, 1)
         found = x.scope.lowers[x] = _lower(x, _CASES) if found is None else found
     return found
 
@@ -59,12 +59,12 @@ def upper(x):
     """A number that a dimension is never above."""
     if type(x) is int:
         return x
-    found = _at_sight(x, -1)
+    found = _simple_bound(x, -1)
     return -lower(-x) if found is None else -found
 
 
-def _at_sight(x, sign: int):
-    """What bounds `sign·x` whose terms are all added, or all subtracted and free to grow; else None."""
+def _simple_bound(x, sign: int):
+    """A lower bound of `sign·x` if all its terms are added, or all subtracted and unbounded; else None."""
     total: float = 0
     is_free = not x.scope.constraint_facts and x.terms[0][1] * sign < 0
     for monomial, c in x.terms:
@@ -89,7 +89,7 @@ def _lower(x, cases: int):
 
 
 def _by_cases(x, cases: int):
-    """The lesser of what holds when a max or min is its first operand, and when it is its second."""
+    """The lesser bound of two cases: a max or min is its first operand, or it is its second."""
     for atom in _atoms(x.terms):
         if type(atom) is Operation and atom.name in (MAX, MIN):
             lows = []
@@ -105,7 +105,7 @@ def _by_cases(x, cases: int):
 
 
 def _rounded(bound, terms: Polynomial):
-    """The least integer not below a bound that an expression with these coefficients can be."""
+    """The least integer, not below a bound, that an expression with these coefficients can have."""
     if bound == -inf:
         return bound
     constant = terms.get((), 0)
@@ -157,7 +157,7 @@ def _quotient(x, y):
 
 
 def facts_of(atom, scope) -> list:
-    """Expressions that are never negative because of what an operation is."""
+    """Expressions that are never negative by the definition of an operation."""
     if type(atom) is str:
         return []
     found = scope.facts.get(atom)

@@ -1,4 +1,4 @@
-"""Constraints that no sizes satisfy, as far as intervals and remainders tell."""
+"""Finds constraints that no sizes satisfy, by intervals and remainders."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from gradix._core.dimensions.polynomials import MOD, Operation
 
 
 class Contradiction(ValueError):
-    """A constraint that cannot hold beside those before it."""
+    """Raised for a constraint that contradicts those before it."""
 
 
 def check_gap(gap, text: str) -> None:
-    """Raise where a dimension that a constraint lets be never negative is always negative.
+    """Check that a dimension, which a constraint says is never negative, is not always negative.
 
     Raises:
-        Contradiction: it is.
+        Contradiction: it is always negative.
     """
     if bounds(gap)[1] < 0:
         raise Contradiction(text)
 
 
 def check_remainders(constraints, text: str) -> None:
-    """Raise where remainders of one dimension exclude each other, or no number in its interval has the remainder.
+    """Check that some number in the interval of each dimension has all remainders stated of it.
 
     Args:
-        constraints: of a scope, as pairs of a text and ``(left, relation, right)``.
-        text: the last of them.
+        constraints: those of a scope, as pairs of a text and ``(left, relation, right)``.
+        text: the text of the last of them.
 
     Raises:
-        Contradiction: one of both is so.
+        Contradiction: two remainders exclude each other, or no number in the interval has one.
     """
     known: dict = {}
     for _, (left, relation, right) in constraints:

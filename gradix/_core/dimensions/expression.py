@@ -1,4 +1,4 @@
-"""`SymbolicDim`: a size that is an expression of dimension variables, with the arithmetic of integers."""
+"""`SymbolicDim`: a size that is an expression of dimension variables, with integer arithmetic."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ from gradix._core.dimensions.polynomials import (
 )
 
 _TYPICAL = 100
-# how a dimension becomes an array: set once, by the operation that does it
+# the function that makes an array of a dimension; `_ops.dimension_values` sets it
 _as_value: list[Callable] = []
 
 
 def install_value(fn: Callable) -> None:
-    """Set what makes an array of a dimension."""
+    """Set the function that makes an array of a dimension."""
     _as_value[:] = [fn]
 
 
 class SymbolicDim:
-    """A dimension that is no number: an integer polynomial of variables and of floordiv, mod, max and min.
+    """A symbolic size: an integer polynomial of variables and of floordiv, mod, max and min.
 
-    Equal expressions of one scope are one object. Comparisons answer where the answer is the same
-    for all values of the variables that the constraints of the scope allow, and raise otherwise;
-    `==` answers whether the two are known to be equal.
+    Equal expressions of one scope are one object. A comparison has a result if it is the same for
+    all values of the variables that the constraints of the scope allow; else it raises. `==` says
+    whether two sizes are known to be equal.
 
     Raises:
-        InconclusiveDimensionOperation: by comparisons, and where a number is needed.
+        InconclusiveDimensionOperation: by comparisons, and where an int is needed.
 
     Example:
         >>> from gradix import export
@@ -163,18 +163,18 @@ class SymbolicDim:
     __hash__ = object.__hash__
 
     def __bool__(self) -> bool:
-        return True  # what is known to be zero is the number
+        return True  # a size that is known to be zero is the int 0
 
     def __int__(self) -> int:
         raise InconclusiveDimensionOperation(
-            f"Symbolic dimension '{self}' used in a context that requires a constant. It has no one value: use it as "
-            "a size, in arithmetic, or as an array with jnp.asarray."
+            f"Symbolic dimension '{self}' used in a context that requires a constant. It has several values: use it "
+            "as a size, in arithmetic, or as an array with jnp.asarray."
         )
 
     def __jax_array__(self):
         """The value of the dimension as an integer array of no axes, known when the program runs."""
         if not _as_value:
-            raise TypeError(f"the symbolic dimension {self} cannot become an array here")
+            raise TypeError(f"the symbolic dimension {self} cannot become an array here.")
         return _as_value[0](self)
 
     def variables(self) -> frozenset:
@@ -227,19 +227,19 @@ def as_dim(x):
 
 
 def is_undecided_remainder(rest) -> bool:
-    """Whether it is undecided that a remainder is 0, and may not be assumed for the example sizes of its scope."""
+    """Whether a remainder is neither known to be 0 nor 0 for the example sizes of its scope."""
     return type(rest) is SymbolicDim and not rest.scope.assumed_zero(rest)
 
 
 def is_known_at_most(d, limit: int) -> bool:
-    """Whether a dimension is certainly not larger than a number: for choices between ways that are all right."""
+    """Whether a dimension is surely at most a number; for choices between equally correct ways."""
     if type(d) is not SymbolicDim:
         return d <= limit
     return upper(d) <= limit
 
 
 def typical_size(d) -> int:
-    """A number to weigh costs by in place of a size, for choices between ways that are all right."""
+    """A number in place of a size, to estimate costs; for choices between equally correct ways."""
     return d if type(d) is not SymbolicDim else max(1, d.evaluate(_Typical(d.scope)))
 
 
@@ -262,7 +262,7 @@ def is_symbolic_shape(shape) -> bool:
 
 
 def _dimension(x) -> Any:
-    """An operand as a dimension, or None where it is something else."""
+    """An operand as a dimension; None if it is something else."""
     if type(x) is int or type(x) is SymbolicDim:
         return x
     if isinstance(x, (int, np.integer)) and not isinstance(x, bool):
@@ -357,12 +357,12 @@ def _remainder(x, y):
 
 
 def larger(x, y):
-    """The larger of two dimensions, where need be as an expression `max(x, y)`."""
+    """The larger of two dimensions; the expression `max(x, y)` if it is not known which."""
     return _extremum(x, y, MAX)
 
 
 def smaller(x, y):
-    """The smaller of two dimensions, where need be as an expression `min(x, y)`."""
+    """The smaller of two dimensions; the expression `min(x, y)` if it is not known which."""
     return _extremum(x, y, MIN)
 
 
@@ -380,13 +380,12 @@ def _extremum(x, y, name: str):
 
 
 def _at_least(x: SymbolicDim, other, margin: int, asked: str) -> bool:
-    """Whether x - other >= margin, for a question that is printed as `asked`."""
+    """Whether x - other >= margin; `asked` is the operator that errors show."""
     y = _dimension(other)
     if y is None:
         raise TypeError(
-            f"a symbolic dimension is compared with integers and dimensions only, got {x} {asked} "
-            f"{other!r}. "
-            "Compare jnp.asarray(dimension) for a traced answer."
+            f"a symbolic dimension can be compared with integers and dimensions only, got {x} {asked} "
+            f"{other!r}. Compare jnp.asarray(dimension) for a traced answer."
         )
     if type(y) is SymbolicDim and y.scope is not x.scope:
         x.scope.check_same(y, f"{x} {asked} {y}")
@@ -405,9 +404,10 @@ def _at_least(x: SymbolicDim, other, margin: int, asked: str) -> bool:
 def _inconclusive(question: str, x: SymbolicDim) -> InconclusiveDimensionOperation:
     return InconclusiveDimensionOperation(
         f"{question} is inconclusive: the answer is not the same for all values of {', '.join(sorted(_names(x)))}"
-        f"{x.scope.with_constraints()}.\nState what holds when the dimensions are made, as in "
-        'gradix.export.symbolic_shape(..., constraints=["a >= 2"]), let assume={"a": 8} answer as for an example '
-        "and check that at every call, or compute the answer in the program from jnp.asarray of the dimension."
+        f"{x.scope.with_constraints()}.\nState what holds when you make the dimensions, as in "
+        'gradix.export.symbolic_shape(..., constraints=["a >= 2"]); or pass assume={"a": 8} to get the answer for '
+        "these sizes, which every call then checks; or compute the answer in the program, from jnp.asarray of the "
+        "dimension."
     )
 
 

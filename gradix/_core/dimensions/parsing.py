@@ -16,11 +16,11 @@ _FUNCTIONS = {
 }
 
 
-# Texts come from files of anybody: what they may ask for is bounded.
+# Texts may come from files that nobody has checked, so their size is limited.
 _TOKENS = 1 << 12
 _DEGREE = 256
 _TERMS = 512
-_BITS = 256  # of a number
+_BITS = 256  # the limit for numbers
 
 
 class _Reader:
@@ -86,7 +86,7 @@ class _Reader:
         return out
 
     def bounded(self, x, y):
-        """The product of two factors, if it is no monster."""
+        """The product of two factors; raises if it exceeds the limits."""
         out = x * y
         if type(out) is int:
             is_large = out.bit_length() > _BITS
@@ -96,7 +96,7 @@ class _Reader:
             )
         if is_large:
             raise self.error(
-                f"an expression has at most {_TERMS} terms, the degree {_DEGREE}, and numbers of "
+                f"an expression may have at most {_TERMS} terms, the degree {_DEGREE}, and numbers of "
                 f"{_BITS} bits"
             )
         return out
@@ -105,10 +105,10 @@ class _Reader:
         base = self.atom()
         if self.accept("^"):
             if self.kind != "number":
-                raise self.error("an exponent is a number")
+                raise self.error("an exponent must be a number")
             exponent = self.number()
             if exponent > _DEGREE:
-                raise self.error(f"an exponent is at most {_DEGREE}")
+                raise self.error(f"an exponent may be at most {_DEGREE}")
             factor, base = base, 1
             for _ in range(exponent):
                 base = self.bounded(base, factor)
@@ -117,7 +117,7 @@ class _Reader:
     def number(self) -> int:
         text = self.take()
         if len(text) > _BITS // 4:
-            raise self.error(f"a number has at most {_BITS // 4} digits")
+            raise self.error(f"a number may have at most {_BITS // 4} digits")
         return int(text)
 
     def atom(self):
@@ -143,7 +143,7 @@ class _Reader:
 
 
 def dimension(text: str, scope):
-    """The dimension that a text says."""
+    """The dimension that a text describes."""
     reader = _Reader(text, "symbolic dimension", scope)
     found = reader.sum()
     reader.expect("end", "after the dimension")
@@ -151,7 +151,7 @@ def dimension(text: str, scope):
 
 
 def shape(text: str, scope, like) -> tuple:
-    """The shape that a text says; `_` and a last `...` stand for dimensions of `like`."""
+    """The shape that a text describes; `_` and a last `...` stand for dimensions of `like`."""
     reader = _Reader(text, "symbolic shape", scope)
     closing = _encloses(reader.tokens)
     if closing:
@@ -170,8 +170,8 @@ def shape(text: str, scope, like) -> tuple:
     reader.expect("end", "after the shape")
     if like is not None and len(dims) != len(like):
         raise ValueError(
-            f"symbolic shape {text!r} has {len(dims)} dimensions, and the shape {tuple(like)} it stands "
-            f"for {len(like)}."
+            f"symbolic shape {text!r} has {len(dims)} dimensions, but the shape {tuple(like)}, for which it "
+            f"stands, has {len(like)}."
         )
     return tuple(dims)
 
@@ -190,12 +190,12 @@ def _like_at(like, i: int, text: str):
     if like is None or i >= len(like):
         raise ValueError(
             f"symbolic shape {text!r} has '_' for dimension {i}, which stands for a dimension of `like`, "
-            f"got like={like}. Write the size, or pass a shape that has it."
+            f"got like={like}. Write the size, or pass a shape that has this dimension."
         )
     if like[i] is None:
         raise ValueError(
-            f"symbolic shape {text!r} has '_' for dimension {i}, which `like`={tuple(like)} does not "
-            "know either."
+            f"symbolic shape {text!r} has '_' for dimension {i}, which is None in `like`={tuple(like)}. "
+            "Write the size."
         )
     return like[i]
 

@@ -1,7 +1,7 @@
-"""Integer polynomials over variables and operations: their canonical form, arithmetic, division and text.
+"""Integer polynomials over variables and operations: canonical form, arithmetic, division, text.
 
-A polynomial is a dict from monomial to coefficient. A monomial is a sorted tuple of (atom,
-exponent), the constant one is empty. An atom is the name of a variable, or an `Operation`.
+A polynomial is a dict from monomials to coefficients. A monomial is a sorted tuple of pairs (atom,
+exponent), which is empty for the constant. An atom is the name of a variable, or an `Operation`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _RANKS = {FLOORDIV: 0, MOD: 1, MAX: 2, MIN: 3}
 
 
 class Operation:
-    """A function of dimensions that is no polynomial: floordiv, mod, max or min of two of them."""
+    """A function of two dimensions that is not a polynomial: floordiv, mod, max or min."""
 
     __slots__ = ("name", "operands", "_hash", "_text")
 
@@ -75,7 +75,7 @@ def _product_key(monomial: Monomial) -> tuple:
 
 
 def ordered(poly: Polynomial) -> tuple:
-    """The terms as (monomial, coefficient), those of highest degree first, the constant last."""
+    """The terms as pairs (monomial, coefficient), the highest degree first and the constant last."""
     constant = [((), poly[()])] if () in poly else []
     rest = [item for item in poly.items() if item[0]] if constant else list(poly.items())
     if len(rest) > 1:
@@ -131,7 +131,7 @@ def multiplied(xs, ys) -> Polynomial:
 
 
 def over(x: Monomial, y: Monomial) -> Monomial | None:
-    """The quotient of two monomials, or None where `y` does not divide `x`."""
+    """The quotient of two monomials; None if `y` does not divide `x`."""
     powers = dict(x)
     for atom, n in y:
         left = powers.get(atom, 0) - n
@@ -142,7 +142,7 @@ def over(x: Monomial, y: Monomial) -> Monomial | None:
 
 
 def divided(xs: tuple, ys: tuple) -> Polynomial | None:
-    """The exact quotient of two sequences of terms, by long division; None where there is a remainder."""
+    """The exact quotient of two sequences of terms, by long division; None if a remainder is left."""
     quotient: Polynomial = {}
     rest = dict(xs)
     lead, scale = ys[0]
@@ -158,7 +158,7 @@ def divided(xs: tuple, ys: tuple) -> Polynomial | None:
 
 
 def reduced(terms, y: int) -> tuple[Polynomial, Polynomial]:
-    """Polynomials q and r with `terms = y·q + r`, in which each coefficient of r is as small as can be."""
+    """Polynomials q and r with `terms = y·q + r`, where the coefficients of r are as small as possible."""
     quotient: Polynomial = {}
     rest: Polynomial = {}
     for monomial, c in terms:
@@ -173,7 +173,7 @@ def reduced(terms, y: int) -> tuple[Polynomial, Polynomial]:
 
 
 def divided_by_number(xs: tuple, d: int) -> tuple[Polynomial, int] | None:
-    """Quotient and remainder by a number, where it divides all coefficients but the constant; else None."""
+    """Quotient and remainder by a number that divides all coefficients but the constant; else None."""
     quotient: Polynomial = {}
     remainder = 0
     for monomial, c in xs:

@@ -1,4 +1,4 @@
-"""`SymbolicScope`: what dimension variables mean together, their constraints, and what is known of expressions."""
+"""`SymbolicScope`: holds dimension variables, their constraints, and what follows for expressions."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from gradix._core.dimensions.polynomials import (
     reduced,
 )
 
-_REPLACEMENTS = 64  # by equality constraints in one expression
-_LARGE = 1 << 12  # the example size of a variable that none is given for
-_CHECKED = 64  # constraints in a row that are compared with those before
-_ROUNDS = 3  # of narrowing intervals by constraints on several variables
+_REPLACEMENTS = 64  # the most replacements by equality constraints in one expression
+_LARGE = 1 << 12  # the example size of a variable for which none is given
+_CHECKED = 64  # this many constraints are checked for contradictions with those before
+_ROUNDS = 3  # how often intervals are narrowed by constraints on several variables
 
 
 class SymbolicScope:
-    """The scope of dimension variables: equal names in one scope are one variable, and its constraints hold for them.
+    """The scope of dimension variables: equal names in it are one variable, with its constraints.
 
     Dimensions of two scopes cannot be mixed.
 
     Args:
-        constraints_str: relations such as ``"a >= 4"``, ``"a <= b"``, ``"mod(b, 2) == 0"``. An
-            equality replaces its left side, where that is one variable, product or operation, by
-            its right side.
-        assume: sizes by name of the variable, as of an example. With it, questions that the
-            constraints leave undecided are answered as for these sizes, and the answers become
-            constraints, listed in `assumptions`, which every call checks. Variables that are left
-            out count as large. Without it, such questions raise.
+        constraints_str: relations such as ``"a >= 4"``, ``"a <= b"``, ``"mod(b, 2) == 0"``. The
+            left side of an equality must be one variable, product or operation; the right side
+            replaces it in expressions.
+        assume: example sizes, by the name of the variable. Comparisons that the constraints leave
+            undecided then have the result for these sizes. The results become constraints, which
+            `assumptions` lists and every call checks. Variables that are left out count as large.
+            Without it, such comparisons raise.
 
     Raises:
-        ValueError: a constraint is malformed, constraints contradict each other as far as intervals
-            and remainders tell, or the sizes in `assume` do not satisfy one.
+        ValueError: a constraint is malformed, constraints contradict each other by intervals or
+            remainders, or the sizes in `assume` do not satisfy one.
 
     Example:
         >>> from gradix import export
@@ -58,23 +58,23 @@ class SymbolicScope:
     def __init__(self, constraints_str=(), *, assume: Mapping[str, int] | None = None):
         if isinstance(constraints_str, str):
             raise ValueError(
-                f"constraints are a sequence of strings, got the string {constraints_str!r}. Write "
+                f"constraints must be a sequence of strings, got the string {constraints_str!r}. Write "
                 f"[{constraints_str!r}]."
             )
         self.place = current()
-        self._intervals: dict | None = None  # of variables
+        self._intervals: dict | None = None  # the name of a variable -> its interval
         self.results: dict = {}
         self.bounds: dict = {}
         self.lowers: dict = {}
         self.ranges: dict = {}
         self.facts: dict = {}
         self.constraint_facts: list[SymbolicDim] = []
-        # text, and what must be 0 or positive, or never negative
+        # the text of each constraint, with (left side, relation, right side)
         self.constraints: list[tuple[str, Any]] = []
         self._rules: dict = {}  # monomial -> the terms that replace it
-        # a quotient by a number -> the number, and what it divides
+        # a quotient by a number that leaves no remainder -> the number, and the dividend
         self._exact: dict = {}
-        self.rewrites = False  # whether constraints replace parts of expressions by others
+        self.rewrites = False  # whether constraints replace parts of expressions
         self._known: dict = {}
         for i, text in enumerate(constraints_str):
             try:
@@ -82,13 +82,13 @@ class SymbolicScope:
             except Contradiction:
                 raise ValueError(_contradiction(text, list(constraints_str)[:i])) from None
         self.examples = None if assume is None else _Examples(self, assume)
-        # constraint, and the place in the user's program that asked
+        # the text of each assumption, and the place in the user's program that needed it
         self.assumptions: list[tuple[str, str]] = []
 
     # -- making ------------------------------------------------------------------------------------
 
     def made(self, poly: Polynomial):
-        """The dimension of a polynomial; an int where it is constant."""
+        """The dimension of a polynomial; an int if it is constant."""
         if self.rewrites:
             self._replace(poly)
             self._multiply_out(poly)
@@ -99,7 +99,7 @@ class SymbolicScope:
         return self.interned(ordered(poly))
 
     def interned(self, terms: tuple) -> SymbolicDim:
-        """The dimension of terms in order, not all constant, to which no constraint applies."""
+        """The dimension of ordered terms that are not constant, and to which no equality applies."""
         found = self._known.get(terms)
         if found is None:
             found = object.__new__(SymbolicDim)
@@ -127,7 +127,7 @@ class SymbolicScope:
                 return
 
     def _multiply_out(self, poly: Polynomial) -> None:
-        """Put, in place, x for c·floordiv(x, c) where it is known that c divides x."""
+        """Replace, in place, c·floordiv(x, c) by x if it is known that c divides x."""
         for monomial, k in list(poly.items()):
             for quotient, (c, x) in self._exact.items():
                 rest = over(monomial, ((quotient, 1),)) if k % c == 0 else None
@@ -142,7 +142,7 @@ class SymbolicScope:
         return bool(self._exact)
 
     def parted(self, terms, y: int) -> tuple[Polynomial, Polynomial]:
-        """Polynomials q and r with `terms = y·q + r`: r is small, and without what y is known to divide."""
+        """Polynomials q and r with `terms = y·q + r`, where r has no terms that y is known to divide."""
         quotient, rest = reduced(terms, y)
         for monomial in list(rest):
             for op, (c, x) in self._exact.items():
@@ -206,7 +206,7 @@ class SymbolicScope:
         self._forget()
 
     def _divide(self, x, y) -> None:
-        """Let y·floordiv(x, y) be x."""
+        """Replace y·floordiv(x, y) by x from now on."""
         quotient = Operation(FLOORDIV, (x, y))
         if type(y) is int:
             self._exact[quotient] = y, x.terms
@@ -220,7 +220,7 @@ class SymbolicScope:
             self._forget()
 
     def assumed(self, gap: SymbolicDim, margin: int) -> bool | None:
-        """Whether `gap >= margin` for the example sizes, henceforth a constraint; None where there are none."""
+        """Whether `gap >= margin` for the example sizes, which becomes a constraint; None without them."""
         if self.examples is None:
             return None
         holds = self.evaluated(gap, self.examples) >= margin
@@ -232,7 +232,7 @@ class SymbolicScope:
         return holds
 
     def assumed_zero(self, x: SymbolicDim) -> bool:
-        """Whether a dimension is 0 for the example sizes, henceforth a constraint then."""
+        """Whether a dimension is 0 for the example sizes; if so, that becomes a constraint."""
         if self.examples is None or self.evaluated(x, self.examples) or len(x.terms) != 1:
             return False
         self._assume(f"{x} == 0")
@@ -249,7 +249,7 @@ class SymbolicScope:
         self._intervals = None
 
     def variable_range(self, name: str) -> tuple:
-        """The least and greatest value of a variable, by constraints on it and on variables with known bounds."""
+        """The least and greatest value of a variable that the linear constraints allow."""
         if self._intervals is None:
             self._intervals = {}
             for _ in range(_ROUNDS):
@@ -305,7 +305,7 @@ class SymbolicScope:
         if other.scope is not self:
             raise ValueError(
                 f"Invalid mixing of symbolic scopes in {what}: the first is of {self}, the second of {other.scope}. "
-                'Make dimensions that meet in one program in one scope: symbolic_shape("a, b"), or pass '
+                'Make the dimensions of one program in one scope: with one call, symbolic_shape("a, b"), or with '
                 "scope=a.scope."
             )
 
@@ -366,11 +366,11 @@ class SymbolicScope:
 
 
 def several_scopes(shapes, names) -> str | None:
-    """What to say of arguments whose symbolic sizes are of several scopes; None where they are of one.
+    """The sentence about arguments whose symbolic sizes are of several scopes; None if of one.
 
     Args:
-        shapes: of the arguments.
-        names: theirs; those without are numbered.
+        shapes: the shapes of the arguments.
+        names: the names of the arguments; those without a name are numbered.
     """
     found: dict = {}
     for i, shape in enumerate(shapes):
@@ -382,23 +382,23 @@ def several_scopes(shapes, names) -> str | None:
         return None
     return (
         f"the sizes {' and '.join(found.values())} are of different scopes, so that equal names in them are not the "
-        f"same size: {'; '.join([f'{size} of {scope}' for scope, size in found.items()])}. Make all in one "
-        'call, symbolic_shape("a, b"), or pass scope= to the others.'
+        f"same size: {'; '.join([f'{size} of {scope}' for scope, size in found.items()])}. Make all of them in "
+        'one call, symbolic_shape("a, b"), or pass scope= to the later calls.'
     )
 
 
 def tell_scopes(error: BaseException, avals, names) -> None:
-    """Add to an error of a function of arguments of several scopes that they are."""
+    """Add a note to a function's error if the symbolic sizes of its arguments are of several scopes."""
     shapes = [getattr(a, "shape", ()) for a in avals]
     if any(type(d) is SymbolicDim for shape in shapes for d in shape):
-        told = several_scopes(shapes, names)
+        text = several_scopes(shapes, names)
         notes = getattr(error, "__notes__", ())
-        if told and not any("are of different scopes" in n for n in notes):
-            error.add_note(f"Note: {told}")
+        if text and not any("are of different scopes" in n for n in notes):
+            error.add_note(f"Note: {text}")
 
 
 def _contradiction(text: str, before: list[str]) -> str:
-    """What is wrong with a constraint that cannot hold beside those before it."""
+    """The message about a constraint that contradicts those before it."""
     if not before or _impossible([text]):
         return (
             f"Constraint {text!r} can never hold: dimension variables are integers of at least 1."
@@ -407,10 +407,10 @@ def _contradiction(text: str, before: list[str]) -> str:
         next((b for b in before if _impossible([b, text])), None) if len(before) > 1 else before[0]
     )
     if other is not None:
-        return f"Constraints {other!r} and {text!r} contradict each other: no sizes satisfy both. Leave one out."
+        return f"Constraints {other!r} and {text!r} contradict each other: no sizes satisfy both. Leave out one."
     return (
-        f"Constraint {text!r} contradicts those before it together, {', '.join(map(repr, before))}: no sizes "
-        "satisfy all."
+        f"Constraint {text!r} contradicts the constraints before it, {', '.join(map(repr, before))}: no sizes "
+        "satisfy all of them."
     )
 
 
@@ -423,13 +423,13 @@ def _impossible(constraints: list[str]) -> bool:
 
 
 class _Examples(dict):
-    """Example sizes of all variables of a scope; of those not given, large ones within their constraints."""
+    """Example sizes of all variables of a scope: the given ones, else large sizes within bounds."""
 
     def __init__(self, scope: SymbolicScope, sizes: Mapping[str, int]):
         for name, n in sizes.items():
             if type(n) is not int or n < 1:
                 raise ValueError(
-                    f"assume: the size of the dimension variable '{name}' is a positive integer, got "
+                    f"assume: the size of the dimension variable '{name}' must be a positive integer, got "
                     f"{n!r}."
                 )
         super().__init__(sizes)
@@ -438,7 +438,7 @@ class _Examples(dict):
             x, y = scope.evaluated(left, self), scope.evaluated(right, self)
             if not {">=": x >= y, "<=": x <= y, "==": x == y}[relation]:
                 raise ValueError(
-                    f"assume: the sizes {dict(self)} do not satisfy the constraint {text}. Give sizes of "
+                    f"assume: the sizes {dict(self)} do not satisfy the constraint {text}. Pass the sizes of "
                     "a real call."
                 )
 

@@ -1,4 +1,4 @@
-"""The values of dimension variables from the shapes of the arguments of a call, and the checks of what was promised."""
+"""Finds the values of dimension variables from a call's arguments, and checks the constraints."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HELP = (
 
 
 class Size(NamedTuple):
-    """One dimension of an argument: its name for messages, such as `args[0].shape[1]`, and what it was traced as."""
+    """One dimension of an argument: its name, such as `args[0].shape[1]`, and its symbolic size."""
 
     name: str
     dim: SymbolicDim
@@ -35,19 +35,19 @@ def sizes_of(avals: Iterable, names: Iterable[str]) -> list[Size]:
 class Solver:
     """Finds the variables of symbolic shapes, one equation `dimension = size` after the other.
 
-    An equation gives the value of a variable where it is the last unknown one of a polynomial that
-    grows, or falls, with it; the other equations, and the constraints of the scope, are checked.
+    An equation gives the value of a variable if it is the last unknown one of a polynomial that
+    grows, or falls, with it. The other equations, and the constraints of the scope, are checked.
 
     Args:
         avals: the types of the arguments.
-        names: of the arguments, for messages.
+        names: the names of the arguments, for messages.
         known: variables whose values are given with the call.
     """
 
     def __init__(self, avals, names, known: Iterable[str] = ()):
         self.avals, self.names = list(avals), list(names)
         self.sizes = sizes_of(self.avals, self.names)
-        # which variable to find by which of the sizes
+        # the name of each variable, and the number of the size that gives its value
         self.steps: list[tuple[str, int]] = []
         found = set(known)
         self.unsolved = self._plan(found)
@@ -67,10 +67,10 @@ class Solver:
         return frozenset(everything - found)
 
     def require_solvable(self) -> None:
-        """Raise where the sizes of arguments do not determine all variables in them.
+        """Check that the sizes of the arguments determine all variables in them.
 
         Raises:
-            ValueError: naming the variables, and the dimensions that were of no use.
+            ValueError: they do not; the message names the variables, and the dimensions not used.
         """
         if not self.unsolved:
             return
@@ -84,7 +84,7 @@ class Solver:
         )
         raise ValueError(
             f"Cannot solve for values of dimension variables {names}: the sizes of the arguments "
-            "determine a variable only where it is the last unknown one of a polynomial that grows with "
+            "determine a variable only if it is the last unknown one of a polynomial that grows with "
             f"it. {self.specifications()} Unprocessed "
             f"specifications: {left}. Add an argument with that dimension, for example an empty array of "
             "shape (0, n), or leave the variable out of the arguments and give its value with bind_dims."
@@ -148,9 +148,8 @@ class Solver:
             return value
         if type(n) is SymbolicDim or SymbolicDim in map(type, coefficients):
             raise NotImplementedError(
-                f"the value of '{name}' is a root of '{dim}' = {n}, whose value is symbolic "
-                "itself; call the function with fixed sizes, or export the whole from its "
-                "source."
+                f"the value of '{name}' is a root of '{dim}' = {n}, which has symbolic coefficients. "
+                "Call the function with fixed sizes, or export the whole program from its source."
             )
         value = _root(coefficients, n)
         if value is None:
@@ -179,10 +178,10 @@ class Solver:
 def check_constraints(
     scope, values: dict[str, int], error: Callable[[str], ValueError], count: int | None = None
 ) -> None:
-    """Raise `error(why)` where values of variables violate one of the first `count` constraints of their scope.
+    """Raise `error(why)` if values of variables violate one of the first `count` constraints.
 
-    What is undecided, of values that are symbolic themselves, is left to the program, which checks
-    its constraints too.
+    Constraints that symbolic values leave undecided are left to the program, which checks them,
+    too.
     """
     assumed = dict(scope.assumptions)
     for text, (left, relation, right) in scope.constraints[:count]:
@@ -214,7 +213,7 @@ def _shape_text(shape) -> str:
 
 
 def _is_monotonic(dim: SymbolicDim, name: str) -> bool:
-    """Whether a polynomial surely grows, or surely falls, with a variable: all terms that have it are of one sign."""
+    """Whether a polynomial surely grows, or falls, with a variable: all terms with it have one sign."""
     signs = set()
     for monomial, c in dim.terms:
         for atom, _ in monomial:
