@@ -141,8 +141,7 @@ class Ref:
         """The ref's stand-in in the program being traced; None if the ref is not from outside."""
         if self._dead:
             raise ValueError(
-                f"{self._name()} was given up by {self._dead} and cannot be used any more. Make another "
-                "with new_ref."
+                f"{self._name()} was given up by {self._dead} and cannot be used any more."
             )
         s = state
         if s.depth < self._level:  # the function that made it has returned
@@ -332,9 +331,6 @@ def empty_ref(ty, memory_space=None) -> Ref:
 def freeze(ref: Ref):
     """The value of a ref, which may not be used after that.
 
-    Raises:
-        ValueError: the ref is from outside of the function being traced.
-
     Example:
         >>> import gradix
         >>> ref = gradix.new_ref(3.0)
@@ -379,11 +375,7 @@ def _check_ref(name: str, ref) -> None:
 
 
 def get(ref: Ref, idx=None):
-    """The value of a ref at an index: `ref[idx]`.
-
-    Args:
-        ref: the ref.
-        idx: an index as for arrays; None for the whole array.
+    """The value of a ref at an index: `ref[idx]`; None is the whole array.
 
     Raises:
         ValueError: an index that is a Python int is out of range.
@@ -399,15 +391,7 @@ def get(ref: Ref, idx=None):
 
 
 def set(ref: Ref, idx, value) -> None:
-    """Write to a ref at an index: `ref[idx] = value`.
-
-    Args:
-        ref: the ref.
-        idx: an index as for arrays; None for the whole array.
-        value: an array of the ref's dtype that broadcasts to the part.
-
-    Raises:
-        ValueError: `value` does not have the ref's dtype, or does not broadcast to the part.
+    """Write to a ref at an index, as `ref[idx] = value` does; see `swap` for the arguments.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -423,13 +407,10 @@ def swap(ref: Ref, idx, value, _function_name: str = "ref_swap", _wants_old: boo
     """Write to a ref at an index, and return the old value there.
 
     Args:
-        ref: the ref.
-        idx: an index as for arrays; None for the whole array.
-        value: an array of the ref's dtype that broadcasts to the part.
+        idx, value: an index, None for the whole array; a value of the ref's dtype that broadcasts.
 
     Raises:
-        ValueError: `value` does not have the ref's dtype, or does not broadcast to the part
-            written.
+        ValueError: `value` does not have the ref's dtype, or does not broadcast to the part.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -448,15 +429,7 @@ def swap(ref: Ref, idx, value, _function_name: str = "ref_swap", _wants_old: boo
 
 
 def addupdate(ref: Ref, idx, x) -> None:
-    """Add to a ref at an index.
-
-    Args:
-        ref: the ref.
-        idx: an index as for arrays; None for the whole array.
-        x: an array of the ref's dtype that broadcasts to the part.
-
-    Raises:
-        ValueError: `x` does not have the ref's dtype, or does not broadcast to the part.
+    """Add to a ref at an index; see `swap` for the arguments.
 
     Example:
         >>> import gradix, gradix.numpy as jnp

@@ -72,7 +72,7 @@ def test_static_arguments_trace_apart():
     ("2*n", (np.ones(3, "f4"),), ValueError, "remainder 1"),
     (("n", "n"), (np.ones(2, "f4"), np.ones(3, "f4")), ValueError, r"y.shape\[0\] \(= 3\) and the specification 'n' \(= 2\)"),
     ("n, m", (np.ones(2, "f4"),), ValueError, r"args\[0\] of <lambda>.*2 dimensions"),
-    (("n", "n", "n"), (np.ones(2, "f4"),), ValueError, "no prefix of the 1 positional arguments"),
+    (("n", "n", "n"), (np.ones(2, "f4"),), ValueError, "not a prefix of the 1 positional arguments"),
     ("n)", (np.ones(2, "f4"),), ValueError, "syntax error"),
 ])
 def test_sizes_that_do_not_fit_are_named(spec, args, error, message):
