@@ -2,5 +2,5 @@
 
 import os
 
-# jaxlib reads it once, when it is first imported
+# jaxlib reads this variable once, when it is first imported.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")

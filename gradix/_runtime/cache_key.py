@@ -19,13 +19,14 @@ def key_of(text: str, options: xla.Options, device=None) -> str:
     """The name of a program's cache entry.
 
     Two programs share an entry only if their text, the compiler's options, the device, jaxlib and
-    the machine's instructions agree; anything that is in doubt is in the key, because a miss costs
-    a compilation and a wrong hit a wrong answer.
+    the machine's instructions agree. Anything in doubt is part of the key, because a miss costs
+    only a compilation, but a wrong hit gives a wrong result.
 
     Args:
         text: the program in StableHLO.
-        device: where it will run; None is the first, a tuple stands for several, in the order of
-            its partitions.
+        options: the compiler options.
+        device: the device it will run on, by default the first; or a tuple of devices, in the order
+            of the program's partitions.
     """
     several = device if isinstance(device, tuple) else ()
     device = several[0] if several else xla.local_devices()[0] if device is None else device
@@ -40,7 +41,7 @@ def key_of(text: str, options: xla.Options, device=None) -> str:
 
 @functools.lru_cache(None)
 def _process_part() -> bytes:
-    """What does not change within a process."""
+    """The part of the key that does not change within a process."""
     platform = xla.client()
     parts = [
         str(_FORMAT),
@@ -59,7 +60,7 @@ xla.on_renewal(_process_part.cache_clear)
 
 
 def _flags_file() -> str:
-    """`XLA_FLAGS` may name a file of flags; its content counts then."""
+    """The content of the file of flags that `XLA_FLAGS` may name; empty if it names none."""
     name = os.environ.get("XLA_FLAGS", "").strip()
     if not name or name.startswith("-"):
         return ""

@@ -1,4 +1,4 @@
-"""Calls of programs whose devices wait for each other, recorded to explain why a call does not end."""
+"""The calls of programs that communicate, recorded to explain why one of them does not end."""
 
 from __future__ import annotations
 
@@ -11,13 +11,19 @@ from typing import NamedTuple
 from gradix._base import config
 
 _REMEMBERED = 4096
-_SHORT = 10  # a call is spoken of after a tenth of the time that ends the process
+_REPORTS_BEFORE_END = (
+    10  # A call is reported after this fraction of the time that ends the process.
+)
 
 
 class Call(NamedTuple):
-    """One call over several processes: its number, from 1, the program's name and a digest of its text, and its start.
+    """A call of a program over several processes.
 
-    `path` stands for all calls up to this one.
+    Attributes:
+        number: the number of the call, from 1.
+        name, digest: the program's name, and a digest of its text.
+        since: when the call began.
+        path: a checksum of the digests of all calls up to this one.
     """
 
     number: int
@@ -26,77 +32,85 @@ class Call(NamedTuple):
     since: float
     path: int = 0
 
-    def told(self, is_in: bool) -> str:
-        """What the other processes learn of it."""
-        return f"{self.number}|{self.path:x}|{self.digest}|{'in' if is_in else 'done'}|{self.name}"
+    def message(self, is_running: bool) -> str:
+        """The text by which other processes learn of the call."""
+        return f"{self.number}|{self.path:x}|{self.digest}|{'in' if is_running else 'done'}|{self.name}"
 
 
-class Told(NamedTuple):
-    """What another process says of its last call."""
+class RemoteCall(NamedTuple):
+    """The last call of another process, read from its message."""
 
     number: int
     path: int
     digest: str
-    is_in: bool
+    is_running: bool
     name: str
 
     @classmethod
-    def read(cls, text: str) -> Told:
+    def read(cls, text: str) -> RemoteCall:
         number, path, digest, state, name = text.split("|", 4)
         return cls(int(number), int(path, 16), digest, state == "in", name)
 
 
 class Calls:
-    """The last call of this process, whether it is still in it, and the calls before."""
+    """The last call of this process, whether it is still running, and the calls before it."""
 
-    __slots__ = ("last", "is_in", "before", "_lock")
+    __slots__ = ("last", "is_running", "before", "_lock")
 
     def __init__(self) -> None:
         self.last = Call(0, "", "", 0.0)
-        self.is_in = False
+        self.is_running = False
         self.before: collections.OrderedDict[int, Call] = collections.OrderedDict()
         self._lock = threading.Lock()
 
     def enter(self, name: str, digest: str) -> None:
+        """Record that a call begins."""
         with self._lock:
             number, path = self.last.number + 1, zlib.crc32(digest.encode(), self.last.path)
             self.last = self.before[number] = Call(number, name, digest, time.monotonic(), path)
-            self.is_in = True
+            self.is_running = True
             if len(self.before) > _REMEMBERED:
                 self.before.popitem(last=False)
 
     def leave(self) -> None:
-        self.is_in = False
+        """Record that the last call has ended."""
+        self.is_running = False
 
-    def told(self) -> str:
-        return self.last.told(self.is_in)
+    def message(self) -> str:
+        """The text by which other processes learn of the last call."""
+        return self.last.message(self.is_running)
 
 
 calls = Calls()
 
 
-def mismatch(rank: int, others: dict[int, Told | None]) -> str | None:
-    """What to say where another process has made other calls than this one."""
+def mismatch(rank: int, others: dict[int, RemoteCall | None]) -> str | None:
+    """An error message if another process has called other programs than this one; else None."""
     for i, other in sorted(others.items()):
         mine = calls.before.get(other.number) if other is not None else None
         if other is not None and mine is not None and mine.path != other.path:
             return (
                 f"gradix.distributed: processes {rank} and {i} have called different programs: call number "
                 f"{other.number} over several processes is of {mine.name!r} in process {rank} and of "
-                f"{other.name!r} in process {i}, or one of those before differs, be it in shapes or in constants. "
-                "Results since then are worthless. All processes must call the same programs in the same order, "
-                "with arrays of the same types."
+                f"{other.name!r} in process {i}, or an earlier call differs in its program, shapes or "
+                "constants. The results since then are wrong. All processes must call the same programs in "
+                "the same order, with arrays of the same types."
             )
     return None
 
 
 def explanation(
-    rank: int, mine: Call, others: dict[int, Told | None], seconds: float
+    rank: int, mine: Call, others: dict[int, RemoteCall | None], seconds: float
 ) -> tuple[str, bool]:
-    """Why a call does not end, and whether it never will: another process is in another program.
+    """A text that says why a call does not end, and whether it never will.
+
+    A call never ends if another process runs another program instead.
 
     Args:
-        others: what each said last; None for a silent one.
+        rank: the number of this process.
+        mine: its call.
+        others: the last call of each other process; None if it has sent no message.
+        seconds: how long the call has been running.
     """
     lines, never = [], False
     for i, other in sorted(others.items()):
@@ -106,7 +120,7 @@ def explanation(
                 if other is None or not other.number
                 else (
                     f"its last is number {other.number}, {other.name!r}"
-                    f"{', which it is in' if other.is_in else ', which has ended'}"
+                    f"{', which it is in' if other.is_running else ', which has ended'}"
                 )
             )
             lines.append(f"process {i} is missing: {last}")
@@ -119,7 +133,7 @@ def explanation(
     )
     if not lines:
         return (
-            f"{head}. All others are in it, too: the network may be slow, or the work large.",
+            f"{head}. All others are in it too: the network may be slow, or the work large.",
             False,
         )
     return (
@@ -129,18 +143,21 @@ def explanation(
 
 
 def decide(
-    rank: int, others: dict[int, Told | None], said: int, now: float
+    rank: int, others: dict[int, RemoteCall | None], reported: int, now: float
 ) -> tuple[str | None, bool]:
-    """What to say of the call this process is in, if anything, and whether the process is to end.
+    """A message about the running call, or None, and whether this process must end.
 
     Args:
-        said: the number of the call that was last spoken of.
+        rank: the number of this process.
+        others: the last call of each other process.
+        reported: the number of the call that was last reported.
+        now: the current time.
     """
     limit, mine = config.state.gradix_collective_timeout, calls.last
-    if not calls.is_in or limit is None:
+    if not calls.is_running or limit is None:
         return None, False
     seconds = now - mine.since
-    if seconds < limit / _SHORT or (said == mine.number and seconds < limit):
+    if seconds < limit / _REPORTS_BEFORE_END or (reported == mine.number and seconds < limit):
         return None, False
     text, never = explanation(rank, mine, others, seconds)
     return text, never or seconds >= limit

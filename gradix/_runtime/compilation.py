@@ -32,7 +32,9 @@ def obtain(module: LoweredModule, name: str, options: xla.Options) -> Obtained:
     """The executable of a lowered program.
 
     Args:
-        name: the name of the function, for `explain`.
+        module: the lowered program.
+        name: the name of the function, for the events that `explain` shows.
+        options: the compiler options.
 
     Raises:
         RuntimeFailure: XLA refuses the program or its options.
@@ -41,7 +43,7 @@ def obtain(module: LoweredModule, name: str, options: xla.Options) -> Obtained:
     entries = disk_cache.current()
     if entries is None:
         why = "the disk cache is off"
-    elif module.host_callbacks:  # no other process can call the functions of this one
+    elif module.host_callbacks:  # Another process cannot call the functions of this one.
         entries, why = None, "it calls Python, so it is not kept on disk"
     key = key_of(module.text, options) if entries is not None else ""
     found = _load(entries, key, module, options) if entries is not None else None
@@ -72,7 +74,7 @@ def code_of(module: LoweredModule, name: str, options: xla.Options) -> bytes:
     """
     entries = disk_cache.current()
     kept = entries.read(key_of(module.text, options)) if entries is not None else None
-    # an executable that was loaded from disk cannot be serialized again, so its bytes are read
+    # An executable that was loaded from disk cannot be serialized again, so its file is read.
     return kept if kept is not None else obtain(module, name, options).executable.serialize()
 
 
@@ -93,8 +95,8 @@ def obtain_partitioned(
     )
     if known is not None and known in _recent:
         return Obtained(_recent[known], True)
-    is_own = bool(module.host_callbacks or module.partitioners)  # functions of this process
-    entries = disk_cache.current() if not is_own else None
+    calls_python = bool(module.host_callbacks or module.partitioners)
+    entries = disk_cache.current() if not calls_python else None
     key = key_of(module.text, options, devices) if entries is not None else ""
     payload = entries.read(key) if entries is not None else None
     rest = (module.in_avals, module.out_avals, module.host_callbacks, options, devices)
@@ -124,7 +126,7 @@ def obtain_partitioned(
     return Obtained(made, False)
 
 
-# programs for several devices, which eager calls lower again each time
+# Executables for several devices by their programs, because eager calls lower them again each time.
 _recent: BoundedCache[tuple, xla.Executable] = BoundedCache(256, drop=1)
 xla.on_renewal(_recent.clear)
 
@@ -145,16 +147,16 @@ def _load(entries, key: str, module: LoweredModule, options) -> xla.Executable |
 
 
 def _keep(entries, key: str, made: xla.Executable, seconds: float) -> bool:
-    """Write an executable to disk, before its first run: XLA cannot serialize a sort that has run.
+    """Write an executable to disk before its first run; return whether it was written.
 
-    This is not done in a thread: it is short against the compilation, and a thread would not
-    finish it if the process ended.
+    XLA cannot serialize some programs after they have run. No thread is used: writing is much
+    faster than compiling, and a thread might not finish before the process ends.
     """
     if seconds < _options.jax_persistent_cache_min_compile_time_secs:
         return False
     try:
         payload = made.serialize()
-    except xla.RuntimeFailure:  # XLA cannot serialize some programs
+    except xla.RuntimeFailure:  # XLA cannot serialize some programs.
         return False
     if len(payload) < _options.jax_persistent_cache_min_entry_size_bytes:
         return False

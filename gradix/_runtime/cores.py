@@ -1,4 +1,4 @@
-"""How many threads may run at once."""
+"""The number of threads that can run at the same time."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ import os
 
 @functools.lru_cache(None)
 def cores() -> int:
-    """The processors that this process may use, which is how many threads XLA:CPU gives large loops."""
+    """The number of processors this process may use, and of XLA:CPU's threads for large loops."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

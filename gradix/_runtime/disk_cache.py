@@ -22,7 +22,7 @@ from gradix._base.lazy import lazy_module
 hashlib = lazy_module("hashlib")
 
 _MAGIC = b"gradix\x00\x01"
-# a header has the magic bytes, the length of the payload, and the digest of key and payload
+# A header has the magic bytes, the length of the payload, and the digest of key and payload.
 _HEADER = len(_MAGIC) + 8 + 32
 _SUFFIX = ".xla"
 _HOUR, _DAY = 3600.0, 86400.0
@@ -66,7 +66,7 @@ class Entries:
         self._numbers = itertools.count()
         self._complained = False
         self.is_read_only = False
-        self._room = 0  # this process may write so many bytes before it sweeps
+        self._room = 0  # This process may write so many bytes before it sweeps.
 
     def read(self, key: str) -> bytes | None:
         """The program kept under `key`, or None."""
@@ -80,7 +80,7 @@ class Entries:
             found = os.fstat(fd)
             if not stat.S_ISREG(found.st_mode) or _is_of_another(found):
                 return self.reject(key, "is not a file of this user")
-            if time.time() - found.st_mtime > _DAY:  # mtime is the time of last use, for `sweep`
+            if time.time() - found.st_mtime > _DAY:  # For `sweep`, mtime is the time of last use.
                 with contextlib.suppress(PermissionError):
                     os.utime(fd if os.utime in os.supports_fd else self._file(key))
             with open(fd, "rb", buffering=0, closefd=False) as f:
@@ -132,7 +132,7 @@ class Entries:
             )
 
     def sweep(self, max_bytes: int, max_age: float) -> None:
-        """Remove what was not used for `max_age` seconds, and the least recently used beyond `max_bytes`."""
+        """Remove entries not used for `max_age` seconds, and the oldest beyond `max_bytes`."""
         now, kept = time.time(), []
         for entry in os.scandir(self.path):
             ours, temporary = (
@@ -143,7 +143,7 @@ class Entries:
                 continue
             try:
                 found = entry.stat(follow_symlinks=False)
-            except OSError:  # another process removed it
+            except OSError:  # Another process has removed it.
                 continue
             if now - found.st_mtime > (_HOUR if temporary else max_age):
                 _remove(entry.path)
@@ -154,7 +154,7 @@ class Entries:
             for _, size, path in sorted(kept):
                 _remove(path)
                 total -= size
-                # some room is left, so that the next write does not sweep again
+                # Some room is left, so that the next write does not sweep again.
                 if total <= 0.8 * max_bytes:
                     break
 
@@ -217,7 +217,7 @@ def _age(path: str) -> float:
 
 
 def _remove(path: str) -> None:
-    with contextlib.suppress(OSError):  # another process may have removed it first
+    with contextlib.suppress(OSError):  # Another process may have removed it first.
         os.unlink(path)
 
 
@@ -270,7 +270,7 @@ def default_directory() -> str:
         base = os.path.join(home, "Library", "Caches")
     else:
         base = os.environ.get("XDG_CACHE_HOME", "")
-        # the XDG standard says that a relative path is ignored
+        # By the XDG standard a relative path is ignored.
         if not os.path.isabs(base):
             base = os.path.join(home, ".cache")
     return os.path.join(base, "gradix") if os.path.isabs(base) else ""
@@ -285,7 +285,7 @@ def _open(path: str, is_default: bool) -> Entries | None:
     path = os.path.abspath(os.path.expanduser(path)) if "://" not in path else path
     entries = Entries(path)
     if "://" in path:
-        return entries.complain("is not used: only directories of this machine can be one")
+        return entries.complain("is not used, because it is not a directory of this machine")
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
         found = os.stat(path)
@@ -293,11 +293,11 @@ def _open(path: str, is_default: bool) -> Entries | None:
         return None if is_default else entries.complain(f"cannot be made ({error})")
     if _is_of_another(found):
         return entries.complain(
-            "is not used: it belongs to another user, who could put programs into it"
+            "is not used, because it belongs to another user, who could put programs into it"
         )
     if os.name == "posix" and found.st_mode & 0o022:
         return entries.complain(
-            "is not used: others may write to it, and so put programs into it; chmod go-w"
+            "is not used, because other users can write programs into it; chmod go-w forbids that"
         )
     entries.is_read_only = is_default and not os.access(path, os.W_OK)
     return entries

@@ -28,9 +28,10 @@ _threads: Any = lazy_module("gradix._base.one_thread")
 _key_flow = lazy_module("gradix._core.key_flow")
 _key_use = lazy_module("gradix._core.key_use")
 _programs: BoundedCache[tuple, Any] = BoundedCache(1024, drop=1)
-# primitive, types and parameters -> host function, type of the result, whether it never warns
+# For a primitive, types and parameters: the host function, the type of the result, and whether the
+# function never warns.
 _plans: BoundedCache[tuple, tuple[Callable, Any, bool]] = BoundedCache(1 << 14)
-_known_plan = _plans.get  # the method is bound once, since every eager operation calls it
+_known_plan = _plans.get  # The method is bound once, because every eager operation calls it.
 _options = _config.state
 _ndarray, _asarray = np.ndarray, np.asarray
 _modes = policy.modes()
@@ -78,7 +79,7 @@ def evaluate(prim, args, params):
         key = *key, *params, *params.values()
     try:
         plan = _known_plan(key)
-    except TypeError:  # a parameter that cannot be hashed
+    except TypeError:  # A parameter cannot be hashed.
         return _decide(prim, args, params, None)
     if plan is None:
         return _decide(prim, args, params, key)
@@ -124,7 +125,7 @@ def _decide(prim, args, params, key):
 
 def _decide_here(prim, args, params, key):
     if prim.consumes_keys and _options.jax_debug_key_reuse:
-        key = None  # no plan is kept, because every call must check its key
+        key = None  # No plan is kept, because every call must check its random key.
         if not _key_flow.is_accounted():
             _key_use.consume(prim.name.removeprefix("random_"), args[0].host)
     host = prim.host
@@ -316,7 +317,7 @@ def compiled(prim, args, params):
     except TypeError as e:
         raise TypeError(
             f"A parameter of primitive '{prim.name}' cannot be hashed: {params}. "
-            "Pass tuples instead of lists, and arrays as operands."
+            "Pass tuples instead of lists, and pass arrays as operands."
         ) from e
     if program is None:
         closed = single(prim, avals, params)
@@ -344,7 +345,11 @@ def single(prim, avals, params) -> ClosedJaxpr:
 
 
 def check_floats(name: str, results) -> None:
-    """Raise for a NaN or infinity in the results, if `debug_nans` or `debug_infs` is set."""
+    """Check results for NaN or infinity, if `jax_debug_nans` or `jax_debug_infs` is set.
+
+    Raises:
+        FloatingPointError: a result has such a value.
+    """
     for r in results:
         value = r.host
         if value.dtype.kind not in "fcV" or not isinstance(r.aval.dtype, np.dtype):

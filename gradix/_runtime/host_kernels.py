@@ -1,9 +1,9 @@
-"""What compiled programs leave to NumPy, whose sorts, partitions and correlations use the processor's vectors.
+"""Functions of NumPy that compiled programs call: sorts, partitions and correlations.
 
-Each function takes the operands of a call and then its results, matrices on the program's own
-memory; operands are only read. Equal are, as XLA has it, all zeros, what it flushes to zero, and
-all NaNs, which are the largest. NumPy lets other threads run meanwhile, so large matrices are
-shared among some.
+NumPy's versions use the vector instructions of the processor. Each function takes the operands of a
+call and then its results, which are matrices over the program's memory; operands are only read. As
+in XLA, all zeros and the numbers that XLA flushes to zero are equal, and all NaNs are equal and the
+largest. NumPy releases the interpreter lock, so several threads share large matrices.
 """
 
 from __future__ import annotations
@@ -19,44 +19,46 @@ import numpy as np
 
 from gradix._runtime.cores import cores
 
-_SHARED = 1 << 15  # elements from which on rows are given to several threads
-# elements of rows taken together, whose copies stay in the cache of a processor
+_SHARED = 1 << 15  # Each thread gets at least so many elements.
+# So many elements of rows are processed together, whose copies stay in a processor's cache.
 _BLOCK = 1 << 17
-_PRODUCTS = 1 << 18  # of two numbers, worth a thread
-# elements of a row from which on it is quicker to bisect it than to compare all
-_LONG = 1 << 12
+_PRODUCTS = 1 << 18  # Each thread of a correlation computes at least so many products.
+_LONG = 1 << 12  # In rows of so many elements, bisection is faster than comparing all of them.
 
 
 def sort(x, out) -> None:
-    """Each row in order; equal numbers in the order they came, each with its own bits."""
+    """Sort each row; equal numbers keep their order and their bits."""
     _by_rows(_sort, out, x)
 
 
 def sort_numbers(_, out) -> None:
-    """Sort each row of `out` in place, without the care that zeros and NaNs need."""
+    """Sort each row of `out` in place, for numbers without zeros of both signs and without NaNs."""
     _by_rows(_put_in_order, out, out)
 
 
 def order(*keys_and_out) -> None:
-    """The places that put each row in order, by the first key, and where that is equal by the next."""
+    """The permutation that sorts each row by the first key, and equal ones by the next key."""
     *keys, out = keys_and_out
     _by_rows(_order, out, *keys)
 
 
 def largest(x, values, places) -> None:
-    """The largest of each row in IEEE's total order and their places, the largest first, of equal ones the first."""
+    """The largest numbers of each row in IEEE's total order, in decreasing order, and their places.
+
+    Of equal numbers the first come first.
+    """
     _by_rows(_largest, places, x, values, block=4 * _BLOCK)
 
 
 def at_ranks(x, ranks, out) -> None:
-    """What sorting row i would put at its places `ranks[i]`."""
+    """The elements that would be at the places `ranks[i]` of row i if it were sorted."""
     if len(x) > 1 and not (ranks == ranks[0]).all():
         return _by_rows(_at_own_ranks, out, x, ranks)
     _by_rows(functools.partial(_at_ranks, ranks[0]), out, x)
 
 
 def correlate(x, w, out) -> None:
-    """Sums of products of each row and the one row of `w`, at all places where that meets elements only."""
+    """The correlation of each row with the one row of `w`, at all places of full overlap."""
     (kernel,), (rows, count) = w, out.shape
     threads = max(1, min(cores(), out.size * len(kernel) // _PRODUCTS))
     pieces = -(-threads // rows)
@@ -84,9 +86,15 @@ KERNELS = {
 
 
 class _Format(NamedTuple):
-    """A float format in integers: of its bits, those beside the sign, infinity, NaN, and the least that is no zero.
+    """The bits of a float format as integers.
 
-    `marks`: in a row in order zeros lie between the first two of these, NaNs from the last on.
+    Attributes:
+        dtype: the signed integer dtype of the same width.
+        magnitude: the mask of all bits except the sign.
+        infinity, nan: the bits of infinity and of a NaN.
+        least: the bits of the smallest positive number that XLA does not flush to zero.
+        marks: three floats. In a sorted row, zeros are between the first two, and NaNs begin at the
+            last.
     """
 
     dtype: np.dtype
@@ -99,20 +107,20 @@ class _Format(NamedTuple):
 
 @functools.lru_cache(None)
 def _format(dtype) -> _Format | None:
-    """Of integers and bool none."""
+    """The format of a float dtype; None for integers and booleans."""
     if dtype.kind in "biu":
         return None
     signed = np.dtype(f"int{8 * dtype.itemsize}")
     magnitude = int(np.iinfo(signed).max)
     infinity, nan = [int(np.array(v, dtype).view(signed)) for v in (np.inf, np.nan)]
-    # XLA compares float16 as float32
+    # XLA compares float16 as float32, where denormals of float16 are not denormal.
     least = 1 if dtype == np.float16 else infinity & -infinity
     marks = np.array([least - magnitude - 1, least, nan & magnitude], signed).view(dtype)
     return _Format(signed, magnitude, infinity, nan & magnitude, least, marks)
 
 
 def _flipped(bits) -> np.ndarray:
-    """Sign and magnitude to two's complement, and back."""
+    """Bits of sign and magnitude converted to two's complement, or back."""
     out = bits >> (8 * bits.itemsize - 1)
     out &= np.iinfo(bits.dtype).max
     out ^= bits
@@ -120,7 +128,11 @@ def _flipped(bits) -> np.ndarray:
 
 
 def _keys(x, zeros: bool = True, nans: bool = True) -> np.ndarray:
-    """Integers in the order of the numbers: one for all zeros and for all NaNs, or as IEEE's total order has them."""
+    """Integers in the order of the numbers.
+
+    All zeros have one key with `zeros`, and all NaNs have one with `nans`; otherwise their order is
+    that of IEEE's total order.
+    """
     form = _format(x.dtype)
     if form is None:
         return x.view(np.uint8) if x.dtype.kind == "b" else x
@@ -137,10 +149,10 @@ def _keys(x, zeros: bool = True, nans: bool = True) -> np.ndarray:
 
 
 def _with_places(keys) -> tuple[np.ndarray, int]:
-    """Numbers that order rows as the keys do and after them by place; and how many of their last bits are the place.
+    """Numbers that sort rows by their keys, and equal keys by place; and the number of place bits.
 
-    Those of 33 to 61 bits are positive float64, neither denormal nor NaN: AVX2 compares floats of
-    that width, but no integers.
+    The place is in the last bits. Numbers of 33 to 61 bits are given as positive, normal float64,
+    because AVX2 compares floats of 64 bits but not integers.
     """
     n, bits = keys.shape[1], 8 * keys.itemsize
     places = max(1, (n - 1).bit_length())
@@ -155,14 +167,14 @@ def _with_places(keys) -> tuple[np.ndarray, int]:
 
 
 def _places_of(numbers, bits: int) -> np.ndarray:
-    """What `_with_places` put below the keys, in their memory."""
+    """The places that `_with_places` put into the last bits, computed in place."""
     places = numbers.view(f"i{numbers.itemsize}")
     places &= (1 << bits) - 1
     return places
 
 
 def _halves(key) -> list:
-    """Keys short enough to stand beside a place, the leading one first."""
+    """A key of 64 bits as two of 32, the leading one first; shorter keys are unchanged."""
     if key.itemsize < 8:
         return [key]
     return [(key >> 32).astype(f"{key.dtype.kind}4"), key.astype(np.uint32)]
@@ -172,9 +184,9 @@ def _halves(key) -> list:
 
 
 def _put_in_order(rows, _=None, threads: int = 1) -> None:
-    """Sort in place: a long row by several threads, each what lies between two of its ranks."""
+    """Sort rows in place; a single long row is partitioned, and several threads sort its pieces."""
     if rows.itemsize <= 2:
-        return rows.sort(-1, "stable")  # by counting
+        return rows.sort(-1, "stable")  # NumPy sorts so short numbers by counting.
     if len(rows) > 1 or threads < 2:
         return rows.sort(-1)
     pieces = [rows[0]]
@@ -206,7 +218,11 @@ def _sort(out, x, threads: int = 1) -> None:
 
 
 def _keep_equal_ones(form: _Format, bits, found) -> None:
-    """Put zeros and NaNs in the order they came: a row has as many of either as before, and row follows row."""
+    """Restore the order of the zeros and of the NaNs in sorted rows.
+
+    A row has as many of them as before sorting, and the rows are in the same order, so one
+    assignment restores all rows.
+    """
     magnitude = found & form.magnitude
     zeros = magnitude < form.least
     if zeros.any():
@@ -218,7 +234,7 @@ def _keep_equal_ones(form: _Format, bits, found) -> None:
 
 
 def _keep_equal_ones_of_row(form: _Format, x, out) -> None:
-    """The same for a row, by bisection."""
+    """As `_keep_equal_ones`, for one row and by bisection."""
     first, last, end = out.searchsorted(form.marks)
     if last - first < 2 and end == len(out):
         return
@@ -258,7 +274,10 @@ def _largest(places, x, values, threads: int = 1) -> None:
 
 
 def _largest_places(out, x, threads: int) -> None:
-    """In order what no lower bound excludes; where that is too much, what partition finds."""
+    """The places of the largest numbers: candidates above a lower bound are sorted.
+
+    If there are too many candidates, the rows are partitioned instead.
+    """
     (rows, n), k = x.shape, out.shape[1]
     found = _not_below_bound(x, k)
     if found is None or 4 * len(found) > x.size:
@@ -282,33 +301,38 @@ def _largest_places(out, x, threads: int) -> None:
 
 
 def _not_below_bound(x, k: int) -> np.ndarray | None:
-    """Places in the matrix, among them the k largest of each row: what is no less than k maxima of its parts."""
+    """Places in the matrix that include the k largest of each row; None if rows are too short.
+
+    A row is divided into parts, and the k-th largest of the parts' maxima is a lower bound.
+    """
     n = x.shape[1]
     parts = min(n // max(128, 4 * k), 64)
     if parts < 2:
         return None
-    # which NumPy compares slowly
-    if x.dtype.kind not in "biuf" or x.dtype == np.float16:
+    if x.dtype.kind not in "biuf" or x.dtype == np.float16:  # NumPy compares these slowly.
         x = _keys(x, False, False)
     size = n // parts
     is_float = x.dtype.kind == "f"
     maxima = (np.fmax if is_float else np.maximum).reduce(
         x[:, : parts * size].reshape(len(x), parts, size), 1
     )
-    # of either sign, so no bound
+    # A NaN may have either sign, so it is no lower bound.
     if is_float and (nans := np.isnan(maxima)).any():
         maxima[nans] = -np.inf
-    # which NumPy parts by vectors
+    # NumPy partitions numbers of 32 bits by vector instructions, but not shorter ones.
     quick = maxima.astype(np.int32) if x.itemsize < 4 else maxima
     quick.partition(size - k, -1)
     below = x < quick[:, size - k, None].astype(x.dtype)
-    return np.flatnonzero(np.logical_not(below, out=below))  # NaN is among them
+    return np.flatnonzero(np.logical_not(below, out=below))  # NaNs are included.
 
 
 def _largest_by_partition(out, x, threads: int) -> None:
-    """By the k-th of each row and what is no smaller; where too much equals it, with places below the keys."""
+    """The places of the largest numbers, found by the k-th largest of each row.
+
+    If more numbers equal it than are wanted, the keys are partitioned together with their places.
+    """
     keys = ~_keys(x, False, False)
-    # which NumPy parts by vectors
+    # NumPy partitions numbers of 32 bits by vector instructions, but not shorter ones.
     keys = keys.astype(np.int32) if keys.itemsize < 4 else keys
     (rows, n), k = keys.shape, out.shape[1]
     found = np.flatnonzero(keys <= np.partition(keys, k - 1, -1)[:, k - 1 : k])
@@ -328,17 +352,19 @@ def _largest_by_partition(out, x, threads: int) -> None:
 
 
 def _at_ranks(ranks, out, x, threads: int = 1) -> None:
-    """NumPy finds one rank by vectors, but not several together: so one after the other, each in what lies above."""
-    # which NumPy parts slowly, or knows as no numbers
+    """Find the ranks one by one, each among the elements above the previous one.
+
+    NumPy partitions by vector instructions for a single rank only.
+    """
     is_short = x.itemsize < 4
     left = _keys(x, zeros=False).astype(np.int32) if is_short else x.copy()
     found = np.empty(out.shape, left.dtype) if is_short else out
-    # the last rank that parts the row, and the last one found
+    # The last rank by which rows were partitioned, and the last one found.
     parted = last = -1
     for i in np.argsort(ranks, kind="stable"):
         rank = int(ranks[i])
         if rank == parted + 1 > 0:
-            # NaN only where there is nothing else
+            # The minimum ignores NaNs unless all elements are NaN.
             number = np.fmin.reduce(left[:, rank:], -1)
         elif rank != last:
             start = max(parted, 0)
@@ -366,7 +392,10 @@ def _correlate(kernel, parts) -> None:
 
 
 def _by_rows(work, *arrays, block: int = _BLOCK) -> None:
-    """`work(result, operand, ...)`, in several threads: of parts of the rows, or, as far as it can, of one long row."""
+    """Call `work(result, operand, ...)` on groups of rows, which several threads share.
+
+    For a single row it is called once, with the number of threads that it may use.
+    """
     rows, size = len(arrays[0]), arrays[1].size
     threads = min(cores(), size // _SHARED) if size >= 2 * _SHARED else 1
     if rows == 1:
@@ -383,9 +412,9 @@ def _by_rows(work, *arrays, block: int = _BLOCK) -> None:
 
 
 def _share(work, pieces: list) -> None:
-    """`work(*piece)` of all pieces, each once, here and in other threads where some can start; waits for all.
+    """Call `work(*piece)` for each piece, in this thread and others, and wait for all of them.
 
-    The work itself must not share any more.
+    The work itself must not call this function.
     """
     left, errors, done = deque(pieces), [], Semaphore(0)
 
@@ -393,7 +422,7 @@ def _share(work, pieces: list) -> None:
         while left:
             try:
                 piece = left.popleft()
-            except IndexError:  # another thread was quicker
+            except IndexError:  # Another thread took the last piece.
                 return
             try:
                 work(*piece)
@@ -404,10 +433,10 @@ def _share(work, pieces: list) -> None:
     try:
         for _ in pieces[1:]:
             _pool(os.getpid()).submit(take)
-    except RuntimeError:  # the interpreter ends, or the system has no more threads
+    except RuntimeError:  # The interpreter is ending, or the system has no more threads.
         pass
     take()
-    # also if one fails: their memory is the program's
+    # Even after an error all pieces are awaited, because they use the program's memory.
     for _ in pieces:
         done.acquire()
     if errors:
@@ -416,5 +445,5 @@ def _share(work, pieces: list) -> None:
 
 @functools.lru_cache(1)
 def _pool(process: int) -> ThreadPoolExecutor:
-    """Threads of this process; a fork has none of its parent's."""
+    """The threads of this process; a forked process does not have those of its parent."""
     return ThreadPoolExecutor(max(1, cores() - 1), "gradix-rows")

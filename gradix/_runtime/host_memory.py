@@ -1,8 +1,8 @@
-"""How much freed memory the process keeps for its next arrays.
+"""The option `gradix_kept_memory`: how much freed memory the process keeps for its next arrays.
 
-The C library gives the memory of large arrays back to the system as soon as they are freed; a
-program that makes results of the same sizes in every step then waits in every step for pages that
-the system clears.
+By default the C library returns the memory of large arrays to the system as soon as they are freed.
+A program that makes results of the same sizes in every step would then wait in every step until
+the system has cleared new pages.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import sys
 
 from gradix._base import config
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt(3)
-_LARGEST_ON_HEAP = 1 << 25  # bytes, the most that mallopt takes
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # These are parameters of mallopt(3).
+_LARGEST_ON_HEAP = 1 << 25  # mallopt takes at most so many bytes.
 
 
 def _checked(name: str, value) -> int:
     if type(value) is not int or not 0 <= value < 1 << 31:
         raise ValueError(
-            f"{name} must be a number of bytes from 0, which leaves the C library as it is, to 2**31 - "
-            f"1; got {value!r}."
+            f"{name} must be an integer from 0 to 2**31 - 1, a number of bytes, where 0 does not change "
+            f"the C library's behaviour; got {value!r}."
         )
     return value
 
@@ -30,7 +30,7 @@ config.define("gradix_kept_memory", 1 << 29, _checked)
 
 
 def keep_freed_memory() -> None:
-    """Ask the C library to keep up to `gradix_kept_memory` bytes, unless it is another one or the user has set it."""
+    """Let glibc keep up to `gradix_kept_memory` bytes, unless the user has configured it."""
     size = config.state.gradix_kept_memory
     if (
         not size

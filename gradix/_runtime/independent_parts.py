@@ -21,19 +21,19 @@ from gradix._runtime.program import lower
 if TYPE_CHECKING:
     from gradix._runtime.placement import Home, PlacedProgram
 
-# the parts are compiled separately after this many calls, when the compilation pays
+# The parts are compiled separately after this many calls, when another compilation pays.
 CALLS_BEFORE = 256
-_LARGEST = 1 << 14  # for parts of more bytes, threads pay
-# For more arguments and results, handing over their parts takes longer than waking the threads.
+_LARGEST = 1 << 14  # Parts with arrays of more bytes run faster on XLA's threads.
+# With more arguments and results, handing over their parts takes longer than waking the threads.
 _MOST_ARRAYS = 16
 _NAME = re.compile(r"\s*(?:builtin\.)?module @(\S+)")
-_TELLS_DEVICE = re.compile(r" (?:partition-id|replica-id)\(")
+_READS_DEVICE_NUMBER = re.compile(r" (?:partition-id|replica-id)\(")
 
 
 def runner(program: PlacedProgram, closed: ClosedJaxpr) -> Callable[[list], list] | None:
-    """A function on buffers that runs a program's parts one after another; None if it cannot.
+    """A function of buffers that runs a program's parts one after another; None if that cannot be.
 
-    The results equal those of the program on all devices bit for bit.
+    Its results equal those of the program on all devices bit for bit.
     """
     home, executable = program.home, program.executable
     if not _may_do(program, closed):
@@ -57,7 +57,7 @@ def runner(program: PlacedProgram, closed: ClosedJaxpr) -> Callable[[list], list
             xla.deserialize(code, module.in_avals, module.out_avals, (), options, d)
             for d in home.devices
         ]
-    except (xla.RuntimeFailure, ValueError):  # XLA cannot copy its code
+    except (xla.RuntimeFailure, ValueError):  # XLA cannot serialize or load the program.
         return None
     return xla.run_in_turn(own, list(zip(executable.out_avals, outs)))
 
@@ -76,7 +76,7 @@ def _may_do(program: PlacedProgram, closed: ClosedJaxpr) -> bool:
     here = xla.client().process_index()
     if any(d.platform != "cpu" or d.process_index != here for d in home.devices):
         return False
-    return not _TELLS_DEVICE.search(executable.hlo_text())
+    return not _READS_DEVICE_NUMBER.search(executable.hlo_text())
 
 
 def _is_large(aval) -> bool:

@@ -64,7 +64,9 @@ def home_of(named: Sequence[tuple[str, Sharding]], effects, name: str) -> Home |
     """The devices on which all shardings and the program's effects agree; None if there are none.
 
     Args:
-        named: pairs of a text that names the sharding in an error, and the sharding.
+        named: pairs of a text that names a sharding in errors, and the sharding.
+        effects: the effects of the program.
+        name: the name of the program, for errors.
 
     Raises:
         ValueError: two of them need different devices.
@@ -113,9 +115,16 @@ class PlacedProgram:
     """A program compiled for the devices of a home, and for arguments with given places.
 
     Args:
+        closed: the program.
+        name: the name of the function.
+        home: the devices.
         avals: the types of the arguments, with their places.
         in_shardings, out_shardings: for each argument and result the user's sharding, or None.
-        lowered: its module, if it has been lowered already.
+        donated: the numbers of donated arguments.
+        keep_unused: whether to keep arguments that the program does not use.
+        compiler_options: the user's options for XLA.
+        lowered: the lowered module, if the program has been lowered already.
+        saved: the serialized executable, if it is to be loaded instead of compiled.
     """
 
     __slots__ = (
@@ -199,7 +208,7 @@ class PlacedProgram:
         ]
         everywhere = whole_on(home)
         self.in_shardings = [s if s is not None else everywhere for s in ins]
-        self.consts = [_fitted(c, everywhere) for c in lowered.const_args]
+        self.consts = [put_on(c, everywhere) for c in lowered.const_args]
         self.takes = [_taker(avals[i], self.in_shardings[i]) for i in self.kept]
         self.call = _caller(self, closed)
 
@@ -230,7 +239,7 @@ def _first(avals, in_shardings, kept) -> tuple[Any, int]:
 
 
 def _as_given(chosen: Sharding, ndim: int, first: tuple[Any, int]) -> Sharding:
-    """The sharding that the compiler chose for a result.
+    """The sharding that the compiler chose for a result, as the user expressed it if possible.
 
     If it divides as the sharding of the first argument does, that sharding is returned instead.
     """
@@ -263,8 +272,8 @@ def lower_placed(
         places=places,
         devices=home.devices,
         mesh=home.mesh,
-        in_shardings=[_spoken(s, home) or whole for s in ins],
-        out_shardings=[_spoken(s, home) for s in outs],
+        in_shardings=[_with_spec(s) or whole for s in ins],
+        out_shardings=[_with_spec(s) for s in outs],
     )
 
 
@@ -283,13 +292,13 @@ xla.on_renewal(_placements.clear)
 xla.on_renewal(parts_of.cache_clear)
 
 
-def _spoken(sharding, home: Home):
+def _with_spec(sharding):
     """The sharding if it has a spec, so that a module's text can express it; else None."""
     return sharding if getattr(sharding, "spec", None) is not None else None
 
 
 def _own(aval, home: Home):
-    """The sharding of a committed argument, if the program can take the argument so; else None."""
+    """The sharding of a committed argument, if the program can take it in this form; else None."""
     place = aval.place
     if place is None or not place.is_committed:
         return None
@@ -299,7 +308,7 @@ def _own(aval, home: Home):
 
 
 def _taker(aval, wanted: Sharding) -> Callable:
-    """A function that returns the buffer of an argument, moved if it does not lie as wanted."""
+    """A function that returns the buffer of an argument, moved if its sharding is not as wanted."""
     place = aval.place
     if (
         place is not None
@@ -310,7 +319,7 @@ def _taker(aval, wanted: Sharding) -> Callable:
 
     def moved(x):
         check_move(x, wanted)
-        return _fitted(x, wanted)
+        return put_on(x, wanted)
 
     return moved
 
@@ -329,10 +338,6 @@ def _ready(array):
     return array._buffer if array._buffer is not None else buffer_of(array)
 
 
-def _fitted(array: ArrayImpl, sharding: Sharding):
-    return put_on(array, sharding)
-
-
 def buffer_of(array: ArrayImpl):
     """Make the buffer of an array that has only its host value, on the devices of its type."""
     place = array.aval.place
@@ -341,7 +346,7 @@ def buffer_of(array: ArrayImpl):
 
 
 def put_on(array: ArrayImpl, sharding: Sharding):
-    """A buffer of the array's value, divided over devices by a sharding."""
+    """A buffer with an array's value, divided over devices by a sharding."""
     aval = array.aval
     host = array._host
     if host is None:

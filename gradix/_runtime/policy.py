@@ -1,4 +1,4 @@
-"""Where eager work runs: on the host while it is small, by XLA when it is the better engine."""
+"""Where eager operations run: by NumPy on the host if they are small, by XLA otherwise."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from gradix._base.bounded import BoundedCache
 config.define("gradix_eager", "auto", ("auto", "xla", "host"), traced=True)
 _options = config.state
 
-# What the options ask of eager work, by trace context: the mode, and whether results are checked
-# for NaN or inf.
+# For each trace context: the eager mode, and whether results are checked for NaN and for infinity.
 _modes: BoundedCache[tuple, tuple[str, bool, bool]] = BoundedCache(256)
 
 
 def mode_of(context) -> tuple[str, bool, bool]:
-    """(where eager work runs, check for NaN, check for inf) under the current options, whose context this is.
+    """The eager mode, and whether to check for NaN and infinity, for the current trace context.
 
-    "auto": NumPy up to a primitive's `host_limit` elements, where it is quicker than XLA's dispatch
-    and needs no compilation; the limits were measured (docs/performance.md). "host" and "xla"
-    override.
+    With "auto", NumPy evaluates operations on up to a primitive's `host_limit` elements, where it
+    is faster than XLA and needs no compilation (docs/performance.md has the measurements). "host"
+    and "xla" override the limit.
     """
     return _modes.keep(
         context, (_options.gradix_eager, _options.jax_debug_nans, _options.jax_debug_infs)
@@ -26,4 +25,5 @@ def mode_of(context) -> tuple[str, bool, bool]:
 
 
 def modes() -> dict:
+    """The table that `mode_of` fills, which eager operations read directly."""
     return _modes

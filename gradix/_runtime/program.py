@@ -1,4 +1,4 @@
-"""Programs: jaxprs that are compiled for one device, and called with arrays."""
+"""Programs: jaxprs that are compiled for one device and called with arrays."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def install_tracer(function) -> None:
 
 
 def to_device(array: ArrayImpl):
-    """The array's device buffer; it is made when it is first needed."""
+    """The device buffer of an array, which is made when it is first needed."""
     buffer = array._buffer
     if buffer is None:
         host = array._host
@@ -71,26 +71,27 @@ def fetch(array: ArrayImpl):
     unreduced = getattr(getattr(place.sharding, "spec", None), "unreduced", None)
     if unreduced:
         raise NotImplementedError(
-            f"The value of {array.aval.str_short()} is still to be summed over the mesh axes {sorted(unreduced)}: "
-            "each device holds a summand. Sum it first, with gradix.sharding.reshard(x, PartitionSpec(...))."
+            f"The value of {array.aval.str_short()} has not been summed over the mesh axes {sorted(unreduced)} yet: "
+            "each device holds a summand. Call gradix.sharding.reshard(x, PartitionSpec(...)) first."
         )
     return xla.gather(array._buffer, array.aval, place.sharding)
 
 
 class Donation:
-    """The call to which an array was donated; the array keeps it, for the error at a later use."""
+    """The call to which an array was donated; the array keeps it for the error of a later use."""
 
     __slots__ = ("debug", "name", "place")
 
     def __init__(self, debug, name: str, place):
         self.debug, self.name, self.place = debug, name, place
 
-    def told(self, index: int) -> str:
+    def message(self, index: int) -> str:
+        """What an error says of the argument of this number."""
         names = self.debug.arg_names
         which = f"argument {names[index]}" if index < len(names) else "an argument"
         return (
-            f"It was donated as {which} of {self.name} at {self.place}, and a result lives on its memory now: use "
-            "what that function returned, or pass it a copy (x.copy())."
+            f"It was donated as {which} of {self.name} at {self.place}, and a result uses its memory now. Use what "
+            "that function returned, or pass it a copy (x.copy())."
         )
 
 
@@ -99,12 +100,12 @@ def _deleted(array: ArrayImpl) -> Exception:
     if type(found) is OnlyType:
         return TypeError(
             "A ShapeDtypeStruct does not have a value and cannot be used as a constant in a function "
-            f"that is run: this one is {array.aval.str_short()}. It stands for an array in eval_shape, "
-            "make_jaxpr and lower; pass an array to run."
+            f"that is run, got one of type {array.aval.str_short()}. It stands for an array in eval_shape, "
+            "make_jaxpr and lower. Pass an array to run the function."
         )
-    how = "It was given up by its delete(); keep a copy of what is needed later."
+    how = "Its method delete() was called. Keep a copy of values that are needed later."
     if type(found) is tuple and type(found[0]) is Donation:
-        how = found[0].told(found[1])
+        how = found[0].message(found[1])
     return RuntimeError(f"Array has been deleted with shape={array.aval.str_short()}. {how}")
 
 
@@ -198,7 +199,7 @@ def _caller(run, consts: list, kept, out_avals) -> Callable[[list], list]:
             args = [args[i] for i in kept]
         outs = run(consts + [a._buffer if a._buffer is not None else to_device(a) for a in args])
         arrays = [ArrayImpl(None, aval, b) for aval, b in zip(out_avals, outs)]
-        # float0 has no bytes and no device form, so these results are NumPy arrays
+        # Results of dtype float0 have no bytes and no buffer, so they are NumPy arrays.
         for i in empty:
             arrays[i] = np.zeros(out_avals[i].shape, float0)
         return arrays

@@ -1,4 +1,4 @@
-"""Reads rewrites and compiler options from the tables of `_platforms`, by `gradix_rewrites`."""
+"""Rewrites and compiler options from the tables of `_platforms`, as `gradix_rewrites` selects."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def rewrites_of(platform: str) -> Mapping[Any, tuple] | None:
 
 
 def needed_rewrites_of(platform: str) -> Mapping[Any, tuple] | None:
-    """The rewrites that an exported program needs on a platform; None for the CPU."""
+    """The rewrites without which an exported program is wrong on a platform; None for the CPU."""
     return None if platform == "cpu" else _platforms.rewrites_of(platform, "correctness")
 
 
@@ -42,7 +42,7 @@ def quick_options_for(module: LoweredModule) -> dict:
 
 
 def tuned(executable: xla.Executable, module: LoweredModule) -> xla.Executable:
-    """The executable of a program; LAPACK is limited to one thread where matrices are small."""
+    """The executable, which keeps LAPACK to one thread if the program's matrices are small."""
     if _platforms.factors_on_one_thread(module.platform, module.facts):
         executable.keep_to_one_thread()
     return executable
@@ -54,8 +54,9 @@ def options_for(
     """The compiler options for a program.
 
     Args:
+        module: the lowered program.
         compiler_options: the user's options, which override those of the table.
-        is_alone: False for programs over several devices, which have their own options.
+        is_alone: whether the program runs on one device. Only some options suit several devices.
     """
     chosen = _platforms.options_for(
         module.platform, _options.gradix_rewrites, module.facts, cores()

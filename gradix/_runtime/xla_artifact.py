@@ -1,4 +1,4 @@
-"""Modules that travel: StableHLO's portable form, and programs of symbolic shapes made programs of fixed ones."""
+"""StableHLO's portable artifacts, and modules with symbolic shapes refined to fixed shapes."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _RENAMED = "_exported_main"
 
 
 def serialize(text: str) -> bytes:
-    """A module as a portable artifact, in a version that readers of four weeks ago understand.
+    """A module as a portable artifact, in a version that jaxlibs of four weeks ago can read.
 
     Raises:
-        ValueError: the text is no module of portable operations.
+        ValueError: the text is not a module, or has operations that are not portable.
     """
     version = stablehlo.get_version_from_compatibility_requirement(
         stablehlo.StablehloCompatibilityRequirement.WEEK_4
     )
     with context():
-        # operations of its dialect go into the artifact as they are
-        divided = "sdy.mesh" in text
+        # Operations of the dialect sdy are written unchanged, which is called mixed serialization.
+        has_shardings = "sdy.mesh" in text
         artifact = bytes(
             _jax.mlir.serialize_portable_artifact(
-                ir.Module.parse(text), version, use_mixed_serialization=divided
+                ir.Module.parse(text), version, use_mixed_serialization=has_shardings
             )
         )
     trust(digest(artifact))
@@ -45,9 +45,9 @@ def serialize(text: str) -> bytes:
 
 # -- artifacts of unknown origin -------------------------------------------------------------------
 
-# digests of artifacts that may be read in this process
+# The digests of artifacts that may be read in this process.
 _trusted: BoundedCache[bytes, bool] = BoundedCache(4096)
-_SECONDS = 120  # for reading one in a process of its own
+_SECONDS = 120  # Reading an artifact in another process may take so long.
 _READ = (
     "import sys; from jaxlib import _jax; from jaxlib.mlir import ir; from jaxlib.mlir._mlir_libs import "
     "_jax_mlir_ext as ext; from jaxlib.mlir.dialects import chlo, sdy, stablehlo; registry = "
@@ -59,17 +59,23 @@ _READ = (
 
 
 def digest(artifact: bytes) -> bytes:
-    """What tells an artifact from an altered one."""
+    """A digest by which an altered artifact is recognised."""
     return hashlib.sha256(artifact).digest()
 
 
 def trust(known: bytes) -> None:
-    """Let the artifact of this digest be read: it is as some process of this library wrote it."""
+    """Let an artifact be read in this process: this library wrote one with this digest."""
     _trusted.keep(known, True)
 
 
 def _check(artifact: bytes) -> None:
-    """Read an artifact of unknown origin in another process first: damaged bytes end the process that reads them."""
+    """Read an artifact of unknown origin in another process first.
+
+    jaxlib ends the process that reads a damaged artifact.
+
+    Raises:
+        ValueError: the artifact is damaged.
+    """
     known = digest(artifact)
     if known in _trusted or not sys.executable:
         return
@@ -85,11 +91,12 @@ def _check(artifact: bytes) -> None:
         )
     except subprocess.TimeoutExpired:
         raise ValueError(
-            f"the program in the file could not be read within {_SECONDS} seconds."
+            f"the program in the file could not be read within {_SECONDS} seconds. Export it again."
         ) from None
     if done.returncode or b"whole" not in done.stdout:
         raise ValueError(
-            "the program in the file is damaged, or of a later version than this library reads."
+            "the program in the file is damaged, or of a later version than this library reads. Export "
+            "it again, or update gradix and jaxlib."
         )
     trust(known)
 
@@ -101,7 +108,10 @@ def _bytecode(text: str) -> bytes:
 
 
 def choice(texts: Sequence[str], name: str) -> str:
-    """One module out of modules of the same types, whose `main` runs that of the number that is its first argument."""
+    """A module made of several modules of the same types, of which it runs one.
+
+    The first argument of its `main` is the number of the module to run.
+    """
     first, *others = [_Part(k, text) for k, text in enumerate(texts)]
     ins, outs, n = first.ins, first.outs, len(first.outs)
     args = ", ".join([f"%a{i}" for i in range(len(ins))])
@@ -131,7 +141,7 @@ def choice(texts: Sequence[str], name: str) -> str:
 
 
 class _Part:
-    """A module as part of a larger one: its operations under names of its own, and what its `main` takes and gives."""
+    """A module as part of a larger one: its functions, renamed, and the types of its `main`."""
 
     def __init__(self, number: int, text: str):
         with context():
@@ -156,7 +166,7 @@ class _Part:
 
 
 def _attributes(main, kind: str, count: int, names: dict[str, str]) -> list[str]:
-    """The attributes of each argument, or result, of a function as text to follow its type."""
+    """The attributes of each argument or result of a function, as the texts after their types."""
     found = [str(a) for a in main.attributes[kind]] if kind in main.attributes else [""] * count
     return ["" if a in ("", "{}") else f" {_renamed(a, names)}" for a in found]
 
@@ -165,16 +175,16 @@ def module_text(artifact: bytes) -> str:
     """The module of a portable artifact as text.
 
     Raises:
-        ValueError: the bytes are no portable artifact, or one of a later version.
+        ValueError: the bytes are not a portable artifact, or one of a later version.
     """
     return str(module(artifact))
 
 
 def module(artifact: bytes):
-    """The module of a portable artifact, of MLIR's Python bindings.
+    """The module of a portable artifact, as an object of MLIR's Python bindings.
 
     Raises:
-        ValueError: the bytes are no portable artifact, or one of a later version.
+        ValueError: the bytes are not a portable artifact, or one of a later version.
     """
     _check(artifact)
     try:
@@ -182,8 +192,8 @@ def module(artifact: bytes):
             return _jax.mlir.deserialize_portable_artifact(artifact, context())
     except Exception as e:
         raise ValueError(
-            "the program in the file is no StableHLO artifact that this version reads: "
-            f"{str(e).splitlines()[0][:200]}"
+            "the program in the file is not a StableHLO artifact that this version can read: "
+            f"{str(e).splitlines()[0][:200]} Export it again, or update gradix and jaxlib."
         ) from None
 
 
@@ -193,16 +203,16 @@ def static_functions(
     """The functions of a module for arguments of fixed shapes.
 
     Args:
-        text: of a module whose `main` may have symbolic shapes.
-        given: the values of its first arguments, int32 scalars.
-        in_avals: the types of the others, of fixed shapes, or tokens; likewise `out_avals`.
-        unused: makes a name of a function unique.
+        text: a module whose `main` may have symbolic shapes.
+        given: the values of its first arguments, which are int32 scalars.
+        in_avals, out_avals: the types of the other arguments and of the results, of fixed shapes.
+        unused: a function that makes the name of a function unique.
 
     Returns:
-        The name of the function that computes the results, and the texts of all.
+        The name of the function that computes the results, and the texts of all functions.
 
     Raises:
-        ValueError: the shapes break a promise of the module, which the message tells.
+        ValueError: the shapes violate an assertion of the module, which the message quotes.
     """
     with context():
         inner = ir.Module.parse(text)
@@ -211,8 +221,8 @@ def static_functions(
         types = [str(t) for t in kind.inputs], [str(t) for t in kind.results]
     if _OPEN_PARTS.search(text):
         raise ValueError(
-            "the program has a shard_map of arrays whose sizes are variables, whose parts XLA finds no sizes for "
-            "and ends the process. Export it with sizes that are numbers."
+            "the program has a shard_map over arrays of symbolic sizes, and XLA cannot find the sizes of their "
+            "parts. Export it with fixed sizes for these arrays."
         )
     whole = _renamed(text, {MAIN: _RENAMED}).replace(
         f"func.func public @{_RENAMED}", f"func.func private @{_RENAMED}", 1
@@ -236,11 +246,11 @@ def static_functions(
 
 
 def open_functions(text: str, unused: Callable[[str], str]) -> tuple[str, list[str], bool]:
-    """The functions of a module as they are, its symbolic shapes too.
+    """The functions of a module, whose symbolic shapes are kept.
 
     Returns:
-        The name of the function that computes the results, the texts of all, and whether its first
-        argument is of 64 bits.
+        The name of the function that computes the results, the texts of all functions, and whether
+        the first argument of that function is an integer of 64 bits.
     """
     symbol, texts = _functions(text, unused)
     head = next(t for t in texts if re.match(rf"\s*func\.func private @{re.escape(symbol)}\(", t))
@@ -253,7 +263,7 @@ def _first_message(text: str) -> str:
 
 
 def _wrapper(given, ins, outs, want_ins, want_outs) -> str:
-    """A `main` of fixed types around the module's own."""
+    """A `main` of fixed types, which calls the module's own `main`."""
     lines, names = [], []
     for i, value in enumerate(given):
         lines.append(f"%g{i} = stablehlo.constant dense<{int(value)}> : {want_ins[i]}")
@@ -284,7 +294,7 @@ def _wrapper(given, ins, outs, want_ins, want_outs) -> str:
 
 
 def _functions(code, unused: Callable[[str], str]) -> tuple[str, list[str]]:
-    """The functions of a module under new names, the name of `main` among them."""
+    """The new name of a module's `main`, and the texts of its functions under new names."""
     with context():
         module = ir.Module.parse(code)
         old = [op.attributes["sym_name"].value for op in module.body.operations]
@@ -299,5 +309,5 @@ _SYMBOL = re.compile(r'"(?:[^"\\]|\\.)*"|@([A-Za-z_][\w.$]*)')
 
 
 def _renamed(text: str, names: dict[str, str]) -> str:
-    """A module's text with functions renamed; what looks like a name inside of a string stays."""
+    """A module's text with functions renamed, except in strings."""
     return _SYMBOL.sub(lambda m: f"@{names[m[1]]}" if m[1] in names else m[0], text)

@@ -1,4 +1,4 @@
-"""Arrays between the host and a device."""
+"""Transfers of arrays between the host and a device."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradix._stablehlo.types import storage_dtype
 
 
 class Physical:
-    """The physical type of a buffer, in the form C++ reads it."""
+    """The physical type of a buffer, with the attributes that jaxlib's C++ code reads."""
 
     __slots__ = ("shape", "dtype", "weak_type", "ndim")
 
@@ -35,6 +35,7 @@ _bit_widths: dict[np.dtype, int] = {}
 
 
 def physical(aval) -> Physical:
+    """The physical type of an array's buffer, which is made once per aval."""
     found = _physicals.get(aval)
     if found is None:
         found = _physicals.keep(aval, Physical(tuple(aval.shape), storage_dtype(aval.dtype)))
@@ -42,14 +43,17 @@ def physical(aval) -> Physical:
 
 
 def put(array: np.ndarray, aval, device=None, owned: bool = False):
-    """Send a NumPy array to a device.
+    """A buffer with the value of a NumPy array.
 
     Args:
-        array: of the aval's shape and physical dtype (any strides and byte order).
-        owned: nobody will write to `array` any more, so the buffer may share its memory.
+        array: an array of the aval's shape and physical dtype, of any strides and byte order.
+        aval: the type of the array.
+        device: the device; by default the first.
+        owned: whether nobody will write to `array` any more, so that the buffer may share its
+            memory.
 
     Raises:
-        RuntimeFailure: the device has no memory for it.
+        RuntimeFailure: the device has not enough memory.
     """
     kind, where = physical(aval), place(device)
     if array.dtype != kind.dtype:
@@ -57,11 +61,13 @@ def put(array: np.ndarray, aval, device=None, owned: bool = False):
             array = np.zeros(array.shape, bool)
         elif array.dtype.newbyteorder("=") != kind.dtype:
             raise TypeError(
-                f"cannot store an array of dtype {array.dtype} as {kind.dtype}; cast it first"
+                f"cannot store an array of dtype {array.dtype} as {kind.dtype}. Convert it with astype first."
             )
         array, owned = array.astype(kind.dtype, copy=False), True
     if array.shape != kind.shape:
-        raise ValueError(f"cannot store an array of shape {array.shape} as {kind.shape}")
+        raise ValueError(
+            f"cannot store an array of shape {array.shape} as one of shape {kind.shape}. Reshape it first."
+        )
     share = owned and (array.nbytes < _SMALL or array.__array_interface__["data"][0] % 64 == 0)
     return _jax.batched_device_put(
         kind,
@@ -76,11 +82,13 @@ def put(array: np.ndarray, aval, device=None, owned: bool = False):
 
 
 def get(buffer) -> np.ndarray:
-    """A buffer's value as a read-only NumPy array, without a copy where possible; waits for it.
+    """A buffer's value as a read-only NumPy array, without a copy if possible.
+
+    The call waits until the value is computed.
 
     Raises:
         RuntimeError: the buffer was deleted or donated.
-        RuntimeFailure: the computation that makes it failed.
+        RuntimeFailure: the computation of the value failed.
     """
     try:
         return np.asarray(memoryview(buffer))
@@ -89,7 +97,10 @@ def get(buffer) -> np.ndarray:
 
 
 def is_at(buffer, array: np.ndarray) -> bool:
-    """Whether a buffer is known to use an array's memory; `unsafe_buffer_pointer` would tell, but imports jax."""
+    """Whether a buffer shares an array's memory; False if that is unknown.
+
+    The buffer's `unsafe_buffer_pointer` is not used, because it imports jax.
+    """
     try:
         return (
             np.asarray(memoryview(buffer)).__array_interface__["data"][0]
@@ -100,14 +111,15 @@ def is_at(buffer, array: np.ndarray) -> bool:
 
 
 def _get_exotic(buffer) -> np.ndarray:
-    """Dtypes that the buffer protocol has no letter for, read from the device's memory."""
+    """The value of a buffer of a dtype that the buffer protocol lacks, read from its memory."""
     aval = buffer.aval
     if buffer.is_deleted():
         raise RuntimeError(
-            f"Array has been deleted with shape={aval.dtype.name}[{','.join(map(str, aval.shape))}]."
+            f"Array has been deleted with shape={aval.dtype.name}[{','.join(map(str, aval.shape))}]. "
+            "Keep a copy of values that are needed later."
         )
     buffer.block_until_ready()
-    if buffer.platform() != "cpu":  # its memory is not the host's
+    if buffer.platform() != "cpu":  # The host cannot read the device's memory.
         return buffer._single_device_array_to_np_array_did_copy()[0]
     bits = _bits(aval.dtype)
     if bits == 8 * aval.dtype.itemsize:
@@ -123,20 +135,23 @@ def _get_exotic(buffer) -> np.ndarray:
 
 
 def _memory(buffer, size: int) -> np.ndarray:
-    """The bytes of a buffer, kept alive and safe from donation while the view lives; few bytes are copied."""
+    """The bytes of a buffer: a copy if they are few, else a view that keeps the buffer alive.
+
+    While the view lives, the buffer cannot be donated.
+    """
     if size <= _FEW:
         return np.frombuffer(ctypes.string_at(buffer.unsafe_buffer_pointer(), size), np.uint8)
     view: Any = (ctypes.c_char * size).from_address(buffer.unsafe_buffer_pointer())
     try:
         view.keep = _jax.buffer_to_dlpack_managed_tensor(buffer)
     except RuntimeFailure:
-        view.keep = buffer  # XLA has no DLPack type for it
+        view.keep = buffer  # DLPack has no type for this dtype.
         return np.frombuffer(view, np.uint8).copy()
     return np.frombuffer(view, np.uint8)
 
 
 def _bits(dtype: np.dtype) -> int:
-    """Bits per element in device memory, where narrow types are packed."""
+    """The bits of an element in device memory, where elements of narrow dtypes are packed."""
     found = _bit_widths.get(dtype)
     if found is None:
         info = ml_dtypes.iinfo if "int" in dtype.name else ml_dtypes.finfo
@@ -145,7 +160,7 @@ def _bits(dtype: np.dtype) -> int:
 
 
 def _unpack(raw: np.ndarray, aval, bits: int) -> np.ndarray:
-    """Elements of 2 or 4 bits, lowest bits first, one per byte as NumPy holds them."""
+    """Elements of 2 or 4 bits, packed from the lowest bits on, as an array with one per byte."""
     shifts = np.arange(0, 8, bits, dtype=np.uint8)
     codes = (raw[:, None] >> shifts & np.uint8((1 << bits) - 1)).reshape(-1)[: prod(aval.shape)]
     if aval.dtype.name.startswith("float"):
@@ -161,37 +176,40 @@ def _unpack(raw: np.ndarray, aval, bits: int) -> np.ndarray:
 
 
 def block_until_ready(buffer):
+    """Wait until a buffer is computed, and return it."""
     buffer.block_until_ready()
     return buffer
 
 
 def copy_to_host_async(buffer) -> None:
-    """Begin to fetch a buffer's parts, of a device whose memory is not the host's."""
+    """Begin to copy a buffer to the host, from devices whose memory the host cannot read."""
     for part in buffer._arrays:
         if part.platform() != "cpu":
             part._copy_single_device_array_to_host_async()
 
 
 def is_ready(buffer) -> bool:
+    """Whether a buffer is computed."""
     return buffer.is_ready()
 
 
 def delete(buffer) -> None:
-    """Free the device memory at once."""
+    """Free a buffer's device memory at once."""
     buffer.delete()
 
 
 def is_deleted(buffer) -> bool:
+    """Whether a buffer was deleted or donated."""
     return buffer.is_deleted()
 
 
 def unsafe_buffer_pointer(buffer) -> int:
-    """The address of the buffer's memory, good only while the buffer lives."""
+    """The address of a buffer's memory, which is valid only while the buffer lives."""
     return buffer.unsafe_buffer_pointer()
 
 
 def to_dlpack(buffer, stream: int | None = None):
-    """A DLPack capsule that shares the buffer's memory."""
+    """A DLPack capsule that shares a buffer's memory."""
     return _jax.buffer_to_dlpack_managed_tensor(buffer, stream)
 
 

@@ -1,4 +1,4 @@
-"""Python functions called from compiled programs."""
+"""Python functions that compiled programs call."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _lock = threading.Lock()
 
 
 def host_function(callback):
-    """A `HostCallback` in the form XLA calls: buffers of the operands, then buffers to fill."""
+    """The function that XLA calls for a `HostCallback`, with operands and buffers to fill."""
     fn, ordered = callback.function, callback.ordered
     dtypes = [physical_dtype(a.dtype) for a in callback.in_avals]
     n = len(dtypes)
     outs = [(tuple(a.shape), physical_dtype(a.dtype)) for a in callback.out_avals]
-    # a token comes before operands, and before results
+    # Ordered callbacks have a token before the operands and before the results.
     skip = int(ordered)
 
     def call(ctx, *buffers):
@@ -38,7 +38,7 @@ def host_function(callback):
 
 
 def _copy(buffer, dtype) -> np.ndarray:
-    """The operand as an array of its own: XLA reuses the memory once the callback returns."""
+    """A copy of an operand, because XLA reuses its memory after the callback."""
     array = np.asarray(buffer).astype(dtype)
     array.flags.writeable = False
     return array
@@ -48,22 +48,26 @@ def _fill(fn, results, buffers, outs) -> None:
     if not isinstance(results, (list, tuple)):
         raise TypeError(
             f"callback {_name(fn)} must return a sequence of {len(outs)} arrays, "
-            f"got {type(results).__name__}"
+            f"got a {type(results).__name__}. Return a list or tuple."
         )
     if len(results) != len(outs):
-        raise ValueError(f"callback {_name(fn)} must return {len(outs)} arrays, got {len(results)}")
+        raise ValueError(
+            f"callback {_name(fn)} must return {len(outs)} arrays, got {len(results)}. Return as many, or "
+            "declare as many result types."
+        )
     for i, (result, buffer, (shape, dtype)) in enumerate(zip(results, buffers, outs)):
         array = np.asarray(result)
         if array.shape != shape:
             raise ValueError(
                 f"callback {_name(fn)} returned shape {array.shape} for result {i}, "
-                f"but its result type says {shape}. Return that shape, or declare the one returned."
+                f"but its result type says {shape}. Return an array of shape {shape}, or declare "
+                f"the shape {array.shape}."
             )
         if array.dtype != dtype:
             if isinstance(result, (np.ndarray, np.generic)):
                 raise TypeError(
                     f"callback {_name(fn)} returned dtype {array.dtype} for result {i}, but its result "
-                    f"type says {dtype}. Return x.astype({dtype.name!r}), or declare the one returned."
+                    f"type says {dtype}. Return x.astype({dtype.name!r}), or declare {array.dtype.name!r}."
                 )
             array = array.astype(dtype)
         np.asarray(buffer)[...] = array
@@ -77,18 +81,18 @@ def _remember(error: BaseException) -> int:
     with _lock:
         number = next(_numbers)
         _failures[number] = error
-        while len(_failures) > 64:  # of failures nobody asked for
+        while len(_failures) > 64:  # The oldest are of programs whose error was never read.
             del _failures[next(iter(_failures))]
     return number
 
 
 def failure(error: BaseException) -> str:
-    """What to tell XLA of an exception, so that `original` finds it again."""
+    """A message for XLA that stands for an exception, by which `original` finds it again."""
     return f"gradix-callback-failure:{_remember(error)}"
 
 
 def original(error: Exception) -> BaseException | None:
-    """The exception a callback raised, if XLA's `error` came from one."""
+    """The exception of a callback that caused XLA's error; None if a callback did not cause it."""
     found = _FAILURE.search(str(error))
     if found is None:
         return None
@@ -98,7 +102,7 @@ def original(error: Exception) -> BaseException | None:
 
 @functools.lru_cache(None)
 def _context():
-    """The MLIR bindings and a context with XLA's dialects; they load slowly, so only callbacks load them."""
+    """MLIR's bindings and a context with XLA's dialects, which are loaded only when needed."""
     ir = lazy_module("jaxlib.mlir.ir")
     registry = ir.DialectRegistry()
     lazy_module("jaxlib.mlir._mlir_libs._jax_mlir_ext").register_dialects(registry)
@@ -106,13 +110,13 @@ def _context():
     context.append_dialect_registry(registry)
     context.load_all_available_dialects()
     for dialect in ("stablehlo", "chlo", "sdy"):
-        # Without the classes of its operations
+        # The classes of a dialect's operations are not needed here and load slowly.
         lazy_module(f"jaxlib.mlir._mlir_libs._{dialect}").register_dialect(context)
     return ir, context
 
 
 def parse_module(text: str):
-    """The text as an MLIR module object: only that form of a program may carry Python functions."""
+    """The MLIR module of a text, the form of a program that can refer to Python functions."""
     ir, context = _context()
     with context:
         return ir.Module.parse(text)

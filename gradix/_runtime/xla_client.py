@@ -1,4 +1,4 @@
-"""The PJRT client and its devices, started at the first use of one."""
+"""The PJRT client, which is started when a device is first used, and its devices."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gradix._base import config, source
 from gradix._base.lazy import lazy_module
 from gradix._runtime.host_memory import keep_freed_memory
 
-# slow to import, needed to compile
+# These modules load slowly and are needed for compilation only.
 hashlib, xc = lazy_module("hashlib"), lazy_module("jaxlib.xla_client")
 _plugins, advice = lazy_module("gradix._runtime.xla_plugins"), lazy_module("gradix._base.advice")
 
@@ -34,17 +34,18 @@ def configure(**settings) -> None:
     """Set arguments of the CPU client (`num_devices`, `distributed_client`, ...) before it starts.
 
     Raises:
-        RuntimeError: when the client already runs, as its devices cannot change any more.
+        RuntimeError: the client has been started, after which its devices cannot change.
     """
     if _client is not None:
         raise RuntimeError(
-            "the XLA client has already started; set the number of devices and the distributed "
-            "service before the first computation."
+            f"the XLA client has already started, so {', '.join(settings)} cannot be set. Set the number "
+            "of devices and call gradix.distributed.initialize before the first computation."
         )
     _settings.update(settings)
 
 
 def is_started() -> bool:
+    """Whether the client has been started."""
     return _client is not None
 
 
@@ -55,14 +56,14 @@ def client():
         with _lock:
             if _client is None:
                 keep_freed_memory()
-                # with it every execution leaks some 60 bytes
+                # With tracebacks every execution leaks memory (docs/design/running.md).
                 _jax.set_tracebacks_enabled(False)
                 _client = _started()
     return _client
 
 
 def _started():
-    """The client of the default platform; those of others that are asked for are started at their first use."""
+    """A new client of the default platform; those of other platforms start when they are used."""
     if not _options.jax_platforms and not has_driver():
         return _cpu_client()
     found = _plugins.installed()
@@ -83,12 +84,12 @@ def _started():
     except RuntimeError as error:
         if _options.jax_platforms:
             raise
-        advice.tell(f"{error} Programs run on the CPU.", RuntimeWarning, source.current())
+        advice.tell(f"{error} Programs will run on the CPU.", RuntimeWarning, source.current())
         return _cpu_client()
 
 
 def has_driver() -> bool:
-    """Whether NVIDIA's driver is there."""
+    """Whether NVIDIA's driver is installed."""
     return any(os.path.exists(p) for p in ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg"))
 
 
@@ -97,7 +98,7 @@ def _cpu_client():
 
 
 def cpu_devices() -> list:
-    """The devices of the CPU, also where another platform is the default one."""
+    """The devices of the CPU, even if another platform is the default one."""
     global _beside
     default = client()
     if default.platform == "cpu":
@@ -112,7 +113,7 @@ _beside: Any = None
 
 
 def _asked_devices() -> dict[str, int]:
-    """How many devices the CPU is to be: by the option, else by XLA's flag, else one."""
+    """The number of CPU devices as an argument of the client: by the option, or by XLA's flag."""
     asked = _options.jax_num_cpu_devices
     if asked is None or asked < 1:
         found = re.findall(
@@ -123,7 +124,10 @@ def _asked_devices() -> dict[str, int]:
 
 
 def renew() -> None:
-    """Give up the client, so that the next use of a device starts another; nothing may lie on its devices any more."""
+    """Drop the client, so that the next use of a device starts a new one.
+
+    No array may be in use on its devices any more.
+    """
     global _client, _beside
     with _lock:
         _client = _beside = None
@@ -133,7 +137,7 @@ def renew() -> None:
 
 
 def on_renewal(forget: Callable[[], Any]) -> None:
-    """Call `forget()` when the client is given up: what else knows devices, or programs compiled for them."""
+    """Call `forget()` whenever the client is dropped, to drop its devices and programs too."""
     _on_renewal.append(forget)
 
 
@@ -142,16 +146,19 @@ _on_renewal: list[Callable[[], Any]] = []
 
 @functools.lru_cache(None)
 def fingerprint() -> str:
-    """What compiled code depends on besides the program: jaxlib, the CPU and XLA's flags. Starts no client."""
+    """A digest of what compiled code depends on besides the program: jaxlib, the CPU, XLA's flags.
+
+    It does not start the client.
+    """
     machine = f"{platform.system()} {platform.machine()}"
     parts = [jaxlib_version, str(xc._version), machine, os.environ.get("XLA_FLAGS", ""), _cpu()]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def _cpu() -> str:
-    """The CPU's model and features."""
+    """The model and features of the CPU."""
     try:
-        # the first of perhaps hundreds is enough
+        # The first processor is enough; there may be hundreds.
         with open("/proc/cpuinfo", "rb", buffering=0) as f:
             lines = f.read(1 << 14).decode(errors="replace").split("\n\n", 1)[0].splitlines()
     except OSError:
@@ -162,7 +169,7 @@ def _cpu() -> str:
 
 
 def devices() -> list:
-    """All devices, of every process."""
+    """The devices of all processes."""
     return client().devices()
 
 
@@ -172,7 +179,7 @@ def local_devices() -> list:
 
 
 class _Sharding(_jax.SingleDeviceSharding):
-    """A whole array on one device, with the two members jaxlib's C++ asks for."""
+    """The sharding of an array on one device, with the two members that jaxlib's C++ code reads."""
 
     memory_kind = property(lambda self: self._memory_kind)
 
@@ -181,7 +188,7 @@ class _Sharding(_jax.SingleDeviceSharding):
 
 
 class Place:
-    """What putting on and running on one device needs, made once."""
+    """jaxlib's objects for transfers to a device and programs on it, which are made once."""
 
     __slots__ = ("device", "list", "sharding", "device_list", "handlers")
 
@@ -195,6 +202,7 @@ _places: dict = {}
 
 
 def place(device) -> Place:
+    """The `Place` of a device; None is the first device of this process."""
     found = _places.get(device)
     if found is None:
         where = client().local_devices()[0] if device is None else device

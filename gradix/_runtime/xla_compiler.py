@@ -1,4 +1,4 @@
-"""Where a program is handed to XLA's compiler, and who else may be asked first."""
+"""The one call of XLA's compiler, which tests and tools can replace."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradix._runtime.xla_client import client
 
 
 def compile_module(backend, module, devices, options, functions: Sequence[Callable] = ()):
-    """What XLA's client makes of a module; `functions` are those it calls on the host, by index."""
+    """The executable of a module; `functions` are the Python functions that it calls, by index."""
     if functions:
         return backend.compile_and_load(
             xla_callbacks.parse_module(module), devices, options, list(functions)
@@ -21,12 +21,12 @@ _compile = [compile_module]
 
 
 def install_compiler(function: Callable) -> None:
-    """Put `function`, which takes the same, in place of `compile_module`: it may count, or refuse, and call it."""
+    """Replace `compile_module` by `function`, which takes the same arguments and may call it."""
     _compile[:] = [function]
 
 
 def compile_and_load(module, devices, options, functions: Sequence[Callable] = ()):
-    """The module, compiled and loaded on the devices by whoever compiles.
+    """The executable of a module, made by `compile_module` or the function that replaces it.
 
     Raises:
         RuntimeFailure: XLA refuses the program or its options.

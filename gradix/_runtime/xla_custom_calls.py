@@ -1,4 +1,4 @@
-"""Functions XLA can call by name."""
+"""Registration of functions that XLA calls by name."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _cpu_lapack = lazy_module("jaxlib.cpu._lapack")
 _sparse = lazy_module("jaxlib.cpu_sparse")
 
 
-# the platforms a user may name, by the name under which jaxlib keeps their functions
+# The platforms that a user may name, with the names that jaxlib has for them.
 _PLATFORMS = {"cpu": "cpu", "gpu": "CUDA", "cuda": "CUDA", "rocm": "ROCM"}
 
 
 def register(
     name: str, function, platform: str = "cpu", api_version: int = 1, **options: Any
 ) -> None:
-    """Make a PyCapsule of an FFI handler, or those of its stages, known to XLA as `name`."""
+    """Register an FFI handler with XLA as `name`: a PyCapsule, or PyCapsules of its stages."""
     xc.register_custom_call_target(
         name,
         function,
@@ -35,7 +35,7 @@ def register(
 
 
 def register_type(name: str, registration: Mapping[str, Any], platform: str = "cpu") -> None:
-    """Make a type of a handler's state known to XLA."""
+    """Register the type of a handler's state with XLA."""
     xc.register_custom_type(name, registration, platform=_PLATFORMS.get(platform, platform))
 
 
@@ -45,12 +45,12 @@ def register_as_batch_partitionable(name: str) -> None:
 
 
 def headers() -> str:
-    """The folder of XLA's C++ headers."""
+    """The directory of XLA's C++ headers."""
     return str(Path(_jaxlib.__file__).parent / "include")
 
 
 def capsule(function: Any) -> Any:
-    """A function of a library that ctypes has loaded, or its address, as a PyCapsule."""
+    """A PyCapsule of a function of ctypes, or of its address."""
     new = ctypes.pythonapi.PyCapsule_New
     new.restype = ctypes.py_object
     new.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
@@ -59,9 +59,9 @@ def capsule(function: Any) -> Any:
 
 @functools.lru_cache(None)
 def ensure_lapack() -> None:
-    """Make the `lapack_*_ffi` targets usable; imports SciPy, so only programs that hold one should ask.
+    """Register the targets `lapack_*_ffi`, for programs that call one; this imports SciPy.
 
-    Without it XLA would jump through a null pointer when it runs such a program.
+    Without the registration XLA would call a null pointer when it runs such a program.
     """
     for name, function, version in _lapack.registrations()["cpu"]:
         register(name, function, "cpu", version)
@@ -69,7 +69,7 @@ def ensure_lapack() -> None:
 
 
 def ensure_named_in(program: str | bytes) -> None:
-    """Make the functions known that a program, as text or as XLA keeps it, calls by name."""
+    """Register the functions of jaxlib that a program, as text or serialized, calls by name."""
 
     def names(word: str) -> bool:
         return (word if isinstance(program, str) else word.encode()) in program  # type: ignore[operator]
@@ -82,6 +82,6 @@ def ensure_named_in(program: str | bytes) -> None:
 
 @functools.lru_cache(None)
 def ensure_sparse() -> None:
-    """Make the `cpu_csr_sparse_dense_ffi` target usable."""
+    """Register the target `cpu_csr_sparse_dense_ffi`."""
     for name, function, version in _sparse.registrations()["cpu"]:
         register(name, function, "cpu", version)

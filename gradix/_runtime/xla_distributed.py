@@ -1,4 +1,4 @@
-"""Several processes that share their devices: jaxlib's coordination service, and Gloo between CPUs."""
+"""Several processes joined by jaxlib's coordination service, with Gloo between their CPUs."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from jaxlib import _jax
 from gradix._base import config as _config
 from gradix._base.lazy import lazy_module
 from gradix._runtime import xla_client
-from gradix._runtime.collective_calls import Told, calls, decide, mismatch
+from gradix._runtime.collective_calls import RemoteCall, calls, decide, mismatch
 
 socket: Any = lazy_module("socket")
 _options = _config.state
 
 
 class Joined(NamedTuple):
-    """What a process that has joined others holds."""
+    """The client, service and watching thread of a process that has joined others."""
 
     client: Any
     service: Any
@@ -40,10 +40,18 @@ def join_processes(
     heartbeat: int,
     shutdown_timeout: int,
 ) -> Joined:
-    """Join the others, once all are there; process 0 runs the service they meet at.
+    """Wait for all processes and join them; process 0 runs the coordination service.
+
+    Args:
+        address: the address and port of the service.
+        num_processes, process_id: the number of processes, and the number of this one.
+        bind_address: the address at which process 0 serves; by default all of its addresses.
+        init_timeout: the seconds to wait for the other processes.
+        heartbeat: the seconds without a sign of life after which a process counts as lost.
+        shutdown_timeout: the seconds to wait for the other processes at the end.
 
     Raises:
-        RuntimeFailure: they are not, within `init_timeout` seconds.
+        RuntimeFailure: some processes did not come within `init_timeout` seconds.
     """
     service = None
     if process_id == 0:
@@ -64,7 +72,7 @@ def join_processes(
         use_compression=True,
         shutdown_on_destruction=False,
     )
-    with _said_before_the_end(address, num_processes, process_id, init_timeout):
+    with _printing_before_timeout(address, num_processes, process_id, init_timeout):
         client.connect()
     watch = Watch(client, process_id, num_processes, heartbeat)
     watch.start()
@@ -81,19 +89,20 @@ def join_processes(
 
 
 @contextlib.contextmanager
-def _said_before_the_end(address: str, count: int, rank: int, seconds: int) -> Iterator[None]:
-    """Say whom this process waits for before XLA ends it, which it does with a trace of its own and no exception."""
+def _printing_before_timeout(address: str, count: int, rank: int, seconds: int) -> Iterator[None]:
+    """Print what is awaited shortly before XLA's timeout, which ends the process at once."""
 
-    def say():
+    def report():
         print(
-            f"gradix.distributed.initialize: process {rank} of {count} has waited for the others at "
-            f"{address} and ends after {seconds} s. Are all of them started, with this address and "
-            "number, and is the port of process 0 open? initialization_timeout= sets the time.",
+            f"gradix.distributed.initialize: process {rank} of {count} is waiting for the others at "
+            f"{address} and will end after {seconds} s. Check that all of them are started with this "
+            "address and number of processes, and that the port of process 0 is open. Pass "
+            "initialization_timeout= for a longer time.",
             file=sys.stderr,
             flush=True,
         )
 
-    timer = threading.Timer(0.9 * seconds, say)
+    timer = threading.Timer(0.9 * seconds, report)
     timer.daemon = True
     timer.start()
     try:
@@ -103,9 +112,9 @@ def _said_before_the_end(address: str, count: int, rank: int, seconds: int) -> I
 
 
 def _own_host(address: str) -> str | None:
-    """The address from which this machine reaches the coordinator, where others reach it, too.
+    """The address of this machine in the network of the coordinator; None if it is not found.
 
-    The name of a host will not do: many resolve their own to an address of loopback.
+    It is not looked up by the machine's name, which often resolves to a loopback address.
     """
     host, _, port = address.rpartition(":")
     if host in ("127.0.0.1", "localhost", "[::1]"):
@@ -115,7 +124,7 @@ def _own_host(address: str) -> str | None:
             host.strip("[]"), int(port), type=socket.SOCK_DGRAM
         )[0]
         with socket.socket(family, kind) as s:
-            s.connect(there)  # sends nothing, but chooses the way
+            s.connect(there)  # This sends nothing, but selects the network interface.
             own = s.getsockname()[0]
     except OSError:
         return None
@@ -123,36 +132,36 @@ def _own_host(address: str) -> str | None:
 
 
 class Watch(threading.Thread):
-    """Tells the others that this process lives, and ends it, saying which one is gone, when another no longer does."""
+    """A thread that sends signs of life, and ends this process if another one is lost."""
 
     def __init__(self, client, rank: int, count: int, timeout: float):
         super().__init__(daemon=True, name="gradix.distributed")
-        # Before the service's own end
+        # The timeout is shorter than the service's own, which ends processes without a message.
         self.client, self.rank, self.count, self.timeout = client, rank, count, 0.8 * timeout
         self.stopped = threading.Event()
         self.preemption: Any = None
 
     def run(self) -> None:
         seen = {i: (None, time.monotonic()) for i in range(self.count) if i != self.rank}
-        beat, silent_since, said = 0, None, 0
+        beat, silent_since, reported = 0, None, 0
         while not self.stopped.wait(
             min(self.timeout, _options.gradix_collective_timeout or self.timeout) / 8
         ):
             beat += 1
             try:
                 self.client.key_value_set(
-                    f"gradix/alive/{self.rank}", f"{beat} {calls.told()}", allow_overwrite=True
+                    f"gradix/alive/{self.rank}", f"{beat} {calls.message()}", allow_overwrite=True
                 )
-                told = dict(self.client.key_value_dir_get("gradix/alive"))
+                signs = dict(self.client.key_value_dir_get("gradix/alive"))
                 silent_since = None
-            except Exception as e:  # the service is at process 0
+            except Exception as e:  # Process 0, which runs the service, does not answer.
                 silent_since = silent_since or time.monotonic()
                 if not self.stopped.is_set() and time.monotonic() - silent_since > self.timeout:
                     self._end([0], str(e))
                 continue
             now = time.monotonic()
             for i, (before, since) in seen.items():
-                value = told.get(f"gradix/alive/{i}")
+                value = signs.get(f"gradix/alive/{i}")
                 seen[i] = (value, now) if value != before else (before, since)
             gone = [
                 i
@@ -160,19 +169,19 @@ class Watch(threading.Thread):
                 if now - since > self.timeout and value != _LEFT
             ]
             if gone and not self.stopped.is_set() and not _options.jax_enable_recoverability:
-                self._end(gone, f"no sign for {self.timeout:.0f} s")
-            others = {i: _told(value) for i, (value, _) in seen.items()}
+                self._end(gone, f"no sign of life for {self.timeout:.0f} s")
+            others = {i: _remote_call(value) for i, (value, _) in seen.items()}
             text, is_end = mismatch(self.rank, others), True
             if text is None:
-                text, is_end = decide(self.rank, others, said, now)
+                text, is_end = decide(self.rank, others, reported, now)
             if text is not None:
-                said = calls.last.number
+                reported = calls.last.number
                 print(text, file=sys.stderr, flush=True)
             if is_end and not self.stopped.is_set():
                 os._exit(1)
 
     def leave(self) -> None:
-        """From here on the silence of this process is no loss."""
+        """Tell the other processes that this one ends as intended and is not lost."""
         self.stopped.set()
         with contextlib.suppress(Exception):
             self.client.key_value_set(f"gradix/alive/{self.rank}", _LEFT, allow_overwrite=True)
@@ -181,8 +190,7 @@ class Watch(threading.Thread):
         names = ", ".join(map(str, gone))
         print(
             f"gradix.distributed: process {self.rank} ends, because process {names} of {self.count} is lost "
-            f"({why.splitlines()[0][:200]}). "
-            "Look at its output for the reason.",
+            f"({why.splitlines()[0][:200]}). Its output may tell the reason.",
             file=sys.stderr,
             flush=True,
         )
@@ -192,12 +200,12 @@ class Watch(threading.Thread):
 _LEFT = "left"
 
 
-def _told(value: str | None) -> Told | None:
-    return None if value is None or value == _LEFT else Told.read(value.split(" ", 1)[1])
+def _remote_call(value: str | None) -> RemoteCall | None:
+    return None if value is None or value == _LEFT else RemoteCall.read(value.split(" ", 1)[1])
 
 
 def reached_sync_point(joined: Joined, step: int) -> bool:
-    """Whether this step is the one that all processes have agreed on once one of them is to be ended."""
+    """Whether all processes have agreed to save at this step, because one of them will be ended."""
     if joined.watch.preemption is None:
         manager = joined.watch.preemption = _jax.create_preemption_sync_manager()
         manager.initialize(joined.client)
@@ -205,21 +213,21 @@ def reached_sync_point(joined: Joined, step: int) -> bool:
 
 
 def leave_processes(joined: Joined) -> None:
-    """Wait for the others to leave too, and end the service.
+    """Wait until the other processes leave too, and end the coordination service.
 
     Raises:
-        RuntimeError: they have called other programs.
+        RuntimeError: the processes have called different programs.
     """
     wrong = None
-    # shutdown reports what is wrong with the service
+    # Errors of the service are raised by `shutdown` below.
     with contextlib.suppress(Exception):
         joined.client.key_value_set(
-            f"gradix/left/{joined.watch.rank}", f"0 {calls.told()}", allow_overwrite=True
+            f"gradix/left/{joined.watch.rank}", f"0 {calls.message()}", allow_overwrite=True
         )
         joined.client.wait_at_barrier("gradix/left", joined.shutdown_timeout * 1000)
-        told = dict(joined.client.key_value_dir_get("gradix/left"))
+        last = dict(joined.client.key_value_dir_get("gradix/left"))
         wrong = mismatch(
-            joined.watch.rank, {int(k.rpartition("/")[2]): _told(v) for k, v in told.items()}
+            joined.watch.rank, {int(k.rpartition("/")[2]): _remote_call(v) for k, v in last.items()}
         )
     joined.watch.leave()
     if joined.watch.preemption is not None:

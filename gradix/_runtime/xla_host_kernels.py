@@ -1,9 +1,9 @@
-"""NumPy's loops under names that compiled programs call: XLA's C interface for foreign functions, by way of ctypes.
+"""Functions of NumPy that compiled programs call by name, through XLA's C interface and ctypes.
 
-A program that calls one can be kept on disk, as it names it and holds no object of this process.
-The structures are those of `xla/ffi/api/c_api.h`, which is part of jaxlib and kept compatible for a
-year at least; they are read out of one view of all memory, in a tenth of the time that fields of
-ctypes structures take.
+A program that calls one can be kept on disk, because it holds a name and no object of this process.
+The structures are those of `xla/ffi/api/c_api.h`, which is part of jaxlib and promised to stay
+compatible for at least a year. They are read out of one view of all memory, which is much faster
+than reading fields of ctypes structures.
 """
 
 from __future__ import annotations
@@ -19,26 +19,21 @@ import numpy as np
 
 from gradix._runtime import host_kernels
 from gradix._runtime.xla_client import RuntimeFailure
-from gradix._runtime.xla_custom_calls import register
+from gradix._runtime.xla_custom_calls import capsule, register
 from gradix._stablehlo.structured import HOST_KERNEL
 
-# Each structure begins with its size and a list of extensions. N: a size, P: an address, q: 64
-# bits, i: an int.
-_BUFFERS = "NPqPP"  # how many, their kinds, their addresses
-# interface, context, stage, operands, results
-_CALL = struct.Struct("@NPPPi" + _BUFFERS + _BUFFERS)
-_BUFFER = struct.Struct("@NPiPqP")  # dtype, data, rank, dimensions
-# its version, with a head of its own; ...; the maker of errors
-_API = struct.Struct("@NPNPiiPP")
-_Bytes = c_char * (1 << 62)  # at any address as many as are asked for
-# out of which structures are read by address
+# Each structure begins with its size and a list of extensions. In the formats of `struct`, N is a
+# size, P an address, q an integer of 64 bits, and i an int.
+_BUFFERS = "NPqPP"  # ..., the number of buffers, their kinds, their addresses
+_CALL = struct.Struct("@NPPPi" + _BUFFERS + _BUFFERS)  # ..., interface, context, stage, buffers
+_BUFFER = struct.Struct("@NPiPqP")  # ..., dtype, data, rank, dimensions
+_API = struct.Struct("@NPNPiiPP")  # ..., the major and minor version, ..., the maker of errors
+_Bytes = c_char * (1 << 62)  # An array of any length at an address: no element is checked.
 _MEMORY = _Bytes.from_address(0)
-# A block of this size, freed untouched, makes glibc keep up to twice as much of its heap for the
-# next call. Otherwise the heap's end goes back to the system, and each sort fetches it again page
-# by page.
-_KEPT = 31 << 20
-# a kind of extension, a stage, the code of an error
-_METADATA, _EXECUTE, _INTERNAL = 1, 3, 13
+# Freeing an untouched block of this size makes glibc keep the end of its heap for the next call
+# (docs/kernels.md#how).
+_FREED_BLOCK = 31 << 20
+_METADATA, _EXECUTE, _INTERNAL = 1, 3, 13  # a kind of extension, a stage, and an error code
 _DTYPES = {
     kind: np.dtype(dtype)
     for kind, dtype in {
@@ -96,28 +91,26 @@ _ERROR_MAKER = ctypes.CFUNCTYPE(c_void_p, ctypes.POINTER(_ErrorDetails))
 
 @functools.lru_cache(None)
 def ensure_host_kernels() -> None:
-    """Make the functions of `host_kernels` known to XLA, before a program that calls one is made or loaded."""
-    np.empty(_KEPT, np.uint8)
+    """Register the functions of `host_kernels`, before a program that calls one is compiled."""
+    np.empty(_FREED_BLOCK, np.uint8)
     for name, function in host_kernels.KERNELS.items():
         register_host_kernel(name, function)
 
 
 def register_host_kernel(name: str, function) -> None:
-    """Let programs call `function(*operands, *results)`, on arrays that show the program's own memory."""
+    """Let programs call `function(*operands, *results)`, with arrays over the program's memory."""
     handler = _handler(function)
-    capsule = ctypes.pythonapi.PyCapsule_New
-    capsule.restype, capsule.argtypes = ctypes.py_object, [c_void_p, c_char_p, c_void_p]
     try:
-        register(HOST_KERNEL + name, capsule(ctypes.cast(handler, c_void_p), None, None))
+        register(HOST_KERNEL + name, capsule(handler))
     except RuntimeFailure as error:
-        # the module was imported anew: XLA keeps the first
+        # This module was imported again, and XLA keeps the first function.
         if "Duplicate" not in str(error):
             raise
-    ctypes.pythonapi.Py_IncRef(ctypes.py_object(handler))  # XLA has its address for good
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(handler))  # XLA keeps its address for ever.
 
 
 def _handler(function):
-    """The C function that XLA calls."""
+    """The C function that XLA calls to run a Python function."""
 
     def handle(address):
         (_, extension, api, _, stage, _, _, n, _, operands, _, _, m, _, results) = (
@@ -129,14 +122,14 @@ def _handler(function):
             return None
         try:
             function(*_arrays(n, operands), *_arrays(m, results))
-        except BaseException as error:  # none may pass through XLA
+        except BaseException as error:  # An exception must not reach the C++ code of XLA.
             return _error(api, f"{type(error).__name__}: {error}")
 
     return _HANDLER(handle)
 
 
 def _describe(extension: int, api: int) -> None:
-    """Tell the version of the interface; XLA asks while a function is registered."""
+    """Write the version of the interface, which XLA asks for when a function is registered."""
     metadata = _MetadataQuestion.from_address(extension).metadata.contents
     metadata.major, metadata.minor = _API.unpack_from(_MEMORY, api)[4:6]
     metadata.traits = 0
@@ -157,6 +150,6 @@ def _reader(kind: str, count: int):
 
 
 def _error(api: int, message: str) -> int:
-    """An error object, which XLA comes to own."""
+    """A new error object, whose owner is XLA."""
     details = _ErrorDetails(ctypes.sizeof(_ErrorDetails), None, message.encode(), _INTERNAL)
     return _ERROR_MAKER(_API.unpack_from(_MEMORY, api)[-1])(ctypes.byref(details))

@@ -1,4 +1,7 @@
-"""Lowerings by MLIR's Python bindings: run in a module of their own, whose functions join the program as text."""
+"""Lowering rules that use MLIR's Python bindings.
+
+Each rule builds its own module, whose functions are then added to the program as text.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ def dialect(name: str):
 
 
 def context():
-    """The context that knows XLA's dialects."""
+    """The MLIR context in which XLA's dialects are registered."""
     return _context()[1]
 
 
@@ -31,7 +34,12 @@ def type_of(aval):
 
 
 def functions(symbol: str, in_avals, out_avals, build: Callable[[Any, list], list]) -> list[str]:
-    """The text of a private function made by `build(module, arguments) -> results`, and of those it needs.
+    """The texts of a private function whose body `build` makes, and of the functions it calls.
+
+    Args:
+        symbol: the name of the function.
+        in_avals, out_avals: the types of its arguments and results.
+        build: a function of the module and the list of arguments that returns the list of results.
 
     Raises:
         TypeError: the results are not of the types of `out_avals`.
@@ -49,8 +57,9 @@ def functions(symbol: str, in_avals, out_avals, build: Callable[[Any, list], lis
             got = [r.type for r in results]
             if got != outs:
                 raise TypeError(
-                    f"the lowering of {symbol} returned values of types {[str(t) for t in got]}, but its "
-                    f"abstract evaluation says {[str(t) for t in outs]}."
+                    f"the lowering rule of {symbol} returned values of types {[str(t) for t in got]}, but "
+                    f"its abstract evaluation rule gives the types {[str(t) for t in outs]}. Make the two "
+                    "rules agree."
                 )
             func.ReturnOp(results)
         module.operation.verify()
@@ -58,7 +67,7 @@ def functions(symbol: str, in_avals, out_avals, build: Callable[[Any, list], lis
 
 
 def call(module, texts, symbol: str, out_avals, args) -> list:
-    """Add functions, given as text, to a module being built, and call one at the current insertion point."""
+    """Add functions given as texts to a module, and call one of them at the insertion point."""
     parsed = ir.Module.parse("module {\n" + "\n".join(texts) + "\n}")
     for op in list(parsed.body.operations):
         op.detach_from_parent()

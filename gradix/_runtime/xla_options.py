@@ -1,4 +1,4 @@
-"""Compile options of XLA, found out by trying and never by version."""
+"""Compile options of XLA; whether XLA knows an option is found by trying, not by its version."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from gradix._base.lazy import lazy_module
 
 xc: Any = lazy_module("jaxlib.xla_client")
 SMALL_LOOP_BYTES = 1 << 18
-_dropped: set[str] = set()  # flags this jaxlib does not know
+_dropped: set[str] = set()  # the flags that this version of XLA does not know
 
 
 class Options(NamedTuple):
-    """What to ask of the compiler besides its defaults; hashable, so that it can be part of a cache key.
+    """Compiler options; `docs/design/running.md` tells when each pays.
 
-    - small_loops: emit loops that touch little memory as one native function.
-    - small_dots: keep float32 products out of the library calls that prevent it; only for programs
-      whose products are all at most about 32 on a side.
-    - quick: compile several times faster, run several times slower.
-    - fusion_emitters: XLA:CPU's newer code generator for fused loops; compiles small programs in
-      twice the time.
-    - overrides: XLA debug options by name, as `((name, value), ...)`.
-    - unroll: let LLVM unroll loops. Over small arrays of known size it unrolls all, which takes
-      long to compile.
-    - narrow: use vectors of 128 bits where the processor has longer ones.
-    - spread_convolutions: give convolutions to the library that divides each among all cores.
+    The record is hashable, so that it can be part of a cache key.
+
+    Attributes:
+        small_loops: whether to emit loops over little memory as one native function.
+        small_dots: whether to keep float32 products out of library calls, which prevent that.
+        quick: whether to compile much faster, for a program that runs much slower.
+        overrides: XLA's debug options, as `((name, value), ...)`.
+        fusion_emitters: whether to use XLA:CPU's newer code generator, which compiles small
+            programs more slowly.
+        unroll: whether LLVM may unroll loops, which takes long for loops of known, small size.
+        narrow: whether to use vectors of 128 bits where the processor has longer ones.
+        spread_convolutions: whether to use XLA's own convolutions, which use all cores for each.
     """
 
     small_loops: bool = False
@@ -54,7 +55,7 @@ def options(
     spread_convolutions: bool = False,
     compiler_options: dict | None = None,
 ) -> Options:
-    """Options by keyword; `compiler_options` are XLA's own, which win over ours."""
+    """Options by keyword; `compiler_options` are XLA's debug options, which override the others."""
     return Options(
         small_loops,
         small_dots,
@@ -70,10 +71,14 @@ def options(
 def build(
     opts: Options, devices: np.ndarray, platform: str = "cpu", chosen: list | None = None
 ) -> xc.CompileOptions:
-    """XLA's option object for a program on `devices`, an array of ids [replica, partition].
+    """XLA's option object for a program.
 
-    With `chosen` the program is partitioned as its annotations say; it tells of which results XLA
-    chooses the sharding.
+    Args:
+        opts: the options.
+        devices: the ids of the devices, an array of shape [replicas, partitions].
+        platform: the platform of the devices.
+        chosen: for each result, whether XLA chooses its sharding; None for programs that are not
+            partitioned.
     """
     o = xc.CompileOptions()
     b = o.executable_build_options
@@ -94,7 +99,7 @@ def build(
 
 
 def _extras(opts: Options, platform: str) -> list[tuple[str, str]]:
-    """The options that only the map of XLA's backend has."""
+    """The options that exist only in the map `xla_backend_extra_options`."""
     found = []
     if opts.small_loops and platform == "cpu":
         found.append(("xla_cpu_small_while_loop_byte_threshold", str(SMALL_LOOP_BYTES)))
@@ -107,13 +112,14 @@ def _flags(opts: Options, platform: str) -> dict[str, Any]:
     flags: dict[str, Any] = {}
     if platform == "cpu":
         if not opts.fusion_emitters:
-            # halves the compile time of small programs
             flags["xla_cpu_use_fusion_emitters"] = False
         if opts.narrow:
             flags["xla_cpu_prefer_vector_width"] = 128
         if opts.small_dots:
             flags["xla_cpu_experimental_ynn_fusion_type"] = ""
-        elif opts.spread_convolutions:  # the default set of kernels without convolutions
+        elif (
+            opts.spread_convolutions
+        ):  # This is the default set of library calls without convolutions.
             flags["xla_cpu_experimental_ynn_fusion_type"] = (
                 "LIBRARY_FUSION_TYPE_DOT,LIBRARY_FUSION_TYPE_REDUCE"
             )
@@ -123,12 +129,12 @@ def _flags(opts: Options, platform: str) -> dict[str, Any]:
 
 
 def options_key(opts: Options, platform: str) -> str:
-    """All that we would ask of the compiler, as text for the key of a disk cache."""
+    """The options as text, for the key of a disk cache."""
     return f"{sorted(_flags(opts, platform).items())} {_extras(opts, platform)}"
 
 
 def drop_unknown(opts: Options, error: Exception) -> bool:
-    """Whether `error` says that a flag of ours or its value is unknown here; it is then left out for good."""
+    """Whether `error` says that a flag of `opts` is unknown; the flag is then never passed again."""
     text = str(error)
     if "No such compile option" not in text and "is not a valid enum value" not in text:
         return False
@@ -147,7 +153,7 @@ def drop_unknown(opts: Options, error: Exception) -> bool:
 
 
 def is_unknown(flag: str) -> bool:
-    """Whether XLA has refused a flag of ours as one it does not know."""
+    """Whether XLA has refused a flag because it does not know it."""
     return flag in _dropped
 
 

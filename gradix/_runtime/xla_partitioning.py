@@ -1,4 +1,4 @@
-"""Operations whose division over devices is decided in Python: XLA asks while it partitions a program."""
+"""Operations whose division over devices is decided in Python while XLA partitions a program."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from gradix._runtime.xla_client import RuntimeFailure
 from gradix._runtime.xla_sharded import op_sharding, sharding_of
 
 xc: Any = lazy_module("jaxlib.xla_client")
-# of the calls that `_control/custom_partitioning.py` writes
+# `_control/custom_partitioning.py` writes calls of this target.
 TARGET = "gradix_custom_partitioning"
 
 
 class _Question(NamedTuple):
-    """What an operation's partitioner is to be asked for: where the program that holds it runs."""
+    """A partitioner, with the devices, mesh and trace context of the program being compiled."""
 
     partitioner: Any
     devices: tuple
@@ -37,11 +37,11 @@ _questions: dict[int, _Question] = {}
 
 @contextlib.contextmanager
 def answering(partitioners: Sequence, devices: tuple, mesh: Mesh | None) -> Iterator[None]:
-    """Context manager: XLA may ask these while it compiles a program for the devices.
+    """A context manager in which XLA can ask the partitioners while it compiles a program.
 
-    A partitioner has a `number`, `in_avals` and `out_avals`, and `answer(mesh, devices,
-    in_shardings, out_shardings)`, which gives one device's program as text, and the shardings of
-    operands and results it is for. What it raises rises here.
+    A partitioner has a `number`, `in_avals` and `out_avals`, and a method `answer(mesh, devices,
+    in_shardings, out_shardings)`. The method returns the program of one device as text, and the
+    shardings of operands and results for which it was made. Its exceptions are raised here.
     """
     _register()
     for p in partitioners:
@@ -64,12 +64,12 @@ def _register() -> None:
 
 
 def _unasked(*_):
-    """Propagation is by sharding rules alone."""
+    """XLA's callback for propagation, which is not called because sharding rules propagate."""
     raise NotImplementedError("custom_partitioning propagates shardings by its sharding_rule.")
 
 
 def _partition(in_shapes, in_shardings, out_shape, out_sharding, number):
-    """What XLA calls, in a thread of its own."""
+    """XLA's callback for partitioning, which runs in one of XLA's threads."""
     try:
         asked = _questions[int(number)]
         p = asked.partitioner
@@ -78,8 +78,8 @@ def _partition(in_shapes, in_shardings, out_shape, out_sharding, number):
             text, ins, results = p.answer(
                 asked.mesh,
                 asked.devices,
-                [_told(s, a, asked) for s, a in zip(in_shardings, p.in_avals)],
-                [_told(s, a, asked) for s, a in zip(outs, p.out_avals)],
+                [_from_native(s, a, asked) for s, a in zip(in_shardings, p.in_avals)],
+                [_from_native(s, a, asked) for s, a in zip(outs, p.out_avals)],
             )
         native = [_native(s, a.ndim, asked.devices) for s, a in zip(ins, p.in_avals)]
         wanted = [_native(s, a.ndim, asked.devices) for s, a in zip(results, p.out_avals)]
@@ -91,14 +91,15 @@ def _partition(in_shapes, in_shardings, out_shape, out_sharding, number):
         raise RuntimeError(xla_callbacks.failure(error)) from None
 
 
-def _told(native, aval, asked: _Question):
+def _from_native(native, aval, asked: _Question):
+    """The sharding that an object of XLA stands for."""
     if native.is_replicated() and asked.mesh is None:
         return GSPMDSharding(asked.devices)
     return sharding_of(native.to_proto(), asked.devices, asked.mesh, aval.ndim)
 
 
 def _native(sharding: Sharding, ndim: int, devices: tuple):
-    """The sharding of an array of a program over `devices`, which are its own, as XLA's partitioner takes it."""
+    """The sharding as an object of XLA, for a program over `devices`."""
     own = assignment_of(sharding)
     named = sharding if hasattr(sharding, "coordinates") else GSPMDSharding(own)
     rows = dict(zip(own, named.coordinates(ndim)))  # type: ignore[attr-defined]

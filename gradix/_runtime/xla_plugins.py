@@ -1,7 +1,7 @@
-"""PJRT plug-ins: the wheels that bring XLA to a GPU, found, loaded, and made known to XLA.
+"""PJRT plug-ins, the packages that bring XLA to a GPU: they are found, loaded and registered.
 
-None of this has run on a GPU. Without one, wheels are found, loaded and initialised, up to the
-client, which says that there is none.
+None of this has run on a GPU. Without one, a plug-in is found, loaded and initialised, but its
+client reports that there is no device.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from gradix._base.lazy import lazy_module
 from gradix._runtime.xla_client import has_driver
 
 xc: Any = lazy_module("jaxlib.xla_client")
-metadata: Any = lazy_module("importlib.metadata")  # it imports most of what reads e-mail
+metadata: Any = lazy_module("importlib.metadata")  # It imports most of the package `email`.
 _options = config.state
-_CUDA = (13, 12)  # by age, the newest first
+_CUDA = (13, 12)  # the supported versions, the newest first
+# NVIDIA's libraries, each after those that it needs.
 _LIBRARIES = (
     "cudart",
     "nvrtc",
@@ -37,28 +38,39 @@ _LIBRARIES = (
     "cufft",
     "nvshmem_host",
     "cudnn",
-)  # in the order in which they need each other
+)
 _REGISTRATIONS = ("gpu_solver", "gpu_linalg", "gpu_sparse", "gpu_prng", "gpu_rnn", "gpu_triton")
-_SAME = {"gpu": "cuda"}
+_SYNONYMS = {"gpu": "cuda"}
 
 
 class Plugin(NamedTuple):
-    """An installed plug-in: its platform, library, and the module that registers what Python and libraries bring."""
+    """An installed plug-in.
+
+    Attributes:
+        name: the platform.
+        library: its shared library.
+        extension: the package whose functions are registered with XLA.
+        wheel: the name and version of its wheel, for errors.
+        factory: a function that makes the client, if no library has to be loaded.
+    """
 
     name: str
     library: Path
     extension: str | None = None
     wheel: str = ""
-    # what makes the client, where no library has to be loaded
     factory: Callable[[], Any] | None = None
 
 
-# of platforms that the process brings itself
+# The functions that make the clients of platforms which this process has registered.
 factories: dict[str, Callable[[], Any]] = {}
 
 
 def installed() -> dict[str, Plugin]:
-    """The plug-ins there are, by platform: of `PJRT_NAMES_AND_LIBRARY_PATHS` ("name:path,..."), and NVIDIA's wheels."""
+    """The installed plug-ins by platform.
+
+    They are those of `PJRT_NAMES_AND_LIBRARY_PATHS` ("name:path,..."), registered factories, and
+    NVIDIA's wheels.
+    """
     found = {name: Plugin(name, Path(), factory=factory) for name, factory in factories.items()}
     found.update({p.name: p for p in _of_environment()})
     for version in _CUDA:
@@ -74,14 +86,17 @@ def _of_environment() -> Iterator[Plugin]:
         name, separator, path = part.partition(":")
         if not separator or not name or not path:
             raise RuntimeError(
-                f"PJRT_NAMES_AND_LIBRARY_PATHS={text!r} must be name:path pairs with commas between; "
+                f"PJRT_NAMES_AND_LIBRARY_PATHS={text!r} must be pairs name:path separated by commas; "
                 f"got {part!r}."
             )
         yield Plugin(name, Path(path))
 
 
 def _wheel(version: int) -> Plugin | None:
-    """NVIDIA's wheel for a version of CUDA, found without importing it: its own package imports another library."""
+    """The plug-in of NVIDIA's wheel for a version of CUDA; None if it is not installed.
+
+    Its package is not imported, because it imports another library.
+    """
     name = f"jax-cuda{version}-pjrt"
     try:
         wheel = metadata.distribution(name)
@@ -101,38 +116,43 @@ def _wheel(version: int) -> Plugin | None:
 
 
 def wanted(plugins: dict[str, Plugin]) -> list[str]:
-    """The platforms to start, the default one first.
+    """The platforms to use, the default one first.
 
-    By the option `jax_platforms`; without it a GPU's where a wheel and NVIDIA's driver are there,
-    then the CPU.
+    The option `jax_platforms` names them. By default they are CUDA, if a wheel and NVIDIA's driver
+    are installed, and the CPU.
 
     Raises:
-        RuntimeError: a platform is asked for that no plug-in brings.
+        RuntimeError: no plug-in for a requested platform is installed.
     """
     asked = _options.jax_platforms
     if not asked:
         return ["cuda", "cpu"] if "cuda" in plugins and has_driver() else ["cpu"]
-    names = [_SAME.get(n, n) for n in asked.split(",")]
+    names = [_SYNONYMS.get(n, n) for n in asked.split(",")]
     for n in names:
         if n != "cpu" and n not in plugins:
             advice = (
-                "pip install gradix[cuda13]"
+                "Run pip install gradix[cuda13]"
                 if n == "cuda"
-                else "name its library in PJRT_NAMES_AND_LIBRARY_PATHS"
+                else "Name its library in PJRT_NAMES_AND_LIBRARY_PATHS"
             )
             raise RuntimeError(
                 f"Unable to initialize backend '{n}': no plug-in for it is installed "
-                f"(jax_platforms={asked!r}; there are "
+                f"(jax_platforms={asked!r}, and the installed platforms are "
                 f"{', '.join(['cpu', *plugins])}). {advice}, or set JAX_PLATFORMS=cpu."
             )
     return names
 
 
 def start(plugin: Plugin, distributed_client=None, node_id: int = 0, num_nodes: int = 1):
-    """Load a plug-in, and start its client.
+    """A new client of a plug-in, which is loaded and registered.
+
+    Args:
+        plugin: the plug-in.
+        distributed_client: the client of the coordination service, if there are several processes.
+        node_id, num_nodes: the number of this process, and the number of processes.
 
     Raises:
-        RuntimeError: it cannot be loaded, does not fit this jaxlib, or finds no device.
+        RuntimeError: the plug-in cannot be loaded, does not fit this jaxlib, or finds no device.
     """
     if plugin.factory is not None:
         return plugin.factory()
@@ -145,13 +165,13 @@ def start(plugin: Plugin, distributed_client=None, node_id: int = 0, num_nodes: 
         )
     except (_jax.JaxRuntimeError, OSError) as e:
         wheel = (
-            f" ({plugin.wheel}; jaxlib is {_version()}, and both have to be of one version)"
+            f" ({plugin.wheel}; it must have the version of jaxlib, which is {_version()})"
             if plugin.wheel
             else ""
         )
         raise RuntimeError(
             f"Unable to initialize backend '{plugin.name}': {str(e).splitlines()[0]} Its library is "
-            f"{plugin.library}{wheel}. Set JAX_PLATFORMS=cpu to do without."
+            f"{plugin.library}{wheel}. Set JAX_PLATFORMS=cpu to run without it."
         ) from None
     if plugin.extension is not None:
         register(plugin, interface)
@@ -172,7 +192,7 @@ def _load(plugin: Plugin):
 
 
 def client_options(plugin: Plugin, node_id: int = 0, num_nodes: int = 1) -> dict[str, Any]:
-    """What the client is started with: memory options of `XLA_PYTHON_CLIENT_...`, visible devices, processes."""
+    """The options of a client: memory (`XLA_PYTHON_CLIENT_...`), visible devices and processes."""
     options = dict(xc.generate_pjrt_gpu_plugin_options()) if plugin.name == "cuda" else {}
     visible = _options.jax_cuda_visible_devices
     if plugin.name == "cuda" and visible not in (None, "all"):
@@ -183,16 +203,16 @@ def client_options(plugin: Plugin, node_id: int = 0, num_nodes: int = 1) -> dict
 
 
 def _load_libraries() -> None:
-    """NVIDIA's libraries out of their wheels, so that the plug-in finds them."""
+    """Load NVIDIA's libraries from their wheels, so that the plug-in finds them."""
     for path in libraries():
         try:
             ctypes.CDLL(str(path), ctypes.RTLD_GLOBAL)
-        except OSError:  # the plug-in says what it misses
+        except OSError:  # The plug-in reports a library that it needs and does not find.
             continue
 
 
 def libraries() -> list[Path]:
-    """The files of NVIDIA's libraries in their wheels, in the order in which they need each other."""
+    """The files of NVIDIA's libraries in their wheels, each after those that it needs."""
     spec = importlib.util.find_spec("nvidia")
     folders = [Path(p) for p in (spec.submodule_search_locations or ())] if spec is not None else []
     found = []
@@ -203,7 +223,7 @@ def libraries() -> list[Path]:
 
 
 def register(plugin: Plugin, interface) -> None:
-    """Make known to XLA what the plug-in's extension and jaxlib's modules bring: solvers, FFTs, callbacks, ..."""
+    """Register the functions of the plug-in's extension and of jaxlib's modules with XLA."""
     extension: Any = lazy_module(f"{plugin.extension}.cuda_plugin_extension")
     xc.register_custom_type_handler(
         "CUDA", functools.partial(extension.register_custom_type, interface)
@@ -220,7 +240,7 @@ def register(plugin: Plugin, interface) -> None:
 
 
 def registrations() -> list[tuple]:
-    """`(name, function, version)` of each library call: cuSOLVER, cuBLAS, cuSPARSE, cuDNN, random numbers."""
+    """`(name, function, version)` of each function of jaxlib that calls a library of the GPU."""
     found: list[tuple] = []
     for name in _REGISTRATIONS:
         if importlib.util.find_spec(f"jaxlib.{name}") is not None:

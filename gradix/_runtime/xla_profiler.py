@@ -1,4 +1,4 @@
-"""XLA's profiler: what ran when, on the host and on devices."""
+"""XLA's profiler, which records what ran when on the host and on devices."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ register_subprocess = _profiler.register_subprocess
 
 
 def new_session(options=None):
-    """A session that records from now on; `stop_and_export(folder)` ends it."""
-    client()  # devices that are started later would not be recorded
+    """A session that records from now on, until its method `stop_and_export(folder)` is called."""
+    client()  # Devices that are started later would not be recorded.
     return _profiler.ProfilerSession() if options is None else _profiler.ProfilerSession(options)
 
 
 def data_class(name: str):
-    """What reads recorded profiles: `ProfileData`, `ProfilePlane` or `ProfileEvent`."""
+    """A class that reads recorded profiles: `ProfileData`, `ProfilePlane` or `ProfileEvent`."""
     return getattr(_data, name)
 
 
 def heap_profile(of=None) -> bytes:
-    """What lies in the memory of a client's devices, in pprof's form, compressed."""
+    """The contents of the memory of a client's devices, as a compressed profile for pprof."""
     return (of or client()).heap_profile()

@@ -1,4 +1,4 @@
-"""Compiled programs."""
+"""Compiled programs: how they are made, loaded and run."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _HOST_KERNEL = HOST_KERNEL.encode()
 class Executable:
     """A compiled program on one device.
 
-    `run(buffers) -> list of buffers` is the quickest way to call it; calling the object does the
-    same. Code made for one program writes `execute(buffers).consume_with_handlers(handlers)`
-    instead, where `has_callbacks` is False, and then waits for the results where `is_awaited`: a
-    program that calls NumPy should neither wait for the interpreter nor outlive it.
+    Calling the object, or `run(buffers)`, which is faster, returns a list of buffers. If
+    `has_callbacks` is False, generated code calls `execute(buffers).consume_with_handlers(handlers)`
+    instead, and must wait for the results if `is_awaited` is True: a program that calls NumPy needs
+    the interpreter until it ends.
     """
 
     __slots__ = (
@@ -66,7 +66,7 @@ class Executable:
         return self.run(buffers)
 
     def keep_to_one_thread(self) -> None:
-        """Have LAPACK use one thread in each run."""
+        """Let LAPACK use only one thread in each run."""
         self.run = _threads.on_one_thread(self.run, "scipy")
         self.execute = _threads.on_one_thread(self.execute, "scipy")
 
@@ -76,18 +76,18 @@ class Executable:
         return dict(found[0] if isinstance(found, list) else found)
 
     def memory_analysis(self):
-        """Bytes of arguments, results, temporaries and code, as attributes `..._size_in_bytes`."""
+        """The sizes of arguments, results, temporaries and code: attributes `..._size_in_bytes`."""
         return self.loaded.get_compiled_memory_stats()
 
     def hlo_text(self) -> str:
-        """The program after XLA's optimisations."""
+        """The program after XLA's optimisations, as HLO text."""
         return "\n\n".join([m.to_string() for m in self.loaded.hlo_modules()])
 
     def serialize(self) -> bytes:
-        """Machine code for `deserialize`, on the same kind of CPU and jaxlib.
+        """The machine code as bytes, which `deserialize` loads on the same kind of CPU and jaxlib.
 
         Raises:
-            RuntimeFailure: XLA cannot serialize this program (some sorts).
+            RuntimeFailure: XLA cannot serialize this program, such as some sorts that have run.
         """
         return self.loaded.serialize()
 
@@ -100,11 +100,14 @@ def compile(
     options: xla_options.Options = xla_options.DEFAULT,
     device=None,
 ) -> Executable:
-    """Compile a StableHLO module.
+    """The executable of a StableHLO module.
 
     Args:
-        text: the module; its public function is `@main`.
+        text: the module, whose public function is `@main`.
+        in_avals, out_avals: the types of its arguments and results.
         host_callbacks: the `HostCallback`s of the module, by index.
+        options: the compiler options.
+        device: the device to run on; by default the first.
 
     Raises:
         RuntimeFailure: XLA refuses the program or its options.
@@ -123,18 +126,18 @@ def compile(
             if not xla_options.drop_unknown(options, error):
                 if SMALL_CALL not in text and WHOLE_CALL not in text:
                     raise
-                # XLA cannot make one kernel of it
+                # XLA cannot make one kernel of a marked call, so the marks are removed.
                 text = text.replace(SMALL_CALL, "").replace(WHOLE_CALL, "")
 
 
 def _largest() -> int:
-    """Bytes beyond which no array is tried: four times the memory there is.
+    """The size in bytes above which arrays are refused: four times the memory of the machine.
 
-    XLA's own arithmetic of sizes may overflow further on, and a process does not survive that.
+    XLA may compute larger sizes with an overflow, which ends the process.
     """
     try:
         return 4 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):  # this system does not say
+    except (AttributeError, OSError, ValueError):  # The system does not tell its memory.
         return 1 << 44
 
 
@@ -146,7 +149,8 @@ def _check_sizes(in_avals, out_avals) -> None:
         if a.size * a.dtype.itemsize > _LARGEST:
             raise RuntimeFailure(
                 f"RESOURCE_EXHAUSTED: an array of type {a.str_short()} takes "
-                f"{a.size * a.dtype.itemsize:,} bytes, many times the memory of this machine."
+                f"{a.size * a.dtype.itemsize:,} bytes, more than four times the memory of this machine. "
+                "Use smaller arrays, or divide them over several devices."
             )
 
 
@@ -158,10 +162,10 @@ def deserialize(
     options: xla_options.Options = xla_options.DEFAULT,
     device=None,
 ) -> Executable:
-    """Load what `Executable.serialize` gave; callbacks are given anew.
+    """The executable that `Executable.serialize` wrote as bytes; arguments as for `compile`.
 
     Raises:
-        RuntimeFailure: the bytes are of another jaxlib, another CPU, or damaged.
+        RuntimeFailure: the bytes are of another jaxlib or another kind of CPU, or damaged.
     """
     where, functions = place(device), [xla_callbacks.host_function(c) for c in host_callbacks]
     ensure_named_in(blob)
@@ -180,7 +184,7 @@ def deserialize(
 
 
 def hlo_computation(text: str):
-    """A StableHLO module as XLA's own object, before optimisations."""
+    """XLA's computation object of a StableHLO module, before optimisations."""
     return _jax.mlir.mlir_module_to_xla_computation(text, use_tuple_args=False, return_tuple=False)
 
 
@@ -190,7 +194,7 @@ def hlo_text(text: str) -> str:
 
 
 def cost_of(text: str) -> dict[str, float]:
-    """XLA's estimates for a StableHLO module, before optimisations: 'flops', 'bytes accessed', ..."""
+    """XLA's estimates for a StableHLO module before optimisation: 'flops', 'bytes accessed', ..."""
     return dict(_jax.hlo_module_cost_analysis(client(), hlo_computation(text).as_hlo_module()))
 
 
@@ -203,13 +207,13 @@ def _options(options, where: Place):
 
 
 def _handler(aval, where: Place) -> Any:
-    """What turns a result into a buffer object of the given type, one per type and device."""
+    """jaxlib's handler that makes results buffers of a type, one per type and device."""
     found = where.handlers.get(aval)
     if found is None:
         kind = physical(aval)
         try:
             found = _jax.array_result_handler(kind, where.sharding, True, True)
-        except TypeError:  # newer jaxlib has no `_skip_checks`
+        except TypeError:  # Newer versions of jaxlib have no parameter `_skip_checks`.
             found = _jax.array_result_handler(kind, where.sharding, True)
         where.handlers[aval] = found
     return found
@@ -218,6 +222,7 @@ def _handler(aval, where: Place) -> Any:
 def runner_for(
     has_callbacks: bool, has_host_kernels: bool
 ) -> Callable[..., Callable[[list], list]]:
+    """The function that makes `Executable.run`, for a program of this kind."""
     return (
         _runner_with_callbacks
         if has_callbacks
@@ -249,7 +254,7 @@ def _runner_with_host_kernels(loaded, handlers: list) -> Callable[[list], list]:
 
 
 def _runner_with_callbacks(loaded, handlers: list) -> Callable[[list], list]:
-    """Waits for the program, so that a callback's exception rises here as itself."""
+    """A function that waits for the program, so that it can raise the exception of a callback."""
     execute = loaded.execute_sharded
 
     def run(buffers):
@@ -287,7 +292,7 @@ _SMALL_LOOP = """module @probe { func.func public @main(%x: tensor<f32>) -> tens
 
 @functools.lru_cache(None)
 def honours_small_loops() -> bool:
-    """Whether this XLA emits small loops as one function when asked; costs a compile."""
+    """Whether this version of XLA can emit a small loop as one function, found by compiling one."""
     scalar = make_aval((), np.dtype("float32"))
     compiled = compile(
         _SMALL_LOOP, [scalar], [scalar], options=xla_options.options(small_loops=True)

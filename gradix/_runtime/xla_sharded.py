@@ -1,4 +1,4 @@
-"""Arrays and programs over several devices: XLA's partitioned execution, through jaxlib."""
+"""Arrays and programs over several devices, by XLA's partitioned execution through jaxlib."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ xla_partitioning = lazy_module("gradix._runtime.xla_partitioning")
 
 
 class _Partitioned(_jax.GSPMDSharding):
-    """A sharding as jaxlib's C++ asks for it."""
+    """A sharding with the two members that jaxlib's C++ code reads."""
 
     memory_kind = property(lambda self: self._memory_kind)
 
@@ -41,7 +41,15 @@ class _Partitioned(_jax.GSPMDSharding):
 
 
 class Layout:
-    """A sharding for arrays of one number of axes, in all forms that putting and running need; made once."""
+    """A sharding of arrays of some rank, in all forms that transfers and programs need.
+
+    Attributes:
+        devices, local: all devices, in order, and those of this process.
+        own: the places of `local` in `devices`.
+        native: jaxlib's object for the sharding.
+        coordinates: for each device, the place of its part along each axis.
+        factors: the number of parts along each axis.
+    """
 
     __slots__ = (
         "sharding",
@@ -73,7 +81,7 @@ class Layout:
         )
 
     def slices(self, shape) -> list[tuple]:
-        """The part of each device of this process."""
+        """The index of the part of each device of this process, in an array of this shape."""
         part = [n // f for n, f in zip(shape, self.factors)]
         return [
             tuple([slice(int(c) * n, (int(c) + 1) * n) for c, n in zip(self.coordinates[i], part)])
@@ -86,6 +94,7 @@ on_renewal(_layouts.clear)
 
 
 def layout_of(sharding: Sharding, ndim: int) -> Layout:
+    """The `Layout` of a sharding for arrays of this rank, which is made once."""
     key = (sharding, ndim)
     found = _layouts.get(key)
     if found is None:
@@ -94,7 +103,7 @@ def layout_of(sharding: Sharding, ndim: int) -> Layout:
 
 
 def op_sharding(coordinates: np.ndarray, factors: list[int]):
-    """XLA's form: the devices' numbers in the order of the parts they hold."""
+    """XLA's form of a sharding, which lists the devices in the order of their parts."""
     op = xc.OpSharding()
     n, parts = len(coordinates), prod(factors)
     if parts == 1:
@@ -109,7 +118,7 @@ def op_sharding(coordinates: np.ndarray, factors: list[int]):
 
 
 def sharding_of(op, devices: tuple, mesh: Mesh | None, ndim: int) -> Sharding:
-    """The sharding that XLA tells of a result, on `mesh` where it can be said so."""
+    """The sharding of an array that XLA describes by `op`, on `mesh` if that can express it."""
     native = xc.HloSharding.from_proto(op)
     n = len(devices)
     if native.is_replicated() or native.is_maximal() or ndim == 0:
@@ -129,7 +138,7 @@ def sharding_of(op, devices: tuple, mesh: Mesh | None, ndim: int) -> Sharding:
 
 
 def put_sharded(array: np.ndarray, aval, sharding: Sharding):
-    """Divide a NumPy array, of the aval's physical dtype, among the devices of this process."""
+    """A buffer of a NumPy array of the aval's physical dtype, divided over devices."""
     kind, where = physical(aval), layout_of(sharding, aval.ndim)
     if array.dtype.names:  # float0
         array = np.zeros(array.shape, bool)
@@ -138,13 +147,16 @@ def put_sharded(array: np.ndarray, aval, sharding: Sharding):
 
 
 def put_copied(array: np.ndarray, aval, sharding: Sharding):
-    """As `put_sharded`, of an array that its owner may write to again."""
+    """As `put_sharded`, for an array that may be written to later and is therefore copied."""
     where = layout_of(sharding, aval.ndim)
     return put_parts([array[s] for s in where.slices(array.shape)], physical(aval), where, False)
 
 
 def put_parts(parts: Sequence, kind, where: Layout, is_owned: bool = True):
-    """An array of these parts, one per device of this process: NumPy arrays nobody writes to, if `is_owned`."""
+    """A buffer made of the parts of this process's devices.
+
+    With `is_owned` nobody will write to the parts, so the buffer may share their memory.
+    """
     semantics = (
         _jax.HostBufferSemantics.ZERO_COPY
         if is_owned
@@ -156,7 +168,7 @@ def put_parts(parts: Sequence, kind, where: Layout, is_owned: bool = True):
 
 
 def move(buffer, aval, sharding: Sharding):
-    """A copy of a buffer on one device, on another."""
+    """A copy on another device of a buffer on one device."""
     where = layout_of(sharding, aval.ndim)
     copies = _jax.ArrayCopySemantics.REUSE_INPUT
     return _jax.batched_copy_array_to_devices_with_sharding(
@@ -165,7 +177,7 @@ def move(buffer, aval, sharding: Sharding):
 
 
 def copied(buffer):
-    """The same values at the same places, in memory of their own."""
+    """A copy of a buffer, on the same devices."""
     native = buffer._sharding
     return _jax.batched_copy_array_to_devices_with_sharding(
         [buffer], [native._internal_device_list], [native], [_jax.ArrayCopySemantics.ALWAYS_COPY]
@@ -173,7 +185,7 @@ def copied(buffer):
 
 
 def join(buffers: Sequence, aval, sharding: Sharding):
-    """One array over several devices of buffers that lie there already, in the sharding's order."""
+    """A buffer over several devices made of buffers on them, in the order of the sharding."""
     where = layout_of(sharding, aval.ndim)
     return _jax.ArrayImpl(
         physical(aval), where.native, list(buffers), committed=True, _skip_checks=True
@@ -181,7 +193,7 @@ def join(buffers: Sequence, aval, sharding: Sharding):
 
 
 def part_of(aval, sharding: Sharding):
-    """The physical type of one device's part."""
+    """The physical type of the part on one device."""
     where = layout_of(sharding, aval.ndim)
     return xla_buffers.Physical(
         tuple([n // f for n, f in zip(aval.shape, where.factors)]), physical(aval).dtype
@@ -189,12 +201,12 @@ def part_of(aval, sharding: Sharding):
 
 
 def parts(buffer) -> list:
-    """The buffers of this process' devices, in the order of the sharding."""
+    """The buffers on the devices of this process, in the order of the sharding."""
     return list(buffer._arrays)
 
 
 def gather(buffer, aval, sharding: Sharding) -> np.ndarray:
-    """The whole value, of an array all parts of which this process holds (or which each device holds whole)."""
+    """The whole value of an array whose parts are all on devices of this process."""
     where = layout_of(sharding, aval.ndim)
     own = parts(buffer)
     if prod(where.factors) == 1:
@@ -207,7 +219,7 @@ def gather(buffer, aval, sharding: Sharding) -> np.ndarray:
 
 
 class PartitionedExecutable(Executable):
-    """A program compiled for several devices; `out_shardings` is where its results lie."""
+    """A program compiled for several devices; `out_shardings` are the shardings of its results."""
 
     __slots__ = ("out_shardings",)
 
@@ -260,10 +272,10 @@ def _communicates(loaded) -> bool:
 def _waiting(
     run: Callable[[list], list], name: tuple[str, str], is_joint: bool
 ) -> Callable[[list], list]:
-    """A program whose devices wait for each other, called so that it has ended.
+    """A function that runs a program whose devices communicate, and waits until it has ended.
 
-    With several calls in flight each of XLA:CPU's threads can come to wait in another one, for
-    ever.
+    If several calls ran at the same time, XLA:CPU's threads could wait for each other for ever.
+    With `is_joint` the devices are those of several processes, and the calls are recorded.
     """
 
     def call(buffers):
@@ -286,11 +298,11 @@ def _waiting(
 
 
 def run_in_turn(parts: Sequence[Executable], results: Sequence[tuple]) -> Callable[[list], list]:
-    """What runs programs of one device each, on the parts of arrays over their devices.
+    """A function of buffers over several devices that runs a program on each device in turn.
 
     Args:
-        parts: in the order of the devices.
-        results: the type and the sharding of each result, over these devices.
+        parts: the program of each device, in the order of the devices.
+        results: the type and the sharding of each result over these devices.
     """
     runs = [(p.execute, p.handlers) for p in parts]
     kinds = [(physical(a), layout_of(s, a.ndim).native) for a, s in results]
@@ -310,7 +322,7 @@ def run_in_turn(parts: Sequence[Executable], results: Sequence[tuple]) -> Callab
 
 
 def _name_of(text: str) -> tuple[str, str]:
-    """The name of a module, and a digest of it."""
+    """The name of a module, and a digest of its text."""
     found = re.match(r"\s*(?:builtin\.)?module @(\S+)", text)
     return found[1] if found else "", hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
@@ -322,6 +334,7 @@ def _chosen(shardings, i: int, devices: tuple, mesh, ndim: int) -> Sharding:
 
 
 def sharding_of_replicated(mesh: Mesh, ndim: int) -> Sharding:
+    """The sharding that puts a whole array on each device of a mesh."""
     found = named_like(mesh, [1] * ndim, np.zeros((mesh.size, ndim), np.int64), ndim)
     assert found is not None
     return found
@@ -331,7 +344,7 @@ def _handler(aval, where: Layout) -> Any:
     kind = physical(aval)
     try:
         return _jax.array_result_handler(kind, where.native, True, True)
-    except TypeError:  # newer jaxlib has no `_skip_checks`
+    except TypeError:  # Newer versions of jaxlib have no parameter `_skip_checks`.
         return _jax.array_result_handler(kind, where.native, True)
 
 
@@ -348,18 +361,23 @@ def compile_partitioned(
     blob: bytes | None = None,
     partitioners: Sequence = (),
 ) -> PartitionedExecutable:
-    """Compile a StableHLO module for several devices, or load what `serialize` gave of one.
+    """The executable of a StableHLO module for several devices, compiled or loaded.
 
     Args:
-        devices: in the order of the partitions.
-        mesh: the mesh to name the results' shardings on, where they are not given.
-        out_shardings: of each result, or None for what the compiler chooses.
-        partitioners: what it asks how some operations are to be divided.
+        text: the module.
+        in_avals, out_avals: the types of its arguments and results.
+        host_callbacks: the `HostCallback`s of the module, by index.
+        options: the compiler options.
+        devices: the devices, in the order of the program's partitions.
+        mesh: the mesh of the shardings of results that are not given.
+        out_shardings: the sharding of each result, or None to let the compiler choose.
+        blob: the bytes that `serialize` returned, to be loaded instead of compiling.
+        partitioners: the partitioners of operations whose division is decided in Python.
 
     Raises:
         RuntimeFailure: XLA refuses the program or its options.
     """
-    # a partitioned call is no kernel of one device
+    # A call that is partitioned cannot be one kernel, so its marks are removed.
     text = text.replace(SMALL_CALL, "").replace(WHOLE_CALL, "")
     functions: list[Callable] = [xla_callbacks.host_function(c) for c in host_callbacks]
     ensure_named_in(text)
@@ -391,7 +409,7 @@ def compile_partitioned(
 
 
 def _answering(partitioners: Sequence, devices: tuple, mesh):
-    """Within it, XLA may ask the partitioners."""
+    """A context manager in which XLA can ask the partitioners."""
     if not partitioners:
         return contextlib.nullcontext()
     return xla_partitioning.answering(partitioners, devices, mesh)

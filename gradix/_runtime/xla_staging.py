@@ -1,4 +1,4 @@
-"""Memory that a program reads as an argument again and again: values are written to it without a transfer."""
+"""Host memory that programs read as arguments, so that values need not be sent to the device."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ _PLAIN = frozenset(map(np.dtype, ("bool", "int32", "int64", "float32", "float64"
 
 
 def staging(avals, are_numbers, device) -> Callable[[], tuple] | None:
-    """What makes pairs of a view to write to and the device buffer over the same memory, one pair per type.
+    """A function that makes pairs of a writable view and the device buffer over the same memory.
 
-    A view of an array is a NumPy array; of a Python number, a memoryview of one item, or two for a
-    complex number: writing to it neither warns nor loses digits, and raises ValueError for an
-    integer too large.
+    The view of an array is a NumPy array. That of a Python number is a memoryview of one item, or
+    of two for a complex number: writing to it rounds as C does and never warns, and it raises
+    ValueError for integers that are too large.
 
     Args:
+        avals: the type of each pair.
         are_numbers: for each aval, whether Python numbers will be written.
+        device: the device of the buffers.
 
     Returns:
-        A function that makes them, as one flat tuple (view, buffer, view, buffer, ...); None where
-        the device does not read the host's memory.
+        A function that returns a flat tuple (view, buffer, view, buffer, ...), or None if the device
+        does not read the host's memory.
     """
 
     def make() -> tuple:
@@ -45,7 +47,7 @@ def staging(avals, are_numbers, device) -> Callable[[], tuple] | None:
 
 
 def _aligned(aval) -> np.ndarray:
-    """Memory that XLA takes as it is."""
+    """An array of zeros whose memory is aligned so that XLA uses it without a copy."""
     kind = physical(aval)
     size = aval.size * kind.dtype.itemsize
     raw = np.zeros(size + _ALIGNMENT, np.uint8)
@@ -55,7 +57,7 @@ def _aligned(aval) -> np.ndarray:
 
 def _as_number(view: np.ndarray) -> memoryview:
     flat = view.reshape(1)
-    flat = flat.view(flat.real.dtype)  # the two parts of a complex number
+    flat = flat.view(flat.real.dtype)  # A complex number becomes its two parts.
     if flat.dtype not in _PLAIN:
         raise NotImplementedError
     return memoryview(flat)  # type: ignore[arg-type]

@@ -110,7 +110,7 @@ def test_wrong_arguments(arguments, match):
 def test_others_that_do_not_come(rank):
     code = f"import gradix; gradix.distributed.initialize('127.0.0.1:{launch._free_port()}', 2, {rank}, initialization_timeout=2)"
     done = subprocess.run([sys.executable, "-c", code], env=_env(), capture_output=True, text=True, timeout=90)
-    assert done.returncode != 0 and f"process {rank} of 2 has waited for the others at 127.0.0.1" in done.stderr
+    assert done.returncode != 0 and f"process {rank} of 2 is waiting for the others at 127.0.0.1" in done.stderr
 
 
 def test_a_variable_that_is_no_number(monkeypatch):

@@ -13,7 +13,7 @@ import pytest
 
 import gradix
 from gradix import launch
-from gradix._runtime.collective_calls import Call, Told, explanation
+from gradix._runtime.collective_calls import Call, RemoteCall, explanation
 from gradix.experimental.array_serialization import load, save
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
@@ -83,8 +83,8 @@ def test_who_is_missing_in_a_collective(doing, match):
 
 def test_what_is_told_of_a_call_that_waits():
     mine = Call(7, "step", "aa", 0.0)
-    told = {1: Told.read(Call(7, "eval", "bb", 0.0).told(True)), 2: Told.read(Call(6, "step", "aa", 0.0).told(False)), 3: None,
-            4: Told.read(Call(7, "step", "aa", 0.0).told(True))}
+    told = {1: RemoteCall.read(Call(7, "eval", "bb", 0.0).message(True)), 2: RemoteCall.read(Call(6, "step", "aa", 0.0).message(False)), 3: None,
+            4: RemoteCall.read(Call(7, "step", "aa", 0.0).message(True))}
     text, never = explanation(0, mine, told, 61.0)
     assert never and "process 1 is in another program: 'eval'" in text and "waited 61 s in 'step', its call number 7" in text
     assert "process 2 is missing: its last is number 6, 'step', which has ended" in text

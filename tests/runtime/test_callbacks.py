@@ -55,7 +55,7 @@ def test_python_numbers_are_accepted(spell):
     ([np.zeros(3, "f4")], ValueError, r"returned shape \(3,\) for result 0, but its result type says \(4,\)"),
     ([np.zeros(4)], TypeError, r"returned dtype float64 for result 0.*float32.*astype"),
     ([], ValueError, "must return 1 arrays, got 0"),
-    (np.zeros(4, "f4"), TypeError, "must return a sequence of 1 arrays, got ndarray"),
+    (np.zeros(4, "f4"), TypeError, "must return a sequence of 1 arrays, got a ndarray"),
 ])
 def test_results_are_checked(result, error, message, spell):
     with pytest.raises(error, match=message):

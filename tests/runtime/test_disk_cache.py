@@ -209,7 +209,7 @@ def test_options(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(os.name != "posix", reason="modes and owners")
 @pytest.mark.parametrize("spoil, message", [
-    (lambda p, monkeypatch: p.chmod(0o777), "others may write to it"),
+    (lambda p, monkeypatch: p.chmod(0o777), "other users can write programs into it"),
     (lambda p, monkeypatch: monkeypatch.setattr(disk_cache, "_owners", lambda: (12345,)), "belongs to another user"),
     (lambda p, monkeypatch: (p.rmdir(), p.write_text("")), "cannot be made"),
 ], ids=["writable", "owner", "file"])
@@ -247,7 +247,7 @@ def test_a_remote_directory_is_refused(caplog):
     disk_cache.reset()
     with caplog.at_level(logging.WARNING):
         assert disk_cache.current() is None
-    assert "only directories of this machine" in caplog.text
+    assert "not a directory of this machine" in caplog.text
     disk_cache.reset()
 
 

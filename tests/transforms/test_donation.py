@@ -277,5 +277,5 @@ def test_use_afterwards_names_argument_function_and_line():
             use()
     x = taken()
     x.delete()
-    with pytest.raises(RuntimeError, match=r"given up by its delete\(\)"):
+    with pytest.raises(RuntimeError, match=r"method delete\(\) was called"):
         x + 1

@@ -155,7 +155,7 @@ def test_sums_are_made_where_they_are_asked_for():
         assert count(thrice, w) == 1
         held = gradix.jit(grad)(w)
         assert not held.sharding.is_fully_replicated
-        with pytest.raises(NotImplementedError, match=r"still to be summed over the mesh axes \['x'\].*reshard"):
+        with pytest.raises(NotImplementedError, match=r"has not been summed over the mesh axes \['x'\] yet.*reshard"):
             np.asarray(held)
         np.testing.assert_allclose(gradix.sharding.reshard(held, P(None, None)), SQUARES, rtol=1e-4)       # outside of a program
         np.testing.assert_allclose(gradix.sharding.reshard(held + held, P(None, None)), 2 * SQUARES, rtol=1e-4)
