@@ -21,7 +21,7 @@ from gradix._api.hi_boxes import Handle, restructuring
 from gradix._api.hi_values import flatten
 from gradix._api.leaves import stand_in_of
 from gradix._api.refs import all_of, stand_ins
-from gradix._api.structs import aval_of, struct_of
+from gradix._api.structs import ShapeDtypeStruct, aval_of, struct_of
 from gradix._base.name_stack import current_names, set_names
 from gradix._base.tree import keystr, tree_flatten_with_path
 from gradix._core import library_values
@@ -306,6 +306,8 @@ def typeof(x):
     """
     if type(x) in library_values.types:
         return library_values.types[type(x)](x)
+    if isinstance(x, ShapeDtypeStruct):
+        return aval_of(x)
     try:
         return _typeof(x)
     except TypeError as e:

@@ -213,3 +213,14 @@ def test_scopes_of_one_thread_are_not_those_of_another():
         other.start()
         other.join()
     assert "[outer/inner]" in listings[0] and "here" not in listings[0]
+
+
+@pytest.mark.parity
+def test_typeof_takes_descriptions_of_arrays():
+    jax = pytest.importorskip("jax")
+    for lib in (gradix, jax):
+        assert lib.typeof(lib.ShapeDtypeStruct((1, 2), "float32")) == lib.typeof(lib.numpy.zeros((1, 2)))
+        key = lib.random.key(0)
+        assert lib.typeof(lib.ShapeDtypeStruct((), key.dtype)) == lib.typeof(key)
+        with pytest.raises(TypeError):
+            lib.typeof("float32")
