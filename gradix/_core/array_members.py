@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from math import prod
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -269,9 +269,32 @@ def platform(self) -> str:
 
 
 def unsafe_buffer_pointer(self) -> int:
-    """The address of the values in memory, valid only while the array is alive and not deleted."""
-    host = _concrete(self, "unsafe_buffer_pointer")._host
-    return host.ctypes.data if host is not None else _buffer_of(self).unsafe_buffer_pointer()
+    """The address of the values in memory, valid only while the array is alive and not deleted.
+
+    When the array is donated, a result may live there.
+    """
+    x = _concrete(self, "unsafe_buffer_pointer")
+    if not is_shared(x):
+        take_memory(x)
+    return x._host.ctypes.data if x._host is not None else _buffer_of(x).unsafe_buffer_pointer()
+
+
+def take_memory(x: ArrayImpl) -> None:
+    """Move values that lie in NumPy's memory to a buffer to which XLA may write."""
+    host = x._host
+    if host is not None and not is_fetched(host):
+        runtime = _arrays._device.runtime
+        if x._buffer is None or runtime.is_at(x._buffer, host):
+            x._buffer = runtime.put(host, x.aval)
+        x._host = None
+
+
+def is_fetched(host: np.ndarray) -> bool:
+    """Whether the array is a view of a buffer's memory, and not the other way round."""
+    base: Any = host
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return base is not None
 
 
 MEMBERS = {

@@ -279,3 +279,26 @@ def test_use_afterwards_names_argument_function_and_line():
     x.delete()
     with pytest.raises(RuntimeError, match=r"method delete\(\) was called"):
         x + 1
+
+
+@pytest.mark.x32
+@pytest.mark.parametrize("make", [lambda: jnp.array(0.0), lambda: jnp.zeros(100_000), lambda: jnp.asarray(np.arange(10.0)),
+                                  lambda: gradix.random.normal(gradix.random.key(0), (1000,))])
+def test_a_result_lives_where_an_array_made_by_numpy_was_last_seen(make):
+    x = make()
+    values, before = np.array(x), pointer(x)
+    assert pointer(x) == before
+    np.testing.assert_array_equal(x, values)
+    assert pointer(x) == before
+    y = gradix.jit(lambda x: x + 1, donate_argnums=0)(x)
+    assert x.is_deleted() and pointer(y) == before
+    np.testing.assert_array_equal(y, values + 1)
+
+
+def test_a_view_keeps_its_values_when_the_address_is_asked_for():
+    given = np.arange(1000.0, dtype="f4")
+    x = jnp.asarray(given)
+    view = np.asarray(x)
+    pointer(x)
+    gradix.jit(lambda x: x * 0, donate_argnums=0)(x)
+    np.testing.assert_array_equal(view, given)

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradix._base import source
 from gradix._core.array import ArrayImpl, is_shared
+from gradix._core.array_members import is_fetched, take_memory
 from gradix._runtime import xla
 
 
@@ -60,10 +61,10 @@ def own(x: ArrayImpl) -> ArrayImpl:
     """
     if is_shared(x):
         x = ArrayImpl(x.host, x.aval)
-    host = x._host
-    if host is not None:
-        if x._buffer is None or not _is_fetched(host) and xla.is_at(x._buffer, host):
-            x._buffer = xla.put(host, x.aval)  # this copies; XLA would do so in each call
+    take_memory(x)
+    if x._host is not None:
+        if x._buffer is None:
+            x._buffer = xla.put(x._host, x.aval)
         x._host = None
     return x
 
@@ -99,7 +100,7 @@ def _is_viewed(x: ArrayImpl) -> bool:
     return (
         x._buffer is not None
         and x._host is not None
-        and _is_fetched(x._host)
+        and is_fetched(x._host)
         and any(n > least for n, least in zip(_holders(x), _UNVIEWED))
     )
 
@@ -111,11 +112,3 @@ def _holders(x) -> list[int]:
 
 
 _UNVIEWED = _holders(ArrayImpl(np.zeros(2)[:], None))
-
-
-def _is_fetched(host: np.ndarray) -> bool:
-    """Whether the array is a view of a buffer's memory, and not the other way round."""
-    base = host
-    while isinstance(base, np.ndarray):
-        base = base.base
-    return base is not None
