@@ -7,6 +7,7 @@ import numpy as np
 from gradix._base.errors import UnexpectedTracerError
 from gradix._control.inner_programs import dependent
 from gradix._control.rules_with_refs import jvp_through, stage_ruled
+from gradix._core.array import as_array
 from gradix._core.aval import same_types
 from gradix._core.jaxpr import axis_names
 from gradix._core.primitive import Inlining, MeshTraits, Primitive
@@ -15,6 +16,19 @@ from gradix._ops.basis import is_differentiable, move_axis, tangent_aval, to_axi
 from gradix._transforms.batch import AxisData, batch, batch_jaxpr
 from gradix._transforms.jvp import JVPTrace, JVPTracer
 from gradix._transforms.staging import eval_closed, give_back
+
+
+class ProgramAsFunction:
+    """A program as a function from arrays to a list of arrays, for libraries that interpret jaxprs."""
+
+    __slots__ = ("call_jaxpr",)
+
+    def __init__(self, call_jaxpr):
+        self.call_jaxpr = call_jaxpr
+
+    def call_wrapped(self, *args) -> list:
+        """Run the program in the current trace."""
+        return eval_closed(self.call_jaxpr, *map(as_array, args))
 
 
 class RuledCall(Primitive):
@@ -26,6 +40,14 @@ class RuledCall(Primitive):
     is_call = True
     inlining = Inlining(on_tapes=True)
     named = True
+
+    def bind(self, *args, subfuns=(), **params):
+        """Apply the program `call_jaxpr`; `subfuns` are the same as functions."""
+        return super().bind(*args, **params)
+
+    def get_bind_params(self, params) -> dict:
+        """The parameters of an equation as `bind` takes them, with the function as `subfuns[0]`."""
+        return {**params, "subfuns": (ProgramAsFunction(params["call_jaxpr"]),)}
 
     def abstract(self, *avals, call_jaxpr, **_):
         return call_jaxpr.out_avals

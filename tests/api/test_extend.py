@@ -305,3 +305,28 @@ def test_rules_that_know_the_axis():
     np.testing.assert_array_equal(batching.moveaxis(jnp.ones((2, 3)), 0, 1), np.ones((3, 2)))
     assert batching.bdim_at_front(jnp.ones(2), None, 3, None).shape == (3, 2)
     assert ad.add_jaxvals_p.name == "add_any"
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("kind", ["custom_jvp", "custom_vjp"])
+def test_bind_params_of_functions_with_rules(kind):
+    """An interpreter applies an equation by `bind(*args, **get_bind_params(params))`, or calls its function."""
+    jax = pytest.importorskip("jax")
+
+    def run(lib, x):
+        f = getattr(lib, kind)(lambda x: lib.numpy.sin(x) * 2)
+        if kind == "custom_jvp":
+            f.defjvp(lambda p, t: (f(*p), t[0] * 7))
+        else:
+            f.defvjp(lambda x: (f(x), x), lambda r, ct: (ct * 7,))
+        eqn = lib.make_jaxpr(f)(1.0).jaxpr.eqns[0]
+        params = eqn.primitive.get_bind_params(eqn.params)
+        (called,) = params["subfuns"][0].call_wrapped(x)
+        (bound,) = eqn.primitive.bind(x, **params)
+        return called, bound
+
+    for lib in (gradix, jax):
+        for f in (run, lambda lib, x: lib.jit(lambda y: run(lib, y))(x)):
+            np.testing.assert_allclose(f(lib, 1.0), [2 * np.sin(1.0)] * 2, rtol=1e-6)
+        assert lib.grad(lambda x: run(lib, x)[1])(1.0) == 7
+        np.testing.assert_allclose(lib.grad(lambda x: run(lib, x)[0])(1.0), 2 * np.cos(1.0), rtol=1e-6)
