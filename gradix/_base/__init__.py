@@ -1,1 +1,1 @@
-"""Ground floor: pytrees, configuration, errors and source places. Knows nothing of arrays."""
+"""The lowest layer, which knows no arrays: pytrees, options, errors and source places."""

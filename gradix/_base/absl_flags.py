@@ -13,7 +13,10 @@ flags: Any = lazy_module("absl.flags")
 
 
 def define(options: dict[str, Any]) -> list[str]:
-    """A flag for each option that is a boolean, a number or a text, where there is none yet; their names."""
+    """Define a flag for each option that is a boolean, a number or a text; returns their names.
+
+    Flags that are defined already stay.
+    """
     makers = {
         bool: flags.DEFINE_bool,
         int: flags.DEFINE_integer,
@@ -38,12 +41,12 @@ def take_over(names: Iterable[str], update: Callable[[str, Any], None]) -> None:
 
 
 def after_start(names: list[str], update: Callable[[str, Any], None]) -> None:
-    """Set them when `absl.app.run` has read the command line."""
+    """Set the options when `absl.app.run` has read the command line."""
     app.call_after_init(lambda: take_over(names, update))
 
 
 def read_now(names: list[str], update: Callable[[str, Any], None]) -> None:
-    """Set those of the command line at once; what other flags it holds is left for others to read."""
+    """Set the options on the command line at once, and leave its other flags for others to read."""
     known = {f"--{no}{name}" for name in names for no in ("", "no")}
     given = [a for a in sys.argv[1:] if a.split("=")[0] in known]
     parsed = flags.FlagValues()

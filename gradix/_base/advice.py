@@ -1,4 +1,4 @@
-"""Advice that JAX would not give: warnings in our own name, lines of the log where gradix stands in for JAX."""
+"""Advice that JAX does not give: as warnings, or as lines of the log where gradix replaces JAX."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ import warnings
 from gradix._base import events
 from gradix._base.source import SourcePlace
 
-FULL = 3  # how many functions get the full text; the others get a line each
-_NAMED = 8  # how many the summary at exit names
+FULL = 3  # the number of functions that get the full text; the others get a line each
+_NAMED = 8  # the number of functions that the summary at exit names
 _told: list[str] = []
 _to_log: list[bool] = []
 
 
 def to_log(on: bool) -> None:
-    """Tell the log, never `warnings`: suites of libraries written for JAX make errors of warnings."""
+    """Write advice to the log only: test suites of libraries for JAX turn warnings into errors."""
     _to_log[:] = [True] * on
 
 
 def tell(text: str, category: type[Warning], at: SourcePlace) -> None:
-    """Warn at a line of the user's."""
+    """Warn at a line of the user's program."""
     if _to_log:
         events.warn("advice", "%s:%s: %s", at.file, at.line, text)
     else:
@@ -31,7 +31,7 @@ def tell(text: str, category: type[Warning], at: SourcePlace) -> None:
 def tell_of_function(
     name: str, text: str, brief: str, category: type[Warning], at: SourcePlace
 ) -> None:
-    """As `tell`, of one of many functions: after the first few `brief` alone, and their number at exit."""
+    """Warn about a function; after the first few, only with `brief`, and with a summary at exit."""
     _told.append(name)
     if len(_told) == FULL + 1 and not _to_log:
         atexit.register(_summarize, category)
@@ -39,7 +39,7 @@ def tell_of_function(
 
 
 def forget() -> None:
-    """Begin counting anew."""
+    """Begin to count functions again."""
     _told.clear()
     atexit.unregister(_summarize)
 
@@ -52,8 +52,8 @@ def _summarize(category: type[Warning]) -> None:
         f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     )
     warnings.warn_explicit(
-        f"{len(_told)} functions were traced again and again, each trace compiled anew: {listed}. f.stats().reasons "
-        "tells why.",
+        f"{len(_told)} functions were traced many times, and each trace was compiled anew: {listed}. "
+        "f.stats().reasons gives the reasons.",
         category,
         sys.argv[0] or "gradix",
         0,

@@ -1,4 +1,4 @@
-"""What can be made again, kept by key, a limited number of it."""
+"""A cache of a limited number of values that can be made again."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ class BoundedCache(dict[K, V]):
 
     Args:
         limit: the number of entries.
-        drop: how many of the oldest go when it is full, half of them by default; 0 keeps those that
-            are there, and adds no more, for values whose identity matters.
+        drop: how many of the oldest entries are dropped when it is full; half of them by default.
+            With 0, a full cache keeps its entries and adds no more, for values whose identity
+            matters.
 
     Example:
         >>> squares = BoundedCache(2, drop=1)

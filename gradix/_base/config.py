@@ -1,4 +1,4 @@
-"""Configuration: process-wide options, thread-local overrides, and the part of it that changes what a trace means."""
+"""Configuration: process-wide options, thread-local overrides, and the options a trace depends on."""
 
 import contextlib
 import functools
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class TraceContext(tuple):
-    """The values of the options a trace depends on. Interned, so it is compared and hashed by identity."""
+    """The values of the options a trace depends on; equal ones are one object, compared by identity."""
 
     __slots__ = ()
     __hash__ = object.__hash__
@@ -34,7 +34,7 @@ class TraceContext(tuple):
 
 
 class _State(threading.local):
-    """Class attributes hold the process-wide values; a thread's own attributes, its overrides, hide them."""
+    """Holds options: class attributes are process-wide values, a thread's attributes override them."""
 
     context = TraceContext()
 
@@ -54,7 +54,7 @@ def is_x64() -> bool:
 
 
 def trace_context() -> TraceContext:
-    """What jit caches must hold in their keys, beside the arguments: the options that change a trace's meaning."""
+    """The options that change a trace, which the keys of jit's caches must contain."""
     return state.context
 
 
@@ -62,9 +62,10 @@ def define(name: str, default: Any, values: Any = None, *, traced: bool = False)
     """Add an option.
 
     Args:
-        name: starts with `gradix_`. The environment variable of that name in capitals gives the
-            first value.
-        default: its type is the type of the option; None is then allowed too if it is the default.
+        name: the name, which starts with `gradix_`. The environment variable of that name in
+            capitals gives the first value.
+        default: the default value; its type is the type of the option. None is allowed if it is the
+            default.
         values: a tuple of the allowed values, or a function that returns the checked value or
             raises.
         traced: whether traces depend on it.
@@ -72,7 +73,7 @@ def define(name: str, default: Any, values: Any = None, *, traced: bool = False)
     check = _check_for(name, default, values)
     value = default
     for variable in _environment_names(name):
-        if os.environ.get(variable):  # one that is empty is as if it were not set
+        if os.environ.get(variable):  # an empty variable counts as not set
             value = _from_environment(variable, os.environ[variable], default, check)
             break
     _checks[name] = check
@@ -104,7 +105,7 @@ def _from_environment(variable: str, text: str, default: Any, check: Callable) -
 
 
 def _check_for(name: str, default: Any, values: Any) -> Callable[[Any], Any]:
-    """The function that checks and normalises a new value of the option."""
+    """A function that checks and normalises a new value of the option."""
     if callable(values):
         return functools.partial(values, name)
     if values is not None:
@@ -123,7 +124,7 @@ def _check_boolean(name: str, value: Any) -> bool:
     elif isinstance(value, int) or type(value).__name__ in ("bool", "bool_"):
         return bool(value)
     raise ValueError(
-        f"option {name} is True or False; got {value!r} of type {type(value).__name__}."
+        f"option {name} must be True or False; got {value!r} of type {type(value).__name__}."
     )
 
 
@@ -131,7 +132,7 @@ def _check_choice(name: str, values: tuple, none: bool, value: Any) -> Any:
     value = options.VALUE_SPELLINGS.get(name, {}).get(value, value)
     if value in values or (none and value is None):
         return value
-    # An enumeration's member, or its name in capitals, stands for the value of that name.
+    # A member of an enumeration, or its name in capitals, stands for the value of that name.
     text = getattr(value, "value", value)
     if isinstance(text, str) and text.lower() in values:
         return text.lower()
@@ -159,8 +160,8 @@ def _check_device(name: str, value: Any) -> Any:
     if value is None or isinstance(value, str) or hasattr(value, "platform"):
         return value or None
     raise ValueError(
-        f"{name.removeprefix('jax_')} must be a Device, as gradix.devices('cpu')[0], or the name of a platform, "
-        f"as 'cpu'; got {value!r} of type {type(value).__name__}."
+        f"{name.removeprefix('jax_')} must be a Device, such as gradix.devices('cpu')[0], or the name of a platform, "
+        f"such as 'cpu'; got {value!r} of type {type(value).__name__}."
     )
 
 
@@ -197,7 +198,7 @@ def _refresh_contexts() -> None:
 
 
 def _set_local(name: str, value: Any) -> Any:
-    """Override an option in this thread, or end its override with `_UNSET`; returns what was there before."""
+    """Override an option in this thread, or end its override with `_UNSET`; returns the old override."""
     overrides = state.__dict__
     before = overrides.pop(name, _UNSET)
     if value is not _UNSET:
@@ -214,7 +215,7 @@ def _set_local(name: str, value: Any) -> Any:
 
 @contextlib.contextmanager
 def within(context: TraceContext) -> Iterator[None]:
-    """Context manager: the options a trace depends on, in this thread, as `trace_context()` gave them in another."""
+    """Context manager that gives this thread the options of `trace_context()` of another thread."""
     with contextlib.ExitStack() as stack:
         for name, value in zip(_traced, context):
             if getattr(state, name) is not value:
@@ -223,7 +224,7 @@ def within(context: TraceContext) -> Iterator[None]:
 
 
 def guards_transfers() -> bool:
-    """Whether the options ask for anything of arrays that operations are given."""
+    """Whether an option guards the transfer of arrays that operations are given."""
     return (
         state.jax_transfer_guard_host_to_device not in _SILENT
         or state.jax_transfer_guard_device_to_device not in _SILENT
@@ -246,7 +247,11 @@ class Config:
     __slots__ = ()
 
     def update(self, name: str, value: Any) -> None:
-        """Set an option for the whole process. A context manager's override in a thread goes before it.
+        """Set an option for the whole process; overrides by context managers take precedence.
+
+        Args:
+            name: the name of the option, with or without the prefix `gradix_`.
+            value: its new value.
 
         Raises:
             AttributeError: there is no such option.
@@ -276,11 +281,11 @@ class Config:
         return state.jax_enable_x64
 
     def config_with_absl(self) -> None:
-        """Define a flag of absl for each option; `absl.app.run` sets those that are on the command line."""
+        """Define a flag of absl for each option; `absl.app.run` sets those on the command line."""
         absl_flags.after_start(absl_flags.define(self._flags()), self.update)
 
     def parse_flags_with_absl(self) -> None:
-        """Define a flag of absl for each option, and set those that are on the command line at once."""
+        """Define a flag of absl for each option, and set those on the command line at once."""
         absl_flags.read_now(absl_flags.define(self._flags()), self.update)
 
     def _flags(self) -> dict[str, Any]:
@@ -302,7 +307,7 @@ class Config:
 
 
 class _Override(contextlib.ContextDecorator):
-    """Overrides an option in the current thread for a `with` block or a decorated function; may be entered again."""
+    """Overrides an option in this thread, in a `with` block or a decorated function; reentrant."""
 
     __slots__ = ("name", "value", "before")
 
@@ -323,12 +328,12 @@ class _Override(contextlib.ContextDecorator):
 
 
 def override(name: str, value: Any) -> _Override:
-    """Context manager: an option's value in this thread."""
+    """Context manager that sets an option in this thread."""
     return _Override(name, _checks[name](value))
 
 
 class Setting:
-    """An option that can be overridden: calling it with a value gives a context manager, also usable as a decorator."""
+    """An option that can be overridden: calling it gives a context manager, which is a decorator, too."""
 
     def __init__(self, name: str, doc: str):
         self.option = name
@@ -370,7 +375,10 @@ def checking_leaks() -> _Override:
 
 
 def disable_jit(disable: bool = True) -> _Override:
-    """Context manager: `jit` and control flow run the Python functions, so that prints and debuggers see values.
+    """Context manager in which `jit` and control flow run Python, so that debuggers see values.
+
+    Args:
+        disable: False enables `jit` again inside of another such context.
 
     Example:
         >>> with disable_jit():
@@ -382,7 +390,13 @@ def disable_jit(disable: bool = True) -> _Override:
 
 @contextlib.contextmanager
 def transfer_guard(new_val: str) -> Iterator[None]:
-    """Context manager: allow, log or disallow transfers between host and devices, in every direction.
+    """Context manager: allow, log or disallow transfers between host and devices, in all directions.
+
+    Args:
+        new_val: "allow", "log", "disallow", "log_explicit" or "disallow_explicit".
+
+    Raises:
+        ValueError: `new_val` is another word.
 
     Example:
         >>> import gradix

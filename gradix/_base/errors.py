@@ -1,4 +1,4 @@
-"""The exceptions of tracing: what happened, where, what the value depends on, and what to write instead."""
+"""The exceptions of tracing; each says what happened, where, and what to write instead."""
 
 from . import leaks, source
 from .tree.native import JaxRuntimeError
@@ -21,7 +21,7 @@ def _type_of(tracer) -> str:
 
 
 def _where(tracer) -> str:
-    """The place in the user's program, where the tracer was made, what it depends on, and what keeps it too long."""
+    """The lines about places: of the use, of the tracer's making and origin, and of what keeps it."""
     here = str(source.current())
     lines = [f"\n  where:   {here}"]
     for name, method in (("made", "_made"), ("traced", "_origin")):
@@ -39,14 +39,14 @@ def _instead(advice: str) -> str:
 
 
 class JAXTypeError(TypeError):
-    """Base of the errors that come of using a traced array, or a key, where its type does not allow it."""
+    """The base class of errors for a traced array or a key that is used where it is not allowed."""
 
     def __init__(self, message: str):
         super().__init__(message)
 
 
 class JAXIndexError(IndexError):
-    """Base of the errors that come of indexing with a traced array."""
+    """The base class of errors for indexing with a traced array."""
 
     def __init__(self, message: str):
         super().__init__(message)
@@ -57,7 +57,7 @@ class ConcretizationTypeError(JAXTypeError):
 
     Args:
         tracer: the traced array.
-        context: what needed the value.
+        context: a sentence about what needed the value.
     """
 
     def __init__(self, tracer, context: str = ""):
@@ -94,7 +94,7 @@ class TracerArrayConversionError(JAXTypeError):
             f"The numpy.ndarray conversion method __array__() was called on traced array with shape "
             f"{_type_of(tracer)}.{_where(tracer)}"
             + _instead(
-                "the function of the same name in jnp for one of NumPy; jnp.asarray(table)[i] to index a NumPy array;\n"
+                "use the function of jnp with the same name as NumPy's; jnp.asarray(table)[i] to index a NumPy array;\n"
                 "gradix.pure_callback to call code that works on numbers only."
             )
         )
@@ -141,14 +141,14 @@ class UnexpectedTracerError(JAXTypeError):
 
 
 def check_leaks() -> None:
-    """Raise for traced values that outlive functions traced under the option jax_check_tracer_leaks."""
+    """Raise if traced values outlive functions traced under the option jax_check_tracer_leaks."""
     left = leaks.survivors()
     if left:
         raise UnexpectedTracerError(
             left[0],
-            f"after the function had returned it was still there, as were {len(left) - 1} others"
+            f"after the function had returned it was still alive, as were {len(left) - 1} others"
             if len(left) > 1
-            else "it was still there after the function had returned",
+            else "it was still alive after the function had returned",
         )
 
 
@@ -159,17 +159,17 @@ def _leak_message(tracer, use: str) -> str:
         f"it was traced in{detail}.{_where(tracer)}"
         + _instead(
             "return the value from the function, rather than store it in a global, an attribute or a list;\n"
-            "values from outside come in as arguments; a value to be changed in place is a gradix.new_ref(...)."
+            "pass values from outside as arguments; hold a value to be changed in place in a gradix.new_ref(...)."
         )
     )
 
 
 class KeyReuseError(JAXTypeError):
-    """A random key was consumed twice. Checked where the option `jax_debug_key_reuse` is set."""
+    """A random key was consumed twice; it is raised under the option `jax_debug_key_reuse`."""
 
 
 class ShardingTypeError(Exception):
-    """What the types of operands say of their division leaves that of the result open, or contradicts itself."""
+    """The division of a result does not follow from the types of the operands, or these disagree."""
 
 
 class JaxprTypeError(TypeError):
@@ -177,15 +177,15 @@ class JaxprTypeError(TypeError):
 
 
 class InconclusiveDimensionOperation(Exception):
-    """A question about symbolic dimensions has no one answer for all their values."""
+    """A comparison of symbolic dimensions does not have the same answer for all their values."""
 
 
 class RetraceError(RuntimeError):
-    """A function with `max_traces` was traced more often. The message names what differs from the traces before."""
+    """A function was traced more than `max_traces` times; the message says what differed."""
 
 
 class RetraceWarning(UserWarning):
-    """A function was traced again and again. The message names the arguments that differed."""
+    """A function was traced many times; the message names the arguments that differed."""
 
 
 # Tracebacks name the classes as users write them.

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from gradix._base import config, source
 from gradix._base.lazy import lazy_module
 
-logging = lazy_module("logging")  # slow to import, and needed only where something is logged
+logging = lazy_module("logging")  # it is slow to import, and rarely needed
 listeners: list[Callable[[Event], None]] = []
-# of the times of lowering to StableHLO as well, which are parts of those of a first call
+# listeners that also get the parts of a first call, such as lowering to StableHLO
 details: list[Callable[[Event], None]] = []
 _options = config.state
 
@@ -25,8 +25,8 @@ class Event:
             from disk).
         function: the name of the function.
         seconds: how long it took.
-        why: of a trace, what differs from the traces before; of a compilation, why no compiled
-            program was at hand.
+        why: for a trace, what differs from the traces before; for a compilation, why no compiled
+            program was found.
         place: the user's file and line.
     """
 
@@ -44,12 +44,12 @@ class Event:
 
 
 def is_wanted() -> bool:
-    """Whether anybody asks what the compiler does."""
+    """Whether there is a listener, or the option jax_log_compiles is set."""
     return bool(listeners) or _options.jax_log_compiles
 
 
 def tell(kind: str, function: str, seconds: float, why: str = "") -> None:
-    """Pass on what happened, if anybody asks."""
+    """Pass an event to the listeners, and to the log if the option jax_log_compiles is set."""
     if not listeners and not _options.jax_log_compiles:
         return
     event = Event(kind, function, seconds, why, place())
@@ -60,7 +60,7 @@ def tell(kind: str, function: str, seconds: float, why: str = "") -> None:
 
 
 def tell_detail(kind: str, function: str, seconds: float) -> None:
-    """Pass on a part of a first call to those who ask for parts."""
+    """Pass a part of a first call to the listeners of `details`, and to the log."""
     if details:
         event = Event(kind, function, seconds, "", place())
         for listener in list(details):
@@ -78,7 +78,7 @@ _SAID = {
 
 
 def place() -> str:
-    """The user's file and line that led here."""
+    """The file and line in the user's program that led here."""
     at = source.current()
     return f"{os.path.relpath(at.file) if _is_below_here(at.file) else at.file}:{at.line}"
 

@@ -1,4 +1,4 @@
-"""Options that are known from the start, of modules that are loaded when they are needed."""
+"""Options of modules that are loaded when they are needed; the options are known from the start."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from gradix._base import config
 
 
 def _attributes(name: str, value):
-    """Set by `set_xla_metadata`."""
+    """Check the value, which `set_xla_metadata` sets."""
     if value is not None and not isinstance(value, tuple):
         raise ValueError(
             f"option {name} is set by gradix.experimental.xla_metadata.set_xla_metadata; got {value!r}."
@@ -20,7 +20,9 @@ def _seconds(name: str, value):
     if value is not None and (
         isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0
     ):
-        raise ValueError(f"{name} must be a number of seconds, or None for no end; got {value!r}.")
+        raise ValueError(
+            f"{name} must be a number of seconds, or None for no limit; got {value!r}."
+        )
     return value
 
 

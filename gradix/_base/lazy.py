@@ -7,12 +7,12 @@ from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any
 
-# What to install for a missing module, where the distribution is not named after the module.
+# module -> the distribution to install, if it has another name
 _DISTRIBUTIONS = {"opt_einsum": "opt-einsum", "absl": "absl-py", "sklearn": "scikit-learn"}
 
 
 class LazyModule:
-    """Stands for a module; the first attribute asked of it imports the module."""
+    """Stands for a module, which is imported when an attribute is first read."""
 
     __slots__ = ("__dict__", "_lazy_name")
 
@@ -20,7 +20,7 @@ class LazyModule:
         self._lazy_name = name
 
     def __getattr__(self, attribute: str):
-        # asked of everything by tools that look for documentation
+        # tools that look for documentation read this of every object
         if attribute == "__wrapped__":
             raise AttributeError(attribute)
         module = _import(self._lazy_name)
@@ -44,9 +44,9 @@ def _import(name: str):
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not (name == error.name or name.startswith(error.name + ".")):
-            raise  # the module is there, something it imports is not
+            raise  # the module exists, but something it imports does not
         top = error.name.partition(".")[0]
-        missing = f"Module {name!r} is needed for this and is not installed"
+        missing = f"Module {name!r} is needed for this, but it is not installed"
         raise ModuleNotFoundError(
             f"{missing} ({error}). Install it: pip install {_DISTRIBUTIONS.get(top, top)}",
             name=error.name,
@@ -74,7 +74,7 @@ def lazy_module(name: str) -> LazyModule:
 
 
 class _Place:
-    """A name that an import would have bound: where its value is."""
+    """The module and name of a value that an import would have bound."""
 
     __slots__ = ("module", "name")
 
@@ -89,7 +89,7 @@ class _Place:
 
 
 class _Source:
-    """What stands for a module while names are imported from it."""
+    """Stands for a module while names are imported from it."""
 
     __slots__ = ("_module",)
 
@@ -101,11 +101,11 @@ class _Source:
 
 
 class on_demand:  # noqa: N801  (read as a statement)
-    """`with on_demand(globals()):` loads what its imports name when a user of the module first asks for it.
+    """`with on_demand(globals()):` makes the imports inside load when a name is first used.
 
-    The imports stand in the module as ever, for readers and type checkers; all are of the form
-    `from module import name`. The module gets a `__getattr__` that loads, a `__dir__` of its public
-    names, and `__all__` for those who import `*`.
+    Readers and type checkers see ordinary imports, all of the form `from module import name`. The
+    module gets a `__getattr__` that loads names, a `__dir__` of its public names, and `__all__` for
+    `import *`.
 
     Args:
         face: the module's namespace.
@@ -127,12 +127,12 @@ class on_demand:  # noqa: N801  (read as a statement)
         self._import = builtins.__import__
 
         def place(name, globals=None, locals=None, fromlist=(), level=0):
-            # another thread's, or of a module that is loaded now
+            # an import of another thread, or in a module that is loaded meanwhile
             if globals is not self._face:
                 return self._import(name, globals, locals, fromlist, level)
             if not fromlist or level:
                 raise SyntaxError(
-                    f"write 'from {name} import ...' with the full name of the module under on_demand"
+                    f"write 'from {name} import ...' with the full name of the module under on_demand."
                 )
             return _Source(name)
 
@@ -162,7 +162,7 @@ def _loader(face: dict[str, Any], places: dict[str, _Place]) -> Callable[[str], 
 
 
 def _names(face: dict[str, Any], places: dict[str, _Place]) -> list[str]:
-    """The public names of a module and its names between underscores; of its modules, the ones imported by name."""
+    """The public names of a module and its names between underscores, without modules it imports."""
     own = [
         name
         for name, value in face.items()
@@ -172,7 +172,7 @@ def _names(face: dict[str, Any], places: dict[str, _Place]) -> list[str]:
 
 
 def load_package(name: str) -> None:
-    """Import a package and all modules in it but `__main__`."""
+    """Import a package and all its modules, except `__main__`."""
     pkgutil = lazy_module("pkgutil")
     package = importlib.import_module(name)
     for found in pkgutil.walk_packages(package.__path__, f"{name}."):
@@ -181,9 +181,9 @@ def load_package(name: str) -> None:
 
 
 def tell_face(value: Any, face: str, name: str, is_home: bool = True) -> None:
-    """Let a function or class say that it is of the face users import it from, not of the file it is written in.
+    """Set `__module__` of a function or class to the face from which users import it.
 
-    A face that is no home of others' work takes what is written in files of its own alone.
+    If the face is not its home, this applies only to functions and classes of the face's own files.
     """
     if (
         not isinstance(value, (FunctionType, type))
@@ -197,7 +197,7 @@ def tell_face(value: Any, face: str, name: str, is_home: bool = True) -> None:
 
 
 def claim(face: str, *places: str) -> None:
-    """Let what a face has from modules whose names begin with one of `places` say that it is of the face."""
+    """Set `__module__` to the face for all it has from modules whose names begin with `places`."""
     namespace = vars(sys.modules[face])
     for name in list(namespace.get("__all__") or namespace):
         value: Any = namespace.get(name)  # others are loaded on demand

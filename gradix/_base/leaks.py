@@ -1,4 +1,4 @@
-"""What keeps an object alive: found among the garbage collector's referrers, when an error asks for it."""
+"""Finds what keeps an object alive, by the garbage collector's referrers, for an error message."""
 
 import gc
 import inspect
@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from typing import Any
 
 _PACKAGE = __name__.partition(".")[0]
-_SCANS = 24  # walks over the heap, each of which takes a while
-_DEEP = 6  # containers within containers
+_SCANS = 24  # the most walks over the heap, each of which is slow
+_DEEP = 6  # the most containers within containers
 
-# finished traces to look at, where the option jax_check_tracer_leaks is set
+# the finished traces to check, if the option jax_check_tracer_leaks is set
 pending: list[weakref.ref] = []
 
 
 def holders(value: Any, limit: int = 3) -> list[str]:
-    """Descriptions of what holds `value`: "the global variable `cache['x'][0]` of module __main__" and such."""
+    """Descriptions of what holds `value`, such as "the global variable `cache['x'][0]` of module m"."""
     found: list[str] = []
     queue: list[tuple[Any, str]] = [(value, "")]
     seen, scans = {id(value), id(queue), id(found)}, 0
@@ -41,7 +41,7 @@ def holders(value: Any, limit: int = 3) -> list[str]:
 
 
 def _steps(holder, held, path: str) -> Iterator[tuple[str, str]]:
-    """Pairs of a description, if the holder is a place users know, and else the path from the holder to the value."""
+    """Pairs of a description, if users know the place, and else the path from holder to value."""
     if isinstance(holder, dict):
         keys = [k for k, v in list(holder.items()) if v is held]
         if "__name__" in holder and "__builtins__" in holder:
@@ -81,7 +81,7 @@ def _steps(holder, held, path: str) -> Iterator[tuple[str, str]]:
 def _attribute(owner, name: str, path: str) -> Iterator[tuple[str, str]]:
     kind = owner if isinstance(owner, type) else type(owner)
     if name == "?" or kind.__module__.partition(".")[0] == _PACKAGE:
-        return  # an iterator, a bound method; or ours
+        return  # it is an iterator, a bound method, or an object of this package
     named = _global_name(owner)
     if named:
         yield (
@@ -94,7 +94,7 @@ def _attribute(owner, name: str, path: str) -> Iterator[tuple[str, str]]:
 
 
 def _owner(namespace: dict):
-    """The object whose attributes these are; None where it is a dict of its own."""
+    """The object whose attributes these are; None if it is an ordinary dict."""
     for o in gc.get_referrers(namespace):
         if isinstance(o, (types.FrameType, dict, list, tuple)):
             continue
@@ -121,7 +121,7 @@ def _is_closure(holder) -> bool:
 
 
 def _captured_by(cell) -> tuple[str, str] | None:
-    """The name a cell has in a function that closes over it, and that function's."""
+    """The name of a cell's variable in a function that closes over it, and the function's name."""
     for closure in gc.get_referrers(cell):
         if not _is_closure(closure):
             continue
@@ -160,7 +160,7 @@ def _key(k) -> str:
 
 
 def note(trace) -> None:
-    """Remember a finished trace, to see later whether values of it are still there."""
+    """Record a finished trace, to check later whether its values are still alive."""
     pending.append(weakref.ref(trace))
 
 
@@ -168,7 +168,7 @@ def survivors() -> list:
     """The traced values that outlive their finished traces."""
     left = pending[:]
     pending.clear()
-    for generation in range(3):  # what died lately is found without a look at the whole heap
+    for generation in range(3):  # young objects are found without a walk over the whole heap
         left = [r for r in left if r() is not None]
         if not left:
             return []

@@ -1,4 +1,4 @@
-"""What `dir` shows of a face: the names users call, not the modules and helpers it is made of; and whose they are."""
+"""What `dir` shows of a face: the names that users call, without the modules it is made of."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gradix._base.lazy import tell_face
 
 
 def listing(face: str, *modules: str, is_home: bool = False) -> Callable[[], list[str]]:
-    """A `__dir__` for the module named `face`: its `__all__`, or else its public names, of modules only those named."""
+    """A `__dir__` for the module `face`: its `__all__`, or its public names and the modules named."""
 
     def names() -> list[str]:
         namespace = vars(sys.modules[face])

@@ -1,4 +1,4 @@
-"""Names of what surrounds an operation in the user's program: scopes and transformations."""
+"""The names of the scopes and transformations around an operation in the user's program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Scope(NamedTuple):
 
 
 class Transform(NamedTuple):
-    """A transformation: the first name after it is written between its parentheses."""
+    """A transformation; the name after it is written in its parentheses."""
 
     name: str
 
@@ -25,7 +25,7 @@ class Transform(NamedTuple):
 
 
 class Tag(NamedTuple):
-    """Attributes for the compiler, of what is named within; None takes one away."""
+    """Attributes for the compiler, of the operations inside; None removes one."""
 
     attributes: tuple[tuple[str, str | None], ...]
 
@@ -58,21 +58,21 @@ class NameStack:
         return self._tags
 
     def tagged(self, **attributes: str | None) -> NameStack:
-        """With attributes for the compiler."""
+        """The names with attributes for the compiler added."""
         return NameStack((*self.stack, Tag(tuple(attributes.items()))))
 
     def extend(self, name) -> NameStack:
-        """With a scope, or several, inside of all."""
+        """The names with one or several scopes added as the innermost."""
         names = (name,) if isinstance(name, str) else tuple(name)
         return NameStack((*self.stack, *[n if isinstance(n, Scope) else Scope(n) for n in names]))
 
     def transform(self, name: str) -> NameStack:
-        """With a transformation inside of all."""
+        """The names with a transformation added as the innermost."""
         return NameStack((*self.stack, Transform(name)))
 
     @property
     def transposed(self) -> NameStack:
-        """With the innermost derivative among the transformations transposed."""
+        """The names with the innermost derivative transposed."""
         found = self._transposed
         if found is None:
             at = max(
@@ -123,21 +123,21 @@ EMPTY = NameStack()
 
 class _Names(threading.local):
     stack = EMPTY
-    base = EMPTY  # what programs that are recorded begin with: tags, but no names
+    base = EMPTY  # the start for programs that are recorded: it has tags, but no names
 
 
 _names = _Names()
-# holds something from the first name of the process on: until then nobody looks for any
+# not empty once the process has used a name; until then names need not be looked up
 used: list[bool] = []
 
 
 def current_names() -> NameStack:
-    """The names around what this thread does now."""
+    """The names around the current operation of this thread."""
     return _names.stack
 
 
 def set_names(stack: NameStack) -> NameStack:
-    """Replace them; returns the previous ones."""
+    """Replace the current names; returns the previous ones."""
     before, _names.stack = _names.stack, stack
     if stack.stack and not used:
         used.append(True)
@@ -145,12 +145,12 @@ def set_names(stack: NameStack) -> NameStack:
 
 
 def begin_program() -> NameStack:
-    """Names as a program begins that is to be recorded, relative to it; returns those around it."""
+    """Start the names of a program to be recorded, which are relative to it; returns the old names."""
     return set_names(_names.base)
 
 
 class tagging:
-    """Context manager: what is recorded inside has attributes for the compiler."""
+    """Context manager that gives the operations recorded inside attributes for the compiler."""
 
     __slots__ = ("attributes", "before")
 
@@ -168,7 +168,7 @@ class tagging:
 
 
 class names_set:
-    """Context manager: other names."""
+    """Context manager that replaces the current names."""
 
     __slots__ = ("stack", "before")
 
@@ -184,7 +184,7 @@ class names_set:
 
 
 class transforming(names_set):
-    """Context manager: what happens inside is reached through a transformation."""
+    """Context manager that adds a transformation to the current names."""
 
     __slots__ = ()
 

@@ -193,13 +193,13 @@ CHOICES = {
     "jax_use_magma": ("auto", ("off", "on", "auto")),
 }
 
-# Other words for an option, and for values of one.
+# other names of options, and of their values
 SPELLINGS = {"explicit_x64": "jax_explicit_x64_dtypes"}
 VALUE_SPELLINGS = {
     "jax_explicit_x64_dtypes": {"honour": "allow", "honor": "allow", "truncate": "warn"}
 }
 
-# Setting the first sets the others.
+# Setting an option sets those that it implies.
 IMPLIED = {
     "jax_transfer_guard": (
         "jax_transfer_guard_host_to_device",
@@ -208,7 +208,7 @@ IMPLIED = {
     ),
 }
 
-# What a traced program may depend on.
+# the options on which a traced program may depend
 TRACED = frozenset(
     {
         "jax_allow_f16_reductions",
@@ -271,13 +271,13 @@ CONTEXT_MANAGERS = {
     "enable_x64": ("jax_enable_x64", "enable 64-bit types"),
     "explicit_x64": (
         "jax_explicit_x64_dtypes",
-        "keep ('honour') or narrow with a warning ('truncate') 64-bit dtypes asked for while x64 is off, or raise "
+        "keep ('honour') or narrow with a warning ('truncate') 64-bit dtypes requested while x64 is off, or raise "
         "('error')",
     ),
     "explain_cache_misses": ("jax_explain_cache_misses", "log why a function is traced again"),
     "jax2tf_associative_scan_reductions": (
         "jax2tf_associative_scan_reductions",
-        "spell cumulative reductions as associative scans",
+        "lower cumulative reductions as associative scans",
     ),
     "legacy_prng_key": ("jax_legacy_prng_key", "allow, warn of or refuse raw uint32 keys"),
     "log_compiles": ("jax_log_compiles", "log every trace and compilation"),

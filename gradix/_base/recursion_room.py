@@ -7,8 +7,8 @@ import threading
 from contextlib import contextmanager, suppress
 
 _lock = threading.Lock()
-_TRACE = 24  # frames that tracing a function inside of another one takes, at most
-_MAX_DEPTH = 500  # of functions traced inside of each other: the C stack has its end
+_TRACE = 24  # the most frames that tracing a function inside of another one takes
+_MAX_DEPTH = 500  # the most functions traced inside of each other; the C stack is limited
 _tracing = threading.local()
 
 
@@ -36,28 +36,28 @@ class Room:
             sys.setrecursionlimit(sys.getrecursionlimit() + self.frames)
 
     def __exit__(self, *exc) -> None:
-        # Where another thread is deeper by now, the limit stays high.
+        # if another thread is deeper by now, the limit stays high
         with _lock, suppress(RecursionError):
             sys.setrecursionlimit(sys.getrecursionlimit() - self.frames)
 
 
-# walks over programs inside of programs end by themselves, however deep these are nested
+# walks over nested programs end by themselves, however deep these are nested
 FOR_PROGRAMS = Room(20_000)
 
 
 @contextmanager
 def room_to_trace(name: str):
-    """Room for the frames of one trace; a user's endless recursion is stopped and explained.
+    """Make room for the frames of one trace, and stop a user's endless recursion with an error.
 
     Raises:
-        RecursionError: more functions are traced inside of each other than any program means.
+        RecursionError: more functions are traced inside of each other than any program needs.
     """
     depth = _tracing.__dict__.get("depth", 0)
     if depth >= _MAX_DEPTH:
         raise RecursionError(
             f"{name or 'A function'} is traced inside of {depth} other traces. A traced function that calls itself "
-            "never reaches the case in which it stops if that is decided by a traced value: decide by shapes or "
-            "static arguments, or use lax.while_loop, lax.cond or lax.scan."
+            "never ends if a traced value decides when: decide by shapes or static arguments, or use "
+            "lax.while_loop, lax.cond or lax.scan."
         )
     _tracing.depth = depth + 1
     try:

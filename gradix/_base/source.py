@@ -1,4 +1,4 @@
-"""Where in the user's program something happened: cheap to record, written out only when asked."""
+"""Places in the user's program, which are cheap to record and are looked up only when shown."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from gradix._base.name_stack import EMPTY, NameStack, _names, used
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 MAIN = _PACKAGE + "__main__.py"
-# Their frames stand between a decorated user function and us, and explain nothing to the user.
+# Their frames stand between a decorated function and this package; they explain nothing to users.
 _PLUMBING = frozenset(os.path.abspath(str(module.__file__)) for module in (contextlib, functools))
 
-# Cached by file name, not by code object: a str keeps its hash, a code object computes it each
-# time.
+# The key is the file name, as a str keeps its hash, which a code object computes each time.
 _inside: dict[str, bool] = {}
 _excluded: list[str] = []
 
@@ -33,7 +32,7 @@ def _is_inside(filename: str) -> bool:
 
 
 def exclude(path: str) -> None:
-    """Take the frames of another library's file, or of its folder, for plumbing too."""
+    """Count the frames of another library's file or folder as inside, so that places skip them."""
     _excluded.append(os.path.abspath(path))
     _inside.clear()
 
@@ -45,7 +44,7 @@ def include(path: str) -> None:
 
 
 def is_inside(filename: str) -> bool:
-    """Whether a file belongs to this package, or to plumbing that explains nothing to the user."""
+    """Whether a file belongs to this package, or to code whose frames explain nothing to the user."""
     found = _inside.get(filename)
     return _is_inside(filename) if found is None else found
 
@@ -62,7 +61,7 @@ class SourcePlace:
 
     @property
     def transposed(self) -> SourcePlace:
-        """The same place, of what transposes the operation that is written there."""
+        """The same place, for the transpose of the operation that is written there."""
         return self
 
     @property
@@ -95,7 +94,7 @@ class SourcePlace:
 
     @property
     def position(self) -> tuple:
-        """(line, end line, column, end column), each None where the compiler kept none."""
+        """The tuple (line, end line, column, end column), with None for what Python did not keep."""
         for index, position in enumerate(self.code.co_positions()):
             if index == self.lasti // 2:
                 return position
@@ -134,7 +133,7 @@ class NamedPlace(SourcePlace):
 
 
 def current() -> SourcePlace:
-    """The place in the user's program that led here, the innermost frame outside this package, and its scopes."""
+    """The innermost place outside of this package that led here, with the names around it."""
     frame = sys._getframe(1)
     known = _inside
     while True:

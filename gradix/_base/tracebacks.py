@@ -1,7 +1,7 @@
-"""Tracebacks of uncaught exceptions show the user's frames, not ours: of a hundred lines, the ten to look at.
+"""Shows tracebacks of uncaught exceptions without the frames of this package.
 
 Importing this module installs it in front of `sys.excepthook`, which costs nothing until a program
-dies of an exception. The exception itself keeps all its frames, for debuggers and handlers. The
+ends with an exception. The exception itself keeps all its frames, for debuggers and handlers. The
 option `jax_traceback_filtering` turns it off.
 """
 
@@ -12,12 +12,12 @@ from types import TracebackType
 from gradix._base import source
 from gradix._base.config import state
 
-_NOTE = "(gradix's own frames are left out; the environment variable JAX_TRACEBACK_FILTERING=off shows them.)"
+_NOTE = "(Frames of gradix are left out; set the environment variable JAX_TRACEBACK_FILTERING=off to show them.)"
 _RUNPY = "<frozen runpy>"
 
 
 def users_part(traceback: TracebackType | None) -> TracebackType | None:
-    """The traceback without this package's frames; as it is where that would leave nothing."""
+    """The traceback without this package's frames; the first frame if that leaves none."""
     frames = []
     while traceback is not None:
         frames.append(traceback)
@@ -33,7 +33,7 @@ def users_part(traceback: TracebackType | None) -> TracebackType | None:
 
 
 def _chain(error: BaseException | None, seen: set[int]) -> Iterator[BaseException]:
-    """The exception and those it arose from, each once."""
+    """The exception, its causes and its contexts, each once."""
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         yield error
@@ -43,7 +43,7 @@ def _chain(error: BaseException | None, seen: set[int]) -> Iterator[BaseExceptio
 
 def _length(traceback: TracebackType | None) -> int:
     n = 0
-    # no recursion: a RecursionError has a thousand frames
+    # it is a loop, because the traceback of a RecursionError is too long for recursion
     while traceback is not None:
         n, traceback = n + 1, traceback.tb_next
     return n

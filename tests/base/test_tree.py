@@ -180,7 +180,7 @@ def test_all_mismatches_are_named():
 
 def test_transpose_of_a_tree_without_leaves():
     assert tree.transpose(tree.structure(()), tree.structure([1]), ()) == [()]
-    with pytest.raises(TypeError, match="inner_treedef must be given"):
+    with pytest.raises(TypeError, match="Pass inner_treedef"):
         tree.transpose(tree.structure(()), None, ())
 
 

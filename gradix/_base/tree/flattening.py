@@ -1,4 +1,4 @@
-"""Taking pytrees apart and putting them together."""
+"""Takes pytrees apart and puts them together."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -22,7 +22,7 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], P
     """The leaves of a pytree, in order, and its structure.
 
     Tuples, lists, dicts (by sorted key), namedtuples, OrderedDict, defaultdict and registered types
-    are nodes, None is a node without leaves, all else is a leaf.
+    are nodes, None is a node without leaves, and everything else is a leaf.
 
     Args:
         tree: any value.
@@ -61,7 +61,7 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
 
 
 def tree_leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
-    """The leaves of a pytree, in order.
+    """The leaves of a pytree, in order; `is_leaf` is as in `tree_flatten`.
 
     Example:
         >>> tree_leaves([1, (2, None), {"x": 3}])
@@ -71,7 +71,11 @@ def tree_leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
 
 
 def tree_structure(tree: Any, is_leaf: IsLeaf | None = None) -> PyTreeDef:
-    """The structure of a pytree: hashable, comparable, printable.
+    """The structure of a pytree, which can be compared, hashed and printed.
+
+    Args:
+        tree: any value.
+        is_leaf: as in `tree_flatten`.
 
     Example:
         >>> tree_structure({"a": [1, 2], "b": None})
@@ -125,7 +129,7 @@ def tree_leaves_with_path(
 
 
 def _one_frame_down(walk: Callable, tree: Any, is_leaf: Callable | None) -> tuple:
-    """Call `walk` with one frame to spare, without which a handler of a RecursionError could call nothing."""
+    """Call `walk` one frame deeper, so that a handler of a RecursionError has a frame to call with."""
     return walk(tree, is_leaf)
 
 

@@ -1,4 +1,4 @@
-"""Functions on pytrees: mapping, reducing, spreading, transposing, naming the places."""
+"""Functions on pytrees, which map, reduce, broadcast and transpose them, and name their places."""
 
 import functools
 from collections.abc import Callable, Iterable
@@ -33,7 +33,7 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | Non
     """The pytree of `f(leaf, *others)`, where `tree` is a prefix of each tree in `rest`.
 
     Args:
-        f: takes a leaf of `tree` and what stands in its place in each tree of `rest`.
+        f: a function of a leaf of `tree` and the subtrees in its place in each tree of `rest`.
         tree: the tree that gives the structure.
         rest: further trees.
         is_leaf: called on each node before it is entered; True makes the node a leaf.
@@ -74,16 +74,16 @@ def tree_reduce(
     initializer: Any = _UNSPECIFIED,
     is_leaf: IsLeaf | None = None,
 ) -> Any:
-    """`functools.reduce` over the leaves, from the left.
+    """The leaves combined from the left, as by `functools.reduce`.
 
     Args:
-        function: takes what has been combined so far, and the next leaf.
+        function: a function of the value so far and the next leaf.
         tree: any value.
-        initializer: what to begin with; without it the first leaf.
+        initializer: the first value; without it, the first leaf.
         is_leaf: called on each node before it is entered; True makes the node a leaf.
 
     Raises:
-        TypeError: no leaves and no `initializer`.
+        TypeError: there are neither leaves nor an `initializer`.
 
     Example:
         >>> tree_reduce(lambda a, b: a + b, {"a": 1, "b": [2, 3]})
@@ -109,13 +109,13 @@ def tree_reduce_associative(
     """The leaves combined in a balanced tree of calls, so that the program has logarithmic depth.
 
     Args:
-        operation: associative; leaves keep their order.
+        operation: an associative function of two values; leaves keep their order.
         tree: any value.
         identity: the value for a tree without leaves.
         is_leaf: called on each node before it is entered; True makes the node a leaf.
 
     Raises:
-        TypeError: no leaves and no `identity`.
+        TypeError: there are neither leaves nor an `identity`.
 
     Example:
         >>> tree_reduce_associative(lambda a, b: f"({a}{b})", list("abcd"))
@@ -164,12 +164,12 @@ def tree_transpose(
     """A tree of trees turned inside out: structure `outer` of `inner` becomes `inner` of `outer`.
 
     Args:
-        outer_treedef: structure of the outer levels.
-        inner_treedef: structure of the inner ones; None to take it from the first outer leaf.
+        outer_treedef: the structure of the outer levels.
+        inner_treedef: the structure of the inner levels; None takes that of the first outer leaf.
         pytree_to_transpose: the tree.
 
     Raises:
-        TypeError: the tree has not as many leaves as the two structures together.
+        TypeError: the tree does not have as many leaves as the two structures together.
 
     Example:
         >>> tree_transpose(tree_structure([0, 0]), None, [{"a": 1, "b": 2}, {"a": 3, "b": 4}])
@@ -179,7 +179,7 @@ def tree_transpose(
     if inner_treedef is None:
         if not outer_treedef.num_leaves:
             raise TypeError(
-                "tree_transpose: outer_treedef has no leaves, so inner_treedef must be given."
+                "tree_transpose: outer_treedef has no leaves. Pass inner_treedef, which cannot be found."
             )
         inner_treedef = tree_structure(outer_treedef.flatten_up_to(pytree_to_transpose)[0])
     inner_size, outer_size = inner_treedef.num_leaves, outer_treedef.num_leaves
@@ -202,8 +202,8 @@ def tree_map_with_path(
     """`tree_map` with a function that takes the key path first.
 
     Args:
-        f: takes the key path of a leaf, the leaf, and what stands in its place in each tree of
-            `rest`.
+        f: a function of the key path of a leaf, the leaf, and the subtrees in its place in each
+            tree of `rest`.
         tree, rest: as for `tree_map`.
         is_leaf, is_leaf_takes_path: as for `tree_flatten_with_path`.
 
@@ -224,8 +224,9 @@ def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     """A key path as text.
 
     Args:
-        simple: only the names and indices, without brackets and quotes.
-        separator: put between the keys.
+        keys: the key path.
+        simple: write only the names and indices, without brackets and quotes.
+        separator: the text between the keys.
 
     Example:
         >>> from gradix._base.tree import tree_leaves_with_path

@@ -31,17 +31,17 @@ KeyPath = tuple[KeyEntry, ...]
 registry = PyTreeRegistry(
     enable_none=True, enable_tuple=True, enable_namedtuple=True, enable_list=True, enable_dict=True
 )
-# A treedef is pickled with a reference to its registry, which pickle finds under this name.
+# A treedef is pickled with a reference to its registry, which pickle finds by this name.
 registry.__module__ = __name__
 registry.__name__ = registry.__qualname__ = "registry"
 
-# For inner loops: no check of the tree, and jaxlib's own SystemError for one that contains itself.
+# For inner loops: they check nothing, and a tree that contains itself raises jaxlib's SystemError.
 flatten = registry.flatten
 flatten_with_path = registry.flatten_with_path
 
 
 def _register_mapping(nodetype: type, order, aux_of, build) -> None:
-    """Make `nodetype` a node whose children are its values, taken in the order `order(node)` of the keys."""
+    """Make `nodetype` a node whose children are its values, in the order `order(node)` of its keys."""
 
     def to_children(node):
         keys = tuple(order(node))
@@ -69,7 +69,7 @@ _register_mapping(
 
 
 def key_string(path: tuple) -> str:
-    """A key path as the expression that reaches the place, `['a'][0].w`."""
+    """A key path as the expression of its place, such as `['a'][0].w`."""
     return "".join(map(str, path))
 
 

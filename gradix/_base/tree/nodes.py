@@ -1,4 +1,4 @@
-"""Making types nodes of pytrees, and the node types this package adds."""
+"""Makes types nodes of pytrees, and defines the node type `Partial`."""
 
 import dataclasses
 import functools
@@ -21,12 +21,12 @@ def register_pytree_node(
     unflatten_func: Callable[[Any, Any], Any],
     flatten_with_keys_func: Callable[[Any], tuple] | None = None,
 ) -> None:
-    """Make a type a node.
+    """Make a type a node of pytrees.
 
     Args:
         nodetype: the type; its subclasses are not included.
-        flatten_func: value → (children, auxiliary data). The data are part of the structure:
-            hashable and comparable.
+        flatten_func: value → (children, auxiliary data). The data are part of the structure, and
+            must be hashable and comparable.
         unflatten_func: (auxiliary data, children) → value. The children may be any objects, not
             only arrays.
         flatten_with_keys_func: value → ((key, child) pairs, auxiliary data), for key paths.
@@ -46,7 +46,14 @@ def register_pytree_node(
 
 
 def register_pytree_node_class(cls: type) -> type:
-    """Class decorator: a node by its methods `tree_flatten(self)` and `tree_unflatten(cls, aux_data, children)`.
+    """Class decorator that makes a class a node, by its methods `tree_flatten` and `tree_unflatten`.
+
+    They are `tree_flatten(self) -> (children, aux_data)` and the class method
+    `tree_unflatten(cls, aux_data, children)`.
+
+    Raises:
+        AttributeError: the class lacks one of the methods.
+        ValueError: the class is registered already.
 
     Example:
         >>> from gradix._base.tree import tree_leaves
@@ -75,8 +82,10 @@ def register_pytree_with_keys(
         nodetype: the type; its subclasses are not included.
         flatten_with_keys: value → ((key, child) pairs, auxiliary data).
         unflatten_func: (auxiliary data, children) → value.
-        flatten_func: value → (children, auxiliary data), where that is quicker than dropping the
-            keys.
+        flatten_func: value → (children, auxiliary data), if that is quicker than dropping the keys.
+
+    Raises:
+        ValueError: the type is registered already.
 
     Example:
         >>> from gradix._base.tree import GetAttrKey, keystr, tree_leaves_with_path
@@ -97,10 +106,14 @@ def register_pytree_with_keys(
 
 
 def register_pytree_with_keys_class(cls: type) -> type:
-    """Class decorator: a node whose children have keys.
+    """Class decorator that makes a class a node whose children have keys.
 
-    Its methods are `tree_flatten_with_keys(self)`, `tree_unflatten(cls, aux_data, children)` and,
-    where it has one, `tree_flatten(self)`.
+    The class defines `tree_flatten_with_keys(self)`, the class method
+    `tree_unflatten(cls, aux_data, children)` and, optionally, `tree_flatten(self)`.
+
+    Raises:
+        AttributeError: the class lacks one of the methods.
+        ValueError: the class is registered already.
 
     Example:
         >>> from gradix._base.tree import GetAttrKey, keystr, tree_leaves_with_path
@@ -140,14 +153,18 @@ def register_dataclass(
 
     Args:
         nodetype: the class. `__init__` takes the data and meta fields by name.
-        data_fields: attributes that are children. With both lists left out: every field of a
-            dataclass that `__init__` takes and that is not marked static (see
+        data_fields: attributes that are children. If both lists are left out, these are the fields
+            of a dataclass that `__init__` takes and that are not marked static (see
             `gradix.tree.static`).
-        meta_fields: attributes that belong to the structure: hashable and comparable.
-        drop_fields: attributes that do not survive; they must have defaults.
+        meta_fields: attributes that belong to the structure; they must be hashable and comparable.
+        drop_fields: attributes that are lost; they must have defaults.
+
+    Returns:
+        The class.
 
     Raises:
-        TypeError: one list without the other, or both left out for a class that is no dataclass.
+        TypeError: one list is given without the other, or neither for a class that is not a
+            dataclass.
         ValueError: the lists do not cover the fields, name others, or overlap; or the class is
             registered already.
 
@@ -199,7 +216,7 @@ def _fields_of(nodetype, data_fields, meta_fields, drop_fields) -> tuple[list[st
 
 
 def _check_cover(nodetype, given: set[str], dropped: set[str]) -> None:
-    """The fields given are exactly those that `__init__` takes and that are not dropped."""
+    """Check that the given fields are those that `__init__` takes and that are not dropped."""
     init_fields = {field.name for field in dataclasses.fields(nodetype) if field.init}
     if unexpected := sorted(given - init_fields):
         raise ValueError(
@@ -214,9 +231,10 @@ def _check_cover(nodetype, given: set[str], dropped: set[str]) -> None:
 
 
 def static(**kwargs) -> Any:
-    """A `dataclasses.field` that belongs to the structure of a `register_dataclass` node, and is not a child.
+    """A field of a dataclass that belongs to the structure of its node, and is not a child.
 
-    Takes the arguments of `dataclasses.field`.
+    Args:
+        kwargs: the arguments of `dataclasses.field`.
 
     Example:
         >>> from gradix._base.tree import tree_leaves
@@ -233,7 +251,7 @@ def static(**kwargs) -> Any:
 
 
 def register_static(cls: type) -> type:
-    """Class decorator: a node without leaves, whose whole value belongs to the structure. It must be hashable.
+    """Class decorator for a node without leaves, whose hashable value belongs to the structure.
 
     Example:
         >>> import dataclasses
@@ -251,7 +269,7 @@ def register_static(cls: type) -> type:
 
 
 class _InnerPartial:
-    """A partial that another wraps: equal by function and by identity of the arguments, so never compares arrays."""
+    """A partial inside of another: it compares arguments by identity, and so never compares arrays."""
 
     __slots__ = ("partial", "identity")
 
@@ -277,7 +295,7 @@ class _InnerPartial:
 
 
 class Partial(functools.partial):
-    """`functools.partial` as a node: the arguments are children, the function belongs to the structure.
+    """`functools.partial` as a node, whose arguments are children; the function is structure.
 
     Example:
         >>> from gradix._base.tree import tree_leaves, tree_map
@@ -288,8 +306,7 @@ class Partial(functools.partial):
     """
 
     def __new__(cls, func, *args, **kw):
-        # functools merges a partial of a partial, which would make the inner arguments children as
-        # well.
+        # functools would merge nested partials, and make the inner arguments children as well
         if isinstance(func, functools.partial):
             func = _InnerPartial(func)
         return super().__new__(cls, func, *args, **kw)

@@ -1,4 +1,4 @@
-"""One pytree as the prefix of another: spreading its leaves, and saying where the two part."""
+"""Pytrees that are prefixes of others: repeats their leaves, and says where two trees differ."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -16,7 +16,7 @@ def _is_none(x) -> bool:
 
 @lru_cache(maxsize=4096)
 def _leaf_counts(prefix: PyTreeDef, full: PyTreeDef) -> tuple[int, ...] | None:
-    """How many leaves of `full` lie below each leaf of `prefix`; None if it is no prefix."""
+    """The number of leaves of `full` below each leaf of `prefix`; None if it is not a prefix."""
     data = prefix.node_data()
     if data is None:
         return (full.num_leaves,)
@@ -42,8 +42,8 @@ def broadcast_prefix(
     """The leaves of `prefix_tree`, each repeated for every leaf of `full_tree` below it.
 
     Raises:
-        ValueError: `prefix_tree` is not a prefix of `full_tree`; names the path of every
-            difference.
+        ValueError: `prefix_tree` is not a prefix of `full_tree`; the message names the path of
+            every difference.
     """
     leaves, prefix_def = tree_flatten(prefix_tree, is_leaf)
     spread = []
@@ -55,7 +55,7 @@ def broadcast_prefix(
 
 
 def _up_to(prefix_def, prefix_tree, full_tree, is_leaf, prefix_name, full_name) -> list:
-    """The subtrees of `full_tree` at the leaves of `prefix_def`, or an error naming all the places that differ."""
+    """The subtrees of `full_tree` at the leaves of `prefix_def`; an error names all differences."""
     try:
         return prefix_def.flatten_up_to(full_tree)
     except (ValueError, TypeError) as error:
@@ -75,10 +75,12 @@ def _joined(differences: list[ValueError], fallback: Exception) -> ValueError:
 
 
 def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: Any) -> list:
-    """`axis_tree`, a prefix of `treedef` where None is a value ("not mapped"), as one entry for each leaf.
+    """The entry of `axis_tree`, a prefix of `treedef`, for each leaf; None counts as an entry.
 
     Args:
-        name: what the axes are, for the error: "vmap in_axes".
+        name: the name of the axes in errors, such as "vmap in_axes".
+        treedef: the structure of the value that the axes describe.
+        axis_tree: the axes.
 
     Raises:
         ValueError: the axes are not a prefix of the value's structure.
@@ -131,7 +133,7 @@ def prefix_errors(
 def equality_errors(
     tree1: Any, tree2: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> list[tuple]:
-    """(path, description in tree1, description in tree2, what differs) for each place where structures differ."""
+    """A tuple (path, description in tree1, description in tree2, what differs) for each difference."""
     return [
         (path, _describe(one), _describe(two), why)
         for path, one, two, why in _differences((), tree1, tree2, is_leaf, False)
@@ -139,7 +141,10 @@ def equality_errors(
 
 
 def _differences(path: tuple, one: Any, two: Any, is_leaf, prefix: bool) -> list[tuple]:
-    """(path, node, node, kind) of the outermost places that differ; with `prefix` a leaf of `one` fits anything."""
+    """Tuples (path, node, node, kind) of the outermost differences.
+
+    With `prefix`, a leaf of `one` fits any subtree.
+    """
     node_one = None if is_leaf is not None and is_leaf(one) else children_with_keys(one)
     if node_one is None and prefix:
         return []
@@ -164,7 +169,7 @@ def _differences(path: tuple, one: Any, two: Any, is_leaf, prefix: bool) -> list
 
 
 def _sentence(path, one, two, why, name_one, name_two) -> str:
-    """Where, and what each tree has there."""
+    """A sentence that says where two trees differ, and what each has there."""
     place = key_string(path)
     header = f"pytree structure error at {name_one}{place}: "
     if why == "type":

@@ -1,8 +1,8 @@
-"""What went wrong inside a tree, and where; and the interpreter's stack budget put right afterwards.
+"""Says what went wrong inside a tree, and where; and restores the interpreter's recursion budget.
 
 jaxlib enters one level of the interpreter's recursion budget for each level of a tree, and does not
-leave it when a callback raises: every error deep in a tree would cost its thread some of its stack
-for good, and a registered node that contains itself all of it. Here the levels are given back.
+leave it when a callback raises. So each error deep in a tree would cost its thread a part of its
+stack, and a registered node that contains itself all of it. This module gives the levels back.
 """
 
 import contextlib
@@ -19,14 +19,15 @@ __all__ = ["LOAN", "failure", "leave"]
 _enter = functools.partial(ctypes.pythonapi.Py_EnterRecursiveCall, b"")
 leave = ctypes.pythonapi.Py_LeaveRecursiveCall
 
-# Levels a handler gives back blindly, before it can call anything at all; `failure` settles the
-# account.
+# A handler gives back this many levels before it can call anything; `failure` corrects the number.
 LOAN = range(64)
 _PROBE_LIMIT = 20_000
 
 
 def failure(error: Exception, tree: Any, is_leaf: Callable[[tuple, Any], bool] | None) -> Exception:
-    """The error to raise in place of `error`, met in flattening `tree`; to be called after `LOAN` levels were left.
+    """The error to raise in place of `error`, which flattening `tree` raised.
+
+    It must be called after `LOAN` levels were left.
 
     Args:
         is_leaf: called with (path, node).
@@ -35,7 +36,7 @@ def failure(error: Exception, tree: Any, is_leaf: Callable[[tuple, Any], bool] |
     if isinstance(error, SystemError) and isinstance(
         error.__cause__ or error.__context__, RecursionError
     ):
-        _settle(-len(LOAN))  # jaxlib's own report: no callback raised, so nothing was lost
+        _settle(-len(LOAN))  # jaxlib raised this error itself, so no levels were lost
         return _caused_by(error, _nesting_error(*where))
     if where[1] != "raises" and isinstance(error, RecursionError):
         _settle(sys.getrecursionlimit() - _depth() - _budget())
@@ -109,7 +110,7 @@ def _settle(levels: int) -> None:
 
 
 def _budget() -> int:
-    """How many levels of recursion are left to this thread."""
+    """The number of recursion levels that are left to this thread."""
     entered = 0
     try:
         while entered < _PROBE_LIMIT:
@@ -123,7 +124,7 @@ def _budget() -> int:
 
 
 def _depth() -> int:
-    """How many Python frames are on the stack."""
+    """The number of Python frames on the stack."""
     frame, depth = sys._getframe(), 0
     while frame is not None:
         frame, depth = frame.f_back, depth + 1
