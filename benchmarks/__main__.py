@@ -61,7 +61,7 @@ def main() -> int:
     )
     options = parser.parse_args()
     if options.rewrites:
-        rewrites.main(options.only)
+        rewrites.main(options.only, options.markdown)
         return 0
 
     chosen = [

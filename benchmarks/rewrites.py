@@ -1,6 +1,6 @@
 """Each rewrite and each choice of the CPU's table on and off: what it saves, and which has lost its reason on this jaxlib.
 
-    python -m benchmarks --rewrites [--only sorts]
+    python -m benchmarks --rewrites [--only sorts] [--markdown]
 
 A program that takes the rewrite is compiled with it and without it, and the two run in turns. The table holds the
 ratios of the times on to off, of a call and of the compilation; below 1, the rewrite pays. It judges nothing: the exit
@@ -240,17 +240,23 @@ def names(only: str = "") -> list[str]:
     ]
 
 
-def main(only: str = "") -> None:
+def main(only: str = "", markdown: bool = False) -> None:
     """Print the table, and what has lost its reason."""
     gradix.config.update("gradix_cache", "off")
     lost, idle = [], []
-    print(f"{'rewrite':36s}{'call':>8s}{'compile':>9s}   (times on, to times off)")
+    if markdown:
+        print("| rewrite | call, on to off | compilation, on to off |\n|---|--:|--:|")
+    else:
+        print(f"{'rewrite':36s}{'call':>8s}{'compile':>9s}   (times on, to times off)")
     for name in names(only):
         call, compilation, taken = measure(name)
-        print(
-            f"{name:36s}{call:8.2f}{compilation:9.2f}{'' if taken else '   not taken by its program'}",
-            flush=True,
+        note = "" if taken else "   not taken by its program"
+        row = (
+            f"| [`{name}`](#{name}) | {call:.2f} | {compilation:.2f} |"
+            if markdown
+            else f"{name:36s}{call:8.2f}{compilation:9.2f}{note}"
         )
+        print(row, flush=True)
         if not taken:
             idle.append(name)
         elif min(call, compilation) > _PAYS:

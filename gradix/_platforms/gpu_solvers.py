@@ -14,7 +14,6 @@ from gradix._ops.linalg.qr import geqrf_p, householder_product_p, qr_p
 from gradix._ops.linalg.svd import svd_p
 from gradix._platforms.records import CORRECTNESS, Rewrite
 
-_EVIDENCE = "docs/design/adding-a-rewrite.md#other-platforms"
 # The solvers for the routines of LAPACK, whose names stand without the letter of the dtype.
 _NAMES = {
     "getrf": "getrf",
@@ -115,16 +114,15 @@ def _first(em, x, aval):
 
 
 REWRITES = (
-    Rewrite("lu_by_gpu", (lu_p,), _by_solver, _EVIDENCE, _has_elements, CORRECTNESS),
+    Rewrite("lu_by_gpu", (lu_p,), _by_solver, _has_elements, CORRECTNESS),
     Rewrite(
         "qr_parts_by_gpu",
         (geqrf_p, householder_product_p),
         _by_solver,
-        _EVIDENCE,
         _has_elements,
         CORRECTNESS,
     ),
-    Rewrite("qr_by_gpu", (qr_p,), _by_solver, _EVIDENCE, _is_plain, CORRECTNESS),
-    Rewrite("eigh_by_gpu", (eigh_p,), _by_solver, _EVIDENCE, _has_elements, CORRECTNESS),
-    Rewrite("svd_by_gpu", (svd_p,), _svd, _EVIDENCE, _has_elements, CORRECTNESS),
+    Rewrite("qr_by_gpu", (qr_p,), _by_solver, _is_plain, CORRECTNESS),
+    Rewrite("eigh_by_gpu", (eigh_p,), _by_solver, _has_elements, CORRECTNESS),
+    Rewrite("svd_by_gpu", (svd_p,), _svd, _has_elements, CORRECTNESS),
 )

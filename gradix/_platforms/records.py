@@ -13,6 +13,10 @@ SPEED = "speed"  # the rewrite is quicker, with the same results
 CORRECTNESS = "correctness"
 
 
+def _paragraph(name: str) -> str:
+    return f"docs/rewrites.md#{name}"
+
+
 class Rewrite(NamedTuple):
     """A lowering of an operation that serves a platform's compiler better than its `lower` rule.
 
@@ -21,20 +25,23 @@ class Rewrite(NamedTuple):
         primitives: the operations that it is for.
         emit: `emit(em, site, *values)` returns the value, the list of values, or NotImplemented
             where it declines. It must decline before it writes anything.
-        evidence: where the gain, or the defect, is shown: a paragraph of the documentation.
         applies: `applies(site)` says whether to try it, by the operands and readers of the
             operation (`_stablehlo/uses.py`); None for always.
         kind: "speed" or "correctness".
-        seen_on: the versions of jaxlib on which the evidence holds.
+        seen_on: the versions of jaxlib on which the gain, or the defect, was seen.
     """
 
     name: str
     primitives: tuple
     emit: Callable
-    evidence: str
     applies: Callable | None = None
     kind: str = SPEED
     seen_on: tuple[str, ...] = ("0.10.2",)
+
+    @property
+    def evidence(self) -> str:
+        """The paragraph of the documentation that says what the compiler does by itself."""
+        return _paragraph(self.name)
 
 
 class Choice(NamedTuple):
@@ -45,15 +52,19 @@ class Choice(NamedTuple):
         option: the field of `xla.options`, and the value it gets.
         applies: `applies(facts, cores)` says whether a program with these facts
             (`_stablehlo/facts.py`) is of that kind.
-        evidence, kind, seen_on: as for `Rewrite`.
+        kind, seen_on: as for `Rewrite`.
     """
 
     name: str
     option: tuple
     applies: Callable
-    evidence: str
     kind: str = SPEED
     seen_on: tuple[str, ...] = ("0.10.2",)
+
+    @property
+    def evidence(self) -> str:
+        """The paragraph of the documentation that says what the compiler does by itself."""
+        return _paragraph(self.name)
 
 
 class Table:

@@ -1,7 +1,9 @@
 """The tables of platforms: what they say without importing it is what they hold."""
 import importlib
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -21,6 +23,13 @@ def test_names_are_unique():
     for table in TABLES.values():
         names = [r.name for r in (*table.rewrites, *table.choices)]
         assert len(names) == len(set(names))
+
+
+def test_every_record_has_its_paragraph_and_every_paragraph_its_record():
+    page = Path(__file__).parents[2].joinpath("docs", "rewrites.md").read_text()
+    records = {r.name for table in TABLES.values() for r in (*table.rewrites, *table.choices)}
+    assert set(re.findall(r"^### `(\w+)`$", page, re.MULTILINE)) == records
+    assert {r.evidence for r in TABLES["cpu"].choices} <= {f"docs/rewrites.md#{name}" for name in records}
 
 
 def test_another_primitive_of_a_known_name_has_no_rewrites():

@@ -167,38 +167,31 @@ def _is_chosen_for(c) -> bool:
     )
 
 
-_NOTES = "docs/design/running.md"
-
 CHOICES = (
     Choice(
         "small_loops",
         ("small_loops", True),
         lambda facts, cores: True,
-        f"{_NOTES}#loops-of-small-operations",
     ),
     Choice(
         "older_generator",
         ("fusion_emitters", False),
         lambda facts, cores: not compiles_repeats_once(facts, cores),
-        f"{_NOTES}#repeated-layers",
     ),
-    Choice("no_unrolling", ("unroll", False), has_only_short_loops, f"{_NOTES}#compile-options"),
+    Choice("no_unrolling", ("unroll", False), has_only_short_loops),
     Choice(
         "narrow_vectors",
         ("narrow", True),
         has_long_formulas_of_few,
-        f"{_NOTES}#sines-of-few-numbers",
     ),
     Choice(
         "small_products_in_loops",
         ("small_dots", True),
         has_loops_of_small_products,
-        f"{_NOTES}#loops-of-small-operations",
     ),
     Choice(
         "divided_convolutions",
         ("spread_convolutions", True),
         has_convolutions_to_divide,
-        "docs/kernels.md#how",
     ),
 )

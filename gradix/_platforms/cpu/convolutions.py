@@ -331,7 +331,7 @@ def _group_by_group(em, site, lhs, rhs):
 
 
 def _record(name: str, emit, applies) -> Rewrite:
-    return Rewrite(name, (conv_general_dilated_p,), emit, "docs/kernels.md#how", applies)
+    return Rewrite(name, (conv_general_dilated_p,), emit, applies)
 
 
 REWRITES = (

@@ -110,7 +110,6 @@ REWRITES = (
         "counts_by_elements",
         (scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min_p, scatter_max_p),
         _by_elements,
-        "docs/kernels.md#what-they-take",
         _is_of_one_number,
     ),
 )

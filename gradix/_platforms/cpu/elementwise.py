@@ -262,31 +262,27 @@ _FORMULAS = {
     cbrt_p: (powers.cube_root, _FLOATS),
     rsqrt_p: (powers.reciprocal_root, _FLOATS),
 }
-_EVIDENCE = "docs/kernels.md#functions-of-single-numbers"
 
 REWRITES = (
-    Rewrite("sines_by_vectors", tuple(_SINES), _sine, _EVIDENCE, _is_long_sine),
-    Rewrite("functions_by_vectors", tuple(_FORMULAS), _by_formula, _EVIDENCE, _has_formula),
+    Rewrite("sines_by_vectors", tuple(_SINES), _sine, _is_long_sine),
+    Rewrite("functions_by_vectors", tuple(_FORMULAS), _by_formula, _has_formula),
     Rewrite(
         "halves_in_single",
         (exp_p, log_p, sqrt_p),
         _in_single,
-        _EVIDENCE,
         lambda site: _is_long(site, _FLOAT16),
     ),
     Rewrite(
         "remainders_by_vectors",
         (rem_p,),
         _remainder,
-        _EVIDENCE,
         lambda site: _is_long(site, least=_LEAST_REMAINDERS),
     ),
     Rewrite(
         "powers_as_products",
         (pow_p,),
         lambda em, site, x, y: site.plain(em),
-        _EVIDENCE,
         _has_easy_exponent,
     ),
-    Rewrite("powers_by_vectors", (pow_p,), _power, _EVIDENCE, lambda site: _is_long(site, _SOME)),
+    Rewrite("powers_by_vectors", (pow_p,), _power, lambda site: _is_long(site, _SOME)),
 )

@@ -123,9 +123,6 @@ def _is_complex(site) -> bool:
     return site.out.dtype in COMPLEX
 
 
-_NUMERICS = "docs/numerics.md"
-
-
 def _masks(site):
     """For each operand of a product, the boolean that it was converted from, or None."""
     return [v.definition[1] if v.converted_from in BOOL else None for v in site.values]
@@ -149,7 +146,6 @@ REWRITES = (
         "complex_sines",
         (sin_p,),
         lambda em, site, z: complex_sine(em, site.out, z),
-        _NUMERICS,
         _is_complex,
         CORRECTNESS,
     ),
@@ -157,19 +153,15 @@ REWRITES = (
         "complex_cosines",
         (cos_p,),
         lambda em, site, z: complex_cosine(em, site.out, z),
-        _NUMERICS,
         _is_complex,
         CORRECTNESS,
     ),
-    Rewrite(
-        "signs_on_branch_cuts", tuple(_BRANCHES), _on_branch, _NUMERICS, _is_complex, CORRECTNESS
-    ),
-    Rewrite("products_with_masks", (mul_p,), _masked, "docs/numerics.md", _is_masked, CORRECTNESS),
+    Rewrite("signs_on_branch_cuts", tuple(_BRANCHES), _on_branch, _is_complex, CORRECTNESS),
+    Rewrite("products_with_masks", (mul_p,), _masked, _is_masked, CORRECTNESS),
     Rewrite(
         "cube_roots",
         (cbrt_p,),
         lambda em, site, x: cube_root(em, site.out, x),
-        _NUMERICS,
         kind=CORRECTNESS,
     ),
 )

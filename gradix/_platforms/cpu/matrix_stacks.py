@@ -351,28 +351,23 @@ def _triangular_solve(em, site, a, b):
     )
 
 
-_EVIDENCE = "docs/kernels.md#what-they-take"
-
 REWRITES = (
     Rewrite(
         "lu_of_stacks",
         (lu_p,),
         lambda em, site, x: emit_lu(em, site.out, x),
-        _EVIDENCE,
         lambda site: _is_stack(site.out[0]),
     ),
     Rewrite(
         "cholesky_of_stacks",
         (cholesky_p,),
         lambda em, site, x: emit_cholesky(em, site.out, x),
-        _EVIDENCE,
         lambda site: _is_stack(site.out),
     ),
     Rewrite(
         "triangular_solves_of_stacks",
         (triangular_solve_p,),
         _triangular_solve,
-        _EVIDENCE,
         _is_stack_of_systems,
     ),
 )

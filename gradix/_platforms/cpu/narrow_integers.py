@@ -13,7 +13,6 @@ from gradix._ops.sorting.sort import sort_p
 from gradix._platforms.records import CORRECTNESS, Rewrite
 
 _UNSIGNED, _BYTE = np.dtype("uint8"), np.dtype("int8")
-_EVIDENCE = "docs/numerics.md"
 
 
 def _is_narrow(dtype) -> bool:
@@ -56,7 +55,6 @@ REWRITES = (
         "bits_of_narrow_integers",
         (population_count_p,),
         _counted,
-        _EVIDENCE,
         lambda site: _is_narrow(site.out.dtype),
         CORRECTNESS,
     ),
@@ -64,7 +62,6 @@ REWRITES = (
         "two_bits_as_bytes",
         (concatenate_p, sort_p, gather_p),
         _as_bytes,
-        _EVIDENCE,
         _has_two_bits,
         CORRECTNESS,
     ),

@@ -209,23 +209,14 @@ def _source(x, axes) -> tuple:
     return source, tuple([permutation[i] for i in axes])
 
 
-_TABLE = "docs/kernels.md#how"
-
 REWRITES = (
-    Rewrite(
-        "products_by_wider_dtypes", (dot_general_p,), _by_working_dtypes, _TABLE, _has_other_dtypes
-    ),
+    Rewrite("products_by_wider_dtypes", (dot_general_p,), _by_working_dtypes, _has_other_dtypes),
     Rewrite(
         "small_products_as_sums",
         (dot_general_p,),
         _by_sums_of_terms,
-        _TABLE,
         _is_stack_of_small_products,
     ),
-    Rewrite(
-        "complex_products_by_parts", (dot_general_p,), _by_real_parts, _TABLE, _is_large_and_complex
-    ),
-    Rewrite(
-        "products_without_transposes", (dot_general_p,), _untransposed, _TABLE, _is_of_matrices
-    ),
+    Rewrite("complex_products_by_parts", (dot_general_p,), _by_real_parts, _is_large_and_complex),
+    Rewrite("products_without_transposes", (dot_general_p,), _untransposed, _is_of_matrices),
 )

@@ -52,10 +52,7 @@ REWRITES = (
         "products_by_blocks",
         (reduce_prod_p,),
         _product_by_blocks,
-        "docs/kernels.md#how",
         _is_of_words_or_floats,
     ),
-    Rewrite(
-        "truths_by_blocks", (reduce_and_p, reduce_or_p), _truths_by_blocks, "docs/kernels.md#how"
-    ),
+    Rewrite("truths_by_blocks", (reduce_and_p, reduce_or_p), _truths_by_blocks),
 )

@@ -191,15 +191,12 @@ def _recurrence(em, site, a, b):
     return emit_loop(em, [a, b], site.params["axis"], site.params["reverse"], 0, step)
 
 
-_EVIDENCE = "docs/kernels.md#ranks-running-sums-counts"
-
 REWRITES = (
     Rewrite(
         "running_reductions_by_loops",
         (cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p),
         _running,
-        _EVIDENCE,
         _has_writer,
     ),
-    Rewrite("recurrences_by_loops", (recurrence_p,), _recurrence, _EVIDENCE),
+    Rewrite("recurrences_by_loops", (recurrence_p,), _recurrence),
 )

@@ -151,10 +151,8 @@ def _partition_pays(aval, k: int, axis: int) -> bool:
     )
 
 
-_EVIDENCE = "docs/kernels.md#what-they-take"
-
 REWRITES = (
-    Rewrite("sorts_by_numpy", (sort_p,), _sort, _EVIDENCE, _has_long_keys),
-    Rewrite("top_k_by_numpy", (top_k_p,), _top_k, _EVIDENCE, _is_worth_partition),
-    Rewrite("ranks_by_numpy", (ranked_p,), _ranked, _EVIDENCE, _has_few_ranks),
+    Rewrite("sorts_by_numpy", (sort_p,), _sort, _has_long_keys),
+    Rewrite("top_k_by_numpy", (top_k_p,), _top_k, _is_worth_partition),
+    Rewrite("ranks_by_numpy", (ranked_p,), _ranked, _has_few_ranks),
 )

@@ -75,7 +75,6 @@ REWRITES = (
         "sparse_products_by_rows",
         (sparse_product_p,),
         _by_rows,
-        "docs/kernels.md#how",
         _has_many_columns,
     ),
 )

@@ -20,7 +20,6 @@ from gradix._platforms.records import Rewrite
 
 _F16, _F32 = np.dtype("float16"), np.dtype("float32")
 _FLOATS = frozenset((np.dtype("float32"), np.dtype("float64")))
-_EVIDENCE = "docs/kernels.md#how"
 
 
 # -- sums of integers and half precisions, by blocks -----------------------------------------------
@@ -142,8 +141,8 @@ def _apart(em, site, x):
 
 
 REWRITES = (
-    Rewrite("sums_by_blocks", (reduce_sum_p,), _by_blocks, _EVIDENCE, _is_worth_blocks),
-    Rewrite("column_sums", (reduce_sum_p,), _by_product_with_ones, _EVIDENCE, _is_of_columns),
-    Rewrite("log1p_in_sums", (log1p_p,), lambda em, site, x: site.plain(em), _EVIDENCE, is_summed),
-    Rewrite("formulas_before_extrema", (erfc_p, digamma_p), _apart, _EVIDENCE, _goes_into_extremum),
+    Rewrite("sums_by_blocks", (reduce_sum_p,), _by_blocks, _is_worth_blocks),
+    Rewrite("column_sums", (reduce_sum_p,), _by_product_with_ones, _is_of_columns),
+    Rewrite("log1p_in_sums", (log1p_p,), lambda em, site, x: site.plain(em), is_summed),
+    Rewrite("formulas_before_extrema", (erfc_p, digamma_p), _apart, _goes_into_extremum),
 )

@@ -56,14 +56,12 @@ REWRITES = (
         "small_windows_by_slices",
         (reduce_window_sum_p, reduce_window_max_p, reduce_window_min_p),
         _by_slices,
-        "docs/kernels.md#what-they-take",
         _is_small,
     ),
     Rewrite(
         "winners_of_small_windows",
         (select_and_scatter_add_p,),
         _winners_by_slices,
-        "docs/kernels.md#what-they-take",
         _is_small,
     ),
 )

@@ -7,7 +7,6 @@ from gradix._ops.linalg.lu import lu_p
 from gradix._ops.linalg.qr import geqrf_p, householder_product_p, qr_p
 from gradix._platforms.records import CORRECTNESS, Rewrite
 
-_EVIDENCE = "docs/design/adding-a-rewrite.md#other-platforms"
 _NAMES = {
     "geqrf": "Qr",
     "orgqr": "ProductOfElementaryHouseholderReflectors",
@@ -43,15 +42,14 @@ def _eigh(em, site, x):
 
 
 REWRITES = (
-    Rewrite("lu_by_tpu", (lu_p,), _lu, _EVIDENCE, _has_elements, CORRECTNESS),
+    Rewrite("lu_by_tpu", (lu_p,), _lu, _has_elements, CORRECTNESS),
     Rewrite(
         "qr_parts_by_tpu",
         (geqrf_p, householder_product_p),
         _by_solver,
-        _EVIDENCE,
         _has_elements,
         CORRECTNESS,
     ),
-    Rewrite("qr_by_tpu", (qr_p,), _by_solver, _EVIDENCE, _is_plain, CORRECTNESS),
-    Rewrite("eigh_by_tpu", (eigh_p,), _eigh, _EVIDENCE, _has_elements, CORRECTNESS),
+    Rewrite("qr_by_tpu", (qr_p,), _by_solver, _is_plain, CORRECTNESS),
+    Rewrite("eigh_by_tpu", (eigh_p,), _eigh, _has_elements, CORRECTNESS),
 )
