@@ -1,4 +1,4 @@
-"""Programs written for JAX, run on gradix: its modules under the names `jax`, `jax.numpy`, ..."""
+"""Running programs written for JAX: gradix's modules under the names `jax`, `jax.numpy`, ..."""
 
 from gradix.compat.install import (
     JAX_VERSION as JAX_VERSION,

@@ -1,4 +1,4 @@
-"""`python -m gradix check`: which of JAX's names a code base uses that gradix lacks, found without running it."""
+"""`python -m gradix check`: the names of JAX that a code base uses and gradix lacks."""
 
 from __future__ import annotations
 
@@ -27,7 +27,14 @@ _CAUGHT = {"ImportError", "ModuleNotFoundError", "AttributeError", "Exception"}
 
 
 class Missing(NamedTuple):
-    """One use of a name that gradix lacks."""
+    """A use of a name that gradix lacks.
+
+    Attributes:
+        path, line: where the use is.
+        name: the dotted name, `jax...`.
+        why: why the name is missing.
+        guarded: whether the code seems to expect that it may be missing.
+    """
 
     path: str
     line: int
@@ -42,7 +49,7 @@ class Missing(NamedTuple):
 
 
 def why_missing(name: str) -> str | None:
-    """Why the dotted name `jax...` is not there under gradix, or None where it is.
+    """Why gradix lacks the dotted name `jax...`, or None if it has it.
 
     Example:
         >>> why_missing("jax.numpy.sin") is None
@@ -54,7 +61,7 @@ def why_missing(name: str) -> str | None:
     path = "gradix"
     for part in name.split(".")[1:]:
         if not isinstance(there, ModuleType) or part in _ABOUT_THE_MODULE:
-            # attributes of classes and values are known only when they run
+            # The attributes of classes and values are not checked.
             return None
         if (path, part) == ("gradix", "_src"):
             return _why_internal(name.split(".")[2:])
@@ -64,14 +71,14 @@ def why_missing(name: str) -> str | None:
         if found is None:
             absent = elsewhere.find(f"{path}.{part}"[len("gradix.") :])
             if absent is not None:
-                return f"can be imported, but not used: it {absent.what}"
+                return f"can be imported but not used: it {absent.what}"
             return f"{path} has no {part}"
         there, path = found[0], f"{path}.{part}"
     return None
 
 
 def _why_internal(parts: list[str]) -> str | None:
-    """As `why_missing`, of `jax._src` and the parts below."""
+    """As `why_missing`, for the parts of a name below `jax._src`."""
     area = ""
     for part in parts:
         below = f"{area}.{part}".lstrip(".")
@@ -96,7 +103,7 @@ def check_paths(paths: Iterable[str | os.PathLike]) -> list[Missing]:
         paths: files or folders; nothing in them is imported or run.
 
     Returns:
-        A `Missing` per use, ordered by file and line.
+        A list with a `Missing` for each use, ordered by file and line.
 
     Raises:
         FileNotFoundError: a path does not exist.
@@ -105,7 +112,11 @@ def check_paths(paths: Iterable[str | os.PathLike]) -> list[Missing]:
 
 
 def check_source(source: str | bytes, path: str = "<string>") -> list[Missing]:
-    """The uses in one file's text; a text that is no Python counts as one finding.
+    """The uses of names that gradix lacks, in the text of a file.
+
+    Args:
+        source: the text. If it is not valid Python, that is the one finding.
+        path: the path that the findings name.
 
     Example:
         >>> print(*check_source("import jax.numpy as jnp\\njnp.no_such(1)"))
@@ -127,7 +138,7 @@ def check_source(source: str | bytes, path: str = "<string>") -> list[Missing]:
 def _files(paths: Iterable[str | os.PathLike]) -> Iterator[Path]:
     for path in map(Path, paths):
         if not path.exists():
-            raise FileNotFoundError(f"no such file or folder: {str(path)!r}")
+            raise FileNotFoundError(f"no such file or folder: {str(path)!r}. Pass existing paths.")
         yield from sorted(path.rglob("*.py")) if path.is_dir() else [path]
 
 
@@ -145,11 +156,11 @@ def _member(module: ModuleType, path: str, part: str) -> tuple[object] | None:
 
 
 class _Uses(ast.NodeVisitor):
-    """Follows what the names of one file stand for, scope by scope."""
+    """Tracks what the names of a file refer to, scope by scope."""
 
     def __init__(self, path: str):
         self.path, self.guards = path, 0
-        # a name's dotted meaning; None where it is something else
+        # For each scope, the dotted name of JAX that a name refers to, or None.
         self.scopes: list[dict[str, str | None]] = [{}]
         self.missing: list[Missing] = []
 

@@ -20,10 +20,10 @@ _SETTINGS = ("JAX_", "GRADIX_", "XLA_", "CUDA_VISIBLE_DEVICES")
 
 
 def report() -> Iterator[str]:
-    """Lines that say which versions, devices and settings are there, and that a program compiles and is right.
+    """The lines of a report on versions, settings and devices, and on a program that is compiled.
 
     Raises:
-        RuntimeError: the compiled program's result is not NumPy's.
+        RuntimeError: the result of the compiled program is not that of NumPy.
     """
     yield f"gradix {gradix.__version__}, Python {platform.python_version()}, {platform.platform()}"
     yield f"from {os.path.dirname(gradix.__file__)}, run by {sys.executable}"
@@ -44,10 +44,10 @@ def report() -> Iterator[str]:
     got, right = float(gradix.jit(_program)(x)), float(_program(x))
     if got != right:
         raise RuntimeError(
-            f"a compiled program gave {got} where NumPy gives {right}: jaxlib and this device do not go "
-            "together; try XLA_FLAGS=--xla_cpu_max_isa=AVX2, and report it"
+            f"a compiled program gave {got}, but NumPy gives {right}: jaxlib does not work correctly on "
+            "this device. Try XLA_FLAGS=--xla_cpu_max_isa=AVX2, and report it."
         )
-    yield f"a program was compiled and run, and its result is right: {time.perf_counter() - start:.2f} s"
+    yield f"a program was compiled and run, and its result is correct: {time.perf_counter() - start:.2f} s"
 
 
 def _program(a):

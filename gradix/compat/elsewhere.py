@@ -1,6 +1,6 @@
-"""Parts of JAX for hardware and services not served here, which libraries import whether they use them or not.
+"""Modules of JAX that gradix lacks, and that libraries import even if they do not use them.
 
-The imports succeed; using what they gave raises an error that says what it is for.
+The imports succeed. Using a name of such a module raises an error that says what the module is for.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Absent(NamedTuple):
-    """A module of which nothing is there."""
+    """A module that gradix lacks: the libraries that import it, and what it is for."""
 
     users: str
     what: str
@@ -28,14 +28,14 @@ MODULES = {
 
 
 def find(name: str) -> Absent | None:
-    """The row of the table for a module, or one below it; `name` is without `jax.`."""
+    """The row of the table for a module or a name below it, given without `jax.`; None if none."""
     return next(
         (row for module, row in MODULES.items() if f"{name}.".startswith(f"{module}.")), None
     )
 
 
 class AbsentModule(ModuleType):
-    """Such a module: each of its names stands for something that cannot be used."""
+    """A module that gradix lacks; each of its names is an `AbsentName`."""
 
     def __init__(self, name: str, row: Absent):
         super().__init__(name, f"`{name}`, which {row.what}.")
@@ -49,15 +49,14 @@ class AbsentModule(ModuleType):
 
 
 class AbsentName:
-    """What a name of such a module stands for."""
+    """An object of a module that gradix lacks; calling it raises an error."""
 
     def __init__(self, name: str, row: Absent):
         self._name, self._row = name, row
 
     def _refuse(self):
         return NotImplementedError(
-            f"{self._name} is not part of gradix, which stands in for jax here: its module "
-            f"{self._row.what}."
+            f"{self._name} is not part of gradix, which replaces jax here: its module {self._row.what}."
         )
 
     def __call__(self, *args, **kwargs):

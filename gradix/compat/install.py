@@ -1,4 +1,4 @@
-"""`install_as_jax`: a finder that answers `import jax.X` with `gradix.X`."""
+"""`install_as_jax`: an import finder that gives `gradix.X` for `import jax.X`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ _known_uses = lazy_module("gradix.compat.known_uses")
 
 JAX_VERSION = "0.10.2"  # the JAX whose interface gradix offers
 _JAX, _OURS = "jax", "gradix"
-
-
 _SOURCE, _ADAPTERS = "jax._src", "gradix.compat.internals"
-_INTERNAL = "holds JAX's internals, which gradix does not have; public names are in jax, jax.extend, jax.interpreters"
+_INTERNAL = (
+    "is internal to JAX, and gradix does not have it. Public names are in jax, jax.extend and "
+    "jax.interpreters"
+)
 
 
 class _JaxModule(ModuleType):
-    """The module `jax`: gradix's names, under JAX's name and version."""
+    """The module `jax`, which has gradix's names under JAX's name and version."""
 
     def __getattr__(self, name: str):
         if name == "_src":
@@ -41,7 +42,7 @@ class _JaxModule(ModuleType):
             why = (
                 f"jax.{name} {_INTERNAL}"
                 if name[:1] == "_"
-                else f"gradix, which stands in for it, has no {name!r}"
+                else f"gradix, which replaces it here, has no {name!r}"
             )
             raise AttributeError(f"module 'jax' has no attribute {name!r}: {why}.") from None
         self.__dict__[name] = value
@@ -52,7 +53,7 @@ class _JaxModule(ModuleType):
 
 
 class _Alias:
-    """A loader that gives a module which is already there, and leaves it as it is."""
+    """A loader that returns an existing module and does not change it."""
 
     def __init__(self, module: ModuleType):
         self.module, self.spec = module, module.__spec__
@@ -61,12 +62,12 @@ class _Alias:
         return self.module
 
     def exec_module(self, module) -> None:
-        # importing under the other name has replaced it
+        # The import under the other name has replaced the module's spec.
         module.__spec__ = self.spec
 
 
 class _Distribution(importlib.metadata.Distribution):
-    """What `importlib.metadata` tells of `jax`; nothing of it is written to any record of installed packages."""
+    """The distribution `jax` for `importlib.metadata`, which is in no record of packages."""
 
     def read_text(self, filename) -> str | None:
         return (
@@ -80,7 +81,7 @@ class _Distribution(importlib.metadata.Distribution):
 
 
 class _Finder:
-    """Finds `jax.X` as `gradix.X`."""
+    """A finder that gives `gradix.X` for `jax.X`."""
 
     def find_distributions(self, context: importlib.metadata.DistributionFinder.Context):
         return [_Distribution()] if (context.name or "").lower() == _JAX else []
@@ -99,36 +100,42 @@ class _Finder:
             if e.name is None or not (ours + ".").startswith(e.name + "."):
                 raise
             raise ModuleNotFoundError(
-                f"No module named {name!r}: gradix, which stands in for jax here, has no {ours}.",
+                f"No module named {name!r}: gradix, which replaces jax here, has no {ours}.",
                 name=name,
             ) from None
         return _found(name, module)
 
 
 def _internal(name: str) -> ModuleSpec:
-    """The adapter for a module of JAX's own."""
+    """The spec of the adapter for an internal module of JAX."""
     area = name[len(_SOURCE) + 1 :]
     if area and not _internals.is_mapped(area):
-        raise ModuleNotFoundError(f"No module named {name!r}. {_known_uses.told(area)}", name=name)
+        raise ModuleNotFoundError(
+            f"No module named {name!r}. {_known_uses.explanation(area)}", name=name
+        )
     if area in _internals.AREAS and _internals.AREAS[area].code:
         return _found(name, importlib.import_module(f"{_ADAPTERS}.{area}"))
     return _made(name, _internals.InternalModule(name, area))
 
 
 def _made(name: str, module: ModuleType) -> ModuleSpec:
-    """What the import of a module that is made here finds."""
+    """The spec of a module that is made here and has none."""
     module.__spec__ = ModuleSpec(name, None, is_package=True)
     return _found(name, module)
 
 
 def _found(name: str, module: ModuleType) -> ModuleSpec:
+    """The spec by which importing `name` gives an existing module."""
     spec = ModuleSpec(name, _Alias(module), is_package=hasattr(module, "__path__"))  # type: ignore[arg-type]
     spec.submodule_search_locations = getattr(module, "__path__", None)
     return spec
 
 
 class _FinderOfAbsent:
-    """Finds missing modules that libraries import names of: asked last, as `from jax.X import Y` tries `gradix.X.Y`."""
+    """A finder for modules that gradix lacks and that libraries import without using them.
+
+    It is asked last, because `from jax.X import Y` tries `gradix.X.Y` first.
+    """
 
     def find_spec(self, name: str, path=None, target=None) -> ModuleSpec | None:
         absent = _elsewhere.find(name[len(_OURS) + 1 :]) if name.startswith(_OURS + ".") else None
@@ -139,17 +146,17 @@ class _FinderOfAbsent:
         )
 
 
-# small modules that libraries look up in sys.modules after no more than `import jax`
-_LOOKED_UP = "dtypes", "errors", "tree", "tree_util", "typing"
+# Libraries expect these modules in sys.modules after `import jax` alone.
+_LOADED_WITH_JAX = "dtypes", "errors", "tree", "tree_util", "typing"
 
 _finder, _finder_of_absent = _Finder(), _FinderOfAbsent()
 
 
 def install_as_jax() -> None:
-    """Make `import jax`, and imports of its submodules, give gradix.
+    """Make `import jax` and imports of its submodules give gradix, in this process.
 
     Raises:
-        RuntimeError: JAX itself has been imported; the program would mix the two.
+        RuntimeError: JAX itself has been imported, so the program would mix the two.
 
     Example:
         >>> import gradix
@@ -165,7 +172,7 @@ def install_as_jax() -> None:
         return
     if found is not None:
         raise RuntimeError(
-            f"install_as_jax() must run before jax is imported, but jax is there already, from "
+            "install_as_jax() must be called before jax is imported, but jax has been imported from "
             f"{getattr(found, '__file__', None)}. Call gradix.install_as_jax() first of all, or run the "
             "program with python -m gradix program.py."
         )
@@ -179,7 +186,7 @@ def install_as_jax() -> None:
     module.__dict__.update(
         version=version, __path__=list(ours.__path__), __file__=ours.__file__, __spec__=spec
     )
-    lib = ModuleType("jax.lib", "The version of jaxlib, as `jax.lib` tells it.")
+    lib = ModuleType("jax.lib", "The module `jax.lib`, which has the version of jaxlib.")
     lib.__dict__.update(__version__=jaxlib_version, __path__=[])
     lib.__spec__ = ModuleSpec("jax.lib", None, is_package=True)
     module.__dict__["lib"] = lib
@@ -188,12 +195,12 @@ def install_as_jax() -> None:
     callbacks.told.as_runtime_errors = True
     sys.meta_path.insert(0, _finder)
     sys.meta_path.append(_finder_of_absent)
-    for name in _LOOKED_UP:
+    for name in _LOADED_WITH_JAX:
         importlib.import_module(f"{_OURS}.{name}")
     for name in [n for n in sys.modules if n.startswith(_OURS + ".") and not _is_private(n)]:
         sys.modules.setdefault(_JAX + name[len(_OURS) :], sys.modules[name])
     names = sys.modules["jax.numpy"]
-    # libraries copy its namespace, which is else filled on demand
+    # Some libraries copy the namespace of jax.numpy, which is otherwise filled on demand.
     for attribute in dir(names):
         getattr(names, attribute)
 
@@ -209,7 +216,7 @@ def is_installed() -> bool:
 
 
 def uninstall() -> None:
-    """Undo `install_as_jax`: forget the names; modules that hold gradix's objects keep them."""
+    """Undo `install_as_jax`; modules that have imported gradix's objects keep them."""
     if not is_installed():
         return
     advice.to_log(False)

@@ -1,4 +1,4 @@
-"""What JAX's modules `jax._src.X` are used for, and the public way: for errors about unmapped names."""
+"""What JAX's modules `jax._src.X` are used for, and the public names, for error messages."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ from gradix.compat.internals import AREAS
 
 
 class Use(NamedTuple):
-    """What a module of JAX's own holds."""
+    """What an internal module of JAX is used for.
+
+    Attributes:
+        purpose: what it is used for.
+        public: the public names for the same.
+        users: the libraries known to import it.
+    """
 
     purpose: str
-    public: str  # where the same is to be had by public names
-    users: str = ""  # libraries known to import it
+    public: str
+    users: str = ""
 
 
 _USES = {
@@ -117,7 +123,10 @@ _USES = {
 
 
 def use_of(area: str) -> Use | None:
-    """What a module `jax._src.area` is used for; where it is mapped, that table names its users."""
+    """What the module `jax._src.area` is used for; None if that is not known.
+
+    For a mapped module, the table `AREAS` names its users.
+    """
     at = area
     while at and at not in _USES:
         at = at.rpartition(".")[0]
@@ -127,21 +136,21 @@ def use_of(area: str) -> Use | None:
         return (
             Use(found.purpose, found.public, row.users)
             if found
-            else Use("JAX's work", row.public.replace("gradix", "jax"), row.users)
+            else Use("internal work", row.public.replace("gradix", "jax"), row.users)
         )
     return found
 
 
-def told(area: str) -> str:
-    """Sentences for an error that names a module of JAX's own, or a name in one."""
+def explanation(area: str) -> str:
+    """Sentences for errors about an internal module of JAX or a name in one."""
     use = use_of(area)
     if use is None:
         return (
-            "It holds JAX's internals, which gradix, standing in for it, does not have; public names are in jax, "
-            "jax.extend, jax.interpreters."
+            "It is internal to JAX, and gradix, which replaces it here, does not have it. Public names are in "
+            "jax, jax.extend and jax.interpreters."
         )
     users = f" by {use.users}" if use.users else ""
     return (
-        f"It is internal to JAX, used{users} for {use.purpose}; gradix, which stands in for it, maps only what "
-        f"libraries are known to use. The public way: {use.public}."
+        f"It is internal to JAX and used{users} for {use.purpose}. gradix, which replaces JAX here, has only the "
+        f"internal names that libraries are known to use. Use the public names: {use.public}."
     )

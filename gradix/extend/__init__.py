@@ -1,4 +1,4 @@
-"""For libraries that extend gradix: primitives of their own, and programs as data."""
+"""Modules for libraries that extend gradix by primitives or work on programs as data."""
 
 from gradix.extend import (
     backend as backend,

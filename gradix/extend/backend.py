@@ -1,4 +1,4 @@
-"""The clients of the platforms that programs run on."""
+"""The clients of the platforms that programs run on, and their compile options."""
 
 from __future__ import annotations
 
@@ -26,10 +26,13 @@ __all__ = [
 ]
 
 
-# Nothing is kept; programs call its `cache_clear` after they set flags.
+# Nothing is cached; the decorator exists because programs call `get_backend.cache_clear()`.
 @lru_cache(maxsize=0)
 def get_backend(platform=None):
-    """The client of a platform, by default of the fastest present.
+    """The client of a platform, by default of the default platform.
+
+    Args:
+        platform: the name of a platform, or a client, which is returned.
 
     Raises:
         RuntimeError: there is no such platform.
@@ -43,34 +46,39 @@ def get_backend(platform=None):
 
 
 def backends() -> dict:
-    """The clients by the names of their platforms."""
+    """The clients of the default platform and of the CPU, by the names of their platforms."""
     default, cpu = get_backend(), get_backend("cpu")
     return {cpu.platform: cpu, default.platform: default}
 
 
 def backend_xla_version(platform=None) -> int | None:
-    """The number of XLA's version in a plug-in; None where the client is jaxlib's own."""
+    """None; other clients than jaxlib's own would give the number of their version of XLA."""
     return None
 
 
 def get_default_device():
-    """The device that arrays come to lie on where nothing says otherwise."""
+    """The device of arrays for which no other device is given."""
     chosen = _config.jax_default_device
     return chosen if hasattr(chosen, "client") else _devices(chosen)[0]
 
 
 def clear_in_memory_compilation_cache() -> None:
-    """Forget what was compiled in this process."""
+    """Drop all programs that were compiled in this process."""
     _clear_caches()
 
 
 def clear_backends() -> None:
-    """Forget the clients and all that was compiled for them; the next program starts new ones."""
+    """Drop the clients and all programs compiled for them; the next program starts new clients."""
     _xla.renew()
 
 
 def register_backend_cache(cache: Any, for_what: str) -> None:
-    """Let `clear_backends` empty a cache: an object with `cache_clear()`, as `functools.lru_cache` gives.
+    """Let `clear_backends` clear a cache too.
+
+    Args:
+        cache: an object with a method `cache_clear()`, such as a function with
+            `functools.lru_cache`.
+        for_what: not used; what the cache is for.
 
     Example:
         >>> import functools
@@ -92,19 +100,21 @@ def register_backend_factory(
     make_topology: Callable | None = None,
     c_api: Any = None,
 ) -> None:
-    """Bring a platform: `factory()` makes its client when the platform is asked for by `jax_platforms`.
+    """Register a platform whose client `factory` makes, if the option `jax_platforms` names it.
 
     Args:
-        priority, fail_quietly, experimental, make_topology, c_api: accepted; only platforms that
-            are asked for are started.
+        name: the name of the platform.
+        factory: a function without arguments that returns the client.
+        priority, fail_quietly, experimental, make_topology, c_api: not used, because only platforms
+            that are named are started.
 
     Raises:
-        RuntimeError: clients run already.
+        RuntimeError: a client has been started already.
     """
     if _xla.is_started():
         raise RuntimeError(
-            f"register_backend_factory({name!r}) comes too late: clients run already. Call it before "
-            "the first operation."
+            f"register_backend_factory({name!r}) was called after a client had been started. Call it "
+            "before the first operation."
         )
     _plugins.factories[name] = factory
 
@@ -118,12 +128,18 @@ def get_compile_options(
     detailed_logging: bool = True,
     backend=None,
 ):
-    """What a client's `compile_and_load` takes beside a module: jaxlib's `CompileOptions`, as used here.
+    """jaxlib's `CompileOptions`, which a client's `compile_and_load` takes.
 
     Args:
-        device_assignment: numbers of devices, of shape `(num_replicas, num_partitions)`; by default
-            the first ones.
-        env_options_overrides: XLA's options by name.
+        num_replicas, num_partitions: the numbers of replicas and partitions of the program.
+        device_assignment: the ids of the devices, of shape `(num_replicas, num_partitions)`; by
+            default they count from 0.
+        env_options_overrides: XLA's debug options by name.
+        fdo_profile, detailed_logging: not used.
+        backend: a platform or its client; by default the default platform.
+
+    Raises:
+        ValueError: the size of `device_assignment` is not `num_replicas * num_partitions`.
 
     Example:
         >>> get_compile_options(1, 1).num_partitions
@@ -137,8 +153,8 @@ def get_compile_options(
     )
     if ids.size != num_replicas * num_partitions:
         raise ValueError(
-            f"device_assignment has {ids.size} devices for num_replicas={num_replicas} times "
-            f"num_partitions={num_partitions}."
+            f"device_assignment must have num_replicas * num_partitions = {num_replicas} * "
+            f"{num_partitions} devices, got {ids.size}."
         )
     options = _xla_options.options(compiler_options=env_options_overrides)
     platform = getattr(backend, "platform", backend) or _devices()[0].platform

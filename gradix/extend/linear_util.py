@@ -1,7 +1,8 @@
-"""Functions to be transformed, in a wrapper libraries pass around."""
+"""`WrappedFun`: functions in a wrapper, which libraries transform."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import weakref
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from gradix._core.jaxpr import DebugInfo
 
 
 class WrappedFun:
-    """A function, the keyword arguments it is called with, and what it is called in messages."""
+    """A function, with keyword arguments for its calls and names for messages."""
 
     __slots__ = ("f", "params", "debug_info")
 
@@ -26,11 +27,11 @@ class WrappedFun:
         return getattr(self.f, "__name__", "<unnamed function>")
 
     def call_wrapped(self, *args, **kwargs) -> Any:
-        """Call the function."""
+        """The result of a call of the function."""
         return self.f(*args, **{**self.params, **kwargs})
 
     def wrap(self, function: Callable) -> WrappedFun:
-        """Another function in this one's place."""
+        """A wrapper of another function, with the same names for messages."""
         return WrappedFun(function, None, self.debug_info)
 
     def __repr__(self) -> str:
@@ -38,10 +39,11 @@ class WrappedFun:
 
 
 def cache(call: Callable, *, explain: Callable | None = None) -> Callable:
-    """`call(wrapped, *args)`, computed once for each function and arguments, as long as the function lives.
+    """`call(wrapped, *args)`, cached for each function and arguments while the function lives.
 
     Args:
-        explain: accepted; not called.
+        call: a function of a `WrappedFun` and further arguments.
+        explain: not used.
 
     Example:
         >>> calls = []
@@ -54,16 +56,17 @@ def cache(call: Callable, *, explain: Callable | None = None) -> Callable:
 
     @functools.wraps(call)
     def cached(fun: WrappedFun, *args):
+        key = tuple(sorted(fun.params.items())), args, trace_context()
         try:
-            found = kept.setdefault(
-                (tuple(sorted(fun.params.items())), args, trace_context()),
-                weakref.WeakKeyDictionary(),
-            )
-            if fun.f not in found:
-                found[fun.f] = call(fun, *args)
-            return found[fun.f]
-        except TypeError:  # what has no hash, or no weak references, is not kept
+            found = kept.setdefault(key, weakref.WeakKeyDictionary())
+        except TypeError:  # An argument cannot be hashed.
             return call(fun, *args)
+        if fun.f in found:
+            return found[fun.f]
+        result = call(fun, *args)
+        with contextlib.suppress(TypeError):  # The function may not allow weak references.
+            found[fun.f] = result
+        return result
 
     cached.cache_clear = kept.clear  # type: ignore[attr-defined]
     return cached
@@ -72,16 +75,16 @@ def cache(call: Callable, *, explain: Callable | None = None) -> Callable:
 def wrap_init(
     f: Callable, params: dict | None = None, *, debug_info: DebugInfo | None = None
 ) -> WrappedFun:
-    """Wrap a function."""
+    """The function `f` in a wrapper, with keyword arguments for its calls."""
     return WrappedFun(f, params, debug_info)
 
 
 class StoreException(Exception):
-    """A `Store` was read before anything was stored, or stored to twice."""
+    """A `Store` was read while it was empty, or stored to twice."""
 
 
 class Store:
-    """A place for one value a transformation has beside its results."""
+    """A place for one value that a transformation gives besides its results."""
 
     __slots__ = ("values",)
 
@@ -91,8 +94,8 @@ class Store:
     def store(self, value) -> None:
         if self.values:
             raise StoreException(
-                "Store occupied: the transformed function was called twice; wrap it anew for each "
-                "call."
+                "Store occupied: the transformed function was called twice. Wrap the function again for "
+                "each call."
             )
         self.values.append(value)
 
@@ -107,7 +110,7 @@ class Store:
 
 
 def _decorating(function: Callable) -> Callable:
-    """`function(gen, fun, *rest)`, or without `fun` a function of it: the form of a decorator of `gen`."""
+    """`function(gen, fun, *rest)` made a decorator where `gen` is its only argument."""
 
     @functools.wraps(function)
     def either(gen: Callable, *args, **kwargs):
@@ -120,7 +123,7 @@ def _decorating(function: Callable) -> Callable:
 
 @_decorating
 def transformation2(gen: Callable, fun: WrappedFun, *gen_static_args) -> WrappedFun:
-    """`fun` transformed: calls become `gen(f, *gen_static_args, *args)`."""
+    """`fun` transformed by a function: calls become `gen(f, *gen_static_args, *args)`."""
     return fun.wrap(
         lambda *args, **kwargs: gen(fun.call_wrapped, *gen_static_args, *args, **kwargs)
     )
@@ -128,7 +131,15 @@ def transformation2(gen: Callable, fun: WrappedFun, *gen_static_args) -> Wrapped
 
 @_decorating
 def transformation(gen: Callable, fun: WrappedFun, *gen_static_args) -> WrappedFun:
-    """`fun` transformed by a generator, which yields arguments as `(args, kwargs)`, is sent results and yields its own.
+    """`fun` transformed by a generator.
+
+    The generator yields arguments as `(args, kwargs)`, is sent the results of `fun`, and yields the
+    transformed results.
+
+    Args:
+        gen: the generator function, of `gen_static_args` and the arguments of a call.
+        fun: the wrapped function; without it, the result is a decorator.
+        *gen_static_args: the first arguments of the generator.
 
     Example:
         >>> from gradix.extend import linear_util as lu
@@ -158,7 +169,10 @@ def transformation_with_aux2(
     use_eq_store: bool = False,
     unk_names: bool = False,
 ) -> tuple[WrappedFun, Callable[[], Any]]:
-    """As `transformation2` with a `Store` as second argument of `gen`; and a function that gives what it holds."""
+    """As `transformation2`, with a `Store` as second argument of `gen`.
+
+    The second result is a function that returns the value in the store.
+    """
     store = Store()
     return fun.wrap(
         lambda *args, **kwargs: gen(fun.call_wrapped, store, *gen_static_args, *args, **kwargs)
@@ -169,7 +183,10 @@ def transformation_with_aux2(
 def transformation_with_aux(
     gen: Callable, fun: WrappedFun, *gen_static_args
 ) -> tuple[WrappedFun, Callable[[], Any]]:
-    """As `transformation` for generators whose last yield is a pair of results and a value kept aside."""
+    """As `transformation`, for generators whose last yield is a pair of results and another value.
+
+    The second result is a function that returns that value.
+    """
 
     def call(f, store, *args, **kwargs):
         steps = gen(*gen_static_args, *args, **kwargs)
@@ -183,7 +200,7 @@ def transformation_with_aux(
 
 
 def merge_linear_aux(aux1: Callable, aux2: Callable) -> tuple[bool, Any]:
-    """Which of two such functions has something to give, and what: True is the first."""
+    """The value of the one of two such functions that has one, after True for the first."""
     try:
         return True, aux1()
     except StoreException:

@@ -1,4 +1,4 @@
-"""Generators of random bits: those there are, as objects, and ones of users' own."""
+"""Generators of random bits: the built-in ones as objects, and those that users define."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ from gradix._ops.random.random import (
 from gradix.random.keys import define_key_type as _define_key_type, resolve_impl as _resolve_impl
 
 _numbers = itertools.count()
-_defined: dict[tuple, PRNGImpl] = {}  # by what they were defined with
+_defined: dict[tuple, PRNGImpl] = {}  # by the arguments of `define_prng_impl`
 
 
 class PRNGImpl(NamedTuple):
-    """A generator of random bits: the shape of a raw key, uint32, and functions of one raw key.
+    """A generator of random bits: the shape of a raw key, and functions of one raw key.
 
-    - `seed(seed) -> key`, from an integer scalar;
-    - `split(key, shape) -> keys` of shape `(*shape, *key_shape)`;
+    A raw key is an array of dtype uint32. The functions are
+
+    - `seed(seed) -> key`, where `seed` is an integer scalar;
+    - `split(key, shape) -> keys`, of shape `(*shape, *key_shape)`;
     - `random_bits(key, bit_width, shape) -> bits`, unsigned integers of 8, 16, 32 or 64 bits;
-    - `fold_in(key, data) -> key`, from a uint32 scalar.
+    - `fold_in(key, data) -> key`, where `data` is a uint32 scalar.
     """
 
     key_shape: tuple[int, ...]
@@ -66,22 +68,23 @@ def define_prng_impl(
     name: str = "<unnamed>",
     tag: str = "?",
 ) -> PRNGImpl:
-    """A generator of one's own, to be given as `impl` to `random.key`; every sampler draws from its keys.
+    """A generator of random bits defined by functions, which `random.key` takes as `impl`.
 
-    The same arguments give the same generator.
+    All samplers accept its keys. The same arguments give the same generator.
 
     Args:
-        key_shape: the shape of a raw key: 1 to 4 words, uint32.
-        seed: from an integer scalar to a raw key.
-        split: from a raw key and a shape to raw keys, of shape `(*shape, *key_shape)`.
-        random_bits: from a raw key, a width and a shape to unsigned integers of that width and
-            shape.
-        fold_in: from a raw key and a uint32 scalar to a raw key.
-        name: what messages call it.
-        tag: stands in the dtype of its keys: `key<tag>`.
+        key_shape: the shape of a raw key, which has 1 to 4 elements of dtype uint32.
+        seed: a function of an integer scalar that returns a raw key.
+        split: a function of a raw key and a shape that returns raw keys, of shape
+            `(*shape, *key_shape)`.
+        random_bits: a function of a raw key, a bit width and a shape that returns unsigned integers
+            of that width and shape.
+        fold_in: a function of a raw key and a uint32 scalar that returns a raw key.
+        name: the name of the generator, for messages.
+        tag: the name in the dtype of its keys, `key<tag>`.
 
     Raises:
-        ValueError: a key has more than four words.
+        ValueError: a key has more than four elements.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -116,7 +119,11 @@ def define_prng_impl(
 
 
 def _many(function: Callable, key_shape: tuple[int, ...], mapped: int) -> Callable:
-    """A function of one raw key, for arrays of them; `mapped` arguments are arrays, or one that is a seed if 0."""
+    """A function of one raw key, mapped over arrays of them.
+
+    The first `mapped` arguments are mapped, of which the first is a raw key. If `mapped` is 0, the
+    only argument is a seed, which is mapped.
+    """
     trailing = [key_shape, ()] if mapped else [()]
     count = max(mapped, 1)
 
@@ -134,7 +141,11 @@ def _many(function: Callable, key_shape: tuple[int, ...], mapped: int) -> Callab
 
 
 def random_seed(seeds: Any, impl: Any) -> Array:
-    """Typed keys of integer seeds, one for each element.
+    """Typed keys of integer seeds, of the shape of `seeds`.
+
+    Args:
+        seeds: an array of integers.
+        impl: a generator, or its name.
 
     Example:
         >>> random_seed(3, threefry_prng_impl).dtype
@@ -144,7 +155,7 @@ def random_seed(seeds: Any, impl: Any) -> Array:
 
 
 def seed_with_impl(impl: Any, seed: Any) -> Array:
-    """A typed key of an integer seed and a generator.
+    """A typed key of an integer seed, for a generator or its name.
 
     Example:
         >>> seed_with_impl(rbg_prng_impl, 3).dtype

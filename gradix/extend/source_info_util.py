@@ -1,4 +1,4 @@
-"""Where in the user's program something happened, and the names of the scopes and transformations around it."""
+"""Places in the user's program, and the names of the scopes and transformations around them."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ __all__ = [
 
 
 def summarize(source_info: SourceInfo, num_frames: int = 1) -> str:
-    """The place as `file:line (function)`."""
+    """The place as a string `file:line (function)`; `num_frames` is not used."""
     return str(source_info)
 
 
 def new_name_stack(name: str = "") -> NameStack:
-    """A stack of no names, or of one scope.
+    """A name stack without names, or with one scope.
 
     Example:
         >>> new_name_stack("model").extend("layer")
@@ -52,22 +52,22 @@ def new_name_stack(name: str = "") -> NameStack:
 
 
 def new_source_info() -> SourceInfo:
-    """The place in the user's program that led here, without names."""
+    """The current place in the user's program, without names."""
     return current().traceback
 
 
 def set_name_stack(name_stack: NameStack) -> contextlib.AbstractContextManager:
-    """Context manager: other names in place of all."""
+    """A context manager that replaces the current names by those of `name_stack`."""
     return names_set(name_stack)
 
 
 def reset_name_stack() -> contextlib.AbstractContextManager:
-    """Context manager: no names."""
+    """A context manager that removes all current names."""
     return names_set(EMPTY)
 
 
 def extend_name_stack(name: str) -> contextlib.AbstractContextManager:
-    """Context manager: a scope within the names that are there, as `named_scope`.
+    """A context manager that adds a scope to the current names, as `named_scope` does.
 
     Example:
         >>> with extend_name_stack("layer"):
@@ -78,7 +78,7 @@ def extend_name_stack(name: str) -> contextlib.AbstractContextManager:
 
 
 def transform_name_stack(name: str) -> contextlib.AbstractContextManager:
-    """Context manager: what happens inside is reached through a transformation of this name."""
+    """A context manager that adds the name of a transformation to the current names."""
     return transforming(name)
 
 
@@ -86,7 +86,11 @@ def transform_name_stack(name: str) -> contextlib.AbstractContextManager:
 def user_context(
     traceback: SourceInfo | None, *, name_stack: NameStack | None = None
 ) -> Iterator[None]:
-    """Context manager for interpreters of programs: what is recorded inside gets this place and these names.
+    """A context manager for interpreters, which gives a place and names to operations inside.
+
+    Args:
+        traceback: the place; None keeps the current one.
+        name_stack: the names; None keeps the current ones.
 
     Example:
         >>> import gradix

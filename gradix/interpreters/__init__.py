@@ -1,4 +1,4 @@
-"""The transforms' registries of rules, for libraries that define primitives."""
+"""The registries of the transformations' rules, for libraries that define primitives."""
 
 from gradix.interpreters import (
     ad as ad,

@@ -1,4 +1,4 @@
-"""Lowering rules in JAX's convention, `rule(ctx, *ir_values, **params)`, over the emitter of text."""
+"""Lowering rules in JAX's convention `rule(ctx, *ir_values, **params)`, over our emitter."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradix._stablehlo.emitter import Emitter
 
 
 class ModuleContext:
-    """What a lowering rule gets to know of the module."""
+    """What a lowering rule can read of the module that is being built."""
 
     def __init__(self, module, emitter: Emitter):
         self.module, self.emitter = module, emitter
@@ -20,21 +20,22 @@ class ModuleContext:
         self.host_callbacks = emitter.host_callbacks
 
     def add_keepalive(self, value) -> None:
-        """Keep a Python object as long as the module."""
+        """Keep a Python object alive as long as this context."""
         self.keepalives.append(value)
 
     @property
     def ip(self):
-        """Where operations outside of functions go."""
+        """The insertion point for operations outside of functions."""
         return xla_mlir.ir.InsertionPoint(self.module.body)
 
     @property
     def symbol_table(self):
+        """The symbol table of the module."""
         return xla_mlir.ir.SymbolTable(self.module.operation)
 
 
 class LoweringRuleContext:
-    """What a lowering rule gets to know of its operation: the types of operands and results, and the module."""
+    """What a lowering rule can read of its operation: types of operands and results, and module."""
 
     def __init__(
         self,
@@ -51,17 +52,18 @@ class LoweringRuleContext:
         self.dim_var_values, self.platforms = (), module_context.platforms
 
     def replace(self, **changes) -> LoweringRuleContext:
-        """The context with parts replaced."""
+        """The context with some attributes replaced."""
         new = object.__new__(LoweringRuleContext)
         new.__dict__.update({**self.__dict__, **changes})
         return new
 
     def is_forward_compat(self) -> bool:
+        """Whether older versions must be able to read the program: False."""
         return False
 
 
 class LoweredFunction:
-    """What `lower_fun` returns: a lowering that is a function of arrays."""
+    """A lowering rule that is a function of arrays, the result of `lower_fun`."""
 
     __slots__ = ("fun", "multiple_results")
 
@@ -69,10 +71,10 @@ class LoweredFunction:
         self.fun, self.multiple_results = fun, multiple_results
 
     def __call__(self, ctx: LoweringRuleContext, *args, **params) -> list:
-        """The function's results as MLIR values, inside of another lowering."""
+        """The function's results as MLIR values, inside another lowering rule."""
         outer = ctx.module_context.emitter
         em = Emitter(outer.trace_expand, outer.platform)
-        # shared, to be unique and in order
+        # Both emitters share these, so that names are unique and callbacks are in order.
         em._names, em.host_callbacks = outer._names, outer.host_callbacks
         assert em.trace_expand is not None
         closed = em.trace_expand(self.fun, tuple(ctx.avals_in), params)
@@ -91,7 +93,7 @@ class LoweredFunction:
 
 
 def flat_values(values) -> list:
-    """MLIR values out of nested sequences, and the results of operations."""
+    """The MLIR values in nested sequences, with operations replaced by their results."""
     if hasattr(values, "results") and not isinstance(values, (list, tuple)):
         return list(values.results)
     if isinstance(values, (list, tuple)) or type(values).__name__ == "OpResultList":
@@ -100,7 +102,7 @@ def flat_values(values) -> list:
 
 
 def lower_of(prim, rule: Callable[..., Any]) -> Callable:
-    """A lowering of ours from a rule in JAX's convention."""
+    """The lowering rule of a primitive, made of a rule in JAX's convention."""
 
     def lower(em, out, *values, **params):
         outs = list(out) if prim.multiple_results else [out]

@@ -1,4 +1,4 @@
-"""Rules of primitives as dictionaries and functions in JAX's conventions, over the methods of our primitives."""
+"""Rules of primitives in JAX's conventions, as dictionaries over the methods of primitives."""
 
 from __future__ import annotations
 
@@ -25,9 +25,11 @@ class Zero:
 
     @classmethod
     def from_primal_value(cls, x) -> Zero:
+        """The zero tangent of a value."""
         return cls(tangent_aval(as_array(x).aval))
 
     def instantiate(self):
+        """The zeros as an array."""
         return zeros(self.aval)
 
     def __repr__(self) -> str:
@@ -35,16 +37,20 @@ class Zero:
 
 
 def as_zero(t, x):
-    """A tangent of ours, None for zero, as a tangent of JAX's."""
+    """A tangent in JAX's convention: None becomes a `Zero` of the type of tangents of `x`."""
     return Zero(tangent_aval(x.aval)) if t is None else t
 
 
 def without_zero(t):
+    """A tangent in the convention of our rules: a `Zero` becomes None."""
     return None if type(t) is Zero or t is None else as_array(t)
 
 
 class Rules(MutableMapping):
-    """A mapping from primitives to rules: setting an item sets the primitive's method, in its own convention."""
+    """A mapping from primitives to rules; setting an item sets the primitive's method.
+
+    Rules in the mapping are in JAX's convention, and are converted to that of the method and back.
+    """
 
     def __init__(self, method: str, to_ours: Callable, to_jax: Callable):
         self.method, self.to_ours, self.to_jax = method, to_ours, to_jax
@@ -176,11 +182,11 @@ def axis_batch_to_ours(prim, rule):
     return batch
 
 
-# -- making rules ----------------------------------------------------------------------------------
+# -- functions that make rules ---------------------------------------------------------------------
 
 
 def linear_jvp(prim):
-    """The jvp of a primitive linear in all its operands."""
+    """The jvp rule of a primitive that is linear in all its operands."""
 
     def jvp(primals, tangents, **params):
         out = bind(prim, list(primals), params)
@@ -192,7 +198,7 @@ def linear_jvp(prim):
 
 
 def partials_jvp(prim, rules, with_result: bool):
-    """The jvp of a primitive from one function of the tangent per operand, None where there is no derivative."""
+    """The jvp rule of a primitive, made of a function for each operand, or None if it has none."""
 
     def jvp(primals, tangents, **params):
         out = bind(prim, list(primals), params)

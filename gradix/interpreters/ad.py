@@ -1,4 +1,4 @@
-"""Rules of differentiation of primitives, as libraries register them."""
+"""Rules of primitives for derivatives, as libraries register them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradix._transforms.jvp import JVPTrace as JVPTrace, JVPTracer as JVPTracer,
 from gradix.interpreters import _rules
 from gradix.interpreters._rules import Zero as Zero
 
-# without leaves: a rule may hand an undefined operand through functions of trees, such as vmap
+# Undefined operands are pytrees without leaves, so that rules can pass them to functions like vmap.
 _register(UndefinedPrimal, lambda x: ((), x.aval), lambda aval, _: UndefinedPrimal(aval))
 
 primitive_jvps = _rules.Rules("jvp", _rules.jvp_to_ours, _rules.jvp_to_jax)
@@ -19,7 +19,12 @@ primitive_transposes = _rules.Rules("transpose", _rules.transpose_to_ours, _rule
 
 
 def defjvp(primitive, *jvprules) -> None:
-    """Set the jvp from one function per operand: `rule(tangent, *primals, **params)`, or None for no derivative.
+    """Set the jvp rule of a primitive by one function for each operand.
+
+    Args:
+        primitive: the primitive.
+        *jvprules: for each operand, a function `rule(tangent, *primals, **params)`, or None if the
+            derivative is zero. The tangent of the result is the sum of their results.
 
     Example:
         >>> from gradix.extend.core import Primitive
@@ -36,17 +41,23 @@ def defjvp(primitive, *jvprules) -> None:
 
 
 def defjvp2(primitive, *jvprules) -> None:
-    """As `defjvp` for rules that take the result too: `rule(tangent, result, *primals, **params)`."""
+    """As `defjvp`, for functions `rule(tangent, result, *primals, **params)`."""
     primitive.jvp = _rules.partials_jvp(primitive, jvprules, True)
 
 
 def deflinear(primitive, transpose_rule) -> None:
-    """Declare a primitive linear; `transpose_rule(cotangent, **params)` returns a cotangent per operand."""
+    """Declare a primitive linear, by a rule that does not need its operands.
+
+    `transpose_rule(cotangent, **params)` returns a cotangent for each operand.
+    """
     deflinear2(primitive, lambda ct, *args, **params: transpose_rule(ct, **params))
 
 
 def deflinear2(primitive, transpose_rule) -> None:
-    """Declare a primitive linear; `transpose_rule(cotangent, *operands, **params)` returns a cotangent per operand."""
+    """Declare a primitive linear in all its operands.
+
+    `transpose_rule(cotangent, *operands, **params)` returns a cotangent for each operand.
+    """
     primitive.jvp = _rules.linear_jvp(primitive)
     primitive_transposes[primitive] = transpose_rule
 
@@ -54,8 +65,8 @@ def deflinear2(primitive, transpose_rule) -> None:
 def defbilinear(prim, lhs_rule, rhs_rule) -> None:
     """Declare a primitive linear in each of two operands.
 
-    `lhs_rule(ct, x, y, **params)` gives the cotangent of the first operand, where `x` is an
-    `UndefinedPrimal`; `rhs_rule` that of the second.
+    `lhs_rule(ct, x, y, **params)` returns the cotangent of the first operand, where `x` is an
+    `UndefinedPrimal`, and `rhs_rule` returns that of the second operand.
     """
 
     def lhs(t, x, y, **params):
@@ -77,7 +88,7 @@ def get_primitive_transpose(p):
     """The transpose rule of a primitive.
 
     Raises:
-        NotImplementedError: it has none.
+        NotImplementedError: the primitive has none.
     """
     try:
         return primitive_transposes[p]
@@ -89,12 +100,12 @@ def get_primitive_transpose(p):
 
 
 def is_undefined_primal(x) -> bool:
-    """Whether an operand of a transpose rule is one to give the cotangent of."""
+    """Whether an operand of a transpose rule has no value, because its cotangent is wanted."""
     return type(x) is UndefinedPrimal
 
 
 def instantiate_zeros(tangent):
-    """A symbolic zero as an array; anything else as it is."""
+    """A `Zero` as an array of zeros; other tangents unchanged."""
     return zeros(tangent.aval) if type(tangent) is Zero else tangent
 
 
@@ -109,7 +120,7 @@ def add_jaxvals(x, y):
 
 
 def add_tangents(x, y):
-    """The sum of two tangents, either of which may be a symbolic zero."""
+    """The sum of two tangents, each of which may be a `Zero`."""
     if type(x) is Zero:
         return y
     return x if type(y) is Zero else add_jaxvals(x, y)
@@ -123,14 +134,16 @@ def jvp(
     instantiate: bool = True,
     transform_stack: bool = True,
 ):
-    """Results and tangents of a function of arrays that returns a list of them.
+    """The results of a function of arrays, and their tangents, as two lists.
 
     Args:
-        fun: a function, or what `gradix.extend.linear_util.wrap_init` gives.
-        tangents: arrays, or `Zero`.
-        has_aux: the function returns a pair of the list and auxiliary data, which is returned as a
+        fun: a function of arrays that returns a list of arrays, or a `WrappedFun` of one.
+        primals: the arguments.
+        tangents: their tangents, each an array or a `Zero`.
+        has_aux: whether the function returns a pair of the list and other data, which is then the
             third result.
-        instantiate: give tangents that are zero as arrays, not as `Zero`.
+        instantiate: whether zero tangents of results are given as arrays instead of `Zero`.
+        transform_stack: not used.
 
     Example:
         >>> import gradix.numpy as jnp

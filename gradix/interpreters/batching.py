@@ -1,4 +1,4 @@
-"""Rules of vmap of primitives, as libraries register them."""
+"""Rules of primitives for vmap, as libraries register them."""
 
 from __future__ import annotations
 
@@ -21,17 +21,21 @@ def register_vmappable(
     from_elt: Callable,
     make_iota: Callable | None,
 ) -> None:
-    """Let `vmap` map over instances of a class that is no pytree, given an instance of `spec_type` as its axis.
+    """Let `vmap` map over instances of a class that is not a pytree.
+
+    Its instances are mapped where `in_axes` or `out_axes` has an instance of `spec_type`. A call of
+    a mapped function calls both functions twice, once of which only collects the arrays.
 
     Args:
-        to_elt: `(cont, get_index, many, spec) -> one`; it passes each array and its axis to
-            `cont(array, axis)`, which gives the array of one example. `get_index()` is the number
-            of the example.
-        from_elt: `(cont, axis_size, one, spec) -> many`, with `cont(array, axis)` the array of all
-            examples.
-        axis_size_type, make_iota: accepted; sizes are numbers.
-
-    Both functions are called twice in a call, once to see which arrays there are.
+        data_type: the class.
+        spec_type: the class of the objects that stand for axes.
+        axis_size_type: not used; sizes are integers.
+        to_elt: a function `(cont, get_index, many, spec) -> one`. It passes each array and its axis
+            to `cont(array, axis)`, which returns the array of one example. `get_index()` is the
+            number of the example.
+        from_elt: a function `(cont, axis_size, one, spec) -> many`, where `cont(array, axis)`
+            returns the array of all examples.
+        make_iota: not used.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -63,7 +67,7 @@ axis_primitive_batchers = _rules.Rules("batch", _rules.axis_batch_to_ours, _rule
 
 
 def defvectorized(prim) -> None:
-    """Give an elementwise primitive of operands of one shape its rule: any common leading axis is the mapped one.
+    """Set the rule of an elementwise primitive whose operands all have the same shape.
 
     Example:
         >>> from gradix.extend.core import Primitive
@@ -93,7 +97,7 @@ def _same_axis(prim, out, axis):
 
 
 def defbroadcasting(prim) -> None:
-    """Give an elementwise primitive of operands of equal rank, stretched where their size is 1, its rule."""
+    """Set the rule of an elementwise primitive whose operands have one rank and broadcast."""
 
     def batch(size, args, axes, **params):
         rank = max([x.aval.ndim - (a is not None) for x, a in zip(args, axes)])
@@ -107,7 +111,7 @@ def defbroadcasting(prim) -> None:
 
 
 def _with_rank(x, rank: int, mapped: bool):
-    """`x` with a leading mapped axis, of size 1 where there is none, and then `rank` axes."""
+    """`x` with a leading axis of examples, of size 1 if it is not mapped, and `rank` others."""
     shape = x.aval.shape
     first, rest = (shape[:1], shape[1:]) if mapped else ((1,), shape)
     new = (*first, *(1,) * (rank - len(rest)), *rest)
@@ -116,7 +120,7 @@ def _with_rank(x, rank: int, mapped: bool):
 
 
 def defreducer(prim) -> None:
-    """Give a reduction with the parameter `axes` its rule."""
+    """Set the rule of a reduction whose parameter `axes` holds the reduced axes."""
 
     def batch(size, args, axes, **params):
         (x,) = args
@@ -129,15 +133,15 @@ def defreducer(prim) -> None:
 
 
 def moveaxis(x, src: int, dst: int):
-    """`x` with an axis at another place."""
+    """`x` with its axis `src` moved to the place `dst`."""
     return move_axis(as_array(x), src, dst)
 
 
 def bdim_at_front(x, bdim, size, mesh_axis=None):
-    """`x` with its mapped axis first; an unmapped one is repeated."""
+    """`x` with its mapped axis `bdim` first; if that is None, with a new first axis of that size."""
     return to_axis(size, as_array(x), bdim, 0)
 
 
 def broadcast(x, sz, axis, mesh_axis=None):
-    """`x` repeated along a new axis."""
+    """`x` repeated `sz` times along a new axis."""
     return to_axis(sz, as_array(x), None, axis)

@@ -1,4 +1,4 @@
-"""Lowerings of libraries' primitives that call functions registered with XLA, in JAX's convention."""
+"""Lowering rules that call functions registered with XLA, for libraries' primitives."""
 
 from __future__ import annotations
 
@@ -20,19 +20,23 @@ def build_ffi_lowering_function(
     skip_ffi_layout_processing: bool = False,
     **lowering_args: Any,
 ) -> Callable[..., Any]:
-    """A function `(ctx, *operands, **attributes)` that writes a call of a registered function.
+    """A function `(ctx, *operands, **attributes)` that builds a call of a registered function.
 
     Args:
-        call_target_name: the name given to `register_ffi_target`.
-        operand_layouts: for each operand the order of its axes, the innermost first; C order
-            without it. Likewise `result_layouts`.
-        backend_config: attributes, to which those of the call are added; or a string.
-        skip_ffi_layout_processing: leave the layouts as they are given, also where they are not.
-        lowering_args: `has_side_effect`, `api_version`, `operand_output_aliases` (numbers of
-            operands, with those of results), `result_types`.
+        call_target_name: the name that was given to `register_ffi_target`.
+        operand_layouts, result_layouts: for each operand or result, the order of its axes from the
+            innermost on; by default C order.
+        backend_config: a dictionary of attributes, to which those of the call are added, or a
+            string.
+        skip_ffi_layout_processing: whether to leave layouts out that are not given.
+        **lowering_args: `has_side_effect`, `api_version`, `result_types`, and
+            `operand_output_aliases`, a dictionary from numbers of operands to those of results.
 
     Returns:
-        A function of a lowering context and MLIR values, which gives the operation.
+        A function of a lowering context and MLIR values that returns the operation.
+
+    Raises:
+        TypeError: `lowering_args` has other names, when the function is called.
     """
 
     def build(ctx: LoweringRuleContext, *operands: Any, **attributes: Any):
@@ -51,9 +55,8 @@ def build_ffi_lowering_function(
         }
         if options:
             raise TypeError(
-                f"the FFI lowering of {call_target_name!r} does not know the options "
-                f"{sorted(options)}; it knows has_side_effect, api_version, operand_output_aliases "
-                "and result_types."
+                f"the FFI lowering of {call_target_name!r} got the unknown options {sorted(options)}. "
+                "Pass has_side_effect, api_version, operand_output_aliases and result_types only."
             )
         for name, given, avals in (
             ("operand_layouts", operand_layouts, ctx.avals_in),
@@ -75,13 +78,13 @@ def build_ffi_lowering_function(
 
 
 def ffi_lowering(call_target_name: str, **options: Any) -> Callable[..., Any]:
-    """A lowering rule that calls a registered function: for `mlir.register_lowering`.
+    """A lowering rule for `mlir.register_lowering` that calls a registered function.
 
     The primitive's parameters become attributes of the call.
 
     Args:
-        call_target_name: the name given to `register_ffi_target`.
-        options: as `build_ffi_lowering_function` has them.
+        call_target_name: the name that was given to `register_ffi_target`.
+        **options: further arguments of `build_ffi_lowering_function`.
 
     Example:
         >>> import gradix
@@ -111,7 +114,7 @@ def _config(given: Mapping[str, Any] | str | None, attributes: Mapping[str, Any]
 
 
 def _layout(order: Any, aval: Any):
-    """An order of axes, the innermost first, as an attribute."""
+    """The order of an operand's axes from the innermost on, as an attribute."""
     major = getattr(order, "major_to_minor", None)
     if order is None:
         axes = list(range(aval.ndim))[::-1]

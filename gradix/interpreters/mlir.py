@@ -1,4 +1,4 @@
-"""Lowerings of primitives, as libraries register them: functions of arrays, or rules that build MLIR."""
+"""Lowering rules as libraries register them: functions of arrays, or rules that build MLIR."""
 
 from __future__ import annotations
 
@@ -29,10 +29,14 @@ _ir = xla_mlir.ir
 
 
 def lower_fun(fun: Callable, multiple_results: bool = True) -> LoweredFunction:
-    """A lowering that is a function of arrays, made of other primitives.
+    """A lowering rule made of a function of arrays, which uses other primitives.
 
-    Inside of another rule it is called with the context and MLIR values, and returns a list of
-    them.
+    Inside another rule it can be called with the context and MLIR values, and returns a list of
+    MLIR values.
+
+    Args:
+        fun: the function.
+        multiple_results: whether it returns a sequence of arrays instead of one.
     """
     return LoweredFunction(fun, multiple_results)
 
@@ -44,13 +48,15 @@ def register_lowering(
     inline: bool = True,
     cacheable: bool = True,
 ) -> None:
-    """Set how a primitive is compiled.
+    """Set the lowering rule of a primitive.
 
     Args:
-        rule: what `lower_fun` returned; or a function `rule(ctx, *values, **params)` that builds
+        prim: the primitive.
+        rule: the result of `lower_fun`, or a function `rule(ctx, *values, **params)` that builds
             operations with MLIR's Python bindings (`gradix.extend.mlir`) and returns a list of
             their results.
-        platform: only the lowering for the CPU, or for any platform, is used.
+        platform: the platform of the rule. Rules for other platforms than the CPU are ignored.
+        inline, cacheable: not used.
 
     Example:
         >>> from gradix.extend.core import Primitive
@@ -74,63 +80,67 @@ def register_lowering(
 
 
 def aval_to_ir_type(*args):
-    """The MLIR type of an aval, the last argument; a module context may come first."""
+    """The MLIR type of an aval, which is the last argument; a module context may come first."""
     return xla_mlir.type_of(args[-1])
 
 
 def aval_to_ir_types(*args) -> tuple:
-    """As `aval_to_ir_type`, in a tuple."""
+    """The result of `aval_to_ir_type` in a tuple."""
     return (aval_to_ir_type(*args),)
 
 
 def dtype_to_ir_type(dtype):
-    """The MLIR type of one element."""
+    """The MLIR type of an element of this dtype."""
     with xla_mlir.context():
         return _ir.Type.parse(element_type(np.dtype(dtype)))
 
 
 def ir_constant(val, *, const_lowering=None, aval=None):
-    """A constant at the current place of the program being built."""
+    """A constant operation at the current insertion point."""
     array = as_array(val)
     host, stablehlo = array.host, xla_mlir.dialect("stablehlo")
-    if host.dtype.kind == "c":  # the bindings know no complex attributes
+    if host.dtype.kind == "c":  # The bindings have no attributes of complex numbers.
         return stablehlo.complex(ir_constant(host.real), ir_constant(host.imag))
     return stablehlo.constant(_elements(host, array.dtype))
 
 
 def ir_constants(val, **options) -> tuple:
-    """As `ir_constant`, in a tuple."""
+    """The result of `ir_constant` in a tuple."""
     return (ir_constant(val, **options),)
 
 
 def _elements(host: np.ndarray, dtype):
-    """An array as an attribute, read from the text a program would hold."""
+    """An array as an attribute, parsed from the text of a constant."""
     with xla_mlir.context():
         return _ir.Attribute.parse(f"{dense(host)} : {tensor_type(make_aval(host.shape, dtype))}")
 
 
 def dense_int_elements(xs):
-    """Integers as a tensor attribute."""
+    """Integers as a tensor attribute of 64 bits."""
     return _ir.DenseElementsAttr.get(np.asarray(xs, np.int64))
 
 
 def dense_int_array(xs):
-    """Integers as an array attribute."""
+    """Integers as an array attribute of 64 bits."""
     return _ir.DenseI64ArrayAttr.get([int(x) for x in xs])
 
 
 def i32_attr(i: int):
-    """An int as a 32-bit attribute."""
+    """An integer as an attribute of 32 bits."""
     return _ir.IntegerAttr.get(_ir.IntegerType.get_signless(32), i)
 
 
 def i64_attr(i: int):
-    """An int as a 64-bit attribute."""
+    """An integer as an attribute of 64 bits."""
     return _ir.IntegerAttr.get(_ir.IntegerType.get_signless(64), i)
 
 
 def ir_attribute(val):
-    """A Python value, or an array, as an attribute."""
+    """A Python value or an array as an attribute.
+
+    Raises:
+        TypeError: there is no attribute for the value.
+    """
     if isinstance(val, (bool, np.bool_)):
         return _ir.BoolAttr.get(bool(val))
     if isinstance(val, (int, np.integer)):
@@ -147,33 +157,33 @@ def ir_attribute(val):
     if isinstance(val, (list, tuple)):
         return _ir.ArrayAttr.get([ir_attribute(v) for v in val])
     raise TypeError(
-        f"ir_attribute takes a bool, number, str, array, or a list or dict of them, got {val!r} of type "
-        f"{type(val).__name__}."
+        f"ir_attribute: val must be a bool, number, str, array, or a list or dict of these; got {val!r} "
+        f"of type {type(val).__name__}. Convert it first."
     )
 
 
 def shape_tensor(ctx, sizes):
-    """Sizes as a tensor of 32-bit integers."""
+    """Sizes as a constant vector of int32."""
     return ir_constant(np.asarray(sizes, np.int32))
 
 
 def flatten_ir_values(xs) -> list:
-    """MLIR values out of nested sequences."""
+    """The MLIR values in nested sequences, as a list."""
     return flat_values(list(xs))
 
 
 def flatten_ir_types(xs) -> list:
-    """MLIR types out of nested sequences."""
+    """The MLIR types in nested sequences, as a list."""
     return [t for x in xs for t in (x if isinstance(x, (list, tuple)) else (x,))]
 
 
 def make_ir_context():
-    """The context that knows XLA's dialects."""
+    """The MLIR context in which XLA's dialects are registered."""
     return xla_mlir.context()
 
 
 def module_to_string(module, enable_debug_info=None) -> str:
-    """A module as text."""
+    """The text of a module."""
     return str(module)
 
 
@@ -190,13 +200,19 @@ def emit_python_callback(
     partitioned: bool = False,
     sharding=None,
 ):
-    """Call a Python function from the program being built.
+    """Build a call of a Python function.
 
     Args:
-        callback: takes NumPy arrays, and returns a sequence of them.
+        ctx: the lowering context.
+        callback: a function that takes NumPy arrays and returns a sequence of NumPy arrays.
+        token: a value that is returned unchanged.
+        operands: the arguments, as MLIR values.
+        operand_avals, result_avals: the types of arguments and results.
+        has_side_effect: whether the call must be kept even if its results are not used.
+        returns_token, partitioned, sharding: not used.
 
     Returns:
-        The results as MLIR values, the token as it came, and None.
+        The results as MLIR values, the token, and None.
     """
 
     def calling(*xs):

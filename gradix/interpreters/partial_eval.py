@@ -1,4 +1,4 @@
-"""Working on jaxprs: dead code, and tracing functions of lists."""
+"""Functions on jaxprs: the removal of dead code, and the tracing of functions of lists."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from gradix._transforms.staging import (
 
 
 def dce_jaxpr(jaxpr: Jaxpr, used_outputs, instantiate=False) -> tuple[Jaxpr, list[bool]]:
-    """The program without what its used outputs do not need.
+    """The program without operations and inputs that its used outputs do not need.
 
     Args:
-        used_outputs: a flag per output, or one for all.
-        instantiate: True keeps all inputs; a flag per input keeps those marked.
+        jaxpr: the program.
+        used_outputs: for each output, or for all, whether it is used.
+        instantiate: for each input, or for all, whether to keep it even if it is not needed.
 
     Returns:
-        The program, and a flag per input: whether it is left.
+        The program, and for each input whether it is kept.
     """
     if isinstance(used_outputs, bool):
         used_outputs = [used_outputs] * len(jaxpr.outvars)
@@ -37,7 +38,11 @@ def dce_jaxpr(jaxpr: Jaxpr, used_outputs, instantiate=False) -> tuple[Jaxpr, lis
 def dce_jaxpr_consts(
     jaxpr: Jaxpr, used_outputs, instantiate=False
 ) -> tuple[Jaxpr, list[bool], list[bool]]:
-    """As `dce_jaxpr`, which also drops constvars: the program, and flags of the constvars and inputs that are left."""
+    """As `dce_jaxpr`, but constvars that are not needed are dropped too.
+
+    Returns:
+        The program, for each constvar whether it is kept, and for each input whether it is kept.
+    """
     small, used = dce_jaxpr(jaxpr, used_outputs, instantiate)
     read = {v for e in small.eqns for v in e.invars if type(v) is not Literal} | set(small.outvars)
     left = [v in read for v in jaxpr.constvars]
@@ -51,43 +56,45 @@ def dce_jaxpr_consts(
 
 
 class PartialVal(tuple):
-    """A pair: the type of a value not known yet and None, or None and a known value."""
+    """A value that is known or not: the pair `(None, value)`, or `(type, None)`."""
 
     __slots__ = ()
 
     @classmethod
     def known(cls, const) -> PartialVal:
+        """A known value."""
         return cls((None, const))
 
     @classmethod
     def unknown(cls, aval) -> PartialVal:
+        """An unknown value of this type."""
         return cls((aval, None))
 
     def is_known(self) -> bool:
+        """Whether the value is known."""
         return self[0] is None
 
     def get_known(self):
-        """The value, None where it is not known."""
+        """The value, or None if it is not known."""
         return self[1] if self[0] is None else None
 
     def get_aval(self):
-        """The type."""
+        """The type of the value."""
         return as_array(self[1]).aval if self[0] is None else self[0]
 
 
 def trace_to_jaxpr_nounits(fun, pvals, instantiate=False) -> tuple[Jaxpr, list[PartialVal], list]:
-    """Run a function on some known arguments, and trace what depends on the others.
+    """Run a function on partly known arguments, and trace what depends on the unknown ones.
 
     Args:
-        fun: a function of arrays that returns a sequence of them, or what `linear_util.wrap_init`
-            gives.
+        fun: a function of arrays that returns a sequence of arrays, or a `WrappedFun` of one.
         pvals: a `PartialVal` for each argument.
-        instantiate: whether known results become results of the program too; a flag for each, or
-            one for all.
+        instantiate: for each result, or for all, whether known results become results of the
+            program too.
 
     Returns:
-        The program of the unknown arguments to the unknown results, the results, and the values of
-        its constvars.
+        The program from the unknown arguments to the unknown results, a `PartialVal` for each
+        result, and the values of the program's constvars.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -100,7 +107,7 @@ def trace_to_jaxpr_nounits(fun, pvals, instantiate=False) -> tuple[Jaxpr, list[P
     """
     function = getattr(fun, "call_wrapped", fun)
     trace = StagingTrace(DebugInfo(getattr(getattr(fun, "f", fun), "__name__", "")))
-    with new_level(trace):  # not staging: what is known is computed at once
+    with new_level(trace):  # This is not staging, so known values are computed at once.
         outs = list(function(*[p[1] if p.is_known() else trace.new_arg(p[0]) for p in pvals]))
         outs = [as_array(o) for o in outs]
         every = [instantiate] * len(outs) if isinstance(instantiate, bool) else instantiate
@@ -114,10 +121,14 @@ def trace_to_jaxpr_nounits(fun, pvals, instantiate=False) -> tuple[Jaxpr, list[P
 
 
 def trace_to_jaxpr_dynamic(fun, in_avals) -> tuple[Jaxpr, list, list]:
-    """The jaxpr of a function that takes and returns lists of arrays, the types of its results, and its constants.
+    """The jaxpr of a function of arrays that returns a sequence of arrays.
 
     Args:
-        fun: a function, or what `gradix.extend.linear_util.wrap_init` gives.
+        fun: the function, or a `WrappedFun` of it.
+        in_avals: the types of its arguments.
+
+    Returns:
+        The jaxpr, the types of its results, and the values of its constvars.
     """
     function = getattr(fun, "call_wrapped", fun)
     name = getattr(getattr(fun, "f", fun), "__name__", "")

@@ -1,4 +1,4 @@
-"""The mesh in force, where libraries look for it."""
+"""The current mesh, at the place where libraries look for it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ __all__ = ["Mesh", "thread_resources"]
 
 
 class ResourceEnv:
-    """What programs of this thread are divided over."""
+    """The devices over which programs of this thread are divided."""
 
     @property
     def physical_mesh(self) -> Mesh:
-        """The mesh of devices in force; one without axes, whose `empty` is True, where there is none."""
+        """The current mesh; without one, a mesh without axes, whose `empty` is True."""
         mesh = _options.gradix_mesh
         return mesh if isinstance(mesh, Mesh) else empty_mesh
 
@@ -22,7 +22,7 @@ class ResourceEnv:
 
 
 class ThreadResources:
-    """Holds the `ResourceEnv` of this thread.
+    """An object whose `env` is the `ResourceEnv` of this thread.
 
     Example:
         >>> from gradix.interpreters import pxla

@@ -1,4 +1,4 @@
-"""Evaluating primitives by compiling them."""
+"""The evaluation of primitives by compiled programs."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from gradix._core.library_values import ClassRules, converters
 from gradix._runtime.dispatch import compiled
 from gradix.core import pytype_aval_mappings as pytype_aval_mappings
 
-# As `pytype_aval_mappings`: a library makes its class array-like by `mapping[Class] =
-# mapping[numpy.ndarray]`.
+# A library makes its class array-like by `mapping[Class] = mapping[numpy.ndarray]`, here and in
+# `pytype_aval_mappings`.
 canonicalize_dtype_handlers = ClassRules(converters, np.asarray)
 
 
 def apply_primitive(prim, *args, **params):
-    """Apply a primitive to concrete arrays by compiling it alone: an `impl` for `def_impl`."""
+    """Apply a primitive to concrete arrays by a program of it alone; an `impl` for `def_impl`."""
     return compiled(prim, [as_array(a) for a in args], params)

@@ -236,7 +236,7 @@ def test_attributes_and_constants():
 @pytest.mark.x32
 def test_a_lowering_of_wrong_types_is_told():
     p = mlir_primitive(lambda ctx, x: [hlo.convert(mlir.aval_to_ir_type(core.ShapedArray((), np.dtype("int32"))), x)])
-    with pytest.raises(TypeError, match=r"tensor<i32>.*says \['tensor<f32>'\]"):
+    with pytest.raises(TypeError, match=r"tensor<i32>.*gives the types \['tensor<f32>'\]"):
         gradix.jit(p.bind)(1.0)
 
 

@@ -74,5 +74,5 @@ def test_outside_of_a_virtual_environment_nothing_is_changed(monkeypatch):
     from gradix.compat import answering
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
     monkeypatch.setattr(answering, "_switch", lambda: pytest.fail("asked"))
-    with pytest.raises(RuntimeError, match="belongs to no virtual environment"):
+    with pytest.raises(RuntimeError, match="is not in a virtual environment"):
         answering.enable()

@@ -66,7 +66,7 @@ def test_internals_and_our_own_modules_are_no_names_of_jax():
 
 def test_doctor_reports_and_detects_a_wrong_result(monkeypatch):
     text = "\n".join(doctor.report())
-    assert "jaxlib" in text and "its result is right" in text
+    assert "jaxlib" in text and "its result is correct" in text
     monkeypatch.setattr(doctor.gradix, "jit", lambda f: lambda x: f(x) + 1)
     with pytest.raises(RuntimeError, match="NumPy gives 1134.0"):
         list(doctor.report())

@@ -43,7 +43,7 @@ print(jax.jit(grad(lambda x: sin(x) ** 2))(0.5))
 
 
 @pytest.mark.parametrize("name, why", [
-    ("jax._src.no_such", "internals"), ("jax.no_such", "gradix.no_such"), ("jax.compat", "internals"),
+    ("jax._src.no_such", "internal to JAX"), ("jax.no_such", "gradix.no_such"), ("jax.compat", "internal to JAX"),
     ("jax.numpy.no_such", "gradix.numpy.no_such"),
 ])
 def test_modules_that_are_not_there(name, why):
@@ -90,7 +90,7 @@ sys.modules["jax"] = types.ModuleType("jax")
 import gradix
 gradix.install_as_jax()
 """)
-    assert "must run before jax is imported" in done.stderr
+    assert "must be called before jax is imported" in done.stderr
 
 
 class TestMain:

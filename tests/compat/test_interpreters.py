@@ -216,10 +216,23 @@ def test_calls_are_kept_by_function():
     assert isinstance(lax.create_token(), jex.Token)
 
 
+def test_a_cached_function_whose_call_fails_is_called_once():
+    calls = []
+
+    def fails(fun, *args):
+        calls.append(args)
+        raise TypeError("no")
+
+    with pytest.raises(TypeError, match="no"):
+        lu.cache(fails)(lu.wrap_init(lambda x: x), 1)
+    assert calls == [(1,)]
+    assert lu.cache(lambda f, x: f.call_wrapped(x))(lu.wrap_init(len), [1, 2]) == 2       # a list has no hash
+
+
 def test_options_to_compile_with():
     options = backend.get_compile_options(1, 1, env_options_overrides={"xla_cpu_enable_fast_math": False})
     assert (options.num_replicas, options.num_partitions) == (1, 1)
-    with pytest.raises(ValueError, match="has 3 devices"):
+    with pytest.raises(ValueError, match="devices, got 3"):
         backend.get_compile_options(1, 2, [0, 1, 2])
     gradix.devices()
     with pytest.raises(RuntimeError, match="too late"):

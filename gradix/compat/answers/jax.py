@@ -1,4 +1,4 @@
-"""What `import jax` finds in processes with this folder on their path: it leaves gradix in its own place."""
+"""The module that `import jax` finds if this folder is on the path; it is replaced by gradix."""
 
 import sys
 

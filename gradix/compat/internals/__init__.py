@@ -1,8 +1,8 @@
-"""Names of JAX's own modules, `jax._src.X`, that libraries import: adapters over public parts.
+"""Names of JAX's internal modules `jax._src.X` that libraries import, mapped to public names.
 
-One table, `AREAS`, says for each such module which libraries use it, what the public way is, and
-where its names come from. What is more than a name is a small module beside this file. An internal
-name that nobody mapped raises an error that says so.
+The table `AREAS` says for each such module which libraries use it, what the public names are, and
+where its names come from. Names with other behaviour are in a small module beside this file. An
+internal name that is not mapped raises an error that says so.
 """
 
 from __future__ import annotations
@@ -17,13 +17,21 @@ _known_uses = lazy_module("gradix.compat.known_uses")
 
 
 class Area(NamedTuple):
-    """One module of JAX's own."""
+    """An internal module of JAX.
 
-    users: str  # the libraries that import it
-    public: str  # where the same is to be had as public names
-    names: dict[str, str] = {}  # what is called otherwise: name -> "module:name"
-    also: str = ""  # further modules its names come from, after `public`
-    code: bool = False  # whether it is the module of this folder with its name
+    Attributes:
+        users: the libraries that import it.
+        public: the module with the public names for the same.
+        names: names that are called differently there, as name -> "module:name".
+        also: further modules its names come from, after `public`.
+        code: whether its names come from the module of this folder with the same name.
+    """
+
+    users: str
+    public: str
+    names: dict[str, str] = {}
+    also: str = ""
+    code: bool = False
 
 
 AREAS = {
@@ -95,12 +103,12 @@ _PARENTS = {area.rpartition(".")[0] for area in AREAS} - {""}
 
 
 def is_mapped(area: str) -> bool:
-    """Whether `jax._src.area` is there."""
+    """Whether `jax._src.area` can be imported."""
     return area in AREAS or area in _PARENTS
 
 
 class InternalModule(ModuleType):
-    """A module of JAX's own: names are looked up in the public parts that its row of the table names."""
+    """An internal module of JAX, whose names are looked up as its row of the table says."""
 
     def __init__(self, name: str, area: str):
         super().__init__(name, f"`{name}`, as libraries use it.")
@@ -120,10 +128,10 @@ class InternalModule(ModuleType):
 
 
 def lookup(area: str, name: str):
-    """What `jax._src.area.name` is.
+    """The value of `jax._src.area.name`.
 
     Raises:
-        LookupError: nobody mapped it; the message says where public names are.
+        LookupError: the name is not mapped; the message says where the public names are.
     """
     row = AREAS.get(area, Area("nobody", "jax, jax.extend, jax.interpreters"))
     if area in AREAS and row.code:
@@ -139,5 +147,5 @@ def lookup(area: str, name: str):
             if hasattr(there, name):
                 return getattr(there, name)
     raise LookupError(
-        f"module 'jax._src.{area}' has no attribute {name!r}. {_known_uses.told(area)}"
+        f"module 'jax._src.{area}' has no attribute {name!r}. {_known_uses.explanation(area)}"
     )

@@ -1,4 +1,4 @@
-"""`jax._src.api_util`: which arguments a position, or a name, tells of."""
+"""`jax._src.api_util`: arguments of functions by their positions and names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,12 @@ def infer_argnums_and_argnames(
     argnums: int | Iterable[int] | None,
     argnames: str | Iterable[str] | None,
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Positions and names of the same arguments, of which one may be given alone.
+    """The positions and names of arguments, where None stands for those given by the other one.
+
+    Args:
+        sig: the signature of the function.
+        argnums: positions, or None.
+        argnames: names, or None.
 
     Example:
         >>> infer_argnums_and_argnames(inspect.signature(lambda x, y: x), None, "y")

@@ -1,4 +1,4 @@
-"""`jax._src.compiler`: the function that compiles, which libraries wrap to count programs, or to forbid them."""
+"""`jax._src.compiler`: the function that compiles, which libraries wrap to count programs."""
 
 from collections.abc import Sequence
 
@@ -8,9 +8,9 @@ from gradix._runtime.xla_compiler import compile_module, install_compiler
 def backend_compile_and_load(
     backend, module, executable_devices, options, host_callbacks: Sequence = ()
 ):
-    """Compile a module for devices of a client."""
+    """Compile a module for devices of a client; `host_callbacks` are the functions it calls."""
     return compile_module(backend, module, executable_devices, options, host_callbacks)
 
 
-# What is called is what the name stands for then, so that setting it to a wrapper works.
+# The name is looked up at each call, so that a library can replace it by a wrapper.
 install_compiler(lambda *args: backend_compile_and_load(*args))

@@ -1,4 +1,4 @@
-"""`jax._src.distributed`: the processes this one has joined."""
+"""`jax._src.distributed`: the processes that this one has joined."""
 
 from gradix._api.distributed import global_state as _joined
 from gradix.distributed import (
@@ -9,7 +9,7 @@ from gradix.distributed import (
 
 
 class _GlobalState:
-    """As JAX names it: process 0 of 1 where none is joined."""
+    """JAX's names for the joined processes; a process that has joined none is number 0 of 1."""
 
     client = property(lambda self: _joined.client)
     service = property(lambda self: _joined.service)

@@ -1,4 +1,4 @@
-"""`jax._src.dtypes`: kinds of elements, and what their types can hold."""
+"""`jax._src.dtypes`: dtypes, their kinds and their limits."""
 
 import numpy as np
 
@@ -17,6 +17,6 @@ DType = np.dtype
 
 
 def supports_inf(dtype) -> bool:
-    """Whether a type of floats has an infinity."""
+    """Whether a float dtype has an infinity."""
     with np.errstate(all="ignore"):
         return bool(np.isinf(np.asarray(np.inf, np.float32).astype(dtype).astype(np.float32)))

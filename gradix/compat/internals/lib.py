@@ -1,4 +1,4 @@
-"""`jax._src.lib`: modules of jaxlib, which are the same for both."""
+"""`jax._src.lib`: modules of jaxlib."""
 
 import importlib
 

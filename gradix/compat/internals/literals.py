@@ -1,4 +1,4 @@
-"""`jax._src.literals`: NumPy arrays that bring their type."""
+"""`jax._src.literals`: NumPy arrays that know their type as arrays of gradix."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradix.core import ShapedArray
 
 
 class TypedNdArray(np.ndarray):
-    """A NumPy array with the type of an array of ours, which may be weak."""
+    """A NumPy array with an abstract value, whose type may be weak."""
 
     aval: ShapedArray
 
@@ -19,7 +19,7 @@ class TypedNdArray(np.ndarray):
         return new
 
     def __array_finalize__(self, obj) -> None:
-        # what NumPy makes of it has a type of its own
+        # Arrays that NumPy makes of this one get a type of their own.
         if type(obj) is not TypedNdArray:
             return
         self.aval = typeof(np.asarray(self))

@@ -1,4 +1,4 @@
-"""`jax._src.test_util`: what test suites of libraries take from JAX's own."""
+"""`jax._src.test_util`: the tools of JAX's test suite that test suites of libraries use."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ try:
 except ModuleNotFoundError:
     _Base = unittest.TestCase
 
-_TOLERANCES = {2: 1e-2, 4: 1e-5, 8: 1e-12, 16: 1e-12}  # by bytes of an element
+_TOLERANCES = {2: 1e-2, 4: 1e-5, 8: 1e-12, 16: 1e-12}  # by the bytes of an element
 
 
 class _Dtypes:
-    """Lists of dtypes by their kinds, those that the options allow."""
+    """Lists of dtypes by kind; each has the dtypes that the options allow."""
 
     @staticmethod
     def supported(dtypes: Iterable) -> list:
-        """Of some dtypes those that arrays can have now."""
+        """Those of the dtypes that arrays can have under the current options."""
         return [d for d in dtypes if gradix.dtypes.canonicalize_dtype(d) == np.dtype(d)]
 
     floating = property(lambda self: self.supported([np.float32, np.float64]))
@@ -73,12 +73,12 @@ def test_device_matches(device_types: Iterable[str]) -> bool:
     return device_under_test() in device_types
 
 
-# by its name pytest would take it for a test
+# By its name, pytest would take the function for a test.
 test_device_matches.__test__ = False  # type: ignore[attr-defined]
 
 
 def tolerance(dtype, tol=None) -> float:
-    """The difference that is allowed between values of a dtype: a number, or a number for each dtype."""
+    """The tolerance for values of a dtype: `tol`, or its entry for the dtype, or the default."""
     if isinstance(tol, dict):
         tol = {np.dtype(k): v for k, v in tol.items()}.get(np.dtype(dtype))
     return _TOLERANCES.get(np.dtype(dtype).itemsize, 0.0) if tol is None else tol
@@ -86,7 +86,7 @@ def tolerance(dtype, tol=None) -> float:
 
 @contextlib.contextmanager
 def count_jit_and_pmap_lowerings() -> Iterator:
-    """Context manager that gives a function: how many functions have been compiled inside."""
+    """A context manager that gives a function, which returns how many functions were compiled."""
     count = 0
 
     def listen(event: str, duration: float, **_) -> None:
@@ -104,7 +104,7 @@ class JaxTestCase(_Base):  # type: ignore[misc, valid-type]
     """A test case that compares arrays."""
 
     def rng(self) -> np.random.RandomState:
-        """Random numbers that depend on the test's name alone."""
+        """A generator of random numbers that depend on the test's name only."""
         return np.random.RandomState(zlib.adler32(self._testMethodName.encode()))
 
     def assertArraysEqual(self, x, y, *, check_dtypes: bool = True, err_msg: str = "") -> None:
@@ -153,4 +153,4 @@ class JaxTestCase(_Base):  # type: ignore[misc, valid-type]
 
 
 class JaxTestLoader(unittest.TestLoader):
-    """Loads tests."""
+    """A loader of tests."""

@@ -6,11 +6,14 @@ __all__ = ["UnfilteredStackTrace", "api_boundary", "include_frame", "register_ex
 
 
 class UnfilteredStackTrace(Exception):
-    """The whole traceback, which JAX may hang on an error as its cause; ours are filtered as they are printed."""
+    """The class of the causes that hold whole tracebacks in JAX; gradix raises none.
+
+    gradix filters tracebacks when they are printed.
+    """
 
 
 class _Excluded(list):
-    """Files that a library leaves out, and takes in again, by changing the list."""
+    """The list of files left out of tracebacks, which a library changes."""
 
     def append(self, path: str) -> None:
         super().append(path)
@@ -30,5 +33,5 @@ def include_frame(frame) -> bool:
 
 
 def api_boundary(function=None, **_):
-    """The function itself: frames are left out by their files."""
+    """The function itself, or a decorator that returns it, because frames are left out by file."""
     return (lambda f: f) if function is None else function

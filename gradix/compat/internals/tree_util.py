@@ -1,4 +1,4 @@
-"""`jax._src.tree_util`: the registered kinds of nodes, as a mapping, beside the public functions."""
+"""`jax._src.tree_util`: the public functions, and the registry of node types as a mapping."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -14,16 +14,19 @@ from gradix.tree_util import (
 def prefix_errors(
     prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> list[Callable[[str], ValueError]]:
-    """Where a tree is no prefix of another: functions from what the prefix is called to the errors."""
+    """A function for each place where a tree is not a prefix of another.
 
-    def told(index: int) -> Callable[[str], ValueError]:
+    The function takes what the prefix is called, and returns the error.
+    """
+
+    def error(index: int) -> Callable[[str], ValueError]:
         return lambda name: _prefix_errors(prefix_tree, full_tree, is_leaf, name)[index]
 
-    return [told(i) for i in range(len(_prefix_errors(prefix_tree, full_tree, is_leaf)))]
+    return [error(i) for i in range(len(_prefix_errors(prefix_tree, full_tree, is_leaf)))]
 
 
 class _Registered(Mapping):
-    """Tells of a class whether it is a kind of node."""
+    """A mapping whose keys are the classes of nodes; it cannot be iterated over."""
 
     def __contains__(self, cls) -> bool:
         return isinstance(cls, type) and is_tree_node(cls)

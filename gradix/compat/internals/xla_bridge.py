@@ -1,4 +1,4 @@
-"""`jax._src.xla_bridge`: which platforms run, and their clients."""
+"""`jax._src.xla_bridge`: the platforms and their clients."""
 
 from collections.abc import Mapping
 
@@ -7,7 +7,7 @@ from gradix.extend.backend import backends, get_backend as get_backend
 
 
 class _Started(Mapping):
-    """The clients that have been started; asking starts none."""
+    """The clients that have been started, by platform; reading it starts none."""
 
     def __getitem__(self, platform: str):
         return (backends() if is_started() else {})[platform]

@@ -1,4 +1,4 @@
-"""Primitives, jaxprs and what they are made of."""
+"""Primitives and jaxprs, with their parts."""
 
 from gradix._api.tokens import Token as Token
 from gradix._base.errors import (

@@ -1,4 +1,4 @@
-"""MLIR's Python bindings, as the compiler brings them: for lowering rules that build operations."""
+"""MLIR's Python bindings from jaxlib, for lowering rules that build operations."""
 
 from gradix.extend.mlir import (
     dialects as dialects,

@@ -1,4 +1,4 @@
-"""The names of the compiler's MLIR module `ir`."""
+"""The names of the module `ir` of MLIR's Python bindings."""
 
 from gradix._runtime import xla_mlir
 

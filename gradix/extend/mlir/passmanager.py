@@ -1,4 +1,4 @@
-"""The names of the compiler's MLIR module `passmanager`."""
+"""The names of the module `passmanager` of MLIR's Python bindings."""
 
 from gradix._runtime import xla_mlir
 

@@ -1,4 +1,4 @@
-"""The dialects lowering rules build operations of."""
+"""MLIR's dialects, of whose operations lowering rules build programs."""
 
 from gradix.extend.mlir.dialects import (
     arith as arith,
