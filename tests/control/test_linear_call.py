@@ -38,7 +38,7 @@ def test_what_it_refuses():
         gradix.grad(lambda r: scaled(2.0, r))(1.0)
     with pytest.raises(TypeError, match="transpose output pytree structure"):
         linear_call(lambda r, x: x, lambda r, ct: (ct, ct), 1.0, 2.0)
-    with pytest.raises(TypeError, match=r"float32\[2\] as the cotangent of leaf 0"):
+    with pytest.raises(TypeError, match=r"float\d\d\[2\] as the cotangent of leaf 0"):
         linear_call(lambda r, x: x, lambda r, ct: jnp.ones(2), 1.0, 2.0)
     with pytest.raises(TypeError, match="residual_args"):
         linear_call(lambda r, x: x, lambda r, ct: ct, "r", 2.0)

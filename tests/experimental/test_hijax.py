@@ -199,7 +199,7 @@ def programs(lib, hj) -> dict:
     Pair, make, first, second, added = (names[n] for n in ("Pair", "make", "first", "second", "added"))
     small, restored, cube = (names[n] for n in ("small", "restored", "cube"))
     jnp, lax, grad, jit, vmap = lib.numpy, lib.lax, lib.grad, lib.jit, lib.vmap
-    x = jnp.array([1.0, 2.0, 3.0])
+    x = jnp.array([1.0, 2.0, 3.0], "float32")
 
     def product(x):
         p = make(x, x * 2)

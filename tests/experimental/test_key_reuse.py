@@ -155,7 +155,7 @@ def test_the_mode_tells_one_use_from_two_through_every_transformation(transform,
     def other(k):
         return random.normal(random.fold_in(k, 1)) + random.normal(random.clone(k))
 
-    x = jnp.float32(1.5)
+    x = jnp.full((), 1.5, float)
     for seed, (a, b, found) in enumerate([(random.normal, other, False), (split, other, False), (split, split, True),
                                           (random.normal, split, True)]):
         with gradix.debug_key_reuse(True):

@@ -55,7 +55,7 @@ def test_what_is_rewritten_for_the_cpu_is_plain_in_files():
     big = {"columns": (lambda x: x.sum(0), (64, 5000)), "sort": (lambda x: jnp.sort(x, axis=1), (64, 500)), "running": (lambda x: jnp.cumsum(x, 0), (500, 64)),
            "products": (lambda x: jnp.einsum("bi,bj->bij", x, x).sum(0), (64, 32)), "windows": (lambda x: lax.reduce_window(x, 0., lax.add, (3, 3), (1, 1), "SAME"), (64, 64)),
            "vectors": (lambda x: jnp.exp(jnp.sin(x)) + lax.erf(x), (64, 64)), "keys": (lambda x: gradix.random.normal(gradix.random.key(0), x.shape) + x, (64, 64)),
-           "convolution": (lambda x: lax.conv(x[None, None], jnp.ones((4, 1, 3, 3)), (1, 1), "SAME"), (64, 64)),
+           "convolution": (lambda x: lax.conv(x[None, None], jnp.ones((4, 1, 3, 3), "float32"), (1, 1), "SAME"), (64, 64)),
            "loop": (lambda x: lax.fori_loop(0, 9, lambda i, c: jnp.sin(c) * 0.5, x), (4, 4)), "top": (lambda x: lax.top_k(x, 3), (64, 500))}
     rewritten = 0
     for f, shape in big.values():
@@ -72,6 +72,6 @@ def test_branches_of_platforms_are_in_their_programs_only():
     text = {p: export.export(f, platforms=(p,))(x).mlir_module() for p in PLATFORMS}
     assert "lapack" in text["cpu"] and "add" in text["cuda"] and "multiply" in text["tpu"] and not any("lapack" in text[p] for p in ("cuda", "tpu"))
     e = export.export(f, platforms=PLATFORMS)(x)
-    a = jnp.eye(3) * 2
+    a = jnp.eye(3, dtype="float32") * 2
     assert e.call(a).tolist() == (jnp.eye(3) / 2).tolist() == export.deserialize(e.serialize()).call(a).tolist()
     assert gradix.grad(lambda x: e.call(x).sum())(a).shape == (3, 3)
