@@ -97,7 +97,8 @@ def test_the_page_runs(page, tmp_path):
     if page.parent.name == "libraries" and not is_installed(LIBRARIES.get(page.stem, page.stem)):
         pytest.skip(f"{page.stem} is not installed")
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    environment = {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8"}
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONIOENCODING": "utf-8",
+                   "JAX_TRACEBACK_FILTERING": "off"}                            # the pages leave out the note of it
     # As a module: run as a script, its folder would be searched first, and tests/numpy hide numpy.
     warnings = "default" if page.parent.name == "libraries" else "error"        # a library's own are not ours to judge
     command = [sys.executable, "-W", warnings, "-m", "tests.test_docs", str(page)]

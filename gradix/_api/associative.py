@@ -9,6 +9,7 @@ import numpy as np
 from gradix._api.control import cond
 from gradix._api.flat_functions import arrays
 from gradix._api.loops import scan
+from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten as flatten
 from gradix._core.dimensions.expression import is_symbolic_shape
 from gradix._ops.arithmetic import add, sub
@@ -27,6 +28,7 @@ _BOOL = np.dtype(bool)
 _DOUBLINGS = 31  # enough for every size, since sizes have 32 bits
 
 
+@boundary
 def associative_scan(fn: Callable, elems, reverse: bool = False, axis: int = 0):
     """All prefixes of an associative `fn` along an axis, by O(n) work in O(log n) steps.
 

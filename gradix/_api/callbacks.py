@@ -13,6 +13,7 @@ import numpy as np
 from gradix._api.arguments import name_of
 from gradix._api.flat_functions import arrays
 from gradix._base.errors import JaxRuntimeError
+from gradix._base.tracebacks import boundary
 from gradix._base.tree import equality_errors, keystr, tree_flatten as flatten
 from gradix._control.callbacks import debug_callback_p, io_callback_p, pure_callback_p
 from gradix._core import dtypes
@@ -114,6 +115,7 @@ def _call(prim, callback, result_shape_dtypes, args, kwargs, **params):
     return out_tree.unflatten(outs)
 
 
+@boundary
 def pure_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: Any,
@@ -162,6 +164,7 @@ def pure_callback(
     )
 
 
+@boundary
 def io_callback(
     callback: Callable[..., Any],
     result_shape_dtypes: Any,

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradix._api.flat_functions import arrays
 from gradix._api.tracing import Flattened
+from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten as flatten
 from gradix._control.composite import composite_p
 from gradix._core.array import ArrayImpl
@@ -57,6 +58,7 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
     version = index(version)
 
     @functools.wraps(decomposition)
+    @boundary
     def composed(*args, **attributes):
         text = _attributes(name, attributes)
         leaves, tree = flatten(args)

@@ -12,6 +12,7 @@ from gradix._api.hi_values import flatten
 from gradix._api.refs import bound_refs, without_refs
 from gradix._api.tracing import Flattened, check_branches
 from gradix._base import config as _config
+from gradix._base.tracebacks import filter_frames
 from gradix._control.cond import INDEX, bind_cond, cond_p
 from gradix._control.program_interning import interned
 from gradix._core.array import ArrayImpl, as_array
@@ -62,25 +63,29 @@ def cond(
         >>> lax.cond(True, lambda x: x + 1, lambda x: x - 1, 10)
         Array(11, dtype=int32, weak_type=True)
     """
-    if (
-        len(operands) == 2
-        and callable(false_fun)
-        and callable(operands[1])
-        and not callable(true_fun)
-    ):
-        return _paired(pred, true_fun, false_fun, *operands)
-    if not (callable(true_fun) and callable(false_fun)):
-        raise TypeError(
-            "lax.cond: true_fun and false_fun arguments should be callable, got "
-            f"{type(true_fun).__name__} and {type(false_fun).__name__}."
+    try:
+        if (
+            len(operands) == 2
+            and callable(false_fun)
+            and callable(operands[1])
+            and not callable(true_fun)
+        ):
+            return _paired(pred, true_fun, false_fun, *operands)
+        if not (callable(true_fun) and callable(false_fun)):
+            raise TypeError(
+                "lax.cond: true_fun and false_fun arguments should be callable, got "
+                f"{type(true_fun).__name__} and {type(false_fun).__name__}."
+            )
+        operands = _operands(operands, operand)
+        index = _truth(pred)
+        if _options.jax_disable_jit and not isinstance(index, Tracer):
+            return (true_fun if bool(np.asarray(index)) else false_fun)(*operands)
+        return branches_on(
+            index, (false_fun, true_fun), operands, "cond", ("false_fun", "true_fun"), order=(1, 0)
         )
-    operands = _operands(operands, operand)
-    index = _truth(pred)
-    if _options.jax_disable_jit and not isinstance(index, Tracer):
-        return (true_fun if bool(np.asarray(index)) else false_fun)(*operands)
-    return branches_on(
-        index, (false_fun, true_fun), operands, "cond", ("false_fun", "true_fun"), order=(1, 0)
-    )
+    except Exception as error:
+        filter_frames(error)
+        raise
 
 
 def _paired(pred, true_operand, true_fun, false_operand, false_fun):
@@ -116,23 +121,27 @@ def switch(
         >>> lax.switch(2, [lambda x: x, lambda x: -x, lambda x: x * x], 3.0)
         Array(9., dtype=float32, weak_type=True)
     """
-    if not all(callable(b) for b in branches):
-        raise TypeError(
-            "lax.switch: branches argument should be a sequence of callables, got "
-            f"[{', '.join(type(b).__name__ for b in branches)}]."
-        )
-    operands = _operands(operands, operand)
-    which = _index(index)
-    branches = tuple(branches)
-    if not branches:
-        raise ValueError("Empty branch sequence: lax.switch needs at least one function.")
-    if len(branches) == 1:
-        return branches[0](*operands)
-    if _options.jax_disable_jit and not isinstance(which, Tracer):
-        return branches[min(max(int(np.asarray(which)), 0), len(branches) - 1)](*operands)
-    which = clamp(np.int32(0), convert_element_type(which, INDEX), np.int32(len(branches) - 1))
-    names = tuple([f"branch {i}" for i in range(len(branches))])
-    return branches_on(which, branches, operands, "switch", names, order=range(len(branches)))
+    try:
+        if not all(callable(b) for b in branches):
+            raise TypeError(
+                "lax.switch: branches argument should be a sequence of callables, got "
+                f"[{', '.join(type(b).__name__ for b in branches)}]."
+            )
+        operands = _operands(operands, operand)
+        which = _index(index)
+        branches = tuple(branches)
+        if not branches:
+            raise ValueError("Empty branch sequence: lax.switch needs at least one function.")
+        if len(branches) == 1:
+            return branches[0](*operands)
+        if _options.jax_disable_jit and not isinstance(which, Tracer):
+            return branches[min(max(int(np.asarray(which)), 0), len(branches) - 1)](*operands)
+        which = clamp(np.int32(0), convert_element_type(which, INDEX), np.int32(len(branches) - 1))
+        names = tuple([f"branch {i}" for i in range(len(branches))])
+        return branches_on(which, branches, operands, "switch", names, order=range(len(branches)))
+    except Exception as error:
+        filter_frames(error)
+        raise
 
 
 def _operands(operands, operand) -> tuple:

@@ -23,6 +23,7 @@ from gradix._api.leaves import stand_in_of
 from gradix._api.refs import all_of, stand_ins
 from gradix._api.structs import ShapeDtypeStruct, aval_of, struct_of
 from gradix._base.name_stack import current_names, set_names
+from gradix._base.tracebacks import boundary
 from gradix._base.tree import keystr, tree_flatten_with_path
 from gradix._core import library_values
 from gradix._core.array import ArrayImpl, as_array, typeof as _typeof
@@ -187,6 +188,7 @@ def make_jaxpr(
     env = list(axis_env or ())
 
     @functools.wraps(fun)
+    @boundary
     def make_jaxpr_f(*args, **kwargs):
         dynamic, statics = _separate(args, numbers) if numbers else (args, None)
         with _bound_axes(env) if env else contextlib.nullcontext():
@@ -253,6 +255,7 @@ def _with_dropped(jaxpr: Jaxpr) -> Jaxpr:
     return jaxpr
 
 
+@boundary
 def eval_shape(fun: Callable, *args, **kwargs) -> Any:
     """The types of the results of `fun(*args, **kwargs)`, found by tracing without computing.
 
@@ -314,6 +317,7 @@ def typeof(x):
         raise TypeError(f"Argument {x!r} of type {type(x)} is not a valid JAX type. {e}") from None
 
 
+@boundary
 def closure_convert(fun: Callable, *example_args) -> tuple[Callable, list]:
     """`fun` as a function that takes the traced arrays it captured as arguments, and these arrays.
 
@@ -380,6 +384,7 @@ def named_call(fun: Callable[..., T], *, name: str | None = None) -> Callable[..
     scope = name or name_of(fun)
 
     @functools.wraps(fun)
+    @boundary
     def named(*args, **kwargs):
         with named_scope(scope):
             return fun(*args, **kwargs)

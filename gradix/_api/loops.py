@@ -17,6 +17,7 @@ from gradix._api.tracing import Flattened, called, check_carry, opened_with_refs
 from gradix._base import config as _config
 from gradix._base.errors import ConcretizationTypeError
 from gradix._base.lazy import lazy_module
+from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_map
 from gradix._control.inner_programs import row
 from gradix._control.scan import bind_scan, scan_p
@@ -42,6 +43,7 @@ Carry = TypeVar("Carry")
 Y = TypeVar("Y")
 
 
+@boundary
 def scan(
     f: Callable[[Any, Any], tuple[Carry, Y]],
     init: Any,
@@ -216,6 +218,7 @@ def _scan_in_python(f, carry, rows, xs_tree, steps: int, reverse: bool):
     return carry, tree_map(lambda *parts: stack([as_array(p) for p in parts]), *ys)
 
 
+@boundary
 def while_loop(
     cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], Carry], init_val: Any
 ) -> Carry:
@@ -291,6 +294,7 @@ def _while_in_python(cond_fun, body_fun, carry):
     return carry
 
 
+@boundary
 def fori_loop(
     lower: Any,
     upper: Any,
@@ -384,6 +388,7 @@ def _like(bound: Array, other: Array) -> Array:
     return bound.astype(other.dtype) if bound.aval.weak_type and are_signed else bound
 
 
+@boundary
 def map(f: Callable[[Any], Y], xs: Any, *, batch_size: int | None = None) -> Y:
     """Apply `f` to each row of `xs`, one after the other: as `vmap`, in less memory.
 

@@ -8,12 +8,14 @@ from typing import Any
 from gradix._api.control import branches_on
 from gradix._api.flat_functions import arrays
 from gradix._api.tracing import Flattened
+from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten as flatten
 from gradix._core.trace import state
 from gradix._ops.platform import chosen, platform_index
 from gradix._runtime import xla
 
 
+@boundary
 def platform_dependent(*args: Any, default: Callable | None = None, **per_platform: Callable):
     """The result of the function for the platform on which the program runs.
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from gradix._api.flat_functions import arrays
 from gradix._api.tracing import Flattened
+from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten as flatten
 from gradix._control.reduce import reduce_p
 from gradix._core.array import ArrayImpl, scalar_array
@@ -32,6 +33,7 @@ _KNOWN: dict[str, tuple[Callable, Callable]] = {
 }
 
 
+@boundary
 def reduce(
     operands: Any,
     init_values: Any,

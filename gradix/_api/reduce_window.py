@@ -10,6 +10,7 @@ import numpy as np
 from gradix._api.flat_functions import arrays
 from gradix._api.reduce import _check_results, _start, check_starts, single_operation
 from gradix._api.tracing import Flattened
+from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten as flatten
 from gradix._control.reduce_window import reduce_window_p
 from gradix._core.aval import make_aval
@@ -26,6 +27,7 @@ from gradix._ops.windows.reduce_windows import (
 _KNOWN = {"add": reduce_window_sum_p, "max": reduce_window_max_p, "min": reduce_window_min_p}
 
 
+@boundary
 def reduce_window(
     operand: Any,
     init_value: Any,

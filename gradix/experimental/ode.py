@@ -20,6 +20,7 @@ from gradix._api.derivatives.custom_vjp import custom_vjp as _custom_vjp
 from gradix._api.inspect import closure_convert as _closure_convert, eval_shape as _eval_shape
 from gradix._api.mapping.vmap import vmap as _vmap
 from gradix._base.listing import listing as _listing
+from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_leaves as _leaves, tree_map as _tree_map
 from gradix._core.dtypes import float0
 from gradix.flatten_util import ravel_pytree as _ravel
@@ -56,6 +57,7 @@ _MIDDLE = (
 )
 
 
+@boundary
 def odeint(
     func: Callable,
     y0: Any,

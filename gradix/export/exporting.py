@@ -10,6 +10,7 @@ from gradix._api.devices import default_backend
 from gradix._api.jit.jit import jit
 from gradix._api.jit.jitted_function import JitFunction
 from gradix._api.structs import ShapeDtypeStruct
+from gradix._base.tracebacks import boundary
 from gradix._base.tree import keystr, tree_flatten_with_path
 from gradix._core import dtypes
 from gradix._core.dimensions.expression import SymbolicDim
@@ -92,6 +93,7 @@ def export(
     if not where or any(p not in PLATFORMS for p in where):
         raise ValueError(f"platforms must be among {PLATFORMS}, got {where}.")
 
+    @boundary
     def do_export(*args, **kwargs) -> Exported:
         _check_scopes(fun_jit, args, kwargs)
         traced = fun_jit.trace(*args, **kwargs)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from gradix._api.mapping.vmap import vmap
+from gradix._base.tracebacks import boundary
 from gradix._core.operators import Array
 from gradix.numpy.axes import axis_of
 from gradix.numpy.promotion import as_operand
 from gradix.numpy.shapes import expand_dims
 
 
+@boundary
 def apply_along_axis(func1d, axis: int, arr, *args, **kwargs) -> Array:
     """A function of one row, applied to every row along an axis; the axes of its result take that axis's place.
 
@@ -39,6 +41,7 @@ def apply_along_axis(func1d, axis: int, arr, *args, **kwargs) -> Array:
     return function(x)
 
 
+@boundary
 def apply_over_axes(func, a, axes) -> Array:
     """A function `func(array, axis)` applied over several axes in turn; an axis it takes away comes back with size 1.
 

@@ -10,6 +10,7 @@ import numpy as np
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._api.mapping.vmap import vmap
+from gradix._base.tracebacks import boundary
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, copied, is_shared
 from gradix._core.dimensions.expression import as_dim
@@ -249,6 +250,7 @@ def _sharding_of(a):
 # -- functions of the index ------------------------------------------------------------------------
 
 
+@boundary
 def fromfunction(function, shape, *, dtype=float, **kwargs) -> Array:
     """The values of a function of the indices, called once for each element.
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from gradix import lax
 from gradix._base.config import state
+from gradix._base.tracebacks import filter_frames
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER, NUMERIC, SIGNED, SUPPORTED
 from gradix._core.operators import Array
@@ -39,19 +40,23 @@ def _forward(name: str, op, function, direct: frozenset):
     """`self op other`: straight to `op` when both have one type, or `other` is a number that fits."""
 
     def method(self, other):
-        a = self.aval
-        if isinstance(other, Array):
-            if a is other.aval and a.dtype in direct:
-                return op(self, other)
+        try:
+            a = self.aval
+            if isinstance(other, Array):
+                if a is other.aval and a.dtype in direct:
+                    return op(self, other)
+                return function(self, other)
+            kinds = BESIDE.get(type(other))
+            if kinds is not None:
+                dtype = a.dtype
+                if dtype in kinds and dtype in direct and (not a.weak_type or _keeps_weak(dtype)):
+                    return op(self, number(other, dtype, a.weak_type))
+            elif not _is_operand(other):
+                return NotImplemented
             return function(self, other)
-        kinds = BESIDE.get(type(other))
-        if kinds is not None:
-            dtype = a.dtype
-            if dtype in kinds and dtype in direct and (not a.weak_type or _keeps_weak(dtype)):
-                return op(self, number(other, dtype, a.weak_type))
-        elif not _is_operand(other):
-            return NotImplemented
-        return function(self, other)
+        except Exception as error:
+            filter_frames(error)
+            raise
 
     return _named(method, f"__{name}__", function.__doc__)
 

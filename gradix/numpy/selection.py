@@ -8,6 +8,7 @@ import numpy as np
 
 from gradix import lax
 from gradix._api.jit.replay import replayed
+from gradix._base.tracebacks import boundary
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
 from gradix.numpy.promotion import (
@@ -153,6 +154,7 @@ def select(condlist, choicelist, default=0) -> Array:
     return out
 
 
+@boundary
 def piecewise(x, condlist, funclist, *args, **kw) -> Array:
     """A function given piece by piece.
 

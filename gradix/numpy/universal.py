@@ -8,6 +8,7 @@ from typing import Any
 
 from gradix import lax
 from gradix._api.inspect import eval_shape
+from gradix._base.tracebacks import filter_frames
 from gradix._core import dtypes
 from gradix.numpy.axes import axes_of, axis_of, no_out
 from gradix.numpy.promotion import as_operand, broadcast_to, convert
@@ -61,7 +62,11 @@ class ufunc:
 
     def __call__(self, *args, out=None, where=None) -> Any:
         if len(args) == self.nin and out is None and where is None:
-            return self._call(*args)
+            try:
+                return self._call(*args)
+            except Exception as error:
+                filter_frames(error)
+                raise
         if out is not None or where is not None:
             name, value = ("out", out) if out is not None else ("where", where)
             raise NotImplementedError(

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from gradix import lax
 from gradix._api.mapping.vmap import vmap
+from gradix._base.tracebacks import boundary
 from gradix.numpy.promotion import as_operand
 
 _NAME = r"\w+"
@@ -45,6 +46,7 @@ def vectorize(pyfunc: Callable, *, excluded=frozenset(), signature: str | None =
     axes = None if signature is None else _parse(signature)
 
     @functools.wraps(pyfunc)
+    @boundary
     def vectorized(*args, **kwargs):
         function, positions, arrays = _bound(pyfunc, args, kwargs, excluded)
         given = axes

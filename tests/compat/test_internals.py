@@ -157,6 +157,7 @@ def test_arrays_that_bring_their_type(as_jax):
     assert physical_aval(gradix.typeof(1.0)).shape == ()
 
 
+@pytest.mark.x32
 def test_a_suite_written_against_jax_own_test_case(as_jax):
     import unittest
 

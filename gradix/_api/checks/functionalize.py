@@ -23,6 +23,7 @@ from gradix._api.flat_functions import arrays
 from gradix._api.leaves import as_result
 from gradix._base import source
 from gradix._base.bounded import BoundedCache
+from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten
 from gradix._control.check import Site, check_p, first_failed
 from gradix._control.program_interning import interned
@@ -73,6 +74,7 @@ def checkify(
     check_callable("checkify", f)
     known: BoundedCache[int, tuple] = BoundedCache(_KEPT, drop=1)
 
+    @boundary
     def checked(*args, **kwargs):
         leaves, tree = tree_flatten((args, kwargs))
         leaves = arrays("checkify", leaves, tree, "argument ")

@@ -22,6 +22,7 @@ from gradix._api.derivatives.linear_maps import (
 from gradix._api.derivatives.nondiff import Mixed, check_nondiff
 from gradix._api.flat_functions import Flat, arrays, named_as
 from gradix._api.hi_values import flatten, kinds
+from gradix._base.tracebacks import boundary, filter_frames
 from gradix._core import dtypes
 from gradix._core.array import as_array
 from gradix._core.aval import make_aval
@@ -79,35 +80,41 @@ def value_and_grad(
 
     @named_as(fun)
     def value_and_grad_f(*args, **kwargs):
-        if kinds and any_values([args[n] for n in numbers if n < len(args)]):
-            mixed = Carried(args, numbers)
-            function = functools.wraps(fun)(mixed.function(fun))
-            both = value_and_grad(function, numbers, has_aux, holomorphic, allow_int)
-            result, gradients = both(*mixed.args, **kwargs)
-            told = tuple([mixed.spread(n, g) for n, g in zip(numbers, gradients)])
-            return result, told[0] if single else told
-        flat, leaves, trees = differentiated("grad", fun, args, kwargs, numbers, has_aux)
-        check_inputs(fun, args, numbers, leaves, holomorphic, allow_int)
-        outs, program = _linearize(
-            flat, leaves, [is_differentiable(x.aval) for x in leaves], named=True
-        )
-        if has_aux:
-            outs, aux = flat.split_aux(outs)
-        check_scalar("grad", flat.out_tree, outs, holomorphic)
-        (y,) = outs
-        one, rest = full_like_one(y.aval), [None] * (len(program.outs) - 1)
-        cts = iter(
-            program.apply([one])[:1]
-            if is_slope(program, leaves)
-            else program.transpose([one, *rest])
-        )
-        grads = iter(
-            [finished(next(cts) if is_differentiable(x.aval) else None, x.aval) for x in leaves]
-        )
-        parts = [tree.unflatten([next(grads) for _ in range(tree.num_leaves)]) for tree in trees]
-        gradient = parts[0] if single else tuple(parts)
-        value = flat.out_tree.unflatten(outs)
-        return ((value, aux), gradient) if has_aux else (value, gradient)
+        try:
+            if kinds and any_values([args[n] for n in numbers if n < len(args)]):
+                mixed = Carried(args, numbers)
+                function = functools.wraps(fun)(mixed.function(fun))
+                both = value_and_grad(function, numbers, has_aux, holomorphic, allow_int)
+                result, gradients = both(*mixed.args, **kwargs)
+                told = tuple([mixed.spread(n, g) for n, g in zip(numbers, gradients)])
+                return result, told[0] if single else told
+            flat, leaves, trees = differentiated("grad", fun, args, kwargs, numbers, has_aux)
+            check_inputs(fun, args, numbers, leaves, holomorphic, allow_int)
+            outs, program = _linearize(
+                flat, leaves, [is_differentiable(x.aval) for x in leaves], named=True
+            )
+            if has_aux:
+                outs, aux = flat.split_aux(outs)
+            check_scalar("grad", flat.out_tree, outs, holomorphic)
+            (y,) = outs
+            one, rest = full_like_one(y.aval), [None] * (len(program.outs) - 1)
+            cts = iter(
+                program.apply([one])[:1]
+                if is_slope(program, leaves)
+                else program.transpose([one, *rest])
+            )
+            grads = iter(
+                [finished(next(cts) if is_differentiable(x.aval) else None, x.aval) for x in leaves]
+            )
+            parts = [
+                tree.unflatten([next(grads) for _ in range(tree.num_leaves)]) for tree in trees
+            ]
+            gradient = parts[0] if single else tuple(parts)
+            value = flat.out_tree.unflatten(outs)
+            return ((value, aux), gradient) if has_aux else (value, gradient)
+        except Exception as error:
+            filter_frames(error)
+            raise
 
     return value_and_grad_f
 
@@ -118,6 +125,7 @@ def _skipping(
     """`value_and_grad` that differentiates in the float leaves of the arguments only."""
 
     @named_as(fun)
+    @boundary
     def value_and_grad_f(*args, **kwargs):
         mixed = Mixed(args, numbers)
         both = value_and_grad(
@@ -169,8 +177,12 @@ def grad(
 
     @named_as(fun)
     def grad_f(*args, **kwargs):
-        value, gradient = both(*args, **kwargs)
-        return (gradient, value[1]) if has_aux else gradient
+        try:
+            value, gradient = both(*args, **kwargs)
+            return (gradient, value[1]) if has_aux else gradient
+        except Exception as error:
+            filter_frames(error)
+            raise
 
     return grad_f
 
@@ -207,30 +219,34 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
         >>> gradix.jvp(jnp.sin, (0.0,), (2.0,))
         (Array(0., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
-    check_callable("jvp", fun)
-    refuse_values("jvp", primals)
-    for what, x in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(x, (tuple, list)):
+    try:
+        check_callable("jvp", fun)
+        refuse_values("jvp", primals)
+        for what, x in (("primals", primals), ("tangents", tangents)):
+            if not isinstance(x, (tuple, list)):
+                raise TypeError(
+                    f"{what} arguments to jvp must be tuples or lists; found {type(x).__name__}. "
+                    "Wrap a single argument, as in jvp(f, (x,), (t,))."
+                )
+        leaves, tree = flatten(tuple(primals))
+        t_leaves, t_tree = flatten(tuple(tangents))
+        if tree != t_tree:
             raise TypeError(
-                f"{what} arguments to jvp must be tuples or lists; found {type(x).__name__}. "
-                "Wrap a single argument, as in jvp(f, (x,), (t,))."
+                f"primal and tangent arguments to jvp must have the same tree structure; primals have tree "
+                f"structure {tree} whereas tangents have tree structure {t_tree}."
             )
-    leaves, tree = flatten(tuple(primals))
-    t_leaves, t_tree = flatten(tuple(tangents))
-    if tree != t_tree:
-        raise TypeError(
-            f"primal and tangent arguments to jvp must have the same tree structure; primals have tree "
-            f"structure {tree} whereas tangents have tree structure {t_tree}."
-        )
-    leaves = arrays("jvp", leaves, tree, "primals")
-    ts = [tangent_of("jvp", x.aval, t, i) for i, (x, t) in enumerate(zip(leaves, t_leaves))]
-    flat = Flat(fun, name_of(fun), tree, has_aux)
-    ys, out_ts = _jvp(flat, leaves, ts, trace_for(ts), named=True)
-    if has_aux:
-        ys, aux = flat.split_aux(ys)
-    out_ts = [shown_tangent(t, y.aval) for t, y in zip(out_ts, ys)]
-    result = flat.out_tree.unflatten(ys), flat.out_tree.unflatten(out_ts)
-    return (*result, aux) if has_aux else result
+        leaves = arrays("jvp", leaves, tree, "primals")
+        ts = [tangent_of("jvp", x.aval, t, i) for i, (x, t) in enumerate(zip(leaves, t_leaves))]
+        flat = Flat(fun, name_of(fun), tree, has_aux)
+        ys, out_ts = _jvp(flat, leaves, ts, trace_for(ts), named=True)
+        if has_aux:
+            ys, aux = flat.split_aux(ys)
+        out_ts = [shown_tangent(t, y.aval) for t, y in zip(out_ts, ys)]
+        result = flat.out_tree.unflatten(ys), flat.out_tree.unflatten(out_ts)
+        return (*result, aux) if has_aux else result
+    except Exception as error:
+        filter_frames(error)
+        raise
 
 
 @overload
@@ -264,31 +280,37 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
         >>> pull(2.0)
         (Array(2., dtype=float32, weak_type=True),)
     """
-    check_callable("vjp", fun)
-    if kinds and any_values(primals):
-        mixed = Carried(primals, range(len(primals)))
-        out, pull_carried, *aux = vjp(mixed.function(fun), *mixed.args, has_aux=has_aux)  # type: ignore[call-overload]
-        return (
-            out,
-            lambda ct: tuple([mixed.spread(n, g) for n, g in enumerate(pull_carried(ct))]),
-            *aux,
+    try:
+        check_callable("vjp", fun)
+        if kinds and any_values(primals):
+            mixed = Carried(primals, range(len(primals)))
+            out, pull_carried, *aux = vjp(mixed.function(fun), *mixed.args, has_aux=has_aux)  # type: ignore[call-overload]
+            return (
+                out,
+                lambda ct: tuple([mixed.spread(n, g) for n, g in enumerate(pull_carried(ct))]),
+                *aux,
+            )
+        leaves, tree = flatten(primals)
+        leaves = arrays("vjp", leaves, tree, "primals")
+        flat = Flat(fun, name_of(fun), tree, has_aux)
+        ys, program = _linearize(
+            flat, leaves, [is_differentiable(x.aval) for x in leaves], named=True
         )
-    leaves, tree = flatten(primals)
-    leaves = arrays("vjp", leaves, tree, "primals")
-    flat = Flat(fun, name_of(fun), tree, has_aux)
-    ys, program = _linearize(flat, leaves, [is_differentiable(x.aval) for x in leaves], named=True)
-    if has_aux:
-        ys, aux = flat.split_aux(ys)
-    pull = Pullback(
-        spread_inputs(program, leaves),
-        tree,
-        flat.out_tree,
-        [x.aval for x in leaves],
-        [y.aval for y in ys],
-        args=leaves,
-    )
-    out = flat.out_tree.unflatten(ys)
-    return (out, pull, aux) if has_aux else (out, pull)
+        if has_aux:
+            ys, aux = flat.split_aux(ys)
+        pull = Pullback(
+            spread_inputs(program, leaves),
+            tree,
+            flat.out_tree,
+            [x.aval for x in leaves],
+            [y.aval for y in ys],
+            args=leaves,
+        )
+        out = flat.out_tree.unflatten(ys)
+        return (out, pull, aux) if has_aux else (out, pull)
+    except Exception as error:
+        filter_frames(error)
+        raise
 
 
 @overload
@@ -323,19 +345,27 @@ def linearize(fun: Callable, *primals, has_aux: bool = False):
         >>> f_jvp(3.0)
         Array(3., dtype=float32, weak_type=True)
     """
-    check_callable("linearize", fun)
-    refuse_values("linearize", primals)
-    leaves, tree = flatten(primals)
-    leaves = arrays("linearize", leaves, tree, "primals")
-    flat = Flat(fun, name_of(fun), tree, has_aux)
-    ys, program = _linearize(flat, leaves, [is_differentiable(x.aval) for x in leaves], named=True)
-    if has_aux:
-        ys, aux = flat.split_aux(ys)
-    spread = spread_inputs(program, leaves)
+    try:
+        check_callable("linearize", fun)
+        refuse_values("linearize", primals)
+        leaves, tree = flatten(primals)
+        leaves = arrays("linearize", leaves, tree, "primals")
+        flat = Flat(fun, name_of(fun), tree, has_aux)
+        ys, program = _linearize(
+            flat, leaves, [is_differentiable(x.aval) for x in leaves], named=True
+        )
+        if has_aux:
+            ys, aux = flat.split_aux(ys)
+        spread = spread_inputs(program, leaves)
 
-    push = Pushforward(spread, tree, flat.out_tree, [x.aval for x in leaves], [y.aval for y in ys])
-    out = flat.out_tree.unflatten(ys)
-    return (out, push, aux) if has_aux else (out, push)
+        push = Pushforward(
+            spread, tree, flat.out_tree, [x.aval for x in leaves], [y.aval for y in ys]
+        )
+        out = flat.out_tree.unflatten(ys)
+        return (out, push, aux) if has_aux else (out, push)
+    except Exception as error:
+        filter_frames(error)
+        raise
 
 
 def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:

@@ -11,6 +11,7 @@ from gradix._api.arguments import as_names, as_numbers, check_callable, debug_in
 from gradix._api.flat_functions import arrays, named_as
 from gradix._api.hi_values import flatten
 from gradix._api.refs import bound_refs, without_refs
+from gradix._base.tracebacks import filter_frames
 from gradix._control.remat import remat_p
 from gradix._core.refs import Ref
 from gradix._core.trace import bind
@@ -54,42 +55,48 @@ def checkpoint(
 
     @named_as(fun)
     def checkpointed(*args, **kwargs):
-        static = {n % len(args): args[n] for n in numbers if -len(args) <= n < len(args)}
-        named = {k: kwargs[k] for k in names if k in kwargs}
-        dynamic = tuple(a for i, a in enumerate(args) if i not in static)
-        others = {k: v for k, v in kwargs.items() if k not in named}
-        leaves, tree = flatten((dynamic, others))
-        if any(isinstance(x, Ref) for x in leaves):
-            return checkpoint(
-                bound_refs(_spread(fun, static, named), leaves, tree),
-                prevent_cse=prevent_cse,
-                policy=policy,
-            )(*without_refs(leaves))
-        leaves = arrays("checkpoint", leaves, tree, "argument ")
-        out: dict = {}
+        try:
+            static = {n % len(args): args[n] for n in numbers if -len(args) <= n < len(args)}
+            named = {k: kwargs[k] for k in names if k in kwargs}
+            dynamic = tuple(a for i, a in enumerate(args) if i not in static)
+            others = {k: v for k, v in kwargs.items() if k not in named}
+            leaves, tree = flatten((dynamic, others))
+            if any(isinstance(x, Ref) for x in leaves):
+                return checkpoint(
+                    bound_refs(_spread(fun, static, named), leaves, tree),
+                    prevent_cse=prevent_cse,
+                    policy=policy,
+                )(*without_refs(leaves))
+            leaves = arrays("checkpoint", leaves, tree, "argument ")
+            out: dict = {}
 
-        def flat(*xs):
-            given, keywords = tree.unflatten(xs)
-            rest = iter(given)
-            full = [static[i] if i in static else next(rest) for i in range(len(args))]
-            outs, out["tree"] = flatten(fun(*full, **keywords, **named))
-            return arrays(name_of(fun), outs, out["tree"], "output")
+            def flat(*xs):
+                given, keywords = tree.unflatten(xs)
+                rest = iter(given)
+                full = [static[i] if i in static else next(rest) for i in range(len(args))]
+                outs, out["tree"] = flatten(fun(*full, **keywords, **named))
+                return arrays(name_of(fun), outs, out["tree"], "output")
 
-        traced = stage_with_refs(flat, [x.aval for x in leaves], debug_info(fun, dynamic, others))
-        refs = written(traced[2])
-        closed, consts = hoist(*with_refs(*traced, refs) if traced[2] else traced[:2])
-        outs = bind(
-            remat_p,
-            [*consts, *[r.read() for r in refs], *leaves],
-            {
-                "jaxpr": closed,
-                "prevent_cse": prevent_cse,
-                "differentiated": False,
-                "policy": policy,
-                "name": name_of(fun),
-            },
-        )
-        return out["tree"].unflatten(give_back(refs, outs))
+            traced = stage_with_refs(
+                flat, [x.aval for x in leaves], debug_info(fun, dynamic, others)
+            )
+            refs = written(traced[2])
+            closed, consts = hoist(*with_refs(*traced, refs) if traced[2] else traced[:2])
+            outs = bind(
+                remat_p,
+                [*consts, *[r.read() for r in refs], *leaves],
+                {
+                    "jaxpr": closed,
+                    "prevent_cse": prevent_cse,
+                    "differentiated": False,
+                    "policy": policy,
+                    "name": name_of(fun),
+                },
+            )
+            return out["tree"].unflatten(give_back(refs, outs))
+        except Exception as error:
+            filter_frames(error)
+            raise
 
     return checkpointed
 

@@ -18,6 +18,7 @@ from gradix._api.derivatives.custom_derivatives import (
 )
 from gradix._api.derivatives.symbolic_zeros import SymbolicZero
 from gradix._api.flat_functions import arrays
+from gradix._base.tracebacks import filter_frames
 from gradix._base.tree import tree_flatten as flatten
 from gradix._control.custom_jvp import call_custom_jvp
 from gradix._core import dtypes
@@ -85,24 +86,28 @@ class custom_jvp(CustomDerivative, Generic[T]):
         self.defjvp(jvp)
 
     def __call__(self, *args: Any, **kwargs: Any) -> T:
-        if self.jvp is None:
-            raise AttributeError(
-                f"No JVP defined for custom_jvp function {self._name} using defjvp. "
-                f"Decorate its rule with @{self._name}.defjvp before calling it."
+        try:
+            if self.jvp is None:
+                raise AttributeError(
+                    f"No JVP defined for custom_jvp function {self._name} using defjvp. "
+                    f"Decorate its rule with @{self._name}.defjvp before calling it."
+                )
+            static, given = self._split(self._resolve(args, kwargs))
+            known, out = Given(self._name, given), {}
+            rule = self._rule(static, known, out)
+            outs = call_custom_jvp(
+                self._flat(static, known, out),
+                rule,
+                [*static.traced, *known.arrays],
+                self._name,
+                debug_info(self.fun, tuple(given), {}),
+                len(static.traced),
+                symbolic_zeros=self.symbolic_zeros,
             )
-        static, given = self._split(self._resolve(args, kwargs))
-        known, out = Given(self._name, given), {}
-        rule = self._rule(static, known, out)
-        outs = call_custom_jvp(
-            self._flat(static, known, out),
-            rule,
-            [*static.traced, *known.arrays],
-            self._name,
-            debug_info(self.fun, tuple(given), {}),
-            len(static.traced),
-            symbolic_zeros=self.symbolic_zeros,
-        )
-        return out["tree"].unflatten(outs)
+            return out["tree"].unflatten(outs)
+        except Exception as error:
+            filter_frames(error)
+            raise
 
     def _rule(self, static, args, out: dict):
         jvp, name, k = self.jvp, self._name, len(static.traced)

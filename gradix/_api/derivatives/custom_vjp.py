@@ -18,6 +18,7 @@ from gradix._api.derivatives.custom_derivatives import (
 )
 from gradix._api.derivatives.symbolic_zeros import CustomVJPPrimal, SymbolicZero
 from gradix._api.flat_functions import arrays
+from gradix._base.tracebacks import boundary, filter_frames
 from gradix._base.tree import prefix_errors, tree_flatten as flatten
 from gradix._control.custom_vjp import call_custom_vjp
 from gradix._core import dtypes
@@ -74,24 +75,28 @@ class custom_vjp(CustomDerivative, Generic[T]):
         self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
     def __call__(self, *args: Any, **kwargs: Any) -> T:
-        if self.fwd is None or self.bwd is None:
-            raise AttributeError(
-                f"No VJP defined for custom_vjp function {self._name} using defvjp. "
-                f"Call {self._name}.defvjp(fwd, bwd) before calling it."
+        try:
+            if self.fwd is None or self.bwd is None:
+                raise AttributeError(
+                    f"No VJP defined for custom_vjp function {self._name} using defvjp. "
+                    f"Call {self._name}.defvjp(fwd, bwd) before calling it."
+                )
+            static, given = self._split(self._resolve(args, kwargs))
+            known, out = Given(self._name, given), {}
+            outs = call_custom_vjp(
+                self._flat(static, known, out),
+                self._forward(static, known, out),
+                self._backward(static, known, out),
+                [*static.traced, *known.arrays],
+                self._name,
+                debug_info(self.fun, tuple(given), {}),
+                num_static=len(static.traced),
+                symbolic_zeros=self.symbolic_zeros,
             )
-        static, given = self._split(self._resolve(args, kwargs))
-        known, out = Given(self._name, given), {}
-        outs = call_custom_vjp(
-            self._flat(static, known, out),
-            self._forward(static, known, out),
-            self._backward(static, known, out),
-            [*static.traced, *known.arrays],
-            self._name,
-            debug_info(self.fun, tuple(given), {}),
-            num_static=len(static.traced),
-            symbolic_zeros=self.symbolic_zeros,
-        )
-        return out["tree"].unflatten(outs)
+            return out["tree"].unflatten(outs)
+        except Exception as error:
+            filter_frames(error)
+            raise
 
     def _forward(self, static, args, out):
         fwd, numbers, k = self.fwd, self.nondiff_argnums, len(static.traced)
@@ -250,6 +255,7 @@ def custom_gradient(fun: Callable) -> Callable:
     value_only.defvjp(fwd, bwd)
 
     @functools.wraps(fun)
+    @boundary
     def wrapped(*args, **kwargs):
         return value_only(*args, **kwargs)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradix._api.derivatives.autodiff import jvp, vjp
 from gradix._api.flat_functions import arrays
+from gradix._base.tracebacks import boundary
 from gradix._base.tree import keystr, tree_flatten as flatten, tree_flatten_with_path
 from gradix._core import dtypes
 from gradix._core.array import as_array
@@ -26,6 +27,7 @@ _TOLERANCE = {2: 1e-1, 4: 2e-3, 8: 1e-5}
 _MODES = ("fwd", "rev")
 
 
+@boundary
 def check_grads(
     f: Callable,
     args: Sequence,
@@ -100,6 +102,7 @@ def _check(f, args, order: int, modes, atol, rtol, *, eps, path: str) -> None:
         )
 
 
+@boundary
 def check_jvp(
     f: Callable,
     f_jvp: Callable,
@@ -134,6 +137,7 @@ def check_jvp(
     given.confirm(lambda: given.compare(t, given.slope(tangents), f"{err_msg}: tangent"))
 
 
+@boundary
 def check_vjp(
     f: Callable,
     f_vjp: Callable,

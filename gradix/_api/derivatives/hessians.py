@@ -13,6 +13,7 @@ from gradix._api.derivatives.jacobians import _by_argument, _check_forward_input
 from gradix._api.derivatives.sparsity import colours, linear_pattern
 from gradix._api.flat_functions import named_as
 from gradix._api.mapping.chunks import batch_in_chunks, check_chunk_size
+from gradix._base.tracebacks import boundary
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.aval import make_aval
 from gradix._core.jaxpr import ClosedJaxpr
@@ -79,6 +80,7 @@ def hessian(
     chunk = check_chunk_size("hessian", chunk_size)
 
     @named_as(fun)
+    @boundary
     def hessian_f(*args, **kwargs):
         flat, leaves, trees = differentiated("hessian", fun, args, kwargs, numbers)
         for x in leaves:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradix._api.flat_functions import arrays
+from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten as flatten
 from gradix._control.custom_jvp import call_custom_jvp
 from gradix._control.linear_solve import linear_solve_p, transposed
@@ -72,6 +73,7 @@ def _check_same(name: str, what: str, got_tree, got, tree, avals) -> None:
         )
 
 
+@boundary
 def custom_root(
     f: Callable,
     initial_guess: Any,
@@ -171,6 +173,7 @@ def _solution(name: str, answer, has_aux: bool, tree, avals, seen: dict) -> list
     return xs + arrays(name, aux_leaves, seen["tree"], "auxiliary output")
 
 
+@boundary
 def custom_linear_solve(
     matvec: Callable,
     b: Any,

@@ -11,6 +11,7 @@ from gradix._api.arguments import as_numbers, check_callable
 from gradix._api.derivatives.gradient_arguments import differentiated
 from gradix._api.flat_functions import named_as
 from gradix._api.mapping.chunks import batch_in_chunks, check_chunk_size
+from gradix._base.tracebacks import boundary
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
@@ -70,6 +71,7 @@ def jacfwd(
     chunk = check_chunk_size("jacfwd", chunk_size)
 
     @named_as(fun)
+    @boundary
     def jacfwd_f(*args, **kwargs):
         flat, leaves, trees = differentiated("jacfwd", fun, args, kwargs, numbers, has_aux)
         for x in leaves:
@@ -131,6 +133,7 @@ def jacrev(
     chunk = check_chunk_size("jacrev", chunk_size)
 
     @named_as(fun)
+    @boundary
     def jacrev_f(*args, **kwargs):
         flat, leaves, trees = differentiated("jacrev", fun, args, kwargs, numbers, has_aux)
         for x in leaves:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 from gradix._api.arguments import check_callable, name_of
 from gradix._api.flat_functions import Flat, arrays
+from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten as flatten
 from gradix._control.call import jit_p
 from gradix._core.array import ArrayImpl, scalar_array
@@ -218,6 +219,7 @@ def taylor(function: Callable, primals, series) -> tuple[list, list]:
     return [ts[0] for ts in outs], [ts[1:] for ts in outs]
 
 
+@boundary
 def jet(fun: Callable, primals, series, factorial_scaled: bool = True, **_):
     """The truncated Taylor polynomial of `fun` along a curve.
 

@@ -10,6 +10,7 @@ from gradix._api.derivatives.jacobians import _mapped_over_basis
 from gradix._api.derivatives.jet import taylor
 from gradix._api.flat_functions import named_as
 from gradix._api.mapping.chunks import check_chunk_size
+from gradix._base.tracebacks import boundary
 from gradix._core.dtypes import FLOAT
 from gradix._ops.arithmetic import mul
 from gradix._ops.basis import reduce_sum, zeros
@@ -43,6 +44,7 @@ def laplacian(fun: Callable, argnums: int | tuple = 0, chunk_size: int | None = 
     numbers, chunk = as_numbers("argnums", argnums), check_chunk_size("laplacian", chunk_size)
 
     @named_as(fun)
+    @boundary
     def laplacian_f(*args, **kwargs):
         flat, leaves, _ = differentiated("laplacian", fun, args, kwargs, numbers)
         for x in leaves:

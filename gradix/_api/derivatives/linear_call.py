@@ -7,6 +7,7 @@ from typing import Any
 
 from gradix._api.arguments import name_of
 from gradix._api.flat_functions import Flat, arrays
+from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten as flatten, tree_structure
 from gradix._control.linear_call import linear_call_p
 from gradix._core.jaxpr import DebugInfo
@@ -15,6 +16,7 @@ from gradix._ops.basis import tangent_aval
 from gradix._transforms.staging import stage_closed
 
 
+@boundary
 def linear_call(fun: Callable, fun_transpose: Callable, residual_args: Any, linear_args: Any):
     """`fun(residual_args, linear_args)`, whose transpose is `fun_transpose`.
 

@@ -13,6 +13,7 @@ from gradix._api.derivatives.cotangent_places import (
     GradValue,
     NotNeeded,
 )
+from gradix._base.tracebacks import filter_frames
 from gradix._base.tree import register_pytree_node, tree_flatten as flatten
 from gradix._core import dtypes
 from gradix._core.array import as_array
@@ -146,17 +147,21 @@ class Pullback:
         self.args, self._args_res = args, None
 
     def __call__(self, cts):
-        leaves, tree = flatten(cts)
-        if tree != self.out_tree:
-            raise ValueError(
-                f"unexpected tree structure of argument to vjp function: got {tree}, but expected to "
-                f"match {self.out_tree}, the structure of the function's output."
-            )
-        cts = [_cotangent(c, a, i) for i, (c, a) in enumerate(zip(leaves, self.out_avals))]
-        program = self.program if self._args_res is None else self._replaced()
-        cts += [None] * (len(program.outs) - len(cts))
-        out = program.transpose(cts)
-        return self.in_tree.unflatten([finished(c, a) for c, a in zip(out, self.in_avals)])
+        try:
+            leaves, tree = flatten(cts)
+            if tree != self.out_tree:
+                raise ValueError(
+                    f"unexpected tree structure of argument to vjp function: got {tree}, but expected to "
+                    f"match {self.out_tree}, the structure of the function's output."
+                )
+            cts = [_cotangent(c, a, i) for i, (c, a) in enumerate(zip(leaves, self.out_avals))]
+            program = self.program if self._args_res is None else self._replaced()
+            cts += [None] * (len(program.outs) - len(cts))
+            out = program.transpose(cts)
+            return self.in_tree.unflatten([finished(c, a) for c, a in zip(out, self.in_avals)])
+        except Exception as error:
+            filter_frames(error)
+            raise
 
     @property
     def args_res(self) -> list:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from gradix._api.arguments import check_callable, debug_info, leaf_names, name_of, signature
 from gradix._api.flat_functions import Flat, arrays
+from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten as flatten
 from gradix._control.call import jit_p
 from gradix._core.jaxpr import Literal
@@ -18,6 +19,7 @@ from gradix._transforms.linearize import linearize_jaxpr
 from gradix._transforms.staging import stage_open
 
 
+@boundary
 def saved_residuals(f: Callable, *args, **kwargs) -> list[tuple]:
     """The types and origins of the residuals that reverse mode of `f` keeps at these arguments.
 
@@ -75,6 +77,7 @@ def _origin(v, makers, names) -> str:
     return f"{what} from {eqn.source}" if eqn.source is not None else what
 
 
+@boundary
 def print_saved_residuals(f: Callable, *args, **kwargs) -> None:
     """Print the residuals that reverse mode of `f` keeps at these arguments, one per line.
 

@@ -46,6 +46,7 @@ from gradix._base import config as _config
 from gradix._base.bounded import BoundedCache
 from gradix._base.config import guards_transfers
 from gradix._base.lazy import lazy_module
+from gradix._base.tracebacks import boundary, filter_frames
 from gradix._base.tree import flatten, tree_flatten
 from gradix._control.call import jit_p
 from gradix._core.array import ArrayImpl, as_array
@@ -142,9 +143,13 @@ class JitFunction(Generic[Result]):
         _functions.add(self)
 
     def __call__(self, *args, **kwargs) -> Result:
-        next(self._calls)
-        result = self._first(args, kwargs)
-        return result if result is not MISS else self._call(args, kwargs)
+        try:
+            next(self._calls)
+            result = self._first(args, kwargs)
+            return result if result is not MISS else self._call(args, kwargs)
+        except Exception as error:
+            filter_frames(error)
+            raise
 
     def _call(self, args, kwargs):
         for call in self._fast[1:]:
@@ -460,10 +465,12 @@ class JitFunction(Generic[Result]):
     def _cache_size(self) -> int:
         return len(self._cache)
 
+    @boundary
     def eval_shape(self, *args, **kwargs):
         """The types of the results, as `eval_shape` gives them."""
         return self.trace(*args, **kwargs).out_info
 
+    @boundary
     def trace(self, *args, **kwargs) -> stages.Traced:
         """The traced function for arguments of these types, which may be `ShapeDtypeStruct`s."""
         args, kwargs = self._opened(args, kwargs)
@@ -472,6 +479,7 @@ class JitFunction(Generic[Result]):
         types = [x.aval if hasattr(x, "aval") else typed(x).aval for x in leaves]
         return stages.Traced(self._trace_for(args, kwargs), tree, types)
 
+    @boundary
     def lower(self, *args, **kwargs) -> stages.Lowered:
         """Trace and lower the function to StableHLO; `f.lower(x).compile()` compiles it."""
         return self.trace(*args, **kwargs).lower()

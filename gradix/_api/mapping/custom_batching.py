@@ -8,6 +8,7 @@ from collections.abc import Callable
 from gradix._api.arguments import check_callable, debug_info, name_of, signature, stand_in
 from gradix._api.flat_functions import arrays, kind_of
 from gradix._api.loops import scan
+from gradix._base.tracebacks import boundary
 from gradix._base.tree import keystr, tree_flatten as flatten, tree_flatten_with_path
 from gradix._control.custom_vmap import call_custom_vmap
 
@@ -53,6 +54,7 @@ class custom_vmap:
     def __get__(self, instance, owner=None):
         return self if instance is None else types.MethodType(self, instance)
 
+    @boundary
     def __call__(self, *args, **kwargs):
         name = name_of(self.fun)
         if self.vmap_rule is None:

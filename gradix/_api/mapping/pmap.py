@@ -23,6 +23,7 @@ from gradix._api.mapping.shard_map import shard_map
 from gradix._api.mapping.vmap import vmap
 from gradix._api.placing import placed
 from gradix._base.config import guards_transfers
+from gradix._base.tracebacks import boundary
 from gradix._base.tree import flatten_axes, tree_flatten as flatten
 from gradix._control.shard_map import Frame
 from gradix._core.array import ArrayImpl, as_array
@@ -132,6 +133,7 @@ class PmapFunction:
         whole.__name__, whole.__qualname__ = self._name, self._name
         self._jit = jit(whole, static_argnums=static or None, donate_argnums=donated or None)
 
+    @boundary
     def __call__(self, *args, **kwargs):
         if any(type(t) is Frame for t in state.axes.values()):
             return self._on_one_device(args, kwargs)
@@ -168,14 +170,17 @@ class PmapFunction:
         self._plans[key] = plan
         return plan
 
+    @boundary
     def lower(self, *args, **kwargs):
         """The function traced and lowered to StableHLO, for arguments like these."""
         return self._jit.lower(*self._placed(args, kwargs), **kwargs)
 
+    @boundary
     def trace(self, *args, **kwargs):
         """The function traced for arguments like these."""
         return self._jit.trace(*self._placed(args, kwargs), **kwargs)
 
+    @boundary
     def eval_shape(self, *args, **kwargs):
         """The types of the results."""
         return self._jit.eval_shape(*args, **kwargs)

@@ -10,6 +10,7 @@ from typing import Any
 from gradix._api.arguments import argument_names, check_callable, name_of
 from gradix._api.flat_functions import arrays
 from gradix._base import config as _config
+from gradix._base.tracebacks import boundary
 from gradix._base.tree import flatten_axes, keystr, tree_flatten as flatten, tree_flatten_with_path
 from gradix._control.shard_map import around, local_aval, part_of_mesh, shard_map_p
 from gradix._core.divisions import entries
@@ -100,6 +101,7 @@ def shard_map(
     call = _ShardMapped(f, out_specs, in_specs, mesh, frozenset(axis_names), check_vma)
 
     @functools.wraps(f)
+    @boundary
     def shard_mapped(*args):
         return call(args)
 

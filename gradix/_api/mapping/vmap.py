@@ -11,6 +11,7 @@ from gradix._api.arguments import argument_names, check_callable, leaf_names, na
 from gradix._api.flat_functions import arrays, named_as
 from gradix._api.refs import inner_refs
 from gradix._base.lazy import lazy_module
+from gradix._base.tracebacks import filter_frames
 from gradix._base.tree import (
     flatten_axes,
     keystr,
@@ -98,70 +99,77 @@ def vmap(
 
     @named_as(fun)
     def vmap_f(*args, **kwargs):
-        if library_values.containers and containers.are_met(args, kwargs, in_axes, out_axes):
-            options = {
-                "axis_name": axis_name,
-                "axis_size": axis_size,
-                "spmd_axis_name": spmd_axis_name,
-                "chunk_size": chunk_size,
-            }
-            return containers.mapped(
-                vmap, fun, in_axes, out_axes, options, args=args, kwargs=kwargs
+        try:
+            if library_values.containers and containers.are_met(args, kwargs, in_axes, out_axes):
+                options = {
+                    "axis_name": axis_name,
+                    "axis_size": axis_size,
+                    "spmd_axis_name": spmd_axis_name,
+                    "chunk_size": chunk_size,
+                }
+                return containers.mapped(
+                    vmap, fun, in_axes, out_axes, options, args=args, kwargs=kwargs
+                )
+            if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+                raise ValueError(
+                    "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
+                    f"arguments passed to the function, but got {len(in_axes)} entries in in_axes={in_axes} "
+                    f"for {len(args)} positional arguments of {name_of(fun)}."
+                )
+            leaves, tree = flatten((args, kwargs))
+            wanted_axes = (
+                _by_name(fun, in_axes, args, kwargs) if isinstance(in_axes, dict) else (in_axes, 0)
             )
-        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-            raise ValueError(
-                "vmap in_axes must be an int, None, or a tuple of entries corresponding to the positional "
-                f"arguments passed to the function, but got {len(in_axes)} entries in in_axes={in_axes} "
-                f"for {len(args)} positional arguments of {name_of(fun)}."
-            )
-        leaves, tree = flatten((args, kwargs))
-        wanted_axes = (
-            _by_name(fun, in_axes, args, kwargs) if isinstance(in_axes, dict) else (in_axes, 0)
-        )
-        axes = flatten_axes("vmap in_axes", tree, wanted_axes)
-        axes = [None if a is not None and _is_no_array(x) else a for x, a in zip(leaves, axes)]
-        refs = [x if a is not None and isinstance(x, Ref) else None for x, a in zip(leaves, axes)]
-        leaves = [x if ref is None else ref.read() for x, ref in zip(leaves, refs)]
-        leaves = [
-            x if a is None else y
-            for x, a, y in zip(leaves, axes, arrays("vmap", leaves, tree, "argument ", axes))
-        ]
-        axes = [
-            _normalised(x, a, fun, args, kwargs, i) for i, (x, a) in enumerate(zip(leaves, axes))
-        ]
-        size = _size(fun, leaves, axes, axis_size, args, kwargs)
-        out: dict = {}
-
-        def flat(*xs):
-            xs, inner = inner_refs(refs, xs)
-            given, named = tree.unflatten(xs)
-            out["given"], out["tree"] = flatten(fun(*given, **named))
-            return [
-                *[r.read() for r in inner],
-                *arrays(f"vmap of {name_of(fun)}", out["given"], out["tree"], "output"),
+            axes = flatten_axes("vmap in_axes", tree, wanted_axes)
+            axes = [None if a is not None and _is_no_array(x) else a for x, a in zip(leaves, axes)]
+            refs = [
+                x if a is not None and isinstance(x, Ref) else None for x, a in zip(leaves, axes)
             ]
+            leaves = [x if ref is None else ref.read() for x, ref in zip(leaves, refs)]
+            leaves = [
+                x if a is None else y
+                for x, a, y in zip(leaves, axes, arrays("vmap", leaves, tree, "argument ", axes))
+            ]
+            axes = [
+                _normalised(x, a, fun, args, kwargs, i)
+                for i, (x, a) in enumerate(zip(leaves, axes))
+            ]
+            size = _size(fun, leaves, axes, axis_size, args, kwargs)
+            out: dict = {}
 
-        axis = AxisData(axis_name, size, spmd_axis_name)
-        if chunk is None:
-            vals, got = batch(flat, axis, leaves, axes, named=True)
-        else:
-            vals, got = _chunks.batch_in_chunks(flat, axis, leaves, axes, chunk)
-        if any(r is not None for r in refs):
-            vals, got = _given_back(fun, refs, axes, vals, got, size)
-        wanted = flatten_axes("vmap out_axes", out["tree"], out_axes)
-        for i, (a, w) in enumerate(zip(got, wanted)):
-            if w is None and a is not None:
-                raise _mapped_result(fun, out["tree"], i, vals[i], a)
+            def flat(*xs):
+                xs, inner = inner_refs(refs, xs)
+                given, named = tree.unflatten(xs)
+                out["given"], out["tree"] = flatten(fun(*given, **named))
+                return [
+                    *[r.read() for r in inner],
+                    *arrays(f"vmap of {name_of(fun)}", out["given"], out["tree"], "output"),
+                ]
 
-        def placed(*vals):
-            return [_placed(fun, v, a, w, size) for v, a, w in zip(vals, got, wanted)]
+            axis = AxisData(axis_name, size, spmd_axis_name)
+            if chunk is None:
+                vals, got = batch(flat, axis, leaves, axes, named=True)
+            else:
+                vals, got = _chunks.batch_in_chunks(flat, axis, leaves, axes, chunk)
+            if any(r is not None for r in refs):
+                vals, got = _given_back(fun, refs, axes, vals, got, size)
+            wanted = flatten_axes("vmap out_axes", out["tree"], out_axes)
+            for i, (a, w) in enumerate(zip(got, wanted)):
+                if w is None and a is not None:
+                    raise _mapped_result(fun, out["tree"], i, vals[i], a)
 
-        # an unbatched Python number is returned unchanged
-        results = [
-            g if a is w is None and not isinstance(g, Array) else r
-            for r, a, w, g in zip(called(placed, vals, "vmap", True), got, wanted, out["given"])
-        ]
-        return out["tree"].unflatten(results)
+            def placed(*vals):
+                return [_placed(fun, v, a, w, size) for v, a, w in zip(vals, got, wanted)]
+
+            # an unbatched Python number is returned unchanged
+            results = [
+                g if a is w is None and not isinstance(g, Array) else r
+                for r, a, w, g in zip(called(placed, vals, "vmap", True), got, wanted, out["given"])
+            ]
+            return out["tree"].unflatten(results)
+        except Exception as error:
+            filter_frames(error)
+            raise
 
     return vmap_f
 

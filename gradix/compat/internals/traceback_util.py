@@ -1,15 +1,9 @@
 """`jax._src.traceback_util`: files whose frames tracebacks leave out."""
 
 from gradix._base.source import exclude as register_exclusion, include, is_inside
+from gradix._base.tracebacks import UnfilteredStackTrace, boundary
 
 __all__ = ["UnfilteredStackTrace", "api_boundary", "include_frame", "register_exclusion"]
-
-
-class UnfilteredStackTrace(Exception):
-    """The class of the causes that hold whole tracebacks in JAX; gradix raises none.
-
-    gradix filters tracebacks when they are printed.
-    """
 
 
 class _Excluded(list):
@@ -33,5 +27,5 @@ def include_frame(frame) -> bool:
 
 
 def api_boundary(function=None, **_):
-    """The function itself, or a decorator that returns it, because frames are left out by file."""
-    return (lambda f: f) if function is None else function
+    """The function, which leaves out of exceptions the frames that tracebacks leave out."""
+    return boundary if function is None else boundary(function)

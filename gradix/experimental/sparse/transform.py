@@ -11,6 +11,7 @@ from gradix import lax, numpy as jnp
 from gradix._api.inspect import make_jaxpr
 from gradix._api.structs import ShapeDtypeStruct
 from gradix._base.listing import listing as _listing
+from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten, tree_unflatten
 from gradix._core.jaxpr import ClosedJaxpr, Literal
 from gradix._core.trace import bind
@@ -63,6 +64,7 @@ def sparsify(f: Callable, use_tracer: bool = False) -> Callable:
     """
 
     @functools.wraps(f)
+    @boundary
     def sparsified_function(*args, **kwargs):
         leaves, tree = tree_flatten((args, kwargs), is_leaf=_is_sparse)
         seen: list = []

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from gradix import numpy as jnp
 from gradix._api.derivatives.autodiff import value_and_grad
+from gradix._base.tracebacks import boundary
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
 from gradix.scipy.optimize.quasi_newton import bfgs
@@ -42,6 +43,7 @@ class OptimizeResults(NamedTuple):
 _OPTIONS = ("gtol", "line_search_maxiter", "maxiter", "norm")
 
 
+@boundary
 def minimize(
     fun: Callable,
     x0,

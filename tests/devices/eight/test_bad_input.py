@@ -162,7 +162,7 @@ def calls(name: str) -> dict:
             'TypeError', ['function', 'shard_map(f)']),
         'sm nested mesh': (lambda: sm(lambda v: g.shard_map(lambda w:w,mesh=m2,in_specs=P(),out_specs=P())(v),P("x"),P("x"))(V),
             'ValueError', ['context mesh', 'should match']),
-        'sm cond types': (lambda: sm(lambda v: lax.cond(v.sum()>1,lambda: v,lambda: jnp.zeros(2)),P("x"),P("x"))(V),
+        'sm cond types': (lambda: sm(lambda v: lax.cond(v.sum()>1,lambda: v,lambda: jnp.zeros(2, v.dtype)),P("x"),P("x"))(V),
             'TypeError', ['manual axis types do not match', 'pcast']),
         'sm two args': (lambda: sm(lambda v,w:v,(P("x"),P("x")),P("x"))(V),
             'ValueError', ['length 2']),

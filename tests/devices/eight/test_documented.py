@@ -206,7 +206,7 @@ def reshard_and_the_modes_of_axes(k):
             return k.n.cumsum(v, 0)
         y = running(x)
         mesh_inside = k.s.get_abstract_mesh()
-        drawn = k.g.random.uniform(k.g.random.key(0), (8, 4), out_sharding=k.P("a", None))
+        drawn = k.g.random.uniform(k.g.random.key(0), (8, 4), "float32", out_sharding=k.P("a", None))
         return [typed(k, k.s.reshard(x, k.P(None, "a"))), typed(k, k.s.reshard(x, k.P("b", None))), y, typed(k, y), *seen[:1],
                 mesh_inside == m.abstract_mesh, typed(k, drawn)]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import lax, numpy as jnp
+from gradix._base.tracebacks import boundary
 from gradix.scipy.sparse.linalg.systems import (
     minus,
     plus,
@@ -15,6 +16,7 @@ from gradix.scipy.sparse.linalg.systems import (
 )
 
 
+@boundary
 def cg(A, b, x0=None, *, tol=1e-5, atol=0.0, maxiter=None, M=None):
     """x with `A x = b`, for Hermitian positive definite maps, by conjugate gradients.
 

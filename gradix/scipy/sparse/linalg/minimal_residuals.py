@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 
 from gradix import lax, numpy as jnp
+from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten as flatten
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
@@ -14,6 +15,7 @@ from gradix.flatten_util import ravel_pytree
 from gradix.scipy.sparse.linalg.systems import solution_for, solve, squared_goal
 
 
+@boundary
 def gmres(
     A, b, x0=None, *, tol=1e-5, atol=0.0, restart=20, maxiter=None, M=None, solve_method="batched"
 ):
