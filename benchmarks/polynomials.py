@@ -1,4 +1,4 @@
-"""The polynomials of `gradix/_ops/vectors/`: how exact they are, and how they were fitted.
+"""The polynomials of `gradix/_platforms/cpu/vectors/` and `gradix/scipy/special`: how exact they are, and how they were fitted.
 
 python -m benchmarks.polynomials              # log₂ of each one's greatest relative error, by mpmath
 python -m benchmarks.polynomials --fit SINE   # fits it anew, with as many coefficients
@@ -11,7 +11,9 @@ from typing import Any
 import mpmath as mp
 import numpy as np
 
+from benchmarks.quotients import dawson
 from gradix._platforms.cpu.vectors import coefficients, powers, special
+from gradix.scipy.special import coefficients as scipy_coefficients
 
 mp.mp.dps = 40
 SINGLE, DOUBLE = coefficients.SINGLE, coefficients.DOUBLE
@@ -169,6 +171,18 @@ TARGETS = {
         1e-6,
         0.25,
         lambda z, p: p,
+    ),
+    "artanh": odd(
+        mp.atanh,
+        {np.finfo(d).nmant: c[::-1] for d, c in scipy_coefficients.ARTANH.items()},
+        0.4,
+    ),
+    "Dawson, tail": Target(
+        {SINGLE: scipy_coefficients.DAWSON_TAIL[::-1]},
+        lambda w: (dawson(1 / mp.sqrt(w)) / mp.sqrt(w) - 0.5) / w,
+        1e-6,
+        0.0625,
+        lambda w, p: 0.5 + w * p,
     ),
 }
 

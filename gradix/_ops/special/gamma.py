@@ -61,14 +61,14 @@ def _zeta(m, s, q):
     far = (q < -8.0) & ~whole & (s > 1.0) & (s == m.floor(s))
 
     def reflect(i, value):
-        # q times the loop count, which is 1, so that XLA cannot hoist this out of the loop
-        x = q * i
+        # Times the loop count, which is 1, so that XLA hoists nothing of this out of the loop.
+        x, p = q * i, s * i
         r = x - m.floor(x + 0.5)
-        nearest = m.pow(m.abs(r), -s)
-        below = m.zeta(s, 1.0 - r) - m.zeta(s, 1.0 - x)
+        nearest = m.pow(m.abs(r), -p)
+        below = m.zeta(p, 1.0 - r) - m.zeta(p, 1.0 - x)
         return [
             m.where(even | (r > 0.0), nearest, -nearest)
-            + m.zeta(s, 1.0 + r)
+            + m.zeta(p, 1.0 + r)
             + m.where(even, below, -below)
         ], q != q
 

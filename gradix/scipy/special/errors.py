@@ -11,9 +11,11 @@ import numpy as np
 
 from gradix import lax, nn
 from gradix._api.derivatives.custom_jvp import custom_jvp
+from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
-from gradix.numpy.promotion import inexact_operand, number
+from gradix.numpy.promotion import convert, inexact_operand, number
 from gradix.numpy.selection import where
+from gradix.scipy.special.coefficients import ARTANH
 
 _HALF_ROOT = math.sqrt(0.5)
 
@@ -56,10 +58,12 @@ expit = _of_floats(
 
 @custom_jvp
 def _logit(x):
-    # Near one half the odds are close to 1, and log1p of what they are more keeps the digits.
-    close = abs(x - 0.5) < 0.25
-    middle = where(close, x, 0.5)
-    return where(close, lax.log1p((2 * middle - 1) / (1 - middle)), lax.log(x / (1 - x)))
+    """Near one half 2·artanh(2x - 1), which keeps the digits of odds close to 1."""
+    s = 2 * x - 1
+    z = s * s
+    near = 2 * s + 2 * s * z * polynomial(ARTANH[x.aval.dtype], z)
+    far = abs(s) > 0.4
+    return where(far, lax.log(x / (1 - x)), near)
 
 
 @_logit.defjvp
@@ -76,7 +80,11 @@ def logit(x) -> Array:
         >>> special.logit(0.5)
         Array(0., dtype=float32, weak_type=True)
     """
-    return _logit(inexact_operand("logit", x))
+    x = inexact_operand("logit", x)
+    if x.aval.dtype in COMPLEX:
+        return lax.log(x / (1 - x))
+    wide = np.dtype("float32") if x.aval.dtype.itemsize < 4 else x.aval.dtype
+    return convert(_logit(convert(x, wide, x.aval.weak_type)), x.aval.dtype, x.aval.weak_type)
 
 
 def ndtr(x) -> Array:
@@ -214,11 +222,12 @@ def _ndtri_jvp(primals, tangents):
 
 
 def _ratio(polynomials, x):
-    over, under = [_polynomial(c, x) for c in polynomials]
+    over, under = [polynomial(c, x) for c in polynomials]
     return over / under
 
 
-def _polynomial(coefficients, x):
+def polynomial(coefficients, x):
+    """The coefficients are given highest power first."""
     total: Any = number(coefficients[0], x.aval.dtype)
     for c in coefficients[1:]:
         total = total * x + c
@@ -255,15 +264,15 @@ def log_ndtr(x, series_order: int = 3) -> Array:
 
 @functools.partial(custom_jvp, nondiff_argnums=(1,))
 def _log_ndtr(x, series_order):
-    lower, zero = (
-        number(-20.0 if x.aval.dtype.itemsize == 8 else -10.0, x.aval.dtype),
-        number(0.0, x.aval.dtype),
-    )
-    far = _asymptotic(lax.min(x, lower), series_order)
-    near = lax.log(_ndtr(lax.max(x, lower)))
-    # Above 0 the logarithm is as small as the other tail, which ndtr(x) has rounded away.
-    above = lax.log1p(-_ndtr(-lax.max(x, zero)))
-    return where(x > 0, above, where(x > lower, near, far))
+    lower = number(-20.0 if x.aval.dtype.itemsize == 8 else -10.0, x.aval.dtype)
+    far, above = x < lower, x > 0
+    # One tail serves both sides: above 0 the logarithm is as small as the tail that ndtr(x) rounds away.
+    tail = 0.5 * lax.erfc(abs(x) * _HALF_ROOT)
+    z = lax.min(x, lower)
+    share = _series(z, series_order) / (z * -math.sqrt(2 * math.pi))
+    below = lax.log(where(far, share, where(above, 0.5, tail)))
+    below = where(far, below - x * x / 2, below)
+    return where(above, lax.log1p(-where(above, tail, 0)), below)
 
 
 @_log_ndtr.defjvp
@@ -275,11 +284,6 @@ def _log_ndtr_jvp(series_order, primals, tangents):
     far = number(-20.0 if x.aval.dtype.itemsize == 8 else -10.0, x.aval.dtype)
     low = lax.min(x, far)
     return y, t * where(x < far, -low / _series(low, max(series_order, 10)), near)
-
-
-def _asymptotic(x, order: int):
-    """log of the density over −x, times the series."""
-    return -(x * x / 2) - lax.log(-x) - 0.5 * math.log(2 * math.pi) + lax.log(_series(x, order))
 
 
 def _series(x, order: int):

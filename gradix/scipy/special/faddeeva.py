@@ -8,12 +8,14 @@ import math
 import numpy as np
 
 from gradix import lax, numpy as jnp
+from gradix._api.derivatives.autodiff import jvp
 from gradix._api.derivatives.custom_jvp import custom_jvp
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
 from gradix.numpy.promotion import convert, inexact_operand, promote_dtypes_inexact
-from gradix.scipy.special.errors import ndtr
+from gradix.scipy.special.coefficients import DAWSON, DAWSON_TAIL, ERFCX
+from gradix.scipy.special.errors import ndtr, polynomial
 
 _ROOT_PI = math.sqrt(math.pi)
 
@@ -103,27 +105,50 @@ def erfcx(x) -> Array:
         Array(0.005642, dtype=float32)
     """
     x, dtype = real_operand("erfcx", x)
-    edge = 10.0 if is_double(x) else 5.0
-    far = x > edge
-    near = jnp.where(far, 0, x)
-    # The square in two parts, so that its rounding is not multiplied by itself.
-    split = near * (2.0**27 + 1 if is_double(x) else 2.0**12 + 1)
-    high = split - (split - near)
-    high = lax.stop_gradient(jnp.where(jnp.isfinite(high), high, near))
-    value = jnp.exp(high * high) * jnp.exp((near - high) * (near + high)) * lax.erfc(near)
-    y = jnp.where(far, x, edge)
-    q = 1 / (2 * y * y)
-    total = jnp.ones_like(y)
-    for k in range(13, 0, -1):  # DLMF 7.12.1
-        total = 1 - (2 * k - 1) * q * total
-    value = jnp.where(far, total / (y * _ROOT_PI), value)
-    return jnp.where(x == -np.inf, np.inf, jnp.where(x == np.inf, 0, value)).astype(dtype)
+    below = x < 0
+    size = jnp.where(below, -x, x)
+    # The quotient's powers overflow where 1 / (x √π) is already exact.
+    far = size > (2.0**28 if is_double(x) else 2.0**13)
+    over, under = [polynomial(c, jnp.where(far, 1, size)) for c in ERFCX[x.aval.dtype]]
+    value = _quotient(jnp.where(far, 1 / _ROOT_PI, over), jnp.where(far, size, under))
+    return jnp.where(below, 2 * _exp_of_square(jnp.where(below, x, 0)) - value, value).astype(dtype)
+
+
+@custom_jvp
+def _quotient(x, y):
+    """x / y, whose derivatives of any order divide by no power of y, which may overflow."""
+    return x / y
+
+
+@_quotient.defjvp
+def _quotient_jvp(primals, tangents):
+    (x, y), (tx, ty) = primals, tangents
+    value = _quotient(x, y)
+    return value, _quotient(tx - value * ty, y)
+
+
+@custom_jvp
+def _exp_of_square(x):
+    """`exp(x²)`, with the square in two parts, so that its rounding is not multiplied by itself."""
+    # Beyond, the result is infinite; the products of the parts are exact (Dekker 1971).
+    limit, factor = (27.0, 2.0**27 + 1) if is_double(x) else (10.0, 2.0**12 + 1)
+    x = jnp.minimum(abs(x), limit)
+    split = x * factor
+    high = split - (split - x)
+    low, square = x - high, x * x
+    rest = ((high * high - square) + 2 * high * low) + low * low
+    return jnp.exp(square) * (1 + rest)
+
+
+@_exp_of_square.defjvp
+def _exp_of_square_jvp(primals, tangents):
+    (x,), (t,) = primals, tangents
+    y = _exp_of_square(x)
+    return y, t * (2 * x * y)
 
 
 def dawsn(x) -> Array:
     """Dawson's integral, `exp(-x²) ∫₀ˣ exp(t²) dt`.
-
-    G. Rybicki, "Dawson's integral and the sampling theorem" (1989).
 
     Example:
         >>> from gradix.scipy import special
@@ -131,12 +156,34 @@ def dawsn(x) -> Array:
         Array(0.5381, dtype=float32)
     """
     x, dtype = real_operand("dawsn", x)
+    return (_dawson_series(x) if is_double(x) else _dawson(x)).astype(dtype)
+
+
+@custom_jvp
+def _dawson(x):
+    """In float32, by quotients of polynomials."""
+    far = abs(x) > 4
+    y = jnp.where(far, 4, x)
+    over, under = [polynomial(c, y * y) for c in DAWSON]
+    inverse = 1 / jnp.where(far, x, 4)
+    q = inverse * inverse
+    return jnp.where(far, inverse * (0.5 + q * polynomial(DAWSON_TAIL, q)), y * over / under)
+
+
+@_dawson.defjvp
+def _dawson_jvp(primals, tangents):
+    """That of the series, since 1 - 2x·y loses its digits far from 0."""
+    return _dawson(*primals), jvp(_dawson_series, primals, tangents)[1]
+
+
+def _dawson_series(x):
+    """G. Rybicki, "Dawson's integral and the sampling theorem" (1989); near 0 and far away by powers."""
     edge = 10.0 if is_double(x) else 5.0
     size = abs(x)
-    small, far = size < 0.25, size > edge
+    small, far = size < 0.5, size > edge
     s = jnp.where(small, x, 0)
     series = jnp.ones_like(x)
-    for k in range(9, 0, -1):  # DLMF 7.6.2
+    for k in range(13 if is_double(x) else 8, 0, -1):  # DLMF 7.6.2
         series = 1 - 2 * s * s / (2 * k + 1) * series
     y = jnp.where(far, x, 2 * edge)
     q = 1 / (2 * y * y)
@@ -144,7 +191,7 @@ def dawsn(x) -> Array:
     for k in range(13, 0, -1):
         tail = 1 + (2 * k - 1) * q * tail
     middle = _rybicki(jnp.where(small | far, 1, x))
-    return jnp.where(small, s * series, jnp.where(far, tail / (2 * y), middle)).astype(dtype)
+    return jnp.where(small, s * series, jnp.where(far, tail / (2 * y), middle))
 
 
 def _rybicki(x):

@@ -59,12 +59,11 @@ def gammasgn(x) -> Array:
         Array(-1., dtype=float32)
     """
     (x,) = _real("gammasgn", x)
-    whole = jnp.floor(x)
-    odd = jnp.where(x < 0, jnp.mod(whole, 2), 0)
-    sign = jnp.where(odd == 1, -1.0, 1.0).astype(x.aval.dtype)
-    sign = jnp.where((x < 0) & (x == whole), np.nan, sign)
-    sign = jnp.where(x == 0, jnp.copysign(jnp.ones_like(sign), x), sign)
-    return jnp.where(jnp.isnan(x), x, sign).astype(x.aval.dtype)
+    whole, below = jnp.floor(x), x < 0
+    half = 0.5 * whole
+    negative = (below & (half != jnp.floor(half))) | ((x == 0) & jnp.signbit(x))
+    sign = jnp.where(below & (x == whole), np.nan, jnp.where(negative, -1.0, 1.0))
+    return jnp.where(x != x, x, sign).astype(x.aval.dtype)
 
 
 def gamma(x) -> Array:
@@ -220,23 +219,28 @@ def betaln(a, b) -> Array:
         Array(-2.4849, dtype=float32, weak_type=True)
     """
     a, b = _real("betaln", a, b)
-    small, large = jnp.minimum(a, b), jnp.maximum(a, b)
-    far = large > 10
-    safe, s = jnp.where(far, large, 20), jnp.where(far & (small > 0), small, 1)
+    return convert(log_beta(a, b, a + b), a.aval.dtype, a.aval.weak_type)
+
+
+def log_beta(a, b, total):
+    """`betaln` of numbers with their sum. An operand or a sum of few numbers costs no more for the others' sizes."""
+    swap = b < a
+    small, large = jnp.where(swap, b, a), jnp.where(swap, a, b)
+    of_a, of_b = lax.lgamma(a), lax.lgamma(b)
+    near = jnp.where(swap, of_a, of_b) - lax.lgamma(total)
+    far = (large > 10) & (small > 0)
+    safe, whole, s = [jnp.where(far, v, w) for v, w in ((large, 20), (total, 21), (small, 1))]
     # log Γ(b) - log Γ(a + b) by Stirling's series: what is large cancels before it is rounded.
-    ratio = s / safe
     rest = (
-        (_stirling(safe) - _stirling(safe + s))
+        (_stirling(safe) - _stirling(whole))
         - s * jnp.log(safe)
-        - (safe + s - 0.5) * jnp.log1p(ratio)
+        - (whole - 0.5) * jnp.log1p(s / safe)
         + s
     )
-    near = lax.lgamma(small) + (lax.lgamma(large) - lax.lgamma(small + large))
-    out = jnp.where(far & (small > 0), lax.lgamma(s) + rest, near)
+    out = jnp.where(swap, of_b, of_a) + jnp.where(far, rest, near)
     # Γ(0) is infinite, and of an infinite number and another one B is 0.
     pole, flat = (small == 0) & (large > 0), (large == np.inf) & (small > 0) & (small < np.inf)
-    out = jnp.where(pole, np.inf, jnp.where(flat, -np.inf, out))
-    return convert(out, a.aval.dtype, a.aval.weak_type)
+    return jnp.where(pole, np.inf, jnp.where(flat, -np.inf, out))
 
 
 def _stirling(x):

@@ -25,9 +25,9 @@ def logpmf(k, p, loc=0) -> Array:
     """
     k, p, loc = arguments("bernoulli.logpmf", k, p, loc)
     k = k - loc
-    inside = (k >= 0) & (k <= 1)
-    k = kept(inside, k, 0)
-    return within(inside, k, xlogy(k, p) + xlog1py(1 - k, -p), -np.inf)
+    outside = (k < 0) | (k > 1)
+    k = kept(outside, k, 0)
+    return within(outside, xlogy(k, p) + xlog1py(1 - k, -p), -np.inf)
 
 
 def pmf(k, p, loc=0) -> Array:

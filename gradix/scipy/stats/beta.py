@@ -27,10 +27,10 @@ def logpdf(x, a, b, loc=0, scale=1) -> Array:
     """
     x, a, b, loc, scale = arguments("beta.logpdf", x, a, b, loc, scale)
     z = (x - loc) / scale
-    inside = (z >= 0) & (z <= 1)
-    z = kept(inside, z, 0.5)
+    outside = (z < 0) | (z > 1)
+    z = kept(outside, z, 0.5)
     return within(
-        inside, x, xlogy(a - 1, z) + xlog1py(b - 1, -z) - betaln(a, b) - jnp.log(scale), -np.inf
+        outside, xlogy(a - 1, z) + xlog1py(b - 1, -z) - betaln(a, b) - jnp.log(scale), -np.inf
     )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from gradix import numpy as jnp
 from gradix._core.operators import Array
-from gradix.scipy.special import betaln
+from gradix.scipy.special.gammas import log_beta
 from gradix.scipy.stats.operands import arguments, kept, within
 
 
@@ -27,10 +27,11 @@ def logpmf(k, n, a, b, loc=0) -> Array:
     """
     k, n, a, b, loc = arguments("betabinom.logpmf", k, n, a, b, loc)
     k = k - loc
-    inside = (k >= 0) & (k <= n)
-    k = kept(inside, k, 0)
-    ways = -betaln(k + 1, n - k + 1) - jnp.log1p(n)
-    value = within(inside, k, ways + betaln(k + a, n - k + b) - betaln(a, b), -np.inf)
+    outside = (k < 0) | (k > n)
+    k = kept(outside, k, 0)
+    ways = -log_beta(k + 1, n - k + 1, n + 2) - jnp.log1p(n)
+    chances = log_beta(k + a, n - k + b, n + a + b) - log_beta(a, b, a + b)
+    value = within(outside, ways + chances, -np.inf)
     return jnp.where((n >= 0) & (a > 0) & (b > 0), value, np.nan)
 
 

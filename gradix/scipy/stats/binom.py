@@ -6,7 +6,8 @@ import numpy as np
 
 from gradix import numpy as jnp
 from gradix._core.operators import Array
-from gradix.scipy.special import betaln, xlog1py, xlogy
+from gradix.scipy.special import xlog1py, xlogy
+from gradix.scipy.special.gammas import log_beta
 from gradix.scipy.stats.operands import arguments, kept, within
 
 
@@ -26,10 +27,10 @@ def logpmf(k, n, p, loc=0) -> Array:
     """
     k, n, p, loc = arguments("binom.logpmf", k, n, p, loc)
     k = k - loc
-    inside = (k >= 0) & (k <= n)
-    k = kept(inside, k, 0)
-    ways = -betaln(k + 1, n - k + 1) - jnp.log1p(n)
-    return within(inside, k, ways + xlogy(k, p) + xlog1py(n - k, -p), -np.inf)
+    outside = (k < 0) | (k > n)
+    k = kept(outside, k, 0)
+    ways = -log_beta(k + 1, n - k + 1, n + 2) - jnp.log1p(n)
+    return within(outside, ways + xlogy(k, p) + xlog1py(n - k, -p), -np.inf)
 
 
 def pmf(k, n, p, loc=0) -> Array:

@@ -24,7 +24,7 @@ def logpdf(x, loc=0, scale=1) -> Array:
     """
     x, loc, scale = arguments("expon.logpdf", x, loc, scale)
     z = (x - loc) / scale
-    return within(z >= 0, z, -z - jnp.log(scale), -np.inf)
+    return within(z < 0, -z - jnp.log(scale), -np.inf)
 
 
 def pdf(x, loc=0, scale=1) -> Array:
@@ -58,7 +58,7 @@ def cdf(x, loc=0, scale=1) -> Array:
     """
     x, loc, scale = arguments("expon.cdf", x, loc, scale)
     z = (x - loc) / scale
-    return within(z >= 0, z, -jnp.expm1(-z), 0)
+    return within(z < 0, -jnp.expm1(-z), 0)
 
 
 def logcdf(x, loc=0, scale=1) -> Array:
@@ -76,7 +76,7 @@ def logcdf(x, loc=0, scale=1) -> Array:
     """
     x, loc, scale = arguments("expon.logcdf", x, loc, scale)
     z = (x - loc) / scale
-    return within(z > 0, z, log1m_exp(-kept(z > 0, z, 1)), -np.inf)
+    return within(z <= 0, log1m_exp(-kept(z <= 0, z, 1)), -np.inf)
 
 
 def sf(x, loc=0, scale=1) -> Array:
@@ -110,7 +110,7 @@ def logsf(x, loc=0, scale=1) -> Array:
     """
     x, loc, scale = arguments("expon.logsf", x, loc, scale)
     z = (x - loc) / scale
-    return within(z >= 0, z, -z, 0)
+    return within(z < 0, -z, 0)
 
 
 def ppf(q, loc=0, scale=1) -> Array:

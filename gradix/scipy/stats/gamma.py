@@ -30,9 +30,9 @@ def logpdf(x, a, loc=0, scale=1) -> Array:
     """
     x, a, loc, scale = arguments("gamma.logpdf", x, a, loc, scale)
     z = (x - loc) / scale
-    inside = z >= 0
-    z = kept(inside, z, 1)
-    return within(inside, x, xlogy(a - 1, z) - z - gammaln(a) - jnp.log(scale), -np.inf)
+    outside = z < 0
+    z = kept(outside, z, 1)
+    return within(outside, xlogy(a - 1, z) - z - gammaln(a) - jnp.log(scale), -np.inf)
 
 
 def pdf(x, a, loc=0, scale=1) -> Array:

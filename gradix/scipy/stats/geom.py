@@ -25,9 +25,9 @@ def logpmf(k, p, loc=0) -> Array:
     """
     k, p, loc = arguments("geom.logpmf", k, p, loc)
     k = k - loc
-    inside = k >= 1
-    k = kept(inside, k, 1)
-    return within(inside, k, xlog1py(k - 1, -p) + jnp.log(p), -np.inf)
+    outside = k < 1
+    k = kept(outside, k, 1)
+    return within(outside, xlog1py(k - 1, -p) + jnp.log(p), -np.inf)
 
 
 def pmf(k, p, loc=0) -> Array:

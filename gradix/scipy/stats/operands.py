@@ -35,20 +35,19 @@ def log_of_part(part, rest):
     return jnp.where(near, jnp.log1p(-jnp.where(near, rest, 0)), jnp.log(jnp.where(near, 1, part)))
 
 
-def within(inside, x, value, otherwise):
-    """`value`, but `otherwise` where `inside` is false and x is a number. Derivatives outside are zero."""
-    return jnp.where(inside | (x != x), value, otherwise)
+def within(outside, value, otherwise):
+    """`value`, but `otherwise` outside of the support, where derivatives are zero.
+
+    `outside` is a comparison that is false for NaN, so that the value of NaN is NaN.
+    """
+    return jnp.where(outside, otherwise, value)
 
 
-def kept(inside, x, safe):
+def kept(outside, x, safe):
     """x, and a safe value outside of the support, so that derivatives of what is not selected are finite. NaN stays."""
-    return jnp.where(inside | (x != x), x, safe)
+    return jnp.where(outside, safe, x)
 
 
 def probability(q, value):
     """`value`, NaN where q is no probability."""
     return jnp.where((q >= 0) & (q <= 1), value, np.nan)
-
-
-def is_whole(k):
-    return k == lax.floor(k)

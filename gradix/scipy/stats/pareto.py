@@ -25,8 +25,8 @@ def logpdf(x, b, loc=0, scale=1) -> Array:
     """
     x, b, loc, scale = arguments("pareto.logpdf", x, b, loc, scale)
     z = (x - loc) / scale
-    inside = z >= 1
-    return within(inside, z, jnp.log(b / scale) - (b + 1) * jnp.log(kept(inside, z, 1)), -np.inf)
+    outside = z < 1
+    return within(outside, jnp.log(b / scale) - (b + 1) * jnp.log(kept(outside, z, 1)), -np.inf)
 
 
 def pdf(x, b, loc=0, scale=1) -> Array:
@@ -62,7 +62,7 @@ def logsf(x, b, loc=0, scale=1) -> Array:
     """
     x, b, loc, scale = arguments("pareto.logsf", x, b, loc, scale)
     z = (x - loc) / scale
-    return within(z >= 1, z, -b * jnp.log(kept(z >= 1, z, 1)), 0)
+    return within(z < 1, -b * jnp.log(kept(z < 1, z, 1)), 0)
 
 
 def sf(x, b, loc=0, scale=1) -> Array:
@@ -114,7 +114,7 @@ def logcdf(x, b, loc=0, scale=1) -> Array:
         Array(-0.6931, dtype=float32, weak_type=True)
     """
     tail = logsf(x, b, loc, scale)
-    return within(tail < 0, tail, log1m_exp(kept(tail < 0, tail, -1)), -np.inf)
+    return within(tail >= 0, log1m_exp(kept(tail >= 0, tail, -1)), -np.inf)
 
 
 def ppf(q, b, loc=0, scale=1) -> Array:

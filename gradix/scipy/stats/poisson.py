@@ -8,7 +8,7 @@ from gradix import lax, numpy as jnp
 from gradix._core.operators import Array
 from gradix.numpy.promotion import convert
 from gradix.scipy.special import gammaincc, gammaln, xlogy
-from gradix.scipy.stats.operands import arguments, is_whole, kept, within
+from gradix.scipy.stats.operands import arguments, kept, within
 
 _SERIES_FROM, _TERMS = 60.0, 140
 
@@ -28,9 +28,9 @@ def logpmf(k, mu, loc=0) -> Array:
     """
     k, mu, loc = arguments("poisson.logpmf", k, mu, loc)
     k = k - loc
-    inside = (k >= 0) & is_whole(k)
-    k = kept(inside, k, 0)
-    return within(inside, k, xlogy(k, mu) - gammaln(k + 1) - mu, -np.inf)
+    outside = (k < 0) | (jnp.floor(k) < k)
+    k = kept(outside, k, 0)
+    return within(outside, xlogy(k, mu) - gammaln(k + 1) - mu, -np.inf)
 
 
 def pmf(k, mu, loc=0) -> Array:
@@ -64,7 +64,7 @@ def cdf(k, mu, loc=0) -> Array:
     """
     k, mu, loc = arguments("poisson.cdf", k, mu, loc)
     whole = lax.floor(k - loc)
-    return within(whole >= 0, whole, gammaincc(kept(whole >= 0, whole, 0) + 1, mu), 0)
+    return within(whole < 0, gammaincc(kept(whole < 0, whole, 0) + 1, mu), 0)
 
 
 def entropy(mu, loc=0):

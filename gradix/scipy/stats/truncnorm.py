@@ -43,9 +43,9 @@ def logpdf(x, a, b, loc=0, scale=1) -> Array:
     """
     x, a, b, loc, scale = arguments("truncnorm.logpdf", x, a, b, loc, scale)
     z = (x - loc) / scale
-    inside = (z >= a) & (z <= b)
+    outside = (z < a) | (z > b)
     value = -(z * z + LOG_2PI) / 2 - log_mass(a, b) - jnp.log(scale)
-    return _valid(a, b, within(inside, x, value, -np.inf))
+    return _valid(a, b, within(outside, value, -np.inf))
 
 
 def pdf(x, a, b, loc=0, scale=1) -> Array:
@@ -83,9 +83,9 @@ def logcdf(x, a, b, loc=0, scale=1) -> Array:
     """
     x, a, b, loc, scale = arguments("truncnorm.logcdf", x, a, b, loc, scale)
     z = (x - loc) / scale
-    inside = (z > a) & (z < b)
-    value = log_mass(a, kept(inside, z, (a + b) / 2)) - log_mass(a, b)
-    return _valid(a, b, within(inside, x, value, jnp.where(z <= a, -np.inf, 0)))
+    outside = (z <= a) | (z >= b)
+    value = log_mass(a, kept(outside, z, (a + b) / 2)) - log_mass(a, b)
+    return _valid(a, b, within(outside, value, jnp.where(z <= a, -np.inf, 0)))
 
 
 def cdf(x, a, b, loc=0, scale=1) -> Array:
@@ -123,9 +123,9 @@ def logsf(x, a, b, loc=0, scale=1) -> Array:
     """
     x, a, b, loc, scale = arguments("truncnorm.logsf", x, a, b, loc, scale)
     z = (x - loc) / scale
-    inside = (z > a) & (z < b)
-    value = log_mass(kept(inside, z, (a + b) / 2), b) - log_mass(a, b)
-    return _valid(a, b, within(inside, x, value, jnp.where(z >= b, -np.inf, 0)))
+    outside = (z <= a) | (z >= b)
+    value = log_mass(kept(outside, z, (a + b) / 2), b) - log_mass(a, b)
+    return _valid(a, b, within(outside, value, jnp.where(z >= b, -np.inf, 0)))
 
 
 def sf(x, a, b, loc=0, scale=1) -> Array:

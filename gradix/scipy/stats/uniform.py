@@ -23,7 +23,7 @@ def logpdf(x, loc=0, scale=1) -> Array:
         Array(0., dtype=float32, weak_type=True)
     """
     x, loc, scale = arguments("uniform.logpdf", x, loc, scale)
-    return within((x >= loc) & (x <= loc + scale), x, -jnp.log(scale) + 0 * x, -np.inf)
+    return within((x < loc) | (x > loc + scale), -jnp.log(scale) + 0 * x, -np.inf)
 
 
 def pdf(x, loc=0, scale=1) -> Array:
