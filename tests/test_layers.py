@@ -316,7 +316,7 @@ def _operations():
 
 
 def test_operations_know_no_platform():
-    """`platform.py` is the operation that asks for it; all else of a platform stands in `_platforms`."""
+    """Only `platform.py` may: its operation, of `platform_dependent`, means the platform itself. All else is in `_platforms`."""
     assert not [name for name, text in _operations().items() if name != "platform.py" and _TUNING.search(text)]
 
 

@@ -125,7 +125,7 @@ def positions(numbers, count: int) -> set[int]:
 
 
 def complete(fun, kind: str, nums, names) -> tuple[tuple, tuple]:
-    """Check numbers and names of arguments against the signature; derive one from the other if None.
+    """Check numbers and names of arguments by the signature; derive one from the other if None.
 
     Where both are given, neither is derived: a wrapper may have another function's signature.
     """

@@ -1,4 +1,4 @@
-"""Arrays over several devices, made of parts: make_array_from_…, device_put_sharded, …_replicated."""
+"""Makes arrays over several devices of parts: make_array_from_…, device_put_sharded, …."""
 
 from __future__ import annotations
 

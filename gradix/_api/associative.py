@@ -92,7 +92,7 @@ def _axis(axis: int, leaves) -> int:
 
 
 def _prefixes(combine, xs, axis: int) -> list:
-    """Combine neighbours, take the prefixes of the pairs, and compute the places between from them."""
+    """Combine neighbours, take the prefixes of the pairs, and compute the others from them."""
     n = xs[0].aval.shape[axis]
     if n < 2:
         return xs
@@ -143,7 +143,7 @@ def _every(xs, axis: int, start: int, stop: int, stride: int) -> list:
 
 
 def _interleaved(a, b, axis: int):
-    """The elements of `a` and `b` in turn, `a` first; `a` has as many elements as `b`, or one more."""
+    """The elements of `a` and `b` in turn, `a` first; `a` may have one element more."""
     same = a.aval.shape[axis] == b.aval.shape[axis]
     spread_a, spread_b = (0, int(same), 1), (1, int(not same), 1)
     first, second = (

@@ -58,7 +58,7 @@ def _same_but_for_lists(one, other) -> bool:
 
 
 def _flat_callback(callback, tree, out_tree, result_avals):
-    """The callback as a function of NumPy arrays; the user's function gets Arrays in its own structure."""
+    """The callback as a function of NumPy arrays; the user's function gets gradix arrays."""
     result = None if out_tree is None else out_tree.unflatten(result_avals)
 
     def call(*values):
@@ -336,7 +336,7 @@ def debug_log(
     skip_format_check: bool = False,
     **kwargs,
 ) -> Callable[..., None] | None:
-    """Write run-time values to the logger `gradix.debug` at level INFO, as `debug.print` prints them.
+    """Write run-time values to the logger `gradix.debug` at level INFO; see `debug.print`.
 
     Args:
         fmt, args, ordered, partitioned, skip_format_check, kwargs: as for `debug.print`.

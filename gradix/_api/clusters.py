@@ -36,7 +36,7 @@ def _first(*names: str) -> str | None:
 
 
 def variables() -> Found:
-    """The variables GRADIX_COORDINATOR_ADDRESS, …_NUM_PROCESSES, …_PROCESS_ID, or JAX_… for each."""
+    """The variables GRADIX_COORDINATOR_ADDRESS, …_NUM_PROCESSES, …_PROCESS_ID, or JAX_…."""
     address = _first("GRADIX_COORDINATOR_ADDRESS", "JAX_COORDINATOR_ADDRESS", "COORDINATOR_ADDRESS")
     port = _first("JAX_COORDINATOR_PORT")
     if address is not None and ":" not in address and port is not None:
@@ -64,7 +64,7 @@ def _asked_number(name: str, text: str | None) -> int | None:
 
 
 def slurm() -> Found:
-    """A job step of SLURM; the port is computed from the job's number, so jobs on one host differ."""
+    """A job step of SLURM; the port depends on the job's number, so jobs on one host differ."""
     job, nodes = (
         _number("SLURM_JOB_ID"),
         _first("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"),

@@ -268,7 +268,7 @@ def effects_barrier() -> None:
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
-    """Print, or return as a string, what a bug report needs: versions, devices, platform, variables.
+    """Print, or return as a string, what bug reports need: versions, devices, environment.
 
     Example:
         >>> import gradix

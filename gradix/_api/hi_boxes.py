@@ -378,7 +378,7 @@ def _new_box(value: Any) -> Box:
 
 
 class Shape(NamedTuple):
-    """What distinguishes boxes among arguments: their type, state, and the class of their values."""
+    """The key by which boxes among arguments differ: type, state, and the class of their values."""
 
     aval: Any
     qdd: Any
@@ -461,7 +461,7 @@ def restructuring(inside: dict[int, Ref], found: list[Restructured]):
 
 
 def restructure(changes: list[Restructured], leaves, parts: dict[int, Any]) -> None:
-    """Give boxes the states of other types that a function left them; `parts` are the new arrays."""
+    """Give boxes the new states that a function left them; `parts` are the new arrays."""
     for source, _, qdd, refs in changes:
         box = leaves[source].box if isinstance(source, int) else source
         box.restructure(

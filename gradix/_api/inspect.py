@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class _Names(DebugInfo):
-    """The names of a function and of the leaves of its arguments, found when a message needs them."""
+    """The names of a function and of its arguments' leaves, found when a message needs them."""
 
     __slots__ = ("function", "tree", "statics")
     result_paths = ()  # type: ignore[assignment]

@@ -180,7 +180,7 @@ def _put(x, place):
 
 
 def on_default_device(x):
-    """A new array on the device of the option `jax_default_device`, without being committed to it."""
+    """A new array on the device of the option `jax_default_device`, not committed to it."""
     device = _options.jax_default_device
     if not hasattr(device, "platform") or type(x) is not ArrayImpl or x.aval.place is not None:
         return x
@@ -191,7 +191,7 @@ def on_default_device(x):
 
 
 def _divided_at_once(x: np.ndarray, sharding: NamedSharding) -> ArrayImpl | None:
-    """A NumPy array divided over several devices without a copy of the whole; None if it needs one."""
+    """A NumPy array divided over devices without a copy of the whole; None if it needs one."""
     place = committed(sharding)
     is_plain = x.dtype.kind in "fiub" and dtypes.canonicalize_dtype(x.dtype) is x.dtype
     if not is_plain or place.is_whole or not sharding.is_fully_addressable:
@@ -258,7 +258,7 @@ def _guard(direction: str, aval, sharding) -> None:
 
 
 def device_get(x):
-    """A tree of arrays as NumPy arrays; traced arrays, random keys and other leaves stay as they are.
+    """A tree of arrays as NumPy arrays; traced arrays, random keys and other leaves stay.
 
     Example:
         >>> import gradix, gradix.numpy as jnp

@@ -33,7 +33,7 @@ _QR_WEIGHT = 100.0
 
 
 def _schedule(eps: float) -> list[tuple[float, ...]]:
-    """The weights of each step, and whether all singular values are then 1, if they are at least `eps`.
+    """The weights of each step, and whether it is the last for singular values from `eps` on.
 
     Y. Nakatsukasa, Z. Bai, F. Gygi, "Optimizing Halley's iteration for computing the matrix polar
     decomposition" (2010), eq. 3.15 to 3.17.

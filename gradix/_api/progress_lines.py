@@ -1,4 +1,4 @@
-"""How progress is shown: by a bar of tqdm in terminals and notebooks, by lines of text elsewhere."""
+"""Shows progress: by a bar of tqdm in terminals and notebooks, by lines of text elsewhere."""
 
 from __future__ import annotations
 

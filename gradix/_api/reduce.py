@@ -145,7 +145,7 @@ def _check_results(tree, avals, want_tree, want) -> None:
 
 
 def single_operation(body, inits) -> str | None:
-    """The name of the primitive that a computation applies to one pair of scalars, and nothing else."""
+    """The name of the one primitive that a computation applies to one pair of scalars, or None."""
     jaxpr = body.jaxpr
     if len(jaxpr.eqns) != 1 or len(inits) != 1 or type(inits[0]) is not ArrayImpl:
         return None

@@ -1,4 +1,4 @@
-"""Mutable arrays that are arguments of loops, branches and jitted functions, or captured by them."""
+"""Mutable arrays that loops, branches and jitted functions take as arguments or capture."""
 
 from __future__ import annotations
 

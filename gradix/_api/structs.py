@@ -152,7 +152,7 @@ def _placed(given, shape: tuple) -> tuple[Sharding | None, Layout | None]:
 
 
 def aval_of(x) -> Any:
-    """The type of an array, of a value that can be made one, or of an object with shape and dtype."""
+    """The type of an array, of a value convertible to one, or of an object with shape and dtype."""
     if isinstance(x, Array):
         return x.aval
     if isinstance(x, (np.ndarray, np.generic)) or not (hasattr(x, "shape") and hasattr(x, "dtype")):

@@ -89,13 +89,13 @@ def psend(x, axis_name, perm) -> Token:
 
 
 def precv(token, out_shape, axis_name, perm) -> Array:
-    """Receive what `psend` sent along a named axis with the same `perm`; members without a source get zeros.
+    """Receive what `psend` sent along a named axis; members without a source get zeros.
 
     Args:
         token: the result of `psend`, or `after_all` of it.
         out_shape: arrays or `ShapeDtypeStruct`s in a pytree, of the shapes and dtypes received.
         axis_name: the name of the axis.
-        perm: pairs (source, target) of indices along it.
+        perm: pairs (source, target) of indices along it, as given to `psend`.
 
     Returns:
         Arrays of the shapes and dtypes of `out_shape`, in its structure.

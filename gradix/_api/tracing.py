@@ -135,7 +135,7 @@ def opened_with_refs(traced, order, give_back: bool = True) -> tuple[ClosedJaxpr
 
 
 def promoted(values, avals, outs) -> list | None:
-    """The first values with the dtypes and varying axes that the body returns; None if unchanged."""
+    """The first values with the dtypes and varying axes the body returns; None if unchanged."""
     out, changed = list(values), False
     for i, (x, a, o) in enumerate(zip(values, avals, outs)):
         if o.vma - a.vma:

@@ -19,7 +19,7 @@ _WIDTH, _HEIGHT = 48, 12
 
 
 def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) -> None:
-    """Call `callback` with the sharding of each array; for traced ones when the program is compiled.
+    """Call `callback` with the sharding of each array, at compile time for traced arrays.
 
     Args:
         value: arrays in a pytree. Within `shard_map`, where each device has its own part, the
@@ -57,7 +57,7 @@ class _Inspector:
         self.tell(SingleDeviceSharding(devices[0] if devices else local_devices()[0]))
 
     def answer(self, mesh, devices, in_shardings, out_shardings):
-        """Call the function, and answer with a program that returns the operand as it is divided."""
+        """Call the function, and return a program for the operand as it is divided."""
         self.tell(in_shardings[0])
         part = local_part(self.in_avals[0], in_shardings[0])
         closed = stage_closed(lambda x: [x], [part])
@@ -93,7 +93,7 @@ def visualize_sharding(
     min_width: int = 9,
     max_width: int = 80,
 ) -> None:
-    """Print how arrays of a shape are divided: a box for each part, with the numbers of its devices.
+    """Print how arrays of a shape are divided: a box for each part, with its devices.
 
     Args:
         shape: a shape of one or two axes.

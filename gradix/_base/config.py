@@ -1,4 +1,4 @@
-"""Configuration: process-wide options, thread-local overrides, and the options a trace depends on."""
+"""Configuration: process-wide options, thread-local overrides, and the context of a trace."""
 
 import contextlib
 import functools
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class TraceContext(tuple):
-    """The values of the options a trace depends on; equal ones are one object, compared by identity."""
+    """The values of the options a trace depends on; equal ones are one object."""
 
     __slots__ = ()
     __hash__ = object.__hash__
@@ -34,7 +34,7 @@ class TraceContext(tuple):
 
 
 class _State(threading.local):
-    """Holds options: class attributes are process-wide values, a thread's attributes override them."""
+    """Holds options: the class has process-wide values, which a thread's own ones override."""
 
     context = TraceContext()
 
@@ -84,7 +84,7 @@ def define(name: str, default: Any, values: Any = None, *, traced: bool = False)
 
 
 def on_update(name: str, hook: Callable[[Any], None]) -> None:
-    """Call `hook(value)` before `config.update` sets the option; it may raise to refuse the value."""
+    """Call `hook(value)` before `config.update` sets an option; it may raise to refuse it."""
     _hooks.setdefault(_known(name), []).append(hook)
 
 
@@ -198,7 +198,7 @@ def _refresh_contexts() -> None:
 
 
 def _set_local(name: str, value: Any) -> Any:
-    """Override an option in this thread, or end its override with `_UNSET`; returns the old override."""
+    """Override an option in this thread, or end that with `_UNSET`; returns the old override."""
     overrides = state.__dict__
     before = overrides.pop(name, _UNSET)
     if value is not _UNSET:
@@ -333,7 +333,7 @@ def override(name: str, value: Any) -> _Override:
 
 
 class Setting:
-    """An option that can be overridden: calling it gives a context manager, which is a decorator, too."""
+    """An option that can be overridden: calling it gives a context manager or decorator."""
 
     def __init__(self, name: str, doc: str):
         self.option = name
@@ -390,7 +390,7 @@ def disable_jit(disable: bool = True) -> _Override:
 
 @contextlib.contextmanager
 def transfer_guard(new_val: str) -> Iterator[None]:
-    """Context manager: allow, log or disallow transfers between host and devices, in all directions.
+    """Context manager: allow, log or disallow all transfers between host and devices.
 
     Args:
         new_val: "allow", "log", "disallow", "log_explicit" or "disallow_explicit".

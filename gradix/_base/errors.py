@@ -21,7 +21,7 @@ def _type_of(tracer) -> str:
 
 
 def _where(tracer) -> str:
-    """The lines about places: of the use, of the tracer's making and origin, and of what keeps it."""
+    """The lines about places: of the use, of the tracer's origin, and of what keeps it."""
     here = str(source.current())
     lines = [f"\n  where:   {here}"]
     for name, method in (("made", "_made"), ("traced", "_origin")):
@@ -72,7 +72,7 @@ class ConcretizationTypeError(JAXTypeError):
 
 
 class TracerBoolConversionError(ConcretizationTypeError):
-    """A traced array was used as a truth value: in `if`, `while`, `and`, `or`, `not`, `assert` or `bool()`."""
+    """A traced array was used as a truth value: in `if`, `while`, `and`, `or`, `not`, `bool()`."""
 
     def __init__(self, tracer):
         JAXTypeError.__init__(
@@ -169,7 +169,7 @@ class KeyReuseError(JAXTypeError):
 
 
 class ShardingTypeError(Exception):
-    """The division of a result does not follow from the types of the operands, or these disagree."""
+    """The division of a result does not follow from the operands' types, or these disagree."""
 
 
 class JaxprTypeError(TypeError):

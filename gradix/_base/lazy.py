@@ -162,7 +162,7 @@ def _loader(face: dict[str, Any], places: dict[str, _Place]) -> Callable[[str], 
 
 
 def _names(face: dict[str, Any], places: dict[str, _Place]) -> list[str]:
-    """The public names of a module and its names between underscores, without modules it imports."""
+    """The public names of a module, and its dunder names, without the modules it imports."""
     own = [
         name
         for name, value in face.items()

@@ -17,7 +17,7 @@ pending: list[weakref.ref] = []
 
 
 def holders(value: Any, limit: int = 3) -> list[str]:
-    """Descriptions of what holds `value`, such as "the global variable `cache['x'][0]` of module m"."""
+    """Descriptions of what holds `value`, such as "the global variable `cache[0]` of module m"."""
     found: list[str] = []
     queue: list[tuple[Any, str]] = [(value, "")]
     seen, scans = {id(value), id(queue), id(found)}, 0

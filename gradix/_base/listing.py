@@ -10,7 +10,7 @@ from gradix._base.lazy import tell_face
 
 
 def listing(face: str, *modules: str, is_home: bool = False) -> Callable[[], list[str]]:
-    """A `__dir__` for the module `face`: its `__all__`, or its public names and the modules named."""
+    """A `__dir__` for the module `face`: its `__all__`, or its public names, and `modules`."""
 
     def names() -> list[str]:
         namespace = vars(sys.modules[face])

@@ -145,7 +145,7 @@ def set_names(stack: NameStack) -> NameStack:
 
 
 def begin_program() -> NameStack:
-    """Start the names of a program to be recorded, which are relative to it; returns the old names."""
+    """Start the names of a program, which are relative to it; returns the old names."""
     return set_names(_names.base)
 
 

@@ -44,7 +44,7 @@ def include(path: str) -> None:
 
 
 def is_inside(filename: str) -> bool:
-    """Whether a file belongs to this package, or to code whose frames explain nothing to the user."""
+    """Whether a file is of this package, or of code whose frames explain nothing to users."""
     found = _inside.get(filename)
     return _is_inside(filename) if found is None else found
 
@@ -94,7 +94,7 @@ class SourcePlace:
 
     @property
     def position(self) -> tuple:
-        """The tuple (line, end line, column, end column), with None for what Python did not keep."""
+        """The tuple (line, end line, column, end column); None for what Python did not keep."""
         for index, position in enumerate(self.code.co_positions()):
             if index == self.lasti // 2:
                 return position

@@ -1,1 +1,1 @@
-"""Primitives that hold programs: calls, branches, loops, custom derivatives, rematerialisation, callbacks."""
+"""Primitives that hold programs: calls, branches, loops, users' derivatives, remat, callbacks."""

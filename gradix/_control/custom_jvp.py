@@ -19,7 +19,7 @@ from gradix._transforms.staging import eval_closed, give_back
 
 
 class ProgramAsFunction:
-    """A program as a function from arrays to a list of arrays, for libraries that interpret jaxprs."""
+    """A program as a function of arrays, for libraries that interpret jaxprs; it returns a list."""
 
     __slots__ = ("call_jaxpr",)
 
@@ -70,7 +70,7 @@ class RuledCall(Primitive):
 
 
 class CustomJVPCall(RuledCall):
-    """A call of `call_jaxpr`, differentiated by `jvp(primals, tangents) -> (outs, tangents)` on lists.
+    """A call of `call_jaxpr` with the rule `jvp(primals, tangents) -> (outs, tangents)` on lists.
 
     The first `num_consts` operands are values that the function captured; the rule does not get
     them. The rule gets the next `num_static` operands, but these must have no tangents.

@@ -68,7 +68,7 @@ class ArrayImpl(Array):
 
 
 class OnlyType:
-    """Marks an array of which only the type is known: programs can be traced with it, but not run."""
+    """Marks an array whose value is not known: programs can be traced with it, but not run."""
 
     __slots__ = ()
 

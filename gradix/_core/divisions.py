@@ -246,7 +246,7 @@ def resized(name: str, aval, sizes, mesh: BaseMesh) -> Entries:
 
 
 def stacked(avals, lead: int, name: str) -> Entries:
-    """The entries of the leading axes of stacks of matrices or vectors; the other axes must be whole."""
+    """The entries of the leading axes of stacks of matrices or vectors, whose axes are whole."""
     for a in avals:
         undivided(name, a, range(lead, a.ndim), "the axes of the matrices or vectors")
     return merged(name, [a for a in avals if a.division is not None], avals[0].shape)[:lead]
@@ -314,7 +314,7 @@ def _blocks(old, new):
 
 
 def _split(entry, sizes, places, mesh: BaseMesh, out: list) -> bool:
-    """Divide the axes into which one axis is split: each takes as many mesh axes as fit, in order."""
+    """Divide the axes into which one is split: each takes as many mesh axes as fit, in order."""
     names, at = list(axes_of(entry)), 0
     for place, n in zip(places, sizes):
         mine: list = []

@@ -1,4 +1,4 @@
-"""Dtypes as operations use them: canonical widths, weak types, promotion, limits, type hierarchy."""
+"""Dtypes as operations use them: canonical widths, weak types, promotion, limits, hierarchy."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ _PYTHON_SCALARS = (bool, int, float, complex)
 
 
 def _canonical_table(x64: bool) -> dict:
-    """A map from dtypes, their names, scalar types and Python types to dtypes of canonical width."""
+    """Dtypes, their names, scalar types and Python types -> dtypes of canonical width."""
     table: dict = {}
     for dtype in SUPPORTED:
         table[dtype] = table[dtype.name] = table[dtype.type] = (
@@ -132,7 +132,7 @@ def _unavailable(requested, name: str | None) -> str:
 
 
 def keeps_explicit_x64() -> bool:
-    """Whether requested 64-bit dtypes are kept while x64 is off: the option explicit_x64="honour"."""
+    """Whether requested 64-bit dtypes are kept while x64 is off, by explicit_x64="honour"."""
     return state.jax_explicit_x64_dtypes == "allow"
 
 
@@ -274,7 +274,7 @@ def dtype(value: Any, /):
 
 
 def is_weakly_typed(x: Any) -> bool:
-    """Whether `x` is weakly typed, as Python int, float and complex and arrays made from them are."""
+    """Whether `x` is weakly typed, as Python's numbers and arrays made from them are."""
     t = type(x)
     if t in _WEAK_TYPES:
         return True

@@ -131,7 +131,7 @@ no_debug = DebugInfo()
 
 
 class Jaxpr:
-    """A program: its inputs are `constvars`, then `invars`; `eqns` run in order and give `outvars`."""
+    """A program: `eqns` compute `outvars` from the inputs, `constvars` and then `invars`."""
 
     __slots__ = (
         "constvars",

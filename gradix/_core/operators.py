@@ -1,4 +1,4 @@
-"""`Array`: the base of concrete and traced arrays; `gradix.numpy` installs its operators and methods."""
+"""`Array`: the base of concrete and traced arrays; `gradix.numpy` installs most of its members."""
 
 from __future__ import annotations
 

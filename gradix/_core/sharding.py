@@ -337,7 +337,7 @@ class Placement:
 
 
 class Shard:
-    """The part of an array that one device holds: `data`, its `index` in the whole, and the `device`."""
+    """The part of an array on one device: `data`, its `index` in the whole, and the `device`."""
 
     __slots__ = ("device", "index", "data", "replica_id")
 

@@ -55,7 +55,7 @@ class Primitive(Base, metaclass=_AnyPrimitive):
         return impl
 
     def def_abstract_eval(self, abstract_eval: Callable) -> Callable:
-        """Set the rule `abstract_eval(*avals, **params)`, which returns the types of the results."""
+        """Set the rule `abstract_eval(*avals, **params)`, which returns the results' types."""
 
         def without_effects(*avals, **params):
             return abstract_eval(*avals, **params), no_effects
@@ -64,7 +64,7 @@ class Primitive(Base, metaclass=_AnyPrimitive):
         return abstract_eval
 
     def def_effectful_abstract_eval(self, abstract_eval: Callable) -> Callable:
-        """Set a rule as `def_abstract_eval` does, for a function that returns `(types, effects)`."""
+        """Set a rule as `def_abstract_eval` does, which returns `(types, effects)`."""
         self.abstract_eval, self.effectful = abstract_eval, True  # type: ignore[method-assign]
         return abstract_eval
 

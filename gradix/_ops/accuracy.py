@@ -6,7 +6,7 @@ import enum
 
 
 class AccuracyMode(enum.Enum):
-    """Which implementation of an elementary function is asked for; both are the exact one.
+    """Which implementation of an elementary function is requested; both are the exact one.
 
     Example:
         >>> from gradix import lax
@@ -19,7 +19,7 @@ class AccuracyMode(enum.Enum):
 
 
 class Tolerance:
-    """The error an elementary function may have, absolute (`atol`), relative (`rtol`) or in last places (`ulps`).
+    """The error an elementary function may have: `atol` absolute, `rtol` relative, `ulps` in ulps.
 
     Raises:
         ValueError: one is negative, or none is set.

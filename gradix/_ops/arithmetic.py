@@ -310,7 +310,7 @@ integer_pow_p = _IntegerPow(
 
 
 def add(x, y) -> Array:
-    """`x + y`, elementwise, for operands of one dtype; as `y` also a Python number.
+    """`x + y`, elementwise, for operands of one dtype; `y` may be a Python number.
 
     Raises:
         TypeError: the dtypes differ, or the shapes do not broadcast.
@@ -339,8 +339,8 @@ def mul(x, y, *, out_dtype=None) -> Array:
 
     Args:
         x, y: arrays of numbers, of one shape; scalars broadcast.
-        out_dtype: the dtype of the product, to which the operands are converted first; None for
-            theirs.
+        out_dtype: the dtype of the product, to which the operands are converted first; None is the
+            operands' dtype.
 
     Example:
         >>> from gradix import lax

@@ -1,4 +1,4 @@
-"""The few operations the transforms themselves need: add, zeros, transpose, broadcast, reduce_sum."""
+"""The operations that the transforms need: add, zeros, transpose, broadcast, reduce_sum."""
 
 from __future__ import annotations
 

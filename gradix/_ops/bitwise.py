@@ -20,9 +20,8 @@ def _bits_of(x) -> int:
     return ml_dtypes.iinfo(x.dtype).bits
 
 
-# NumPy and XLA agree: a shift by at least the width leaves zeros, or copies of the sign bit.
-# Negative
-# distances are large ones, as they are read as unsigned.
+# In NumPy and XLA, a shift by at least the width leaves zeros, or copies of the sign bit. Negative
+# distances are read as unsigned numbers, and so are large.
 _SIGNED_WORD = {n: np.dtype(f"i{n}") for n in (1, 2, 4, 8)}
 _PLAIN_WORD = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 

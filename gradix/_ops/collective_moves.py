@@ -231,9 +231,8 @@ class AllToAll(Move):
     def communicate(
         self, em, out, x, *, axes, names, split_axis, concat_axis, axis_size, axis_index_groups=None
     ):
-        # XLA would concatenate along an existing axis. So split and concatenate along the split
-        # axis,
-        # and move it afterwards.
+        # XLA concatenates along an existing axis only. So this splits and concatenates along the
+        # split axis, and moves it afterwards.
         got = em.all_to_all(x, split_axis, axis_size, names, axis_index_groups)
         return em.expand(lambda v: move_axis(v, split_axis, concat_axis), got)[0]
 

@@ -44,8 +44,7 @@ class Collective(Primitive):
         if em.manual is None or not em.manual.axes.issuperset(names):
             raise NameError(
                 f"unbound axis name: {names[0]}. {self.name} runs inside vmap(..., "
-                f"axis_name={names[0]!r}), or shard_map "
-                "over a mesh with that axis."
+                f"axis_name={names[0]!r}), or shard_map over a mesh with that axis."
             )
         return self.communicate(em, out, *args, axes=axes, names=names, **params)
 

@@ -1,4 +1,4 @@
-"""convert_element_type, bitcast_convert_type and reduce_precision: an array's elements in another type."""
+"""Elements in another type: convert_element_type, bitcast_convert_type, reduce_precision."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def to_int(x, dtype):
     """Floats to integers as XLA converts them: truncated, clamped to the range, NaN to 0."""
     if x.dtype.itemsize < 4:
         x = x.astype(np.float32)
-    # The processor returns the least integer for what does not fit, and else the right one.
+    # The processor returns the least integer for values that do not fit, else the right one.
     if dtype in _WHOLE_WORDS:
         y = x.astype(dtype)
         if not np.count_nonzero(y == _WHOLE_WORDS[dtype]):
@@ -217,7 +217,7 @@ def _round_to(x, *, exponent_bits, mantissa_bits):
 
 
 class ReducePrecision(Elementwise):
-    """Each element rounded to what a smaller floating-point format holds; its derivative rounds likewise."""
+    """Rounds each element to a smaller floating-point format; its derivative does so, too."""
 
     def jvp(self, primals, tangents, **params):
         return bind(self, primals, params), bind(self, tangents, params)
@@ -263,8 +263,8 @@ def convert(x, dtype, weak_type: bool = False):
 def convert_element_type(operand, new_dtype) -> Array:
     """`operand` with its elements converted to `new_dtype`.
 
-    Floats become integers by truncation, NaN as 0 and values out of range as the nearest integer
-    there is; complex numbers lose their imaginary part; anything nonzero is True.
+    Floats become integers by truncation; NaN becomes 0, and values out of range become the nearest
+    integer. Complex numbers lose their imaginary part. Every number except 0 becomes True.
 
     Raises:
         ValueError: `new_dtype` is None.
@@ -314,7 +314,7 @@ def bitcast_convert_type(operand, new_dtype) -> Array:
 
 
 def reduce_precision(operand, exponent_bits: int, mantissa_bits: int):
-    """`operand` rounded to what a float of `exponent_bits` and `mantissa_bits` can hold, in its own dtype.
+    """`operand` rounded to floats of `exponent_bits` and `mantissa_bits`, in its own dtype.
 
     Args:
         operand: floating-point numbers of any shape.

@@ -131,7 +131,7 @@ def full(shape, fill_value, dtype=None, *, sharding=None) -> Array:
         sharding: accepted for compatibility; it decides placement, not values.
 
     Raises:
-        TypeError: `fill_value` is no scalar.
+        TypeError: `fill_value` is not a scalar.
 
     Example:
         >>> from gradix import lax
@@ -176,7 +176,7 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None) -> Array:
         fill_value: a scalar.
         dtype: the result's; None for that of `x`.
         shape: the result's; None for that of `x`.
-        sharding: where the result lies; None for where `x` does, if it has the same shape.
+        sharding: the sharding of the result; None for that of `x`, if it has the same shape.
 
     Example:
         >>> from gradix import lax
@@ -226,10 +226,10 @@ def empty(shape, dtype, *, out_sharding=None) -> Array:
 
 
 def stage(x, /) -> Array:
-    """A number or NumPy array as an array of the trace that is running: a constant of the program being traced.
+    """A number or NumPy array as a constant of the program that is being traced.
 
     Raises:
-        TypeError: `x` is no number or array.
+        TypeError: `x` is neither a number nor an array.
 
     Example:
         >>> from gradix import lax

@@ -1,4 +1,4 @@
-"""Running reductions along an axis: cumsum and its kin, and the recurrence of their derivatives."""
+"""Running reductions along an axis: cumsum, cummax, …, and the recurrence of their derivatives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dim_as_value_p`: the value of a symbolic dimension, an integer that is known when the program runs."""
+"""`dim_as_value_p`: the value of a symbolic dimension, an integer known at run time."""
 
 from __future__ import annotations
 

@@ -331,15 +331,15 @@ def dot_general(
         dimension_numbers: `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`, sequences
             of axes.
         precision: a `Precision`, its name, a pair, or a `DotAlgorithm`; a hint for accelerators.
-        preferred_element_type: the dtype of the result, in which products are summed; those of
-            floats are summed as floats and then converted. Operands of two dtypes are converted to
-            it, by default to the wider one, first.
+        preferred_element_type: the dtype of the result, in which products are summed; products of
+            floats are summed as floats, and then converted. Operands of two dtypes are first
+            converted to it; without it, to the wider dtype.
 
     Returns:
         An array whose axes are the batch axes, then lhs's other axes, then rhs's.
 
     Raises:
-        TypeError: axes named are absent, named twice, or their sizes differ.
+        TypeError: an axis does not exist or is named twice, or sizes differ.
 
     Example:
         >>> from gradix import lax
@@ -410,7 +410,8 @@ def dot(
         dimension_numbers, precision, preferred_element_type: as for `dot_general`.
 
     Raises:
-        ValueError: without `dimension_numbers`, for anything but vectors and matrices that fit.
+        ValueError: `dimension_numbers` is not given, and the operands are not vectors and matrices
+            of matching sizes.
 
     Example:
         >>> from gradix import lax

@@ -158,8 +158,8 @@ def fft(x, fft_type, fft_lengths) -> Array:
     Args:
         x: complex, or real as a complex array without imaginary parts; real for RFFT.
         fft_type: an `FftType` or its name, in letters of either case.
-        fft_lengths: the lengths of one to three last axes of the real or whole side; of none, for
-            FFT and IFFT.
+        fft_lengths: the lengths of the last one to three axes, which are transformed; for RFFT and
+            IRFFT, those of the real array. FFT and IFFT also take none.
 
     Raises:
         ValueError: `fft_type` is unknown.

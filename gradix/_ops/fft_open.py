@@ -78,7 +78,7 @@ def _along(em, x, axis: int, n, inverse: bool):
 
 
 def _beside_kernel(x, n):
-    """Rows x[k] w[k], w[k] = exp(-πi k²/n), then a column of the kernel 1/w[k], at M - k too; zeros between."""
+    """Rows x[k] w[k] with w[k] = exp(-πi k²/n), then the kernel 1/w[k], at M - k too; else zeros."""
     rows = move_axis(reshape(x, (math.prod(x.aval.shape[:-1]), n)), 1, 0)
     dtype = rows.aval.dtype
     padded = pad(

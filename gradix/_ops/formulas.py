@@ -47,7 +47,7 @@ class Host:
 
     @staticmethod
     def loop(step: Callable, active, state, limit: int) -> list:
-        """As `Program.loop`."""
+        """Repeat a step, as `Program.loop` does."""
         for i in range(1, limit + 1):
             if not np.any(active):
                 break

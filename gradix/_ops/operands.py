@@ -7,7 +7,7 @@ from gradix._core.operators import Array
 
 
 def operands(name: str, *xs):
-    """The operands as arrays; a Python number becomes a weakly typed scalar of its own default dtype."""
+    """The operands as arrays; a Python number becomes a weakly typed scalar of default width."""
     for x in xs:
         if not isinstance(x, Array):
             return tuple([as_operand(name, x) for x in xs])

@@ -1,4 +1,8 @@
-"""`platform_index_p`: the index of the alternative for the platform a program is compiled for."""
+"""`platform_index_p`: the operation of `platform_dependent`, whose meaning is the platform itself.
+
+It is the only operation whose lowering depends on the platform, since the user gave a function for
+each. How the others are best lowered for a platform is said in `_platforms`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,11 @@ from gradix._ops.families import NonDifferentiable
 
 
 class PlatformIndex(NonDifferentiable, Primitive):
-    """The index in `platforms` (tuples of names, or None for any) of the platform compiled for."""
+    """The index of the first entry of `platforms` that holds the platform of the program.
+
+    An entry is a tuple of names, or None for any platform. The index is known when the program is
+    lowered.
+    """
 
     def abstract(self, *, platforms):
         return make_aval((), np.dtype("int32"))
@@ -29,7 +37,7 @@ platform_index_p = PlatformIndex("platform_index")
 
 
 def chosen(platforms: tuple, platform: str) -> int:
-    """The first alternative for a platform.
+    """The index of the first entry of `platforms` for a platform.
 
     Raises:
         NotImplementedError: there is none.
@@ -37,16 +45,13 @@ def chosen(platforms: tuple, platform: str) -> int:
     for i, names in enumerate(platforms):
         if names is None or platform in names:
             return i
-    told = ", ".join(name for names in platforms for name in names) or "none"
+    named = ", ".join(name for names in platforms for name in names) or "none"
     raise NotImplementedError(
-        f"platform_dependent has no alternative for platform {platform!r}, only for: {told}. "
+        f"platform_dependent has no alternative for platform {platform!r}, only for: {named}. "
         f"Pass {platform}=..., or default=... for all others."
     )
 
 
 def platform_index(platforms: tuple):
-    """The index of the alternative in `platforms` that is compiled.
-
-    It is an int32 scalar, which is set when the program is lowered.
-    """
+    """The index of the first entry of `platforms` for the program's platform, an int32 scalar."""
     return bind(platform_index_p, (), {"platforms": platforms})

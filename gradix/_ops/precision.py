@@ -1,4 +1,4 @@
-"""How exactly matrix products and convolutions are computed: `Precision`, `DotAlgorithm` and its presets."""
+"""How exactly products and convolutions are computed: `Precision`, `DotAlgorithm` and presets."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ALIASES = {
 
 
 class Precision(enum.Enum):
-    """How much an accelerator may round the operands of a product; the CPU always uses full precision.
+    """How far an accelerator may round the operands of a product; the CPU never does.
 
     Example:
         >>> Precision("float32")

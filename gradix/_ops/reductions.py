@@ -89,7 +89,7 @@ _PLACES = 1 << 12
 
 
 class Extremum(Reduction):
-    """reduce_max and reduce_min: a NaN among the elements is the result; ties share the tangent equally.
+    """reduce_max and reduce_min: a NaN is the result if there is one; ties share the tangent.
 
     With `drops_nan` a compiled program may ignore NaN, which lets XLA call a library routine. It is
     for a maximum that is only subtracted before exponentials, since these are NaN in any case.
@@ -226,7 +226,7 @@ reduce_xor_p = BitReduction("reduce_xor", np.bitwise_xor, "xor", _zero, dtypes.B
 
 
 class ArgExtremum(NonDifferentiable, Primitive):
-    """The first index of the largest (or smallest) element along an axis; a NaN counts as the extremum."""
+    """The first index of the largest (or smallest) element along an axis; NaN is the extremum."""
 
     def __init__(self, name: str, find, hlo: str, identity):
         super().__init__(name)
@@ -381,7 +381,7 @@ def max_of_numbers(operand, axes):
 
 
 def reduce_min(operand, axes) -> Array:
-    """The smallest element over `axes`; NaN if any is, and the dtype's highest value of no elements.
+    """The smallest element over `axes`; NaN if any is, the dtype's highest value if there is none.
 
     Example:
         >>> from gradix import lax

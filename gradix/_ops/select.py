@@ -88,9 +88,8 @@ class SelectN(Primitive):
             out = np.where(which >= k, case, out)
         return out
 
-    # The selection is linear in the cases: it takes the tangent of the chosen element, and drops
-    # the
-    # others, whatever their value.
+    # The selection is linear in the cases: it takes the tangent of the chosen element, and drops the
+    # other tangents whatever their values are.
     def jvp(self, primals, tangents):
         which, *cases = primals
         out = bind(self, primals, {})
@@ -153,12 +152,12 @@ select_n_p = SelectN("select_n")
 
 
 def choose(which, *cases):
-    """As `select_n`, for arrays; here some cases may be scalars while others are not."""
+    """The function `select_n` for arrays, of which some may be scalars while others are not."""
     return bind(select_n_p, (which, *cases), {})
 
 
 def select_n(which, *cases) -> Array:
-    """For each element, the case `which` names: 0 or False the first, 1 or True the second, and so on.
+    """For each element the case that `which` names: 0 or False the first, 1 or True the second, ….
 
     Args:
         which: a boolean or integer array, scalar or of the cases' shape.

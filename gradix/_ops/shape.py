@@ -170,7 +170,7 @@ def reshape(operand, new_sizes, dimensions=None, *, out_sharding=None) -> Array:
     Args:
         operand: an array.
         new_sizes: the shape; its sizes multiply to those of the operand.
-        dimensions: the order in which the operand's axes are read, when not its own.
+        dimensions: the order in which the axes of the operand are read; None is their own order.
         out_sharding: how the result is to be divided.
 
     Example:
@@ -266,13 +266,13 @@ def transpose(operand, permutation) -> Array:
 
 
 def broadcast_in_dim(operand, shape, broadcast_dimensions, *, out_sharding=None) -> Array:
-    """`operand` stretched to `shape`: its axis i becomes axis `broadcast_dimensions[i]`, and axes of size 1 repeat.
+    """`operand` broadcast to `shape`; its axis i becomes axis `broadcast_dimensions[i]`.
 
     Args:
         operand: an array or number.
         shape: the result's shape.
-        broadcast_dimensions: for each axis of `operand`, which axis of the result it is;
-            increasing.
+        broadcast_dimensions: for each axis of `operand`, the axis of the result that it becomes;
+            increasing. An axis of size 1 is repeated.
         out_sharding: how the result is to be divided.
 
     Example:
@@ -340,9 +340,8 @@ def broadcast_like(arr, like_arr) -> Array:
         )
     if any(m not in (1, n) for m, n in zip(old, shape[len(shape) - len(old) :])):
         raise ValueError(
-            f"Incompatible shapes for broadcasting: arr has shape {old} and the array to be like "
-            f"{shape}. Axes "
-            "are matched from the last; each must have the size asked for, or 1."
+            f"Incompatible shapes for broadcasting: arr has shape {old} and like_arr has shape {shape}. "
+            "Axes are matched from the last; each must have the size of that of like_arr, or 1."
         )
     return broadcast_in_dim(x, shape, range(len(shape) - len(old), len(shape)))
 

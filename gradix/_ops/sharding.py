@@ -192,7 +192,7 @@ sharding_constraint_p, reshard_p, to_auto_p = (
 
 
 def reshard(x, sharding):
-    """`x` divided anew, and its type with it; None leaves the division to the compiler."""
+    """`x` with another division, also in its type; None leaves the division to the compiler."""
     return (
         bind(to_auto_p, (x,), {})
         if sharding is None
@@ -214,7 +214,7 @@ def asked(name: str, out_sharding, operands=()) -> NamedSharding:
     """The argument `out_sharding` as a NamedSharding, on the current mesh or that of the operands.
 
     Raises:
-        TypeError: it is no NamedSharding or PartitionSpec.
+        TypeError: it is neither a NamedSharding nor a PartitionSpec.
         ValueError: there is no mesh.
     """
     if isinstance(out_sharding, NamedSharding):
@@ -229,14 +229,14 @@ def asked(name: str, out_sharding, operands=()) -> NamedSharding:
         mesh = mesh_of([x.aval for x in operands])
     if mesh is None:
         raise ValueError(
-            f"Please set a mesh via `jax.set_mesh` if a PartitionSpec is passed to {name}: got "
+            f"Please set a mesh via `gradix.set_mesh` if a PartitionSpec is passed to {name}: got "
             f"out_sharding={out_sharding}. Or pass NamedSharding(mesh, spec)."
         )
     return NamedSharding(mesh, out_sharding)
 
 
 def divided(function: Callable, out_sharding, *args, **options):
-    """`function(*args, **options)` resharded to `out_sharding`; the compiler divides all before."""
+    """`function(*args, **options)` resharded to `out_sharding`; the compiler divides its operands."""
     name = getattr(function, "__name__", "a function")
     at = [i for i, a in enumerate(args) if isinstance(a, (Array, np.ndarray))]
     operands = [as_array(args[i]) for i in at]

@@ -27,7 +27,7 @@ def padtype_to_pads(in_shape, window_shape, window_strides, padding):
 
     Raises:
         RuntimeError: `padding` is another name.
-        TypeError: `padding` is no string.
+        TypeError: `padding` is not a string.
 
     Example:
         >>> from gradix import lax

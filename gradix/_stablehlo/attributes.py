@@ -61,7 +61,7 @@ def string(text: str) -> str:
 
 
 def attribute(value) -> str:
-    """A Python or NumPy value as an attribute; NumPy scalars keep their type, `int` is i64, `float` f64."""
+    """A Python or NumPy value as an attribute; `int` becomes i64 and `float` f64."""
     if isinstance(value, Raw):
         return str(value)
     if isinstance(value, (bool, np.bool_)):

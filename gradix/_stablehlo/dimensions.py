@@ -72,9 +72,8 @@ class Dimensions(Structured):
             return self.op("maximum" if op.name == MAX else "minimum", SIZE, x, y)
         zero, one = self.constant(0, SIZE), self.constant(1, SIZE)
         rest = self.op("remainder", SIZE, x, y)
-        # XLA rounds toward zero. Where remainder and divisor differ in sign, the quotient is one
-        # too
-        # large, and the remainder lacks a divisor.
+        # XLA rounds toward zero. If remainder and divisor differ in sign, the quotient is too large
+        # by one, and the remainder too small by the divisor.
         flag = make_aval((), np.dtype(bool), False)
         other = self.op(
             "and",

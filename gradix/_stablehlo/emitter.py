@@ -1,4 +1,4 @@
-"""The emitter handed to every `lower` rule: programs, private functions and the everyday operations."""
+"""The emitter, which every `lower` rule gets: programs, private functions, common operations."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ class Emitter(Contractions):
         return symbol
 
     def define(self, name: str, in_avals, fn: Callable, ordered: bool = False) -> str:
-        """The symbol of a private function with the body that `fn` writes from its argument values."""
+        """The symbol of a private function whose body `fn` writes from its argument values."""
         outer, products, variables, scope = (
             self.token,
             self.facts.products,

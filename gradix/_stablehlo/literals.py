@@ -11,7 +11,7 @@ _DECIMAL_FLOATS = frozenset({"f16", "f32", "f64", "bf16"})
 
 
 def dense(array: np.ndarray) -> str:
-    """`dense<...>` for an array of a physical dtype (shape and element type follow in the tensor type)."""
+    """`dense<...>` for an array of a physical dtype, without the tensor type that follows."""
     if array.size == 0:
         return "dense<>"
     element = element_type(array.dtype)

@@ -104,7 +104,7 @@ class Movement(Dimensions):
         strides: Sequence | None = None,
         out=None,
     ) -> Value:
-        """The elements from `starts` to before `limits`, every `strides`-th of them, along each axis.
+        """The elements from `starts` to before `limits` along each axis, in steps of `strides`.
 
         Args:
             out: the result's type, if it is at hand.

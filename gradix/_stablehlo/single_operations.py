@@ -96,7 +96,7 @@ class SingleOperations(Windows):
         unit_diagonal: bool,
         transpose: str,
     ) -> Value:
-        """X with `op(a) X = b`, or `X op(a) = b`; `transpose` is NO_TRANSPOSE, TRANSPOSE or ADJOINT."""
+        """X of `op(a) X = b` or `X op(a) = b`; `transpose`: NO_TRANSPOSE, TRANSPOSE or ADJOINT."""
         return self.op(
             "triangular_solve",
             b.aval,

@@ -133,7 +133,7 @@ class Structured(Writer):
         )
 
     def reducer(self, dtypes, body, reduced=()) -> str:
-        """The region of a reduction over operands of these dtypes; also for windows, scatters and all-reduces.
+        """The region of a reduction, window, scatter or all-reduce over operands of these dtypes.
 
         Args:
             reduced: the types of the operands. A platform may lower the body differently where they

@@ -35,7 +35,7 @@ _tensors: BoundedCache = BoundedCache(1 << 16)
 
 
 def storage_dtype(dtype) -> np.dtype:
-    """The NumPy dtype of the buffer: uint64 or complex128 for keys, bool for float0, which holds nothing."""
+    """The NumPy dtype of the buffer: that of the words for keys, bool for float0."""
     return _BOOL if getattr(dtype, "names", None) else physical_dtype(dtype)
 
 

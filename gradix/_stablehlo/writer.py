@@ -132,7 +132,7 @@ class Writer:
         return [Value(f"%{n}#{i}", a, t) for i, (a, t) in enumerate(zip(outs, types))]
 
     def constant(self, x, aval) -> Value:
-        """A constant with the bits of `x`: a Python or NumPy scalar, or an array of the aval's shape.
+        """A constant with the bits of `x`, a scalar or an array of the aval's shape.
 
         A scalar given for a larger aval fills it.
         """
@@ -192,7 +192,7 @@ class Writer:
         raise NotImplementedError
 
     def region(self, arg_avals, fn) -> str:
-        """The text of a region; `fn` takes its arguments as values and returns the values it yields."""
+        """The text of a region; `fn` takes its arguments as values and returns its results."""
         outer = self._lines, self._broadcast, self.ending
         self._lines, self._broadcast = [], {}
         self.ending = ""  # the operation that has the region carries the location

@@ -1,1 +1,1 @@
-"""Interpreters of programs: staging, jvp, linearize and transpose, batch, dead code, common subexpressions."""
+"""Interpreters of programs: staging, jvp, linearize, transpose, batch, dead and repeated code."""

@@ -191,7 +191,7 @@ def insert_axis(aval, size, axis):
 
 
 def unmapped_aval(size, axis, aval, explicit_mesh_axis=None):
-    """The type of `aval` with an axis of `size` added at `axis`; unchanged when the axis is None."""
+    """The type of `aval` with an axis of `size` added at `axis`; unchanged if it is None."""
     return insert_axis(aval, size, axis)
 
 

@@ -28,7 +28,7 @@ class StagingTracer(Tracer):
 
 
 class StagingTrace(Trace):
-    """Records each primitive as an equation; a value from outside becomes a literal or a constant."""
+    """Records each primitive as an equation; values from outside become literals or constants."""
 
     refs: dict[Ref, LocalRef] = {}  # an instance makes its own for the first ref
 
@@ -140,7 +140,7 @@ def _depends_on(var, eqns) -> set:
 
 
 def stage(function, avals, debug: DebugInfo = no_debug) -> tuple[Jaxpr, list]:
-    """The jaxpr of `function`, which takes and returns lists of arrays, and the values of its constvars.
+    """The jaxpr of a `function` on lists of arrays, and the values of its constvars.
 
     Raises:
         NotImplementedError: `function` writes to a mutable array from outside.

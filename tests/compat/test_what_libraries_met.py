@@ -164,7 +164,7 @@ def test_the_start_of_a_maximum_is_minus_infinity_for_integers_too(dtype, lowest
     assert lax.reduce(x[:0], -jnp.inf, lax.max, (0,)) == lowest
     if dtype == "int32":
         for start in (0.5, jnp.nan):
-            with pytest.raises(TypeError, match="none of dtype int32"):
+            with pytest.raises(TypeError, match="not a number of dtype int32"):
                 lax.reduce(x, start, lax.add, (0,))
     assert lax.reduce(x, 2.0, lax.add, (0,)) == 8
 

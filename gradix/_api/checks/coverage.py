@@ -95,7 +95,7 @@ def covered(jaxpr: Jaxpr) -> frozenset:
 
 
 def is_looked_at(eqn) -> bool:
-    """Whether the results of an equation are checked for NaN, as they are unless it moves elements."""
+    """Whether the results of an equation are checked for NaN: not if it only moves elements."""
     return not eqn.primitive.rearranges and eqn.primitive is not sort_p
 
 

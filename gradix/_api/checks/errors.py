@@ -90,7 +90,7 @@ class Error:
         return found[0][1] if not found[0][0] else BatchedError(found)
 
     def get(self) -> str | None:
-        """The error's text, with a line for each failed example of `vmap`; None if no check failed."""
+        """The error's text, with a line per failed example of `vmap`; None if no check failed."""
         error = self.get_exception()
         return None if error is None else str(error)
 

@@ -42,7 +42,7 @@ _KEPT = 16
 def checkify(
     f: Callable, errors: frozenset[ErrorCategory] = user_checks
 ) -> Callable[..., tuple[Error, Any]]:
-    """`f` as a function that returns `(error, f(*args))`; `error` tells the first check that failed.
+    """`f` as a function that returns `(error, f(*args))`; `error` holds the first failed check.
 
     The checks are computed with the program, under jit, vmap and grad, in loops and branches.
     Nothing calls back to Python.

@@ -67,7 +67,7 @@ def has_failed(code: Any) -> bool:
 
 
 def raise_found(code: Any, words: Any, sites: tuple) -> None:
-    """Raise the error of a state; where its value is not known yet, pass it to the outer program."""
+    """Raise the error of a state; if its value is not known yet, pass it to the outer program."""
     codes, rows = _value(code), _value(words)
     if codes is None or rows is None:
         bind(check_p, [code, words], {"sites": sites, "kind": "raise"})
@@ -78,7 +78,7 @@ def raise_found(code: Any, words: Any, sites: tuple) -> None:
 
 
 def _value(x) -> np.ndarray | None:
-    """The value in tracers of vmap and of derivatives, or None; mapped axes come first, outermost first."""
+    """The value in tracers of vmap and derivatives, or None; mapped axes come first."""
     if isinstance(x, ArrayImpl):
         return np.asarray(x.host)
     if isinstance(x, JVPTracer):

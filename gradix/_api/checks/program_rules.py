@@ -1,4 +1,4 @@
-"""How primitives that hold programs are checked: calls, branches, loops, users' rules, shard_map."""
+"""The checks of primitives that hold programs: calls, branches, loops, users' rules, shard_map."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def _along(going, x):
 
 
 def _of_the_going(going, carry) -> list:
-    """The carries; examples that have ended get that of one that still runs, so that they cannot fail."""
+    """The carries; examples that have ended get one of a running example, so they cannot fail."""
     n, k = going.size, going.ndim
     first = argmax(reshape(going, (n,)), 0, np.dtype("int32"))
     given = []
@@ -177,7 +177,7 @@ def _of_the_going(going, carry) -> list:
 
 
 def _checked_rule(checker: Checker, rule, n_out: int):
-    """A user's rule on lists of arrays with its checks; the state stands after its `n_out` results."""
+    """A user's rule on lists of arrays with its checks; the state follows `n_out` results."""
 
     def call(*args):
         closed, consts = stage_open(rule, [a.aval for a in args])

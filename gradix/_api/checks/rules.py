@@ -82,7 +82,7 @@ def nan_of(eqn, outs):
 
 
 def has_plain_sum(x) -> bool:
-    """Whether the sum of an array is NaN if it holds a NaN, and seldom else; true without floats."""
+    """Whether the sum of an array is NaN if an element is, and rarely else; true without floats."""
     return x.aval.dtype not in INEXACT or x.aval.dtype in _SUMMED
 
 

@@ -1,1 +1,1 @@
-"""Derivatives on pytrees: grad, jvp, vjp, users' own rules, checkpoints, Jacobians, Taylor series."""
+"""Derivatives on pytrees: grad, jvp, vjp, users' rules, checkpoints, Jacobians, Taylor series."""

@@ -1,4 +1,4 @@
-"""Derivatives of functions on pytrees: grad, value_and_grad, jvp, vjp, linearize and its transpose."""
+"""Derivatives of functions on pytrees: grad, value_and_grad, jvp, vjp, linearize, transposes."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ class custom_jvp(CustomDerivative, Generic[T]):
         return jvp
 
     def defjvps(self, *jvps: Callable | None) -> None:
-        """Set a rule `jvp(t, primal_out, *primals)` for each argument; None is a zero derivative."""
+        """Set a rule `jvp(t, primal_out, *primals)` per argument; None is a zero derivative."""
         if self.nondiff_argnums:
             raise TypeError("defjvps does not support nondiff_argnums; use defjvp.")
 

@@ -37,10 +37,10 @@ def check_grads(
     rtol: Any = None,
     eps: float | None = None,
 ) -> None:
-    """Compare derivatives of `f` at `args`, up to `order`, with finite differences along a direction.
+    """Compare derivatives of `f` at `args`, up to `order`, with finite differences.
 
-    The direction is random. Forward mode is compared with differences, reverse mode with their
-    adjoint. Each derivative is then itself checked in each mode, to an order less by one.
+    The differences are taken along a random direction. Forward mode is compared with them, reverse
+    mode with their adjoint. Each derivative is then itself checked, to an order less by one.
 
     Args:
         f: a function of arrays, or pytrees of them, to the same; integers are held fixed.
@@ -227,7 +227,7 @@ class _Point:
         return tree.unflatten(out)
 
     def confirm(self, comparison: Callable) -> None:
-        """Try each step until the comparison succeeds; a wrong derivative agrees with none of them."""
+        """Try each step until the comparison succeeds; a wrong derivative agrees with none."""
         failures = []
         for step in self.steps:
             self.eps = step
@@ -313,7 +313,7 @@ def _inner(xs, ys):
 
 
 def _inexact(args) -> tuple[tuple, Callable]:
-    """The leaves that have derivatives, and a function that puts such leaves back among the others."""
+    """The leaves that have derivatives, and a function that puts such leaves back."""
     leaves, tree = flatten(args)
     active = [is_differentiable(as_array(x).aval) for x in leaves]
 

@@ -49,7 +49,7 @@ class JetTracer(Tracer):
 
 
 class JetTrace(Interpreter):
-    """Applies each primitive to series; a result without higher terms is a plain value, not a tracer."""
+    """Applies each primitive to series; a result without higher terms is no tracer, but a value."""
 
     def __init__(self):
         # operation and roots of its operands -> root of its results
@@ -160,7 +160,7 @@ def _scaled(c, n: int):
 
 
 def _linear(prim, series, params, order: int) -> list:
-    """Apply a linear operation term by term; a missing term is zero, except for indices and choices."""
+    """Apply a linear operation term by term; missing terms are zeros, but not of indices."""
     out = [bind(prim, [s[0] for s in series], params)]
     for k in range(1, order + 1):
         at = [s[k] if k < len(s) else None for s in series]

@@ -51,7 +51,7 @@ class Mixed:
         return of_floats
 
     def spread(self, number: int, gradients: list):
-        """The gradient in the tree of argument `number`, with None at leaves that are not floats."""
+        """The gradient in the tree of argument `number`, with None for leaves without one."""
         p, floats = number % len(self.args), iter(gradients)
         return self.trees[p].unflatten([next(floats) if a else None for a in self.active[p]])
 

@@ -47,7 +47,7 @@ def linear_pattern(closed: ClosedJaxpr, linear: int) -> list[np.ndarray]:
 
 
 def _walk(closed: ClosedJaxpr, env: dict, known: dict) -> list:
-    """The dependences of the results, as bits along the last axis, or None for those that have none.
+    """The dependences of the results, as bits along the last axis; None if there are none.
 
     `known` holds the values of variables that do not depend on the inputs.
     """
@@ -140,7 +140,7 @@ def _moved(eqn, ins, values):
 
 
 def _scattered(eqn, ins, values):
-    """Each update joins the element it is added to, which the adjoint, a gather of numbers, tells."""
+    """Each update joins the element it is added to, found by the adjoint, a gather of numbers."""
     operand, updates, out = ins[0], ins[2], eqn.outvars[0].aval
     size, last = out.size, next(b for b in ins if b is not None).shape[-1]
     table = np.zeros((size + 1, last), _BYTE)

@@ -38,7 +38,7 @@ from gradix._ops.shape import reshape
 def all_gather(
     x, axis_name, *, axis_index_groups=None, axis: int = 0, tiled: bool = False, to: str = "varying"
 ):
-    """The values of all members, stacked along a new axis; with `tiled`, joined along an existing one.
+    """The values of all members, stacked along a new axis, or joined along an old one.
 
     Args:
         x: an array, or a pytree of arrays.
@@ -70,7 +70,7 @@ def all_gather(
     prim = all_gather_invariant_p if alike else all_gather_p
 
     def gather_all(a):
-        """Gather along one name after the other, the last first, in the order of the joint index."""
+        """Gather along each name, the last first, so that the order is that of the joint index."""
         place = canonical_axis(axis, a.aval.ndim + (not tiled), "all_gather axis")
         for name in reversed(names):
             a = bind(

@@ -129,7 +129,7 @@ def tree_leaves_with_path(
 
 
 def _one_frame_down(walk: Callable, tree: Any, is_leaf: Callable | None) -> tuple:
-    """Call `walk` one frame deeper, so that a handler of a RecursionError has a frame to call with."""
+    """Call `walk` one frame deeper, which a handler of a RecursionError then has to spare."""
     return walk(tree, is_leaf)
 
 

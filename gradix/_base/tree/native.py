@@ -41,7 +41,7 @@ flatten_with_path = registry.flatten_with_path
 
 
 def _register_mapping(nodetype: type, order, aux_of, build) -> None:
-    """Make `nodetype` a node whose children are its values, in the order `order(node)` of its keys."""
+    """Make `nodetype` a node whose children are its values, in the order `order(node)`."""
 
     def to_children(node):
         keys = tuple(order(node))

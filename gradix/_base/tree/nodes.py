@@ -46,7 +46,7 @@ def register_pytree_node(
 
 
 def register_pytree_node_class(cls: type) -> type:
-    """Class decorator that makes a class a node, by its methods `tree_flatten` and `tree_unflatten`.
+    """Class decorator: make a class a node, by its methods `tree_flatten` and `tree_unflatten`.
 
     They are `tree_flatten(self) -> (children, aux_data)` and the class method
     `tree_unflatten(cls, aux_data, children)`.
@@ -269,7 +269,7 @@ def register_static(cls: type) -> type:
 
 
 class _InnerPartial:
-    """A partial inside of another: it compares arguments by identity, and so never compares arrays."""
+    """A partial inside of another; it compares arguments by identity, as these may be arrays."""
 
     __slots__ = ("partial", "identity")
 

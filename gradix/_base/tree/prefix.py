@@ -133,7 +133,7 @@ def prefix_errors(
 def equality_errors(
     tree1: Any, tree2: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> list[tuple]:
-    """A tuple (path, description in tree1, description in tree2, what differs) for each difference."""
+    """A tuple (path, one description, the other, what differs) for each difference."""
     return [
         (path, _describe(one), _describe(two), why)
         for path, one, two, why in _differences((), tree1, tree2, is_leaf, False)

@@ -64,7 +64,7 @@ def upper(x):
 
 
 def _simple_bound(x, sign: int):
-    """A lower bound of `sign·x` if all its terms are added, or all subtracted and unbounded; else None."""
+    """A lower bound of `sign·x` if its terms are all added, or all subtracted; else None."""
     total: float = 0
     is_free = not x.scope.constraint_facts and x.terms[0][1] * sign < 0
     for monomial, c in x.terms:
@@ -196,7 +196,7 @@ class _Proof:
 
     @cached_property
     def facts(self) -> list:
-        """The facts about the atoms of the expression, and about the atoms that these facts mention."""
+        """The facts about the atoms of the expression, and about the atoms in these facts."""
         found: dict = dict.fromkeys(self.scope.constraint_facts)
         seen: set = set()
         todo = _atoms(self.x.terms)

@@ -172,7 +172,7 @@ class SymbolicDim:
         )
 
     def __jax_array__(self):
-        """The value of the dimension as an integer array of no axes, known when the program runs."""
+        """The dimension as an integer array without axes, whose value is known at run time."""
         if not _as_value:
             raise TypeError(f"the symbolic dimension {self} cannot become an array here.")
         return _as_value[0](self)

@@ -75,7 +75,7 @@ def _product_key(monomial: Monomial) -> tuple:
 
 
 def ordered(poly: Polynomial) -> tuple:
-    """The terms as pairs (monomial, coefficient), the highest degree first and the constant last."""
+    """The pairs (monomial, coefficient), the highest degree first and the constant last."""
     constant = [((), poly[()])] if () in poly else []
     rest = [item for item in poly.items() if item[0]] if constant else list(poly.items())
     if len(rest) > 1:
@@ -142,7 +142,7 @@ def over(x: Monomial, y: Monomial) -> Monomial | None:
 
 
 def divided(xs: tuple, ys: tuple) -> Polynomial | None:
-    """The exact quotient of two sequences of terms, by long division; None if a remainder is left."""
+    """The exact quotient of two sequences of terms, by long division; None if there is none."""
     quotient: Polynomial = {}
     rest = dict(xs)
     lead, scale = ys[0]
@@ -158,7 +158,7 @@ def divided(xs: tuple, ys: tuple) -> Polynomial | None:
 
 
 def reduced(terms, y: int) -> tuple[Polynomial, Polynomial]:
-    """Polynomials q and r with `terms = y·q + r`, where the coefficients of r are as small as possible."""
+    """Polynomials q and r with `terms = y·q + r` and the smallest coefficients of r."""
     quotient: Polynomial = {}
     rest: Polynomial = {}
     for monomial, c in terms:
@@ -173,7 +173,7 @@ def reduced(terms, y: int) -> tuple[Polynomial, Polynomial]:
 
 
 def divided_by_number(xs: tuple, d: int) -> tuple[Polynomial, int] | None:
-    """Quotient and remainder by a number that divides all coefficients but the constant; else None."""
+    """Quotient and remainder if a number divides all coefficients but the constant, else None."""
     quotient: Polynomial = {}
     remainder = 0
     for monomial, c in xs:

@@ -1,4 +1,4 @@
-"""`SymbolicScope`: holds dimension variables, their constraints, and what follows for expressions."""
+"""`SymbolicScope`: holds dimension variables, their constraints, and what follows from them."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class SymbolicScope:
         return self.interned(ordered(poly))
 
     def interned(self, terms: tuple) -> SymbolicDim:
-        """The dimension of ordered terms that are not constant, and to which no equality applies."""
+        """The dimension of ordered terms, not constant, to which no equality applies."""
         found = self._known.get(terms)
         if found is None:
             found = object.__new__(SymbolicDim)
@@ -142,7 +142,7 @@ class SymbolicScope:
         return bool(self._exact)
 
     def parted(self, terms, y: int) -> tuple[Polynomial, Polynomial]:
-        """Polynomials q and r with `terms = y·q + r`, where r has no terms that y is known to divide."""
+        """Polynomials q and r with `terms = y·q + r`; y is not known to divide any term of r."""
         quotient, rest = reduced(terms, y)
         for monomial in list(rest):
             for op, (c, x) in self._exact.items():
@@ -220,7 +220,7 @@ class SymbolicScope:
             self._forget()
 
     def assumed(self, gap: SymbolicDim, margin: int) -> bool | None:
-        """Whether `gap >= margin` for the example sizes, which becomes a constraint; None without them."""
+        """Assume `gap >= margin` or its opposite, by the example sizes; None without these."""
         if self.examples is None:
             return None
         holds = self.evaluated(gap, self.examples) >= margin
@@ -388,7 +388,7 @@ def several_scopes(shapes, names) -> str | None:
 
 
 def tell_scopes(error: BaseException, avals, names) -> None:
-    """Add a note to a function's error if the symbolic sizes of its arguments are of several scopes."""
+    """Add a note to a function's error if the sizes of its arguments are of several scopes."""
     shapes = [getattr(a, "shape", ()) for a in avals]
     if any(type(d) is SymbolicDim for shape in shapes for d in shape):
         text = several_scopes(shapes, names)

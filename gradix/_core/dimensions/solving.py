@@ -213,7 +213,7 @@ def _shape_text(shape) -> str:
 
 
 def _is_monotonic(dim: SymbolicDim, name: str) -> bool:
-    """Whether a polynomial surely grows, or falls, with a variable: all terms with it have one sign."""
+    """Whether a polynomial surely grows, or falls, with a variable: its terms have one sign."""
     signs = set()
     for monomial, c in dim.terms:
         for atom, _ in monomial:

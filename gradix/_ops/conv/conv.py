@@ -381,9 +381,12 @@ def conv_general_dilated(
             integers; above 1 for transposed convolution.
         rhs_dilation: likewise for the kernel.
         dimension_numbers: three layouts such as ("NHWC", "HWIO", "NHWC"); None is NC…, OI…, NC….
-        feature_group_count: in how many independent groups input and output features are divided.
-        batch_group_count: in how many independent groups batch and output features are divided.
+        feature_group_count: the number of independent groups of input and output features.
+        batch_group_count: the number of independent groups of the batch and the output features.
         precision, preferred_element_type: as for `dot_general`.
+
+    Returns:
+        An array of rank n + 2.
 
     Raises:
         TypeError: ranks or dtypes differ, or a layout does not fit.

@@ -23,7 +23,7 @@ ConvGeneralDilatedDimensionNumbers = None | ConvDimensionNumbers | tuple[str, st
 
 
 def conv_dimension_numbers(lhs_shape, rhs_shape, dimension_numbers) -> ConvDimensionNumbers:
-    """Dimension numbers from layouts such as ("NHWC", "HWIO", "NHWC"); None is batch, feature, space.
+    """Dimension numbers from layouts, as ("NHWC", "HWIO", "NHWC"); None is batch, feature, space.
 
     Args:
         lhs_shape, rhs_shape: the shapes of input and kernel, of one rank.
@@ -95,7 +95,7 @@ def _check_layouts(lhs_shape, rhs_shape, layouts) -> None:
 
 
 def conv_general_permutations(dimension_numbers) -> tuple:
-    """The three axis orders of layout strings: batch or output feature, feature, then space as in the kernel.
+    """The axis orders of layouts: batch or output feature, feature, then space as in the kernel.
 
     Returns:
         Three tuples of axes: of input, kernel and result.

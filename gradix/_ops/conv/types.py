@@ -35,10 +35,9 @@ def result_dtype(dtype, preferred):
         dtype in own and preferred in wanted for own, wanted in _COMPATIBLE
     ):
         raise TypeError(
-            "Input type is incompatible with `preferred_element_type`: integers give integers or floats, "
-            f"floats floats, complex numbers complex ones; got preferred_element_type of {preferred} for "
-            f"operands of {dtype}. "
-            "Convert the result instead."
+            "Input type is incompatible with `preferred_element_type`: integers can give integers or floats, "
+            "floats only floats, and complex numbers only complex numbers; got preferred_element_type of "
+            f"{preferred} for operands of {dtype}. Convert the result instead."
         )
     if dtype in dtypes.SIGNED and preferred in dtypes.UNSIGNED:
         raise TypeError(

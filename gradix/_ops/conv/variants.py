@@ -117,8 +117,8 @@ def conv_transpose(
         transpose_kernel: reverse the kernel's axes of space and exchange its features, so that this
             is exactly the adjoint.
         precision, preferred_element_type: as for `dot_general`.
-        use_consistent_padding: explicit pairs mean the padding of the convolution this is the
-            adjoint of.
+        use_consistent_padding: explicit pairs give the padding of the convolution of which this is
+            the adjoint.
 
     Raises:
         ValueError: `dimension_numbers` are missing for more than three axes of space.
@@ -293,7 +293,7 @@ def conv_shape_tuple(lhs_shape, rhs_shape, strides, pads, batch_group_count: int
         rhs_shape: output features, input features, and the kernel's sizes in space.
         strides: the window's step along each axis in space.
         pads: "SAME", "VALID", or a pair (before, after) for each axis in space.
-        batch_group_count: how many groups the batch is in.
+        batch_group_count: the number of groups of the batch.
 
     Raises:
         TypeError: there are not as many pads as axes of space.

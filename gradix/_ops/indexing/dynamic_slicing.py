@@ -352,8 +352,8 @@ def dynamic_update_slice(operand, update, start_indices, *, allow_negative_indic
 
     Args:
         operand: an array.
-        update: an array of its dtype and rank, nowhere longer.
-        start_indices: as those of `dynamic_slice`.
+        update: an array of the operand's dtype and rank, no longer along any axis.
+        start_indices: as for `dynamic_slice`.
         allow_negative_indices: whether negative indices count from the end; one bool, or one per
             axis.
 

@@ -262,18 +262,21 @@ def gather(
     mode=None,
     fill_value=None,
 ) -> Array:
-    """Windows of `operand`, of `slice_sizes`, that start at the index vectors along the last axis of `start_indices`.
+    """Windows of `operand` of sizes `slice_sizes` that start at the vectors of `start_indices`.
 
     Args:
         operand: an array.
-        start_indices: integers.
-        dimension_numbers: which axes belong together.
+        start_indices: integers; the vectors lie along the last axis.
+        dimension_numbers: a `GatherDimensionNumbers`, which says which axes correspond.
         slice_sizes: the window's size along each axis of the operand.
-        unique_indices: a promise that no window is asked for twice.
+        unique_indices: a promise that no window occurs twice.
         indices_are_sorted: a promise that the index vectors are sorted.
         mode: a `GatherScatterMode` or its name; None promises indices in bounds.
-        fill_value: what mode "fill" reads outside the operand; by default NaN, the least signed and
-            the greatest unsigned integer, or True.
+        fill_value: the value that mode "fill" reads outside the operand; by default NaN, the least
+            signed and the greatest unsigned integer, or True.
+
+    Returns:
+        An array of the operand's dtype, with the axes of the vectors and of the windows.
 
     Example:
         >>> from gradix import lax

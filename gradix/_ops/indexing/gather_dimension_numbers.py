@@ -13,7 +13,7 @@ import numpy as np
 
 
 class GatherDimensionNumbers(NamedTuple):
-    """Which axes of operand, indices and result of a gather belong together.
+    """Says which axes of operand, indices and result of a gather correspond.
 
     Attributes:
         offset_dims: axes of the result that run within a window.
@@ -33,7 +33,7 @@ class GatherDimensionNumbers(NamedTuple):
 
 
 class ScatterDimensionNumbers(NamedTuple):
-    """Which axes of operand, indices and updates of a scatter belong together.
+    """Says which axes of operand, indices and updates of a scatter correspond.
 
     Attributes:
         update_window_dims: axes of the updates that run within a window.
@@ -64,7 +64,7 @@ class GatherScatterMode(enum.Enum):
 
     @staticmethod
     def from_any(s) -> GatherScatterMode:
-        """A mode from itself, its name ("clip", "fill", "drop", "promise_in_bounds", "one_hot") or None."""
+        """A mode from itself, its name ("clip", "fill", "drop", "promise_in_bounds", …) or None."""
         if isinstance(s, GatherScatterMode):
             return s
         try:

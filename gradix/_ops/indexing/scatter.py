@@ -272,14 +272,14 @@ def scatter(
     unique_indices: bool = False,
     mode=None,
 ) -> Array:
-    """`operand` with windows replaced by `updates`; they start at the index vectors of `scatter_indices`.
+    """`operand` with windows replaced by `updates`; they start at the vectors `scatter_indices`.
 
     Args:
         operand: an array.
         scatter_indices: integers, index vectors along the last axis.
-        updates: an array of the operand's dtype; where two meet, which one stays is the later on
-            CPU.
-        dimension_numbers: a `ScatterDimensionNumbers`: which axes belong together.
+        updates: an array of the operand's dtype; where several updates meet, the CPU keeps the
+            last.
+        dimension_numbers: a `ScatterDimensionNumbers`, which says which axes correspond.
         indices_are_sorted: a promise that the index vectors are sorted.
         unique_indices: a promise that no element is updated twice.
         mode: a `GatherScatterMode` or its name: "clip" moves windows inside, "drop" (the default)

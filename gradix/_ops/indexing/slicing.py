@@ -186,8 +186,7 @@ class Pad(Primitive):
             return bind(
                 self, (x, value), {"padding_config": _insert(padding_config, a, (0, 0, 0))}
             ), a
-        # Each example pads with its own value: pad with zeros, and put the values where the padding
-        # is.
+        # Each example has its own value: pad with zeros, and put the values in place of the padding.
         shape = x.aval.shape if a is None else x.aval.shape[:a] + x.aval.shape[a + 1 :]
         inside = to_axis(size, pad(np.ones(shape, bool), False, padding_config), None, 0)
         filler = zeros(make_aval((), value.aval.dtype, value.aval.weak_type))

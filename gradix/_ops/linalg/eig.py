@@ -225,12 +225,11 @@ def eig(
         enable_eigvec_derivs: allow derivatives of the right eigenvectors, for functions that do not
             depend on their phase.
         implementation: an `EigImplementation`; on CPUs all are LAPACK's.
-        use_magma: for another program's GPUs; has no effect.
+        use_magma: accepted for compatibility.
 
     Returns:
-        A list: the eigenvalues in no particular order, then the eigenvectors asked for, all
-            complex; NaN where LAPACK
-        finds none.
+        A list of complex arrays: the eigenvalues in no particular order, then the requested
+        eigenvectors; NaN where LAPACK finds none.
 
     Example:
         >>> from gradix import lax

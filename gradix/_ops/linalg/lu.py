@@ -106,7 +106,7 @@ class PivotsToPermutation(NonDifferentiable, Factorization):
 
 
 class LU(Factorization):
-    """`x[permutation] = L U`, both in one matrix; the row exchanges, and the permutation they make."""
+    """`x[permutation] = L U` in one matrix; the row exchanges, and the permutation they make."""
 
     multiple_results = True
 
@@ -255,9 +255,8 @@ def lu(x):
         x: matrices, in the last two axes; float32, float64, complex64 or complex128.
 
     Returns:
-        A list: L below the diagonal (its own diagonal is ones) and U above in one matrix; the row
-            each row was
-        exchanged with; the permutation of the rows.
+        A list: one matrix with L below the diagonal (the diagonal of L is ones) and U above; the
+        row with which each row was exchanged; the permutation of the rows.
 
     Example:
         >>> from gradix import lax

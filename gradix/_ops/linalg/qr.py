@@ -296,7 +296,7 @@ def householder_product(a, taus) -> Array:
 
 
 def geqrf(x):
-    """R and, below it, the vectors of the reflections that make Q; and the factors of the reflections."""
+    """R and, below it, the vectors of the reflections that make Q; and the reflections' factors."""
     return bind(geqrf_p, (as_operand("geqrf", x),), {})
 
 
@@ -307,7 +307,7 @@ def qr(x, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool
         x: matrices, in the last two axes; float32, float64, complex64 or complex128.
         pivoting: choose the order of the columns so that the diagonal of R does not grow.
         full_matrices: make Q square; otherwise it has at most as many columns as `x`.
-        use_magma: for another program's GPUs; has no effect.
+        use_magma: accepted for compatibility.
 
     Returns:
         Q and R; with pivoting also the order, `x[:, order] = Q R`.

@@ -126,12 +126,12 @@ def schur(
         select_callable: for sorting; must be None.
 
     Returns:
-        A list of T and, if asked for, Z. For real matrices T is real and has 2×2 blocks on its
-        diagonal for pairs of
-        complex eigenvalues. NaN where LAPACK fails. There is no derivative: it is not determined.
+        A list of T and, if requested, Z; NaN where LAPACK fails. For real matrices T is real and
+        has 2×2 blocks on its diagonal for pairs of complex eigenvalues. There is no derivative, as
+        it is not determined.
 
     Raises:
-        NotImplementedError: sorting is asked for.
+        NotImplementedError: sorting is requested.
 
     Example:
         >>> from gradix import lax

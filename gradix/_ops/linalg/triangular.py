@@ -38,7 +38,7 @@ _lapack, _blas = lazy_module("scipy.linalg.lapack"), lazy_module("scipy.linalg.b
 
 
 class Cholesky(Factorization):
-    """The lower triangular L with `L Lᴴ = x`, from the lower triangle of `x`; NaN where `x` is not positive."""
+    """The lower triangular L with `L Lᴴ = x`, from x's lower triangle; NaN unless x is positive."""
 
     def abstract(self, x):
         check_matrices(self.name, x, square=True)

@@ -1,8 +1,8 @@
 """Philox 2x32, Philox 4x32 and Threefry 4x32 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011).
 
-A block is a function of a key and a counter of two or four words. A draw
-from a key takes the words of the blocks 0, 1, …, so that no word depends on how many are drawn. The
-algorithms are written once, for NumPy and for StableHLO.
+A block is a function of a key and a counter of two or four words. A draw from a key takes the words
+of the blocks 0, 1, …, so that no word depends on how many are drawn. The algorithms are written
+once, for NumPy and for StableHLO.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ GENERATORS: dict[str, Any] = {
 
 
 def parameter_of(dtype) -> str:
-    """The parameter `impl` of primitives that use keys of this dtype, under the options in force."""
+    """The parameter `impl` of primitives on keys of this dtype, under the options in force."""
     impl = getattr(dtype, "_impl", "fry")  # the primitive refuses dtypes that are no keys
     return impl if _options.jax_threefry_partitionable else BY_HALVES.get(impl, impl)
 

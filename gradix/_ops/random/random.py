@@ -1,4 +1,4 @@
-"""Random keys and bits: random_seed, random_wrap, random_unwrap, random_split, random_fold_in, random_bits."""
+"""Random keys and bits: random_seed, random_wrap, random_split, random_fold_in, random_bits."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class RandomSeed(_Keys):
 
 
 class RandomWrap(_Keys):
-    """Typed keys around raw words: uint32[..., 2] becomes key<fry>[...], uint32[..., 4] key<rbg>[...]."""
+    """Typed keys of words: uint32[..., 2] becomes key<fry>[...], uint32[..., 4] key<rbg>[...]."""
 
     def show(self, params):
         return params
@@ -131,7 +131,7 @@ class RandomWrap(_Keys):
 
 
 class RandomUnwrap(_Keys):
-    """The raw words of typed keys: key<fry>[...] becomes uint32[..., 2], key<rbg>[...] uint32[..., 4]."""
+    """The words of keys: key<fry>[...] becomes uint32[..., 2], key<rbg>[...] uint32[..., 4]."""
 
     def abstract(self, keys, *, impl="fry"):
         _check_key("random_unwrap", keys)
@@ -386,7 +386,7 @@ def random_bits(keys, bit_width: int, shape):
 
 
 def threefry_2x32(keypair, count):
-    """The Threefry 2x32 hash of a uint32 array under a raw key of two words; halves of `count` are the two counters.
+    """The Threefry 2x32 hash of a uint32 array, whose halves are the counters, by a raw key.
 
     Raises:
         TypeError: the key or the counts are not uint32.

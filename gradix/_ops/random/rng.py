@@ -1,4 +1,4 @@
-"""Random numbers by XLA's generators: rng_bit_generator and rng_uniform. Most programs want `gradix.random`."""
+"""Random numbers by XLA's generators: rng_bit_generator, rng_uniform; see also `gradix.random`."""
 
 from __future__ import annotations
 
@@ -138,20 +138,20 @@ _draws = itertools.count()
 def rng_bit_generator(
     key, shape, dtype=np.uint32, algorithm=RandomAlgorithm.RNG_DEFAULT, *, out_sharding=None
 ) -> tuple[Array, Array]:
-    """Random bits by a generator of XLA, and its next state. The bits of the default differ between platforms.
+    """Random bits by a generator of XLA, and its next state; the default depends on the platform.
 
     Args:
         key: the state of the generator, uint32[4] or uint64[2].
         shape: the shape of the bits.
         dtype: uint8, uint16, uint32 or uint64.
         algorithm: a `RandomAlgorithm`, or its number.
-        out_sharding: accepted; on one device there is one layout.
+        out_sharding: accepted for compatibility.
 
     Returns:
         The next state, of the type of `key`, and the bits.
 
     Raises:
-        TypeError: `key` is no such state, or `dtype` another one.
+        TypeError: `key` is not such a state, or `dtype` is another one.
 
     Example:
         >>> from gradix import lax, numpy as jnp
@@ -180,7 +180,7 @@ def rng_bit_generator(
 
 
 def rng_uniform(a, b, shape) -> Array:
-    """Uniform random numbers in [a, b), other ones at each call: not reproducible.
+    """Uniform random numbers in [a, b), which differ at each call and are not reproducible.
 
     Args:
         a, b: scalars of one dtype, floats or integers.

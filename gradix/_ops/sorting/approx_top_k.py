@@ -49,13 +49,13 @@ def approx_max_k(
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
 ):
-    """The `k` largest elements along an axis and their indices, of which `recall_target` must be right.
+    """About the `k` largest elements along an axis, at least `recall_target` of them, and indices.
 
-    On CPUs all are: they are those of `lax.top_k`.
+    On CPUs they are exactly those of `lax.top_k`.
 
     Args:
         operand: an array of a floating dtype.
-        k: how many.
+        k: the number of elements.
         reduction_dimension: the axis.
         recall_target: the part of the results that must be among the true ones, above 0 and at most
             1.
@@ -98,7 +98,7 @@ def approx_min_k(
 
     Args:
         operand: floating-point numbers of any shape.
-        k: how many.
+        k: the number of elements.
         reduction_dimension: the axis; negative ones count from the end.
         recall_target, reduction_input_size_override, aggregate_to_topk: as for `approx_max_k`.
 

@@ -26,7 +26,7 @@ _INDEX = np.dtype("int32")
 
 
 class Sort(Primitive):
-    """Sort arrays together along an axis by the first `num_keys`; NaN comes last, and the two zeros are equal."""
+    """Sort arrays together along an axis by the first `num_keys`; NaN is last, zeros are equal."""
 
     costly = True
     multiple_results = True
@@ -85,7 +85,7 @@ class Sort(Primitive):
 
 
 class TopK(Primitive):
-    """The k largest elements along an axis and their places, largest first; NaN counts as largest."""
+    """The k largest elements along an axis and their places, largest first; NaN is largest."""
 
     multiple_results = True
 
@@ -264,7 +264,7 @@ def sort_key_val(keys, values, dimension: int = -1, is_stable: bool = True) -> t
 
 
 def top_k(operand, k: int, *, axis: int = -1):
-    """The `k` largest elements along an axis and their indices, largest first; equal ones in order of place.
+    """The `k` largest elements along an axis and their indices, largest first; ties in order.
 
     Args:
         operand: a real array.

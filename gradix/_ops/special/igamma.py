@@ -136,7 +136,7 @@ def igamma(a, x) -> Array:
 
 
 def igammac(a, x) -> Array:
-    """The regularized upper incomplete gamma function `Q(a, x) = 1 - P(a, x)`, accurate where it is small.
+    """The regularized upper incomplete gamma function `Q = 1 - P`, accurate where it is small.
 
     Args:
         a: positive floats, the shape of the gamma distribution.

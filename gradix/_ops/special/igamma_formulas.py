@@ -171,7 +171,7 @@ def log_gamma_one_plus(m, a):
 
 
 def _density(m, a, x):
-    """x^a e^-x / Γ(a + 1); for large `a` by Stirling's formula, whose exponent -a (x/a - 1 - log(x/a)) is exact."""
+    """x^a e^-x / Γ(a + 1); for large `a` by Stirling's formula with exact -a (x/a - 1 - log(x/a))."""
     large = a >= 10.0
     big = m.where(large, a, 10.0)
     stirling = big * log1p_less(m, (x - big) / big) - log_gamma_star(big)
@@ -266,7 +266,7 @@ def temme_part(m, a, x, upper: bool):
 
 
 def _temme_in_a(m, a, x):
-    """The derivative of P in `a`, without its factor e^(-aη²/2) / √(2πa); with ∂η/∂a = -(λ-1)/(ηa)."""
+    """The derivative of P in `a`, without the factor e^(-aη²/2) / √(2πa); ∂η/∂a = -(λ-1)/(ηa)."""
     eta, half_square, terms = _temme(m, a, x)
     u, inverse = (x - a) / a, 1.0 / a
     pace = m.where(u == 0.0, 1.0, u / m.where(u == 0.0, 1.0, eta))  # (λ-1)/η

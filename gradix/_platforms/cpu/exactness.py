@@ -93,9 +93,8 @@ def _with_sign(em, x, y):
     return em.select(negative, em.op("negate", x.aval, size), size)
 
 
-# For each function with branch cuts: whether the real part takes the sign of the operand's real
-# part,
-# and whether the imaginary part takes that of the imaginary part (1) or the opposite (-1).
+# For each function with branch cuts, whether its real part takes the sign of the operand's real part,
+# and whether its imaginary part takes that of the imaginary part (1) or the opposite sign (-1).
 _BRANCHES = {
     asin_p: (True, 1),
     acos_p: (False, -1),

@@ -3,9 +3,9 @@
 XLA's library for extrema drops NaN, and a check for NaN takes as long as the extremum. But
 exp(x - max(x)) is NaN where x is, whatever the maximum is. So its sum is NaN too, and so is
 everything divided by the sum. All other values in a row with NaN depend on the maximum. If none of
-these is a result of the program, nobody can tell which maximum was taken.
-A derivative that compares the operand with its maximum keeps the exact extremum, which blocks
-compute faster than the library.
+these is a result of the program, the maximum that was taken makes no difference. A derivative that
+compares the operand with its maximum keeps the exact extremum, which blocks compute faster than the
+library.
 """
 
 from __future__ import annotations

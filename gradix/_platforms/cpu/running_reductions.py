@@ -22,9 +22,8 @@ from gradix._platforms.cpu.kernel_loops import Loops
 from gradix._platforms.records import Rewrite
 
 _INT = np.dtype("int32")
-# The elements of a chunk, which is reduced before the total of earlier chunks is added, and how
-# many
-# elements each pass over it combines. Smaller numbers mean less work in more passes.
+# The elements of a chunk, which is reduced before the total of earlier chunks is added, and of those
+# the elements that each pass combines. Smaller numbers mean less work in more passes.
 _CHUNK, _RADIX = 256, 4
 _COSTLY_CHUNK, _COSTLY_RADIX = 64, 2
 # A margin has at least so many elements, so that the elements behind it are aligned.

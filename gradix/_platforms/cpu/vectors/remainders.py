@@ -1,8 +1,9 @@
-"""The remainder of a division, exactly: x - n·y with the quotient's whole part n, where products n·y are exact.
+"""The exact remainder of a division: x - n·y, with the whole part n of the quotient.
 
-Of float32 that is so in float64 for quotients up to 2²⁸. Of float64, y in two parts gives exact
-products for quotients up to 2²⁴; a step by y·2²⁴ before it squares that. Rests that are not normal
-numbers are left out, as XLA computes with none.
+It is exact where the products n·y are. For float32 they are computed in float64, which is exact for
+quotients up to 2²⁸. For float64, y is divided into two parts, whose products are exact for quotients
+up to 2²⁴; a step by y·2²⁴ before extends that to 2⁴⁸. Remainders that are not normal numbers are left
+out, as XLA does not compute with such numbers.
 """
 
 from __future__ import annotations

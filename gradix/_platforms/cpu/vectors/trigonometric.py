@@ -108,7 +108,7 @@ def arctangent(m, x):
 
 
 def arctangent2(m, y, x):
-    """The angle of the smaller over the larger magnitude, from the axis beside which the point lies."""
+    """The angle of the smaller over the larger magnitude, from the axis nearest to the point."""
     height, width = m.abs(y), m.abs(x)
     steep = height > width
     longer, shorter = m.where(steep, height, width), m.where(steep, width, height)
