@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import sys
 import weakref
 from typing import Any
 
@@ -46,6 +47,14 @@ def stand_in(wrapper, function) -> None:
     wrapper.__dict__.update(
         {k: v for k, v in getattr(function, "__dict__", {}).items() if not hasattr(own, k)}
     )
+
+
+def found_by_name(wrapper) -> bool:
+    """Whether its module holds this object under the name that it took over, so that the name can stand for it."""
+    found: Any = sys.modules.get(getattr(wrapper, "__module__", None) or "")
+    for part in getattr(wrapper, "__qualname__", "").split("."):
+        found = getattr(found, part, None)
+    return found is wrapper
 
 
 def place_of(function) -> str:

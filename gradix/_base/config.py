@@ -38,6 +38,9 @@ class _State(threading.local):
 
     context = TraceContext()
 
+    def __reduce__(self):
+        return "state"
+
 
 state = _State()
 _checks: dict[str, Callable[[Any], Any]] = {}

@@ -49,7 +49,7 @@ class ArrayImpl(Array):
             )
         view = np.asarray(self.host)[...]
         if copy or (dtype is not None and dtype != view.dtype):
-            return view.astype(dtype or view.dtype)
+            return np.array(view, dtype or view.dtype, copy=True if copy is None else copy)
         view.flags.writeable = False
         return view
 

@@ -68,3 +68,5 @@ def physical_aval(aval):
 above_arrays: dict[type, Callable[[Any], Any]] = {}
 containers: dict[type, Any] = {}  # class -> how vmap maps its instances
 axes_of_containers: set[type] = set()  # the classes of axis specifications for containers
+# classes whose values a mapped function may return: vmap hands them on as they are
+handed_on: set[type] = set()

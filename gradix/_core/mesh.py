@@ -288,6 +288,9 @@ class Mesh(BaseMesh):
                 "occur once."
             )
 
+    def __deepcopy__(self, memo) -> Mesh:
+        return self
+
     empty = property(lambda self: self.devices.size == 0 or not self.axis_names)
     size = property(lambda self: self.devices.size if self.axis_names else 0)
     local_devices = property(

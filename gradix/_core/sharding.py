@@ -178,6 +178,9 @@ class Sharding:
 
     __slots__ = ("__weakref__",)
 
+    def __deepcopy__(self, memo) -> Sharding:
+        return self
+
     @property
     def device_set(self) -> set:
         raise NotImplementedError(

@@ -6,6 +6,7 @@ from collections.abc import Callable, MutableMapping
 from typing import Any
 
 from gradix._core.array import as_array
+from gradix._core.library_values import handed_on
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import add_any, instantiate, tangent_aval, zeros
@@ -34,6 +35,10 @@ class Zero:
 
     def __repr__(self) -> str:
         return f"Zero({self.aval.str_short()})"
+
+
+# A rule may map the derivative of a function, whose zeros then pass through vmap.
+handed_on.add(Zero)
 
 
 def as_zero(t, x):

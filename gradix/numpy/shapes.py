@@ -15,6 +15,7 @@ from gradix._api.jit.replay import replayed
 from gradix._base.errors import InconclusiveDimensionOperation
 from gradix._core.dimensions.expression import is_undecided_remainder
 from gradix._core.operators import Array
+from gradix._core.trace import is_staging
 from gradix.numpy.axes import axes_of, axis_of
 from gradix.numpy.promotion import as_operand, broadcast_to as _stretch
 
@@ -23,6 +24,8 @@ from gradix.numpy.promotion import as_operand, broadcast_to as _stretch
 
 def reshape(a, shape, order: str = "C", *, copy: bool | None = None, out_sharding=None) -> Array:
     """The elements of `a`, in order, in another shape.
+
+    Inside of `jit` a NumPy array gives a NumPy array, whose values stay known there.
 
     Args:
         a: an array.
@@ -43,6 +46,11 @@ def reshape(a, shape, order: str = "C", *, copy: bool | None = None, out_shardin
     """
     if out_sharding is not None:
         return divided(reshape, out_sharding, a, shape, order, copy=copy)
+    if isinstance(a, np.ndarray) and is_staging() and order in ("C", "F"):
+        shape = _new_shape(a.shape, shape)
+        if all(isinstance(n, int) for n in shape):
+            # NumPy's arrays stay known inside of traces, as libraries look at their values there.
+            return a.reshape(shape, order=order)
     a = as_operand("reshape", a)
     shape = _new_shape(a.aval.shape, shape)
     if order == "C":

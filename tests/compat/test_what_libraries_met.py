@@ -7,7 +7,7 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
-from gradix import custom_derivatives, lax, sharding
+from gradix import core, custom_derivatives, lax, sharding
 from gradix._api import callbacks
 from gradix.compat import internals
 from gradix.experimental import checkify
@@ -241,3 +241,35 @@ def test_cotangents_may_be_a_prefix_of_the_arguments():
     f.defvjp(lambda tree: (f(tree), tree), lambda tree, ct: ({"x": (ct, (ct,)), "y": ct},))
     with pytest.raises(TypeError, match=r"same container .pytree. structure as the args tuple"):
         gradix.grad(f)(tree)
+
+
+def test_values_of_numpy_arrays_stay_known_where_they_are_reshaped_in_traces():
+    mask, seen = np.array([[True, True], [True, False]]), []
+
+    @gradix.jit
+    def f(x):
+        flat = jnp.reshape(mask, (-1,))
+        seen.append((type(flat), bool(flat.all()), jnp.reshape(mask, 4, order="F").tolist()))
+        return x + flat.sum()
+
+    assert f(1.0) == 4 and seen == [(np.ndarray, False, [True, True, True, False])]
+    assert isinstance(jnp.reshape(mask, (-1,)), gradix.Array)
+    with pytest.raises(TypeError, match="cannot reshape"):
+        gradix.jit(lambda: jnp.reshape(mask, (3,)))()
+
+
+def test_rules_may_map_derivatives_whose_zeros_are_symbolic():
+    p = jex.Primitive("counted")
+    p.multiple_results = True
+    p.def_impl(lambda x: [x * 2, jnp.int32(3)])
+    p.def_abstract_eval(lambda x: [x, core.ShapedArray((), jnp.int32)])
+
+    def rule(xs, ts):
+        zero = ad.Zero(core.ShapedArray((), gradix.dtypes.float0))
+        return gradix.vmap(lambda x, t: ([x * 2, jnp.int32(3)], [t * 2, zero]), axis_size=1, in_axes=None, out_axes=None)(xs[0], ts[0])
+
+    ad.primitive_jvps[p] = rule
+    ys, ts = gradix.jvp(p.bind, (1.0,), (5.0,))
+    assert ys == [2, 3] and ts[0] == 10 and ts[1].dtype == gradix.dtypes.float0
+    with pytest.raises(TypeError, match="is no array"):
+        gradix.vmap(lambda x: object())(jnp.ones(3))

@@ -84,6 +84,10 @@ def test_numpy():
     assert type(np.asarray(X)) is np.ndarray and np.array(V).flags.writeable and isinstance(np.ones(3) + V, gradix.Array)
     assert isinstance(np.float32(2) * V, gradix.Array) and np.add(np.ones(3), V, out=np.zeros(3)).tolist() == [1, 2, 3]
     assert np.arange(5)[jnp.array([1, 2])].tolist() == [1, 2] and np.arange(3)[V > 0].tolist() == [1, 2]
+    with pytest.raises(ValueError, match="copy"):
+        np.asarray(V, dtype=np.float64, copy=False)
+    assert np.asarray(V, copy=False).tolist() == np.asarray(V, dtype=np.float32, copy=False).tolist() == [0, 1, 2]
+    assert np.asarray(V, dtype=np.float64).dtype == np.array(V, np.float64, copy=True).dtype == np.float64
     assert np.linalg.norm(X) == pytest.approx(math.sqrt(55)) and np.concatenate([X, np.ones((1, 2))]).shape == (4, 2)
     a = np.zeros(3)
     a[:] = V
@@ -212,8 +216,56 @@ def slope(x):
     return gradix.grad(lambda v: (v ** 2).sum())(x)
 
 
-def test_arrays_and_functions_pass_to_a_spawned_process():
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
+@gradix.jit
+def doubled(x):
+    return 2 * x
+
+
+@gradix.custom_jvp
+def bent(x):
+    return 2 * x
+
+
+bent.defjvp(lambda p, t: (bent(*p), 5 * t[0]))
+
+
+@gradix.custom_vjp
+def turned(x):
+    return 2 * x
+
+
+turned.defvjp(lambda x: (turned(x), None), lambda _, ct: (7 * ct,))
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_arrays_and_functions_pass_to_other_processes(method):
+    with multiprocessing.get_context(method).Pool(1) as pool:
         out, tree = pool.apply(slope, (X,)), pool.apply(copy.copy, (TREE,))
+        sent = [pool.apply(f, (X,)) for f in (doubled, bent, turned)]
+        sums = pool.map(jnp.sum, X)
     np.testing.assert_array_equal(out, 2 * X)
-    assert same(tree, TREE)
+    assert same(tree, TREE) and same(sent, [2 * X] * 3) and sums == [1, 5, 9]
+
+
+def test_functions_with_rules_of_a_module_pickle_by_name():
+    assert all(pickle.loads(pickle.dumps(f)) is f for f in (doubled, bent, turned))
+
+
+def test_meshes_and_shardings_are_copied_with_what_holds_them():
+    mesh = gradix.make_mesh((1,), ("x",))
+    held = {"mesh": mesh, "at": gradix.NamedSharding(mesh, gradix.P("x")), "one": X.sharding}
+    again = copy.deepcopy(held)
+    assert again == held and again["mesh"].devices.flat[0] is mesh.devices.flat[0]
+
+
+def test_the_state_of_options_pickles_by_name():
+    from gradix._base.config import state
+    assert pickle.loads(pickle.dumps(state)) is state
+
+
+def test_functions_travel_by_dill():
+    dill = pytest.importorskip("dill")
+    scale = jnp.float32(3.0)
+    for f, expected in ((gradix.grad(lambda x: x * scale), 3), (gradix.jit(lambda x: x * scale), 6), (gradix.hessian(lambda x: x ** 2), 2),
+                        (gradix.vmap(lambda x: x * scale, axis_size=1, in_axes=None), 6)):
+        np.testing.assert_allclose(dill.loads(dill.dumps(f))(2.0), expected)

@@ -10,6 +10,7 @@ import numpy as np
 from gradix._api.arguments import (
     argument_names,
     check_callable,
+    found_by_name,
     name_of,
     signature,
     stand_in,
@@ -47,6 +48,10 @@ class CustomDerivative:
         if name == "fun":
             raise AttributeError(name)
         return getattr(self.fun, name)
+
+    def __reduce_ex__(self, protocol):
+        """Pickle by name if the module holds it, else as the function and its rules."""
+        return self.__qualname__ if found_by_name(self) else super().__reduce_ex__(protocol)
 
     def _resolve(self, args, kwargs) -> tuple:
         """All arguments by position, with defaults filled in."""

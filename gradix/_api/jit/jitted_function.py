@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import sys
 import time
 import types
 import weakref
@@ -15,6 +14,7 @@ import numpy as np
 
 from gradix._api.arguments import (
     debug_info,
+    found_by_name,
     name_of,
     stand_in,
 )
@@ -414,13 +414,10 @@ class JitFunction(Generic[Result]):
 
     def __reduce__(self):
         """Pickle by name if the module holds it, else as the function and its options."""
-        named: Any = sys.modules.get(getattr(self, "__module__", None) or "")
-        for part in getattr(self, "__qualname__", "").split("."):
-            named = getattr(named, part, None)
         roles = self._roles
         return (
             self.__qualname__
-            if named is self
+            if found_by_name(self)
             else (
                 _remade,
                 (

@@ -136,14 +136,18 @@ def vmap(
             ]
             size = _size(fun, leaves, axes, axis_size, args, kwargs)
             out: dict = {}
+            kept = library_values.handed_on
 
             def flat(*xs):
                 xs, inner = inner_refs(refs, xs)
                 given, named = tree.unflatten(xs)
                 out["given"], out["tree"] = flatten(fun(*given, **named))
+                ys = out["given"]
+                if kept:
+                    ys = [0 if type(y) in kept else y for y in ys]
                 return [
                     *[r.read() for r in inner],
-                    *arrays(f"vmap of {name_of(fun)}", out["given"], out["tree"], "output"),
+                    *arrays(f"vmap of {name_of(fun)}", ys, out["tree"], "output"),
                 ]
 
             axis = AxisData(axis_name, size, spmd_axis_name)
@@ -163,7 +167,7 @@ def vmap(
 
             # an unbatched Python number is returned unchanged
             results = [
-                g if a is w is None and not isinstance(g, Array) else r
+                g if a is w is None and not isinstance(g, Array) or type(g) in kept else r
                 for r, a, w, g in zip(called(placed, vals, "vmap", True), got, wanted, out["given"])
             ]
             return out["tree"].unflatten(results)
