@@ -50,7 +50,8 @@ def reshape(a, shape, order: str = "C", *, copy: bool | None = None, out_shardin
         shape = _new_shape(a.shape, shape)
         if all(isinstance(n, int) for n in shape):
             # NumPy's arrays stay known inside of traces, as libraries look at their values there.
-            return a.reshape(shape, order=order)
+            known: Any = np.reshape(a, shape, order="F" if order == "F" else "C")
+            return known
     a = as_operand("reshape", a)
     shape = _new_shape(a.aval.shape, shape)
     if order == "C":
