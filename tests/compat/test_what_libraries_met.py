@@ -271,5 +271,5 @@ def test_rules_may_map_derivatives_whose_zeros_are_symbolic():
     ad.primitive_jvps[p] = rule
     ys, ts = gradix.jvp(p.bind, (1.0,), (5.0,))
     assert ys == [2, 3] and ts[0] == 10 and ts[1].dtype == gradix.dtypes.float0
-    with pytest.raises(TypeError, match="is no array"):
+    with pytest.raises(TypeError, match="is not an array"):
         gradix.vmap(lambda x: object())(jnp.ones(3))
