@@ -1,4 +1,4 @@
-"""Small libraries, to learn from and for small programs: optimizers and layers of networks."""
+"""Small libraries for learning and for small programs: optimizers and layers of networks."""
 
 from gradix.example_libraries import (
     optimizers as optimizers,

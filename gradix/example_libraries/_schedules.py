@@ -1,4 +1,4 @@
-"""Step sizes as functions of the step."""
+"""Step sizes as functions of the step number."""
 
 from __future__ import annotations
 
@@ -10,11 +10,8 @@ from gradix import numpy as jnp
 Schedule = Callable[[Any], Any]
 
 
-# -- schedules -------------------------------------------------------------------------------------
-
-
 def constant(step_size) -> Schedule:
-    """The same step size for every step.
+    """A schedule with the same step size for every step.
 
     Example:
         >>> constant(0.1)(5)
@@ -24,7 +21,12 @@ def constant(step_size) -> Schedule:
 
 
 def exponential_decay(step_size, decay_steps, decay_rate):
-    """`step_size * decay_rate ** (i / decay_steps)`.
+    """The schedule `step_size * decay_rate ** (i / decay_steps)` of the step i.
+
+    Args:
+        step_size: the first step size.
+        decay_steps: the number of steps after which it is multiplied by `decay_rate`.
+        decay_rate: the factor.
 
     Example:
         >>> float(exponential_decay(1.0, 10, 0.5)(10))
@@ -34,7 +36,12 @@ def exponential_decay(step_size, decay_steps, decay_rate):
 
 
 def inverse_time_decay(step_size, decay_steps, decay_rate, staircase=False):
-    """`step_size / (1 + decay_rate * i / decay_steps)`; with `staircase` the quotient is rounded down.
+    """The schedule `step_size / (1 + decay_rate * i / decay_steps)` of the step i.
+
+    Args:
+        step_size: the first step size.
+        decay_steps, decay_rate: how fast it decays.
+        staircase: whether to round `i / decay_steps` down.
 
     Example:
         >>> float(inverse_time_decay(1.0, 10, 1.0)(10))
@@ -46,7 +53,13 @@ def inverse_time_decay(step_size, decay_steps, decay_rate, staircase=False):
 
 
 def polynomial_decay(step_size, decay_steps, final_step_size, power=1.0):
-    """From `step_size` to `final_step_size` in `decay_steps` steps, as `(1 - i / decay_steps) ** power` falls.
+    """A schedule from `step_size` to `final_step_size`, as `(1 - i / decay_steps) ** power` falls.
+
+    Args:
+        step_size: the first step size.
+        decay_steps: the number of steps until the last step size.
+        final_step_size: the last step size, which is kept from then on.
+        power: the exponent.
 
     Example:
         >>> float(polynomial_decay(1.0, 10, 0.0)(5))
@@ -61,10 +74,14 @@ def polynomial_decay(step_size, decay_steps, final_step_size, power=1.0):
 
 
 def piecewise_constant(boundaries: Any, values: Any):
-    """`values[k]` after `k` of the boundaries.
+    """A schedule with the step size `values[k]` after `k` of the boundaries.
+
+    Args:
+        boundaries: step numbers in increasing order, of shape (n,).
+        values: step sizes, of shape (n + 1,).
 
     Raises:
-        ValueError: there is not one value more than boundaries, or they are no sequences.
+        ValueError: the shapes are others.
 
     Example:
         >>> float(piecewise_constant([5, 10], [1.0, 0.5, 0.1])(7))
@@ -73,7 +90,7 @@ def piecewise_constant(boundaries: Any, values: Any):
     boundaries, values = jnp.array(boundaries), jnp.array(values)
     if not boundaries.ndim == values.ndim == 1:
         raise ValueError(
-            f"boundaries and values must be sequences, got shapes {boundaries.shape} and {values.shape}."
+            f"boundaries and values must be vectors, got shapes {boundaries.shape} and {values.shape}."
         )
     if not boundaries.shape[0] == values.shape[0] - 1:
         raise ValueError(
@@ -84,10 +101,10 @@ def piecewise_constant(boundaries: Any, values: Any):
 
 
 def make_schedule(scalar_or_schedule: float | Schedule) -> Schedule:
-    """A function of the step, from one or from a number.
+    """The schedule itself, or a constant schedule of a number.
 
     Raises:
-        TypeError: it is neither.
+        TypeError: the argument is neither a function nor a number.
 
     Example:
         >>> make_schedule(0.1)(3)
@@ -98,6 +115,6 @@ def make_schedule(scalar_or_schedule: float | Schedule) -> Schedule:
     if jnp.ndim(scalar_or_schedule) == 0:
         return constant(scalar_or_schedule)
     raise TypeError(
-        f"a step size is a number or a function of the step, got {type(scalar_or_schedule)} of shape "
-        f"{jnp.shape(scalar_or_schedule)}."
+        f"a step size must be a number or a function of the step, got a {type(scalar_or_schedule)} of "
+        f"shape {jnp.shape(scalar_or_schedule)}."
     )

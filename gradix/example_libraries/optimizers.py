@@ -1,6 +1,7 @@
-"""Optimizers as triples of functions: `init_fn(params)`, `update_fn(step, grads, state)`, `params_fn(state)`.
+"""Optimizers as triples of functions.
 
-A small library, to learn from and for small programs; large ones use optax.
+The functions are `init_fn(params)`, `update_fn(step, grads, state)` and `params_fn(state)`. This is
+a small library for learning and for small programs; use optax for large ones.
 
 Example:
     >>> import gradix
@@ -45,7 +46,13 @@ ParamsFn = Callable[["OptimizerState"], Any]
 
 
 class OptimizerState(NamedTuple):
-    """The state of each parameter, flat, the structure of the parameters, and that of each one's state."""
+    """The state of an optimizer.
+
+    Attributes:
+        packed_state: for each parameter, the list of the arrays of its state.
+        tree_def: the tree of the parameters.
+        subtree_defs: for each parameter, the tree of its state.
+    """
 
     packed_state: Any
     tree_def: Any
@@ -68,17 +75,15 @@ class Optimizer(NamedTuple):
 
 
 def optimizer(opt_maker: Callable[..., tuple]) -> Callable[..., Optimizer]:
-    """A decorator: an optimizer of one array made one of pytrees of arrays.
+    """A decorator that makes an optimizer of pytrees of arrays of one for a single array.
 
     Args:
-        opt_maker: returns `init(x) -> state`, `update(step, grad, state) -> state` and `get(state)
-            -> x` for one array.
+        opt_maker: a function that returns `init(x) -> state`, `update(step, grad, state) -> state`
+            and `get(state) -> x` for one array.
 
     Raises:
-        TypeError: by `update_fn`, where the gradients have another structure than the parameters,
-            or `update` returns a
-        state
-            of another structure.
+        TypeError: `update_fn` was called with gradients of another structure than the parameters,
+            or `update` returned a state of another structure.
 
     Example:
         >>> @optimizer
@@ -106,7 +111,7 @@ def optimizer(opt_maker: Callable[..., tuple]) -> Callable[..., Optimizer]:
                 raise TypeError(
                     "optimizer update function was passed a gradient tree that did not match the "
                     "parameter tree structure with which it was initialized: parameter tree "
-                    f"{state.tree_def} and grad tree {tree}."
+                    f"{state.tree_def} and grad tree {tree}. Pass the gradient of all parameters."
                 )
             old = [_unflatten(t, s) for t, s in zip(state.subtree_defs, state.packed_state)]
             pairs = [_flatten(update(i, g, s)) for g, s in zip(leaves, old)]
@@ -137,7 +142,7 @@ def sgd(step_size):
     """Gradient descent.
 
     Args:
-        step_size: a number, or a function of the step.
+        step_size: a number, or a schedule, which is a function of the step.
 
     Example:
         >>> opt = sgd(0.1)
@@ -153,8 +158,8 @@ def momentum(step_size: Schedule, mass: float):
     """Gradient descent with momentum (Polyak, 1964).
 
     Args:
-        step_size: a number, or a function of the step.
-        mass: how much of the velocity is kept.
+        step_size: a number or a schedule.
+        mass: the factor of the velocity in each step.
 
     Example:
         >>> opt = momentum(0.1, mass=0.9)
@@ -173,11 +178,11 @@ def momentum(step_size: Schedule, mass: float):
 
 @optimizer
 def nesterov(step_size: Schedule, mass: float):
-    """Gradient descent with Nesterov's momentum (Nesterov, 1983; in the form of Sutskever et al., 2013).
+    """Gradient descent with Nesterov's momentum (1983), in the form of Sutskever et al. (2013).
 
     Args:
-        step_size: a number, or a function of the step.
-        mass: how much of the velocity is kept.
+        step_size: a number or a schedule.
+        mass: the factor of the velocity in each step.
 
     Example:
         >>> opt = nesterov(0.1, mass=0.9)
@@ -199,8 +204,8 @@ def adagrad(step_size, momentum=0.9):
     """Adagrad (Duchi, Hazan and Singer, 2011), with momentum of the scaled gradients.
 
     Args:
-        step_size: a number, or a function of the step.
-        momentum: how much of the velocity is kept.
+        step_size: a number or a schedule.
+        momentum: the factor of the velocity in each step.
 
     Example:
         >>> opt = adagrad(0.1)
@@ -224,9 +229,9 @@ def rmsprop(step_size, gamma=0.9, eps=1e-8):
     """RMSProp (Tieleman and Hinton, 2012).
 
     Args:
-        step_size: a number, or a function of the step.
-        gamma: how much of the mean square is kept.
-        eps: added to it.
+        step_size: a number or a schedule.
+        gamma: the factor of the mean square in each step.
+        eps: a number that is added to the mean square.
 
     Example:
         >>> opt = rmsprop(0.1)
@@ -248,10 +253,10 @@ def rmsprop_momentum(step_size, gamma=0.9, eps=1e-8, momentum=0.9):
     """RMSProp with momentum.
 
     Args:
-        step_size: a number, or a function of the step.
-        gamma: how much of the mean square is kept.
-        eps: added to it.
-        momentum: how much of the velocity is kept.
+        step_size: a number or a schedule.
+        gamma: the factor of the mean square in each step.
+        eps: a number that is added to the mean square.
+        momentum: the factor of the velocity in each step.
 
     Example:
         >>> opt = rmsprop_momentum(0.1)
@@ -274,10 +279,10 @@ def adam(step_size, b1=0.9, b2=0.999, eps=1e-8):
     """Adam (Kingma and Ba, 2014).
 
     Args:
-        step_size: a number, or a function of the step.
-        b1: how much of the mean is kept.
-        b2: how much of the mean square is kept.
-        eps: added to its root.
+        step_size: a number or a schedule.
+        b1: the factor of the mean in each step.
+        b2: the factor of the mean square in each step.
+        eps: a number that is added to the root of the mean square.
 
     Example:
         >>> opt = adam(0.1)
@@ -299,13 +304,13 @@ def adam(step_size, b1=0.9, b2=0.999, eps=1e-8):
 
 @optimizer
 def adamax(step_size, b1=0.9, b2=0.999, eps=1e-8):
-    """Adamax, Adam with the largest gradient in place of the mean square (Kingma and Ba, 2014).
+    """Adamax (Kingma and Ba, 2014): Adam with the largest gradient instead of the mean square.
 
     Args:
-        step_size: a number, or a function of the step.
-        b1: how much of the mean is kept.
-        b2: how much of the largest gradient is kept.
-        eps: added to it.
+        step_size: a number or a schedule.
+        b1: the factor of the mean in each step.
+        b2: the factor of the largest gradient in each step.
+        eps: a number that is added to the largest gradient.
 
     Example:
         >>> opt = adamax(0.1)
@@ -329,11 +334,11 @@ def adamax(step_size, b1=0.9, b2=0.999, eps=1e-8):
 
 @optimizer
 def sm3(step_size, momentum=0.9):
-    """SM3, which keeps one number for each index of each axis (Anil, Gupta, Koren and Singer, 2019).
+    """SM3 (Anil, Gupta, Koren and Singer, 2019), which keeps a number for each index of each axis.
 
     Args:
-        step_size: a number, or a function of the step.
-        momentum: how much of the velocity is kept.
+        step_size: a number or a schedule.
+        momentum: the factor of the velocity in each step.
 
     Example:
         >>> opt = sm3(0.1)
@@ -377,7 +382,7 @@ def _first(state):
 
 
 def l2_norm(tree):
-    """The Euclidean norm of all elements of a pytree.
+    """The Euclidean norm of all elements of a pytree of arrays.
 
     Example:
         >>> float(l2_norm({"a": jnp.array([3.0]), "b": 4.0}))
@@ -387,7 +392,7 @@ def l2_norm(tree):
 
 
 def clip_grads(grad_tree, max_norm):
-    """Gradients scaled down so that their norm is at most `max_norm`.
+    """Gradients scaled down so that their common norm is at most `max_norm`.
 
     Example:
         >>> float(l2_norm(clip_grads([jnp.array([3.0, 4.0])], 1.0)))
@@ -401,7 +406,7 @@ def clip_grads(grad_tree, max_norm):
 
 
 class JoinPoint:
-    """Marks where the state of one parameter begins, in a state written out as a pytree."""
+    """The state of one parameter, in an optimizer's state written as a pytree."""
 
     def __init__(self, subtree):
         self.subtree = subtree
@@ -411,7 +416,9 @@ class JoinPoint:
 
 
 def unpack_optimizer_state(opt_state: OptimizerState):
-    """An optimizer's state in the parameters' structure, each leaf a `JoinPoint` around a state: to be stored.
+    """An optimizer's state as a pytree like the parameters, whose leaves are `JoinPoint`s.
+
+    Each `JoinPoint` has the state of a parameter. The result can be stored.
 
     Example:
         >>> state = sgd(0.1).init_fn({"x": 1.0})
@@ -423,7 +430,7 @@ def unpack_optimizer_state(opt_state: OptimizerState):
 
 
 def pack_optimizer_state(marked_pytree) -> OptimizerState:
-    """The optimizer's state that `unpack_optimizer_state` wrote out.
+    """The optimizer's state that `unpack_optimizer_state` made a pytree of.
 
     Example:
         >>> state = sgd(0.1).init_fn({"x": 1.0})

@@ -1,5 +1,7 @@
-"""Layers of networks as pairs of functions, `init_fun(rng, input_shape) -> (output_shape, params)` and
-`apply_fun(params, inputs, **kwargs)`: a small library, to learn from and for small programs.
+"""Layers of networks as pairs of functions.
+
+The functions are `init_fun(rng, input_shape) -> (output_shape, params)` and `apply_fun(params,
+inputs, **kwargs)`. This is a small library for learning and for small programs.
 
 Example:
     >>> from gradix import numpy as jnp, random
@@ -39,11 +41,11 @@ def _no_params(rng, input_shape: _Shape):
 
 
 def Dense(out_dim: int, W_init=_WEIGHTS, b_init=_BIAS) -> Layer:
-    """An affine layer: `inputs @ W + b`.
+    """An affine layer, which computes `inputs @ W + b`.
 
     Args:
-        out_dim: how many features it has.
-        W_init: makes the matrix, b_init the bias, from a key and a shape.
+        out_dim: the number of features of the output.
+        W_init, b_init: functions of a key and a shape that make the matrix and the bias.
 
     Example:
         >>> Dense(3)[0](random.key(0), (-1, 4))[0]
@@ -65,7 +67,7 @@ def Dense(out_dim: int, W_init=_WEIGHTS, b_init=_BIAS) -> Layer:
 
 
 def _spread(window: Sequence[int], spec: str) -> _Shape:
-    """Sizes of the spatial axes in the places of a layout, 1 for the rest."""
+    """The sizes of spatial axes in the order of a layout, with 1 for the other axes."""
     sizes = iter(window)
     return tuple([1 if c in "NC" else next(sizes) for c in spec])
 
@@ -84,10 +86,11 @@ def GeneralConv(
     Args:
         dimension_numbers: the layouts of inputs, filters and outputs, such as `("NHWC", "HWIO",
             "NHWC")`.
-        out_chan: how many channels it has.
+        out_chan: the number of channels of the output.
         filter_shape: the sizes of a filter's spatial axes.
-        strides: the steps along them; 1 by default.
+        strides: the steps along the spatial axes; 1 by default.
         padding: "VALID", "SAME", or pairs of numbers.
+        W_init, b_init: functions of a key and a shape that make the filters and the bias.
 
     Example:
         >>> GeneralConv(("NHWC", "HWIO", "NHWC"), 3, (2, 2))[0](random.key(0), (1, 5, 5, 1))[0]
@@ -185,13 +188,14 @@ def BatchNorm(
     beta_init=zeros,
     gamma_init=ones,
 ) -> Layer:
-    """Batch normalization (Ioffe and Szegedy, 2015), by the mean and the variance of the batch itself.
+    """Batch normalization (Ioffe and Szegedy, 2015), by the mean and variance of the inputs.
 
     Args:
-        axis: the axes means are taken over.
-        epsilon: added to the variance.
+        axis: the axes over which means are taken.
+        epsilon: a number that is added to the variance.
         center: whether an offset is learnt.
         scale: whether a factor is learnt.
+        beta_init, gamma_init: functions of a key and a shape that make the offset and the factor.
 
     Example:
         >>> BatchNorm()[0](random.key(0), (-1, 4, 4, 2))[0]
@@ -266,13 +270,13 @@ def MaxPool(
     padding: Any = "VALID",
     spec: str | None = None,
 ) -> Layer:
-    """The largest value of each window.
+    """A layer that computes the maximum of each window.
 
     Args:
-        window_shape: the sizes of the spatial axes.
-        strides: the steps along them; 1 by default.
+        window_shape: the sizes of a window's spatial axes.
+        strides: the steps along the spatial axes; 1 by default.
         padding: "VALID", "SAME", or pairs of numbers.
-        spec: the layout, in letters; N and C are no spatial axes.
+        spec: the layout as letters, where N and C are not spatial axes; by default as "NHWC".
 
     Example:
         >>> MaxPool((2, 2))[0](None, (1, 5, 5, 3))[0]
@@ -287,7 +291,7 @@ def SumPool(
     padding: Any = "VALID",
     spec: str | None = None,
 ) -> Layer:
-    """The sum of each window; the arguments are those of `MaxPool`.
+    """A layer that computes the sum of each window; the arguments are those of `MaxPool`.
 
     Example:
         >>> SumPool((2, 2))[1]((), jnp.ones((1, 2, 2, 1))).item()
@@ -302,7 +306,7 @@ def AvgPool(
     padding: Any = "VALID",
     spec: str | None = None,
 ) -> Layer:
-    """The mean of each window, of what lies inside; the arguments are those of `MaxPool`.
+    """A layer that computes the mean of each window without padding; arguments as for `MaxPool`.
 
     Example:
         >>> AvgPool((2, 2), padding="SAME")[1]((), jnp.ones((1, 2, 2, 1))).ravel().tolist()
@@ -323,7 +327,7 @@ Identity: Layer = _no_params, lambda params, inputs, **kwargs: inputs
 
 
 def FanOut(num: int) -> Layer:
-    """A layer that gives its input `num` times.
+    """A layer that returns its input `num` times, as a list.
 
     Example:
         >>> FanOut(2)[1]((), 1)
@@ -342,7 +346,7 @@ FanInSum: Layer = (
 
 
 def FanInConcat(axis: int = -1) -> Layer:
-    """A layer that joins its inputs along an axis.
+    """A layer that concatenates its inputs along an axis.
 
     Example:
         >>> FanInConcat()[0](None, [(-1, 2), (-1, 3)])[0]
@@ -361,14 +365,16 @@ def FanInConcat(axis: int = -1) -> Layer:
 
 
 def Dropout(rate: float, mode: str = "train") -> Layer:
-    """A layer that keeps each input with probability `rate` and divides those by it; it takes a key, `rng=`.
+    """A layer that keeps each input with probability `rate`, divided by `rate`, and drops others.
+
+    Its `apply_fun` takes a random key as `rng`.
 
     Args:
         rate: the probability to keep an input.
-        mode: "train" drops inputs; any other keeps all.
+        mode: "train" to drop inputs; with any other value all inputs are kept.
 
     Raises:
-        ValueError: it is applied without a key.
+        ValueError: `apply_fun` was called without a key.
 
     Example:
         >>> Dropout(0.5, mode="test")[1]((), 1.0, rng=None)
@@ -381,8 +387,8 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
             return inputs
         if rng is None:
             raise ValueError(
-                "Dropout layer requires apply_fun to be called with a PRNG key argument: instead of "
-                "apply_fun(params, inputs) write apply_fun(params, inputs, rng=key), with a key of "
+                "Dropout layer requires apply_fun to be called with a PRNG key argument. Instead of "
+                "apply_fun(params, inputs) write apply_fun(params, inputs, rng=key), with a key made by "
                 "gradix.random.key."
             )
         return jnp.where(random.bernoulli(rng, rate, inputs.shape), inputs / rate, 0)
@@ -394,7 +400,7 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
 
 
 def serial(*layers: Layer) -> Layer:
-    """The layers one after the other.
+    """A layer that applies the layers one after the other.
 
     Example:
         >>> serial(Flatten, Dense(2))[0](random.key(0), (5, 2, 3))[0]
@@ -418,7 +424,7 @@ def serial(*layers: Layer) -> Layer:
 
 
 def parallel(*layers: Layer) -> Layer:
-    """The layers side by side: one input and one output for each.
+    """A layer that applies each layer to its own input, and returns a list of outputs.
 
     Example:
         >>> serial(FanOut(2), parallel(Dense(2), Identity), FanInConcat())[0](random.key(0), (5, 3))[0]
@@ -447,10 +453,10 @@ def _keys(kwargs: dict, count: int):
 
 
 def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
-    """A layer made when the shape of its input is known.
+    """A layer that is made when the shape of its input is known.
 
     Args:
-        make_layer: from the shape, or shapes, to a layer.
+        make_layer: a function of the shape of the input, or a list of shapes, that returns a layer.
 
     Example:
         >>> shape_dependent(lambda shape: Dense(2 * shape[-1]))[0](random.key(0), (5, 3))[0]

@@ -1,4 +1,4 @@
-"""Exports programs to files, and makes programs for arrays of many sizes by symbolic shapes."""
+"""Exports programs to files, also for arrays of many sizes by symbolic shapes."""
 
 from gradix._base.lazy import on_demand
 

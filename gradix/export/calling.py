@@ -1,4 +1,4 @@
-"""Calls of exported programs: the primitive that runs one, and its rules for transformations."""
+"""Calls of exported programs, by a primitive with rules for transformations."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _WIDE = frozenset(["int64", "uint64", "float64", "complex128"])
 
 
 def physical(aval):
-    """The type that represents `aval` in files: for random keys, their words along a last axis."""
+    """The type of arrays of type `aval` in files; random keys are words along a last axis."""
     if not isinstance(aval.dtype, dtypes.KeyType):
         return aval
     return make_aval((*aval.shape, aval.dtype.words), np.dtype("uint32"))
@@ -48,7 +48,7 @@ def wrapped(x, aval):
 
 
 class CallExported(Primitive):
-    """Calls an exported program with arguments whose types fit it."""
+    """A call of an exported program."""
 
     multiple_results = True
     effectful = True
@@ -67,18 +67,18 @@ class CallExported(Primitive):
     def jvp(self, primals, tangents, *, exported):
         if exported.ordered_effects:
             raise NotImplementedError(
-                f"the exported function '{exported.fun_name}' has effects in an order "
-                f"({', '.join(map(name_of, exported.ordered_effects))}) and no gradient here: "
-                "differentiate the function before it is exported, or put stop_gradient around its arguments."
+                f"the exported function '{exported.fun_name}' has ordered effects "
+                f"({', '.join(map(name_of, exported.ordered_effects))}) and cannot be differentiated. "
+                "Differentiate the function before it is exported, or apply stop_gradient to its arguments."
             )
         raise TypeError(
-            f"the exported function '{exported.fun_name}' has gradients in reverse mode only: files hold "
-            "no tangents. Use grad, vjp or jacrev in place of jvp, jacfwd and linearize, or differentiate "
-            "the function before it is exported."
+            f"the exported function '{exported.fun_name}' can be differentiated in reverse mode only. Use "
+            "grad, vjp or jacrev instead of jvp, jacfwd and linearize, or differentiate the function before "
+            "it is exported."
         )
 
     def batch(self, size, args, axes, *, exported):
-        """Call the program for one example after another, since it has a fixed rank."""
+        """Call the program for one example after another, because its ranks are fixed."""
         moved = [to_front(size, x, a) for x, a in zip(args, axes) if a is not None]
 
         def one(examples):
@@ -127,7 +127,7 @@ def _called(em, symbol: str, given: list, operands: list, outs, tokens: int) -> 
 
 
 def _called_open(em, exported, given: list, kept: list, outs: list) -> list:
-    """Call a module inside a module with symbolic shapes; converts arguments and results."""
+    """Call a module in a module with symbolic shapes, and convert arguments and results."""
     symbol, functions, wide = xla_artifact.open_functions(exported.mlir_module(), em._unused)
     em.functions.extend(functions)
     numbers = [em.number(n, np.dtype("int64" if wide else "int32")) for n in given]
@@ -145,7 +145,7 @@ def _called_open(em, exported, given: list, kept: list, outs: list) -> list:
 
 
 def _as_type(em, x, aval):
-    """The value converted to a type of the same sizes, static or dynamic."""
+    """The value converted to a type of the same sizes, which may be static or dynamic."""
     return x if x.type == tensor_type(aval) else em.op("convert", aval, x)
 
 
@@ -156,19 +156,20 @@ def variables_of(exported, avals) -> dict[str, Any]:
     """The values of an exported function's dimension variables for arguments of these types.
 
     Raises:
-        ValueError: the types do not fit.
+        ValueError: a type does not fit, or a variable has no value.
     """
     names = argument_names(exported)
     in_avals = [physical(a) for a in exported.in_avals]
     for name, want, have in zip(names, in_avals, avals):
         if want.ndim != have.ndim:
             raise ValueError(
-                f"Rank mismatch for {name}: expected {want.shape} and called with {have.shape}."
+                f"Rank mismatch for {name}: expected an array of shape {want.shape} and called with one of "
+                f"shape {have.shape}."
             )
         if want.dtype != have.dtype:
             wide = want.dtype.name in _WIDE and not config.state.jax_enable_x64
             way = (
-                "Switch on the option jax_enable_x64."
+                "Enable the option jax_enable_x64."
                 if wide
                 else f"Convert it with .astype({dtypes.dtype_name(want.dtype)!r})."
             )
@@ -178,15 +179,15 @@ def variables_of(exported, avals) -> dict[str, Any]:
             )
     bound = dict(exported.bound_dims)
     solver = Solver(in_avals, names, bound)
-    if solver.unsolved:  # another library may have written such a file
+    if solver.unsolved:  # Another library may have written such a file.
         solver.require_solvable()
     values = solver.solve([a.shape for a in avals], bound)
     missing = [n for n in exported.dimension_variables if n not in values]
     if missing:
         raise ValueError(
             f"the exported function '{exported.fun_name}' needs a value for the dimension variable"
-            f"{'s' if len(missing) > 1 else ''} {', '.join(map(repr, missing))}, which no argument has: "
-            f"call exported.bind_dims({', '.join([f'{n}=...' for n in missing])}) first."
+            f"{'s' if len(missing) > 1 else ''} {', '.join(map(repr, missing))}, which no argument has. "
+            f"Call exported.bind_dims({', '.join([f'{n}=...' for n in missing])}) first."
         )
     if exported.scope is not None:
         check_constraints(
@@ -212,6 +213,11 @@ def argument_names(exported) -> list[str]:
 
 
 def check_platform(exported, platform: str) -> None:
+    """Check that an exported program may be called on a platform.
+
+    Raises:
+        ValueError: it was exported for other platforms.
+    """
     if platform not in exported.platforms and not any(
         str(c) == "platform" for c in exported.disabled_safety_checks
     ):
@@ -222,14 +228,14 @@ def check_platform(exported, platform: str) -> None:
 
 
 def call(exported, args: tuple, kwargs: dict):
-    """Call an exported program with arguments in their tree."""
+    """The results of an exported program for these arguments, in their tree."""
     leaves, tree = tree_flatten((args, kwargs))
     if tree != exported.in_tree:
         raise ValueError(_differences(exported, args, kwargs))
     leaves = [unwrapped(as_array(x)) for x in leaves]
     avals = [x.aval for x in leaves]
     variables_of(exported, avals)
-    # a custom derivative does not carry the token of ordered effects
+    # Functions with a custom derivative cannot have ordered effects.
     is_plain = exported.ordered_effects or not any(a.dtype in dtypes.INEXACT for a in avals)
     run = _plain(exported) if is_plain else _differentiable(exported)
     outs = run(*leaves) if exported.nr_devices == 1 else shardings.on_devices(exported, run, leaves)
@@ -237,17 +243,17 @@ def call(exported, args: tuple, kwargs: dict):
 
 
 def _differences(exported, args, kwargs) -> str:
-    told = []
+    lines = []
     was_args, was_kwargs = exported.in_tree.unflatten([0] * exported.in_tree.num_leaves)
     for what, now, was in (("args", args, was_args), ("kwargs", kwargs, was_kwargs)):
         for path, here, there, why in equality_errors(now, was):
-            told.append(
+            lines.append(
                 f"   - {what}{keystr(path)} is {here} in the invocation and {there} when exported, so {why}."
             )
     return (
         "The invocation args and kwargs must have the same pytree structure as when the function "
-        f"'{exported.fun_name}' was "
-        "exported, but they have the following structural differences:\n" + "\n".join(told)
+        f"'{exported.fun_name}' was exported, but they have the following structural differences:\n"
+        + "\n".join(lines)
     )
 
 

@@ -1,10 +1,10 @@
-"""`DisabledSafetyCheck`: names a check of exported programs that is disabled."""
+"""`DisabledSafetyCheck`, the name of a check of exported programs that is disabled."""
 
 from __future__ import annotations
 
 
 class DisabledSafetyCheck:
-    """A check that `export` or a call omits; the class methods make one.
+    """A check that `export` or a call omits, made by one of the class methods.
 
     Example:
         >>> from gradix import export
@@ -24,11 +24,11 @@ class DisabledSafetyCheck:
 
     @classmethod
     def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
-        """Allow the program to call this runtime function, though other versions may change it."""
+        """Allow the program to call this runtime function, which other versions may not have."""
         return cls(f"custom_call:{target_name}")
 
     def is_custom_call(self) -> str | None:
-        """The function's name, for a check of a custom call."""
+        """The name of the function for a check of a custom call; None for other checks."""
         return self._impl.partition(":")[2] if self._impl.startswith("custom_call:") else None
 
     def __str__(self) -> str:

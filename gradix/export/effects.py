@@ -1,4 +1,4 @@
-"""The names of effects in files: those of JAX's classes, so that JAX can read the files."""
+"""The names of effects in files, which are those of JAX's classes, so that JAX can read them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def name_of(effect: Effect) -> str:
 
 
 def effect_of(name: str, is_ordered: bool) -> Effect:
-    """The effect with a name in a file."""
+    """The effect that has this name in files."""
     kind = _KINDS.get(name)
     if kind is not None and issubclass(kind, (OrderedIOEffect, OrderedDebugEffect)) == is_ordered:
         return kind()

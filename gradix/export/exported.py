@@ -24,8 +24,8 @@ class Exported:
         in_avals: the types of the leaves, whose shapes may be symbolic.
         out_tree: the tree of the results.
         out_avals: the types of the results.
-        in_shardings_hlo, out_shardings_hlo: how arguments and results are divided among devices;
-            None where this is not specified.
+        in_shardings_hlo, out_shardings_hlo: None for each argument and result; `in_shardings_jax`
+            and `out_shardings_jax` return the shardings.
         nr_devices: the number of devices for which the program was lowered.
         platforms: the platforms on which it can be called.
         ordered_effects, unordered_effects: the effects of the program.
@@ -33,11 +33,11 @@ class Exported:
         mlir_module_serialized: the module, as a portable StableHLO artifact.
         calling_convention_version: how arguments are passed to the module.
         module_kept_var_idx: the arguments that the module takes.
-        uses_global_constants: whether the module takes dimensions or the platform.
+        uses_global_constants: whether the module takes dimension variables or the platform.
         bound_dims: the values, by name, of dimension variables that no argument has.
-        constraints: the constraints on the sizes of a call, as texts.
-        assumptions: the constraints that decided a comparison while the function was traced, with
-            the place of the comparison.
+        constraints: the constraints on the sizes in a call, as strings.
+        assumptions: the constraints that decided a comparison while the function was traced, each
+            with the place of the comparison.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -104,7 +104,7 @@ class Exported:
 
     @property
     def explicit_dimensions(self) -> tuple[str, ...]:
-        """The dimension variables that sizes do not determine; the module takes them."""
+        """The dimension variables that the module takes, because no size determines them."""
         names = calling.argument_names(self)
         return OpenDimensions(
             self.in_avals, Solver(self.in_avals, names), self.dimension_variables
@@ -114,11 +114,11 @@ class Exported:
         """The function with values for dimension variables that no argument has.
 
         Args:
-            **values: integers by name of the variable.
+            **values: positive integers, by the names of the variables.
 
         Raises:
             ValueError: there is no such variable, its value follows from the arguments, or the
-                given value is no positive integer.
+                given value is not a positive integer.
         """
         free = set(self.dimension_variables) - {
             n
@@ -130,12 +130,12 @@ class Exported:
         for name, value in values.items():
             if name not in free:
                 raise ValueError(
-                    f"bind_dims: '{name}' is no dimension variable without an argument of the function "
-                    f"'{self.fun_name}'; those are {sorted(free) or 'none'}."
+                    f"bind_dims: '{name}' is not a dimension variable of the function '{self.fun_name}' that "
+                    f"no argument has; these variables are {sorted(free) or 'none'}."
                 )
             if type(value) is not int or value < 1:
                 raise ValueError(
-                    f"bind_dims: the dimension variable '{name}' is a positive integer, got {value!r}."
+                    f"bind_dims: the dimension variable '{name}' must be a positive integer, got {value!r}."
                 )
         return dataclasses.replace(
             self, bound_dims=tuple(sorted({**dict(self.bound_dims), **values}.items()))
@@ -146,12 +146,12 @@ class Exported:
     def call(self, *args, **kwargs):
         """Call the program with arguments of the tree and types for which it was exported.
 
-        The call can be jitted, mapped by `vmap`, and differentiated in reverse mode, as often as
-        there is a `vjp`.
+        The call can be jitted and mapped by `vmap`. It can be differentiated in reverse mode as
+        often as there is a `vjp`.
 
         Raises:
-            ValueError: tree, rank, dtype or sizes do not fit, or the program was exported for other
-                platforms.
+            ValueError: the tree, a rank, a dtype or a size does not fit, or the program was exported
+                for other platforms.
         """
         return calling.call(self, args, kwargs)
 
@@ -159,7 +159,8 @@ class Exported:
         """The module as StableHLO text.
 
         Args:
-            serialized: False returns the module object of MLIR's Python bindings instead.
+            serialized: whether to return text; otherwise the result is a module object of MLIR's
+                Python bindings.
         """
         if serialized:
             return xla_artifact.module_text(self.mlir_module_serialized)
@@ -180,8 +181,8 @@ class Exported:
         """
         if self._get_vjp is None:
             raise ValueError(
-                f"No VJP is available for the exported function '{self.fun_name}': it was written "
-                "without. Serialize it with vjp_order=1, or more for higher derivatives."
+                f"No VJP is available for the exported function '{self.fun_name}', because its file has "
+                "none. Serialize it with vjp_order=1, or more for higher derivatives."
             )
         return self._get_vjp(self)
 
@@ -192,15 +193,15 @@ class Exported:
             vjp_order: the number of reverse-mode derivatives that are written to the file.
 
         Raises:
-            ValueError: a tree holds nodes of a type that has not been registered for serialization,
-                or dimensions are bound.
+            ValueError: a tree has nodes of a type that is not registered for serialization, or
+                dimension variables are bound.
         """
         return serialization.serialize(self, vjp_order)
 
     def in_shardings_jax(self, mesh=None) -> tuple:
-        """The shardings of the arguments on a mesh of devices; None where none is specified."""
+        """The shardings of the arguments, on `mesh` if it is given; None for unspecified ones."""
         return shardings.on_mesh(self._in_named_shardings, mesh)
 
     def out_shardings_jax(self, mesh=None) -> tuple:
-        """The shardings of the results on a mesh of devices; None where none is specified."""
+        """The shardings of the results, on `mesh` if it is given; None for unspecified ones."""
         return shardings.on_mesh(self._out_named_shardings, mesh)

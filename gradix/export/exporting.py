@@ -1,4 +1,4 @@
-"""`export`: traces a jitted function for types, also with symbolic shapes, and lowers it."""
+"""`export`, which traces a jitted function for types, also with symbolic shapes, and lowers it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
 
 def default_export_platform() -> str:
-    """The platform that `export` lowers for by default: that of the default device.
+    """The name of the platform that `export` lowers for by default, that of the default device.
 
     Example:
         >>> from gradix import export
@@ -64,13 +64,14 @@ def export(
         disabled_checks: the checks to omit.
 
     Returns:
-        A function that takes the arguments, or `ShapeDtypeStruct`s in their place, and returns the
+        A function that takes the arguments, or `ShapeDtypeStruct`s in their place, and returns an
         `Exported`. A static argument may be a symbolic dimension that no array has; then
         `Exported.bind_dims` sets its value.
 
     Raises:
-        ValueError: `fun_jit` is not jitted, or the sizes of the arguments do not determine their
-            dimension variables.
+        ValueError: `fun_jit` is not jitted, a platform is not known, or the sizes of the arguments
+            do not determine their dimension variables.
+        TypeError: `platforms` is a string.
         NotImplementedError: the function calls back into Python, which a file cannot hold.
 
     Example:
@@ -87,11 +88,11 @@ def export(
         )
     if isinstance(platforms, str):
         raise TypeError(
-            f"platforms is a sequence of names, got the string {platforms!r}. Write ({platforms!r},)."
+            f"platforms must be a sequence of names, got the string {platforms!r}. Write ({platforms!r},)."
         )
     where = tuple(platforms) if platforms is not None else (default_export_platform(),)
     if not where or any(p not in PLATFORMS for p in where):
-        raise ValueError(f"platforms must be among {PLATFORMS}, got {where}.")
+        raise ValueError(f"platforms must be one or more of {PLATFORMS}, got {where}.")
 
     @boundary
     def do_export(*args, **kwargs) -> Exported:
@@ -107,7 +108,7 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
     if traced.out_tree is None:
         raise NotImplementedError(
             "a function of jit(specialize=True) decides by values, which an exported program "
-            "cannot; export the plain function."
+            "cannot. Export a function of jit without specialize."
         )
     _check_arguments(traced)
     closed = _physical(_whole(traced))
@@ -126,8 +127,8 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
     if any(m.host_callbacks for m in modules):
         raise NotImplementedError(
             f"serialization of host_callbacks is not possible: '{traced.name}' calls Python "
-            "functions of this process (callbacks, debug prints). Leave them out of what is "
-            "exported."
+            "functions of this process, such as callbacks or debug prints. Remove these calls from the "
+            "exported function."
         )
     allowed = {c.is_custom_call() for c in disabled}
     for platform, module in zip(platforms, modules):
@@ -170,16 +171,24 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
 
 
 def _check_arguments(traced) -> None:
-    """Raise if arguments are refs (mutable arrays)."""
+    """Check that no argument is a ref (a mutable array).
+
+    Raises:
+        NotImplementedError: an argument is one.
+    """
     if any(isinstance(a, AbstractRef) for a in traced.avals):
         raise NotImplementedError(
-            f"'{traced.name}' takes a mutable array (Ref), which a file does not hold: take its "
-            "array, and return the new one."
+            f"'{traced.name}' takes a mutable array (Ref), which an exported program cannot. Take an array "
+            "instead, and return the new array."
         )
 
 
 def _check_scopes(fun_jit, args: tuple, kwargs: dict) -> None:
-    """Raise if arguments have dimensions of several scopes, or static arguments are such."""
+    """Check that all symbolic dimensions of the arguments are of one scope.
+
+    Raises:
+        ValueError: they are of several scopes.
+    """
     paths, _ = tree_flatten_with_path((args, kwargs))
     shapes = [
         (x,)
@@ -190,22 +199,21 @@ def _check_scopes(fun_jit, args: tuple, kwargs: dict) -> None:
         for _, x in paths
     ]
     names = [f"{('args', 'kwargs')[p[0].idx]}{keystr(p[1:])}" for p, _ in paths]
-    told = several_scopes(shapes, names)
-    if told:
-        raise ValueError(
-            f"Invalid mixing of symbolic scopes when exporting {getattr(fun_jit, '__name__', fun_jit)}: {told}"
-        )
+    problem = several_scopes(shapes, names)
+    if problem:
+        name = getattr(fun_jit, "__name__", fun_jit)
+        raise ValueError(f"Invalid mixing of symbolic scopes when exporting {name}: {problem}")
 
 
 class _Names:
-    """Stands for an exported function in `argument_names`, which reads only its tree."""
+    """What `argument_names` reads of an exported function."""
 
     def __init__(self, in_tree, in_avals):
         self.in_tree, self.in_avals = in_tree, in_avals
 
 
 def _whole(traced) -> ClosedJaxpr:
-    """The program of the arguments, with captured arrays as its constants."""
+    """The program as a function of the arguments only, with captured arrays as its constants."""
     n = len(traced.consts)
     jaxpr = traced.jaxpr.jaxpr
     if not n:
@@ -224,7 +232,7 @@ def _whole(traced) -> ClosedJaxpr:
 
 
 def _physical(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program on arrays in the form that they have in files."""
+    """The program as one of arrays in the form that they have in files."""
     ins, outs = closed.in_avals, closed.out_avals
     if all(calling.physical(a) is a for a in (*ins, *outs)):
         return closed
@@ -277,7 +285,10 @@ def _lowered(closed: ClosedJaxpr, name: str, platform: str, places, options: dic
 
 
 def _joined(modules: list, given: int, name: str) -> tuple[str, tuple]:
-    """Join the modules of all platforms; if there are several, the first argument selects one."""
+    """The module of all platforms, and the arguments it takes.
+
+    If there are several platforms, its first argument selects one of their modules.
+    """
     if len(modules) == 1:
         return modules[0].text, tuple(modules[0].kept)
     return xla_artifact.choice([m.text for m in modules], identifier(name)), tuple(modules[0].kept)

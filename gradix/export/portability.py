@@ -1,10 +1,10 @@
-"""Checks that an exported file calls only stable runtime functions that its platforms have."""
+"""Checks that an exported program calls only stable runtime functions that its platforms have."""
 
 from __future__ import annotations
 
 import re
 
-# these functions exist on every platform
+# These functions exist on every platform.
 _ANYWHERE = (
     r"Sharding|SPMDFullToShardShape|SPMDShardToFullShape|shape_assertion|stablehlo\.dynamic_[a-z_]+|"
     r"mhlo\.[a-z_]+|ApproxTopK|annotate_device_placement"
@@ -38,7 +38,11 @@ _ROUTINES = {
 
 
 def check_stable(text: str, allowed: set) -> None:
-    """Check that a module calls only functions that stay the same in later versions of the runtime.
+    """Check that a module calls only functions that later versions of the runtime will have.
+
+    Args:
+        text: the module.
+        allowed: names of further functions that it may call.
 
     Raises:
         ValueError: it calls other functions.
@@ -48,7 +52,7 @@ def check_stable(text: str, allowed: set) -> None:
         raise ValueError(
             "Cannot serialize code with custom calls whose targets have no compatibility guarantees: "
             f"{', '.join(wrong)}. "
-            "Pass disabled_checks=[DisabledSafetyCheck.custom_call(name)] to export it all the same."
+            "Pass disabled_checks=[DisabledSafetyCheck.custom_call(name)] to export it nevertheless."
         )
 
 
@@ -56,8 +60,10 @@ def check_platform(calls: set[str], platform: str, name: str, allowed: set) -> N
     """Check that a program for a platform calls no function that only other platforms have.
 
     Args:
-        calls: the functions that the program calls.
+        calls: the names of the functions that the program calls.
+        platform: the platform.
         name: the name of the program.
+        allowed: names of functions that it may call anyway.
 
     Raises:
         NotImplementedError: it calls such a function.
@@ -67,9 +73,9 @@ def check_platform(calls: set[str], platform: str, name: str, allowed: set) -> N
     if wrong:
         what = sorted({_what(c) for c in wrong})
         raise NotImplementedError(
-            f"'{name}' cannot be exported for the platform '{platform}': it needs {', '.join(what)} by "
-            f"{', '.join(wrong)}, which are not there. Export it for 'cpu' alone, or give '{platform}' another way "
-            "with lax.platform_dependent."
+            f"'{name}' cannot be exported for the platform '{platform}': it computes {', '.join(what)} by "
+            f"{', '.join(wrong)}, which the platform does not have. Export it for 'cpu' only, or write another "
+            f"computation for '{platform}' by lax.platform_dependent."
         )
 
 

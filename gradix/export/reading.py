@@ -1,4 +1,4 @@
-"""`deserialize`: reads exported functions from files."""
+"""`deserialize`, which reads exported functions from files."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from gradix.export.exported import Exported
 
 
 def deserialize(blob: bytearray | bytes) -> Exported:
-    """Read an exported function from bytes of `Exported.serialize`, of this library or of JAX.
+    """The exported function in bytes of `Exported.serialize`, of this library or of JAX.
 
-    Reading executes nothing in the bytes, and checks that all offsets in them lie within them.
+    Reading executes nothing in the bytes, and checks that all offsets are within the bytes.
 
     Raises:
-        ValueError: the bytes are damaged, are no exported function, or have a version that this
-            library does not read.
+        TypeError: `blob` is not bytes.
+        ValueError: the bytes are damaged, are not an exported function, or of a version that this
+            library cannot read.
 
     Example:
         >>> import gradix
@@ -25,8 +26,8 @@ def deserialize(blob: bytearray | bytes) -> Exported:
     """
     if not isinstance(blob, (bytes, bytearray, memoryview)):
         raise TypeError(
-            f"deserialize takes bytes, got {type(blob).__name__}. Read the file with open(path, "
-            "'rb').read()."
+            f"deserialize: blob must be bytes, got a {type(blob).__name__}. Read the file by "
+            "open(path, 'rb').read()."
         )
     fields, gradient = serialization.read_fields(bytes(blob))
     return serialization.made(Exported, DisabledSafetyCheck, fields, gradient)

@@ -1,4 +1,4 @@
-"""Registers types of pytree nodes for files, by name, with functions for their static data."""
+"""Registration of types of pytree nodes for files, with functions for their static data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T", bound=type)
 
 
 class Registered(NamedTuple):
-    """How nodes of a type are written to files and made again."""
+    """The functions by which nodes of a type are written to files and read from them."""
 
     nodetype: type
     name: str
@@ -33,7 +33,7 @@ def _register(entry: Registered) -> None:
         if known is not None:
             raise ValueError(
                 f"Duplicate serialization registration of {key!r}: type {known.nodetype} is registered "
-                f"with the name {known.name!r} already."
+                f"with the name {known.name!r} already. Register another type, or under another name."
             )
     _by_type[entry.nodetype] = _by_name[entry.name] = entry
 
@@ -51,16 +51,16 @@ def register_pytree_node_serialization(
     Args:
         nodetype: a type that is registered as a pytree node.
         serialized_name: the name of the type in files.
-        serialize_auxdata: converts the node's static data to bytes.
-        deserialize_auxdata: converts the bytes to static data.
-        from_children: makes a node from static data and children; by default the function of the
-            pytree registration does so.
+        serialize_auxdata: a function that converts the node's static data to bytes.
+        deserialize_auxdata: a function that converts the bytes to static data.
+        from_children: a function that makes a node from static data and children; by default that
+            of the pytree registration.
 
     Returns:
         `nodetype`.
 
     Raises:
-        ValueError: the type is no pytree node, or type or name are registered already.
+        ValueError: the type is not a pytree node, or the type or name is registered already.
 
     Example:
         >>> import gradix
@@ -78,8 +78,8 @@ def register_pytree_node_serialization(
     """
     if not is_tree_node(nodetype):
         raise ValueError(
-            f"type {nodetype} is no pytree node: register it first, with "
-            "gradix.tree_util.register_pytree_node."
+            f"type {nodetype} is not a pytree node. Register it by gradix.tree_util.register_pytree_node "
+            "first."
         )
     _register(
         Registered(nodetype, serialized_name, serialize_auxdata, deserialize_auxdata, from_children)
@@ -98,7 +98,7 @@ def register_namedtuple_serialization(nodetype: T, *, serialized_name: str) -> T
         `nodetype`.
 
     Raises:
-        ValueError: the type is no named tuple, or type or name are registered already.
+        ValueError: the type is not a named tuple, or the type or name is registered already.
 
     Example:
         >>> import collections
@@ -110,14 +110,16 @@ def register_namedtuple_serialization(nodetype: T, *, serialized_name: str) -> T
     if not (
         isinstance(nodetype, type) and issubclass(nodetype, tuple) and hasattr(nodetype, "_fields")
     ):
-        raise ValueError(f"Use register_pytree_node_serialization: {nodetype} is no named tuple.")
+        raise ValueError(
+            f"Use register_pytree_node_serialization instead: {nodetype} is not a named tuple."
+        )
 
     def read(aux: bytes):
         fields = tuple(json.loads(aux))
         if fields != nodetype._fields:
             raise ValueError(
-                f"the file has a {serialized_name} with the fields {fields}, where {nodetype} has "
-                f"{nodetype._fields}."
+                f"the file has a {serialized_name} with the fields {fields}, but {nodetype} has the fields "
+                f"{nodetype._fields}. Register a type with the fields of the file."
             )
 
     _register(
@@ -133,7 +135,7 @@ def register_namedtuple_serialization(nodetype: T, *, serialized_name: str) -> T
 
 
 def by_type(nodetype: type) -> Registered:
-    """How nodes of a type are written.
+    """The registration of a type.
 
     Raises:
         ValueError: the type is not registered.
@@ -148,7 +150,7 @@ def by_type(nodetype: type) -> Registered:
 
 
 def by_name(name: str) -> Registered:
-    """How nodes that were written under a name are made.
+    """The registration under a name.
 
     Raises:
         ValueError: no type is registered under the name.

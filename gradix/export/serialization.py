@@ -1,14 +1,17 @@
-"""Files of exported programs: a FlatBuffers table in JAX's layout, so that either library reads what the other wrote.
+"""Files of exported programs: FlatBuffers tables in JAX's layout, which both libraries can read.
 
-    0 version   1 name   2 tree of (args, kwargs)   3 types of arguments   4 tree of results   5 types of results
-    7, 8 shardings of arguments and results   9 platforms   10, 11 ordered and unordered effects   12 disabled checks
-    13 module   14 calling convention   15 arguments the module takes   16 whether it takes dimensions or the platform
-    17 gradient, a file inside   18 devices   19 distinct types   20, 21 distinct meshes and shardings
-    22, 23 types of arguments and results by their place in 19; 24, 25 shardings likewise, 0 for
-    none
+The slots of the table are
+
+    0 version   1 name   2 tree of (args, kwargs)   3 types of arguments   4 tree of results
+    5 types of results   7, 8 shardings of arguments and results   9 platforms
+    10, 11 ordered and unordered effects   12 disabled checks   13 module   14 calling convention
+    15 arguments that the module takes   16 whether it takes dimension variables or the platform
+    17 gradient, a table like this one   18 number of devices   19 distinct types
+    20, 21 distinct meshes and shardings   22, 23 types of arguments and results as indices into 19
+    24, 25 shardings of arguments and results as indices into 21, counted from 1; 0 for none
 
 Readers of FlatBuffers ignore slots that they do not know. This library adds two slots: the
-constraints of the dimensions, and a digest that detects damage. The digest is no signature. The
+constraints of the dimension variables, and a digest that detects damage but is not a signature. The
 module of a file without a digest is first read in a separate process.
 """
 
@@ -41,7 +44,7 @@ _DTYPES = (
     "bfloat16 int4 uint4 float8_e4m3b11fnuz float8_e4m3fn float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float0 "
     "float8_e4m3 float8_e3m4 float8_e8m0fnu float4_e2m1fn key<fry> key<rbg> key<urbg>"
 ).split()
-_DEVICE = 1  # the number that stands for device memory
+_DEVICE = 1  # the number of device memory
 
 
 # -- writing ---------------------------------------------------------------------------------------
@@ -51,12 +54,12 @@ def serialize(exported, vjp_order: int) -> bytearray:
     """An exported function as bytes, with its gradients up to order `vjp_order`."""
     if exported.bound_dims:
         raise ValueError(
-            f"the exported function '{exported.fun_name}' has values for the dimensions "
-            f"{dict(exported.bound_dims)}, which a file does not hold: serialize it without, and bind "
-            "them after reading."
+            f"the exported function '{exported.fun_name}' has the bound dimension variables "
+            f"{dict(exported.bound_dims)}, which files cannot hold. Serialize it without bind_dims, and call "
+            "bind_dims after reading it."
         )
     if vjp_order < 0:
-        raise ValueError(f"serialize takes a vjp_order of 0 or more, got {vjp_order}.")
+        raise ValueError(f"serialize: vjp_order must be 0 or more, got {vjp_order}.")
     return encode(_table(exported, vjp_order))
 
 
@@ -123,8 +126,8 @@ def _digest(fields: dict, checks: list, constraints: list) -> bytes:
     held = {n: fields[n] for n in names}
     for n in ("ordered_effects", "unordered_effects"):
         held[n] = tuple(map(name_of, held[n]))
-    told = repr((kinds, [str(x) for x in held.values()], checks, constraints)).encode()
-    return xla_artifact.digest(told + fields["mlir_module_serialized"])
+    text = repr((kinds, [str(x) for x in held.values()], checks, constraints)).encode()
+    return xla_artifact.digest(text + fields["mlir_module_serialized"])
 
 
 def _tree(tree: PyTreeDef) -> dict:
@@ -137,7 +140,8 @@ def _tree(tree: PyTreeDef) -> dict:
     if kind is dict:
         if not all(isinstance(k, str) for k in aux):
             raise ValueError(
-                f"Serialization is supported only for dictionaries with string keys, got the keys {aux}."
+                f"Serialization is supported only for dictionaries with string keys, got the keys {aux}. "
+                "Convert them to strings first."
             )
         return {0: (I8, _DICT), 1: children, 2: list(aux)}
     if kind in (tuple, list):
@@ -154,7 +158,7 @@ def _tree(tree: PyTreeDef) -> dict:
     written = entry.write(aux)
     if not isinstance(written, (bytes, bytearray)):
         raise ValueError(
-            f"serialize_auxdata of {entry.name!r} must return bytes, got {type(written).__name__}."
+            f"serialize_auxdata of {entry.name!r} must return bytes, got a {type(written).__name__}."
         )
     return {0: (I8, _CUSTOM), 1: children, 3: entry.name, 4: bytes(written)}
 
@@ -169,7 +173,7 @@ def _aval(aval: ShapedArray) -> dict:
     )
     if name not in _DTYPES:
         raise ValueError(
-            f"arrays of dtype {name} have no place in the files of exported functions; those have "
+            f"files of exported functions cannot hold the dtype {name}. Convert the arrays to one of "
             f"{', '.join(_DTYPES)}."
         )
     return {1: [str(d) for d in aval.shape], 2: (I8, _DTYPES.index(name)), 3: (I8, _DEVICE)}
@@ -187,17 +191,17 @@ def read_fields(data: bytes) -> tuple[dict, Any]:
     """The fields of an exported function in a file, and those of its gradient or None.
 
     Raises:
-        ValueError: the bytes are no such file, or have a version that this library does not read.
+        ValueError: the bytes are not such a file, or of a version that this library cannot read.
     """
     if len(data) > MAX_BYTES:
         raise ValueError(
-            f"the file of an exported function has {len(data)} bytes, {MAX_BYTES} at most."
+            f"the file of an exported function must have at most {MAX_BYTES} bytes, got {len(data)}."
         )
     try:
         return _fields(Table.root(data))
     except Malformed as e:
         raise ValueError(
-            f"the bytes are no file of an exported function, or are damaged: {e}."
+            f"the bytes are not a file of an exported function, or are damaged: {e}."
         ) from None
 
 
@@ -205,13 +209,14 @@ def _fields(t: Table) -> tuple[dict, Any]:
     version = t.number(0, U16)
     if not OLDEST_VERSION <= version <= VERSION:
         raise ValueError(
-            f"the file has serialization version {version}; this library reads {OLDEST_VERSION} to "
-            f"{VERSION}."
+            f"the file has serialization version {version}, but this library reads the versions "
+            f"{OLDEST_VERSION} to {VERSION}. Export the function again."
         )
     convention = t.number(14, U16)
     if not 9 <= convention <= 10:
         raise ValueError(
-            f"the file has calling convention {convention}; this library calls 9 to 10."
+            f"the file has calling convention {convention}, but this library supports 9 and 10. Export the "
+            "function again."
         )
     scope = _scope(t.texts(CONSTRAINTS))
     in_avals, out_avals = _types(t, 22, 3, scope), _types(t, 23, 5, scope)
@@ -222,13 +227,13 @@ def _fields(t: Table) -> tuple[dict, Any]:
     _check_signature(in_tree)
     kept = tuple(t.numbers(15, U16))
     if sorted(set(kept)) != list(kept) or any(i >= len(in_avals) for i in kept):
-        raise Malformed("it takes arguments that there are not")
+        raise Malformed("it takes arguments that do not exist")
     ins, outs = [
         shardings.read(t, 21, t.numbers(slot, U32) or [0] * len(avals))
         for slot, avals in ((24, in_avals), (25, out_avals))
     ]
     if (len(ins), len(outs)) != (len(in_avals), len(out_avals)):
-        raise Malformed("it has shardings of more arguments or results than there are")
+        raise Malformed("its shardings are not as many as its arguments and results")
     module = t.bytes(13)
     platforms = tuple(t.texts(9))
     if not platforms:
@@ -261,7 +266,7 @@ def _fields(t: Table) -> tuple[dict, Any]:
     if t.has(DIGEST):
         checks = list(fields["disabled_safety_checks"])
         if t.bytes(DIGEST) != _digest(fields, checks, t.texts(CONSTRAINTS)):
-            raise Malformed("it is not as it was written")
+            raise Malformed("its digest does not fit its content")
         xla_artifact.trust(xla_artifact.digest(module))
     return fields, _fields(t.table(17)) if t.has(17) else None
 
@@ -280,7 +285,7 @@ def _types(t: Table, indices: int, direct: int, scope) -> tuple:
     known = [_read_aval(x, scope) for x in t.tables(19)]
     places = t.numbers(indices, U32)
     if any(i >= len(known) for i in places):
-        raise Malformed("it names types that there are not")
+        raise Malformed("it refers to types that do not exist")
     return tuple([known[i] for i in places])
 
 
@@ -307,7 +312,7 @@ def _read_aval(t: Table, scope) -> ShapedArray:
 
 def _size(n: int) -> int:
     if not 0 <= n < 1 << 62:
-        raise ValueError(f"{n} is no size")
+        raise ValueError(f"{n} is not a size")
     return n
 
 
@@ -356,15 +361,19 @@ def _built(entry, aux, children: list) -> PyTreeDef:
 
 
 def _check_signature(tree: PyTreeDef) -> None:
-    """Raise unless a tree has the form of positional and keyword arguments."""
+    """Check that a tree is one of positional and keyword arguments.
+
+    Raises:
+        Malformed: it is not.
+    """
     data, parts = tree.node_data(), tree.children()
     kinds = [None if p.node_data() is None else p.node_data()[0] for p in parts]
     if data is None or data[0] is not tuple or kinds != [tuple, dict]:
-        raise Malformed("its tree is not one of arguments")
+        raise Malformed("its first tree is not that of arguments")
 
 
 def made(cls: type, check_class: Any, fields: dict, gradient):
-    """Make an exported function from the fields that `read_fields` returned."""
+    """The exported function of the fields that `read_fields` returned."""
     get_vjp = None if gradient is None else (lambda _: made(cls, check_class, *gradient))
     checks = tuple(
         [

@@ -1,4 +1,4 @@
-"""Functions that make symbolic shapes, from a text or for the arrays of a pytree."""
+"""Functions that make symbolic shapes, from a string or for the arrays of a pytree."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ def symbolic_shape(
     like: Sequence[int | None] | None = None,
     assume: Mapping[str, int] | None = None,
 ) -> tuple:
-    """A shape with symbolic dimensions, from its text.
+    """A shape with symbolic dimensions, as a tuple, parsed from a string.
 
     Args:
-        shape_spec: dimensions with commas between them, in parentheses or not. A dimension is a
+        shape_spec: dimensions separated by commas, with or without parentheses. A dimension is a
             number, the name of a variable, a sum, difference or product of dimensions, a power as
             in ``a^2``, or ``floordiv``, ``mod``, ``max`` or ``min`` of two. ``_`` stands for the
-            dimension of `like` at its place, a last ``...`` for the rest of `like`, and None for
-            ``"..."``.
+            dimension of `like` at the same place, a last ``...`` for the rest of `like`, and None
+            for ``"..."``.
         constraints: constraints on the variables, such as ``"a <= 10"``, in addition to their
             being at least 1.
         scope: the scope of the variables; by default a new scope with these constraints.
         like: a shape from which dimensions are taken.
-        assume: example sizes by name. With it, comparisons that the constraints do not decide are
-            decided as for these sizes, and are checked in every call; without it they raise. See
-            `SymbolicScope`.
+        assume: example sizes by name. With them, comparisons that the constraints do not decide
+            are decided as for these sizes, and are checked in every call. Without them such
+            comparisons raise errors. See `SymbolicScope`.
 
     Returns:
         A tuple of integers and symbolic dimensions.
 
     Raises:
-        ValueError: the text is malformed, or `scope` is given with `constraints` or `assume`.
+        ValueError: the string is malformed, or `scope` is given with `constraints` or `assume`.
 
     Example:
         >>> from gradix import export
@@ -57,14 +57,14 @@ def symbolic_shape(
         scope = SymbolicScope(constraints, assume=assume)
     elif constraints or assume is not None:
         raise ValueError(
-            "symbolic_shape takes constraints or a scope, not both: a scope has its constraints from the "
-            "start. Make the scope with them, SymbolicScope(constraints)."
+            "symbolic_shape takes a scope, or constraints and assume, but not both. Make the scope with "
+            "them, as by SymbolicScope(constraints, assume=assume)."
         )
     if shape_spec is None:
         shape_spec = "..."
     if not isinstance(shape_spec, str):
         raise ValueError(
-            f'symbolic_shape expects a string such as "a, b", or None, got {shape_spec!r}.'
+            f'symbolic_shape: shape_spec must be a string such as "a, b", or None; got {shape_spec!r}.'
         )
     return parsing.shape(shape_spec, scope, like)
 
@@ -72,17 +72,17 @@ def symbolic_shape(
 def symbolic_args_specs(
     args, shapes_specs, constraints: Sequence[str] = (), scope: SymbolicScope | None = None
 ):
-    """`ShapeDtypeStruct`s for arguments, with symbolic shapes as their texts say.
+    """`ShapeDtypeStruct`s of arguments, with symbolic shapes parsed from strings.
 
     Args:
-        args: a pytree of arrays, or of anything with a shape and a dtype.
-        shapes_specs: a pytree prefix of `args` with texts as `symbolic_shape` takes, or None for
-            shapes that stay.
-        constraints: as for `symbolic_shape`.
-        scope: as for `symbolic_shape`.
+        args: a pytree of arrays, or of objects with a shape and a dtype.
+        shapes_specs: a pytree prefix of `args` whose leaves are strings as for `symbolic_shape`, or
+            None for shapes that are kept.
+        constraints, scope: as for `symbolic_shape`.
 
     Raises:
-        ValueError: a text is malformed or does not fit the rank of its argument.
+        ValueError: a string is malformed or does not fit the rank of its argument, or `scope` is
+            given with `constraints`.
 
     Example:
         >>> import numpy as np
@@ -93,7 +93,10 @@ def symbolic_args_specs(
     if scope is None:
         scope = SymbolicScope(constraints)
     elif constraints:
-        raise ValueError("symbolic_args_specs takes constraints or a scope, not both.")
+        raise ValueError(
+            "symbolic_args_specs takes a scope or constraints, but not both. Make the scope with them, as "
+            "by SymbolicScope(constraints)."
+        )
     paths, treedef = tree_flatten_with_path(args)
     is_spec = lambda x: x is None or isinstance(x, str)
     specs = broadcast_prefix(shapes_specs, args, is_leaf=is_spec)

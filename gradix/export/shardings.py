@@ -1,4 +1,4 @@
-"""How exported programs are divided among devices: by `jit`'s arguments, in files, and at calls."""
+"""Shardings of exported programs: from `jit`'s arguments, in files, and in calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TYPE_OF = {n: kind for kind, n in _TYPES.items()}
 
 
 class Plan:
-    """The devices of a program, and for each argument and result a named sharding on them, or None."""
+    """The devices of a program, and the named sharding of each argument and result, or None."""
 
     def __init__(self, traced, places=None):
         self.devices: tuple | None = None
@@ -42,18 +42,19 @@ class Plan:
                     else _typed(a, home)
                     for w, a in zip(ins[len(traced.consts) :], avals)
                 ]
-                told = [
+                chosen = [
                     w if w is not None else _typed(a, home)
                     for w, a in zip(outs, traced.jaxpr.out_avals)
                 ]
-                self.ins, self.outs = [_named(s) for s in asked], [_named(s) for s in told]
+                self.ins, self.outs = [_named(s) for s in asked], [_named(s) for s in chosen]
 
     @property
     def nr_devices(self) -> int:
+        """The number of devices."""
         return len(self.devices) if self.devices else 1
 
     def options(self) -> dict[str, Any]:
-        """What the writer of modules takes."""
+        """The devices and shardings as arguments of `program.lower`."""
         return (
             {"devices": self.devices, "in_shardings": self.ins, "out_shardings": self.outs}
             if self.devices
@@ -62,7 +63,7 @@ class Plan:
 
 
 def _typed(aval, home):
-    """What a type says of explicit axes, on the devices; None where it says nothing."""
+    """The sharding by the explicit axes of a type, on the devices; None if it has none."""
     known = aval.division
     if known is None or known.mesh.shape_tuple != home.mesh.shape_tuple:
         return None
@@ -72,14 +73,14 @@ def _typed(aval, home):
 def _named(sharding):
     if sharding is not None and not isinstance(sharding, NamedSharding):
         raise NotImplementedError(
-            f"a program divided by {sharding} cannot be exported: only NamedShardings stand "
-            "in files."
+            f"a program divided by {sharding} cannot be exported, because files can hold NamedShardings "
+            "only. Use a NamedSharding instead."
         )
     return sharding
 
 
 def without_devices(shardings) -> tuple:
-    """Named shardings on meshes of no particular devices."""
+    """The named shardings on abstract meshes, which have no particular devices."""
     return tuple(
         [
             s and NamedSharding(_abstract(s.mesh), s.spec, memory_kind=s.memory_kind)
@@ -101,18 +102,18 @@ def _abstract(mesh):
 
 
 def on_mesh(shardings, mesh) -> tuple:
-    """The shardings on a mesh of devices that has their axes; as they are where none is given.
+    """The shardings on a mesh of devices; unchanged if the mesh is None.
 
     Raises:
-        ValueError: the mesh has other axes.
+        ValueError: the mesh has other axes than the shardings.
     """
     if mesh is None:
         return tuple(shardings)
     for s in shardings:
         if s is not None and s.mesh.shape_tuple != mesh.shape_tuple:
             raise ValueError(
-                f"the program was exported for the mesh {s.mesh}, got one with the axes "
-                f"{mesh.shape_tuple}."
+                f"the program was exported for the mesh {s.mesh}; got a mesh with the axes "
+                f"{mesh.shape_tuple}. Pass one with the same axes."
             )
     return tuple([s and NamedSharding(mesh, s.spec) for s in shardings])
 
@@ -121,7 +122,7 @@ def on_mesh(shardings, mesh) -> tuple:
 
 
 def on_devices(exported, run, leaves):
-    """Run a program of several devices on those where its arguments lie, or on the first ones."""
+    """Run a program for several devices on those of its arguments, or on the first devices."""
     return _placed(exported, run, _devices(exported, leaves))(*leaves)
 
 
@@ -160,10 +161,10 @@ def _placed(exported, run, devices):
         everywhere = NamedSharding(Mesh(np.array(devices), ("devices",)), PartitionSpec())
 
     def call(*leaves):
-        if leaves_open:  # the program says of no argument where it lies: a copy on each device
+        if leaves_open:  # No argument has a sharding, so each device gets a copy of all.
             leaves = [with_sharding_constraint(x, everywhere) for x in leaves]
         given = constrained(leaves, ins)
-        # within the module the compiler divides
+        # Inside the module the compiler divides the arrays, so their types have no explicit axes.
         outs = run(*[x if x.aval.division is None else reshard(x, None) for x in given])
         return constrained(outs, exported._out_named_shardings)
 
@@ -179,7 +180,10 @@ def _mesh(mesh, devices) -> Mesh:
 
 
 def tables(shardings) -> tuple[list, list, list]:
-    """Tables of the distinct meshes and shardings, and each sharding's place in the latter from 1; 0 for None."""
+    """Tables of the distinct meshes, tables of the distinct shardings, and the sharding numbers.
+
+    The numbers count from 1, for each of the given shardings; 0 stands for None.
+    """
     distinct = list(dict.fromkeys([s for s in shardings if s is not None]))
     meshes = list(dict.fromkeys([s.mesh for s in distinct]))
     return (
@@ -209,8 +213,8 @@ def _table(sharding) -> dict:
     spec = sharding.spec
     if UNCONSTRAINED in spec:
         raise ValueError(
-            f"the sharding {sharding} leaves an axis to the compiler, which a file does not hold: say how "
-            "it is divided."
+            f"the sharding {sharding} leaves an axis to the compiler, which files cannot express. Say how "
+            "the axis is divided."
         )
     parts = [{0: list(p if isinstance(p, tuple) else () if p is None else (p,))} for p in spec]
     out = {
@@ -221,14 +225,14 @@ def _table(sharding) -> dict:
 
 
 def read(table: Table, slot: int, places: list) -> tuple:
-    """The shardings listed in a slot of a file, by their places.
+    """The shardings with the given numbers, which `tables` wrote into a slot; None for 0.
 
     Raises:
-        Malformed: they are none.
+        Malformed: there is no such sharding, or one is not valid.
     """
     known = [None, *[_read(t) for t in table.tables(slot)]]
     if any(i >= len(known) for i in places):
-        raise Malformed("it names shardings that there are not")
+        raise Malformed("it refers to shardings that do not exist")
     return tuple([known[i] for i in places])
 
 
@@ -237,7 +241,7 @@ def _read(t: Table) -> NamedSharding:
     sizes, names, kinds = mesh.numbers(0, U32), mesh.texts(1), mesh.numbers(2, I8)
     are_known = all(k in _TYPE_OF for k in kinds) and all(0 < n < 1 << 24 for n in sizes)
     if len(sizes) != len(names) or len(kinds) not in (0, len(names)) or not are_known:
-        raise Malformed("a mesh has sizes, names and types that do not fit each other")
+        raise Malformed("the sizes, names and types of a mesh do not fit each other")
     spec = t.table(1)
     device = mesh.table(3) if mesh.has(3) else None
     kind = (

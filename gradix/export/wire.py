@@ -1,7 +1,7 @@
-"""FlatBuffers tables by slot number: written by the field's library, read with every offset checked.
+"""FlatBuffers tables, which are written by the library flatbuffers and read with checked offsets.
 
-A table is described as a dict from slot to field; a field is a pair of kind and value (`U16`, 3),
-or a nested description.
+To be written, a table is described as a dict from slot numbers to fields. A field is a number, as a
+pair `(U16, 3)` of kind and value, a string, bytes, `Numbers`, a table, or a list.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from gradix._base.lazy import lazy_module
 
 flatbuffers = lazy_module("flatbuffers")
 
-MAX_DEPTH = 64  # tables inside of tables
-MAX_TABLES = 1 << 20  # read from one file
+MAX_DEPTH = 64  # the depth to which tables of a file may be nested
+MAX_TABLES = 1 << 20  # the number of tables and strings in a file
 
 
 class Scalar:
-    """A number of a table, such as an unsigned one of 16 bits."""
+    """A kind of number in tables, by its format in `struct` and its name in flatbuffers."""
 
     __slots__ = ("format", "slot")
 
@@ -37,12 +37,8 @@ I8, U8, U16, I16, U32, BOOL = (
 )
 
 
-class Text(str):
-    """A field that is a string."""
-
-
 class Numbers(list):
-    """A field that is a vector of unsigned numbers."""
+    """A field that is a vector of numbers of one kind."""
 
     def __init__(self, kind: Scalar, values: Sequence[int]):
         super().__init__(values)
@@ -57,7 +53,7 @@ def encode(table: dict) -> bytearray:
 
 
 def _write(builder, x: Any) -> int:
-    """Write a table, text, byte string or vector; its offset."""
+    """Write a table, string, byte string or vector, and return its offset."""
     if isinstance(x, str):
         return builder.CreateString(x)
     if isinstance(x, (bytes, bytearray)):
@@ -90,14 +86,22 @@ def _is_number(field) -> bool:
 
 
 class Malformed(ValueError):
-    """Bytes that are no file of this format."""
+    """The bytes are not a file of this format."""
 
 
 class Table:
-    """A table of a file being read; whatever a field points to is checked to lie within the file.
+    """A table of a file being read; its methods check that fields are within the file.
+
+    The methods return empty values for slots that the table does not have.
+
+    Args:
+        data: the file.
+        place: the place of the table in the file.
+        budget: a list with the number of tables that may still be read.
+        depth: the number of tables around this one.
 
     Raises:
-        Malformed: it does not.
+        Malformed: a field is not within the file, or there are too many tables.
     """
 
     def __init__(self, data: bytes, place: int, budget: list[int] | None = None, depth: int = 0):
@@ -105,22 +109,23 @@ class Table:
         self.budget = [MAX_TABLES] if budget is None else budget
         self.budget[0] -= 1
         if self.budget[0] < 0 or depth > MAX_DEPTH:
-            raise Malformed("its tables are nested too deep, or are too many")
+            raise Malformed("its tables are nested too deeply, or are too many")
         self.fields = place - self._number("<i", place)
         size = self._number("<H", self.fields)
         if size < 4 or size % 2 or self.fields < 0 or self.fields + size > len(data):
-            raise Malformed("a table has no valid list of fields")
+            raise Malformed("the list of a table's fields is not valid")
         self.count = (size - 4) // 2
 
     @classmethod
     def root(cls, data: bytes) -> Table:
+        """The outermost table of a file."""
         if len(data) < 8:
-            raise Malformed("it is shorter than any file")
+            raise Malformed("it is too short")
         return cls(data, struct.unpack_from("<I", data)[0])
 
     def _number(self, format: str, at: int) -> Any:
         if at < 0 or at + struct.calcsize(format) > len(self.data):
-            raise Malformed("a field lies outside of the file")
+            raise Malformed("a field is outside of the file")
         return struct.unpack_from(format, self.data, at)[0]
 
     def _at(self, slot: int) -> int:
@@ -128,14 +133,16 @@ class Table:
         return self.place + offset if offset else 0
 
     def has(self, slot: int) -> bool:
+        """Whether the table has a field in a slot."""
         return bool(self._at(slot))
 
     def number(self, slot: int, kind: Scalar, default: int = 0) -> Any:
+        """The number in a slot."""
         at = self._at(slot)
         return self._number("<" + kind.format, at) if at else default
 
     def _vector(self, slot: int, size: int) -> tuple[int, int]:
-        """Where the elements of a vector begin, and how many there are."""
+        """The place of the first element of a vector, and the number of elements."""
         at = self._at(slot)
         return self._extent(at + self._number("<I", at), size) if at else (0, 0)
 
@@ -146,13 +153,16 @@ class Table:
         return place + 4, n
 
     def bytes(self, slot: int) -> bytes:
+        """The byte string in a slot."""
         start, n = self._vector(slot, 1)
         return self.data[start : start + n]
 
     def text(self, slot: int) -> str:
+        """The string in a slot."""
         return _decoded(self.bytes(slot))
 
     def numbers(self, slot: int, kind: Scalar) -> list[int]:
+        """The vector of numbers in a slot."""
         start, n = self._vector(slot, struct.calcsize(kind.format))
         return list(struct.unpack_from(f"<{n}{kind.format}", self.data, start)) if n else []
 
@@ -161,17 +171,20 @@ class Table:
         return [at + self._number("<I", at) for at in range(start, start + 4 * n, 4)]
 
     def texts(self, slot: int) -> list[str]:
+        """The vector of strings in a slot."""
         extents = [self._extent(place, 1) for place in self._places(slot)]
         self.budget[0] -= len(extents)
         return [_decoded(self.data[start : start + n]) for start, n in extents]
 
     def table(self, slot: int) -> Table:
+        """The table in a slot, which must be present."""
         at = self._at(slot)
         if not at:
-            raise Malformed("a part that every file has is missing")
+            raise Malformed("a required table is missing")
         return Table(self.data, at + self._number("<I", at), self.budget, self.depth + 1)
 
     def tables(self, slot: int) -> list[Table]:
+        """The vector of tables in a slot."""
         return [
             Table(self.data, place, self.budget, self.depth + 1) for place in self._places(slot)
         ]
@@ -181,4 +194,4 @@ def _decoded(raw: bytes) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        raise Malformed("a text is not UTF-8") from None
+        raise Malformed("a string is not UTF-8") from None
