@@ -1,6 +1,8 @@
-"""Functions applied along axes."""
+"""Functions applied along one axis of an array, or over several."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from gradix._api.mapping.vmap import vmap
 from gradix._base.tracebacks import boundary
@@ -12,14 +14,22 @@ from gradix.numpy.shapes import expand_dims
 
 @boundary
 def apply_along_axis(func1d, axis: int, arr, *args, **kwargs) -> Array:
-    """A function of one row, applied to every row along an axis; the axes of its result take that axis's place.
+    """The results of a function of one row, for every row of an array along an axis.
 
     Args:
-        func1d: the function; it may return an array of any shape, or a pytree of them.
-        axis: the axis rows lie along.
-        arr: an array.
+        func1d: the function; it takes a vector and returns an array of any shape, or a pytree of
+            arrays.
+        axis: the axis along which the rows lie.
+        arr: an array with at least one axis.
         *args: further arguments of the function.
         **kwargs: further keyword arguments of the function.
+
+    Returns:
+        An array, or a pytree of arrays, of the shape of `arr`, in which the axes of the function's
+        result stand in the place of `axis`.
+
+    Raises:
+        ValueError: `axis` is out of bounds.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -43,15 +53,18 @@ def apply_along_axis(func1d, axis: int, arr, *args, **kwargs) -> Array:
 
 @boundary
 def apply_over_axes(func, a, axes) -> Array:
-    """A function `func(array, axis)` applied over several axes in turn; an axis it takes away comes back with size 1.
+    """The array after a function `func(array, axis=axis)` was applied over several axes in turn.
 
     Args:
         func: takes an array and an axis, and returns an array with or without that axis.
         a: an array.
-        axes: an axis, or a sequence of them.
+        axes: an axis, or a sequence of axes.
+
+    Returns:
+        An array with as many axes as `a`: an axis that `func` reduces stays, with size 1.
 
     Raises:
-        ValueError: `func` changes the shape of the array otherwise than by reducing the axis.
+        ValueError: the result of `func` lacks more than the one axis, or has more axes.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -59,7 +72,7 @@ def apply_over_axes(func, a, axes) -> Array:
         Array([[6.]], dtype=float32)
     """
     x = as_operand("apply_over_axes", a, 1)
-    for axis in axes:
+    for axis in axes if isinstance(axes, Iterable) else (axes,):
         out = func(x, axis=axis)
         if out.ndim == x.ndim:
             x = out
@@ -67,7 +80,7 @@ def apply_over_axes(func, a, axes) -> Array:
             x = expand_dims(out, axis)
         else:
             raise ValueError(
-                f"function is not returning an array of the correct shape: {x.shape} became "
-                f"{out.shape}; it must keep the axis or take it away."
+                f"apply_over_axes: func turned shape {x.shape} into {out.shape} over axis {axis}. "
+                "Return an array with that axis reduced, with or without an axis of size 1 for it."
             )
     return x

@@ -30,7 +30,7 @@ _BOOL = np.dtype(bool)
 
 
 def add(x, y):
-    """The sum `x + y`, elementwise, with broadcasting and dtype promotion; of booleans, their `or`.
+    """The sum `x + y`, elementwise, with broadcasting and dtype promotion; `or` for booleans.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -45,7 +45,7 @@ def subtract(x, y):
     """The difference `x - y`, elementwise, with broadcasting and dtype promotion.
 
     Raises:
-        TypeError: for booleans; use `logical_xor` or `x & ~y`.
+        TypeError: both operands are boolean. Use `logical_xor`, or `x & ~y`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -56,7 +56,7 @@ def subtract(x, y):
 
 
 def multiply(x, y):
-    """The product `x · y`, elementwise, with broadcasting and dtype promotion; of booleans, their `and`.
+    """The product `x · y`, elementwise, with broadcasting and dtype promotion; `and` for booleans.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -68,7 +68,10 @@ def multiply(x, y):
 
 
 def negative(x):
-    """`-x`, elementwise.
+    """The negative `-x`, elementwise, in the dtype of `x`.
+
+    Raises:
+        TypeError: `x` is boolean. Use `~x`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -90,7 +93,7 @@ def positive(x, /) -> Array:
 
 
 def absolute(x, /) -> Array:
-    """`|x|`, elementwise; real for complex `x`.
+    """The absolute value `|x|`, elementwise, in the dtype of `x`; for complex `x` it is real.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -106,10 +109,10 @@ abs = absolute
 
 
 def fabs(x, /) -> Array:
-    """`|x|` as a floating-point number, elementwise.
+    """The absolute value `|x|`, elementwise, in a floating dtype.
 
     Raises:
-        TypeError: for complex `x`.
+        TypeError: `x` is complex. Use `abs`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -119,13 +122,16 @@ def fabs(x, /) -> Array:
     x = inexact_operand("fabs", x)
     if x.aval.dtype in COMPLEX:
         raise TypeError(
-            f"ufunc 'fabs' does not support complex dtypes, got {x.aval.dtype}. Use jnp.abs."
+            f"fabs: x must be real, got dtype {x.aval.dtype}. Use jnp.abs for complex numbers."
         )
     return lax.abs(x)
 
 
 def sign(x, /) -> Array:
-    """-1, 0 or 1 by the sign of `x`; `x / |x|` for complex numbers.
+    """The sign of `x`, elementwise: -1, 0 or 1 in its dtype, and `x / |x|` for complex `x`.
+
+    Raises:
+        TypeError: `x` is boolean.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -136,7 +142,7 @@ def sign(x, /) -> Array:
 
 
 def square(x, /) -> Array:
-    """`x²`, elementwise.
+    """The square `x²`, elementwise, in the dtype of `x`; booleans become integers.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -150,12 +156,13 @@ def square(x, /) -> Array:
 
 
 def power(x1, x2, /) -> Array:
-    """`x1` to the power `x2`, elementwise.
+    """`x1` to the power `x2`, elementwise, with broadcasting and dtype promotion.
 
-    A Python integer exponent is taken by repeated multiplication, which has derivatives everywhere.
+    A power with a Python integer as its exponent is computed by repeated multiplication, and has
+    derivatives everywhere.
 
     Raises:
-        TypeError: an integer `x1` with a negative integer exponent known while tracing.
+        TypeError: `x1` is an integer, and `x2` a negative integer that is known while tracing.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -168,12 +175,16 @@ def power(x1, x2, /) -> Array:
         ):
             return lax.integer_pow(numeric_operand("power", x1), int(x2))
         x, y = operands("power", x1, x2)
-        return lax.pow(x, y) if x.aval.dtype in INEXACT else _integer_power(*_counts(x1, x2, x, y))
+        return (
+            lax.pow(x, y)
+            if x.aval.dtype in INEXACT
+            else _integer_power(*_integer_operands(x1, x2, x, y))
+        )
     return _power_of_array(x1, x2)
 
 
-def _counts(x1, x2, x, y):
-    """Promoted operands of a power of integers; a boolean one makes the result strongly typed."""
+def _integer_operands(x1, x2, x, y):
+    """Promoted operands of a power of integers; they are strongly typed where one is boolean."""
     if any(v is True or v is False or getattr(v, "dtype", None) == _BOOL for v in (x1, x2)):
         dtype = np.dtype("int32") if x.aval.dtype == _BOOL else x.aval.dtype
         return convert(x, dtype), convert(y, dtype)
@@ -183,7 +194,7 @@ def _counts(x1, x2, x, y):
 def _power_of_array(x1, x2):
     x, y = operands("power", x1, x2)
     if x.aval.dtype not in INEXACT:
-        x, y = _counts(x1, x2, x, y)
+        x, y = _integer_operands(x1, x2, x, y)
         if type(x2) is ArrayImpl and not x2.aval.ndim and state.stage is None:
             return lax.integer_pow(x, int(x2.host))
         return _integer_power(x, y)
@@ -197,13 +208,13 @@ def _power_of_array(x1, x2):
                 x2, y.aval.shape, tuple(range(y.aval.ndim - x2.aval.ndim, y.aval.ndim))
             )
         )
-        # an integer exponent keeps the derivative in x defined at 0
+        # With an integer exponent, the derivative in x is defined at 0.
         return lax.pow(x, exponent)
     return lax.pow(x, y)
 
 
 def _integer_power(x, y):
-    """`xʸ` of integers by squaring, over the bits of `y` that matter before the result overflows."""
+    """`xʸ` of integers by squaring, over the bits of `y` that count before the result overflows."""
     largest = y if y.aval.ndim else x
     zero, one = like(largest, 0), like(largest, 1)
     out = where(lax.bitwise_and(lax.eq(x, zero), lax.ne(y, zero)), zero, one)
@@ -215,7 +226,7 @@ def _integer_power(x, y):
 
 
 def pow(x1, x2, /) -> Array:
-    """`x1` to the power `x2`: another name of `power`.
+    """`x1` to the power `x2`, elementwise; another name of `power`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -226,7 +237,7 @@ def pow(x1, x2, /) -> Array:
 
 
 def float_power(x, y, /) -> Array:
-    """`x` to the power `y` as a floating-point or complex number, elementwise.
+    """`x` to the power `y`, elementwise, in a floating or complex dtype.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -240,7 +251,7 @@ def float_power(x, y, /) -> Array:
 
 
 def maximum(x, y):
-    """The larger of `x` and `y`, elementwise; NaN if either is.
+    """The larger of `x` and `y`, elementwise, in their promoted dtype; NaN where either is NaN.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -251,7 +262,7 @@ def maximum(x, y):
 
 
 def minimum(x, y):
-    """The smaller of `x` and `y`, elementwise; NaN if either is.
+    """The smaller of `x` and `y`, elementwise, in their promoted dtype; NaN where either is NaN.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -263,7 +274,7 @@ def minimum(x, y):
 
 @replayed
 def fmax(x1, x2) -> Array:
-    """The larger of `x1` and `x2`, elementwise; where one is NaN, the other.
+    """The larger of `x1` and `x2`, elementwise; where one of them is NaN, the other one.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -277,7 +288,7 @@ def fmax(x1, x2) -> Array:
 
 @replayed
 def fmin(x1, x2) -> Array:
-    """The smaller of `x1` and `x2`, elementwise; where one is NaN, the other.
+    """The smaller of `x1` and `x2`, elementwise; where one of them is NaN, the other one.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -290,29 +301,29 @@ def fmin(x1, x2) -> Array:
 
 
 def _ordered(compare, x, y):
-    """`compare` of numbers; complex ones by real part, then imaginary part."""
+    """`compare` of numbers; it compares complex ones by real part, then by imaginary part."""
     if x.aval.dtype not in COMPLEX:
         return compare(x, y)
     xr, yr = lax.real(x), lax.real(y)
     return where(lax.eq(xr, yr), compare(lax.imag(x), lax.imag(y)), compare(xr, yr))
 
 
-# -- whole numbers ---------------------------------------------------------------------------------
+# -- integers --------------------------------------------------------------------------------------
 
 
 @replayed(host=host_implementations.gcd)
 def gcd(x1, x2) -> Array:
-    """The greatest common divisor of `|x1|` and `|x2|`, elementwise.
+    """The greatest common divisor of `|x1|` and `|x2|`, elementwise, in their promoted dtype.
 
     Raises:
-        ValueError: the operands are no integers.
+        ValueError: the operands are not integers.
 
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.gcd(jnp.array([12, 18]), 8)
         Array([4, 2], dtype=int32)
     """
-    x, y = _whole("gcd", x1, x2)
+    x, y = _integer_pair("gcd", x1, x2)
     x, y = absolute(x), absolute(y)
     zero = like(x, 0)
 
@@ -336,17 +347,17 @@ def gcd(x1, x2) -> Array:
 
 @replayed(host=host_implementations.lcm)
 def lcm(x1, x2) -> Array:
-    """The least common multiple of `|x1|` and `|x2|`, elementwise.
+    """The least common multiple of `|x1|` and `|x2|`, elementwise, in their promoted dtype.
 
     Raises:
-        ValueError: the operands are no integers.
+        ValueError: the operands are not integers.
 
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.lcm(jnp.array([4, 6]), 10)
         Array([20, 30], dtype=int32)
     """
-    x, y = _whole("lcm", x1, x2)
+    x, y = _integer_pair("lcm", x1, x2)
     x, y = absolute(x), absolute(y)
     divisor = gcd(x, y)
     zero = like(divisor, 0)
@@ -354,8 +365,11 @@ def lcm(x1, x2) -> Array:
     return where(none, zero, lax.mul(x, lax.div(y, where(none, like(divisor, 1), divisor))))
 
 
-def _whole(name: str, x1, x2):
+def _integer_pair(name: str, x1, x2):
     x, y = operands(name, x1, x2)
     if x.aval.dtype not in dtypes.INTEGER:
-        raise ValueError(f"Arguments to gradix.numpy.{name} must be integers, got {x.aval.dtype}.")
+        raise ValueError(
+            f"{name}: x1 and x2 must be integers, got dtype {x.aval.dtype}. Convert them with "
+            ".astype(int)."
+        )
     return x, y

@@ -1,4 +1,4 @@
-"""`x.at[index]`: copies of an array with some elements set, added to, multiplied, ..."""
+"""`x.at[index]`: copies of an array in which the elements at an index are changed."""
 
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ from gradix._api.constraints import divided
 from gradix._core.operators import Array
 from gradix.numpy.arithmetic import power
 from gradix.numpy.division import true_divide
-from gradix.numpy.index_updates import (
-    apply_at,
-    change_at,
-)
+from gradix.numpy.index_updates import apply_at, change_at
 from gradix.numpy.indexing import take_index
 
 
 class IndexUpdateHelper:
-    """What `x.at` is; index it: `x.at[2:4].set(0)`."""
+    """The value of `x.at`; indexing it gives the elements to change, as in `x.at[2:4].set(0)`."""
 
     __slots__ = ("array",)
 
@@ -32,19 +29,24 @@ class IndexUpdateHelper:
 
 
 class IndexUpdateRef:
-    """The elements of an array at an index; each method returns a new array, with these elements changed.
+    """The elements of an array at an index; each method returns a new array with them changed.
 
-    Arguments all methods share:
+    Arguments of all methods:
+        values: an array that broadcasts to the shape of `x[index]`; it is converted to the dtype of
+            `x`.
         indices_are_sorted: a promise that the index arrays ascend.
-        unique_indices: a promise that no element is named twice. Without it, an element named
-            repeatedly is changed as often; `set` leaves one of its values.
-        mode: what happens at integers out of bounds: "drop" (or "fill", None): nothing; "clip": the
-            nearest element is changed; "promise_in_bounds": there are none.
+        unique_indices: a promise that no element is named twice. Without it, an element that is
+            named several times is changed as many times; `set` keeps one of its values.
+        mode: what integers out of bounds change: with "drop" (also "fill", and None) nothing, with
+            "clip" the nearest element; "promise_in_bounds" promises that there are none.
         out_sharding: the sharding of the result.
         wrap_negative_indices: whether negative indices count from the end.
 
-    A traced boolean mask is an index too, where the values do not depend on how many elements it
-    holds.
+    Each method returns an array of the shape and dtype of `x`, except that `divide` of integers
+    gives a floating dtype, and that `get` returns the elements.
+
+    The index may be a traced boolean mask, if the values do not depend on how many elements it
+    selects.
     """
 
     __slots__ = ("array", "index")
@@ -75,11 +77,14 @@ class IndexUpdateRef:
         out_sharding=None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """`x[index]`, with a choice of what integers out of bounds take.
+        """`x[index]`, with a choice of what integers out of bounds give.
 
         Args:
-            mode: "clip" (or None): the nearest element; "fill" (or "drop"): `fill_value`;
-                "promise_in_bounds".
+            indices_are_sorted, unique_indices, out_sharding, wrap_negative_indices: as described
+                for the class.
+            mode: what integers out of bounds give: with "clip" (also None) the nearest element,
+                with "fill" (also "drop") `fill_value`; "promise_in_bounds" promises that there are
+                none.
             fill_value: by default NaN, the least signed integer, the largest unsigned one, or True.
 
         Example:
@@ -167,7 +172,13 @@ class IndexUpdateRef:
         out_sharding=None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with `values` taken from the elements."""
+        """The array with `values` subtracted from the elements.
+
+        Example:
+            >>> import gradix.numpy as jnp
+            >>> jnp.ones(3).at[1].subtract(3.0)
+            Array([ 1., -2.,  1.], dtype=float32)
+        """
         return self._with(
             "sub",
             values,
@@ -188,7 +199,13 @@ class IndexUpdateRef:
         out_sharding=None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with the elements multiplied by `values`."""
+        """The array with the elements multiplied by `values`.
+
+        Example:
+            >>> import gradix.numpy as jnp
+            >>> jnp.ones(3).at[1:].multiply(2.0)
+            Array([1., 2., 2.], dtype=float32)
+        """
         return self._with(
             "mul",
             values,
@@ -211,7 +228,13 @@ class IndexUpdateRef:
         out_sharding=None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with the elements divided by `values`; integers become floating-point numbers."""
+        """The array with the elements divided by `values`; integers become floating-point numbers.
+
+        Example:
+            >>> import gradix.numpy as jnp
+            >>> jnp.ones(3).at[0].divide(2.0)
+            Array([0.5, 1. , 1. ], dtype=float32)
+        """
         return self._with(
             true_divide,
             values,
@@ -232,7 +255,13 @@ class IndexUpdateRef:
         out_sharding=None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with the elements raised to the power `values`."""
+        """The array with the elements raised to the power `values`.
+
+        Example:
+            >>> import gradix.numpy as jnp
+            >>> jnp.arange(3).at[2].power(3)
+            Array([0, 1, 8], dtype=int32)
+        """
         return self._with(
             power,
             values,
@@ -253,7 +282,13 @@ class IndexUpdateRef:
         out_sharding=None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with the elements brought down to `values` where they are larger."""
+        """The array with each of the elements replaced by its value if that is smaller.
+
+        Example:
+            >>> import gradix.numpy as jnp
+            >>> jnp.arange(3).at[:].min(1)
+            Array([0, 1, 1], dtype=int32)
+        """
         return self._with(
             "min",
             values,
@@ -274,7 +309,13 @@ class IndexUpdateRef:
         out_sharding=None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with the elements brought up to `values` where they are smaller."""
+        """The array with each of the elements replaced by its value if that is larger.
+
+        Example:
+            >>> import gradix.numpy as jnp
+            >>> jnp.arange(3).at[:].max(1)
+            Array([1, 1, 2], dtype=int32)
+        """
         return self._with(
             "max",
             values,

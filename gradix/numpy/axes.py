@@ -1,4 +1,4 @@
-"""Axis arguments: negative ones counted from the end, checked against the rank."""
+"""Axis arguments, checked against the number of axes; negative ones count from the end."""
 
 from __future__ import annotations
 
@@ -12,59 +12,59 @@ ALL = tuple([tuple(range(n)) for n in range(65)])  # the axes of an array of n d
 
 
 def axis_of(axis, ndim: int) -> int:
-    """An axis counted from the front.
+    """An axis as a number from 0 on.
 
     Raises:
-        ValueError: it is out of bounds.
-        TypeError: it is no integer.
+        ValueError: the axis is out of bounds.
+        TypeError: the axis is not an integer.
+        ConcretizationTypeError: the axis is traced.
     """
     try:
         i = operator.index(axis)
     except TypeError:
         if isinstance(axis, Tracer):
-            raise ConcretizationTypeError(
-                axis, "The axis argument must be known while tracing."
-            ) from None
+            raise ConcretizationTypeError(axis, "axis must be known while tracing.") from None
         raise TypeError(
             f"axis must be an integer, got {axis!r} of type {type(axis).__name__}."
         ) from None
     if not -ndim <= i < ndim:
-        raise ValueError(f"axis {i} is out of bounds for array of dimension {ndim}")
+        raise ValueError(f"axis {i} is out of bounds for an array of rank {ndim}.")
     return i + ndim if i < 0 else i
 
 
 def axes_of(axis, ndim: int) -> tuple:
-    """Axes counted from the front: one, several, or all for None.
+    """One axis, several, or all for None, as numbers from 0 on.
 
     Raises:
-        ValueError: one is out of bounds, or named twice.
+        ValueError: an axis is out of bounds, or named twice.
+        TypeError: an axis is not an integer.
     """
     if axis is None:
         return ALL[ndim]
     if isinstance(axis, (tuple, list, range)):
         axes = tuple([axis_of(a, ndim) for a in axis])
         if len(set(axes)) != len(axes):
-            raise ValueError(f"duplicate value in 'axis': {axis}")
+            raise ValueError(f"axis={axis} names a duplicate axis. Name each axis once.")
         return axes
     return (axis_of(axis, ndim),)
 
 
 def known_int(value, argument: str) -> int:
-    """An argument that decides a shape, as a Python integer or a symbolic dimension.
+    """An argument that determines a shape, as a Python integer or a symbolic dimension.
 
     Raises:
-        ConcretizationTypeError: it is traced.
-        TypeError: it is no integer.
+        ConcretizationTypeError: the argument is traced.
+        TypeError: the argument is not an integer.
     """
     if type(value) is int:
         return value
     if is_unknown(value):
-        raise ConcretizationTypeError(value, f"The {argument} decides a shape.")
+        raise ConcretizationTypeError(value, f"The {argument} determines a shape.")
     return as_dim(value)
 
 
 def positions_and_names(axis) -> tuple:
-    """An axis argument without the names of mapped axes in it, and these names."""
+    """An axis argument split in two: the axes of the array, and the names of mapped axes."""
     if type(axis) is str:
         return (), (axis,)
     if isinstance(axis, (tuple, list)):
@@ -78,6 +78,6 @@ def no_out(name: str, out) -> None:
     """Refuse NumPy's `out=`: arrays are immutable."""
     if out is not None:
         raise NotImplementedError(
-            f"The 'out' argument to jnp.{name} is not supported: arrays are immutable. "
-            f"Write result = jnp.{name}(...) instead."
+            f"{name}: out is not supported, since arrays are immutable. Write "
+            f"result = jnp.{name}(...) instead."
         )

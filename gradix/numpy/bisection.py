@@ -1,4 +1,4 @@
-"""How many elements at the start of a row come before each of some values, by halving."""
+"""Bisection: how many elements at the start of a sorted row come before each of many values."""
 
 from __future__ import annotations
 
@@ -7,18 +7,24 @@ from collections.abc import Callable
 from gradix import lax
 from gradix.numpy.promotion import number
 
-_FEW = 1 << 10  # values up to which all steps are one fused expression
+_FEW = 1 << 10  # up to this many values, all steps are one fused expression
 _PLACES = lax.GatherDimensionNumbers(
     offset_dims=(), collapsed_slice_dims=(0,), start_index_map=(0,)
 )
 
 
 def count_by_halving(row, values, goes_before: Callable, dtype):
-    """How many elements of a row that is not empty come before each value, in a dtype that holds the row's size.
+    """How many elements of a non-empty row come before each of the values.
 
-    `goes_before(elements, values)` holds for the first elements of the row and not for those behind
-    them. Bisected are the first or the last 2^k - 1 elements, with 2^k the largest power up to the
-    size: no step leaves the row.
+    Either the first or the last 2^k - 1 elements are bisected, where 2^k is the largest power of
+    two up to the size of the row. So no step leaves the row.
+
+    Args:
+        row: a vector, sorted with respect to `goes_before`.
+        values: an array of any shape.
+        goes_before: a function of elements and values of one shape; it is true for the first
+            elements of the row, and false for those behind them.
+        dtype: the integer dtype of the result; it holds the size of the row.
     """
     n, shape = row.aval.shape[0], values.aval.shape
     steps = n.bit_length() - 1
@@ -37,7 +43,7 @@ def count_by_halving(row, values, goes_before: Callable, dtype):
         for bit in reversed(range(steps)):
             at = refined(at, number(1 << bit, dtype))
         return at
-    # Fetches from memory overlap only where a step is done for all values before the next.
+    # Reads from memory overlap only if each step is done for all values before the next step.
     first = number(most >> 1, dtype)
     return lax.fori_loop(
         0,

@@ -18,22 +18,27 @@ _BYTE = np.dtype("uint8")
 
 def _shifts(bitorder: str) -> np.ndarray:
     if bitorder not in ("big", "little"):
-        raise ValueError(f"'order' must be either 'little' or 'big', got bitorder={bitorder!r}.")
+        raise ValueError(f"bitorder must be 'big' or 'little', got {bitorder!r}.")
     bits = np.arange(8, dtype=np.uint8)
     return bits[::-1].copy() if bitorder == "big" else bits
 
 
 @replayed(host=host_implementations.packbits)
 def packbits(a, axis: int | None = None, bitorder: str = "big") -> Array:
-    """Booleans as the bits of bytes, eight along an axis making one; the last is filled up with zeros.
+    """Bytes whose bits are the elements of an array, eight to a byte along an axis.
 
     Args:
-        a: integers or booleans; any but zero is a set bit.
-        axis: by default all elements in one row.
+        a: an array of integers or booleans; each element other than zero is a set bit.
+        axis: the axis; by default, the elements are taken as one row.
         bitorder: whether the first element is the "big" or the "little" end of the byte.
 
+    Returns:
+        An array of uint8; an axis of size n becomes one of size ⌈n/8⌉. The last byte is padded with
+        zero bits.
+
     Raises:
-        TypeError: the array is neither of integers nor of booleans.
+        TypeError: the array holds neither integers nor booleans.
+        ValueError: `bitorder` is neither "big" nor "little".
 
     Example:
         >>> import gradix.numpy as jnp
@@ -43,7 +48,7 @@ def packbits(a, axis: int | None = None, bitorder: str = "big") -> Array:
     x = as_operand("packbits", a)
     if x.aval.dtype not in dtypes.INTEGER and x.aval.dtype != bool:
         raise TypeError(
-            f"Expected an input array of integer or boolean data type, got {x.aval.dtype}."
+            f"packbits: a must hold integers or booleans, got dtype {x.aval.dtype}. Write a != 0."
         )
     shifts = _shifts(bitorder)
     x = ravel(x) if axis is None else x
@@ -68,17 +73,21 @@ def packbits(a, axis: int | None = None, bitorder: str = "big") -> Array:
 def unpackbits(
     a, axis: int | None = None, count: int | None = None, bitorder: str = "big"
 ) -> Array:
-    """The bits of bytes as zeros and ones, eight along an axis for each.
+    """The bits of an array of bytes as zeros and ones, eight along an axis for each byte.
 
     Args:
         a: an array of uint8.
-        axis: by default all elements in one row.
-        count: how many bits to return along the axis: more are zeros, negative ones are cut from
-            the end.
+        axis: the axis; by default, the bytes are taken as one row.
+        count: how many bits to return along the axis; zeros are appended if there are fewer. A
+            negative count is how many bits to drop at the end.
         bitorder: whether the "big" or the "little" end of a byte comes first.
+
+    Returns:
+        An array of uint8; an axis of size n becomes one of size 8·n, or `count`.
 
     Raises:
         TypeError: the array is not of uint8.
+        ValueError: `bitorder` is neither "big" nor "little".
 
     Example:
         >>> import gradix.numpy as jnp
@@ -87,7 +96,10 @@ def unpackbits(
     """
     x = as_operand("unpackbits", a)
     if x.aval.dtype != _BYTE:
-        raise TypeError(f"Expected an input array of unsigned byte data type, got {x.aval.dtype}.")
+        raise TypeError(
+            f"unpackbits: a must be of uint8, got dtype {x.aval.dtype}. Convert it with "
+            ".astype('uint8')."
+        )
     shifts = _shifts(bitorder)
     x = ravel(x) if axis is None else x
     axis = axis_of(-1 if axis is None else axis, x.aval.ndim)

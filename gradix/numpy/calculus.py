@@ -45,14 +45,18 @@ _BOOL = np.dtype(bool)
 
 @replayed
 def diff(a, n: int = 1, axis: int = -1, prepend=None, append=None) -> Array:
-    """The differences of neighbours along an axis, taken `n` times; of booleans, whether they differ.
+    """The `n`-th differences of neighbours along an axis; for booleans, whether they differ.
 
     Args:
-        a: the array.
-        n: how often.
+        a: an array with at least one axis.
+        n: how many times to take differences.
         axis: the axis.
-        prepend: values to put before the array.
-        append: values to put after it.
+        prepend: values to put before the array; a scalar, or an array that fits beside it.
+        append: values to put after the array, likewise.
+
+    Returns:
+        An array of the dtype of `a` (promoted with the values put at its ends), in which the size
+        of the axis is smaller by `n`, down to 0.
 
     Raises:
         ValueError: `n` is negative, or the array has no axis.
@@ -65,11 +69,9 @@ def diff(a, n: int = 1, axis: int = -1, prepend=None, append=None) -> Array:
     x = as_operand("diff", a)
     n = as_int(n)
     if n < 0:
-        raise ValueError(f"order must be non-negative but got {n}")
+        raise ValueError(f"diff: n must not be negative, got {n}.")
     if not x.aval.ndim:
-        raise ValueError(
-            f"diff requires input that is at least one dimensional; got an array of shape {x.aval.shape}."
-        )
+        raise ValueError("diff: a must have at least one axis, got a scalar. Write jnp.ravel(a).")
     if not n:
         return x
     axis = axis_of(axis, x.aval.ndim)
@@ -97,15 +99,18 @@ def _end_piece(value, x, axis: int):
 
 
 def ediff1d(ary, to_end=None, to_begin=None) -> Array:
-    """The differences of neighbours of the array in one row, with values put before and after.
+    """The differences of neighbours in the array taken as one row, as a vector.
 
     Args:
         ary: an array of numbers, of any shape.
-        to_end: values behind the differences, of a dtype that casts to the array's; None is none.
-        to_begin: values before them.
+        to_end: values to put after the differences; they are converted to the dtype of `ary`.
+        to_begin: values to put before the differences, likewise.
+
+    Returns:
+        A vector of the dtype of `ary`.
 
     Raises:
-        TypeError: for booleans.
+        TypeError: `ary` is boolean.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -115,8 +120,8 @@ def ediff1d(ary, to_end=None, to_begin=None) -> Array:
     x = as_operand("ediff1d", ary)
     if x.aval.dtype == _BOOL:
         raise TypeError(
-            "ediff1d: booleans have no difference. Use diff, which says whether neighbours differ, or "
-            "convert with .astype(int)."
+            "ediff1d: ary is boolean, and booleans have no difference. Use jnp.diff, which tells "
+            "whether neighbours differ, or convert ary with .astype(int)."
         )
     x = lax.reshape(x, (x.aval.size,))
     out = diff(x)
@@ -132,21 +137,24 @@ def ediff1d(ary, to_end=None, to_begin=None) -> Array:
 
 @replayed
 def gradient(f, *varargs, axis=None, edge_order: int | None = None) -> Any:
-    """The derivative of a sampled function along each axis, by central differences; one-sided at the ends.
+    """The derivative of a sampled function along each axis, by central differences.
+
+    At the ends of an axis, differences are one-sided.
 
     Args:
-        f: the samples.
-        *varargs: the distance between samples, one for all axes or one for each; or their
-            coordinates.
-        axis: the axis, or axes; all by default.
+        f: an array of samples.
+        *varargs: the distances of neighbouring samples: one for all axes, or one for each axis,
+            where a vector gives the coordinates of the samples instead.
+        axis: an axis, or several; all by default.
         edge_order: not supported.
 
     Returns:
-        An array for one axis, a list of arrays for several.
+        An array of the shape of `f` and a floating or complex dtype for one axis, a list of arrays
+        for several.
 
     Raises:
-        TypeError: the number of spacings is not that of the axes.
-        ValueError: an axis has less than two elements.
+        TypeError: there are neither no spacings, nor one, nor one for each axis.
+        ValueError: an axis has less than two elements, or coordinates do not fit their axis.
         NotImplementedError: `edge_order` is given.
 
     Example:
@@ -156,19 +164,20 @@ def gradient(f, *varargs, axis=None, edge_order: int | None = None) -> Any:
     """
     if edge_order is not None:
         raise NotImplementedError(
-            f"The 'edge_order' argument to jnp.gradient is not supported, got {edge_order}."
+            f"gradient: edge_order is not supported, got {edge_order}. Leave it out for one-sided "
+            "differences at the ends."
         )
     x, *spaces = promote_dtypes_inexact("gradient", f, *varargs)
     axes = axes_of(axis, x.aval.ndim)
     if len(spaces) not in (0, 1, len(axes)):
         raise TypeError(
-            f"Invalid number of spacing arguments {len(spaces)} for axis={axis}: give none, one for all "
-            f"axes, or one for each of the {len(axes)}."
+            f"gradient: got {len(spaces)} spacings for {len(axes)} axes (axis={axis}). Give none, "
+            "one for all axes, or one for each axis."
         )
     if any(x.aval.shape[i] < 2 for i in axes):
         raise ValueError(
-            "Shape of array too small to calculate a numerical gradient, at least 2 elements are "
-            f"required; got shape {x.aval.shape}."
+            f"gradient: f of shape {x.aval.shape} needs at least 2 elements along each of the axes "
+            f"{axes}. Name the longer axes with axis=."
         )
     spaces = spaces * len(axes) if len(spaces) == 1 else spaces or [None] * len(axes)  # type: ignore[list-item]
     out = [_gradient(x, h, i) for h, i in zip(spaces, axes)]
@@ -176,7 +185,7 @@ def gradient(f, *varargs, axis=None, edge_order: int | None = None) -> Any:
 
 
 def _gradient(x, h, axis: int):
-    """The derivative along an axis; `h` is the distance of samples, their coordinates, or None for 1."""
+    """The derivative along an axis; `h` is the samples' distance, coordinates, or None for 1."""
     part = lambda start, stop: lax.slice_in_dim(x, start, stop, axis=axis)  # noqa: E731
     if h is None or h.aval.ndim == 0:
         inner = true_divide(subtract(part(2, None), part(0, -2)), matching(x, 2))
@@ -186,8 +195,8 @@ def _gradient(x, h, axis: int):
     else:
         if h.aval.ndim != 1 or h.aval.shape[0] != x.aval.shape[axis]:
             raise ValueError(
-                f"Spacing arrays must be 1D and as long as the axis: got shape {h.aval.shape} for an axis "
-                f"of size {x.aval.shape[axis]}."
+                f"gradient: the spacing of axis {axis}, of size {x.aval.shape[axis]}, has shape "
+                f"{h.aval.shape}. Give a scalar, or a vector with a coordinate for each sample."
             )
         steps = diff(h)
         steps = lax.reshape(
@@ -196,7 +205,7 @@ def _gradient(x, h, axis: int):
         low, high = (
             lax.slice_in_dim(steps, start, stop, axis=axis) for start, stop in ((0, -1), (1, None))
         )
-        # Weighted so that the formula is exact for parabolas.
+        # The weights make the formula exact for parabolas.
         a = true_divide(lax.neg(high), multiply(low, add(low, high)))
         b = true_divide(subtract(high, low), multiply(low, high))
         c = true_divide(low, multiply(high, add(low, high)))
@@ -216,13 +225,16 @@ def _gradient(x, h, axis: int):
 
 @replayed
 def trapezoid(y, x=None, dx=1.0, axis: int = -1) -> Array:
-    """The integral of a sampled function by the trapezoidal rule.
+    """The integral of a sampled function along an axis, by the trapezoidal rule.
 
     Args:
-        y: the samples.
-        x: their coordinates; by default equally spaced.
-        dx: the distance between samples, when `x` is not given.
+        y: an array of samples.
+        x: the coordinates of the samples, a vector or an array; by default, they are `dx` apart.
+        dx: the distance of neighbouring samples if `x` is not given.
         axis: the axis to integrate along.
+
+    Returns:
+        An array of the shape of `y` without the axis, in a floating or complex dtype.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -240,7 +252,7 @@ def trapezoid(y, x=None, dx=1.0, axis: int = -1) -> Array:
         if x.aval.ndim == 1:
             axis, step = axis_of(axis, y.aval.ndim), diff(x)
             step = lax.expand_dims(step, range(1, y.aval.ndim - axis))
-        else:  # of any rank: the other axes are aligned from the last one on
+        else:  # The other axes of x and y are aligned from the last one on.
             y, step, axis = moveaxis(y, axis, -1), diff(moveaxis(x, axis, -1)), -1
     first = lax.slice_in_dim(y, 1, None, axis=axis) if y.aval.shape[axis] else y
     pairs = add(first, lax.slice_in_dim(y, 0, -1, axis=axis) if y.aval.shape[axis] else y)
@@ -249,7 +261,7 @@ def trapezoid(y, x=None, dx=1.0, axis: int = -1) -> Array:
 
 @partial(custom_jvp, nondiff_argnums=(1,))
 def _inner_and_half_the_ends(y, axis: int):
-    """The sum along an axis less half of each end: XLA has a library for sums of whole rows, not of parts of them."""
+    """The sum along an axis less half of each end; XLA's library only takes sums of whole rows."""
     total, half = sum(y, axis), _half_the_ends(y, axis)
     return where(isfinite(half), subtract(total, half), total)  # ∞ - ∞/2 is ∞
 
@@ -270,16 +282,19 @@ def _half_the_ends(y, axis: int):
 
 @replayed(host=host_implementations.unwrap)
 def unwrap(p, discont=None, axis: int = -1, period=2 * math.pi) -> Array:
-    """Angles with multiples of the period added, so that neighbours differ by no more than half of it.
+    """Angles shifted by multiples of the period so that neighbours differ by at most half of it.
 
     Args:
-        p: the angles.
-        discont: how far neighbours may differ; half the period by default, and never less.
+        p: an array of angles.
+        discont: how far neighbours may differ; half of the period by default, and at least that.
         axis: the axis along which neighbours are compared.
         period: the period.
 
+    Returns:
+        An array of the shape of `p`, in the promoted dtype of `p` and `period`.
+
     Raises:
-        ValueError: the array is complex.
+        ValueError: `p` is complex, or `axis` is out of bounds.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -288,9 +303,11 @@ def unwrap(p, discont=None, axis: int = -1, period=2 * math.pi) -> Array:
     """
     p = as_operand("unwrap", p)
     if p.aval.dtype in COMPLEX:
-        raise ValueError(f"jnp.unwrap does not support complex inputs, got {p.aval.dtype}.")
+        raise ValueError(
+            f"unwrap: p must be real, got dtype {p.aval.dtype}. Take jnp.angle of complex numbers."
+        )
     p, period = promote_dtypes("unwrap", p, period)
-    dtype = p.aval.dtype
+    dtype, axis = p.aval.dtype, axis_of(axis, p.aval.ndim)
     if not p.aval.shape[axis]:
         return p
     steps = diff(p, axis=axis)
@@ -303,7 +320,6 @@ def unwrap(p, discont=None, axis: int = -1, period=2 * math.pi) -> Array:
     )
     wrapped = where(at_low, half, wrapped)
     change = where(lax.lt(lax.abs(steps), limit), like(steps, 0), subtract(wrapped, steps))
-    axis = axis_of(axis, p.aval.ndim)
     total = lax.cumsum(change, axis=axis)
     rest = add(lax.slice_in_dim(p, 1, None, axis=axis), total)
     first = lax.slice_in_dim(p, 0, 1, axis=axis)
@@ -320,19 +336,22 @@ def _halved(period):
 
 @replayed
 def interp(x, xp, fp, left=None, right=None, period=None) -> Array:
-    """A piecewise linear function through given points.
+    """The values at `x` of the piecewise linear function through given points.
 
     Args:
-        x: where to evaluate it.
-        xp: the points' coordinates, increasing.
-        fp: the points' values.
+        x: an array of places where to evaluate the function.
+        xp: a vector of the points' coordinates, increasing.
+        fp: a vector of the points' values, real or complex.
         left: the value before the first point, or 'extrapolate'; by default the first value.
         right: the value after the last point, or 'extrapolate'; by default the last value.
-        period: of a periodic function; then `left` and `right` have no meaning.
+        period: the period of a periodic function; then `left` and `right` have no meaning.
+
+    Returns:
+        An array of the shape of `x`, in a floating or complex dtype.
 
     Raises:
-        ValueError: `xp` and `fp` are no vectors of one length, `x` or `xp` is complex, or `left` or
-            `right` is an unknown string.
+        ValueError: `xp` and `fp` are not vectors of one length, `x` or `xp` is complex, `period` is
+            not a scalar, or `left` or `right` is an unknown string.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -342,18 +361,16 @@ def interp(x, xp, fp, left=None, right=None, period=None) -> Array:
     xp, fp = as_operand("interp", xp, 1), as_operand("interp", fp, 2)
     if xp.aval.shape != fp.aval.shape or xp.aval.ndim != 1:
         raise ValueError(
-            f"xp and fp must be one-dimensional arrays of equal size, got shapes {xp.aval.shape} and "
+            f"interp: xp and fp must be vectors of one size, got shapes {xp.aval.shape} and "
             f"{fp.aval.shape}."
         )
     for name, value in (("left", left), ("right", right)):
         if isinstance(value, str) and value != "extrapolate":
-            raise ValueError(
-                f"the only valid string value of `{name}` is 'extrapolate', but got: {value!r}"
-            )
+            raise ValueError(f"interp: {name} must be a number or 'extrapolate', got {value!r}.")
     x, xp = promote_dtypes_inexact("interp", x, xp)
     fp = inexact_operand("interp", fp)
     if x.aval.dtype in COMPLEX:
-        raise ValueError("jnp.interp: x and xp must be real, got complex values.")
+        raise ValueError(f"interp: x and xp must be real, got dtype {x.aval.dtype}.")
     x, xp = convert(x, x.aval.dtype), convert(xp, xp.aval.dtype)
     if period is not None:
         x, xp, fp = _one_period(x, xp, fp, period)
@@ -362,10 +379,10 @@ def interp(x, xp, fp, left=None, right=None, period=None) -> Array:
 
 
 def _one_period(x, xp, fp, period):
-    """Everything brought into one period, and a point of each neighbouring period added."""
+    """The arguments brought into one period, with a point of each neighbouring period added."""
     period = convert(as_operand("interp", period), xp.aval.dtype)
     if period.aval.ndim:
-        raise ValueError(f"period must be a scalar; got shape {period.aval.shape}")
+        raise ValueError(f"interp: period must be a scalar, got shape {period.aval.shape}.")
     period = lax.abs(period)
     x, xp = remainder(x, period), remainder(xp, period)
     xp, fp = lax.sort((xp, fp), dimension=0, num_keys=1)
@@ -381,7 +398,7 @@ def _interpolated(x, xp, fp, left, right, periodic: bool):
     before = lax.sub(place, number(1, kind))
     x0, f0 = xp[before], fp[before]
     width, rise = lax.sub(xp[place], x0), lax.sub(fp[place], f0)
-    # Two points may share a coordinate: then there is no slope.
+    # Where two points share a coordinate, there is no slope.
     level = lax.le(
         lax.abs(width), number(float(dtypes.finfo(xp.aval.dtype).smallest_normal), xp.aval.dtype)
     )
@@ -404,15 +421,21 @@ def _interpolated(x, xp, fp, left, right, periodic: bool):
 
 @replayed(host=host_implementations.convolve)
 def convolve(a, v, mode: str = "full", *, precision=None, preferred_element_type=None) -> Array:
-    """The discrete convolution of two vectors.
+    """The discrete convolution of two vectors: `cₖ = Σₙ aₙ · vₖ₋ₙ`.
 
     Args:
-        a: a vector.
-        v: another.
-        mode: 'full' for all positions where they overlap, 'same' for the length of the longer one,
-            'valid' for the positions where they overlap wholly.
-        precision: of the products, as for `lax.dot`.
-        preferred_element_type: the dtype to add up in.
+        a: a vector of size n.
+        v: a vector of size m.
+        mode: 'full' for all positions where the vectors overlap, 'same' for as many as the longer
+            one has elements, 'valid' for the positions where they overlap wholly.
+        precision: the precision of the products, as for `lax.dot`.
+        preferred_element_type: the dtype in which products are summed.
+
+    Returns:
+        A vector in a floating or complex dtype, of size n + m - 1, max(n, m), or |n - m| + 1.
+
+    Raises:
+        ValueError: `a` or `v` is not a vector or is empty, or `mode` is unknown.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -430,11 +453,17 @@ def correlate(a, v, mode: str = "valid", *, precision=None, preferred_element_ty
     """The cross-correlation of two vectors: `cₖ = Σₙ aₙ₊ₖ · conj(vₙ)`.
 
     Args:
-        a: a vector.
-        v: another.
-        mode: as for `convolve`.
-        precision: of the products, as for `lax.dot`.
-        preferred_element_type: the dtype to add up in.
+        a: a vector of size n.
+        v: a vector of size m.
+        mode: 'full', 'same' or 'valid', as for `convolve`.
+        precision: the precision of the products, as for `lax.dot`.
+        preferred_element_type: the dtype in which products are summed.
+
+    Returns:
+        A vector in a floating or complex dtype, of size n + m - 1, max(n, m), or |n - m| + 1.
+
+    Raises:
+        ValueError: `a` or `v` is not a vector or is empty, or `mode` is unknown.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -452,19 +481,20 @@ def _vectors(name: str, a, v, mode: str):
     x, y = promote_dtypes_inexact(name, a, v)
     if x.aval.ndim != 1 or y.aval.ndim != 1:
         raise ValueError(
-            f"{name}() only support 1-dimensional inputs, got shapes {x.aval.shape} and {y.aval.shape}."
+            f"{name}: a and v must be vectors, got shapes {x.aval.shape} and {y.aval.shape}. "
+            f"scipy.signal.{name} takes arrays of more axes."
         )
     if not x.aval.size or not y.aval.size:
         raise ValueError(
-            f"{name}: inputs cannot be empty, got shapes {x.aval.shape} and {y.aval.shape}."
+            f"{name}: a and v must not be empty, got shapes {x.aval.shape} and {y.aval.shape}."
         )
     if mode not in ("full", "same", "valid"):
-        raise ValueError(f"mode must be one of ['full', 'same', 'valid'], got {mode!r}")
+        raise ValueError(f"{name}: mode must be 'full', 'same' or 'valid', got {mode!r}.")
     return x, y
 
 
 def _slide(x, y, mode: str, precision, preferred):
-    """The sums of products of `y` with each piece of `x` under it."""
+    """The sums of products of `y` with each piece of `x` of the same size."""
     m = y.aval.shape[0]
     padding = {"full": (m - 1, m - 1), "same": (m // 2, m - m // 2 - 1), "valid": (0, 0)}[mode]
     preferred = None if preferred is None else asarray(0, preferred).aval.dtype

@@ -1,4 +1,7 @@
-"""einsum: sums of products named by the labels of their axes. What a call means is worked out once and kept."""
+"""einsum: sums of products of arrays whose axes have labels.
+
+The plan of a call depends on its subscripts and shapes only; it is made once and kept.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from gradix._core import dtypes
 from gradix._core.dimensions.expression import typical_size
 from gradix._core.operators import Array
 from gradix._core.promotion import promote_all
+from gradix.numpy.axes import no_out
 from gradix.numpy.promotion import as_operand, convert, number
 from gradix.numpy.reductions import sum as array_sum
 
@@ -23,7 +27,10 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 class Operand(NamedTuple):
-    """What happens to an operand before it is contracted: diagonals taken, axes of size 1 dropped, others summed."""
+    """What happens to an operand before it is contracted.
+
+    First diagonals are taken, then axes of size 1 are dropped, then other axes are summed.
+    """
 
     diagonals: tuple
     squeezed: tuple
@@ -31,7 +38,11 @@ class Operand(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One contraction: the places of its operands, what happens to each, dimension numbers, and the result's order."""
+    """One contraction of one or two operands.
+
+    It holds the operands' places in the list, what happens to each first, the dimension numbers,
+    whether the operands are swapped, and the order of the result's axes (None for as it is).
+    """
 
     places: tuple
     operands: tuple
@@ -54,19 +65,24 @@ def einsum(
     """Sums of products of arrays, named by the labels of their axes.
 
     Args:
-        subscripts: such as "ij,jk->ik": a label for each axis of each operand, and those of the
-            result; labels left out of the result are summed over. "..." stands for any further
-            axes. Or operands and lists of labels in turn.
+        subscripts: a text such as "ij,jk->ik", with a label for each axis of each operand, and the
+            labels of the result; axes whose labels the result lacks are summed over. "..." stands
+            for any further axes. Instead, operands and lists of labels may be given in turn.
         *operands: the arrays.
         out: not supported.
-        optimize: how the order of contractions is found for more than two operands: "auto",
+        optimize: how to find the order of contractions for more than two operands: "auto",
             "optimal", "greedy", True, False for left to right, or a list of pairs.
-        precision: a `lax.Precision`, its name, or a pair: a hint for accelerators.
+        precision: a `lax.Precision`, its name, or a pair of them; a hint for accelerators.
         preferred_element_type: the dtype of the result, in which products are summed.
-        out_sharding: how the result is to be divided.
+        out_sharding: the sharding of the result.
+
+    Returns:
+        An array with the axes that the result's labels name, in the operands' promoted dtype.
 
     Raises:
-        ValueError: labels do not fit the operands, or sizes differ.
+        ValueError: labels do not fit the operands, or axes of one label differ in size.
+        TypeError: lists of labels mix kinds, such as numbers and strings.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -85,10 +101,7 @@ def einsum(
             preferred_element_type=preferred_element_type,
             _dot_general=_dot_general,
         )
-    if out is not None:
-        raise NotImplementedError(
-            "The 'out' argument to jnp.einsum is not supported: arrays are immutable."
-        )
+    no_out("einsum", out)
     subscripts, operands = _as_text(subscripts, operands)
     xs = [as_operand("einsum", x, i) for i, x in enumerate(operands)]
     path = optimize if isinstance(optimize, (str, bool)) else tuple([tuple(p) for p in optimize])
@@ -118,9 +131,13 @@ def einsum_path(subscripts, /, *operands, optimize="auto"):
     """The order in which `einsum` contracts pairs of operands, and a printable account of it.
 
     Args:
-        subscripts: as for `einsum`.
-        operands: the arrays.
+        subscripts: a text, or operands and lists of labels in turn, as for `einsum`.
+        *operands: the arrays.
         optimize: how to search: "auto", "optimal", "greedy", True, False, or a path.
+
+    Returns:
+        A list of tuples of places in the list of operands, from which a contraction removes its
+        operands and to which it appends its result; and the account of `opt_einsum`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -144,7 +161,7 @@ def _prepared(x, op: Operand):
 
 
 def _diagonal(x, i: int, j: int):
-    """The elements with equal positions along two axes; axis i goes, axis j stays."""
+    """The elements with equal positions along axes i and j; the result has no axis i."""
     shape = x.aval.shape
     square = (shape[i], shape[j])
     same = lax.eq(
@@ -159,7 +176,7 @@ def _diagonal(x, i: int, j: int):
 
 
 def _as_text(subscripts, operands):
-    """The subscripts as a text, where operands and lists of labels were given in turn."""
+    """The subscripts as a text, and the operands, also if they were given in turn with labels."""
     if isinstance(subscripts, str):
         return subscripts, operands
     given = (subscripts, *operands)
@@ -177,15 +194,15 @@ def _label(s):
 
 
 def _letters_of(lists) -> dict:
-    """A letter for each label, in their order.
+    """A letter for each label; the letters are ordered as the labels are.
 
     Raises:
-        TypeError: labels cannot be ordered, as numbers and strings together.
-        ValueError: there are more than 52.
+        TypeError: labels cannot be ordered, such as numbers and strings together.
+        ValueError: there are more than 52 labels.
     """
     found = {_label(s) for labels in lists for s in labels if s is not Ellipsis}
     if len(found) > len(_LETTERS):
-        raise ValueError(f"einsum: {len(found)} labels are more than the {len(_LETTERS)} letters.")
+        raise ValueError(f"einsum takes at most {len(_LETTERS)} labels, got {len(found)}.")
     try:
         ordered = sorted(found)
     except TypeError:
@@ -197,7 +214,7 @@ def _letters_of(lists) -> dict:
 
 @lru_cache(4096)
 def _parsed(subscripts: str, ranks: tuple) -> tuple[tuple, str]:
-    """The labels of each operand and of the result, every "..." written out."""
+    """The labels of each operand and of the result, with labels in the place of each "..."."""
     text = subscripts.replace(" ", "")
     left, arrow, right = text.partition("->")
     terms = left.split(",")
@@ -226,12 +243,11 @@ def _parsed(subscripts: str, ranks: tuple) -> tuple[tuple, str]:
 
 
 def _check_term(subscripts: str, term: str, rank: int) -> int:
-    """How many axes "..." stands for in an operand's labels."""
+    """How many axes the "..." in an operand's labels stands for."""
     plain = term.replace("...", "", 1)
     if any(c in ".->" for c in plain):
         raise ValueError(
-            f"einsum: '...' may stand once in each term, and no other dots; got {term!r} in "
-            f"{subscripts!r}."
+            f"einsum: a term may hold '...' once and no other dots, got {term!r} in {subscripts!r}."
         )
     extra = rank - len(plain)
     if extra < 0 or (extra and "..." not in term):
@@ -253,8 +269,8 @@ def _plan(subscripts: str, shapes: tuple, optimize) -> tuple:
         for c, n in zip(term, shape):
             if sizes.get(c, 1) != n and sizes.get(c, 1) != 1 and n != 1:
                 raise ValueError(
-                    f"einsum: label {c!r} of {subscripts!r} has the sizes {sizes[c]} and {n}; operand "
-                    f"shapes are {', '.join(map(str, shapes))}."
+                    f"einsum: label {c!r} of {subscripts!r} has the sizes {sizes[c]} and {n}; the "
+                    f"operands have the shapes {', '.join(map(str, shapes))}."
                 )
             sizes[c] = n if n != 1 else sizes.get(c, 1)
     names = [(t, s) for t, s in zip(terms, shapes)]
@@ -288,12 +304,12 @@ def _path(terms, result, shapes, optimize) -> list:
 
 
 def _weighed(shapes) -> list[tuple]:
-    """The shapes by which orders are compared."""
+    """The shapes for which costs of paths are compared: a typical size for each symbolic one."""
     return [tuple(map(typical_size, shape)) for shape in shapes]
 
 
 def _in_pairs(path, n: int) -> list:
-    """A path whose steps take at most two operands each."""
+    """The path with steps of more than two operands split into steps of two."""
     out = []
     for places in path:
         places = sorted(places)
@@ -332,7 +348,7 @@ def _step(places, chosen, later: set, result: str | None, sizes) -> tuple[Step, 
 
 
 def _operand(i: int, chosen, later: set, sizes) -> tuple[Operand, str]:
-    """What happens to one operand of a step, and its labels then."""
+    """What happens to one operand of a step, and its labels after that."""
     term, shape = chosen[i]
     labels, diagonals = list(term), []
     lengths = list(shape)
@@ -353,6 +369,6 @@ def _operand(i: int, chosen, later: set, sizes) -> tuple[Operand, str]:
 
 
 def _shared(c: str, chosen, i: int) -> bool:
-    """Whether another operand of the step has the label with the same size; one of size 1 broadcasts instead."""
+    """Whether another operand of the step has the label with the same size, and not broadcast."""
     own = chosen[i][1][chosen[i][0].index(c)]
     return any(k != i and c in t and s[t.index(c)] == own for k, (t, s) in enumerate(chosen))

@@ -1,4 +1,4 @@
-"""Arrays from values: array, asarray, copy, astype, and from buffers, text and other libraries."""
+"""Arrays made of values, buffers, text and other libraries' arrays; copies and casts."""
 
 from __future__ import annotations
 
@@ -37,21 +37,26 @@ def array(
     device=None,
     out_sharding=None,
 ) -> Array:
-    """An array made of a number, a sequence, a NumPy array or anything array-like; always a new one.
+    """A new array of a number, a sequence, a NumPy array, or anything array-like.
 
     Args:
-        object: the values: nested lists may hold arrays and traced arrays.
+        object: the values; nested lists may hold arrays and traced arrays.
         dtype: the dtype; by default that of the values, at most 32 bits wide unless x64 is enabled.
         copy: whether the result may be donated or deleted without loss to `object`.
-        order: 'K' only: arrays have one memory layout.
-        ndmin: least number of axes; axes of size 1 are put in front.
-        device: the device, or sharding, the array goes to.
+        order: only 'K' is allowed, since arrays have one memory layout.
+        ndmin: the least number of axes; missing ones are put in front, with size 1.
+        device: the device, or sharding, to which the array goes.
         out_sharding: the sharding of the result.
 
+    Returns:
+        An array of the shape of the values: the lengths of nested lists from the outermost to the
+        innermost, then the shape of arrays in them.
+
     Raises:
-        TypeError: the values are no numbers.
-        ValueError: nested lists are ragged, or hold None.
+        TypeError: the values are not numbers, or arrays in a list differ in shape.
+        ValueError: nested lists of numbers are ragged, or hold None.
         OverflowError: a Python int does not fit the dtype.
+        NotImplementedError: `order` is not 'K'.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -60,11 +65,12 @@ def array(
     """
     if args:
         raise TypeError(
-            f"array takes object and dtype as positional arguments, got {2 + len(args)}."
+            f"array takes object and dtype as positional arguments, got {2 + len(args)}. Name the "
+            "others."
         )
     if order is not None and order != "K":
         raise NotImplementedError(
-            f"array: only order='K' is supported, got order={order!r}: XLA chooses layouts."
+            f"array: order must be 'K', got {order!r}. Leave it out: XLA chooses memory layouts."
         )
     if dtype is not None:
         dtype = dtypes.requested_dtype(dtype, "array", stacklevel=3)
@@ -93,16 +99,20 @@ def asarray(
     device=None,
     out_sharding=None,
 ) -> Array:
-    """An array of the values of `a`; `a` itself when it is one already.
+    """An array of the values of `a`; `a` itself if it is such an array already.
 
     Args:
         a: the values, as for `array`.
-        dtype: the dtype to convert to.
+        dtype: the dtype to convert to; by default that of the values.
         order: None or 'K'.
-        copy: whether the result may be donated or deleted without loss to `a`; by default it is `a`
-            where it can be.
-        device: the device, or sharding, the array goes to.
+        copy: whether the result may be donated or deleted without loss to `a`; by default, the
+            result is `a` itself where possible.
+        device: the device, or sharding, to which the array goes.
         out_sharding: the sharding of the result.
+
+    Raises:
+        TypeError: the values are not numbers.
+        ValueError: nested lists of numbers are ragged, or hold None.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -124,7 +134,7 @@ def asarray(
     )
 
 
-# -- values of every sort --------------------------------------------------------------------------
+# -- values of every kind --------------------------------------------------------------------------
 
 
 def _converted(x, dtype) -> Array:
@@ -165,7 +175,7 @@ def _converted(x, dtype) -> Array:
 
 def _no_number() -> ValueError:
     return ValueError(
-        "None is not a valid value for jnp.array: it has no number. Use jnp.nan for a missing value."
+        "array: a value is None, which is not a number. Write jnp.nan for a missing value."
     )
 
 
@@ -173,8 +183,8 @@ def _no_array(x, dtype) -> TypeError:
     text = repr(x)
     text = text if len(text) < 60 else text[:57] + "..."
     return TypeError(
-        f"Value '{text}' with dtype {dtype} is not a valid array type. Only arrays of numeric types are "
-        "supported: numbers, booleans, NumPy arrays, and nested lists of these."
+        f"Value '{text}' with dtype {dtype} cannot become an array. Give numbers, booleans, NumPy "
+        "arrays of them, or nested lists of these."
     )
 
 
@@ -188,14 +198,15 @@ def _from_number(x, dtype) -> Array:
 
 
 def _from_text(x, dtype) -> Array:
-    """Numbers read from text, in the dtype named."""
+    """The numbers in a text, or in nested lists of texts, in the given dtype."""
     return wrap_host(np.array(x, dtype=dtype))
 
 
 def _cast(x, dtype) -> Array:
     if x.aval.dtype in COMPLEX and dtype not in COMPLEX and dtype not in BOOL:
         warnings.warn(
-            "Casting complex values to real discards the imaginary part; take jnp.real(x) to say so.",
+            "Converting complex numbers to a real dtype drops their imaginary parts. Write "
+            "jnp.real(x) if you mean that.",
             np.exceptions.ComplexWarning,
             stacklevel=4,
         )
@@ -217,7 +228,7 @@ def _from_numpy(x, dtype) -> Array:
 
 
 def _from_sequence(x, dtype) -> Array:
-    """A nested list; on the host when it holds no traced arrays."""
+    """An array of a nested list; it is made on the host if the list holds no traced arrays."""
     kinds = _leaf_types(x)
     if type(None) in kinds:
         raise _no_number()
@@ -243,7 +254,7 @@ def _leaf_types(x) -> set[type]:
 
 
 def _from_plain(x, kinds, dtype) -> Array:
-    """A nested list of Python numbers."""
+    """An array of a nested list of Python numbers."""
     if dtype is None:
         kind = next((k for k in (complex, float, int, bool) if k in kinds), float)
         dtype = dtypes.python_scalar_dtype(kind)
@@ -252,7 +263,7 @@ def _from_plain(x, kinds, dtype) -> Array:
 
 
 def _from_foreign(x, kinds, dtype) -> Array:
-    """A nested list with something else than numbers in it."""
+    """An array of a nested list that holds objects other than numbers and arrays."""
     if dtype is not None and kinds <= {str, bytes, *_NUMBERS}:
         return _from_text(x, dtype)
     h = np.array(x)
@@ -262,7 +273,7 @@ def _from_foreign(x, kinds, dtype) -> Array:
 
 
 def _from_arrays(x, dtype) -> Array:
-    """A nested list of concrete arrays and numbers."""
+    """An array of a nested list of concrete arrays and numbers."""
     leaves: list = []
     _leaves(x, leaves)
     if dtype is None:
@@ -280,8 +291,8 @@ def _from_arrays(x, dtype) -> Array:
 
 def _ragged(shapes: str) -> TypeError:
     return TypeError(
-        f"An array of arrays needs parts of one shape, got {shapes}. jnp.concatenate joins parts of "
-        "different size, jnp.pad makes sizes equal."
+        f"array: arrays in a list must have one shape, got {shapes}. Use jnp.concatenate to join "
+        "arrays of different sizes, or jnp.pad to make their sizes equal."
     )
 
 
@@ -305,7 +316,7 @@ def _host_values(x):
 
 
 def _stacked(x, dtype) -> Array:
-    """A nested list with traced arrays in it: joined along a new first axis, level by level."""
+    """An array of a nested list with traced arrays, joined along a new first axis at each level."""
     parts = [
         _stacked(item, dtype) if type(item) in (list, tuple) and item else _converted(item, dtype)
         for item in x
@@ -314,7 +325,7 @@ def _stacked(x, dtype) -> Array:
     parts = [convert(p, p.aval.dtype) for p in parts]
     shapes = {p.aval.shape for p in parts}
     if len(shapes) > 1:
-        raise _ragged(f"{', '.join(map(str, sorted(shapes)))}")
+        raise _ragged(", ".join(map(str, sorted(shapes))))
     rows = [
         lax.broadcast_in_dim(p, (1, *p.aval.shape), tuple(range(1, p.aval.ndim + 1))) for p in parts
     ]
@@ -325,7 +336,7 @@ def _stacked(x, dtype) -> Array:
 
 
 def copy(a, order: str | None = None) -> Array:
-    """A copy of an array.
+    """A copy of an array, of the same shape and dtype.
 
     Raises:
         NotImplementedError: `order` is not "K".
@@ -337,7 +348,9 @@ def copy(a, order: str | None = None) -> Array:
     """
     x = as_operand("copy", a)
     if order not in (None, "K"):
-        raise NotImplementedError(f"copy: only order='K' is supported, got order={order!r}.")
+        raise NotImplementedError(
+            f"copy: order must be 'K', got {order!r}. Leave it out: XLA chooses memory layouts."
+        )
     return copied(x) if type(x) is ArrayImpl else x
 
 
@@ -346,9 +359,15 @@ def astype(x, dtype, /, *, copy: bool = False, device=None) -> Array:
 
     Args:
         x: the array.
-        dtype: the dtype; None means the default floating one.
-        copy: has no visible effect: arrays are immutable.
-        device: the device, or sharding, the result goes to.
+        dtype: the dtype; None is the default floating dtype.
+        copy: it has no visible effect, since arrays are immutable.
+        device: the device, or sharding, to which the result goes.
+
+    Returns:
+        An array of the shape of `x`.
+
+    Raises:
+        ValueError: random keys are to become numbers, or numbers keys.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -360,7 +379,7 @@ def astype(x, dtype, /, *, copy: bool = False, device=None) -> Array:
 
 
 def converted(x, dtype, device=None):
-    """What `astype`, function or method, does; its warnings point at their caller's caller."""
+    """The result of `astype`, function or method; warnings point at the caller of either."""
     x = as_operand("astype", x)
     dtype = dtypes.requested_dtype(dtype, "astype", stacklevel=4)
     own = x.aval.dtype
@@ -368,26 +387,34 @@ def converted(x, dtype, device=None):
         if dtype in BOOL:
             return lax.ne(x, number(0, own))
         warnings.warn(
-            "Casting from complex to real dtypes discards the imaginary part. Use jnp.real or jnp.imag to "
-            "take the part you mean.",
+            "astype from a complex to a real dtype drops the imaginary part. Use jnp.real or "
+            "jnp.imag to take the part you mean.",
             DeprecationWarning,
             stacklevel=3,
         )
     if dtypes.is_extended(own) != dtypes.is_extended(dtype):
         raise ValueError(
-            f"astype cannot convert {own} to {dtype}: use random.key_data, random.wrap_key_data."
+            f"astype cannot convert {own} to {dtype}. Use random.key_data for the numbers of keys, "
+            "and random.wrap_key_data for keys of numbers."
         )
     out = convert(x, dtype)
     return out if device is None else place(out, device, None)
 
 
 def from_dlpack(x, /, *, device=None, copy: bool | None = None) -> Array:
-    """An array of the values of another library's array, through the DLPack protocol.
+    """An array of the values of another library's array, read through the DLPack protocol.
 
     Args:
-        x: an object with `__dlpack__` and `__dlpack_device__`.
-        device: the device the array goes to.
-        copy: False refuses a copy; values of other libraries are always copied.
+        x: an object with the methods `__dlpack__` and `__dlpack_device__`.
+        device: the device to which the array goes.
+        copy: False is refused, since values of other libraries are always copied.
+
+    Returns:
+        An array of the shape and dtype of `x`; 64-bit values are narrowed unless x64 is enabled.
+
+    Raises:
+        ValueError: `copy` is False.
+        TypeError: `x` has no method `__dlpack__`.
 
     Example:
         >>> import numpy as np, gradix.numpy as jnp
@@ -398,24 +425,28 @@ def from_dlpack(x, /, *, device=None, copy: bool | None = None) -> Array:
         return x if device is None else place(x, device, None)
     if copy is False:
         raise ValueError(
-            "from_dlpack(copy=False) is not possible: arrays are immutable, the values' owner is not. "
-            "Leave copy out."
+            "from_dlpack: copy=False is not possible, since arrays are immutable and the owner of "
+            "the values may change them. Leave copy out."
         )
     if not hasattr(x, "__dlpack__"):
         raise TypeError(
-            f"from_dlpack needs an object with __dlpack__ and __dlpack_device__, got {type(x)}."
+            "from_dlpack: x must have the methods __dlpack__ and __dlpack_device__, got "
+            f"{type(x)}. Use jnp.asarray for other values."
         )
     return array(np.from_dlpack(x), device=device)
 
 
 def frombuffer(buffer, dtype=float, count: int = -1, offset: int = 0) -> Array:
-    """An array of the bytes of a buffer.
+    """A vector of the numbers whose bytes a buffer holds.
 
     Args:
         buffer: bytes, or anything with the buffer interface.
-        dtype: how to read them.
-        count: how many elements; -1 for all.
-        offset: the byte to begin at.
+        dtype: the dtype of the numbers; 64 bits are narrowed after reading unless x64 is enabled.
+        count: how many numbers to read; -1 for all.
+        offset: the byte at which to begin.
+
+    Raises:
+        ValueError: the buffer's size is not a multiple of the dtype's, or too small.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -428,20 +459,20 @@ def frombuffer(buffer, dtype=float, count: int = -1, offset: int = 0) -> Array:
 
 
 def _read(x: np.ndarray, dtype) -> Array:
-    """Numbers read in a dtype the user named: narrowed without a warning where 64 bits are not available."""
+    """Numbers read in the user's dtype; 64 bits are narrowed without a warning if not available."""
     return asarray(
         x, x.dtype if dtypes.keeps_explicit_x64() and dtype not in (float, int, complex) else None
     )
 
 
 def fromstring(string: str, dtype=float, count: int = -1, *, sep: str) -> Array:
-    """An array of the numbers in a text.
+    """A vector of the numbers in a text.
 
     Args:
         string: the text.
-        dtype: their dtype.
-        count: how many to read; -1 for all.
-        sep: what separates them.
+        dtype: the dtype of the numbers.
+        count: how many numbers to read; -1 for all.
+        sep: the text that separates the numbers.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -452,10 +483,10 @@ def fromstring(string: str, dtype=float, count: int = -1, *, sep: str) -> Array:
 
 
 def fromfile(*args, **kwargs):
-    """Not supported: reading a file is an effect. Write `jnp.asarray(numpy.fromfile(...))`.
+    """Refused, since reading a file is an effect. Write `jnp.asarray(numpy.fromfile(...))`.
 
     Raises:
-        NotImplementedError: always; the message says what to write.
+        NotImplementedError: always; the message tells what to write.
 
     Example:
         >>> import gradix.numpy as jnp, numpy, tempfile
@@ -465,16 +496,16 @@ def fromfile(*args, **kwargs):
         Array([0, 0, 0], dtype=uint8)
     """
     raise NotImplementedError(
-        "jnp.fromfile() is not implemented: reading a file while a program is traced would "
-        "happen once, not at each call. Use jnp.asarray(np.fromfile(...)) before tracing."
+        "jnp.fromfile() is not implemented: a traced program would read the file once, not at each "
+        "call. Write jnp.asarray(np.fromfile(...)) before tracing."
     )
 
 
 def fromiter(*args, **kwargs):
-    """Not supported: it would consume an iterator while tracing. Write `jnp.asarray(numpy.fromiter(...))`.
+    """Refused, since iterating is an effect. Write `jnp.asarray(numpy.fromiter(...))`.
 
     Raises:
-        NotImplementedError: always; the message says what to write.
+        NotImplementedError: always; the message tells what to write.
 
     Example:
         >>> import gradix.numpy as jnp, numpy
@@ -482,6 +513,6 @@ def fromiter(*args, **kwargs):
         Array([0, 1, 4], dtype=int32)
     """
     raise NotImplementedError(
-        "jnp.fromiter() is not implemented: consuming an iterator while a program is traced "
-        "would happen once, not at each call. Use jnp.asarray(np.fromiter(...)) before."
+        "jnp.fromiter() is not implemented: a traced program would consume the iterator once, not "
+        "at each call. Write jnp.asarray(np.fromiter(...)) before tracing."
     )

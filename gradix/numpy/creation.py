@@ -1,4 +1,4 @@
-"""New arrays: filled with a value, grids, and results of functions of the index."""
+"""New arrays: filled with a value, holding coordinates of grids, or computed from indices."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _filled(name: str, shape, value, dtype, device, out_sharding) -> Array:
 
 
 def _placed(x, device, out_sharding) -> Array:
-    """What a constructor gives: an array of its own, though numbers are kept, where it is asked for."""
+    """The array on the device or sharding asked for, copied if it is one that is kept for reuse."""
     if type(x) is ArrayImpl and is_shared(x):
         x = copied(x)
     return x if device is None and out_sharding is None else place(x, device, out_sharding)
@@ -48,8 +48,8 @@ def zeros(shape, dtype=None, *, device=None, out_sharding=None) -> Array:
 
     Args:
         shape: an int or a sequence of ints.
-        dtype: float32 by default.
-        device: the device, or sharding, to put it on.
+        dtype: the dtype; the default floating dtype if None.
+        device: the device, or sharding, to which the array goes.
         out_sharding: the sharding of the result.
 
     Example:
@@ -65,8 +65,8 @@ def ones(shape, dtype=None, *, device=None, out_sharding=None) -> Array:
 
     Args:
         shape: an int or a sequence of ints.
-        dtype: float32 by default.
-        device: the device, or sharding, to put it on.
+        dtype: the dtype; the default floating dtype if None.
+        device: the device, or sharding, to which the array goes.
         out_sharding: the sharding of the result.
 
     Example:
@@ -82,9 +82,10 @@ def empty(shape, dtype=None, *, device=None, out_sharding=None) -> Array:
     """An array to be filled later; its elements are zero.
 
     Args:
-        shape: an integer, or a sequence of them.
-        dtype: None is the default float.
-        device: a device or sharding; None is the default.
+        shape: an int or a sequence of ints.
+        dtype: the dtype; the default floating dtype if None.
+        device: the device, or sharding, to which the array goes.
+        out_sharding: the sharding of the result.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -100,12 +101,13 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None) -> Ar
     Args:
         shape: an int or a sequence of ints.
         fill_value: a number, or an array that broadcasts to `shape`.
-        dtype: that of the value by default.
-        device: the device, or sharding, to put it on.
+        dtype: the dtype; by default that of `fill_value`.
+        device: the device, or sharding, to which the array goes.
         out_sharding: the sharding of the result.
 
     Raises:
         ValueError: `fill_value` does not broadcast to `shape`.
+        TypeError: `fill_value` is a complex number and `dtype` is real.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -121,7 +123,8 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None) -> Ar
         shape = tuple(shape) if isinstance(shape, (tuple, list, np.ndarray)) else (shape,)
         if common_shape("full", value, lax.full(shape, number(0, value.aval.dtype))) != shape:
             raise ValueError(
-                f"full: a fill_value of shape {value.aval.shape} does not broadcast to shape {shape}."
+                f"full: fill_value of shape {value.aval.shape} does not broadcast to shape "
+                f"{shape}. Give a scalar, or an array whose axes have these sizes or size 1."
             )
         x = broadcast_to(value, tuple([as_int(n) for n in shape]))
     return _placed(x, device, out_sharding)
@@ -131,7 +134,8 @@ def _value_of(name: str, value, dtype):
     if type(value) in (int, float, complex, bool) and dtype is not None:
         if type(value) is complex and dtype not in COMPLEX:
             raise TypeError(
-                f"{name}: the complex fill_value {value} does not fit dtype {dtype}. Take its .real part."
+                f"{name}: the complex fill_value {value} does not fit dtype {dtype}. Take its real "
+                "part, or ask for a complex dtype."
             )
         return number(value, dtype)
     value = as_operand(name, value, 1)
@@ -143,10 +147,10 @@ def zeros_like(a, dtype=None, shape=None, *, device=None, out_sharding=None) -> 
 
     Args:
         a: an array, or anything with a shape and a dtype.
-        dtype: another dtype.
-        shape: another shape.
-        device: the device, or sharding, to put it on.
-        out_sharding: the sharding of the result.
+        dtype: the dtype, if it is to be another one.
+        shape: the shape, if it is to be another one.
+        device: the device, or sharding, to which the array goes.
+        out_sharding: the sharding of the result; by default that of `a`, if `shape` is not given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -161,10 +165,10 @@ def ones_like(a, dtype=None, shape=None, *, device=None, out_sharding=None) -> A
 
     Args:
         a: an array, or anything with a shape and a dtype.
-        dtype: another dtype.
-        shape: another shape.
-        device: the device, or sharding, to put it on.
-        out_sharding: the sharding of the result.
+        dtype: the dtype, if it is to be another one.
+        shape: the shape, if it is to be another one.
+        device: the device, or sharding, to which the array goes.
+        out_sharding: the sharding of the result; by default that of `a`, if `shape` is not given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -178,9 +182,9 @@ def empty_like(prototype, dtype=None, shape=None, *, device=None) -> Array:
     """An array to be filled later, of the shape and dtype of `prototype`; its elements are zero.
 
     Args:
-        prototype: an array.
-        dtype, shape: the result's; None for those of `prototype`.
-        device: a device or sharding; None is the default.
+        prototype: an array, or anything with a shape and a dtype.
+        dtype, shape: the dtype and the shape, if they are to be other ones.
+        device: the device, or sharding, to which the array goes.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -196,10 +200,14 @@ def full_like(a, fill_value, dtype=None, shape=None, *, device=None, out_shardin
     Args:
         a: an array, or anything with a shape and a dtype.
         fill_value: a number, or an array that broadcasts to the shape.
-        dtype: another dtype.
-        shape: another shape.
-        device: the device, or sharding, to put it on.
-        out_sharding: the sharding of the result.
+        dtype: the dtype, if it is to be another one.
+        shape: the shape, if it is to be another one.
+        device: the device, or sharding, to which the array goes.
+        out_sharding: the sharding of the result; by default that of `a`, if `shape` is not given
+            and `fill_value` is a scalar.
+
+    Raises:
+        ValueError: `fill_value` does not broadcast to the shape.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -238,9 +246,9 @@ def _like(name, a, value, dtype, shape, device, *, out_sharding):
 
 
 def _sharding_of(a):
-    """Where the array lies, or how it is divided, that another is like; None where nothing is known of that."""
+    """The sharding of an array that another is to be like; None if it has none to pass on."""
     if not isinstance(a, Array) and hasattr(a, "__jax_array__"):
-        a = as_operand("zeros_like", a)  # an object of a library's, such as a parameter
+        a = as_operand("zeros_like", a)  # a library's object, such as a parameter of a network
     aval = getattr(a, "aval", None)
     if type(a) is ArrayImpl and aval.place is not None and not is_staging():
         return a.sharding if aval.place.is_committed else None
@@ -252,13 +260,16 @@ def _sharding_of(a):
 
 @boundary
 def fromfunction(function, shape, *, dtype=float, **kwargs) -> Array:
-    """The values of a function of the indices, called once for each element.
+    """The values of a function of the indices of each element.
 
     Args:
-        function: a function of as many scalars as there are axes.
-        shape: the shape of the result.
+        function: a function of as many scalars as there are axes; it is traced once, under `vmap`.
+        shape: the sizes of the axes.
         dtype: the dtype of the indices.
-        **kwargs: further arguments of the function.
+        **kwargs: further keyword arguments of the function.
+
+    Returns:
+        An array whose first axes are those of `shape`, followed by those of the function's result.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -279,16 +290,17 @@ def fromfunction(function, shape, *, dtype=float, **kwargs) -> Array:
 
 @replayed
 def meshgrid(*xi, copy: bool = True, sparse: bool = False, indexing: str = "xy"):
-    """Coordinate arrays from coordinate vectors.
+    """The coordinates of the points of a grid, given by a vector of coordinates for each axis.
 
     Args:
-        *xi: vectors.
-        copy: must be True.
-        sparse: leave the axes along which a coordinate does not vary at size 1.
-        indexing: 'xy' lets the first vector vary along the second axis, 'ij' along the first.
+        *xi: vectors of sizes n₁, n₂, n₃ …
+        copy: only True is allowed, since arrays are immutable.
+        sparse: whether axes along which a coordinate does not vary have size 1.
+        indexing: 'ij' for arrays of shape (n₁, n₂, n₃ …), in which vector i varies along axis i;
+            'xy' for the shape (n₂, n₁, n₃ …), in which the first two axes are swapped.
 
     Returns:
-        As many arrays as vectors.
+        A list of arrays, one for each vector and of its dtype.
 
     Raises:
         ValueError: an array has more than one axis, `indexing` is unknown, or `copy` is False.
@@ -302,14 +314,15 @@ def meshgrid(*xi, copy: bool = True, sparse: bool = False, indexing: str = "xy")
     """
     if not copy:
         raise ValueError(
-            "gradix.numpy.meshgrid only supports copy=True, got copy=False: arrays are immutable."
+            "meshgrid: copy=False is not possible, since arrays are immutable. Leave copy out."
         )
     if indexing not in ("xy", "ij"):
-        raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing!r}")
+        raise ValueError(f"meshgrid: indexing must be 'xy' or 'ij', got {indexing!r}.")
     vectors = [as_operand("meshgrid", x, i) for i, x in enumerate(xi)]
     if any(x.aval.ndim != 1 for x in vectors):
         raise ValueError(
-            f"Arguments to gradix.numpy.meshgrid must be 1D, got shapes {[x.aval.shape for x in vectors]}"
+            "meshgrid: the arguments must be vectors, got the shapes "
+            f"{', '.join([str(x.aval.shape) for x in vectors])}. Flatten them with jnp.ravel."
         )
     order = list(range(len(vectors)))
     if indexing == "xy" and len(order) > 1:
@@ -325,12 +338,15 @@ def meshgrid(*xi, copy: bool = True, sparse: bool = False, indexing: str = "xy")
 
 
 def indices(dimensions, dtype=None, sparse: bool = False) -> Any:
-    """The indices of a grid: one array for each axis, stacked along a new first axis.
+    """The indices of the points of a grid: one array for each axis, stacked along a new first axis.
 
     Args:
         dimensions: the shape of the grid.
-        dtype: int32 by default.
-        sparse: return a tuple of arrays, each varying along its own axis only.
+        dtype: the dtype of the indices; the default integer dtype if None.
+        sparse: whether to return a tuple of arrays, each with sizes 1 but for its own axis.
+
+    Returns:
+        An array of shape (number of axes, *dimensions), or a tuple of arrays.
 
     Example:
         >>> import gradix.numpy as jnp

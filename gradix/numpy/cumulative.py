@@ -19,7 +19,7 @@ def _running(name: str, op, a, axis, dtype, out, *, fill=None, promote: bool = F
         x = where(lax.ne(x, x), number(fill, own), x)
     if axis is None:
         x, axis = lax.reshape(x, (x.aval.size,)), 0
-    x = x if x.aval.shape else lax.reshape(x, (1,))  # a scalar runs as a row of one
+    x = x if x.aval.shape else lax.reshape(x, (1,))  # A scalar is taken as a row of one element.
     axis = axis_of(axis, x.aval.ndim)
     if dtype is not None:
         own = dtypes.requested_dtype(dtype, name, stacklevel=4)
@@ -33,7 +33,7 @@ def _running(name: str, op, a, axis, dtype, out, *, fill=None, promote: bool = F
 
 
 def _widened(dtype):
-    """Integers of fewer bits than the default become the default."""
+    """The dtype of running sums: the default integer dtype for integers of fewer bits."""
     default = dtypes.python_scalar_dtype(int)
     if dtype in dtypes.UNSIGNED:
         default = dtypes.canonicalize_dtype("uint64")
@@ -49,10 +49,17 @@ def cumsum(a, axis: int | None = None, dtype=None, out=None) -> Array:
     """The running sums along an axis.
 
     Args:
-        a: the array.
-        axis: the axis; by default the array in one row.
-        dtype: the dtype of the sums; that of the array by default.
+        a: an array.
+        axis: the axis; by default, the array is taken as one row.
+        dtype: the dtype of the sums; by default that of `a`, and for booleans the default integers.
         out: not supported.
+
+    Returns:
+        An array of the shape of `a`, or a vector if `axis` is None.
+
+    Raises:
+        ValueError: `axis` is out of bounds.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -67,10 +74,18 @@ def cumprod(a, axis: int | None = None, dtype=None, out=None) -> Array:
     """The running products along an axis.
 
     Args:
-        a: the array.
-        axis: the axis; by default the array in one row.
-        dtype: the dtype of the products; that of the array by default.
+        a: an array.
+        axis: the axis; by default, the array is taken as one row.
+        dtype: the dtype of the products; by default that of `a`, and for booleans the default
+            integers.
         out: not supported.
+
+    Returns:
+        An array of the shape of `a`, or a vector if `axis` is None.
+
+    Raises:
+        ValueError: `axis` is out of bounds.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -81,23 +96,30 @@ def cumprod(a, axis: int | None = None, dtype=None, out=None) -> Array:
 
 
 def accumulated_sum(a, axis: int = 0, dtype=None):
-    """`add.accumulate`."""
+    """The running sums along an axis, as `add.accumulate` returns them."""
     return _running("add.accumulate", lax.cumsum, a, axis, dtype, None)
 
 
 def accumulated_product(a, axis: int = 0, dtype=None):
-    """`multiply.accumulate`."""
+    """The running products along an axis, as `multiply.accumulate` returns them."""
     return _running("multiply.accumulate", lax.cumprod, a, axis, dtype, None)
 
 
 def nancumsum(a, axis: int | None = None, dtype=None, out=None) -> Array:
-    """The running sums along an axis, NaN counted as zero.
+    """The running sums along an axis, with NaN counted as zero.
 
     Args:
-        a: the array.
-        axis: the axis; by default the array in one row.
-        dtype: the dtype of the sums; that of the array by default.
+        a: an array.
+        axis: the axis; by default, the array is taken as one row.
+        dtype: the dtype of the sums; by default that of `a`.
         out: not supported.
+
+    Returns:
+        An array of the shape of `a`, or a vector if `axis` is None.
+
+    Raises:
+        ValueError: `axis` is out of bounds.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -108,13 +130,20 @@ def nancumsum(a, axis: int | None = None, dtype=None, out=None) -> Array:
 
 
 def nancumprod(a, axis: int | None = None, dtype=None, out=None) -> Array:
-    """The running products along an axis, NaN counted as one.
+    """The running products along an axis, with NaN counted as one.
 
     Args:
-        a: the array.
-        axis: the axis; by default the array in one row.
-        dtype: the dtype of the products; that of the array by default.
+        a: an array.
+        axis: the axis; by default, the array is taken as one row.
+        dtype: the dtype of the products; by default that of `a`.
         out: not supported.
+
+    Returns:
+        An array of the shape of `a`, or a vector if `axis` is None.
+
+    Raises:
+        ValueError: `axis` is out of bounds.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -127,13 +156,20 @@ def nancumprod(a, axis: int | None = None, dtype=None, out=None) -> Array:
 def cumulative_sum(
     x, /, *, axis: int | None = None, dtype=None, include_initial: bool = False
 ) -> Array:
-    """The running sums along an axis, as the array API standard has them.
+    """The running sums along an axis, as the array API standard defines them.
 
     Args:
-        x: the array, of at least one axis.
-        axis: the axis; needed when there are several.
-        dtype: the dtype of the sums; small integers become the default ones by default.
-        include_initial: put a zero before them.
+        x: an array with at least one axis.
+        axis: the axis; it must be named if there are several.
+        dtype: the dtype of the sums; by default that of `x`, and for booleans and integers of fewer
+            bits the default integers.
+        include_initial: whether a zero comes first.
+
+    Returns:
+        An array of the shape of `x`; with `include_initial`, the axis is longer by one.
+
+    Raises:
+        ValueError: `x` is a scalar, or `axis` is missing or out of bounds.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -148,13 +184,19 @@ def cumulative_sum(
 def cumulative_prod(
     x, /, *, axis: int | None = None, dtype=None, include_initial: bool = False
 ) -> Array:
-    """The running products along an axis, as the array API standard has them.
+    """The running products along an axis, as the array API standard defines them.
 
     Args:
-        x: the array, of at least one axis.
-        axis: the axis; needed when there are several.
-        dtype: the dtype of the products; that of the array by default.
-        include_initial: put a one before them.
+        x: an array with at least one axis.
+        axis: the axis; it must be named if there are several.
+        dtype: the dtype of the products; by default that of `x`.
+        include_initial: whether a one comes first.
+
+    Returns:
+        An array of the shape of `x`; with `include_initial`, the axis is longer by one.
+
+    Raises:
+        ValueError: `x` is a scalar, or `axis` is missing or out of bounds.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -169,14 +211,12 @@ def cumulative_prod(
 def _cumulative(name: str, op, first, x, axis, dtype, *, include_initial):
     x = as_operand(name, x)
     if not x.aval.ndim:
-        raise ValueError(
-            f"The input must be non-scalar to take a cumulative sum, got a scalar in jnp.{name}."
-        )
+        raise ValueError(f"{name}: x must have at least one axis, got a scalar.")
     if axis is None:
         if x.aval.ndim > 1:
             raise ValueError(
-                f"The input array has rank {x.aval.ndim}, however axis was not set to an explicit value. "
-                f"The axis argument of jnp.{name} is only optional for one-dimensional arrays."
+                f"{name}: axis is missing for an array of shape {x.aval.shape}. Name one of its "
+                f"{x.aval.ndim} axes; only for a vector may axis be left out."
             )
         axis = 0
     axis = axis_of(axis, x.aval.ndim)

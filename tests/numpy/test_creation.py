@@ -85,11 +85,11 @@ def test_values_and_types(expression, dtype, weak, values):
 
 @pytest.mark.x32
 @pytest.mark.parametrize(("expression", "error", "text"), [
-    ("jnp.array('a')", TypeError, "not a valid array type"),
-    ("jnp.array(object())", TypeError, "numeric types"),
-    ("jnp.array({1, 2})", TypeError, "numeric types"),
-    ("jnp.array(None)", ValueError, "None is not a valid value"),
-    ("jnp.array([1, None])", ValueError, "None is not a valid value"),
+    ("jnp.array('a')", TypeError, "cannot become an array"),
+    ("jnp.array(object())", TypeError, "Give numbers, booleans"),
+    ("jnp.array({1, 2})", TypeError, "Give numbers, booleans"),
+    ("jnp.array(None)", ValueError, "None, which is not a number"),
+    ("jnp.array([1, None])", ValueError, "None, which is not a number"),
     ("jnp.array([[1, 2], [3]])", ValueError, "inhomogeneous"),
     ("jnp.array(2 ** 40)", OverflowError, "too large"),
     ("jnp.array(300, 'int8')", OverflowError, "int8"),
@@ -105,7 +105,7 @@ def test_values_and_types(expression, dtype, weak, values):
     ("jnp.linspace(0, 1, -1)", ValueError, "non-negative"),
     ("jnp.tril(jnp.ones(3))", ValueError, "at least 2D"),
     ("jnp.diag(jnp.ones((2, 2, 2)))", ValueError, "1d or 2d"),
-    ("jnp.meshgrid(jnp.ones(2), indexing='ab')", ValueError, "'xy' and 'ij'"),
+    ("jnp.meshgrid(jnp.ones(2), indexing='ab')", ValueError, "'xy' or 'ij'"),
     ("jnp.fromiter([1], int)", NotImplementedError, "np.fromiter"),
     ("jnp.float32()", TypeError, "x"),
 ])

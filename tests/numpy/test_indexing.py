@@ -259,7 +259,7 @@ WRONG = [
     (lambda x: x[:, :0][:, jnp.int32(0)], IndexError, "out of bounds for axis 1 with size 0"),
     (lambda x: gradix.jit(lambda i: x[:, :0].at[:, i].set(1.0))(0), IndexError, "out of bounds for axis 1 with size 0"),
     (lambda x: jnp.take_along_axis(x[:, :0], x.astype(int)[:, :1], 1), IndexError, r"axis 1 of arr, of shape \(3, 0, 5\), has no elements"),
-    (lambda x: x.at[0].set("a"), TypeError, "not a valid"),
+    (lambda x: x.at[0].set("a"), TypeError, "cannot become an array"),
     (lambda x: x.at[0].set(None), ValueError, "None"),
     (lambda x: x.at[0].set(jnp.ones(3)), ValueError, "Incompatible types for broadcasting"),
     (lambda x: x.at[0, 0].set(jnp.ones((1, 5))), ValueError, "fewer dimensions"),

@@ -91,6 +91,7 @@ jnp.extract(m > 1, m)
 jnp.apply_along_axis(jnp.sort, 0, m), jnp.apply_along_axis(lambda r: r.sum(), 1, n)
 jnp.apply_along_axis(jnp.diff, -1, n), jnp.apply_along_axis(lambda r: jnp.outer(r, r), 1, n)
 jnp.apply_over_axes(jnp.sum, n, [0, 2])
+jnp.apply_over_axes(jnp.sum, n, 1)
 jnp.packbits(v > 1), jnp.packbits(m, axis=1), jnp.packbits(v, bitorder="little")
 jnp.unpackbits(b), jnp.unpackbits(b, bitorder="little"), jnp.unpackbits(b, count=11), jnp.unpackbits(b, count=-3)
 jnp.unpackbits(b[None], axis=0), jnp.unpackbits(b[:, None], axis=1, count=6)
@@ -239,7 +240,7 @@ WRONG = [
     (lambda: jnp.take_along_axis(M, M + 0.5, 0), TypeError, "integer"),
     (lambda: jnp.choose(jnp.array([0, 5]), [V[:2], V[:2]]), ValueError, "invalid entry"),
     (lambda: jnp.compress(jnp.array([0, 0, 1]), V[:2]), ValueError, "out of bounds"),
-    (lambda: jnp.unpackbits(V), TypeError, "unsigned byte"),
+    (lambda: jnp.unpackbits(V), TypeError, "must be of uint8"),
     (lambda: jnp.ravel_multi_index((jnp.array([5]), jnp.array([0])), (3, 4)), ValueError, "invalid entry"),
     (lambda: gradix.jit(jnp.trim_zeros)(V), ConcretizationTypeError, "trim_zeros"),
     (lambda: gradix.jit(lambda c: jnp.compress(c, V))(V > 1), ConcretizationTypeError, "nonzero"),
