@@ -1,4 +1,4 @@
-"""Factorizations of matrices: cholesky, qr, svd, and eigenvalues."""
+"""Factorizations of matrices: Cholesky, QR, singular values, and eigenvalues."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ __all__ = [
 
 
 class EigResult(NamedTuple):
-    """What `eig` gives."""
+    """The result of `eig`."""
 
     eigenvalues: Array
     eigenvectors: Array
 
 
 class EighResult(NamedTuple):
-    """What `eigh` gives."""
+    """The result of `eigh`."""
 
     eigenvalues: Array
     eigenvectors: Array
 
 
 class QRResult(NamedTuple):
-    """What `qr` gives."""
+    """The result of `qr`."""
 
     Q: Array
     R: Array
 
 
 class SVDResult(NamedTuple):
-    """What `svd` gives."""
+    """The result of `svd`."""
 
     U: Array
     S: Array
@@ -62,12 +62,17 @@ def cholesky(a, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """The lower triangular L with `L Lᴴ = a`, for Hermitian positive definite matrices.
 
     Args:
-        a: matrices, in the last two axes.
-        upper: give `Lᴴ`.
-        symmetrize_input: use `(a + aᴴ) / 2`; otherwise only the lower triangle is read.
+        a: matrices of shape (..., n, n), real or complex.
+        upper: whether to return `Lᴴ` instead.
+        symmetrize_input: whether to take `(a + aᴴ) / 2`. If not, only the lower triangle is read,
+            or with `upper` the upper one.
 
     Returns:
-        The factors; NaN for matrices that are not positive definite.
+        The factors, of shape (..., n, n) and the dtype of `a`, which is floating for integers.
+        They are NaN for matrices that are not positive definite.
+
+    Raises:
+        ValueError: the matrices are not square.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -85,15 +90,19 @@ def cholesky(a, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
 
 @replayed(host=matrix_host_implementations.eigh)
 def eigh(a, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
-    """Ascending eigenvalues, and eigenvectors in columns, of Hermitian matrices.
+    """The eigenvalues, ascending, and the eigenvectors of Hermitian matrices.
 
     Args:
-        a: matrices, in the last two axes.
-        UPLO: "L" or "U", the triangle that is read where the input is not symmetrized.
-        symmetrize_input: use `(a + aᴴ) / 2`.
+        a: matrices of shape (..., n, n), real or complex.
+        UPLO: the triangle that is read if `symmetrize_input` is False: "L" (also None) or "U".
+        symmetrize_input: whether to take `(a + aᴴ) / 2`.
+
+    Returns:
+        A named tuple of the real `eigenvalues`, of shape (..., n), and the `eigenvectors`, the
+        columns of matrices of shape (..., n, n).
 
     Raises:
-        ValueError: `UPLO` is unknown.
+        ValueError: `UPLO` is unknown, or the matrices are not square.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -101,7 +110,7 @@ def eigh(a, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResul
         Array([1., 2.], dtype=float32)
     """
     if UPLO not in (None, "L", "U"):
-        raise ValueError(f"UPLO must be one of None, 'L', or 'U', got {UPLO}")
+        raise ValueError(f"eigh: UPLO must be 'L', 'U' or None, got {UPLO!r}.")
     x = inexact_operand("eigh", a)
     v, w = lax.linalg.eigh(x, lower=UPLO != "U", symmetrize_input=symmetrize_input)
     return EighResult(w, v)
@@ -109,12 +118,18 @@ def eigh(a, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResul
 
 @replayed(host=matrix_host_implementations.eigvalsh)
 def eigvalsh(a, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
-    """Ascending eigenvalues of Hermitian matrices.
+    """The eigenvalues of Hermitian matrices, ascending.
 
     Args:
-        a: matrices, in the last two axes.
-        UPLO: "L" or "U", the triangle that is read where the input is not symmetrized.
-        symmetrize_input: use `(a + aᴴ) / 2`.
+        a: matrices of shape (..., n, n), real or complex.
+        UPLO: the triangle that is read if `symmetrize_input` is False: "L" (also None) or "U".
+        symmetrize_input: whether to take `(a + aᴴ) / 2`.
+
+    Returns:
+        A real array of shape (..., n).
+
+    Raises:
+        ValueError: `UPLO` is unknown, or the matrices are not square.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -125,9 +140,16 @@ def eigvalsh(a, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Arr
 
 
 def eig(a) -> EigResult:
-    """Eigenvalues, and right eigenvectors in columns, of square matrices; always complex.
+    """The eigenvalues and the right eigenvectors of square matrices, of shape (..., n, n).
 
     Only the eigenvalues have derivatives.
+
+    Returns:
+        A named tuple of the `eigenvalues`, of shape (..., n) and in no particular order, and the
+        `eigenvectors`, the columns of matrices of shape (..., n, n); both are complex.
+
+    Raises:
+        ValueError: the matrices are not square.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -138,7 +160,13 @@ def eig(a) -> EigResult:
 
 
 def eigvals(a) -> Array:
-    """Eigenvalues of square matrices, in no particular order; always complex.
+    """The eigenvalues of square matrices of shape (..., n, n), in no particular order.
+
+    Returns:
+        A complex array of shape (..., n).
+
+    Raises:
+        ValueError: the matrices are not square.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -160,14 +188,19 @@ def svd(
     hermitian: bool = False,
     subset_by_index=None,
 ) -> Any:
-    """The singular value decomposition `a = U diag(S) Vh`, S descending.
+    """The singular value decomposition `a = U diag(S) Vh`, with S descending.
 
     Args:
-        a: matrices, in the last two axes.
-        full_matrices: make U and Vh square; otherwise as many columns as singular values.
-        compute_uv: False gives S alone.
-        hermitian: the matrices are Hermitian, which is quicker.
-        subset_by_index: None or the whole range.
+        a: matrices of shape (..., m, n), real or complex.
+        full_matrices: whether U and Vh are square. If not, they have only the k = min(m, n) columns
+            and rows that belong to singular values.
+        compute_uv: whether to return U and Vh too.
+        hermitian: whether the matrices are Hermitian, for which a faster method is used.
+        subset_by_index: None, or the whole range of singular values.
+
+    Returns:
+        A named tuple of `U`, of shape (..., m, m) or (..., m, k), the real `S`, of shape (..., k),
+        and `Vh`, of shape (..., n, n) or (..., k, n); or `S` alone.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -184,7 +217,7 @@ def svd(
 
 
 def _hermitian_svd(x, compute_uv: bool):
-    """Singular values are the sizes of eigenvalues, and the signs go to Vh."""
+    """The decomposition by eigenvalues: S are their absolute values, and Vh takes their signs."""
     w, v = eigh(x)
     s = lax.abs(w)
     order = argsort(lax.neg(s), axis=-1)
@@ -199,7 +232,7 @@ def _hermitian_svd(x, compute_uv: bool):
 
 @replayed
 def svdvals(x, /) -> Array:
-    """The descending singular values of matrices.
+    """The singular values of matrices (..., m, n), descending: a real array (..., min(m, n)).
 
     Example:
         >>> import gradix.numpy as jnp
@@ -211,13 +244,17 @@ def svdvals(x, /) -> Array:
 
 @replayed
 def qr(a, mode: str = "reduced") -> Any:
-    """The QR factorization of matrices.
+    """The factorization `a = Q R` with orthonormal columns in Q and an upper triangular R.
 
     Args:
-        a: matrices, in the last two axes.
-        mode: "reduced" for Q with at most as many columns as `a`, "complete" for a square Q, "r"
-            for R alone, "raw" for LAPACK's form: transposed vectors of reflections with R, and
-            their factors.
+        a: matrices of shape (..., m, n), real or complex.
+        mode: "reduced" for factors with k = min(m, n) columns and rows, "complete" (also "full")
+            for a square Q, "r" for R alone, "raw" for the form that LAPACK returns.
+
+    Returns:
+        A named tuple of `Q`, of shape (..., m, k) or (..., m, m), and `R`, of shape (..., k, n) or
+        (..., m, n); or R alone. With "raw", `Q` are the transposed matrices that hold R and the
+        vectors of reflections, of shape (..., n, m), and `R` the factors of these, (..., k).
 
     Raises:
         ValueError: `mode` is unknown.
@@ -228,9 +265,7 @@ def qr(a, mode: str = "reduced") -> Any:
         Array([[-5.]], dtype=float32)
     """
     if mode not in ("reduced", "r", "full", "complete", "raw"):
-        raise ValueError(
-            f"Unsupported QR decomposition mode '{mode}'. It takes 'reduced', 'complete', 'r' and 'raw'."
-        )
+        raise ValueError(f"qr: mode must be 'reduced', 'complete', 'r' or 'raw', got {mode!r}.")
     x = inexact_operand("qr", a)
     if mode == "raw":
         r, factors = lax.linalg._geqrf(x)

@@ -14,20 +14,13 @@ from gradix._core.operators import Array
 from gradix.numpy import matrix_host_implementations, reductions
 from gradix.numpy.decompositions import svd
 from gradix.numpy.matrices import eye
-from gradix.numpy.promotion import (
-    broadcast_to,
-    convert,
-    number,
-)
+from gradix.numpy.promotion import broadcast_to, convert, number
 from gradix.numpy.selection import where
-from gradix.numpy.solving import (
-    solve_stack,
-    square_operand,
-)
+from gradix.numpy.solving import solve_stack, square_operand
 
 
 class SlogdetResult(NamedTuple):
-    """What `slogdet` gives."""
+    """The result of `slogdet`."""
 
     sign: Array
     logabsdet: Array
@@ -35,14 +28,20 @@ class SlogdetResult(NamedTuple):
 
 @replayed(host=matrix_host_implementations.slogdet)
 def slogdet(a, *, method: str | None = None) -> SlogdetResult:
-    """The sign and the logarithm of the size of determinants, which may be too large to be numbers.
+    """The signs of determinants, and the logarithms of their absolute values.
+
+    These stay finite where the determinant itself overflows or underflows.
 
     Args:
-        a: square matrices, in the last two axes.
-        method: "lu", the default, or "qr".
+        a: square matrices of shape (..., n, n), real or complex.
+        method: the factorization that is used, "lu" (the default) or "qr".
+
+    Returns:
+        A named tuple of `sign`, -1, 0 or 1, or of absolute value 1 for complex matrices, and the
+        real `logabsdet`; both of shape (...).
 
     Raises:
-        ValueError: `method` is unknown.
+        ValueError: `method` is unknown, or the matrices are not square.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -51,10 +50,8 @@ def slogdet(a, *, method: str | None = None) -> SlogdetResult:
     """
     x = square_operand("slogdet", a)
     if method not in (None, "lu", "qr"):
-        raise ValueError(
-            f"Unknown slogdet method '{method}'. Supported methods are 'lu' (`None`), and 'qr'."
-        )
-    if x.aval.dtype.itemsize < 4:  # LAPACK has no half precision
+        raise ValueError(f"slogdet: method must be 'lu' (also None) or 'qr', got {method!r}.")
+    if x.aval.dtype.itemsize < 4:  # LAPACK has no half precision.
         return SlogdetResult(
             *[
                 convert(part, x.aval.dtype)
@@ -74,7 +71,7 @@ def _slogdet_lu(x):
 
 @_slogdet_lu.defjvp
 def _slogdet_lu_jvp(primals, tangents):
-    """`d log det = tr(a⁻¹ da)`, whose imaginary part turns the sign."""
+    """`d log det = tr(a⁻¹ da)`; its imaginary part rotates a complex sign."""
     (x,), (t,) = primals, tangents
     sign, size = _slogdet_lu(x)
     slope = reductions.sum(lax.linalg._diagonal(solve_stack(x, t)), axis=-1)
@@ -85,7 +82,7 @@ def _slogdet_lu_jvp(primals, tangents):
 
 
 def _slogdet_qr(x):
-    """Each reflection changes the sign, in the complex case by the phase its factor tells."""
+    """The result from a QR factorization; each reflection changes the sign, or the phase."""
     r, taus = lax.linalg._geqrf(lax.stop_gradient(x))
     v = lax.linalg._triangle(r, True, -1)
     squares = (
@@ -94,13 +91,13 @@ def _slogdet_qr(x):
         )
         + 1
     )
-    turn = 1 - taus * squares.astype(taus.aval.dtype)
+    phases = 1 - taus * squares.astype(taus.aval.dtype)
     _, upper = lax.linalg.qr(x)
-    return _sign_and_log(lax.linalg._diagonal(upper), reductions.prod(turn, axis=-1))
+    return _sign_and_log(lax.linalg._diagonal(upper), reductions.prod(phases, axis=-1))
 
 
 def _parity(pivots, dtype):
-    """1 or -1 by the number of exchanges."""
+    """The sign of permutations: 1 for an even number of exchanges, -1 for an odd one."""
     places = lax.broadcasted_iota(pivots.aval.dtype, pivots.aval.shape, pivots.aval.ndim - 1)
     odd = reductions.sum(lax.ne(pivots, places), axis=-1) % 2
     return convert(1 - 2 * odd, dtype)
@@ -115,7 +112,10 @@ def _sign_and_log(diagonal, sign):
 
 @replayed(host=matrix_host_implementations.det)
 def det(a) -> Array:
-    """Determinants of square matrices.
+    """The determinants of square matrices: an array of shape (...) for matrices (..., n, n).
+
+    Raises:
+        ValueError: the matrices are not square.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -144,7 +144,7 @@ def _det(x):
 
 @_det.defjvp
 def _det_jvp(primals, tangents):
-    """Jacobi's formula, `d det = tr(adj(a) da)`, with the adjugate of a singular matrix by its singular values."""
+    """Jacobi's formula, `d det = tr(adj(a) da)`; singular matrices take `_adjugate`."""
     (x,), (t,) = primals, tangents
     y = _det(x)
     singular = lax.eq(lax.stop_gradient(y), number(0, y.aval.dtype))
@@ -173,19 +173,17 @@ def _det_jvp(primals, tangents):
 
 
 def _adjugate(x):
-    """`det(U) det(Vᴴ) V adj(S) Uᴴ`, where the diagonal of `adj(S)` has the products of all other singular values."""
+    """The adjugate `det(U) det(Vᴴ) V adj(S) Uᴴ` of matrices, by their singular values.
+
+    Element i of the diagonal of `adj(S)` is the product of all singular values but number i.
+    """
     u, s, vh = svd(x, full_matrices=False)
     n = s.aval.shape[-1]
     others = where(
         eye(n, dtype=bool), number(1, s.aval.dtype), broadcast_to(s[..., None, :], x.aval.shape)
     )
     weights = reductions.prod(others, axis=-1).astype(x.aval.dtype)
-    sign = _unit_det(u) * _unit_det(vh)
+    sign = _det(u) * _det(vh)
     return sign[..., None, None] * lax.linalg._product(
         lax.linalg._adjoint(vh) * weights[..., None, :], lax.linalg._adjoint(u)
     )
-
-
-def _unit_det(x):
-    factors, pivots, _ = lax.linalg.lu(x)
-    return _parity(pivots, x.aval.dtype) * reductions.prod(lax.linalg._diagonal(factors), axis=-1)

@@ -22,7 +22,7 @@ from gradix.numpy.selection import where
 
 
 def true_divide(x1, x2, /) -> Array:
-    """The quotient `x1 / x2` as a floating-point or complex number, elementwise.
+    """The quotient `x1 / x2`, elementwise, in a floating or complex dtype.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -40,7 +40,7 @@ def true_divide(x1, x2, /) -> Array:
 
 
 def divide(x1, x2, /) -> Array:
-    """The quotient `x1 / x2`: another name of `true_divide`.
+    """The quotient `x1 / x2`, elementwise; another name of `true_divide`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -51,7 +51,7 @@ def divide(x1, x2, /) -> Array:
 
 
 def reciprocal(x, /) -> Array:
-    """`1 / x` as a floating-point or complex number, elementwise.
+    """The reciprocal `1 / x`, elementwise, in a floating or complex dtype.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -63,10 +63,10 @@ def reciprocal(x, /) -> Array:
 
 @replayed(host=host_implementations.floor_divide)
 def floor_divide(x1, x2, /) -> Array:
-    """The largest whole number not above `x1 / x2`, elementwise.
+    """The largest integer not above `x1 / x2`, elementwise, in the promoted dtype.
 
     Raises:
-        TypeError: for complex operands.
+        TypeError: an operand is complex.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -88,13 +88,15 @@ def floor_divide(x1, x2, /) -> Array:
         down = lax.bitwise_and(lax.ne(lax.sign(x), lax.sign(y)), uneven)
         return where(down, lax.sub(q, matching(q, 1)), q)
     if dtype in COMPLEX:
-        raise TypeError(f"floor_divide does not support complex-valued inputs, got {dtype}.")
+        raise TypeError(f"floor_divide: x1 and x2 must be real, got dtype {dtype}.")
     return _float_divmod(x, y)[0]
 
 
 @replayed(host=host_implementations.remainder)
 def remainder(x1, x2, /) -> Array:
-    """The remainder of `x1 / x2` with the sign of `x2`, elementwise; integers modulo zero give zero.
+    """The remainder of `x1 / x2` with the sign of `x2`, elementwise, in the promoted dtype.
+
+    Integers modulo zero give zero, floating-point numbers NaN.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -114,7 +116,7 @@ def remainder(x1, x2, /) -> Array:
 
 
 def _remainder_of_positive(x, y, divisor: int):
-    """The remainder of integers by a number above zero."""
+    """The remainder of integers by a positive number."""
     if not divisor & (divisor - 1):
         return lax.bitwise_and(x, matching(y, divisor - 1))
     r = lax.rem(x, y)
@@ -124,7 +126,7 @@ def _remainder_of_positive(x, y, divisor: int):
 
 
 def mod(x1, x2, /) -> Array:
-    """The remainder of `x1 / x2` with the sign of `x2`: another name of `remainder`.
+    """The remainder of `x1 / x2` with the sign of `x2`, elementwise; another name of `remainder`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -135,7 +137,7 @@ def mod(x1, x2, /) -> Array:
 
 
 def fmod(x1, x2, /) -> Array:
-    """The remainder of `x1 / x2` with the sign of `x1`, elementwise.
+    """The remainder of `x1 / x2` with the sign of `x1`, elementwise, in the promoted dtype.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -150,7 +152,7 @@ def fmod(x1, x2, /) -> Array:
 
 @replayed(host=host_implementations.divmod)
 def divmod(x1, x2, /) -> tuple[Array, Array]:
-    """`(floor_divide(x1, x2), remainder(x1, x2))`.
+    """The pair `(floor_divide(x1, x2), remainder(x1, x2))`, elementwise.
 
     Raises:
         TypeError: an operand is complex.
@@ -164,7 +166,7 @@ def divmod(x1, x2, /) -> tuple[Array, Array]:
     if x.aval.dtype in dtypes.INTEGER:
         return floor_divide(x, y), remainder(x, y)
     if x.aval.dtype in COMPLEX:
-        raise TypeError(f"divmod does not support complex-valued inputs, got {x.aval.dtype}.")
+        raise TypeError(f"divmod: x1 and x2 must be real, got dtype {x.aval.dtype}.")
     return _float_divmod(x, y)
 
 
@@ -174,7 +176,7 @@ def _float_divmod(x, y):
     q = lax.div(where(lax.eq(y, zero), x, lax.sub(x, r)), y)
     down = lax.bitwise_and(lax.ne(r, zero), lax.ne(lax.lt(y, zero), lax.lt(r, zero)))
     r = where(down, lax.add(r, y), r)
-    # whole but for rounding errors, so either way to round halves serves
+    # q is an integer up to rounding errors, so it does not matter how halves are rounded.
     return lax.round(
         where(down, lax.sub(q, matching(q, 1)), q), lax.RoundingMethod.TO_NEAREST_EVEN
     ), r

@@ -1,4 +1,4 @@
-"""Elementary functions: exponentials, logarithms, roots, trigonometric and hyperbolic functions, angles."""
+"""Elementary functions: exponentials, logarithms, roots, trigonometric and hyperbolic functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gradix.numpy.selection import where
 
 
 def _function(name: str, op, summary: str, example: str) -> Callable[..., Array]:
-    """A function of one inexact array; integers and booleans become floating-point numbers."""
+    """A function of one array, in whose docstring stand the summary, its dtype, and an example."""
 
     def function(x, /):
         if isinstance(x, Array) and x.aval.dtype in INEXACT:
@@ -25,7 +25,8 @@ def _function(name: str, op, summary: str, example: str) -> Callable[..., Array]
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
-        f"{summary}\n\nExample:\n    >>> import gradix.numpy as jnp\n    >>> {example}\n"
+        f"{summary}\n\nIt is taken elementwise; integers and booleans become floating-point "
+        f"numbers.\n\nExample:\n    >>> import gradix.numpy as jnp\n    >>> {example}\n"
     )
     return function
 
@@ -35,17 +36,25 @@ def _value(text: str, value: str) -> str:
 
 
 # -- exponentials, logarithms, roots ---------------------------------------------------------------
-exp = _function("exp", lax.exp, "eˣ, elementwise.", _value("jnp.exp(0.0)", "1."))
-exp2 = _function("exp2", lax.exp2, "2ˣ, elementwise.", _value("jnp.exp2(3.0)", "8."))
-expm1 = _function("expm1", lax.expm1, "eˣ − 1, accurate near zero.", _value("jnp.expm1(0.0)", "0."))
+exp = _function("exp", lax.exp, "The exponential eˣ.", _value("jnp.exp(0.0)", "1."))
+exp2 = _function("exp2", lax.exp2, "The power 2ˣ.", _value("jnp.exp2(3.0)", "8."))
+expm1 = _function(
+    "expm1", lax.expm1, "The value eˣ − 1, accurate near zero.", _value("jnp.expm1(0.0)", "0.")
+)
 log = _function(
-    "log", lax.log, "The natural logarithm; of negative numbers NaN.", _value("jnp.log(1.0)", "0.")
+    "log",
+    lax.log,
+    "The natural logarithm; NaN for negative real numbers.",
+    _value("jnp.log(1.0)", "0."),
 )
 log1p = _function(
-    "log1p", lax.log1p, "log(1 + x), accurate near zero.", _value("jnp.log1p(0.0)", "0.")
+    "log1p", lax.log1p, "The value log(1 + x), accurate near zero.", _value("jnp.log1p(0.0)", "0.")
 )
 sqrt = _function(
-    "sqrt", lax.sqrt, "The square root; of negative numbers NaN.", _value("jnp.sqrt(9.0)", "3.")
+    "sqrt",
+    lax.sqrt,
+    "The square root; NaN for negative real numbers.",
+    _value("jnp.sqrt(9.0)", "3."),
 )
 cbrt = _function("cbrt", lax.cbrt, "The cube root of real numbers.", _value("jnp.cbrt(8.0)", "2."))
 
@@ -74,12 +83,15 @@ arcsinh = _function(
     "arcsinh", lax.asinh, "The inverse of `sinh`.", _value("jnp.arcsinh(0.0)", "0.")
 )
 arctanh = _function(
-    "arctanh", lax.atanh, "The inverse of `tanh`; NaN beyond ±1.", _value("jnp.arctanh(0.0)", "0.")
+    "arctanh",
+    lax.atanh,
+    "The inverse of `tanh`; NaN for real numbers outside [-1, 1].",
+    _value("jnp.arctanh(0.0)", "0."),
 )
 
 
 def arccosh(x, /) -> Array:
-    """The inverse of `cosh` on numbers from 1; below 1 NaN.
+    """The inverse of `cosh`, elementwise, in a floating dtype; NaN for real numbers below 1.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -90,7 +102,7 @@ def arccosh(x, /) -> Array:
     if y.aval.dtype not in COMPLEX:
         return y
     left = lax.lt(lax.real(y), like(lax.real(y), 0.0))
-    # the branch with a real part that is not negative
+    # This is the branch whose real part is not negative.
     return where(left, lax.neg(y), y)
 
 
@@ -98,7 +110,7 @@ acos, acosh, asin, asinh, atan, atanh = arccos, arccosh, arcsin, arcsinh, arctan
 
 
 def arctan2(x1, x2, /) -> Array:
-    """The angle of the point `(x2, x1)`, in (-π, π].
+    """The angle of the point `(x2, x1)` in (-π, π], elementwise, in a floating dtype.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -113,10 +125,10 @@ atan2 = arctan2
 
 @replayed(host=host_implementations.hypot)
 def hypot(x1, x2, /) -> Array:
-    """`sqrt(x1² + x2²)` without overflow on the way.
+    """The length `sqrt(x1² + x2²)`, elementwise, in a floating dtype; the squares do not overflow.
 
     Raises:
-        ValueError: for complex operands.
+        ValueError: an operand is complex.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -127,14 +139,13 @@ def hypot(x1, x2, /) -> Array:
     dtype = x.aval.dtype
     if dtype in COMPLEX:
         raise ValueError(
-            "jnp.hypot is not well defined for complex-valued inputs. Please convert to real values "
-            "first, such as by using abs(x)"
+            f"hypot: x1 and x2 must be real, got dtype {dtype}. Take jnp.abs of complex numbers."
         )
     x, y = lax.abs(x), lax.abs(y)
     zero, one, inf = (like(y if y.aval.ndim else x, v) for v in (0.0, 1.0, math.inf))
     infinite = lax.bitwise_or(lax.eq(x, inf), lax.eq(y, inf))
     behind = lax.lt(x, y)
-    # not max and min: their derivative at NaN is 0
+    # It does not use max and min, whose derivative at NaN is 0.
     large, small = where(behind, y, x), where(behind, x, y)
     none = lax.eq(large, zero)
     ratio = lax.div(small, where(none, one, large))
@@ -146,7 +157,7 @@ def hypot(x1, x2, /) -> Array:
 
 
 def _scaled_log(x, scale):
-    """log(x) scaled by a real function, for complex `x` part by part; never weakly typed."""
+    """log(x) scaled by a real function (part by part for complex `x`), never weakly typed."""
     y = lax.log(convert(x, x.aval.dtype))
     if y.aval.dtype in COMPLEX:
         return lax.complex(scale(lax.real(y)), scale(lax.imag(y)))
@@ -155,7 +166,7 @@ def _scaled_log(x, scale):
 
 @replayed
 def log2(x, /) -> Array:
-    """The logarithm to base 2.
+    """The logarithm to base 2, elementwise, in a floating or complex dtype.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -167,7 +178,7 @@ def log2(x, /) -> Array:
 
 @replayed
 def log10(x, /) -> Array:
-    """The logarithm to base 10.
+    """The logarithm to base 10, elementwise, in a floating or complex dtype.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -179,7 +190,7 @@ def log10(x, /) -> Array:
 
 @replayed(host=host_implementations.logaddexp)
 def logaddexp(x1, x2):
-    """log(eˣ¹ + eˣ²), without overflow on the way.
+    """The value log(eˣ¹ + eˣ²), elementwise, in a floating or complex dtype; eˣ does not overflow.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -192,7 +203,7 @@ def logaddexp(x1, x2):
 
 @replayed
 def logaddexp2(x1, x2):
-    """log₂(2ˣ¹ + 2ˣ²), without overflow on the way.
+    """The value log₂(2ˣ¹ + 2ˣ²), elementwise, in a floating or complex dtype; 2ˣ does not overflow.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -213,11 +224,11 @@ def _log_of_sum(x, y, power, per_log: float):
         out = lax.add(top, lax.mul(like(x, per_log), lax.log1p(power(low))))
         return lax.complex(lax.real(out), _wrapped(lax.imag(out), math.pi * per_log))
     gap = lax.sub(x, y)
-    level = lax.bitwise_and(lax.eq(x, y), lax.ne(gap, gap))  # both infinite with one sign
-    # keeps the derivative of the other branch finite
+    level = lax.bitwise_and(lax.eq(x, y), lax.ne(gap, gap))  # Both are infinite, with one sign.
+    # A gap of 0 keeps the derivative of the branch that is not taken finite.
     gap = where(level, matching(gap, 0.0), gap)
-    # Not max: where x equals y, the derivative of |gap| is 1 and that of x must be too; NaN reaches
-    # both derivatives.
+    # Unlike max, this choice has the derivative 1 in x where x equals y, as |gap| assumes; and NaN
+    # reaches both derivatives.
     top = where(lax.ge(x, y), x, y)
     part = lax.log1p(power(lax.neg(lax.abs(gap))))
     if per_log != 1.0:
@@ -226,7 +237,7 @@ def _log_of_sum(x, y, power, per_log: float):
 
 
 def _wrapped(angle, half: float):
-    """An angle brought to [-half, half)."""
+    """The angle shifted by a multiple of `2 * half` into [-half, half)."""
     whole = like(angle, 2 * half)
     wrapped = lax.rem(lax.add(angle, like(angle, half)), whole)
     wrapped = where(lax.lt(wrapped, like(angle, 0.0)), lax.add(wrapped, whole), wrapped)
@@ -237,7 +248,7 @@ def _wrapped(angle, half: float):
 
 
 def deg2rad(x, /) -> Array:
-    """Degrees to radians.
+    """The angle in radians of an angle in degrees, elementwise, in a floating dtype.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -249,7 +260,7 @@ def deg2rad(x, /) -> Array:
 
 
 def rad2deg(x, /) -> Array:
-    """Radians to degrees.
+    """The angle in degrees of an angle in radians, elementwise, in a floating dtype.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -261,7 +272,7 @@ def rad2deg(x, /) -> Array:
 
 
 def radians(x, /) -> Array:
-    """Degrees to radians: another name of `deg2rad`.
+    """The angle in radians of an angle in degrees; another name of `deg2rad`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -272,7 +283,7 @@ def radians(x, /) -> Array:
 
 
 def degrees(x, /) -> Array:
-    """Radians to degrees: another name of `rad2deg`.
+    """The angle in degrees of an angle in radians; another name of `rad2deg`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -284,7 +295,7 @@ def degrees(x, /) -> Array:
 
 @replayed(host=host_implementations.sinc)
 def sinc(x, /) -> Array:
-    """sin(πx) / (πx), and 1 at zero.
+    """The cardinal sine sin(πx) / (πx), elementwise, in a floating dtype; it is 1 at zero.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -295,13 +306,13 @@ def sinc(x, /) -> Array:
     zero = lax.eq(x, like(x, 0))
     angle = lax.mul(like(x, math.pi), x)
     safe = where(zero, like(x, 1), angle)
-    # elsewhere the powers of the series would overflow
+    # The series is taken near zero only, since its powers would overflow elsewhere.
     near = where(zero, angle, like(x, 0))
     return where(zero, _sinc_near_zero(near), lax.div(lax.sin(safe), safe))
 
 
 def _sinc_near_zero(x):
-    """The Maclaurin series of sin(x)/x, so that derivatives up to the tenth are right at zero."""
+    """The Maclaurin series of sin(x)/x; its derivatives up to the tenth are right at zero."""
     dtype = x.aval.dtype
     s = lax.square(x)
     out = like(x, -1 / math.factorial(11))
@@ -311,10 +322,10 @@ def _sinc_near_zero(x):
 
 
 def i0(x) -> Array:
-    """The modified Bessel function of the first kind and order zero.
+    """The modified Bessel function of the first kind and order zero, elementwise.
 
     Raises:
-        ValueError: for complex `x`.
+        ValueError: `x` is complex.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -323,7 +334,7 @@ def i0(x) -> Array:
     """
     x = inexact_operand("i0", x)
     if x.aval.dtype in COMPLEX:
-        raise ValueError(f"Unsupported input type to gradix.numpy.i0: {x.aval.dtype}")
+        raise ValueError(f"i0: x must be real, got dtype {x.aval.dtype}.")
     return _i0(x)
 
 
@@ -334,6 +345,6 @@ def _i0(x):
 
 @_i0.defjvp
 def _i0_jvp(primals, tangents):
-    # i0' = i1, also at 0, where exp|x| and i0e have kinks
+    # i0' = i1. It holds at 0 too, where exp|x| and i0e have no derivative.
     (x,), (t,) = primals, tangents
     return _i0(x), lax.mul(t, lax.mul(lax.exp(lax.abs(x)), lax.bessel_i1e(x)))

@@ -13,12 +13,7 @@ from gradix._core.dtypes import INTEGER
 from gradix._core.operators import Array
 from gradix.numpy.axes import ALL, axes_of, axis_of, no_out, positions_and_names
 from gradix.numpy.promotion import as_operand, convert, number
-from gradix.numpy.reductions import (
-    initial_value,
-    keep_axes,
-    over_named_axes,
-    where_mask,
-)
+from gradix.numpy.reductions import initial_value, keep_axes, over_named_axes, where_mask
 from gradix.numpy.selection import where as choose
 
 _BOOL = np.dtype(bool)
@@ -33,15 +28,14 @@ def _extreme(name: str, op, combine, a, axis, out, *, keepdims, initial, where):
     if where is not None:
         if initial is None:
             raise ValueError(
-                f"reduction operation {name} does not have an identity, so to use a where mask one has to "
-                "specify 'initial'"
+                f"{name}: where may select no element, and then {name} has no value. Give initial=."
             )
-        x = choose(where_mask(name, where), x, _least(dtype, name == "max"))
+        x = choose(where_mask(name, where), x, _bound(dtype, name == "max"))
         shape = x.aval.shape
     if initial is None and 0 in [shape[i] for i in axes]:
         raise ValueError(
-            f"zero-size array to reduction operation {name} which has no identity: shape {shape}. "
-            "Give an initial value."
+            f"{name}: the zero-size array of shape {shape} has no element along axes {axes}. Give "
+            "initial=."
         )
     y = op(convert(x, dtype), axes)
     if names:
@@ -51,8 +45,8 @@ def _extreme(name: str, op, combine, a, axis, out, *, keepdims, initial, where):
     return keep_axes(y, shape, axes) if keepdims else y
 
 
-def _least(dtype, least: bool):
-    """The smallest (or largest) value of a dtype."""
+def _bound(dtype, least: bool):
+    """The smallest value of a dtype, or the largest one."""
     if dtype == _BOOL:
         return number(not least, dtype)
     if dtype in INTEGER:
@@ -63,18 +57,22 @@ def _least(dtype, least: bool):
 
 @replayed
 def max(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
-    """The largest element, over all axes or some; NaN if there is one.
+    """The largest element, over all axes or some; NaN if an element is NaN.
 
     Args:
-        a: the array.
+        a: an array.
         axis: the axis, or axes, to reduce; all by default.
         out: not supported.
-        keepdims: keep the reduced axes, with size 1.
+        keepdims: whether the reduced axes stay, with size 1.
         initial: a lower bound of the result.
-        where: which elements take part; needs `initial`.
+        where: booleans that broadcast with `a` and tell which elements count; it needs `initial`.
+
+    Returns:
+        An array of the dtype of `a`, with its shape without the reduced axes.
 
     Raises:
-        ValueError: there are no elements, and no initial value.
+        ValueError: there are no elements, or `where` is given, and there is no initial value.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -95,7 +93,10 @@ def max(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None
 
 
 def max_of_numbers(a, axis, initial, where):
-    """`max` with its axes kept, for results that are NaN anyway where an element is: compiled, it may miss the NaN."""
+    """`max` with its axes kept; when compiled, it may miss NaN.
+
+    It is for formulas whose result is NaN anyway where an element is.
+    """
     return _extreme(
         "max",
         lax._max_of_numbers,
@@ -111,18 +112,22 @@ def max_of_numbers(a, axis, initial, where):
 
 @replayed
 def min(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
-    """The smallest element, over all axes or some; NaN if there is one.
+    """The smallest element, over all axes or some; NaN if an element is NaN.
 
     Args:
-        a: the array.
+        a: an array.
         axis: the axis, or axes, to reduce; all by default.
         out: not supported.
-        keepdims: keep the reduced axes, with size 1.
+        keepdims: whether the reduced axes stay, with size 1.
         initial: an upper bound of the result.
-        where: which elements take part; needs `initial`.
+        where: booleans that broadcast with `a` and tell which elements count; it needs `initial`.
+
+    Returns:
+        An array of the dtype of `a`, with its shape without the reduced axes.
 
     Raises:
-        ValueError: there are no elements, and no initial value.
+        ValueError: there are no elements, or `where` is given, and there is no initial value.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -143,14 +148,15 @@ def min(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None
 
 
 def amax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
-    """The largest element: another name of `max`.
+    """The largest element, over all axes or some; another name of `max`.
 
     Args:
-        a: an array of any shape.
-        axis: the axis or axes; None is all of them.
-        keepdims: whether they stay, with size 1.
-        initial: a value that takes part; needed for empty axes.
-        where: booleans that broadcast with `a`: which elements take part; needs `initial`.
+        a: an array.
+        axis: the axis, or axes, to reduce; all by default.
+        out: not supported.
+        keepdims: whether the reduced axes stay, with size 1.
+        initial: a bound of the result; it is needed for empty axes.
+        where: booleans that broadcast with `a` and tell which elements count; it needs `initial`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -161,14 +167,15 @@ def amax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=Non
 
 
 def amin(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
-    """The smallest element: another name of `min`.
+    """The smallest element, over all axes or some; another name of `min`.
 
     Args:
-        a: an array of any shape.
-        axis: the axis or axes; None is all of them.
-        keepdims: whether they stay, with size 1.
-        initial: a value that takes part; needed for empty axes.
-        where: booleans that broadcast with `a`: which elements take part; needs `initial`.
+        a: an array.
+        axis: the axis, or axes, to reduce; all by default.
+        out: not supported.
+        keepdims: whether the reduced axes stay, with size 1.
+        initial: a bound of the result; it is needed for empty axes.
+        where: booleans that broadcast with `a` and tell which elements count; it needs `initial`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -180,13 +187,20 @@ def amin(a, axis=None, out=None, keepdims: bool = False, initial=None, where=Non
 
 @replayed
 def ptp(a, axis=None, out=None, keepdims: bool = False) -> Array:
-    """The largest element less the smallest, over all axes or some.
+    """The largest element minus the smallest, over all axes or some.
 
     Args:
-        a: the array.
-        axis: the axis, or axes, to search over; all by default.
+        a: an array.
+        axis: the axis, or axes, to reduce; all by default.
         out: not supported.
-        keepdims: keep the reduced axes, with size 1.
+        keepdims: whether the reduced axes stay, with size 1.
+
+    Returns:
+        An array of the dtype of `a`, with its shape without the reduced axes.
+
+    Raises:
+        ValueError: there are no elements.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -211,7 +225,8 @@ def _position(name: str, op, a, axis, out, keepdims):
         axes = (i,)
     if not x.aval.shape[i]:
         raise ValueError(
-            f"attempt to get {name} of an empty sequence: the array has shape {shape}, axis={axis}."
+            f"{name}: the array of shape {shape} is empty along axis={axis}, so no element has an "
+            "index."
         )
     y = op(x, i, dtypes.python_scalar_dtype(int))
     return keep_axes(y, shape, axes) if keepdims else y
@@ -219,16 +234,20 @@ def _position(name: str, op, a, axis, out, keepdims):
 
 @replayed
 def argmax(a, axis: int | None = None, out=None, keepdims: bool | None = None) -> Array:
-    """The index of the largest element, the first of equal ones; of NaN if there is one.
+    """The index of the largest element along an axis: of the first NaN, or the first largest.
 
     Args:
-        a: the array.
-        axis: the axis to search along; by default the array in one row.
+        a: an array.
+        axis: the axis; by default, the array is taken as one row.
         out: not supported.
-        keepdims: keep the reduced axes, with size 1.
+        keepdims: whether the reduced axes stay, with size 1.
+
+    Returns:
+        An array of the default integer dtype, with the shape of `a` without the reduced axes.
 
     Raises:
         ValueError: the axis has no elements.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -240,16 +259,20 @@ def argmax(a, axis: int | None = None, out=None, keepdims: bool | None = None) -
 
 @replayed
 def argmin(a, axis: int | None = None, out=None, keepdims: bool | None = None) -> Array:
-    """The index of the smallest element, the first of equal ones; of NaN if there is one.
+    """The index of the smallest element along an axis: of the first NaN, or the first smallest.
 
     Args:
-        a: the array.
-        axis: the axis to search along; by default the array in one row.
+        a: an array.
+        axis: the axis; by default, the array is taken as one row.
         out: not supported.
-        keepdims: keep the reduced axes, with size 1.
+        keepdims: whether the reduced axes stay, with size 1.
+
+    Returns:
+        An array of the default integer dtype, with the shape of `a` without the reduced axes.
 
     Raises:
         ValueError: the axis has no elements.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp

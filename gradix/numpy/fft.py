@@ -1,4 +1,9 @@
-"""Fourier transforms, as `numpy.fft`."""
+"""Fourier transforms, with the names of `numpy.fft`.
+
+They share the argument `norm`: with n elements, "backward" (also None) scales the inverse transform
+by 1/n, "forward" the transform itself, and "ortho" both by 1/√n. Results are complex64 or
+complex128, or for `irfft`, `hfft` and their like float32 or float64.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +18,7 @@ from gradix._core.operators import Array
 from gradix.numpy.axes import axes_of, known_int
 from gradix.numpy.fourier_transforms import (
     Kind,
+    check_norm,
     transform_along,
     transform_along_one,
     transform_along_two,
@@ -44,13 +50,20 @@ __all__ = [
 
 @replayed
 def fft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The Fourier transform along one axis.
+    """The Fourier transform along one axis: `yₖ = Σⱼ aⱼ exp(-2πi jk / n)`.
 
     Args:
-        a: an array.
-        n: the length to cut or lengthen with zeros to; by default that of the axis.
+        a: an array, real or complex.
+        n: the size to which the axis is cut or padded with zeros; by default its own size.
         axis: the axis.
-        norm: "backward" scales the inverse by 1/n, "forward" the other, "ortho" both by the root.
+        norm: "backward" (also None) scales the inverse transform by 1/n, "forward" this one, and
+            "ortho" both by 1/√n.
+
+    Returns:
+        A complex array of the shape of `a`, with n elements along the axis.
+
+    Raises:
+        ValueError: `n` is not positive, `axis` is not one axis of `a`, or `norm` is unknown.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -62,13 +75,20 @@ def fft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Arr
 
 @replayed
 def ifft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The inverse Fourier transform along one axis.
+    """The inverse Fourier transform along one axis: `yⱼ = Σₖ aₖ exp(2πi jk / n) / n`.
 
     Args:
-        a: an array.
-        n: the length to cut or lengthen with zeros to; by default that of the axis.
+        a: an array, real or complex.
+        n: the size to which the axis is cut or padded with zeros; by default its own size.
         axis: the axis.
-        norm: "backward" scales the inverse by 1/n, "forward" the other, "ortho" both by the root.
+        norm: "backward" (also None) scales this transform by 1/n, "forward" the other one, and
+            "ortho" both by 1/√n.
+
+    Returns:
+        A complex array of the shape of `a`, with n elements along the axis.
+
+    Raises:
+        ValueError: `n` is not positive, `axis` is not one axis of `a`, or `norm` is unknown.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -80,13 +100,21 @@ def ifft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Ar
 
 @replayed
 def rfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The Fourier transform of real values along one axis: the frequencies that are not negative.
+    """The Fourier transform of real numbers along one axis, for non-negative frequencies.
 
     Args:
-        a: an array.
-        n: the length to cut or lengthen with zeros to; by default that of the axis.
+        a: a real array.
+        n: the size to which the axis is cut or padded with zeros; by default its own size.
         axis: the axis.
-        norm: "backward" scales the inverse by 1/n, "forward" the other, "ortho" both by the root.
+        norm: "backward" (also None) scales the inverse transform by 1/n, "forward" this one, and
+            "ortho" both by 1/√n.
+
+    Returns:
+        A complex array of the shape of `a`, with n // 2 + 1 elements along the axis.
+
+    Raises:
+        ValueError: `a` is complex, `n` is not positive, `axis` is not one axis of `a`, or `norm` is
+            unknown.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -98,13 +126,20 @@ def rfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Ar
 
 @replayed
 def irfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The real values along one axis whose `rfft` is `a`.
+    """The real numbers along one axis whose `rfft` is `a`.
 
     Args:
-        a: an array.
-        n: the length of the result; by default 2 (m - 1) for m values.
+        a: an array, real or complex.
+        n: the size of the axis in the result; by default 2 (m - 1) for the size m in `a`.
         axis: the axis.
-        norm: "backward" scales the inverse by 1/n, "forward" the other, "ortho" both by the root.
+        norm: "backward" (also None) scales this transform by 1/n, "forward" the other one, and
+            "ortho" both by 1/√n.
+
+    Returns:
+        A real array of the shape of `a`, with n elements along the axis.
+
+    Raises:
+        ValueError: `n` is not positive, `axis` is not one axis of `a`, or `norm` is unknown.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -119,12 +154,17 @@ def fft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
     """The Fourier transform along two axes.
 
     Args:
-        a: numbers, real or complex, with two axes at least.
-        s: how many elements to take along the axes: more are cut, missing ones are zero; None takes
-            those there are.
+        a: an array with at least two axes, real or complex.
+        s: the sizes to which the axes are cut or padded with zeros; by default their own sizes.
         axes: the two axes.
-        norm: which direction is divided by the number of elements: "backward" (or None) the
-            inverse, "forward" the transform itself, "ortho" both, by its root.
+        norm: "backward" (also None) scales the inverse transform by 1/n for n elements, "forward"
+            this one, and "ortho" both by 1/√n.
+
+    Returns:
+        A complex array of the shape of `a`, with the sizes `s` along the axes.
+
+    Raises:
+        ValueError: there are not two axes, `s` does not fit them, or `norm` is unknown.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -139,12 +179,17 @@ def ifft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
     """The inverse Fourier transform along two axes.
 
     Args:
-        a: numbers, real or complex, with two axes at least.
-        s: how many elements to take along the axes: more are cut, missing ones are zero; None takes
-            those there are.
+        a: an array with at least two axes, real or complex.
+        s: the sizes to which the axes are cut or padded with zeros; by default their own sizes.
         axes: the two axes.
-        norm: which direction is divided by the number of elements: "backward" (or None) the
-            inverse, "forward" the transform itself, "ortho" both, by its root.
+        norm: "backward" (also None) scales this transform by 1/n for n elements, "forward" the
+            other one, and "ortho" both by 1/√n.
+
+    Returns:
+        A complex array of the shape of `a`, with the sizes `s` along the axes.
+
+    Raises:
+        ValueError: there are not two axes, `s` does not fit them, or `norm` is unknown.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -156,15 +201,21 @@ def ifft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
 
 @replayed
 def rfft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
-    """The Fourier transform of real values along two axes: the frequencies that are not negative.
+    """The Fourier transform of real numbers along two axes; the last axis is halved.
 
     Args:
-        a: numbers, real, with two axes at least.
-        s: how many elements to take along the axes: more are cut, missing ones are zero; None takes
-            those there are.
+        a: a real array with at least two axes.
+        s: the sizes to which the axes are cut or padded with zeros; by default their own sizes.
         axes: the two axes.
-        norm: which direction is divided by the number of elements: "backward" (or None) the
-            inverse, "forward" the transform itself, "ortho" both, by its root.
+        norm: "backward" (also None) scales the inverse transform by 1/n for n elements, "forward"
+            this one, and "ortho" both by 1/√n.
+
+    Returns:
+        A complex array of the shape of `a`, with s[0] and s[1] // 2 + 1 elements along the axes.
+
+    Raises:
+        ValueError: `a` is complex, there are not two axes, `s` does not fit them, or `norm` is
+            unknown.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -176,14 +227,21 @@ def rfft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
 
 @replayed
 def irfft2(a, s=None, axes=(-2, -1), norm: str | None = None) -> Array:
-    """The real values along two axes whose `rfft` is `a`.
+    """The real numbers along two axes whose `rfft2` is `a`.
 
     Args:
-        a: numbers, complex, with two axes at least.
-        s: the sizes of the result along the axes; None is an even last one.
+        a: an array with at least two axes, real or complex.
+        s: the sizes of the axes in the result; by default their own sizes, but 2 (m - 1) for the
+            last one of size m.
         axes: the two axes.
-        norm: which direction is divided by the number of elements: "backward" (or None) the
-            inverse, "forward" the transform itself, "ortho" both, by its root.
+        norm: "backward" (also None) scales this transform by 1/n for n elements, "forward" the
+            other one, and "ortho" both by 1/√n.
+
+    Returns:
+        A real array of the shape of `a`, with the sizes `s` along the axes.
+
+    Raises:
+        ValueError: there are not two axes, `s` does not fit them, or `norm` is unknown.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -198,10 +256,17 @@ def fftn(a, s=None, axes=None, norm: str | None = None) -> Array:
     """The Fourier transform along several axes.
 
     Args:
-        a: an array.
-        s: the length along each axis.
-        axes: the axes, by default as many last ones as `s` has lengths, or all.
-        norm: "backward" scales the inverse by 1/n, "forward" the other, "ortho" both by the root.
+        a: an array, real or complex.
+        s: the sizes to which the axes are cut or padded with zeros; by default their own sizes.
+        axes: the axes; by default the last ones, one for each size in `s`, or all.
+        norm: "backward" (also None) scales the inverse transform by 1/n for n elements, "forward"
+            this one, and "ortho" both by 1/√n.
+
+    Returns:
+        A complex array of the shape of `a`, with the sizes `s` along the axes.
+
+    Raises:
+        ValueError: `s` does not fit the axes, an axis is named twice, or `norm` is unknown.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -216,10 +281,17 @@ def ifftn(a, s=None, axes=None, norm: str | None = None) -> Array:
     """The inverse Fourier transform along several axes.
 
     Args:
-        a: an array.
-        s: the length along each axis.
-        axes: the axes, by default as many last ones as `s` has lengths, or all.
-        norm: "backward" scales the inverse by 1/n, "forward" the other, "ortho" both by the root.
+        a: an array, real or complex.
+        s: the sizes to which the axes are cut or padded with zeros; by default their own sizes.
+        axes: the axes; by default the last ones, one for each size in `s`, or all.
+        norm: "backward" (also None) scales this transform by 1/n for n elements, "forward" the
+            other one, and "ortho" both by 1/√n.
+
+    Returns:
+        A complex array of the shape of `a`, with the sizes `s` along the axes.
+
+    Raises:
+        ValueError: `s` does not fit the axes, an axis is named twice, or `norm` is unknown.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -231,14 +303,22 @@ def ifftn(a, s=None, axes=None, norm: str | None = None) -> Array:
 
 @replayed
 def rfftn(a, s=None, axes=None, norm: str | None = None) -> Array:
-    """The Fourier transform of real values along several axes: the frequencies that are not negative.
+    """The Fourier transform of real numbers along several axes; the last axis is halved.
 
     Args:
-        a: an array.
-        s: the length along each axis.
-        axes: the axes, by default as many last ones as `s` has lengths, or all; the last of them is
-            the halved one.
-        norm: "backward" scales the inverse by 1/n, "forward" the other, "ortho" both by the root.
+        a: a real array.
+        s: the sizes to which the axes are cut or padded with zeros; by default their own sizes.
+        axes: the axes; by default the last ones, one for each size in `s`, or all.
+        norm: "backward" (also None) scales the inverse transform by 1/n for n elements, "forward"
+            this one, and "ortho" both by 1/√n.
+
+    Returns:
+        A complex array of the shape of `a`, with the sizes `s` along the axes, but s[-1] // 2 + 1
+        along the last one.
+
+    Raises:
+        ValueError: `a` is complex, `s` does not fit the axes, an axis is named twice, or `norm` is
+            unknown.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -250,14 +330,21 @@ def rfftn(a, s=None, axes=None, norm: str | None = None) -> Array:
 
 @replayed
 def irfftn(a, s=None, axes=None, norm: str | None = None) -> Array:
-    """The real values along several axes whose `rfft` is `a`.
+    """The real numbers along several axes whose `rfftn` is `a`.
 
     Args:
-        a: an array.
-        s: the length along each axis.
-        axes: the axes, by default as many last ones as `s` has lengths, or all; the last of them is
-            the halved one.
-        norm: "backward" scales the inverse by 1/n, "forward" the other, "ortho" both by the root.
+        a: an array, real or complex.
+        s: the sizes of the axes in the result; by default their own sizes, but 2 (m - 1) for the
+            last one of size m.
+        axes: the axes; by default the last ones, one for each size in `s`, or all.
+        norm: "backward" (also None) scales this transform by 1/n for n elements, "forward" the
+            other one, and "ortho" both by 1/√n.
+
+    Returns:
+        A real array of the shape of `a`, with the sizes `s` along the axes.
+
+    Raises:
+        ValueError: `s` does not fit the axes, an axis is named twice, or `norm` is unknown.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -271,20 +358,26 @@ _SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward":
 
 
 def _swapped(norm):
-    if norm not in _SWAPPED:
-        raise ValueError(f'Invalid norm value {norm}; should be "backward", "ortho" or "forward".')
+    """The norm that scales the inverse transform as `norm` scales the transform itself."""
+    check_norm(norm)
     return _SWAPPED[norm]
 
 
 @replayed
 def hfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The real Fourier transform of values with Hermitian symmetry, of which `a` is half.
+    """The real Fourier transform of numbers with Hermitian symmetry, of which `a` is one half.
 
     Args:
-        a: complex numbers.
-        n: the length of the result; None is `2 * (size - 1)`.
-        axis: the axis; negative ones count from the end.
-        norm: "backward" (or None), "ortho" or "forward", as for `fft`.
+        a: an array, real or complex.
+        n: the size of the axis in the result; by default 2 (m - 1) for the size m in `a`.
+        axis: the axis.
+        norm: "backward" (also None), "ortho" or "forward", as for `fft`.
+
+    Returns:
+        A real array of the shape of `a`, with n elements along the axis.
+
+    Raises:
+        ValueError: `n` is not positive, `axis` is not one axis of `a`, or `norm` is unknown.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -299,14 +392,20 @@ def hfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Ar
 
 @replayed
 def ihfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
-    """The half of the values with Hermitian symmetry whose Fourier transform is the real `a`.
+    """One half of the numbers with Hermitian symmetry whose Fourier transform is the real `a`.
 
     Args:
-        a: real numbers.
-        n: how many elements to take: more are cut, missing ones are zero; None takes those there
-            are.
-        axis: the axis; negative ones count from the end.
-        norm: "backward" (or None), "ortho" or "forward", as for `fft`.
+        a: a real array.
+        n: the size to which the axis is cut or padded with zeros; by default its own size.
+        axis: the axis.
+        norm: "backward" (also None), "ortho" or "forward", as for `fft`.
+
+    Returns:
+        A complex array of the shape of `a`, with n // 2 + 1 elements along the axis.
+
+    Raises:
+        ValueError: `a` is complex, `n` is not positive, `axis` is not one axis of `a`, or `norm` is
+            unknown.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -318,27 +417,25 @@ def ihfft(a, n: int | None = None, axis: int = -1, norm: str | None = None) -> A
 
 def _frequencies(name: str, count, n, d, dtype):
     if isinstance(n, (list, tuple)) or isinstance(d, (list, tuple)):
-        raise ValueError(
-            f"The n and d arguments of numpy.fft.{name} only take numbers, got n={n}, d={d}."
-        )
+        raise ValueError(f"fft.{name}: n and d must be numbers, got n={n} and d={d}.")
     d = inexact_operand(name, d)
     if d.aval.dtype in dtypes.COMPLEX:
         raise TypeError(
-            f"The d argument of jnp.fft.{name} is a distance, a real number, got {d.aval.str_short()}."
+            f"fft.{name}: d, the distance of samples, must be real, got {d.aval.str_short()}."
         )
     dtype = dtypes.canonicalize_dtype(np.dtype(float) if dtype is None else np.dtype(dtype))
     places = lax.iota(np.dtype("int32"), max(count, 0))
     if name == "fftfreq":
         places = lax.select(lax.ge(places, lax.full_like(places, (n + 1) // 2)), places - n, places)
     if name == "rfftfreq" and dtype in dtypes.BOOL:
-        raise TypeError("jnp.fft.rfftfreq has no boolean frequencies: give a float dtype.")
+        raise TypeError("fft.rfftfreq: frequencies cannot be boolean. Give a floating dtype.")
     if name == "fftfreq" and dtype not in dtypes.INEXACT:
         return convert(convert(places, d.aval.dtype) / (d * n), dtype)
     return convert(places, dtype) / (convert(d, dtype) * n)
 
 
 def _count(name: str, n) -> int:
-    """How many values there are; floats that are whole count too."""
+    """The number of samples as an integer; a float is taken if it has an integer value."""
     return (
         int(n)
         if isinstance(n, float) and n.is_integer()
@@ -347,13 +444,20 @@ def _count(name: str, n) -> int:
 
 
 def fftfreq(n: int, d=1.0, *, dtype=None, device=None) -> Array:
-    """The frequencies of the results of `fft` on n values.
+    """The frequencies that belong to the elements of `fft` of n samples.
 
     Args:
-        n: how many values.
-        d: the distance between them.
-        dtype: of the result, by default the default float.
-        device: has no effect.
+        n: the number of samples.
+        d: the distance of neighbouring samples.
+        dtype: the dtype of the result; the default floating dtype if None.
+        device: it has no effect.
+
+    Returns:
+        A vector of size n: 0, 1, ..., then the negative ones -n // 2, ..., -1, divided by n·d.
+
+    Raises:
+        ValueError: `n` or `d` is a list or tuple.
+        TypeError: `d` is complex.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -365,13 +469,20 @@ def fftfreq(n: int, d=1.0, *, dtype=None, device=None) -> Array:
 
 
 def rfftfreq(n: int, d=1.0, *, dtype=None, device=None) -> Array:
-    """The frequencies of the results of `rfft` on n values.
+    """The frequencies that belong to the elements of `rfft` of n samples.
 
     Args:
-        n: how many values.
-        d: the distance between them.
-        dtype: of the result, by default the default float.
-        device: has no effect.
+        n: the number of samples.
+        d: the distance of neighbouring samples.
+        dtype: the dtype of the result; the default floating dtype if None.
+        device: it has no effect.
+
+    Returns:
+        A vector of size n // 2 + 1: 0, 1, ..., divided by n·d.
+
+    Raises:
+        ValueError: `n` or `d` is a list or tuple.
+        TypeError: `d` is complex, or `dtype` boolean.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -389,7 +500,7 @@ def _shifted(x, axes, by):
 
 @replayed
 def fftshift(x, axes=None) -> Array:
-    """`x` with the zero frequency moved to the middle of the axes.
+    """`x` with the zero frequency moved to the middle of the axes (all axes by default).
 
     Example:
         >>> import gradix.numpy as jnp
@@ -401,7 +512,7 @@ def fftshift(x, axes=None) -> Array:
 
 @replayed
 def ifftshift(x, axes=None) -> Array:
-    """What `fftshift` moved, moved back.
+    """`x` with the zero frequency moved back to the front of the axes; the inverse of `fftshift`.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -1,4 +1,4 @@
-"""Arrays in files, in NumPy's formats."""
+"""Arrays in files of NumPy's formats."""
 
 from __future__ import annotations
 
@@ -11,15 +11,19 @@ from gradix.numpy.conversion import asarray
 
 
 def load(file, *args: Any, **kwargs: Any) -> Any:
-    """The array in a `.npy` file, or a mapping of those in a `.npz` file.
+    """The array in a `.npy` file, or a mapping from names to the arrays in a `.npz` file.
 
     Args:
         file: a path, or an open file.
         *args: further arguments of `numpy.load`.
-        **kwargs: the same.
+        **kwargs: further keyword arguments of `numpy.load`.
+
+    Returns:
+        An array for a `.npy` file; two bytes of unknown type are read as bfloat16, and one byte of
+        unknown type is left to NumPy. The mapping for a `.npz` file is NumPy's.
 
     Raises:
-        ValueError: the file's dtype is none that NumPy can name.
+        ValueError: the file is in neither format.
 
     Example:
         >>> import io, gradix.numpy as jnp
@@ -33,7 +37,7 @@ def load(file, *args: Any, **kwargs: Any) -> Any:
     if not isinstance(out, np.ndarray):
         return out
     if out.dtype.kind == "V" and not out.dtype.names:
-        if out.dtype.itemsize != 2:  # which of the 8-bit types it was is not in the file
+        if out.dtype.itemsize != 2:  # The file does not tell which of the 8-bit types it was.
             return out
         out = out.view(dtypes.bfloat16)
     return asarray(out)
@@ -45,7 +49,7 @@ def save(file, arr, allow_pickle: bool = True) -> None:
     Args:
         file: a path, or an open file.
         arr: an array.
-        allow_pickle: whether arrays of objects may be written; ours hold none.
+        allow_pickle: as for `numpy.save`; it has no effect, since arrays hold no objects.
 
     Example:
         >>> import io, gradix.numpy as jnp
@@ -59,9 +63,9 @@ def savez(file, *args, allow_pickle: bool = True, **kwds) -> None:
 
     Args:
         file: a path, or an open file.
-        args: arrays that get the names `arr_0`, `arr_1`, and so on.
-        allow_pickle: whether arrays of objects may be written; ours hold none.
-        kwds: arrays by name.
+        *args: arrays that get the names `arr_0`, `arr_1`, and so on.
+        allow_pickle: as for `numpy.savez`; it has no effect, since arrays hold no objects.
+        **kwds: arrays with their names.
 
     Example:
         >>> import io, gradix.numpy as jnp

@@ -1,4 +1,4 @@
-"""Polynomials from what they should be like: through points, and zero at given places."""
+"""Polynomials fitted to points, and the roots of polynomials."""
 
 from __future__ import annotations
 
@@ -33,17 +33,19 @@ from gradix.numpy.sorting import argsort
 
 
 def roots(p, *, strip_zeros: bool = True) -> Array:
-    """The zeros of a polynomial, complex, in no particular order.
+    """The roots of a polynomial, in no particular order.
 
     Args:
-        p: coefficients, the highest power first.
-        strip_zeros: leave out leading zeros, so that there are as many results as the polynomial
-            has roots, which needs known coefficients. Otherwise there is one fewer than
-            coefficients, with NaN for those that do not exist.
+        p: a vector of coefficients, the highest power first.
+        strip_zeros: whether to leave out leading zeros, which the coefficients must be known for.
+
+    Returns:
+        A complex vector with an element for each root. If `strip_zeros` is False, it has one
+        element fewer than `p`, and NaN for roots that leading zeros take away.
 
     Raises:
         ValueError: `p` has more than one axis.
-        ConcretizationTypeError: `strip_zeros` for traced coefficients.
+        ConcretizationTypeError: `strip_zeros` is True and the coefficients are traced.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -54,21 +56,20 @@ def roots(p, *, strip_zeros: bool = True) -> Array:
     """
     p = atleast_1d(inexact_operand("roots", p))
     if p.aval.ndim != 1:
-        raise ValueError(f"Input must be a rank-1 array, got shape {p.aval.shape}.")
+        raise ValueError(f"roots: p must be a vector, got shape {p.aval.shape}.")
     n = p.aval.shape[0]
     if n < 2:
         return _roots(p)
     if strip_zeros:
         values = concrete(
             p,
-            "it decides how many roots there are. Pass strip_zeros=False to roots, which gives NaN "
-            "for "
-            "those that leading zeros take away.",
+            "it determines how many roots there are. Pass strip_zeros=False to roots, which gives "
+            "NaN for roots that leading zeros take away.",
         )
         leading = n if not values.any() else int(np.argmax(values != 0))
         return _roots(p[leading:])
     leading = reductions.sum(lax.cumsum(convert(p != 0, np.dtype("int32")), 0) == 0)
-    # zeros moved to the end add roots that are exactly 0
+    # Leading zeros moved to the end add roots that are exactly 0.
     found = _roots(roll(p, -leading, 0))
     found = found[argsort(found == 0, stable=True)]
     return where(
@@ -79,7 +80,7 @@ def roots(p, *, strip_zeros: bool = True) -> Array:
 
 
 def _roots(p):
-    """The eigenvalues of the companion matrix."""
+    """The roots as eigenvalues of the companion matrix; the first coefficient is not 0."""
     n = p.aval.shape[0] - 1
     if n < 1:
         return zeros(0, dtypes.to_complex_dtype(p.aval.dtype))
@@ -91,26 +92,28 @@ def _roots(p):
 def polyfit(
     x, y, deg: int, rcond: float | None = None, full: bool = False, w=None, cov: bool = False
 ) -> Any:
-    """The polynomial nearest to points, in the sum of the squared distances.
+    """The coefficients of the polynomial with the least sum of squared distances from points.
 
     Args:
-        x: where, a vector.
-        y: the values, a vector, or a matrix with a set of values in each column.
+        x: a vector of m coordinates.
+        y: a vector of m values, or a matrix with a set of m values in each column.
         deg: the degree.
-        rcond: directions in which the points say less than this part of the most are left out; by
-            default the rounding of the dtype times the number of points.
-        full: give as well the squared distances, the rank, the singular values of the powers of
-            `x`, and `rcond`.
-        w: weights of the distances, a vector.
-        cov: give as well the covariance of the coefficients, scaled by the distances; "unscaled"
-            for weights that are inverse standard deviations.
+        rcond: singular values of the matrix of powers below this fraction of the largest one count
+            as zero; by default m times the rounding error of the dtype.
+        full: whether to return details of the solution too.
+        w: a vector of m weights of the distances.
+        cov: whether to return the covariance of the coefficients too, scaled by the distances;
+            "unscaled" is for weights that are inverse standard deviations.
 
     Returns:
-        The coefficients, the highest power first; with `full` or `cov` a tuple.
+        The coefficients, the highest power first: a vector of size deg + 1, or a matrix with a
+        polynomial in each column. With `full`, a tuple of the coefficients, the sums of squared
+        distances, the rank and the singular values of the matrix of powers, and `rcond`. With
+        `cov`, a pair of the coefficients and their covariance.
 
     Raises:
         ValueError: `deg` is negative, or there are too few points to scale the covariance.
-        TypeError: shapes do not fit.
+        TypeError: the shapes do not fit.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -148,8 +151,8 @@ def polyfit(
         return out, base if y.aval.ndim == 1 else base[:, :, None]
     if count <= order:
         raise ValueError(
-            "the number of data points must exceed order to scale the covariance matrix: got "
-            f"{count} points for degree {deg}. cov='unscaled' does not scale it."
+            f"polyfit: {count} points are too few to scale the covariance for deg={deg}; it takes "
+            f"{order + 1}. Give cov='unscaled' to leave it unscaled."
         )
     factor = resid / (count - order)
     return out, base * factor if y.aval.ndim == 1 else base[:, :, None] * factor
@@ -159,22 +162,21 @@ def _points(x, y, deg: int, w):
     given = [as_operand("polyfit", v) for v in ((x, y) if w is None else (x, y, w))]
     x, y, *rest = promote_dtypes_inexact("polyfit", *given)
     if deg < 0:
-        raise ValueError(f"expected deg >= 0, got {deg}.")
+        raise ValueError(f"polyfit: deg must not be negative, got {deg}.")
     if x.aval.ndim != 1:
-        raise TypeError(f"expected 1D vector for x, got shape {x.aval.shape}.")
+        raise TypeError(f"polyfit: x must be a vector, got shape {x.aval.shape}.")
     if not x.aval.size:
-        raise TypeError("expected non-empty vector for x.")
+        raise TypeError("polyfit: x must not be empty, got shape (0,).")
     if y.aval.ndim not in (1, 2):
-        raise TypeError(f"expected 1D or 2D array for y, got shape {y.aval.shape}.")
+        raise TypeError(f"polyfit: y must be a vector or a matrix, got shape {y.aval.shape}.")
     if x.aval.shape[0] != y.aval.shape[0]:
         raise TypeError(
-            f"expected x and y to have same length, got shapes {x.aval.shape} and {y.aval.shape}."
+            f"polyfit: x and y must have the same length, got shapes {x.aval.shape} and "
+            f"{y.aval.shape}."
         )
-    if rest and rest[0].aval.ndim != 1:
-        raise TypeError(f"expected a 1-d array for weights, got shape {rest[0].aval.shape}.")
     if rest and rest[0].aval.shape != x.aval.shape:
         raise TypeError(
-            f"expected w and y to have the same length, got shapes {rest[0].aval.shape} and "
-            f"{y.aval.shape}."
+            f"polyfit: w must be a vector of the length of x, got shapes {rest[0].aval.shape} and "
+            f"{x.aval.shape}."
         )
     return x, y, rest[0] if rest else None

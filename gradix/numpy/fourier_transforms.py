@@ -1,4 +1,4 @@
-"""A Fourier transform along any axes with the lengths and norms of NumPy: what `gradix.numpy.fft` is made of."""
+"""Fourier transforms along any axes, with NumPy's lengths and norms; `fft.py` gives them names."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def _operand(name: str, a, kind):
     if kind == Kind.RFFT:
         if x.aval.dtype in COMPLEX:
             raise ValueError(
-                f"only real-valued inputs supported for rfft, got {x.aval.dtype} in {name}. Use fft, or "
-                "give the real part."
+                f"fft.{name}: a must be real, got dtype {x.aval.dtype}. Use fft, or give the real "
+                "part."
             )
         return x
     return convert(x, dtypes.to_complex_dtype(x.aval.dtype))
 
 
 def _resized(x, axes, lengths):
-    """`x` cut, or lengthened with zeros, to `lengths` along `axes`."""
+    """`x` cut or padded with zeros to `lengths` along `axes`."""
     for axis, n in zip(axes, lengths):
         have = x.aval.shape[axis]
         if type(have) is type(n) is int and have > n:
@@ -44,18 +44,24 @@ def _resized(x, axes, lengths):
     return lax.pad(x, np.zeros((), x.aval.dtype), config) if any(c[1] != 0 for c in config) else x
 
 
-def transform_along(name: str, kind, a, s, axes, norm):
+def check_norm(norm) -> None:
+    """Raise ValueError for a norm that is not one of NumPy's."""
     if norm not in (None, "backward", "ortho", "forward"):
-        raise ValueError(f'Invalid norm value {norm}; should be "backward", "ortho" or "forward".')
+        raise ValueError(f"norm must be 'backward', 'ortho', 'forward' or None, got {norm!r}.")
+
+
+def transform_along(name: str, kind, a, s, axes, norm):
+    """The transform of an array along several axes; `name` is the user's function in messages."""
+    check_norm(norm)
     x = _operand(name, a, kind)
     ndim = x.aval.ndim
     if axes is None:
         axes = range(ndim) if s is None else range(ndim - len(s), ndim)
     axes = tuple([axis_of(axis, ndim) for axis in axes])
     if len(set(axes)) != len(axes):
-        raise ValueError(f"numpy.fft.{name} does not support repeated axes. Got axes {list(axes)}.")
+        raise ValueError(f"fft.{name}: axes={list(axes)} names an axis twice. Name each axis once.")
     if s is not None and len(s) != len(axes):
-        raise ValueError(f"Shape requires {len(axes)} dimensions, one per axis, got s={s}.")
+        raise ValueError(f"fft.{name}: s must have a size for each of {len(axes)} axes, got {s}.")
     if not axes:
         return x
     lengths = _lengths(name, kind, x.aval.shape, s, axes)
@@ -67,7 +73,7 @@ def transform_along(name: str, kind, a, s, axes, norm):
 
 
 def _empty(kind, x, axes, lengths):
-    """The transform of no elements along an axis: it has none either."""
+    """The transform of an array that is empty along an axis; it is empty too."""
     shape = list(x.aval.shape)
     for axis, n in zip(axes, lengths):
         shape[axis] = n
@@ -90,13 +96,14 @@ def _lengths(name: str, kind, shape, s, axes) -> tuple:
         return tuple([max(n, 0) for n in lengths])
     if any(n < 1 for n in lengths):
         raise ValueError(
-            f"{name}: the lengths of the transform must be positive, got {lengths} for shape {shape}."
+            f"fft.{name}: the sizes of the transform must be positive, got {lengths} for shape "
+            f"{shape}."
         )
     return tuple(lengths)
 
 
 def _along(kind, x, axes, lengths):
-    """The transform along any axes: XLA takes the last three at most, so others go one after the other."""
+    """The transform along any axes; XLA takes at most the last three, so it may take several."""
     if len(axes) > 3:
         if kind == Kind.RFFT:
             return _along(
@@ -126,14 +133,18 @@ def _scaled(y, kind, lengths, norm):
 
 
 def transform_along_one(name: str, kind, a, n, axis, norm):
+    """The transform along one axis."""
     if isinstance(axis, (tuple, list)):
         raise ValueError(
-            f"numpy.fft.{name} does not support multiple axes. Use numpy.fft.{name}n. Got axis={axis}."
+            f"fft.{name}: axis must be one integer, got {axis}. Use fft.{name}n for several axes."
         )
     return transform_along(name, kind, a, None if n is None else (n,), (axis,), norm)
 
 
 def transform_along_two(name: str, kind, a, s, axes, norm):
+    """The transform along two axes."""
     if len(axes) != 2:
-        raise ValueError(f"numpy.fft.{name} only supports 2 axes. Got axes = {axes}.")
+        raise ValueError(
+            f"fft.{name}: axes must be two, got {axes}. Use fft.{name[:-1]}n for more axes."
+        )
     return transform_along(name, kind, a, s, axes, norm)

@@ -1,4 +1,4 @@
-"""Counting: histograms, bincount, digitize."""
+"""Counts of elements: histograms, bincount, digitize."""
 
 from __future__ import annotations
 
@@ -31,17 +31,22 @@ from gradix.numpy.selection import where as choose
 def bincount(
     x, weights=None, minlength: int = 0, *, length: int | None = None, out_sharding=None
 ) -> Array:
-    """How often each of the numbers 0, 1, 2, … occurs.
+    """How often each of the numbers 0, 1, 2, … occurs in a vector.
 
     Args:
-        x: a vector of integers; negative ones count as zero.
-        weights: count each element with its weight.
+        x: a vector of integers or booleans; negative integers count as zero.
+        weights: a vector of the length of `x`, which gives each element a weight; 1 by default.
         minlength: the least length of the result.
-        length: the length of the result; larger numbers are left out. Needed where `x` is traced.
-        out_sharding: how the result is to be divided.
+        length: the length of the result; larger numbers are left out. It is needed if `x` is
+            traced.
+        out_sharding: the sharding of the result.
+
+    Returns:
+        A vector of the default integer dtype, or of the dtype of `weights`.
 
     Raises:
-        TypeError: `x` holds no integers.
+        TypeError: `x` holds neither integers nor booleans.
+        ValueError: `x` is not a vector, or `weights` has another shape.
         ConcretizationTypeError: `x` is traced and `length` is not given.
 
     Example:
@@ -51,22 +56,23 @@ def bincount(
     """
     if out_sharding is not None:
         return divided(bincount, out_sharding, x, weights, minlength, length=length)
-    del out_sharding
     x = as_operand("bincount", x)
     if x.aval.dtype == bool:
         x = lax.convert_element_type(x, "int32")
     if x.aval.dtype not in dtypes.INTEGER:
-        raise TypeError(f"x argument to bincount must have an integer type; got {x.aval.dtype}")
+        raise TypeError(
+            f"bincount: x must hold integers, got dtype {x.aval.dtype}. Convert it by .astype(int)."
+        )
     if x.aval.ndim != 1:
         raise ValueError(
-            f"only 1-dimensional input supported in bincount, got shape {x.aval.shape}."
+            f"bincount: x must be a vector, got shape {x.aval.shape}. Flatten it with jnp.ravel(x)."
         )
     if length is None:
         if is_unknown(x):
             raise ConcretizationTypeError(
                 x,
-                "The error occurred because of argument 'x' of jnp.bincount. To avoid "
-                "this error, pass a static `length` argument.",
+                "The values of x determine the length of the result of jnp.bincount. Pass length=, "
+                "a static integer.",
             )
         minlength = known_int(minlength, "minlength argument of jnp.bincount")
         least = (
@@ -83,8 +89,8 @@ def bincount(
         one = as_operand("bincount", weights, 1)
         if one.aval.shape != x.aval.shape:
             raise ValueError(
-                "shape of weights must match shape of x in bincount, got "
-                f"{one.aval.shape} and {x.aval.shape}."
+                f"bincount: weights must have the shape of x, got shapes {one.aval.shape} and "
+                f"{x.aval.shape}."
             )
         counts = lax.full((length,), number(0, one.aval.dtype))
     return counts.at[lax.max(x, number(0, x.aval.dtype))].add(one, mode="drop")
@@ -92,16 +98,19 @@ def bincount(
 
 @replayed(host=row_host_implementations.digitize)
 def digitize(x, bins, right: bool = False, *, method: str | None = None) -> Array:
-    """The number of the bin each element falls into.
+    """The number of the bin into which each element falls.
 
     Args:
-        x: the elements.
-        bins: the edges, increasing or decreasing.
-        right: whether a bin holds its right edge, rather than its left one.
-        method: how to search, as for `searchsorted`.
+        x: an array of elements.
+        bins: a vector of edges, increasing or decreasing.
+        right: whether bins hold their right edges instead of their left ones.
+        method: the method of the search, as for `searchsorted`.
+
+    Returns:
+        An integer array of the shape of `x`: 0 before the first edge, `len(bins)` after the last.
 
     Raises:
-        ValueError: `bins` is no vector.
+        ValueError: `bins` is not a vector.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -111,9 +120,7 @@ def digitize(x, bins, right: bool = False, *, method: str | None = None) -> Arra
     bins = as_operand("digitize", bins, 1)
     x = as_operand("digitize", x)
     if bins.aval.ndim != 1:
-        raise ValueError(
-            f"digitize: bins must be a 1-dimensional array; got bins of shape {bins.aval.shape}."
-        )
+        raise ValueError(f"digitize: bins must be a vector of edges, got shape {bins.aval.shape}.")
     n = bins.aval.shape[0]
     if not n:
         return lax.full(x.aval.shape, number(0, np.dtype("int32")))
@@ -127,13 +134,17 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None) -> Array:
     """The edges of the bins of `histogram`.
 
     Args:
-        a: the elements.
-        bins: how many bins, or their edges.
-        range: the first and last edge; by default the smallest and largest element.
-        weights: accepted for compatibility.
+        a: an array of elements.
+        bins: the number of bins, or a vector of their edges.
+        range: a pair of the first and the last edge; by default the smallest and the largest
+            element.
+        weights: it has no effect.
+
+    Returns:
+        A vector of the edges, one more than bins, in a floating dtype.
 
     Raises:
-        ValueError: the number of bins is negative.
+        ValueError: the number of bins is negative, or `range` is not a pair.
         NotImplementedError: `bins` is a string.
 
     Example:
@@ -144,8 +155,8 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None) -> Array:
     del weights
     if isinstance(bins, str):
         raise NotImplementedError(
-            f"string values for `bins` not implemented, got {bins!r}: the number of bins would "
-            "depend on the values. Compute it first, e.g. with np.histogram_bin_edges."
+            f"histogram: bins must be a number or a vector of edges, got {bins!r}, for which the "
+            "number of bins depends on the values. Take the edges of np.histogram_bin_edges."
         )
     x = inexact_operand("histogram_bin_edges", a)
     dtype = x.aval.dtype
@@ -163,9 +174,7 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None) -> Array:
     low, high = ends
     count = known_int(bins, "bins argument of histogram_bin_edges")
     if count < 0:
-        raise ValueError(
-            f"bins must not be negative: it is how many there are, or their edges; got {count}."
-        )
+        raise ValueError(f"histogram: bins must not be negative, got {count}.")
     flat = lax.eq(low, high)
     half = number(0.5, dtype)
     low, high = choose(flat, lax.sub(low, half), low), choose(flat, lax.add(high, half), high)
@@ -174,28 +183,30 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None) -> Array:
 
 def _bad_range(range):
     raise ValueError(
-        f"`range` must be either None or a sequence of scalars (low, high), got {range}"
+        f"histogram: range must be None or a pair (first edge, last edge), got {range}."
     )
 
 
 def histogram(
     a, bins=10, range=None, weights=None, density: bool | None = None
 ) -> tuple[Array, Array]:
-    """How many elements fall into each bin.
+    """How many elements fall into each bin, and the edges of the bins.
 
     Args:
-        a: the elements.
-        bins: how many bins, or their edges.
-        range: the first and last edge; by default the smallest and largest element.
-        weights: count each element with its weight.
-        density: divide so that the integral over the bins is 1.
+        a: an array of elements.
+        bins: the number of bins, or a vector of their edges.
+        range: a pair of the first and the last edge; by default the smallest and the largest
+            element.
+        weights: an array of the shape of `a`, which gives each element a weight; 1 by default.
+        density: whether to divide the counts so that their integral over the bins is 1.
 
     Returns:
-        The counts, and the edges: one more than bins. All bins but the last leave out their right
-            edge.
+        A vector of the counts, and a vector of the edges, one more than bins; both in a floating
+        dtype. All bins but the last one leave out their right edge.
 
     Raises:
         ValueError: `weights` and `a` differ in shape.
+        NotImplementedError: `bins` is a string.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -208,7 +219,8 @@ def histogram(
     else:
         if np.shape(a) != np.shape(weights):
             raise ValueError(
-                f"weights should have the same shape as a, got {np.shape(weights)} and {np.shape(a)}."
+                f"histogram: weights must have the shape of a, got shapes {np.shape(weights)} and "
+                f"{np.shape(a)}."
             )
         x, w = promote_dtypes_inexact("histogram", a, weights)
     edges = histogram_bin_edges(x, bins, range, w)
@@ -224,7 +236,7 @@ def histogram(
 
 
 def _bin_numbers(x, edges):
-    """1 for the first bin, and so on; elements before the edges get 0, those after them the number past the last."""
+    """The bins of elements, from 1 on; 0 before the first edge, `len(edges)` after the last."""
     n = edges.aval.shape[0]
     found = edges.searchsorted(x, side="right")
     return choose(lax.eq(x, edges[-1]), number(n - 1, found.aval.dtype), found)
@@ -233,21 +245,22 @@ def _bin_numbers(x, edges):
 def histogram2d(
     x, y, bins=10, range=None, weights=None, density: bool | None = None
 ) -> tuple[Array, Array, Array]:
-    """How many points of the plane fall into each cell.
+    """How many points of the plane fall into each cell of a grid, and the edges of the cells.
 
     Args:
-        x: the first coordinates.
-        y: the second coordinates.
-        bins: how many bins for each axis, or their edges, or a pair of such.
-        range: pairs of first and last edges.
-        weights: count each point with its weight.
-        density: divide so that the integral over the cells is 1.
+        x: a vector of first coordinates.
+        y: a vector of second coordinates.
+        bins: the number of bins for both axes, or a vector of their edges; or a pair of these, one
+            for each axis.
+        range: a pair of the first and the last edge for each axis.
+        weights: a vector that gives each point a weight; 1 by default.
+        density: whether to divide the counts so that their integral over the cells is 1.
 
     Returns:
-        The counts, the edges along the first coordinate, and those along the second.
+        A matrix of the counts, the edges along the first coordinate, and those along the second.
 
     Raises:
-        ValueError: `x` and `y` are no vectors of one length.
+        ValueError: `x` and `y` are not vectors of one length.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -258,8 +271,8 @@ def histogram2d(
     x, y = as_operand("histogram2d", x), as_operand("histogram2d", y, 1)
     if x.aval.ndim != 1 or x.aval.shape != y.aval.shape:
         raise ValueError(
-            "histogram2d takes the coordinates of points as two rows of one length, got shapes "
-            f"{x.aval.shape} and {y.aval.shape}. Use ravel() on arrays of more axes."
+            "histogram2d: x and y must be vectors of one length, got shapes "
+            f"{x.aval.shape} and {y.aval.shape}. Flatten arrays of more axes with ravel()."
         )
     count = 1 if np.ndim(bins) == 0 and not isinstance(bins, (list, tuple)) else len(bins)
     if count != 1 and count != 2:
@@ -273,20 +286,22 @@ def histogram2d(
 
 
 def histogramdd(sample, bins=10, range=None, weights=None, density: bool | None = None):
-    """How many points of a space fall into each cell.
+    """How many points of a space fall into each cell of a grid, and the edges of the cells.
 
     Args:
-        sample: the points, one in each row.
-        bins: how many bins for each axis, or their edges, one entry for each axis.
-        range: pairs of first and last edges, or None, one for each axis.
-        weights: count each point with its weight.
-        density: divide so that the integral over the cells is 1.
+        sample: a matrix with a point in each row, and so with a column for each axis.
+        bins: the number of bins along each axis; or a sequence with an entry for each axis, its
+            number of bins or a vector of their edges.
+        range: a sequence with an entry for each axis, None or a pair of its first and last edge.
+        weights: a vector that gives each point a weight; 1 by default.
+        density: whether to divide the counts so that their integral over the cells is 1.
 
     Returns:
-        The counts, and a list of the edges along each axis.
+        An array of the counts with as many axes as `sample` has columns, and a list of the edges
+        along each axis.
 
     Raises:
-        ValueError: `sample` is no matrix, or there are not as many bins or ranges as axes.
+        ValueError: `sample` is not a matrix, or `bins` or `range` do not fit its columns.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -296,17 +311,24 @@ def histogramdd(sample, bins=10, range=None, weights=None, density: bool | None 
     x = inexact_operand("histogramdd", sample)
     if x.aval.ndim != 2:
         raise ValueError(
-            f"input samples must be of shape (points, axes), got shape {x.aval.shape}."
+            "histogramdd: sample must be a matrix with a point in each row, got shape "
+            f"{x.aval.shape}."
         )
     n, d = x.aval.shape
     if range is not None and len(range) != d:
-        raise ValueError(f"For sample.shape=(N, D), len(range) must be D={d}, got {len(range)}.")
+        raise ValueError(
+            f"histogramdd: range must have an entry for each of the {d} columns of sample, got "
+            f"{len(range)}."
+        )
     try:
         per_axis = list(bins) if len(bins) == d else None
     except TypeError:
         per_axis = [bins] * d
     if per_axis is None:
-        raise ValueError(f"should be a bin for each dimension: got {len(bins)} for {d} axes.")
+        raise ValueError(
+            f"histogramdd: bins must have an entry for each of the {d} columns of sample, got "
+            f"{len(bins)}."
+        )
     columns = [lax.squeeze(c, (1,)) for c in lax.split(x, (1,) * d, axis=1)]
     ranges = [None] * d if range is None else range
     edges = [histogram_bin_edges(c, b, r) for c, b, r in zip(columns, per_axis, ranges)]
@@ -320,7 +342,7 @@ def histogramdd(sample, bins=10, range=None, weights=None, density: bool | None 
 
 
 def _cell_counts(columns, edges, n: int, weights):
-    """The shape of the grid, and the counts of points inside it."""
+    """The shape of the grid, and the counts of the points inside it."""
     cells = tuple([e.aval.shape[0] - 1 for e in edges])
     place = tuple(
         [lax.sub(_bin_numbers(c, e), number(1, np.dtype("int32"))) for c, e in zip(columns, edges)]

@@ -1,8 +1,9 @@
-"""Whole functions in NumPy's own words: host rules of functions whose programs take many operations.
+"""Host rules of whole functions: NumPy calls in place of programs of many operations.
 
-Each rule takes its function's arguments, types in place of arrays, and returns what computes the
-result from NumPy arrays, or None where the program serves (`gradix._api.jit.replay.replayed`).
-Integers and booleans are those of the program bit for bit, with its zeros, infinities and NaN;
+Each rule takes its function's arguments, with types in place of arrays. It returns a function that
+computes the result from NumPy arrays, or None if the program has to be run
+(`gradix._api.jit.replay.replayed`). Such a function may return NotImplemented for the same reason.
+Integers, booleans, zeros, infinities and NaN agree with those of the program bit for bit; other
 floats differ by a few units in the last place at most.
 """
 
@@ -17,19 +18,19 @@ import numpy as np
 
 FLOATS = frozenset(map(np.dtype, ("float32", "float64")))
 INEXACT = FLOATS | frozenset(map(np.dtype, ("complex64", "complex128")))
-_WHOLE = frozenset(
+_INTEGERS = frozenset(
     map(np.dtype, ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"))
 )
 
 
 def alike(kinds: frozenset, *operands) -> bool:
-    """Whether all are arrays of one dtype among `kinds`."""
+    """Whether all operands are arrays of one dtype, which is one of `kinds`."""
     dtype = getattr(operands[0], "dtype", None)
     return dtype in kinds and all(getattr(x, "dtype", None) is dtype for x in operands)
 
 
 def ufunc(function: np.ufunc, kinds: frozenset = FLOATS) -> Callable:
-    """The rule of a function that is a ufunc of NumPy for real arrays of one dtype."""
+    """The rule of a function that equals a ufunc of NumPy for real arrays of one dtype."""
     return lambda *operands: function if alike(kinds, *operands) else None
 
 
@@ -65,11 +66,11 @@ def divmod(x, y):
 
 
 def _floor_quotient(x, y):
-    return _with_zeros_like(np.floor_divide(x, y), y)  # NumPy's have the sign of the quotient
+    return _with_zeros_like(np.floor_divide(x, y), y)  # NumPy gives zeros the quotient's sign.
 
 
 def _remainder(x, y):
-    return _with_zeros_like(np.remainder(x, y), x)  # NumPy's have the sign of the divisor
+    return _with_zeros_like(np.remainder(x, y), x)  # NumPy gives zeros the divisor's sign.
 
 
 def _divmod(x, y):
@@ -78,24 +79,24 @@ def _divmod(x, y):
 
 
 def _with_zeros_like(x, signs):
-    """`x`, a result nobody else has, with the signs of others at its zeros."""
+    """`x` with the signs of others at its zeros; it is changed in place."""
     if np.count_nonzero(x) == x.size:
         return x
-    out = x if type(x) is np.ndarray else np.array(x)  # a number, of arrays without axes
+    out = x if type(x) is np.ndarray else np.array(x)  # NumPy returns a scalar for 0-d arrays.
     np.putmask(out, np.logical_not(out), np.copysign(out, signs))
     return out
 
 
 def gcd(x, y):
-    return _divisor if alike(_WHOLE, x, y) else None
+    return _divisor if alike(_INTEGERS, x, y) else None
 
 
 def lcm(x, y):
-    return _multiple if alike(_WHOLE, x, y) else None
+    return _multiple if alike(_INTEGERS, x, y) else None
 
 
 def _divisor(x, y):
-    least = np.iinfo(x.dtype).min  # its size is no number of its dtype
+    least = np.iinfo(x.dtype).min  # The dtype does not hold its absolute value.
     if least and (np.count_nonzero(np.equal(x, least)) or np.count_nonzero(np.equal(y, least))):
         return NotImplemented
     return np.gcd(x, y)
@@ -108,11 +109,11 @@ def _multiple(x, y):
     return np.multiply(np.absolute(x), np.floor_divide(np.absolute(y), np.maximum(divisor, 1)))
 
 
-# -- comparisons, with few NaN and infinities ------------------------------------------------------
+# -- comparisons -----------------------------------------------------------------------------------
 
 
 def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """Where `b` is finite, elements that are equal are near, since no tolerance is negative."""
+    """Where `b` is finite, equal elements are near, since tolerances are not negative."""
     if (
         not alike(FLOATS, a, b)
         or equal_nan is not False
@@ -174,7 +175,7 @@ def polymul(a1, a2, *, trim_leading_zeros=False):
 
 
 def polyval(p, x, *, unroll=16):
-    """Powers times coefficients; where that is no number, Horner's scheme may have one."""
+    """The sum of powers times coefficients; where it is not finite, Horner's scheme may be."""
     if not alike(FLOATS, p, x) or len(p.shape) != 1 or not p.shape[0]:
         return None
     exponents = np.arange(p.shape[0] - 1, -1, -1, dtype=p.dtype)
@@ -187,7 +188,7 @@ def polyval(p, x, *, unroll=16):
 
 
 def poly(seq_of_zeros):
-    """Of few real zeros, in Python's floats, where single precision cannot overflow either."""
+    """For few real zeros, in Python's floats, if single precision cannot overflow either."""
     if (
         not alike(FLOATS, seq_of_zeros)
         or len(seq_of_zeros.shape) != 1
@@ -196,7 +197,6 @@ def poly(seq_of_zeros):
         return None
     dtype = seq_of_zeros.dtype
     limit = float(np.finfo(dtype).max) / 2
-
     expand = _expansion(seq_of_zeros.size)
 
     def coefficients(zeros):
@@ -210,7 +210,7 @@ def poly(seq_of_zeros):
 
 @functools.cache
 def _expansion(n: int) -> Callable:
-    """Python for the coefficients of a product of n factors `x - z`, one factor after the other."""
+    """A Python function of n zeros that multiplies the factors `x - z` and returns coefficients."""
     steps = [
         f"c{k} = {f'c{k}' if k <= i else ''} - z{i} * c{k - 1}"
         for i in range(n)
@@ -227,7 +227,11 @@ def _expansion(n: int) -> Callable:
 
 
 def packbits(a, axis=None, bitorder="big"):
-    if not alike(_WHOLE | {np.dtype(bool)}, a) or not a.size or bitorder not in ("big", "little"):
+    if (
+        not alike(_INTEGERS | {np.dtype(bool)}, a)
+        or not a.size
+        or bitorder not in ("big", "little")
+    ):
         return None
     if not (axis is None or type(axis) is int and -len(a.shape) <= axis < len(a.shape)):
         return None
@@ -235,7 +239,7 @@ def packbits(a, axis=None, bitorder="big"):
 
 
 def unwrap(p, discont=None, axis=-1, period=2 * math.pi):
-    """Of a row of angles."""
+    """For a vector of angles, or its only axis."""
     is_period = type(period) is float and 0 < period < math.inf
     if not is_row(p, axis) or axis is None or discont is not None or not is_period:
         return None
@@ -251,8 +255,7 @@ def unwrap(p, discont=None, axis=-1, period=2 * math.pi):
         steps = np.subtract(rest, x[:-1])
         small = np.less(np.abs(steps), half)
         if np.count_nonzero(small) == steps.size:
-            # which makes -0.0 zero, as adding up does
-            change = zero
+            change = zero  # Adding it turns -0.0 into 0.0, as the sums of the other branch do.
         else:
             wrapped = np.subtract(np.remainder(np.add(steps, half), period), half)
             np.putmask(
@@ -267,6 +270,7 @@ def unwrap(p, discont=None, axis=-1, period=2 * math.pi):
 
 
 def is_row(a, axis) -> bool:
+    """Whether `a` is a non-empty real vector, and `axis` its axis or None."""
     return (
         alike(FLOATS, a)
         and len(a.shape) == 1

@@ -1,7 +1,8 @@
-"""Plans of indexing: what an index selects of a shape, worked out once per shape and index and kept.
+"""Plans of indexing: what an index selects of an array of a given shape.
 
-A plan depends on a key in which arrays are replaced by their shapes:
-an `int`, `(SLICE, start, stop, step)`, `(ARRAY, shape)`, `None` for a new axis, or `...`.
+A plan is made once for a shape and a key, and kept. The key is the index with shapes in place of
+arrays: a tuple of `int`, `(SLICE, start, stop, step)`, `(ARRAY, shape)`, `None` for a new axis, and
+`...`.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ _WHOLE = (SLICE, None, None, None)
 
 
 class Number(NamedTuple):
-    """A column of the index array that is one number throughout."""
+    """A column of the index array in which all elements are one number."""
 
     value: int
 
 
 class Steps(NamedTuple):
-    """A column that counts along one axis of the index array: `start + step * i` for `i < count`."""
+    """A column that counts along one axis of the index array: `start + step * i`, `i < count`."""
 
     start: int
     step: int
@@ -36,7 +37,11 @@ class Steps(NamedTuple):
 
 
 class Picked(NamedTuple):
-    """A column that is an array of the index: its place there, the axes it spans, the size of the axis it indexes."""
+    """A column that is an array of the index.
+
+    It holds the array's place in the index, the axes of the index array that it spans, and the size
+    of the operand's axis that it indexes.
+    """
 
     place: int
     axes: tuple
@@ -44,20 +49,23 @@ class Picked(NamedTuple):
 
 
 class IndexPlan:
-    """What `x[index]` selects, for one shape of `x` and one index with its arrays' shapes known.
+    """What `x[index]` selects of an array of one shape, for one key.
 
     - `kind`: "static" (slices alone), "dynamic" (scalar arrays and contiguous slices) or "gather".
-    - `shape`: of the result; `inner` is that without new axes, `kept` tells which axes are not new.
-    - `reversed`: axes of `inner` that run backwards.
-    - `starts`, `limits`, `strides`: what a static or dynamic plan takes of each axis (nearest
-      elements where an integer is out of bounds); `trivial` if that is all. `flipped`, `squeezed`:
-      the axes to reverse and drop then.
-    - `columns`, `batch`: the index array of a gather or scatter, and its shape without the last
-      axis.
-    - `offsets`, `collapsed`, `indexed`, `window`: dimension numbers and slice sizes of these.
-    - `distinct`: no element is selected twice. `outside`: an integer is out of bounds.
-    - `picked`: the shape the index's arrays broadcast to; `memo` holds what users of the plan
-      derive from it.
+    - `shape`: the shape of the result; `inner` is the shape without new axes, and `kept` are the
+      axes that are not new.
+    - `reversed`: the axes of `inner` that run backwards.
+    - `starts`, `limits`, `strides`: the part of each axis that a static or dynamic plan takes; the
+      nearest element where an integer is out of bounds. It is `trivial` if it takes everything.
+    - `flipped`, `squeezed`: the axes of that part to reverse, and then those to drop.
+    - `columns`, `batch`: the columns of the index array of a gather or scatter, and the shape of
+      that array without its last axis.
+    - `offsets`, `collapsed`, `indexed`, `window`: the dimension numbers and slice sizes of a gather
+      or scatter.
+    - `distinct`: whether no element is selected twice.
+    - `outside`: whether an integer is out of bounds.
+    - `picked`: the shape to which the arrays of the index broadcast.
+    - `memo`: what users of the plan derive from it.
     """
 
     __slots__ = (
@@ -112,7 +120,10 @@ class IndexPlan:
 
 
 class _Axis:
-    """How one axis of the operand is indexed: by an integer `at`, by an `array` (place, shape), or as a range."""
+    """How one axis of the operand is indexed.
+
+    It is indexed by an integer, `at`, or by an `array` (its place and shape), or else as a range.
+    """
 
     __slots__ = ("size", "at", "array", "start", "limit", "count", "step")
 
@@ -139,15 +150,15 @@ _plans: BoundedCache[tuple, IndexPlan] = BoundedCache(4096)
 
 
 def plan_of(shape: tuple, key: tuple, wrap: bool = True) -> IndexPlan:
-    """The plan of an index, made at its first use.
+    """The plan of an index; it is made at its first use.
 
     Args:
-        shape: of the indexed array.
-        key: the index, as described above.
+        shape: the shape of the indexed array.
+        key: the key, as described at the top of this file.
         wrap: whether negative integers count from the end.
 
     Raises:
-        IndexError: too many indices, or an integer index of an axis without elements.
+        IndexError: there are too many indices, or an integer indexes an axis without elements.
         ValueError: the index arrays do not broadcast, or a slice's step is zero.
     """
     found = _plans.get((shape, key, wrap))
@@ -197,7 +208,8 @@ def _read(plan, shape, key, wrap) -> list:
         elif e[0] == ARRAY:
             if e[1] == () and type(axis.size) is int and axis.size == 0:
                 raise IndexError(
-                    f"index is out of bounds for axis {n} with size 0: there is no element to take."
+                    f"index is out of bounds for axis {n} with size 0, which has no elements; the "
+                    f"array has shape {shape}."
                 )
             axis.array = place, e[1]
             place += 1
@@ -209,25 +221,29 @@ def _read(plan, shape, key, wrap) -> list:
 
 
 def _complete(shape, key) -> tuple:
-    """The key with whole slices in place of `...` or at the end, one entry per axis."""
+    """The key with an entry for each axis: whole slices take the place of `...`, or come last."""
     used = sum([e is not None and e is not Ellipsis for e in key])
     dots = [i for i, e in enumerate(key) if e is Ellipsis]
     if len(dots) > 1:
-        raise IndexError("an index can only have a single ellipsis ('...')")
+        raise IndexError(f"an index may hold one ellipsis ('...'), got {len(dots)}.")
     if used > len(shape):
-        raise IndexError(
-            f"Too many indices: array is {len(shape)}-dimensional, but {used} were indexed; its shape is "
-            f"{shape}."
-        )
+        raise too_many_indices(used, shape)
     i = dots[0] if dots else len(key)
     return (*key[:i], *[_WHOLE] * (len(shape) - used), *key[i + 1 :])
+
+
+def too_many_indices(used: int, shape: tuple) -> IndexError:
+    """The error for an index with more entries than the array has axes."""
+    return IndexError(
+        f"Too many indices: got {used} for an array of shape {shape}, which has {len(shape)} axes."
+    )
 
 
 def _position(plan, i: int, n, axis: int, wrap: bool) -> int:
     """A static index counted from the front, out of bounds or not."""
     if type(n) is int and n == 0:
         raise IndexError(
-            f"index is out of bounds for axis {axis} with size 0: there is no element {i} to take."
+            f"index {i} is out of bounds for axis {axis} with size 0, which has no elements."
         )
     at = i + n if i < 0 and wrap else i
     try:
@@ -251,14 +267,14 @@ def _take_range(axis: _Axis, ends: tuple) -> None:
 
 
 def _take_symbolic_range(axis: _Axis, start, stop, step) -> None:
-    """A slice of an axis whose size, or an end of which, is symbolic: the same formulas as for numbers."""
+    """Take a slice with a symbolic size or end; the formulas are those for numbers."""
     n, by = axis.size, 1 if step is None else step
     if type(by) is not int:
         raise InconclusiveDimensionOperation(
-            f"the step of a slice must be a number, got {by} for an axis of size {n}."
+            f"The step of a slice must be a number, got {by} for an axis of size {n}."
         )
     if by == 0:
-        raise ValueError("slice step cannot be zero")
+        raise ValueError(f"slice step cannot be zero, got it for an axis of size {n}.")
     low, high = (0, n) if by > 0 else (-1, n - 1)
     first = (low if by > 0 else high) if start is None else _end_of_slice(start, n, low, high)
     last = (high if by > 0 else low) if stop is None else _end_of_slice(stop, n, low, high)
@@ -271,14 +287,12 @@ def _take_symbolic_range(axis: _Axis, start, stop, step) -> None:
 
 
 def _end_of_slice(end, n, low, high):
-    """An end counted from the front, and within the axis."""
+    """An end of a slice, counted from the front and brought into the axis."""
     try:
         return smaller(end, high) if end >= 0 else larger(end + n, low)
     except InconclusiveDimensionOperation as e:
         raise InconclusiveDimensionOperation(
-            f"In a slice of an axis of size {n}, the end {end} must be known to be "
-            "negative or not. "
-            f"{e}"
+            f"A slice of an axis of size {n} has the end {end}, whose sign is not known. {e}"
         ) from None
 
 
@@ -287,8 +301,9 @@ def _broadcast(shapes) -> tuple:
         return lax.broadcast_shapes(*shapes)
     except ValueError:
         raise ValueError(
-            f"Incompatible shapes for broadcasting: shapes={shapes}. Index arrays broadcast against each "
-            "other; x[i[:, None], j] takes every pair."
+            "Incompatible shapes for broadcasting of index arrays: "
+            f"{', '.join(map(str, shapes))}. Index arrays broadcast against each other; "
+            "x[i[:, None], j] takes every pair."
         ) from None
 
 
@@ -296,7 +311,7 @@ def _broadcast(shapes) -> tuple:
 
 
 def _take_windows(plan: IndexPlan, axes) -> None:
-    """What static and dynamic plans take of each axis."""
+    """Set the part of each axis that static and dynamic plans take."""
     starts, limits, strides = [], [], []
     for e in axes:
         if e.is_range:
@@ -316,7 +331,10 @@ def _take_windows(plan: IndexPlan, axes) -> None:
 
 
 def _lay_out(plan: IndexPlan, entries, axes) -> None:
-    """Where each axis of the result comes from: a new axis, the block of picked axes, a window or counted steps."""
+    """Set the axes of the result: new ones, the block of the index arrays' axes, and ranges.
+
+    The block stands in the place of the arrays if these are neighbours, and first otherwise.
+    """
     advanced = (
         [i for i, e in enumerate(entries) if e is not None and not e.is_range]
         if plan.kind != "static"
@@ -324,7 +342,7 @@ def _lay_out(plan: IndexPlan, entries, axes) -> None:
     )
     side_by_side = bool(advanced) and advanced[-1] - advanced[0] == len(advanced) - 1
     block_at = (advanced[0] if side_by_side else 0) if advanced else None
-    # (size, None, _Axis or "picked") of each result axis
+    # Each axis of the result is a pair of its size and None, an _Axis, or "picked".
     dims: list = []
     for i, e in enumerate(entries):
         if i == block_at:
@@ -341,7 +359,7 @@ def _lay_out(plan: IndexPlan, entries, axes) -> None:
 
 
 def _number(plan: IndexPlan, inner, axes) -> None:
-    """The dimension numbers of a gather or scatter, and the columns of its index array."""
+    """Set the dimension numbers of a gather or scatter, and the columns of its index array."""
     batch, steps_axis, block = [], {}, None
     plan.offsets = tuple([i for i, (_, e) in enumerate(inner) if e != "picked" and e.is_window])
     for n, e in inner:

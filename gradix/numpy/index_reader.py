@@ -1,4 +1,4 @@
-"""Reading what stands between the brackets of `x[...]`: integers, slices, masks, arrays, new axes."""
+"""Reads the index in `x[index]`: integers, slices, masks, arrays, new axes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gradix._core.dtypes import BOOL, INTEGER, dtype_name
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown, state
 from gradix.numpy.conversion import asarray
-from gradix.numpy.index_plan import ARRAY, SLICE
+from gradix.numpy.index_plan import ARRAY, SLICE, too_many_indices
 from gradix.numpy.masks import decided_places
 
 transfers = lazy_module("gradix._base.transfers")
@@ -28,13 +28,13 @@ _NO_ARRAYS: list = []
 def read_index(x: Array, index) -> tuple[Array, tuple, list]:
     """The operand, the key of the index's plan, and the integer arrays of the index, in order.
 
-    Boolean arrays become the integers where they hold, and a single boolean a new axis of the
-    operand with an integer array of one element or none.
+    Boolean arrays are replaced by the indices at which they are true. A single boolean becomes an
+    integer array of one element or none, which indexes a new axis of the operand.
 
     Raises:
-        TypeError: an entry that is no index: a list, a float, a string.
-        IndexError: an entry that is no index, or a mask that does not fit.
-        NonConcreteBooleanIndexError: a traced mask.
+        TypeError: the index is or holds a list, a float, or a string.
+        IndexError: the index holds another object that is no index, or a mask of the wrong shape.
+        NonConcreteBooleanIndexError: a mask is traced.
     """
     entries = index if type(index) is tuple else _as_entries(index)
     key: list = []
@@ -77,16 +77,14 @@ def _as_entries(index) -> tuple:
             else "array"
         )
         raise TypeError(
-            "Using a non-tuple sequence for multidimensional indexing is not allowed; use "
-            f"`arr[{kind}(seq)]` instead of `arr[seq]`: here x[jnp.{kind}({index!r})].".replace(
-                "jnp.tuple", "tuple"
-            )
+            f"x[{index!r}]: a {type(index).__name__} is no index, as it could mean a tuple or an "
+            f"array. Write x[{'' if kind == 'tuple' else 'jnp.'}{kind}({index!r})]."
         )
     return (index,)
 
 
 def _no_string(e) -> str:
-    return f"string indexing is not supported; got idx={e!r}. Arrays have no named fields: a dict of arrays has."
+    return f"x[{e!r}]: a string is no index, since arrays have no fields. Use a dict of arrays."
 
 
 def _slice_key(e: slice, position: int) -> tuple:
@@ -100,22 +98,23 @@ def _slice_key(e: slice, position: int) -> tuple:
     for end in (e.start, e.stop, e.step):
         if is_unknown(end):
             raise IndexError(
-                f"Slice entries must be static integers. Got {e} at position {position}. The size of a "
-                "slice is part of the program: lax.dynamic_slice(x, (start,), (size,)) takes a piece of "
-                "fixed size at a traced start, and jnp.where(mask, x, 0) keeps all elements."
+                f"The ends of a slice must be static integers, got the traced {e} at position "
+                f"{position}: they determine the shape of the result. Use lax.dynamic_slice(x, "
+                "(start,), (size,)) for a part of fixed size at a traced start, or "
+                "jnp.where(mask, x, 0) to keep all elements."
             )
         try:
             ends.append(None if end is None else as_dim(end))
         except TypeError:
             raise TypeError(
-                f"slice entries must be integers or None, got {e} at position {position}: "
-                f"{type(end).__name__!r} object cannot be interpreted as an integer."
+                f"The ends of a slice must be integers or None, got {e} at position {position}, of "
+                f"type {type(end).__name__!r}."
             ) from None
     return SLICE, *ends
 
 
 def entry_of(e) -> Any:
-    """One entry that is neither slice, None nor `...`: an int, a bool, a NumPy array or an `Array`."""
+    """An entry but a slice, None or `...`, as an int, a bool, a NumPy array or an `Array`."""
     if isinstance(e, Array):
         return _checked(e)
     if type(e) is np.ndarray:
@@ -140,17 +139,17 @@ def entry_of(e) -> Any:
     if hasattr(e, "__array__"):
         return _checked(np.asarray(e))
     raise IndexError(
-        "only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and integer or boolean arrays "
-        f"are valid indices. Got {e!r}"
+        f"x[{e!r}]: a {type(e).__name__} is no index. Use integers, slices, ..., None, and arrays "
+        "of integers or booleans."
     )
 
 
 def _checked(e):
-    """An index array of integers or booleans."""
+    """An index array, checked to hold integers or booleans; a 0-d mask becomes a bool."""
     if e.dtype not in INTEGER and e.dtype not in BOOL:
         raise TypeError(
-            f"Indexer must have integer or boolean type, got indexer with type {dtype_name(e.dtype)}. "
-            "Convert it: x[i.astype(int)]."
+            f"An index must have an integer or boolean dtype, got {dtype_name(e.dtype)}. Convert "
+            "it: x[i.astype(int)]."
         )
     if e.dtype in BOOL and not e.ndim and not isinstance(e, Tracer):
         return bool(e)
@@ -161,14 +160,11 @@ def _checked(e):
 
 
 def _with_masks(x: Array, key: list) -> tuple[Array, tuple, list]:
-    """The key with masks made integer arrays, and single booleans a new axis of the operand."""
+    """The operand, key and arrays of an index with masks or single booleans."""
     shape = x.aval.shape
     used = sum([_axes_used(e) for e in key])
     if used > len(shape):
-        raise IndexError(
-            f"Too many indices: array is {len(shape)}-dimensional, but {used} were indexed; its shape is "
-            f"{shape}."
-        )
+        raise too_many_indices(used, shape)
     new_key, arrays, axis, inserted = [], [], 0, []
     for e in key:
         if e is Ellipsis:
@@ -195,16 +191,21 @@ def _axes_used(e) -> int:
     return 1
 
 
+def check_mask_shape(own: tuple, expected: tuple, axis: int) -> None:
+    """Raise IndexError for a mask whose shape is not that of the axes it indexes."""
+    if own != expected:
+        raise IndexError(
+            f"A boolean index must have the shape of the axes it indexes, got shape {own} for axes "
+            f"of shape {expected} from axis {axis} on."
+        )
+
+
 def _places(mask, shape, axis: int):
-    """The indices at which a mask holds, an array for each of its axes."""
+    """The indices at which a mask is true, as an array for each of its axes."""
     if is_unknown(mask):
         raise NonConcreteBooleanIndexError(mask)
     expected = shape[axis : axis + mask.ndim]
-    if mask.shape != expected:
-        raise IndexError(
-            f"boolean index did not match shape of indexed array in index {axis}: got {mask.shape}, "
-            f"expected {list(expected)}"
-        )
+    check_mask_shape(mask.shape, expected, axis)
     if isinstance(mask, Tracer):
         return decided_places(mask)
     return np.nonzero(mask.host if isinstance(mask, ArrayImpl) else mask)

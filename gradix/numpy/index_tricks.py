@@ -1,4 +1,4 @@
-"""Objects indexed to make indices and grids: ix_, s_, index_exp, mgrid, ogrid, r_, c_."""
+"""Objects that make indices and grids when indexed: s_, index_exp, mgrid, ogrid, r_, c_."""
 
 from __future__ import annotations
 
@@ -18,10 +18,14 @@ from gradix.numpy.shapes import expand_dims, moveaxis
 
 
 def ix_(*args) -> tuple:
-    """Rows of integers shaped so that together they index every combination of them.
+    """Vectors of integers reshaped so that together they index all combinations of their elements.
+
+    Returns:
+        A tuple of arrays, one for each argument and of its dtype, with its size along its own axis
+        and size 1 along the others.
 
     Raises:
-        ValueError: an argument is no vector.
+        ValueError: an argument is not a vector.
         NotImplementedError: an argument is boolean.
 
     Example:
@@ -36,15 +40,15 @@ def ix_(*args) -> tuple:
         x = as_operand("ix_", a, i)
         if x.aval.ndim != 1:
             raise ValueError(
-                f"Arguments to gradix.numpy.ix_ must be 1-dimensional, got shape {x.aval.shape}"
+                f"ix_: the arguments must be vectors, got shape {x.aval.shape} for number {i}."
             )
         if x.aval.dtype == bool:
             raise NotImplementedError(
-                "Boolean arguments to gradix.numpy.ix_ are not implemented. Use "
-                "jnp.flatnonzero(mask)."
+                f"ix_: argument {i} is boolean, for which the result's shape would depend on the "
+                "values. Use jnp.flatnonzero(mask)."
             )
         if not x.aval.size:
-            x = convert(x, dtypes.python_scalar_dtype(int))  # as NumPy: [] holds no floats
+            x = convert(x, dtypes.python_scalar_dtype(int))  # An empty list is no list of floats.
         shape = [1] * len(args)
         shape[i] = x.aval.size
         out.append(lax.reshape(x, tuple(shape)))
@@ -52,7 +56,7 @@ def ix_(*args) -> tuple:
 
 
 class IndexExpression:
-    """Gives back what it is indexed with.
+    """Returns the index with which it is indexed.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -68,17 +72,17 @@ class IndexExpression:
 
 
 def _line(s: slice) -> Array:
-    """The numbers of a slice: `start:stop:step`, or with an imaginary step so many points with both ends."""
+    """The numbers of a slice `start:stop:step`; for a step of `n * 1j`, n points with both ends."""
     start = 0 if s.start is None else s.start
     if isinstance(s.step, complex):
         return linspace(start, s.stop, int(abs(s.step)))
     if s.stop is None:
-        raise ValueError(f"a slice of a grid needs its stop, got {s}.")
+        raise ValueError(f"A slice of a grid must have a stop, got {s}. Write start:stop:step.")
     return arange(start, s.stop, 1 if s.step is None else s.step)
 
 
 class Grid:
-    """Grids of coordinates: indexed with slices, dense (`mgrid`) or open (`ogrid`).
+    """Grids of coordinates, made by indexing with slices: dense (`mgrid`) or open (`ogrid`).
 
     Example:
         >>> import gradix.numpy as jnp
@@ -104,7 +108,10 @@ class Grid:
 
 
 class Concatenator:
-    """Arrays, numbers and slices put one after the other by indexing; a leading string `'axis,ndim,at'` sets how.
+    """Arrays, numbers and slices that are joined into one array by indexing.
+
+    A leading string `'axis,ndim,at'` gives the axis along which they are joined, the least number
+    of axes of each, and where among these the axes of an array with fewer of them begin.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -123,7 +130,9 @@ class Concatenator:
         parts = []
         for item in items:
             if isinstance(item, str):
-                raise ValueError("string directive must be placed at the beginning")
+                raise ValueError(
+                    f"A string such as {item!r} must come first in r_[...] and c_[...]."
+                )
             x = _line(item) if isinstance(item, slice) else asarray(item)
             parts.append(_raised(x if x.aval.ndim else expand_dims(x, 0), ndmin, at))
         out = concatenate(parts, axis)
@@ -138,15 +147,15 @@ class Concatenator:
             numbers = [int(n) for n in text.split(",")]
         except ValueError:
             raise ValueError(
-                f"could not understand directive {text!r}: give 'axis', 'axis,ndim', 'axis,ndim,at', 'r' "
-                "or 'c'."
+                "r_ and c_ take the strings 'axis', 'axis,ndim', 'axis,ndim,at', 'r' and 'c', with "
+                f"integers for the words, got {text!r}."
             ) from None
         axis, ndmin, at = [*numbers, *(self._axis, self._ndmin, -1)[len(numbers) :]][:3]
         return axis, ndmin, at, None
 
 
 def _raised(x, ndmin: int, at: int):
-    """`x` with axes of size 1, its own beginning at the axis `at` (counted as r_ does)."""
+    """`x` with axes of size 1 added up to `ndmin`; its own axes begin at axis `at`."""
     missing = ndmin - x.aval.ndim
     if missing <= 0:
         return x

@@ -1,4 +1,4 @@
-"""Elements of an array at an index replaced, added to, multiplied: what the methods of `x.at[index]` do."""
+"""Changes of the elements of an array at an index; the methods of `x.at[index]` call them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gradix._core.promotion import promote_pair
 from gradix._core.trace import Tracer
 from gradix.numpy.conversion import asarray
 from gradix.numpy.index_plan import IndexPlan, plan_of
-from gradix.numpy.index_reader import read_index
+from gradix.numpy.index_reader import check_mask_shape, read_index
 from gradix.numpy.indexing import index_array, take_index
 from gradix.numpy.promotion import BESIDE, broadcast_to, convert, number
 
@@ -37,7 +37,7 @@ _COMBINE = {
 
 
 def change_at(array, index, values, how, *options):
-    """The array with elements changed: by the operation of scatter that `how` names, or by a function of factors."""
+    """The array with elements changed by the scatter that `how` names, or a function of factors."""
     if isinstance(how, str):
         return _update(array, index, values, how, *options)
     return _by_factors(how, array, index, values, *options)
@@ -47,8 +47,8 @@ def _update(x, index, values, op: str, are_sorted, unique, mode, wrap):
     aval = x.aval
     if op != "set" and dtypes.is_extended(aval.dtype):
         raise TypeError(
-            f".at[...].{op} computes with numbers, and {aval.str_short()} holds random keys, which are "
-            "none."
+            f"x.at[...].{op} computes with numbers, but x of type {aval.str_short()} holds random "
+            "keys. Only set and get take keys."
         )
     y = _beside(aval, values)
     if y is not None and mode is None and wrap:
@@ -67,7 +67,7 @@ def _update(x, index, values, op: str, are_sorted, unique, mode, wrap):
 
 
 def _beside(aval, values):
-    """The values as an array, where they have the dtype of the array already or are numbers it can hold; else None."""
+    """The values as an array of the dtype of `aval`, or None if they have to be converted."""
     t = type(values)
     if t is ArrayImpl:
         return values if values.aval.dtype == aval.dtype else None
@@ -75,18 +75,18 @@ def _beside(aval, values):
 
 
 def _promoted(x, values, op: str):
-    """Both in the dtype to work in."""
+    """The array and the values in the dtype in which the change is computed."""
     y = asarray(values)
     a, b = x.aval, y.aval
     if a.dtype == b.dtype:
-        # So that the gradient by a weakly typed value is weakly typed again.
+        # This makes the gradient with respect to a weakly typed value weakly typed too.
         return x, convert(y, a.dtype, a.weak_type and b.weak_type)
     dtype, weak = promote_pair(a.dtype, a.weak_type, b.dtype, b.weak_type, dtypes.promotion_mode())
     if dtype != a.dtype:
         warnings.warn(
-            f"x.at[...].{op}: cannot safely cast values from dtype={dtype_name(b.dtype)} to dtype="
-            f"{dtype_name(a.dtype)} of the array; in future this will be an error. Convert one of them: "
-            f"values.astype(x.dtype) or x.astype(...).",
+            f"x.at[...].{op}: cannot safely cast values of dtype {dtype_name(b.dtype)} to dtype "
+            f"{dtype_name(a.dtype)} of the array; this will become an error. Convert one of them: "
+            "values.astype(x.dtype) or x.astype(...).",
             FutureWarning,
             stacklevel=4,
         )
@@ -117,6 +117,7 @@ def _scatter(x, index, y, op: str, *, are_sorted=False, unique=False, mode=None,
 
 
 def apply_at(x, index, func, are_sorted, unique, mode, *, wrap):
+    """The array with a function of one scalar applied to the elements at an index."""
     masked = _split_mask(x, index)
     if masked is not None:
         elementwise = vmap(func)
@@ -145,7 +146,7 @@ def apply_at(x, index, func, are_sorted, unique, mode, *, wrap):
 
 
 def _by_factors(function, x, index, values, *options):
-    """`function(x, f)` where the array of factors is 1 but at the index: repeated ones count as often as they occur."""
+    """`function(x, f)` for factors f that are 1 but at the index, where all values multiply up."""
     ones = lax.broadcast_in_dim(number(1, x.aval.dtype, x.aval.weak_type), x.aval.shape, ())
     return function(x, _update(ones, index, values, "mul", *options))
 
@@ -171,7 +172,7 @@ def to_selection(y, plan: IndexPlan):
     """`y` broadcast to the selected elements, in the order in which a scatter takes them.
 
     Raises:
-        ValueError: it does not broadcast to their shape.
+        ValueError: `y` does not broadcast to their shape.
     """
     own = y.aval.shape
     if not own:
@@ -188,14 +189,13 @@ def _broadcast(y, shape: tuple):
         return y
     if len(own) > len(shape):
         raise ValueError(
-            f"Cannot broadcast to shape with fewer dimensions: arr_shape={own} shape={shape}. The values "
-            f"must broadcast to the {shape} elements selected by the index."
+            f"Values of shape {own} have more axes than the elements that the index selects, which "
+            f"have shape {shape}. The values must broadcast to that shape."
         )
     if any(n not in (1, m) for n, m in zip(own[::-1], shape[::-1])):
         raise ValueError(
-            f"Incompatible types for broadcasting: input type={y.aval.str_short()} and requested type="
-            f"{dtype_name(y.aval.dtype)}[{','.join(map(str, shape))}]: the values must broadcast to the "
-            "elements selected by the index."
+            f"Incompatible types for broadcasting: values of type {y.aval.str_short()}, and "
+            f"selected elements of shape {shape}. The values must broadcast to that shape."
         )
     return broadcast_to(y, shape)
 
@@ -204,12 +204,14 @@ def _broadcast(y, shape: tuple):
 
 
 def _split_mask(x, index):
-    """For an index with one traced mask: that, its place in the result, and the index with slices in its place.
+    """The traced mask of an index, its place in the result, and the index with slices for it.
 
-    None where there is no traced mask.
+    Returns:
+        None if the index has no traced mask.
 
     Raises:
-        NonConcreteBooleanIndexError: there is more than one, or it stands beside index arrays.
+        NonConcreteBooleanIndexError: the index has several, or index arrays beside it.
+        IndexError: the mask does not have the shape of the axes it indexes.
     """
     entries = index if type(index) is tuple else (index,)
     masks = [i for i, e in enumerate(entries) if isinstance(e, Tracer) and e.aval.dtype == bool]
@@ -227,17 +229,13 @@ def _split_mask(x, index):
     used = sum([e is not None and e is not Ellipsis for e in others])
     place = sum([len(shape) - used - k if e is Ellipsis else 1 for e in entries[:i]])
     first = place - sum([e is None for e in entries[:i]])
-    if k and mask.aval.shape != shape[first : first + k]:
-        raise IndexError(
-            f"boolean index did not match shape of indexed array in index {first}: got {mask.aval.shape}, "
-            f"expected {list(shape[first : first + k])}"
-        )
+    check_mask_shape(mask.aval.shape, shape[first : first + k], first)
     rest = (*entries[:i], *((slice(None),) * k or (None,)), *entries[i + 1 :])
     return mask, place, rest
 
 
 def _update_where(x, mask, place: int, rest: tuple, y, combine, *, wrap: bool):
-    """The update at a traced mask, computed everywhere and taken where the mask holds."""
+    """The update at a traced mask; it is computed everywhere, and taken where the mask is true."""
     k = mask.aval.ndim
     now = take_index(x, rest, wrap_negative_indices=wrap)
     shape = now.aval.shape
@@ -250,7 +248,10 @@ def _update_where(x, mask, place: int, rest: tuple, y, combine, *, wrap: bool):
 
 
 def _without_count(y, mask, after: int):
-    """Values for the elements of a mask, their axis for these (of size 1 at most) replaced by the mask's axes."""
+    """Values for the elements that a mask selects, shaped to broadcast to all elements.
+
+    Their axis for the selected elements must have size 1; axes of the mask take its place.
+    """
     shape = y.aval.shape
     if len(shape) <= after:
         return y

@@ -1,4 +1,4 @@
-"""`x[index]` for every index NumPy knows: slices without a gather where that is possible."""
+"""`x[index]` for all of NumPy's indices; it becomes slices instead of a gather where possible."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gradix.numpy.promotion import convert, number
 
 
 def getitem(x: Array, index) -> Array:
-    """`x[index]`; integers out of bounds take the nearest element."""
+    """`x[index]`; integers out of bounds select the nearest element."""
     out = lax._host_get(x, index)
     return take_index(x, index) if out is None else out
 
@@ -30,13 +30,13 @@ def take_index(
     unique_indices: bool = False,
     wrap_negative_indices: bool = True,
 ) -> Array:
-    """`x[index]`, with a choice of what integers out of bounds take.
+    """`x[index]`, with a choice of what integers out of bounds give.
 
     Args:
         x: an array.
-        index: as NumPy takes it.
+        index: an index as NumPy takes it.
         mode: "clip" or None for the nearest element, "fill" for `fill_value`, "promise_in_bounds"
-            where none is.
+            as a promise that there are none.
         fill_value: by default NaN, the least signed integer, the largest unsigned one, or True.
         indices_are_sorted, unique_indices: promises about the index arrays.
         wrap_negative_indices: whether negative indices count from the end.
@@ -69,7 +69,7 @@ def take_index(
 
 
 def _expanded(x, plan: IndexPlan):
-    """`x` with the new axes of the index."""
+    """`x` with the new axes of the index added."""
     return x if plan.shape == plan.inner else lax.broadcast_in_dim(x, plan.shape, plan.kept)
 
 
@@ -80,7 +80,7 @@ def _take_static(x, plan: IndexPlan):
 
 
 def _finished(x, plan: IndexPlan):
-    """A window of the operand brought to the result's axes."""
+    """The result of an index, given the slice of the operand that it takes."""
     if plan.flipped:
         x = lax.rev(x, plan.flipped)
     if plan.squeezed:
@@ -96,7 +96,7 @@ def _take_dynamic(x, plan: IndexPlan, arrays, wrap: bool):
 
 
 def _filled(x, plan: IndexPlan, fill_value):
-    """The result of a static index that is out of bounds."""
+    """The result of a static index that is out of bounds: the fill value everywhere."""
     dtype = x.aval.dtype
     if fill_value is None:
         fill_value = default_fill(dtype)
@@ -106,7 +106,7 @@ def _filled(x, plan: IndexPlan, fill_value):
 
 
 def default_fill(dtype):
-    """What indexing with mode "fill" puts where an index is out of bounds."""
+    """The value that the mode "fill" puts where an index is out of bounds."""
     if dtype in dtypes.INEXACT:
         return np.nan
     if dtype in dtypes.INTEGER:
@@ -133,7 +133,7 @@ def _gather(x, plan: IndexPlan, arrays, wrap: bool, **options):
 
 
 def index_array(plan: IndexPlan, arrays, wrap: bool = True) -> Array:
-    """The start indices of a gather or scatter: one column for each indexed axis, in the last axis."""
+    """The start indices of a gather or scatter, with an entry for each indexed axis, last."""
     staging = state.stage is not None
     if (
         not plan.is_symbolic
@@ -170,7 +170,7 @@ def _host_indices(plan: IndexPlan, arrays, wrap: bool) -> np.ndarray:
 
 
 def _host_column(a: np.ndarray, c: Picked, plan: IndexPlan, wrap: bool) -> np.ndarray:
-    # a value that does not fit stays out of bounds
+    # A value that does not fit the dtype is clipped, and so stays out of bounds.
     if a.itemsize >= plan.index_dtype.itemsize:
         info = np.iinfo(plan.index_dtype)
         a = np.clip(a, max(info.min, np.iinfo(a.dtype).min), min(info.max, np.iinfo(a.dtype).max))
@@ -199,12 +199,12 @@ def _column(c, picked: dict, shape, dtype) -> Array:
 
 
 def index_from_end(a: Array, size) -> Array:
-    """Indices with negative ones counted from the end of an axis."""
+    """Indices in which negative ones are counted from the end of an axis."""
     dtype = a.aval.dtype
     if dtype not in dtypes.SIGNED:
         return a
     if type(size) is int and size > dtypes.iinfo(dtype).max:
-        dtype = np.dtype("int32")
+        dtype = np.dtype("int32" if size <= dtypes.iinfo("int32").max else "int64")
         a = convert(a, dtype)
     zero = number(0, dtype)
     end = number(size, dtype) if type(size) is int else convert(as_array(size), dtype)
@@ -212,7 +212,7 @@ def index_from_end(a: Array, size) -> Array:
 
 
 def _common_index_dtype(plan: IndexPlan, arrays):
-    """int32, unless an axis is longer or an index array holds int64."""
+    """The dtype of indices: int32, or int64 if an axis is longer or an index array holds int64."""
     if any(isinstance(a, Array) and a.aval.dtype == np.int64 for a in arrays):
         return np.dtype("int64")
     return plan.index_dtype

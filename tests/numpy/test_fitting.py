@@ -53,10 +53,10 @@ def test_polyfit_is_linear_in_the_values():
 
 
 @pytest.mark.parametrize("args, kw, kind, pattern", [
-    ((X, Y, -1), {}, ValueError, "deg >= 0"), ((X[:, None], Y, 1), {}, TypeError, "1D vector for x"),
-    ((X[:0], Y[:0], 1), {}, TypeError, "non-empty"), ((X, Y[None, None], 1), {}, TypeError, "1D or 2D array for y"),
-    ((X, Y[:3], 1), {}, TypeError, "same length"), ((X, Y, 1), {"w": X[:3]}, TypeError, "w and y"),
-    ((X, Y, 1), {"w": COLUMNS}, TypeError, "1-d array for weights"), ((X[:3], Y[:3], 2), {"cov": True}, ValueError, "exceed order")])
+    ((X, Y, -1), {}, ValueError, "deg must not be negative"), ((X[:, None], Y, 1), {}, TypeError, "x must be a vector"),
+    ((X[:0], Y[:0], 1), {}, TypeError, "not be empty"), ((X, Y[None, None], 1), {}, TypeError, "y must be a vector or a matrix"),
+    ((X, Y[:3], 1), {}, TypeError, "same length"), ((X, Y, 1), {"w": X[:3]}, TypeError, "length of x"),
+    ((X, Y, 1), {"w": COLUMNS}, TypeError, "w must be a vector"), ((X[:3], Y[:3], 2), {"cov": True}, ValueError, "too few to scale")])
 def test_polyfit_told_wrong(args, kw, kind, pattern):
     with pytest.raises(kind, match=pattern):
         jnp.polyfit(*args, **kw)

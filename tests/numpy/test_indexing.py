@@ -239,21 +239,28 @@ def test_a_traced_mask_whose_size_would_matter_is_an_error_that_says_so():
     same(gradix.grad(lambda x: x[x > 4].sum())(x), np.arange(10) > 4)
 
 
+@pytest.mark.parametrize("dtype", ["int16", "int32"])
+def test_axes_longer_than_indices_of_32_bits(dtype):
+    long = gradix.ShapeDtypeStruct((2**31 + 8,), np.int8)
+    text = gradix.jit(lambda x, i: x[i]).lower(long, gradix.ShapeDtypeStruct((3,), dtype)).as_text()
+    assert "tensor<3xi64>" in text and "dense<2147483656>" in text  # negative indices count from the end
+
+
 # -- misuse --------------------------------------------------------------------------------------------------------
 
 WRONG = [
-    (lambda x: x[0, 0, 0, 0], IndexError, r"3-dimensional, but 4 were indexed; its shape is \(3, 4, 5\)"),
-    (lambda x: x[..., ...], IndexError, "single ellipsis"),
-    (lambda x: x[[0, 1]], TypeError, "non-tuple sequence for multidimensional indexing is not allowed"),
-    (lambda x: x[[slice(1)]], TypeError, r"arr\[tuple\(seq\)\]"),
-    (lambda x: x[1.0], TypeError, "integer or boolean type, got indexer with type float64"),
-    (lambda x: x[jnp.ones(2)], TypeError, "integer or boolean type, got indexer with type float32"),
-    (lambda x: x["a"], TypeError, "string indexing"),
-    (lambda x: x[{}], IndexError, "only integers, slices"),
-    (lambda x: x[1.0:], TypeError, "interpreted as an integer"),
+    (lambda x: x[0, 0, 0, 0], IndexError, r"got 4 for an array of shape \(3, 4, 5\), which has 3 axes"),
+    (lambda x: x[..., ...], IndexError, "one ellipsis"),
+    (lambda x: x[[0, 1]], TypeError, r"Write x\[jnp.array\(\[0, 1\]\)\]"),
+    (lambda x: x[[slice(1)]], TypeError, r"Write x\[tuple\(\[slice"),
+    (lambda x: x[1.0], TypeError, "integer or boolean dtype, got float64"),
+    (lambda x: x[jnp.ones(2)], TypeError, "integer or boolean dtype, got float32"),
+    (lambda x: x["a"], TypeError, "a string is no index"),
+    (lambda x: x[{}], IndexError, "Use integers, slices"),
+    (lambda x: x[1.0:], TypeError, "of type 'float'"),
     (lambda x: x[::0], ValueError, "zero"),
-    (lambda x: x[np.ones(2, bool)], IndexError, r"did not match .* in index 0: got \(2,\), expected \[3\]"),
-    (lambda x: x[:, np.ones((5, 5), bool)], IndexError, r"in index 1: got \(5, 5\), expected \[4, 5\]"),
+    (lambda x: x[np.ones(2, bool)], IndexError, r"got shape \(2,\) for axes of shape \(3,\) from axis 0 on"),
+    (lambda x: x[:, np.ones((5, 5), bool)], IndexError, r"got shape \(5, 5\) for axes of shape \(4, 5\) from axis 1 on"),
     (lambda x: x[np.zeros((2, 3), int), np.zeros(4, int)], ValueError, "Incompatible shapes for broadcasting"),
     (lambda x: x[:0][0], IndexError, "size 0"),
     (lambda x: x[:, :0][:, jnp.int32(0)], IndexError, "out of bounds for axis 1 with size 0"),
@@ -262,10 +269,10 @@ WRONG = [
     (lambda x: x.at[0].set("a"), TypeError, "cannot become an array"),
     (lambda x: x.at[0].set(None), ValueError, "None"),
     (lambda x: x.at[0].set(jnp.ones(3)), ValueError, "Incompatible types for broadcasting"),
-    (lambda x: x.at[0, 0].set(jnp.ones((1, 5))), ValueError, "fewer dimensions"),
+    (lambda x: x.at[0, 0].set(jnp.ones((1, 5))), ValueError, "more axes than"),
     (lambda x: x.at[0].set(1, mode="wrong"), ValueError, "wrong"),
     (lambda x: x.at[np.array([7])].get(mode="wrong"), ValueError, "wrong"),
-    (lambda x: gradix.jit(lambda i: x[i:])(1), IndexError, "Slice entries must be static integers"),
+    (lambda x: gradix.jit(lambda i: x[i:])(1), IndexError, "must be static integers"),
     (lambda x: (x > 0).at[0].add(True), TypeError, "bool"),
 ]
 
