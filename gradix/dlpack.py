@@ -9,7 +9,8 @@ from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
 from gradix._runtime import xla
-from gradix.numpy.conversion import array, from_dlpack as _from_numpy
+from gradix.numpy.buffers import from_dlpack as _from_numpy
+from gradix.numpy.conversion import array
 
 __all__ = ["from_dlpack", "is_supported_dtype"]
 

@@ -14,16 +14,18 @@ with on_demand(globals()):
     )
     from gradix.numpy.bits import packbits as packbits, unpackbits as unpackbits
     from gradix.numpy.calculus import (
-        convolve as convolve, correlate as correlate, diff as diff, ediff1d as ediff1d, gradient as gradient,
-        interp as interp, trapezoid as trapezoid, unwrap as unwrap,
+        diff as diff, ediff1d as ediff1d, gradient as gradient, interp as interp, trapezoid as trapezoid,
+        unwrap as unwrap,
     )
+    from gradix.numpy.convolution import convolve as convolve, correlate as correlate
     from gradix.numpy.constants import (
         e as e, euler_gamma as euler_gamma, inf as inf, nan as nan, newaxis as newaxis, pi as pi,
     )
     from gradix.numpy.contraction import einsum as einsum, einsum_path as einsum_path
-    from gradix.numpy.conversion import (
-        array as array, asarray as asarray, astype as astype, copy as copy, from_dlpack as from_dlpack,
-        frombuffer as frombuffer, fromfile as fromfile, fromiter as fromiter, fromstring as fromstring,
+    from gradix.numpy.conversion import array as array, asarray as asarray, astype as astype, copy as copy
+    from gradix.numpy.buffers import (
+        from_dlpack as from_dlpack, frombuffer as frombuffer, fromfile as fromfile, fromiter as fromiter,
+        fromstring as fromstring,
     )
     from gradix.numpy.creation import (
         empty as empty, empty_like as empty_like, fromfunction as fromfunction, full as full, full_like as full_like,
@@ -51,19 +53,23 @@ with on_demand(globals()):
         c_ as c_, index_exp as index_exp, ix_ as ix_, mgrid as mgrid, ogrid as ogrid, r_ as r_, s_ as s_,
     )
     from gradix.numpy.joining import (
-        append as append, array_split as array_split, block as block, column_stack as column_stack, concat as concat,
-        concatenate as concatenate, dsplit as dsplit, dstack as dstack, hsplit as hsplit, hstack as hstack,
-        repeat as repeat, split as split, stack as stack, tile as tile, unstack as unstack, vsplit as vsplit,
-        vstack as vstack,
+        append as append, block as block, column_stack as column_stack, concat as concat, concatenate as concatenate,
+        dstack as dstack, hstack as hstack, repeat as repeat, stack as stack, tile as tile, vstack as vstack,
+    )
+    from gradix.numpy.splitting import (
+        array_split as array_split, dsplit as dsplit, hsplit as hsplit, split as split, unstack as unstack,
+        vsplit as vsplit,
     )
     from gradix.numpy.logic import (
-        allclose as allclose, array_equal as array_equal, array_equiv as array_equiv, bitwise_count as bitwise_count,
-        bitwise_invert as bitwise_invert, bitwise_left_shift as bitwise_left_shift, bitwise_not as bitwise_not,
-        bitwise_right_shift as bitwise_right_shift, equal as equal, greater as greater, greater_equal as greater_equal,
-        invert as invert, isclose as isclose, iscomplex as iscomplex, iscomplexobj as iscomplexobj,
+        bitwise_count as bitwise_count, bitwise_invert as bitwise_invert, bitwise_left_shift as bitwise_left_shift,
+        bitwise_not as bitwise_not, bitwise_right_shift as bitwise_right_shift, equal as equal, greater as greater,
+        greater_equal as greater_equal, invert as invert, iscomplex as iscomplex, iscomplexobj as iscomplexobj,
         isfinite as isfinite, isinf as isinf, isnan as isnan, isneginf as isneginf, isposinf as isposinf,
         isreal as isreal, isrealobj as isrealobj, left_shift as left_shift, less as less, less_equal as less_equal,
         logical_not as logical_not, not_equal as not_equal, right_shift as right_shift,
+    )
+    from gradix.numpy.closeness import (
+        allclose as allclose, array_equal as array_equal, array_equiv as array_equiv, isclose as isclose,
     )
     from gradix.numpy.along_axes import apply_along_axis as apply_along_axis, apply_over_axes as apply_over_axes
     from gradix.numpy.matrices import (
@@ -72,9 +78,8 @@ with on_demand(globals()):
         tril_indices as tril_indices, tril_indices_from as tril_indices_from, triu as triu,
         triu_indices as triu_indices, triu_indices_from as triu_indices_from, vander as vander,
     )
-    from gradix.numpy.moments import (
-        average as average, corrcoef as corrcoef, cov as cov, mean as mean, std as std, var as var,
-    )
+    from gradix.numpy.moments import average as average, mean as mean, std as std, var as var
+    from gradix.numpy.covariance import corrcoef as corrcoef, cov as cov
     from gradix.numpy.namespace_info import (
         API_VERSION as __array_api_version__, __array_namespace_info__,
     )

@@ -1,8 +1,7 @@
-"""Arrays put together and taken apart: concatenate, stack, block, split, tile, repeat, append."""
+"""Arrays joined, split and repeated: concatenate, stack, block, split, tile, repeat, append."""
 
 from __future__ import annotations
 
-from itertools import accumulate
 from operator import index as as_int
 
 import numpy as np
@@ -10,39 +9,38 @@ import numpy as np
 from gradix import lax
 from gradix._api.constraints import divided
 from gradix._api.jit.replay import replayed
-from gradix._base.errors import ConcretizationTypeError, InconclusiveDimensionOperation
+from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.dimensions.expression import (
     as_dim,
     is_symbolic_dim,
-    is_undecided_remainder,
 )
 from gradix._core.operators import Array
-from gradix._core.trace import Tracer, is_unknown
+from gradix._core.trace import Tracer
 from gradix.numpy.axes import axis_of, no_out
 from gradix.numpy.cumulative import cumsum
 from gradix.numpy.indexing import take_index
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, promote_dtypes
 from gradix.numpy.shapes import atleast_1d, atleast_2d, atleast_3d, expand_dims, ravel
 
-# -- together --------------------------------------------------------------------------------------
+# -- joined ----------------------------------------------------------------------------------------
 
 
 def _sequence(name: str, arrays) -> list:
-    """The arrays of a sequence, or the rows of one array."""
+    """The arrays of a sequence as a list; of one array, its parts along axis 0."""
     if isinstance(arrays, (Array, np.ndarray)):
         x = as_operand(name, arrays)
         if not x.aval.ndim:
-            raise ValueError(f"{name}: iteration over a 0-d array; pass a sequence of arrays.")
+            raise ValueError(f"{name}: got a scalar in place of arrays. Pass a sequence of arrays.")
         return lax.unstack(x, 0)
     if not hasattr(arrays, "__len__") or isinstance(arrays, (str, bytes, dict)):
         raise TypeError(
-            f"{name} requires a sequence of arrays, got {type(arrays)}."
+            f"{name} takes a sequence of arrays, got {type(arrays)}."
             + (" Write list(...) around the generator." if hasattr(arrays, "__next__") else "")
         )
     if not len(arrays):
-        raise ValueError(f"Need at least one array to {name}.")
+        raise ValueError(f"{name} takes at least one array, got an empty sequence.")
     return [as_operand(name, x, i) for i, x in enumerate(arrays)]
 
 
@@ -60,16 +58,19 @@ def _in_one_dtype(name: str, xs, dtype) -> list:
 
 
 def concatenate(arrays, axis: int | None = 0, dtype=None) -> Array:
-    """Arrays one after the other along an axis.
+    """Arrays joined one after the other along an axis.
 
     Args:
-        arrays: a sequence of arrays that agree but along the axis.
-        axis: None puts the elements of all in one row.
-        dtype: of the result; by default the dtype they promote to.
+        arrays: a sequence of arrays that have the same sizes along all other axes.
+        axis: the axis; None joins the arrays as rows, each flattened.
+        dtype: the dtype of the result; by default the one to which the arrays promote.
+
+    Returns:
+        An array whose size along the axis is the sum of the sizes of the arrays.
 
     Raises:
-        ValueError: no arrays, or arrays without axes.
-        TypeError: shapes that do not fit.
+        ValueError: there are no arrays, or they are scalars.
+        TypeError: the shapes do not fit, or `arrays` is not a sequence.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -80,12 +81,12 @@ def concatenate(arrays, axis: int | None = 0, dtype=None) -> Array:
     if axis is None:
         xs, axis = [ravel(x) for x in xs], 0
     if not xs[0].aval.ndim:
-        raise ValueError("Zero-dimensional arrays cannot be concatenated. jnp.stack joins scalars.")
+        raise ValueError("concatenate: the arrays are scalars, without an axis. Use jnp.stack.")
     return lax.concatenate(_in_one_dtype("concatenate", xs, dtype), axis_of(axis, xs[0].aval.ndim))
 
 
 def concat(arrays, /, *, axis: int | None = 0) -> Array:
-    """Arrays one after the other along an axis: `concatenate` by the name of the array standard.
+    """Arrays joined one after the other along an axis; the array API's name of `concatenate`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -96,15 +97,20 @@ def concat(arrays, /, *, axis: int | None = 0) -> Array:
 
 
 def stack(arrays, axis: int = 0, out=None, dtype=None) -> Array:
-    """Arrays of one shape along a new axis.
+    """Arrays of one shape joined along a new axis.
 
     Args:
-        arrays: arrays of one shape, or an array whose rows they are.
-        axis: where the new axis stands; negative ones count from the end.
-        dtype: the result's; None for NumPy's promotion.
+        arrays: a sequence of arrays of one shape, or one array for its parts along axis 0.
+        axis: the place of the new axis in the result.
+        out: not supported.
+        dtype: the dtype of the result; by default the one to which the arrays promote.
+
+    Returns:
+        An array with one axis more than the arrays; its size is their number.
 
     Raises:
-        ValueError: no arrays, or shapes that differ.
+        ValueError: there are no arrays, or their shapes differ.
+        TypeError: `arrays` is not a sequence.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -117,15 +123,18 @@ def stack(arrays, axis: int = 0, out=None, dtype=None) -> Array:
     shape = xs[0].aval.shape
     if any(x.aval.shape != shape for x in xs):
         raise ValueError(
-            "All input arrays must have the same shape, got "
-            f"{', '.join([str(x.aval.shape) for x in xs])}."
+            "stack: the arrays must have the same shape, got "
+            f"{', '.join([str(x.aval.shape) for x in xs])}. Use jnp.concatenate for others."
         )
     return lax.stack(_in_one_dtype("stack", xs, dtype), axis_of(axis, len(shape) + 1))
 
 
 @replayed
 def vstack(tup, dtype=None) -> Array:
-    """Arrays one below the other, along axis 0; those of one axis are rows.
+    """Arrays joined along axis 0, one below the other; vectors become rows.
+
+    Raises:
+        TypeError: the shapes do not fit, or `tup` is not a sequence.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -137,7 +146,10 @@ def vstack(tup, dtype=None) -> Array:
 
 @replayed
 def hstack(tup, dtype=None) -> Array:
-    """Arrays side by side, along axis 1; those of one axis along that.
+    """Arrays joined along axis 1, side by side; vectors are joined along their only axis.
+
+    Raises:
+        TypeError: the shapes do not fit, or `tup` is not a sequence.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -150,7 +162,10 @@ def hstack(tup, dtype=None) -> Array:
 
 @replayed
 def dstack(tup, dtype=None) -> Array:
-    """Arrays one behind the other, along axis 2.
+    """Arrays joined along axis 2, one behind the other; axes of size 1 are added up to three.
+
+    Raises:
+        TypeError: the shapes do not fit, or `tup` is not a sequence.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -162,7 +177,10 @@ def dstack(tup, dtype=None) -> Array:
 
 @replayed
 def column_stack(tup) -> Array:
-    """Arrays side by side; those of one axis are columns.
+    """Arrays joined along axis 1, side by side; vectors become columns.
+
+    Raises:
+        TypeError: the shapes do not fit, or `tup` is not a sequence.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -176,11 +194,14 @@ def column_stack(tup) -> Array:
 
 @replayed
 def block(arrays) -> Array:
-    """An array put together from nested lists of blocks: the innermost side by side, the outer ones below each other.
+    """An array joined of nested lists of blocks.
+
+    Blocks in the innermost lists are joined along the last axis, the results along the axis before
+    that, and so on.
 
     Raises:
-        ValueError: lists of unequal depth, or an empty one.
-        TypeError: a tuple among the lists.
+        ValueError: lists are nested to different depths, a list is empty, or one is a tuple.
+        TypeError: the shapes do not fit.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -193,19 +214,19 @@ def block(arrays) -> Array:
 
 
 def _joined_blocks(arrays):
-    """The array of nested lists, and how deep they are nested."""
+    """The array joined of nested lists, and one more than the depth to which they are nested."""
     if isinstance(arrays, tuple):
         raise ValueError(
-            "gradix.numpy.block does not allow tuples, got " + repr(arrays) + ". Nest lists."
+            f"block takes nested lists, but no tuples, got {arrays!r}. Write list(...) around it."
         )
     if not isinstance(arrays, list):
         return as_operand("block", arrays), 1
     if not arrays:
-        raise ValueError("block: empty list; every list must hold at least one array.")
+        raise ValueError("block: a list is empty. Every list must hold at least one array.")
     parts, depths = zip(*[_joined_blocks(a) for a in arrays])
     if any(d != depths[0] for d in depths):
         raise ValueError(
-            f"block: mismatched depths of the lists, got {depths}; nest all blocks equally deep."
+            f"block: the lists are nested to mismatched depths {depths}. Nest all equally deep."
         )
     depth = depths[0]
     rank = max([depth, *[p.aval.ndim for p in parts]])
@@ -217,12 +238,15 @@ def _joined_blocks(arrays):
 
 @replayed
 def append(arr, values, axis: int | None = None) -> Array:
-    """`values` after the elements of `arr`, along an axis or all in one row.
+    """The array with `values` joined after it, along an axis.
 
     Args:
-        arr: the array.
-        values: what follows it, of its shape but for `axis`.
-        axis: the axis; by default both become one row.
+        arr: an array.
+        values: an array with the same sizes along all other axes.
+        axis: the axis; by default, both are flattened.
+
+    Raises:
+        TypeError: the shapes do not fit.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -234,142 +258,14 @@ def append(arr, values, axis: int | None = None) -> Array:
     return concatenate([as_operand("append", arr), as_operand("append", values, 1)], axis)
 
 
-# -- apart -----------------------------------------------------------------------------------------
-
-
-def unstack(x, /, *, axis: int = 0) -> tuple:
-    """The parts of `x` along an axis, without that axis.
-
-    Raises:
-        ValueError: the array has no axis.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> jnp.unstack(jnp.arange(2))
-        (Array(0, dtype=int32), Array(1, dtype=int32))
-    """
-    x = as_operand("unstack", x)
-    if not x.aval.ndim:
-        raise ValueError(
-            "Unstack requires arrays with rank > 0, however a scalar array was passed."
-        )
-    return tuple(lax.unstack(x, axis_of(axis, x.aval.ndim)))
-
-
-@replayed
-def split(ary, indices_or_sections, axis: int = 0) -> list:
-    """`ary` cut along an axis: into equal parts, or before the given indices.
-
-    Args:
-        ary: an array with one axis at least.
-        indices_or_sections: the number of parts, or the indices at which parts begin.
-        axis: the axis; negative ones count from the end.
-
-    Raises:
-        ValueError: the axis does not divide into that many equal parts; `array_split` allows
-            unequal ones.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> [len(x) for x in jnp.split(jnp.arange(5), [1, 3])]
-        [1, 2, 2]
-    """
-    return _split("split", ary, indices_or_sections, axis)
-
-
-@replayed
-def array_split(ary, indices_or_sections, axis: int = 0) -> list:
-    """`ary` cut along an axis into parts as equal as possible, or before the given indices.
-
-    Args:
-        ary: an array with one axis at least.
-        indices_or_sections: the number of parts, or the indices at which parts begin.
-        axis: the axis; negative ones count from the end.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> [len(x) for x in jnp.array_split(jnp.arange(5), 3)]
-        [2, 2, 1]
-    """
-    return _split("array_split", ary, indices_or_sections, axis)
-
-
-def _split(name: str, ary, where, axis: int) -> list:
-    x = as_operand(name, ary)
-    axis = axis_of(axis, x.aval.ndim)
-    n = x.aval.shape[axis]
-    if is_unknown(where):
-        raise ConcretizationTypeError(
-            where, f"{name} needs to know where to cut: the sizes of the parts are shapes."
-        )
-    if np.ndim(where) or isinstance(where, (tuple, list)):
-        cuts = [0, *[as_int(i) for i in np.asarray(where, dtype=None if len(where) else int)], n]
-    else:
-        parts = as_int(where)
-        if parts <= 0:
-            raise ValueError(f"{name}: number of sections must be positive, got {parts}.")
-        part, more = divmod(n, parts)
-        if more and name != "array_split":
-            raise ValueError(
-                f"array split does not result in an equal division: rest is {more} of {n} elements in "
-                f"{parts} parts. array_split makes parts of unequal size."
-            )
-        if is_undecided_remainder(more):
-            raise InconclusiveDimensionOperation(
-                f"{name}: an axis of size {n} must divide evenly into {parts} parts; "
-                f"the remainder {more} is not known to be 0."
-            )
-        more = more if type(more) is int else 0
-        cuts = list(accumulate([part + 1] * more + [part] * (parts - more), initial=0))
-    sizes = tuple([b - a for a, b in zip(cuts, cuts[1:])])
-    if any(s < 0 for s in sizes):
-        raise ValueError(
-            f"{name}: the indices must ascend from 0 to {n}, the size of axis {axis}; {cuts[1:-1]} give "
-            f"parts of sizes {list(sizes)}."
-        )
-    return list(lax.split(x, sizes, axis))
-
-
-def vsplit(ary, indices_or_sections) -> list:
-    """`split` along axis 0.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> len(jnp.vsplit(jnp.ones((4, 2)), 2))
-        2
-    """
-    return _split("vsplit", ary, indices_or_sections, 0)
-
-
-def hsplit(ary, indices_or_sections) -> list:
-    """`split` along axis 1, or along the only axis.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> len(jnp.hsplit(jnp.ones((4, 2)), 2))
-        2
-    """
-    x = as_operand("hsplit", ary)
-    return _split("hsplit", x, indices_or_sections, 0 if x.aval.ndim == 1 else 1)
-
-
-def dsplit(ary, indices_or_sections) -> list:
-    """`split` along axis 2.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> len(jnp.dsplit(jnp.ones((1, 1, 4)), 2))
-        2
-    """
-    return _split("dsplit", ary, indices_or_sections, 2)
-
-
 # -- repeated --------------------------------------------------------------------------------------
 
 
 @replayed
 def tile(A, reps) -> Array:
-    """`A` repeated as a whole, `reps[i]` times along axis i.
+    """The array repeated as a whole, `reps[i]` times along axis i.
+
+    If `reps` and the array differ in length, axes of size 1, or numbers 1, are put in front.
 
     Raises:
         ValueError: a number of repetitions is negative.
@@ -401,18 +297,24 @@ def repeat(
     total_repeat_length: int | None = None,
     out_sharding=None,
 ) -> Array:
-    """Each element of `a` repeated, along an axis or of all in one row.
+    """The array with each element repeated along an axis.
 
     Args:
         a: an array.
-        repeats: how often, for all or for each element.
-        axis: the axis to repeat along.
-        total_repeat_length: the size of the result's axis, needed where `repeats` is traced; the
-            result is cut, or its last element repeated further.
-        out_sharding: how the result is to be divided.
+        repeats: the number of repetitions, one for all elements or one for each along the axis.
+        axis: the axis; by default, the array is taken as one row.
+        total_repeat_length: the size of the axis in the result; it is needed if `repeats` is
+            traced. The result is cut, or its last element repeated further.
+        out_sharding: the sharding of the result.
+
+    Returns:
+        An array of the dtype and shape of `a`, but for the axis, whose size is the sum of the
+        repetitions.
 
     Raises:
-        ConcretizationTypeError: traced `repeats` without `total_repeat_length`.
+        ConcretizationTypeError: `repeats` is traced and `total_repeat_length` is not given.
+        ValueError: `repeats` is negative, or does not fit the axis.
+        TypeError: `repeats` are not integers.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -438,14 +340,14 @@ def repeat(
     if total_repeat_length is None:
         raise ConcretizationTypeError(
             repeats,
-            "When jit-compiling jnp.repeat, the total number of repeats must be static. Specify a "
-            "static value for `repeats`, or pass `total_repeat_length`.",
+            "repeat: the traced repeats determine the shape of the result. Give static repeats, or "
+            "pass total_repeat_length=.",
         )
     return _repeat_traced(x, repeats, axis, as_int(total_repeat_length))
 
 
 def _repeat_all(x, count, axis: int):
-    """Each element as often."""
+    """The array with each element repeated `count` times along an axis."""
     shape = x.aval.shape
     wide = (*shape[: axis + 1], count, *shape[axis + 1 :])
     kept = tuple([i for i in range(len(wide)) if i != axis + 1])
@@ -467,8 +369,8 @@ def _repeat_known(x, counts: np.ndarray, axis: int, total):
     counts = np.broadcast_to(counts, (n,)) if counts.size == 1 else counts
     if counts.shape != (n,):
         raise ValueError(
-            f"repeat: repeats of shape {counts.shape} must have one entry, or one for each of the {n} "
-            f"elements of axis {axis}."
+            f"repeat: repeats must have one entry, or one for each of the {n} elements of axis "
+            f"{axis}, got shape {counts.shape}."
         )
     places = np.repeat(np.arange(n), np.maximum(counts, 0))
     if total is not None:
@@ -479,7 +381,7 @@ def _repeat_known(x, counts: np.ndarray, axis: int, total):
 
 
 def _repeat_traced(x, counts, axis: int, total: int):
-    """Positions where the next element begins, counted and summed."""
+    """The array repeated by traced counts; it sums marks at the places where elements begin."""
     n = x.aval.shape[axis]
     if not n or not total:
         return _repeat_known(x, np.zeros(n, int), axis, total if n else 0)

@@ -1,4 +1,4 @@
-"""Comparisons, logic, bits, and tests of kinds of numbers."""
+"""Comparisons, logic, operations on bits, and tests for kinds of numbers."""
 
 from __future__ import annotations
 
@@ -13,12 +13,10 @@ from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, FLOAT
 from gradix._core.operators import Array
 from gradix._core.promotion import promote_pair
-from gradix.numpy import host_implementations
+from gradix.numpy.axes import no_out
 from gradix.numpy.promotion import (
     as_operand,
-    common_shape,
     convert,
-    inexact_operands,
     like,
     number,
     numeric_operand,
@@ -35,7 +33,7 @@ _BOOL = np.dtype(bool)
 
 
 def _comparison(name: str, op, summary: str, value: str) -> Callable[..., Array]:
-    """A comparison; complex numbers are compared by real part, then imaginary part."""
+    """A comparison; complex numbers are compared by real part, then by imaginary part."""
     equality = name in ("equal", "not_equal")
 
     def function(x, y, /):
@@ -53,18 +51,22 @@ def _comparison(name: str, op, summary: str, value: str) -> Callable[..., Array]
 
 
 def compare_complex(op, x, y):
-    """An ordering of complex numbers by real part, then imaginary part."""
+    """A comparison of complex numbers by real part, then by imaginary part."""
     xr, yr = lax.real(x), lax.real(y)
     return where(lax.eq(xr, yr), op(lax.imag(x), lax.imag(y)), op(xr, yr))
 
 
-equal = _comparison("equal", lax.eq, "x == y, elementwise.", "[False,  True, False]")
-not_equal = _comparison("not_equal", lax.ne, "x != y, elementwise.", "[ True, False,  True]")
-less = _comparison("less", lax.lt, "x < y, elementwise.", "[ True, False, False]")
-less_equal = _comparison("less_equal", lax.le, "x <= y, elementwise.", "[ True,  True, False]")
-greater = _comparison("greater", lax.gt, "x > y, elementwise.", "[False, False,  True]")
+equal = _comparison("equal", lax.eq, "Whether x == y, elementwise.", "[False,  True, False]")
+not_equal = _comparison(
+    "not_equal", lax.ne, "Whether x != y, elementwise.", "[ True, False,  True]"
+)
+less = _comparison("less", lax.lt, "Whether x < y, elementwise.", "[ True, False, False]")
+less_equal = _comparison(
+    "less_equal", lax.le, "Whether x <= y, elementwise.", "[ True,  True, False]"
+)
+greater = _comparison("greater", lax.gt, "Whether x > y, elementwise.", "[False, False,  True]")
 greater_equal = _comparison(
-    "greater_equal", lax.ge, "x >= y, elementwise.", "[False,  True,  True]"
+    "greater_equal", lax.ge, "Whether x >= y, elementwise.", "[False,  True,  True]"
 )
 
 
@@ -79,10 +81,10 @@ def _truth(name: str, x, position: int = 0) -> Array:
 
 
 def _truths(name: str, x, y) -> tuple[Array, Array]:
-    """Whether the elements of two operands are not zero, in one rank."""
+    """Whether the elements of two operands are not zero, as arrays of one rank."""
     x, y = as_operand(name, x), as_operand(name, y, 1)
     a, b = x.aval, y.aval
-    # Of scalars alone can the result be weak, and it is if what they promote to is.
+    # The result is weakly typed only for scalars, if their promoted type is.
     weak = (
         not (a.ndim or b.ndim)
         and promote_pair(a.dtype, a.weak_type, b.dtype, b.weak_type, dtypes.promotion_mode())[1]
@@ -92,7 +94,7 @@ def _truths(name: str, x, y) -> tuple[Array, Array]:
 
 
 def logical_and(x, y):
-    """Whether both are not zero, elementwise.
+    """Whether both operands are other than zero, elementwise, as booleans.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -103,7 +105,7 @@ def logical_and(x, y):
 
 
 def logical_or(x, y):
-    """Whether one of them is not zero, elementwise.
+    """Whether one operand is, or both are, other than zero, elementwise, as booleans.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -114,7 +116,7 @@ def logical_or(x, y):
 
 
 def logical_xor(x, y):
-    """Whether exactly one of them is not zero, elementwise.
+    """Whether exactly one operand is other than zero, elementwise, as booleans.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -125,7 +127,7 @@ def logical_xor(x, y):
 
 
 def logical_not(x, /) -> Array:
-    """Whether each element is zero.
+    """Whether each element is zero, as booleans.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -139,7 +141,10 @@ def logical_not(x, /) -> Array:
 
 
 def bitwise_and(x, y):
-    """The bits set in both integers, elementwise; of booleans, their `and`.
+    """The bits that are set in both integers, elementwise; `and` for booleans.
+
+    Raises:
+        TypeError: the operands are neither integers nor booleans.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -150,7 +155,10 @@ def bitwise_and(x, y):
 
 
 def bitwise_or(x, y):
-    """The bits set in one of the integers, elementwise; of booleans, their `or`.
+    """The bits that are set in at least one of the integers, elementwise; `or` for booleans.
+
+    Raises:
+        TypeError: the operands are neither integers nor booleans.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -161,7 +169,10 @@ def bitwise_or(x, y):
 
 
 def bitwise_xor(x, y):
-    """The bits set in exactly one of the integers, elementwise; of booleans, their `xor`.
+    """The bits that are set in exactly one of the integers, elementwise; `xor` for booleans.
+
+    Raises:
+        TypeError: the operands are neither integers nor booleans.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -172,7 +183,10 @@ def bitwise_xor(x, y):
 
 
 def invert(x, /) -> Array:
-    """All bits inverted, elementwise; of booleans, their `not`.
+    """The integer with all bits inverted, elementwise; `not` for booleans.
+
+    Raises:
+        TypeError: `x` holds neither integers nor booleans.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -187,7 +201,10 @@ bitwise_not = bitwise_invert = invert
 
 @replayed
 def left_shift(x, y, /) -> Array:
-    """The bits of `x` moved up by `y` places, elementwise.
+    """The bits of `x` moved up by `y` places, elementwise, in the promoted dtype.
+
+    Raises:
+        TypeError: the operands are not integers.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -202,7 +219,10 @@ bitwise_left_shift = left_shift
 
 @replayed
 def right_shift(x1, x2, /) -> Array:
-    """The bits of `x1` moved down by `x2` places, elementwise; the sign stays.
+    """The bits of `x1` moved down by `x2` places, elementwise; negative integers stay negative.
+
+    Raises:
+        TypeError: the operands are not integers.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -219,7 +239,10 @@ bitwise_right_shift = right_shift
 
 
 def bitwise_count(x, /) -> Array:
-    """How many bits of `|x|` are set, as uint8.
+    """How many bits of `|x|` are set, elementwise, as uint8.
+
+    Raises:
+        TypeError: `x` does not hold integers.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -240,7 +263,7 @@ def _constant(value: bool, shape) -> Array:
 
 
 def isnan(x, /) -> Array:
-    """Whether each element is NaN, in either part of a complex number.
+    """Whether each element is NaN, or for complex numbers a part of it, as booleans.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -252,7 +275,7 @@ def isnan(x, /) -> Array:
 
 
 def isfinite(x, /) -> Array:
-    """Whether each element is neither NaN nor infinite.
+    """Whether each element is neither NaN nor infinite, in all its parts, as booleans.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -269,7 +292,7 @@ def isfinite(x, /) -> Array:
 
 
 def isinf(x, /) -> Array:
-    """Whether each element is infinite, in either part of a complex number.
+    """Whether each element is infinite, or for complex numbers a part of it, as booleans.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -286,10 +309,11 @@ def isinf(x, /) -> Array:
 
 
 def isposinf(x, /, out=None) -> Array:
-    """Whether each element is +∞.
+    """Whether each element is +∞, as booleans.
 
     Raises:
-        ValueError: for complex `x`.
+        ValueError: `x` is complex.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -300,10 +324,11 @@ def isposinf(x, /, out=None) -> Array:
 
 
 def isneginf(x, /, out=None) -> Array:
-    """Whether each element is -∞.
+    """Whether each element is -∞, as booleans.
 
     Raises:
-        ValueError: for complex `x`.
+        ValueError: `x` is complex.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -314,23 +339,20 @@ def isneginf(x, /, out=None) -> Array:
 
 
 def _is_infinity(name: str, x, infinity: float, out):
-    if out is not None:
-        raise NotImplementedError(
-            f"The 'out' argument to {name} is not supported: arrays are immutable."
-        )
+    no_out(name, out)
     x = as_operand(name, x)
     dtype = x.aval.dtype
     if dtype in FLOAT:
         return lax.eq(x, number(infinity, dtype))
     if dtype in COMPLEX:
         raise ValueError(
-            "isposinf/isneginf are not well defined for complex types; take jnp.real(x) or imag."
+            f"{name}: x must be real, got dtype {dtype}. Take jnp.real(x) or jnp.imag(x)."
         )
     return _constant(False, x.aval.shape)
 
 
 def iscomplex(x) -> Array:
-    """Whether each element has an imaginary part other than zero.
+    """Whether each element has an imaginary part other than zero, as booleans.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -343,7 +365,7 @@ def iscomplex(x) -> Array:
 
 
 def isreal(x) -> Array:
-    """Whether each element has no imaginary part other than zero.
+    """Whether each element has no imaginary part, or one that is zero, as booleans.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -366,7 +388,7 @@ def iscomplexobj(x) -> bool:
 
 
 def isrealobj(x) -> bool:
-    """Whether `x` has no complex dtype.
+    """Whether `x` has a dtype that is not complex, whatever its values.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -374,104 +396,3 @@ def isrealobj(x) -> bool:
         True
     """
     return not iscomplexobj(x)
-
-
-# -- nearly equal ----------------------------------------------------------------------------------
-
-
-@replayed(host=host_implementations.isclose)
-def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan: bool = False) -> Array:
-    """Whether `|a - b| <= atol + rtol·|b|`, elementwise.
-
-    Args:
-        a: values.
-        b: reference values.
-        rtol: tolerance relative to `|b|`.
-        atol: absolute tolerance.
-        equal_nan: whether two NaNs are close.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> jnp.isclose(jnp.array([1.0, 2.0]), jnp.array([1.0, 2.1]))
-        Array([ True, False], dtype=bool)
-    """
-    if not isinstance(a, Array) and not isinstance(b, Array) and np.ndim(a) == np.ndim(b) == 0:
-        a = as_operand("isclose", a)
-    if any(isinstance(x, Array) and dtypes.is_extended(x.aval.dtype) for x in (a, b)):
-        return equal(a, b)  # random keys have no distance
-    x, y = inexact_operands("isclose", a, b)
-    dtype = dtypes.real_dtype(x.aval.dtype)
-    rtol, atol = (_tolerance(t, dtype) for t in (rtol, atol))
-    near = lax.le(lax.abs(lax.sub(x, y)), lax.add(atol, lax.mul(rtol, lax.abs(y))))
-    close = lax.bitwise_or(lax.eq(x, y), lax.bitwise_and(isfinite(y), near))
-    if equal_nan:
-        close = lax.bitwise_or(close, lax.bitwise_and(lax.ne(x, x), lax.ne(y, y)))
-    return close
-
-
-def _tolerance(t, dtype) -> Array:
-    return number(t, dtype) if type(t) in (int, float) else convert(as_operand("isclose", t), dtype)
-
-
-@replayed(host=host_implementations.allclose)
-def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan: bool = False) -> Array:
-    """Whether all elements are close, in the sense of `isclose`.
-
-    Args:
-        a, b: arrays that broadcast.
-        rtol: the tolerance in units of |b|.
-        atol: the tolerance added to that.
-        equal_nan: whether NaN equals NaN.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> jnp.allclose(jnp.array([1.0, 2.0]), jnp.array([1.0, 2.0 + 1e-7]))
-        Array(True, dtype=bool)
-    """
-    return _all(isclose(a, b, rtol, atol, equal_nan))
-
-
-@replayed
-def array_equal(a1, a2, equal_nan: bool = False) -> Array:
-    """Whether two arrays have one shape and equal elements.
-
-    Args:
-        a1, a2: arrays of any shape.
-        equal_nan: whether NaN equals NaN.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> jnp.array_equal(jnp.arange(3), jnp.array([0, 1, 2]))
-        Array(True, dtype=bool)
-    """
-    x, y = as_operand("array_equal", _listed(a1)), as_operand("array_equal", _listed(a2), 1)
-    if x.aval.shape != y.aval.shape:
-        return _constant(False, ())
-    same = equal(x, y)
-    if equal_nan:
-        same = lax.bitwise_or(same, lax.bitwise_and(isnan(x), isnan(y)))
-    return _all(same)
-
-
-def array_equiv(a1, a2) -> Array:
-    """Whether two arrays broadcast together and have equal elements.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> jnp.array_equiv(jnp.ones(3), 1)
-        Array(True, dtype=bool)
-    """
-    x, y = as_operand("array_equiv", _listed(a1)), as_operand("array_equiv", _listed(a2), 1)
-    try:
-        common_shape("array_equiv", x, y)
-    except ValueError:
-        return _constant(False, ())
-    return _all(equal(x, y))
-
-
-def _listed(x):
-    return np.asarray(x) if isinstance(x, (list, tuple)) else x
-
-
-def _all(x):
-    return convert(lax.reduce_and(x, tuple(range(x.aval.ndim))), _BOOL)

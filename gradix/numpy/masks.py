@@ -1,4 +1,4 @@
-"""The places at which a traced mask holds."""
+"""The places at which a traced mask is true."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from gradix.numpy.promotion import convert, number
 
 
 def count_of(mask) -> int:
-    """How many elements hold, of a mask whose values Python may ask for: one decision, whatever their places."""
+    """How many elements of a mask are true, for a trace that lets Python ask for values.
+
+    The trace depends on their number only, and not on their places.
+    """
     count = lax.reduce_sum(convert(mask, _index_dtype()), tuple(range(mask.aval.ndim)))
     return int(count)
 
 
-# elements of a row from which on it is quicker to look few places up than to pass over it once more
+# In rows of at least so many elements, few places are found faster by bisection than by a scatter.
 _LONG = 1 << 14
 
 
 def first_places(mask, size: int):
-    """The positions of the first `size` elements of a row that hold, and which of the `size` slots are taken."""
+    """The places of the first `size` true elements of a row, and which of these there are."""
     dtype, n = _index_dtype(), mask.aval.size
     count, slots = lax.cumsum(convert(mask, dtype)), lax.iota(dtype, size)
     last = lax.squeeze(lax.slice_in_dim(count, n - 1, n), (0,))
@@ -47,7 +50,7 @@ def first_places(mask, size: int):
 
 
 def unravelled(flat, shape: tuple) -> list:
-    """The indices along each axis of positions counted in one row."""
+    """The index along each axis of places that are counted in the array as one row."""
     out = []
     for n in shape[:0:-1]:
         n = number(n, flat.aval.dtype)
@@ -57,7 +60,7 @@ def unravelled(flat, shape: tuple) -> list:
 
 
 def decided_places(mask) -> list:
-    """The indices at which a mask holds, an array for each of its axes, of a mask as in `count_of`."""
+    """The indices at which a mask, as in `count_of`, is true: an array for each of its axes."""
     count, size = count_of(mask), mask.aval.size
     if not count:
         return [lax.full((0,), number(0, _index_dtype()))] * mask.aval.ndim

@@ -1,4 +1,4 @@
-"""Matrices with a pattern: identity, triangles, diagonals, Vandermonde."""
+"""Matrices with a pattern: identity, triangles, diagonals, Vandermonde matrices."""
 
 from __future__ import annotations
 
@@ -42,11 +42,15 @@ def eye(N, M=None, k=0, dtype=None, *, device=None) -> Array:
     """A matrix with ones on a diagonal and zeros elsewhere.
 
     Args:
-        N: how many rows.
-        M: how many columns; as many as rows by default.
-        k: which diagonal; positive ones lie above the main one.
-        dtype: float32 by default.
-        device: the device, or sharding, to put it on.
+        N: the number of rows.
+        M: the number of columns; `N` by default.
+        k: the diagonal; positive ones lie above the main one.
+        dtype: the dtype; the default floating dtype if None.
+        device: the device, or sharding, to which the matrix goes.
+
+    Raises:
+        TypeError: `N` or `M` is traced or not an integer.
+        ValueError: `N` or `M` is negative.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -71,17 +75,18 @@ def _matrix_shape(name: str, rows, columns) -> tuple:
             and not hasattr(n, "__floordiv__")
         ):
             raise TypeError(
-                f"Shapes must be 1D sequences of concrete values of integer type; {name} got {shape}."
+                f"{name}: the numbers of rows and columns must be static integers, got {shape}. "
+                "They determine the shape of the matrix."
             )
         if isinstance(n, int) and n < 0:
             raise ValueError(
-                f"negative dimensions are not allowed, got {rows} and {columns} in jnp.{name}."
+                f"{name}: the numbers of rows and columns must not be negative, got {shape}."
             )
     return shape
 
 
 def _row_numbers(shape: tuple, k):
-    """Each element's row, moved by `k`."""
+    """The row number of each element plus `k`."""
     return lax.add(lax.broadcasted_iota(_INT32, shape, 0), _offset(k))
 
 
@@ -90,7 +95,7 @@ def _offset(k):
 
 
 def identity(n, dtype=None) -> Array:
-    """The square identity matrix.
+    """The identity matrix of shape (n, n), in the default floating dtype if `dtype` is None.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -103,13 +108,17 @@ def identity(n, dtype=None) -> Array:
 
 @replayed
 def tri(N, M=None, k: int = 0, dtype=None) -> Array:
-    """A matrix with ones on and below a diagonal and zeros above; of float32, also with x64 enabled, by default.
+    """A matrix with ones on and below a diagonal, and zeros above it.
 
     Args:
         N: the number of rows.
         M: the number of columns; `N` by default.
         k: the diagonal; positive ones lie above the main one.
-        dtype: the dtype of the matrix.
+        dtype: the dtype of the matrix; float32 if None, also with x64 enabled.
+
+    Raises:
+        TypeError: `N` or `M` is traced or not an integer.
+        ValueError: `N` or `M` is negative.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -124,13 +133,16 @@ def tri(N, M=None, k: int = 0, dtype=None) -> Array:
 
 
 def _lower(shape: tuple, k):
-    """Where a matrix of `shape` lies on or below diagonal `k`."""
+    """A mask of the elements on and below diagonal `k` of a matrix."""
     return lax.ge(_row_numbers(shape, k), lax.broadcasted_iota(_INT32, shape, 1))
 
 
 @replayed
 def tril(m, k: int = 0) -> Array:
-    """The matrix with zeros above diagonal `k`; of a stack, each matrix.
+    """The matrix with zeros above diagonal `k`, or each matrix of a stack (..., m, n).
+
+    Raises:
+        ValueError: `m` has less than two axes.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -143,7 +155,10 @@ def tril(m, k: int = 0) -> Array:
 
 @replayed
 def triu(m, k: int = 0) -> Array:
-    """The matrix with zeros below diagonal `k`; of a stack, each matrix.
+    """The matrix with zeros below diagonal `k`, or each matrix of a stack (..., m, n).
+
+    Raises:
+        ValueError: `m` has less than two axes.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -158,7 +173,7 @@ def _triangle(name: str, m, k, lower: bool):
     x = as_operand(name, m)
     shape = x.aval.shape
     if len(shape) < 2:
-        raise ValueError(f"Argument to gradix.numpy.{name} must be at least 2D, got shape {shape}.")
+        raise ValueError(f"{name}: m must have at least two axes, got shape {shape}.")
     k = k if lower else k - 1
     mask = broadcast_to(_lower(shape[-2:], k), shape)
     zeros = lax.full_like(x, 0)
@@ -171,7 +186,7 @@ def _triangle_indices(mask: np.ndarray) -> tuple:
 
 
 def _open_triangle_indices(n, k: int, m, lower: bool) -> tuple:
-    """As `_triangle_indices`, of a matrix of symbolic size."""
+    """The indices of a triangle of a matrix of symbolic size."""
     k = k if lower else k - 1
     count = _below(n + k, m) - _below(k, m)
     mask = _lower((n, m), k)
@@ -181,7 +196,7 @@ def _open_triangle_indices(n, k: int, m, lower: bool) -> tuple:
 
 
 def _below(diagonal, m):
-    """How many elements the rows up to that with its last element on a diagonal have below it, of m columns each."""
+    """The number of elements below a diagonal, in the rows of m columns down to row `diagonal`."""
     within = smaller(larger(diagonal, 0), m)
     return within * (within + 1) // 2 + larger(diagonal - m, 0) * m
 
@@ -193,6 +208,9 @@ def tril_indices(n, k=0, m=None) -> tuple:
         n: the number of rows.
         k: the diagonal; positive ones lie above the main one.
         m: the number of columns; `n` by default.
+
+    Returns:
+        A pair of integer vectors.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -211,8 +229,11 @@ def triu_indices(n, k=0, m=None) -> tuple:
 
     Args:
         n: the number of rows.
-        k: the lowest diagonal; positive ones are above the main one.
-        m: the number of columns; None is `n`.
+        k: the diagonal; positive ones lie above the main one.
+        m: the number of columns; `n` by default.
+
+    Returns:
+        A pair of integer vectors.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -227,7 +248,10 @@ def triu_indices(n, k=0, m=None) -> tuple:
 
 
 def tril_indices_from(arr, k: int = 0) -> tuple:
-    """`tril_indices` of the shape of a matrix.
+    """The row and column indices of the elements on and below diagonal `k` of a matrix.
+
+    Raises:
+        ValueError: `arr` is not a matrix.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -239,7 +263,10 @@ def tril_indices_from(arr, k: int = 0) -> tuple:
 
 
 def triu_indices_from(arr, k: int = 0) -> tuple:
-    """`triu_indices` of the shape of a matrix.
+    """The row and column indices of the elements on and above diagonal `k` of a matrix.
+
+    Raises:
+        ValueError: `arr` is not a matrix.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -253,7 +280,7 @@ def triu_indices_from(arr, k: int = 0) -> tuple:
 def _two_axes(arr) -> tuple:
     shape = np.shape(arr) if not hasattr(arr, "shape") else arr.shape
     if len(shape) != 2:
-        raise ValueError(f"Only 2-D inputs are accepted, got shape {shape}.")
+        raise ValueError(f"arr must be a matrix, got shape {shape}.")
     return shape
 
 
@@ -263,8 +290,11 @@ def _two_axes(arr) -> tuple:
 def diag_indices(n: int, ndim: int = 2) -> tuple:
     """The indices of the main diagonal of an array with `ndim` axes of size `n`.
 
+    Returns:
+        A tuple of `ndim` vectors, each with the numbers 0, 1, ... n - 1.
+
     Raises:
-        ValueError: a number is negative.
+        ValueError: `n` or `ndim` is negative.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -274,7 +304,7 @@ def diag_indices(n: int, ndim: int = 2) -> tuple:
     n, ndim = as_dim(n), as_int(ndim)
     for name, value in (("n", n), ("ndim", ndim)):
         if value < 0:
-            raise ValueError(f"{name} argument to diag_indices must be nonnegative, got {value}")
+            raise ValueError(f"diag_indices: {name} must not be negative, got {value}.")
     return (arange(n),) * ndim
 
 
@@ -282,7 +312,7 @@ def diag_indices_from(arr) -> tuple:
     """The indices of the main diagonal of an array whose axes have one size.
 
     Returns:
-        An array of integers for each axis.
+        A tuple with a vector for each axis.
 
     Raises:
         ValueError: the array has less than two axes, or axes of different sizes.
@@ -294,9 +324,11 @@ def diag_indices_from(arr) -> tuple:
     """
     shape = as_operand("diag_indices_from", arr).aval.shape
     if len(shape) < 2:
-        raise ValueError(f"input array must be at least 2-d, got shape {shape}")
+        raise ValueError(f"diag_indices_from: arr must have at least two axes, got shape {shape}.")
     if len(set(shape)) != 1:
-        raise ValueError(f"All dimensions of input must be of equal length, got shape {shape}")
+        raise ValueError(
+            f"diag_indices_from: the axes of arr must have equal sizes, got shape {shape}."
+        )
     return diag_indices(shape[0], len(shape))
 
 
@@ -305,10 +337,13 @@ def diagonal(a, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """The elements on a diagonal, along a new last axis.
 
     Args:
-        a: an array of at least two axes.
-        offset: which diagonal; positive ones lie above the main one.
+        a: an array with at least two axes.
+        offset: the diagonal; positive ones lie above the main one.
         axis1: the axis of the rows.
         axis2: the axis of the columns.
+
+    Returns:
+        An array of the dtype of `a`, with its shape without the two axes, and the diagonal last.
 
     Raises:
         ValueError: the array has less than two axes, or both axes are the same.
@@ -322,15 +357,15 @@ def diagonal(a, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     ndim = x.aval.ndim
     if ndim < 2:
         raise ValueError(
-            f"diagonal requires an array of at least two dimensions, got shape {x.aval.shape}."
+            f"diagonal: the array must have at least two axes, got shape {x.aval.shape}."
         )
     i, j = axis_of(axis1, ndim), axis_of(axis2, ndim)
     if i == j:
-        raise ValueError(f"axis1 and axis2 cannot be the same, got {axis1} and {axis2}.")
+        raise ValueError(f"diagonal: axis1 and axis2 must differ, got {axis1} and {axis2}.")
     offset = as_int(offset)
     x = lax.transpose(x, (*[n for n in range(ndim) if n not in (i, j)], i, j))
     rows, columns = x.aval.shape[-2:]
-    # as JAX types it
+    # JAX types the result so.
     weak = x.aval.weak_type and not (ndim == 2 and rows == columns and not offset)
     return convert(_last_diagonal(x, offset), x.aval.dtype, weak)
 
@@ -343,7 +378,7 @@ def _last_diagonal(x, offset: int):
     top, left = max(-offset, 0), max(offset, 0)
     n = len(lead)
     x = lax.slice(x, (*(0,) * n, top, left), (*lead, top + size, left + size))
-    # In rows of size + 1, the diagonal of a square is the first column.
+    # Written in rows of size + 1, the diagonal of a square matrix is the first column.
     flat = lax.reshape(x, (*lead, size * size))
     flat = lax.pad(flat, number(0, x.aval.dtype), (*[(0, 0, 0)] * n, (0, size, 0)))
     return lax.squeeze(
@@ -353,10 +388,13 @@ def _last_diagonal(x, offset: int):
 
 @replayed
 def diag(v, k: int = 0) -> Array:
-    """Of a vector, the matrix with it on diagonal `k`; of a matrix, its diagonal `k`.
+    """The matrix with a vector on its diagonal `k`, or the diagonal `k` of a matrix.
+
+    Returns:
+        A matrix of shape (n + |k|, n + |k|) for a vector of size n, or a vector.
 
     Raises:
-        ValueError: `v` has neither one axis nor two.
+        ValueError: `v` is neither a vector nor a matrix.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -369,7 +407,10 @@ def diag(v, k: int = 0) -> Array:
     if x.aval.ndim == 2:
         return diagonal(x, k)
     if x.aval.ndim != 1:
-        raise ValueError(f"diag input must be 1d or 2d, got shape {x.aval.shape}")
+        raise ValueError(
+            f"diag: v must be a vector or a matrix, got shape {x.aval.shape}. Use jnp.diagonal for "
+            "stacks of matrices."
+        )
     n = x.aval.shape[0] + abs(k)
     zero = number(0, x.aval.dtype, x.aval.weak_type)
     row = lax.pad(x, zero, ((max(0, k), max(0, -k), 0),))
@@ -379,7 +420,7 @@ def diag(v, k: int = 0) -> Array:
 
 @replayed
 def diagflat(v, k: int = 0) -> Array:
-    """The matrix with the elements of `v`, in order, on diagonal `k`.
+    """The matrix with the elements of `v`, taken as one row, on its diagonal `k`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -396,12 +437,20 @@ def trace(a, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype=None, out=No
     """The sum of the elements on a diagonal.
 
     Args:
-        a: an array of at least two axes.
-        offset: which diagonal; positive ones lie above the main one.
+        a: an array with at least two axes.
+        offset: the diagonal; positive ones lie above the main one.
         axis1: the axis of the rows.
         axis2: the axis of the columns.
-        dtype: the dtype of the sum; small integers become the default ones.
+        dtype: the dtype of the sum; by default that of `a`, and for booleans and integers of fewer
+            bits the default integers.
         out: not supported.
+
+    Returns:
+        An array with the shape of `a` without the two axes.
+
+    Raises:
+        ValueError: the array has less than two axes, or both axes are the same.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -414,15 +463,18 @@ def trace(a, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype=None, out=No
 
 @replayed
 def vander(x, N: int | None = None, increasing: bool = False) -> Array:
-    """The matrix of powers of a vector's elements, one row each.
+    """The matrix whose rows hold powers of the elements of a vector (a Vandermonde matrix).
 
     Args:
-        x: the vector.
-        N: how many columns; as many as rows by default.
-        increasing: whether the first column holds power zero.
+        x: a vector.
+        N: the number of columns; by default the size of `x`.
+        increasing: whether the powers increase from column to column, from 0 on.
+
+    Returns:
+        A matrix of shape (size of `x`, N), in the dtype of `x`.
 
     Raises:
-        ValueError: `x` is no vector, or `N` is negative.
+        ValueError: `x` is not a vector, or `N` is negative.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -433,10 +485,10 @@ def vander(x, N: int | None = None, increasing: bool = False) -> Array:
     """
     x = as_operand("vander", x)
     if x.aval.ndim != 1:
-        raise ValueError(f"x must be a one-dimensional array, got shape {x.aval.shape}.")
+        raise ValueError(f"vander: x must be a vector, got shape {x.aval.shape}.")
     n = x.aval.shape[0] if N is None else as_int(N)
     if n < 0:
-        raise ValueError(f"N must be nonnegative, got {N}")
+        raise ValueError(f"vander: N must not be negative, got {N}.")
     exponents = lax.iota(x.aval.dtype if x.aval.dtype != _BOOL else _INT32, n)
     if not increasing:
         exponents = lax.sub(number(n - 1, exponents.aval.dtype), exponents)

@@ -1,4 +1,4 @@
-"""Functions of matrices by NumPy and LAPACK: host rules, as those of `gradix.numpy.host_implementations`."""
+"""Host rules of functions of matrices, by NumPy and LAPACK; see `host_implementations`."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import numpy as np
 from gradix._base.lazy import lazy_module
 from gradix.numpy.host_implementations import FLOATS, INEXACT, alike
 
-# Its functions of stacks, without the checks around them
+# NumPy's functions of stacks of matrices, without the checks around them.
 _linalg: Any = getattr(np.linalg, "_umath_linalg", None)
 _threads: Any = lazy_module("gradix._base.one_thread")
-_POOL = 24 * 24  # elements from which on LAPACK wakes other threads
+_POOL = 24 * 24  # From this number of elements on, LAPACK starts other threads.
 _lapack, _LETTERS = lazy_module("scipy.linalg.lapack"), {"f": "s", "d": "d", "F": "c", "D": "z"}
 
 
 def trace(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
-    """Of one matrix."""
+    """For one matrix."""
     is_matrix = alike(FLOATS, a) and len(a.shape) == 2 and (axis1, axis2) == (0, 1)
     if not is_matrix or type(offset) is not int or dtype is not None:
         return None
@@ -34,7 +34,7 @@ def _square(a, least: int = 1) -> bool:
 
 
 def threaded(package: str) -> Callable:
-    """A decorator of host rules whose LAPACK, of `package`, is kept to one thread: matrices are small."""
+    """A decorator of host rules that call LAPACK from `package`; it keeps LAPACK to one thread."""
 
     def kept(rule):
         @functools.wraps(rule)
@@ -50,7 +50,10 @@ def threaded(package: str) -> Callable:
 
 @threaded("scipy")
 def det(a):
-    """Of a matrix for which there is no formula. NumPy's own is the exponential of a sum of logarithms."""
+    """For one matrix of at least 4 rows, as smaller ones have a formula.
+
+    NumPy's own determinant is the exponential of a sum of logarithms, and so less accurate.
+    """
     if not _square(a, 4) or len(a.shape) != 2:
         return None
     factor, places = _routine("getrf", a.dtype), np.arange(a.shape[0])
@@ -75,13 +78,13 @@ def inv(a):
 
 def _inverse(x):
     found = _linalg.inv(x)
-    # singular
+    # The inverse of a singular matrix is NaN.
     return found if np.count_nonzero(np.equal(found, found)) == found.size else NotImplemented
 
 
 @threaded("numpy")
 def eigvalsh(a, UPLO="L", *, symmetrize_input=True):
-    """Of symmetrized matrices, without the vectors."""
+    """For matrices that are symmetrized; no eigenvectors are computed."""
     if not _square(a) or not symmetrize_input or UPLO not in (None, "L", "U"):
         return None
     half = a.dtype.type(0.5)
@@ -90,7 +93,7 @@ def eigvalsh(a, UPLO="L", *, symmetrize_input=True):
     )
 
 
-# -- of one matrix, by the library that XLA calls: its signs of vectors ----------------------------
+# -- one matrix, by the library that XLA calls, so that signs of vectors agree ---------------------
 
 
 @threaded("scipy")
@@ -101,7 +104,7 @@ def cholesky(a, *, upper=False, symmetrize_input=True):
 
     def lower(x):
         found, info = factor(_mean_of_triangles(x, half), lower=1, clean=1, overwrite_a=1)
-        return NotImplemented if info else found  # not positive definite
+        return NotImplemented if info else found  # The matrix may not be positive definite.
 
     return lower
 
@@ -124,14 +127,14 @@ def _symmetric(a, symmetrize_input) -> bool:
 
 
 def _mean_of_triangles(x, half):
-    """A symmetric matrix, labelled as stored column after column, which spares LAPACK a copy."""
+    """The symmetrized matrix, marked as stored by columns, so that LAPACK does not copy it."""
     found = np.add(x, x.T)
     return np.multiply(found, half, found).T
 
 
 @threaded("scipy")
 def cond(x, p=None):
-    """The ratio of the ends of the singular values."""
+    """For one matrix: the ratio of its first and last singular value."""
     values = _singular_values(x) if p in (None, 2) else None
     if values is None:
         return None
@@ -145,7 +148,7 @@ def cond(x, p=None):
 
 @threaded("scipy")
 def matrix_rank(M, rtol=None, *, hermitian=False, tol=None):
-    """Singular values that are not negligible, counted."""
+    """For one matrix: the number of its singular values that are not negligible."""
     values = _singular_values(M)
     if values is None or not (rtol is tol is None) or hermitian:
         return None
@@ -160,7 +163,7 @@ def matrix_rank(M, rtol=None, *, hermitian=False, tol=None):
 
 
 def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
-    """Of one set of values: LAPACK's least squares leave out the same directions as the program."""
+    """For one set of values; LAPACK drops the same singular values as the program does."""
     are_rows = alike(FLOATS, x, y) and len(x.shape) == 1 and x.shape == y.shape
     if not are_rows or type(deg) is not int or not 0 <= deg < min(x.size, 9):
         return None
@@ -176,7 +179,7 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     work, whole, _ = [int(n) for n in _routine("gelsd_lwork", dtype)(x.size, order, 1)]
     least = x.size * float(np.finfo(dtype).eps) if rcond is None else rcond
     constant = number(math.sqrt(x.size))
-    # powers of unit length, the highest first
+    # The rows are powers of unit length, the highest first.
     start = np.full((order, x.size), number(1) / constant)
 
     def coefficients(x, y):
@@ -188,7 +191,7 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
             np.divide(power, scales[-1], powers[k])
         found, _, _, info = solve(powers.T, y, work, whole, least, overwrite_a=1)
         out = np.divide(found[:order], np.array(scales[::-1]))
-        # a NaN reaches all
+        # A NaN reaches all coefficients.
         return out if not info and out[0] - out[0] == 0 else NotImplemented
 
     return coefficients

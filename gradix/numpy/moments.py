@@ -10,11 +10,9 @@ import numpy as np
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
-from gradix._core.dimensions.expression import larger
 from gradix._core.dtypes import COMPLEX, FLOAT, INEXACT
 from gradix._core.operators import Array
 from gradix.numpy.axes import axes_of, no_out, positions_and_names
-from gradix.numpy.matrices import diagonal
 from gradix.numpy.promotion import (
     as_operand,
     broadcast_to,
@@ -25,7 +23,7 @@ from gradix.numpy.promotion import (
     promote_dtypes_inexact,
 )
 from gradix.numpy.reductions import initial_value, keep_axes, mask_like, sum
-from gradix.numpy.selection import clip, where as choose
+from gradix.numpy.selection import where as choose
 
 _F32 = np.dtype("float32")
 _DIRECT = frozenset(np.dtype(t) for t in ("float32", "float64", "complex64", "complex128"))
@@ -316,136 +314,3 @@ def distance_squared(x, center):
     if d.aval.dtype in COMPLEX:
         return lax.real(lax.mul(d, lax.conj(d)))
     return lax.square(d)
-
-
-# -- covariance ------------------------------------------------------------------------------------
-
-
-@replayed
-def cov(
-    m,
-    y=None,
-    rowvar: bool = True,
-    bias: bool = False,
-    ddof: int | None = None,
-    fweights=None,
-    aweights=None,
-    dtype=None,
-) -> Array:
-    """The covariance matrix of variables observed together.
-
-    Args:
-        m: a variable in each row, an observation in each column.
-        y: more variables, as in `m`.
-        rowvar: False if the variables are in the columns.
-        bias: divide by the number of observations rather than by one less.
-        ddof: what is taken off the number of observations in the divisor; overrides `bias`.
-        fweights: how often each observation was made; integers.
-        aweights: how much each observation counts.
-        dtype: the dtype to compute in.
-
-    Raises:
-        ValueError: `ddof` is no integer, or an array has more than two axes.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> jnp.cov(jnp.array([[0.0, 1, 2], [2, 1, 0]]))
-        Array([[ 1., -1.],
-               [-1.,  1.]], dtype=float32)
-    """
-    values = [as_operand("cov", v, i) for i, v in enumerate((m,) if y is None else (m, y))]
-    for name, v in zip("my", values):
-        if v.aval.ndim > 2:
-            raise ValueError(f"{name} has more than 2 dimensions, got shape {v.aval.shape}.")
-    values = promote_dtypes_inexact("cov", *values)
-    if dtype is not None:
-        values = [convert(v, dtypes.requested_dtype(dtype, "cov", stacklevel=3)) for v in values]
-    if ddof is not None and ddof != int(ddof):
-        raise ValueError(f"ddof must be integer, got {ddof}.")
-    rows = [_variables(v, rowvar) for v in values]
-    x = rows[0] if len(rows) == 1 else lax.concatenate(rows, 0)
-    if not x.aval.shape[0]:
-        return lax.full((0, 0), number(0, x.aval.dtype))
-    w = _observation_weights(x, fweights, aweights)
-    ddof = (0 if bias else 1) if ddof is None else int(ddof)
-    center, factor = _center(x, w, ddof, aweights)
-    x = lax.sub(x, center)
-    weighted = (
-        x if w is None else lax.mul(x, convert(lax.reshape(w, (1, *w.aval.shape)), x.aval.dtype))
-    )
-    weighted = lax.conj(weighted) if weighted.aval.dtype in COMPLEX else weighted
-    out = lax.dot(x, lax.transpose(weighted, (1, 0)))
-    out = lax.div(out, convert(factor, out.aval.dtype))
-    return lax.squeeze(out, tuple([i for i, n in enumerate(out.aval.shape) if n == 1]))
-
-
-def _variables(x, in_rows: bool):
-    if x.aval.ndim < 2:
-        return lax.reshape(x, (1, x.aval.size))
-    return x if in_rows else lax.transpose(x, (1, 0))
-
-
-def _observation_weights(x, fweights, aweights):
-    n, w = x.aval.shape[1], None
-    real = dtypes.real_dtype(x.aval.dtype)
-    for name, given in (("fweights", fweights), ("aweights", aweights)):
-        if given is None:
-            continue
-        v = as_operand("cov", given)
-        if v.aval.ndim != 1:
-            raise RuntimeError(f"cannot handle multidimensional {name}, got shape {v.aval.shape}.")
-        if v.aval.shape[0] != n:
-            raise RuntimeError(
-                f"incompatible numbers of samples and {name}: {n} and {v.aval.shape[0]}."
-            )
-        if name == "fweights" and v.aval.dtype not in dtypes.INTEGER:
-            raise TypeError(f"fweights must be integer, got {v.aval.dtype}.")
-        v = convert(v, real)
-        w = v if w is None else lax.mul(w, v)
-    return w
-
-
-def _center(x, w, ddof: int, aweights):
-    """The mean of each row, as a column, and the divisor."""
-    n, real = x.aval.shape[1], dtypes.real_dtype(x.aval.dtype)
-    if w is None:
-        return mean(x, 1, None, None, True), number(larger(n - ddof, 0), real)
-    total = sum(w)
-    column = lax.broadcast_in_dim(convert(w, x.aval.dtype), (1, n), (1,))
-    center = lax.div(sum(lax.mul(x, column), 1, None, None, True), convert(total, x.aval.dtype))
-    if not ddof:
-        return center, total
-    off = number(ddof, real)
-    if aweights is not None:
-        share = lax.div(sum(lax.mul(w, convert(as_operand("cov", aweights), real))), total)
-        off = lax.mul(off, share)
-    return center, lax.sub(total, off)
-
-
-@replayed
-def corrcoef(x, y=None, rowvar: bool = True, dtype=None) -> Array:
-    """The correlation coefficients of variables observed together.
-
-    Args:
-        x: a variable in each row, an observation in each column.
-        y: more variables, as in `x`.
-        rowvar: False if the variables are in the columns.
-        dtype: the dtype to compute in.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> jnp.corrcoef(jnp.array([[0.0, 1, 2], [2, 1, 0]]))
-        Array([[ 1., -1.],
-               [-1.,  1.]], dtype=float32)
-    """
-    c = cov(x, y, rowvar, dtype=dtype)
-    if not c.aval.ndim:
-        return lax.div(c, c)
-    n = c.aval.shape[0]
-    spread = lax.sqrt(lax.real(diagonal(c)) if c.aval.dtype in COMPLEX else diagonal(c))
-    spread = convert(spread, c.aval.dtype)
-    c = lax.div(c, lax.broadcast_in_dim(spread, (n, n), (0,)))
-    c = lax.div(c, lax.broadcast_in_dim(spread, (n, n), (1,)))
-    if c.aval.dtype in COMPLEX:
-        return lax.complex(*[clip(part(c), -1, 1) for part in (lax.real, lax.imag)])
-    return clip(c, -1, 1)

@@ -11,7 +11,7 @@ from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.operators import Array
 from gradix.numpy import host_implementations
-from gradix.numpy.calculus import convolve
+from gradix.numpy.convolution import convolve
 from gradix.numpy.decompositions import eigvals
 from gradix.numpy.indexing import take_index
 from gradix.numpy.joining import concatenate

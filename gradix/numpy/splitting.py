@@ -1,0 +1,154 @@
+"""Arrays split into parts along an axis."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from operator import index as as_int
+
+import numpy as np
+
+from gradix import lax
+from gradix._api.jit.replay import replayed
+from gradix._base.errors import ConcretizationTypeError, InconclusiveDimensionOperation
+from gradix._core.dimensions.expression import (
+    is_undecided_remainder,
+)
+from gradix._core.trace import is_unknown
+from gradix.numpy.axes import axis_of
+from gradix.numpy.promotion import as_operand
+
+
+def unstack(x, /, *, axis: int = 0) -> tuple:
+    """A tuple of the parts of `x` along an axis, without that axis.
+
+    Raises:
+        ValueError: `x` is a scalar, or `axis` is out of bounds.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> jnp.unstack(jnp.arange(2))
+        (Array(0, dtype=int32), Array(1, dtype=int32))
+    """
+    x = as_operand("unstack", x)
+    if not x.aval.ndim:
+        raise ValueError(
+            "unstack: x must have at least one axis, got a scalar. Write jnp.atleast_1d(x)."
+        )
+    return tuple(lax.unstack(x, axis_of(axis, x.aval.ndim)))
+
+
+@replayed
+def split(ary, indices_or_sections, axis: int = 0) -> list:
+    """A list of the parts of `ary` along an axis: equal ones, or those between given indices.
+
+    Args:
+        ary: an array with at least one axis.
+        indices_or_sections: the number of parts, or the indices at which the second part and the
+            later ones begin.
+        axis: the axis.
+
+    Raises:
+        ValueError: the axis does not divide into that many equal parts (`array_split` makes unequal
+            ones), the indices do not ascend, or `axis` is out of bounds.
+        ConcretizationTypeError: `indices_or_sections` is traced.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> [len(x) for x in jnp.split(jnp.arange(5), [1, 3])]
+        [1, 2, 2]
+    """
+    return _split("split", ary, indices_or_sections, axis)
+
+
+@replayed
+def array_split(ary, indices_or_sections, axis: int = 0) -> list:
+    """A list of the parts of `ary` along an axis, as `split`, but parts may differ in size by one.
+
+    Args:
+        ary: an array with at least one axis.
+        indices_or_sections: the number of parts, or the indices at which the second part and the
+            later ones begin.
+        axis: the axis.
+
+    Raises:
+        ValueError: the number of parts is not positive, the indices do not ascend, or `axis` is out
+            of bounds.
+        ConcretizationTypeError: `indices_or_sections` is traced.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> [len(x) for x in jnp.array_split(jnp.arange(5), 3)]
+        [2, 2, 1]
+    """
+    return _split("array_split", ary, indices_or_sections, axis)
+
+
+def _split(name: str, ary, where, axis: int) -> list:
+    x = as_operand(name, ary)
+    axis = axis_of(axis, x.aval.ndim)
+    n = x.aval.shape[axis]
+    if is_unknown(where):
+        raise ConcretizationTypeError(
+            where,
+            f"{name}: indices_or_sections must be known, as it determines the shapes of the parts.",
+        )
+    if np.ndim(where) or isinstance(where, (tuple, list)):
+        cuts = [0, *[as_int(i) for i in np.asarray(where, dtype=None if len(where) else int)], n]
+    else:
+        parts = as_int(where)
+        if parts <= 0:
+            raise ValueError(f"{name}: the number of parts must be positive, got {parts}.")
+        part, more = divmod(n, parts)
+        if more and name != "array_split":
+            raise ValueError(
+                f"{name}: axis {axis} of size {n} does not divide into {parts} equal parts. Use "
+                "array_split for parts of unequal size."
+            )
+        if is_undecided_remainder(more):
+            raise InconclusiveDimensionOperation(
+                f"{name}: axis {axis} of size {n} must divide into {parts} equal parts, but the "
+                f"remainder {more} is not known to be 0."
+            )
+        more = more if type(more) is int else 0
+        cuts = list(accumulate([part + 1] * more + [part] * (parts - more), initial=0))
+    sizes = tuple([b - a for a, b in zip(cuts, cuts[1:])])
+    if any(s < 0 for s in sizes):
+        raise ValueError(
+            f"{name}: the indices must ascend from 0 to {n}, the size of axis {axis}, but "
+            f"{cuts[1:-1]} give parts of sizes {list(sizes)}."
+        )
+    return list(lax.split(x, sizes, axis))
+
+
+def vsplit(ary, indices_or_sections) -> list:
+    """A list of the parts of `ary` along axis 0, as `split` returns them.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> len(jnp.vsplit(jnp.ones((4, 2)), 2))
+        2
+    """
+    return _split("vsplit", ary, indices_or_sections, 0)
+
+
+def hsplit(ary, indices_or_sections) -> list:
+    """A list of the parts of `ary` along axis 1, or its only axis, as `split` returns them.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> len(jnp.hsplit(jnp.ones((4, 2)), 2))
+        2
+    """
+    x = as_operand("hsplit", ary)
+    return _split("hsplit", x, indices_or_sections, 0 if x.aval.ndim == 1 else 1)
+
+
+def dsplit(ary, indices_or_sections) -> list:
+    """A list of the parts of `ary` along axis 2, as `split` returns them.
+
+    Example:
+        >>> import gradix.numpy as jnp
+        >>> len(jnp.dsplit(jnp.ones((1, 1, 4)), 2))
+        2
+    """
+    return _split("dsplit", ary, indices_or_sections, 2)
