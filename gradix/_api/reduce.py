@@ -11,12 +11,14 @@ import numpy as np
 
 from gradix._api.flat_functions import arrays
 from gradix._api.tracing import Flattened
+from gradix._base.bounded import BoundedCache
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten as flatten
 from gradix._control.reduce import reduce_p
 from gradix._core.array import ArrayImpl, scalar_array
 from gradix._core.aval import make_aval
 from gradix._core.dtypes import INTEGER
+from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.operators import Array
 from gradix._core.trace import bind
 from gradix._ops import reductions as _reductions
@@ -31,6 +33,8 @@ _KNOWN: dict[str, tuple[Callable, Callable]] = {
     "or": (_reductions.reduce_or, lambda dtype: 0),
     "xor": (_reductions.reduce_xor, lambda dtype: 0),
 }
+
+_computations: BoundedCache[int, tuple[ClosedJaxpr, Callable]] = BoundedCache(1024, drop=1)
 
 
 @boundary
@@ -88,9 +92,9 @@ def reduce(
     if known is not None:
         return tree.unflatten([known(xs[0], dims)])
     check_starts("reduce", inits, xs)
-    outs = bind(
-        reduce_p, [*xs, *inits], {"computation": computation, "dimensions": dims, "jaxpr": body}
-    )
+    # equal bodies are one object, and take one function, so that they compile once
+    _, first = _computations.get(id(body)) or _computations.keep(id(body), (body, computation))
+    outs = bind(reduce_p, [*xs, *inits], {"computation": first, "dimensions": dims, "jaxpr": body})
     return tree.unflatten(outs)
 
 

@@ -5,8 +5,10 @@ All that was derived from the first trace, such as compiled code, is used again.
 
 from __future__ import annotations
 
+import dis
+import functools
 import weakref
-from types import FunctionType, MethodType
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -17,7 +19,7 @@ from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from gradix._core.operators import Array
 
 _DEPTH = 8
-_interned: BoundedCache[tuple, ClosedJaxpr] = BoundedCache(1024, drop=1)
+_interned: BoundedCache[tuple, tuple[ClosedJaxpr, bool]] = BoundedCache(1024, drop=1)
 
 
 def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -31,12 +33,20 @@ def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
         return closed
     try:
         key = _fingerprint(closed.jaxpr)
-        found = _interned.get(key)
+        found, has_closures = _interned.get(key) or (None, False)
+        # what a function captured may be another value by now, such as a later loop index
+        if found is not None and has_closures and _fingerprint(found.jaxpr) != key:
+            found = None
     except (TypeError, ValueError, _Opaque):
         return closed
     if found is None:
-        found = _interned.keep(key, closed)
+        found, _ = _interned.keep(key, (closed, _mentions(key, FunctionType)))
     return found
+
+
+def _mentions(key, marker) -> bool:
+    """Whether a nested tuple contains an object."""
+    return key is marker or type(key) is tuple and any(_mentions(k, marker) for k in key)
 
 
 def clear() -> None:
@@ -65,6 +75,21 @@ class _Same:
         return mine is not None and isinstance(other, _Same) and other.ref() is mine
 
 
+class _One:
+    """A key for an object compared by identity, which cannot have weak references."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other) -> bool:
+        return isinstance(other, _One) and other.value is self.value
+
+
 def _fingerprint(jaxpr: Jaxpr) -> tuple:
     names: dict = {v: i for i, v in enumerate(jaxpr.invars)}
 
@@ -78,7 +103,7 @@ def _fingerprint(jaxpr: Jaxpr) -> tuple:
         ins = tuple([atom(v) for v in eqn.invars])
         for v in eqn.outvars:
             names[v] = len(names)
-        params = tuple([(k, _settled(v)) for k, v in eqn.params.items()])
+        params = tuple([(k, key_of(v)) for k, v in eqn.params.items()])
         parts.append((eqn.primitive, ins, params, len(eqn.outvars), *_place(eqn.source)))
     parts.append(tuple([atom(v) for v in jaxpr.outvars]))
     return tuple(parts)
@@ -92,23 +117,25 @@ def _place(source) -> tuple:
     return () if source is None else (id(source.code), source.lasti, source.name_stack)
 
 
-def _settled(value, depth: int = 0):
+def key_of(value, depth: int = 0):
     """A parameter as part of a key; keys are equal only if the parameters mean the same."""
     t = type(value)
     if t is int or t is bool or t is str or value is None or isinstance(value, np.dtype):
         return t, value
     if t is tuple or t is list:
-        return t, tuple([_settled(v, depth) for v in value])
+        return t, tuple([key_of(v, depth) for v in value])
     if t is float or t is complex or isinstance(value, np.generic):
         return t, repr(value)
     if t is ClosedJaxpr:
         return value if value.consts else (ClosedJaxpr, _fingerprint(value.jaxpr))
     if t is dict:
-        return t, tuple([(k, _settled(v, depth)) for k, v in value.items()])
+        return t, tuple([(k, key_of(v, depth)) for k, v in value.items()])
     if t is FunctionType:
         return _settled_function(value, depth + 1)
+    if t is functools.partial:
+        return t, *[key_of(v, depth) for v in (value.func, value.args, value.keywords)]
     if t is MethodType:
-        return t, _settled(value.__func__, depth), _Same(value.__self__)
+        return t, key_of(value.__func__, depth), _Same(value.__self__)
     if callable(value) and not isinstance(value, type):
         return _Same(value)
     return t, value
@@ -118,27 +145,49 @@ def _settled_function(function, depth: int):
     """A key for a closure: its code and captured values; closures over arrays are opaque."""
     if depth > _DEPTH:
         raise _Opaque
-    cells = []
-    for cell in function.__closure__ or ():
+    cells: list[Any] = []
+    written = _written(function.__code__)
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
         content = cell.cell_contents
         if isinstance(content, (Array, np.ndarray)):
             raise _Opaque
-        cells.append(_captured(content, depth))
+        # what a function writes is seen outside of it, so that another one cannot stand for it
+        cells.append(_One(cell) if name in written else _captured(content, depth))
     return (
+        FunctionType if cells else None,
         function.__code__,
         id(function.__code__),
         tuple(cells),
-        _settled(function.__defaults__, depth),
+        key_of(function.__defaults__, depth),
     )
 
 
 def _captured(value, depth: int):
     t = type(value)
+    if t is list or t is dict:
+        return _One(value)
+    interning_key = getattr(t, "interning_key", None)
+    if interning_key is not None:
+        return t, interning_key(value)
     try:
         return (
             _Same(value)
             if t.__hash__ is object.__hash__ and t is not FunctionType
-            else _settled(value, depth)
+            else key_of(value, depth)
         )
     except (TypeError, ValueError):
         return _Same(value)
+
+
+@functools.lru_cache(4096)
+def _written(code: CodeType) -> frozenset[str]:
+    """The variables of outer functions that a function, or one inside of it, assigns to."""
+    names = {
+        i.argval
+        for i in dis.get_instructions(code)
+        if i.opname in ("STORE_DEREF", "DELETE_DEREF") and i.argval in code.co_freevars
+    }
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            names |= _written(inner).intersection(code.co_freevars)
+    return frozenset(names)

@@ -17,6 +17,7 @@ from gradix._api.arguments import (
 )
 from gradix._api.flat_functions import arrays
 from gradix._base.tree import tree_flatten as flatten
+from gradix._control.program_interning import key_of
 from gradix._core.array import as_array
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
@@ -74,19 +75,19 @@ class CustomDerivative:
         return bound.args
 
     def _split(self, args):
-        """Split the arguments into those not differentiated and the others."""
+        """Split the arguments into those not differentiated, their traced values, and the others."""
         for n in self.nondiff_argnums:
             if n >= len(args):
                 raise ValueError(
                     f"nondiff_argnums={self.nondiff_argnums} is out of bounds for {self._name}, called "
                     f"with {len(args)} arguments."
                 )
-        static = Static([args[n] for n in self.nondiff_argnums])
-        return static, [a for i, a in enumerate(args) if i not in self.nondiff_argnums]
+        static, traced = Static.of([args[n] for n in self.nondiff_argnums])
+        return static, traced, [a for i, a in enumerate(args) if i not in self.nondiff_argnums]
 
     def _flat(self, static, args, out: dict):
         """The function on leaves, with static arguments inserted; puts its tree into `out`."""
-        numbers, k = self.nondiff_argnums, len(static.traced)
+        numbers, k = self.nondiff_argnums, len(static.places)
 
         def flat(*leaves):
             given = list(args.filled(leaves[k:]))
@@ -98,46 +99,70 @@ class CustomDerivative:
         return flat
 
 
-class Static:
-    """The arguments not differentiated; traced values among them are passed as operands."""
+class Arguments:
+    """Arguments of a call without the values at `places`, which are passed as operands."""
 
-    __slots__ = ("leaves", "tree", "places", "traced")
+    __slots__ = ("leaves", "tree", "places")
 
-    def __init__(self, values: list):
-        self.leaves, self.tree = flatten(values)
-        self.places = [i for i, x in enumerate(self.leaves) if isinstance(x, Tracer)]
-        self.traced = [self.leaves[i] for i in self.places]
-
-    def filled(self, traced) -> list:
-        """The arguments, with these values in place of the traced ones."""
-        leaves = list(self.leaves)
-        for i, x in zip(self.places, traced):
-            leaves[i] = x
-        return self.tree.unflatten(leaves)
-
-
-class Given:
-    """The arguments of a call: arrays, which rules apply to, and other leaves, kept as is."""
-
-    __slots__ = ("leaves", "tree", "places", "arrays")
-
-    def __init__(self, name: str, given):
-        self.leaves, self.tree = flatten(tuple(given))
-        self.places = [i for i, x in enumerate(self.leaves) if is_array_like(x)]
-        tree = (
-            self.tree
-            if len(self.places) == len(self.leaves)
-            else flatten([0] * len(self.places))[1]
-        )
-        self.arrays = arrays(name, [self.leaves[i] for i in self.places], tree, "argument")
+    def __init__(self, leaves: list, tree, places: list):
+        self.leaves, self.tree, self.places = leaves, tree, places
+        for i in places:
+            leaves[i] = None
 
     def filled(self, values, other=None):
-        """The arguments with these values for arrays; `other(leaf)` replaces other leaves."""
+        """The arguments with the given values at `places`; `other(leaf)` replaces other leaves."""
         leaves = self.leaves if other is None else [other(x) for x in self.leaves]
         leaves = list(leaves)
         for i, x in zip(self.places, values):
             leaves[i] = x
         return self.tree.unflatten(leaves)
+
+    def interning_key(self) -> tuple:
+        """What is equal for arguments that mean the same, by which programs are recognised."""
+        return self.tree, tuple(self.places), key_of(self.leaves)
+
+
+class Static(Arguments):
+    """The arguments not differentiated; traced values among them are passed as operands."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, values: list) -> tuple[Static, list]:
+        """The arguments without the traced values among them, and these."""
+        leaves, tree = flatten(values)
+        places = [i for i, x in enumerate(leaves) if isinstance(x, Tracer)]
+        traced = [leaves[i] for i in places]
+        return cls(leaves, tree, places), traced
+
+
+class Given(Arguments):
+    """The arguments of a call: arrays, which rules apply to, and other leaves, kept as is."""
+
+    __slots__ = ("avals",)
+
+    @classmethod
+    def of(cls, name: str, given) -> tuple[Given, list]:
+        """The arguments without the arrays among them, and these."""
+        leaves, tree = flatten(tuple(given))
+        places = [i for i, x in enumerate(leaves) if is_array_like(x)]
+        shown = tree if len(places) == len(leaves) else flatten([0] * len(places))[1]
+        values = arrays(name, [leaves[i] for i in places], shown, "argument")
+        known = cls(leaves, tree, places)
+        known.avals = [x.aval for x in values]
+        return known, values
+
+    def interning_key(self) -> tuple:
+        """What is equal for arguments that mean the same, by which programs are recognised."""
+        return *super().interning_key(), tuple(self.avals)
+
+
+class Found(dict):
+    """What a call found out about its results: their tree, and that of residuals."""
+
+    def interning_key(self):
+        """The tree, from which the rest follows."""
+        return self.get("tree")
 
 
 def is_array_like(x) -> bool:

@@ -12,6 +12,7 @@ from gradix._api.arguments import (
 )
 from gradix._api.derivatives.custom_derivatives import (
     CustomDerivative,
+    Found,
     Given,
     add_trees,
     zeros_like_tree,
@@ -92,16 +93,16 @@ class custom_jvp(CustomDerivative, Generic[T]):
                     f"No JVP defined for custom_jvp function {self._name} using defjvp. "
                     f"Decorate its rule with @{self._name}.defjvp before calling it."
                 )
-            static, given = self._split(self._resolve(args, kwargs))
-            known, out = Given(self._name, given), {}
+            static, traced, given = self._split(self._resolve(args, kwargs))
+            (known, values), out = Given.of(self._name, given), Found()
             rule = self._rule(static, known, out)
             outs = call_custom_jvp(
                 self._flat(static, known, out),
                 rule,
-                [*static.traced, *known.arrays],
+                [*traced, *values],
                 self._name,
                 debug_info(self.fun, tuple(given), {}),
-                len(static.traced),
+                len(traced),
                 symbolic_zeros=self.symbolic_zeros,
             )
             return out["tree"].unflatten(outs)
@@ -110,7 +111,7 @@ class custom_jvp(CustomDerivative, Generic[T]):
             raise
 
     def _rule(self, static, args, out: dict):
-        jvp, name, k = self.jvp, self._name, len(static.traced)
+        jvp, name, k = self.jvp, self._name, len(static.places)
 
         def rule(primals, tangents):
             tangents = [

@@ -13,6 +13,7 @@ from gradix._api.arguments import (
 )
 from gradix._api.derivatives.custom_derivatives import (
     CustomDerivative,
+    Found,
     Given,
     is_array_like,
 )
@@ -81,16 +82,16 @@ class custom_vjp(CustomDerivative, Generic[T]):
                     f"No VJP defined for custom_vjp function {self._name} using defvjp. "
                     f"Call {self._name}.defvjp(fwd, bwd) before calling it."
                 )
-            static, given = self._split(self._resolve(args, kwargs))
-            known, out = Given(self._name, given), {}
+            static, traced, given = self._split(self._resolve(args, kwargs))
+            (known, values), out = Given.of(self._name, given), Found()
             outs = call_custom_vjp(
                 self._flat(static, known, out),
                 self._forward(static, known, out),
                 self._backward(static, known, out),
-                [*static.traced, *known.arrays],
+                [*traced, *values],
                 self._name,
                 debug_info(self.fun, tuple(given), {}),
-                num_static=len(static.traced),
+                num_static=len(traced),
                 symbolic_zeros=self.symbolic_zeros,
             )
             return out["tree"].unflatten(outs)
@@ -99,7 +100,7 @@ class custom_vjp(CustomDerivative, Generic[T]):
             raise
 
     def _forward(self, static, args, out):
-        fwd, numbers, k = self.fwd, self.nondiff_argnums, len(static.traced)
+        fwd, numbers, k = self.fwd, self.nondiff_argnums, len(static.places)
 
         def forward(*leaves, perturbed=None):
             values = leaves[k:]
@@ -138,7 +139,7 @@ class custom_vjp(CustomDerivative, Generic[T]):
         return forward
 
     def _backward(self, static, args, out):
-        bwd, k = self.bwd, len(static.traced)
+        bwd, k = self.bwd, len(static.places)
 
         def backward(residuals, cts):
             res_tree, is_array, others = out["res"]
@@ -147,8 +148,8 @@ class custom_vjp(CustomDerivative, Generic[T]):
             cts = [SymbolicZero(a) if c is None else c for c, a in zip(cts, out["avals"])]
             result = bwd(*static.filled(residuals[:k]), res, out["tree"].unflatten(cts))
             avals: list = [None] * len(args.leaves)
-            for i, x in zip(args.places, args.arrays):
-                avals[i] = x.aval
+            for i, aval in zip(args.places, args.avals):
+                avals[i] = aval
             found = self._cotangents(result, args.tree, avals)
             return [*[None] * k, *[found[i] for i in args.places]]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from operator import index as as_index
 
 from gradix._api.derivatives.checkpoint import checkpoint
+from gradix._control.program_interning import interned
 from gradix._control.scan import bind_scan
 from gradix._core.aval import make_aval
 from gradix._core.jaxpr import DebugInfo
@@ -97,6 +98,7 @@ def batch_in_chunks(
     traced = stage_with_refs(checkpoint(one, prevent_cse=False), avals, DebugInfo("chunk", [], ""))
     refs = written(traced[2])
     body, consts = hoist(*with_refs(*traced, refs))
+    body = interned(body)
     results = give_back(
         refs, bind_scan(body, consts, [r.read() for r in refs], xs, turns, False, unroll=1)
     )

@@ -6,6 +6,7 @@ import types
 from collections.abc import Callable
 
 from gradix._api.arguments import check_callable, debug_info, name_of, signature, stand_in
+from gradix._api.derivatives.custom_derivatives import Found
 from gradix._api.flat_functions import arrays, kind_of
 from gradix._api.loops import scan
 from gradix._base.tracebacks import boundary
@@ -65,7 +66,7 @@ class custom_vmap:
         args = self._resolve(args, kwargs)
         leaves, tree = flatten(args)
         leaves = arrays(name, leaves, tree, "argument")
-        out: dict = {}
+        out = Found()
 
         def flat(*xs):
             outs, out["tree"] = flatten(self.fun(*tree.unflatten(xs)))
