@@ -46,9 +46,9 @@ from gradix._base.config import (
 )
 from gradix._base import (
     later_options as _later_options,    # defines options
-    tracebacks as _tracebacks,          # installs what shortens tracebacks
+    tracebacks as _tracebacks,          # installs the function that shortens tracebacks
 )
-from gradix._core import pretty as _pretty          # installs what prints jaxprs
+from gradix._core import pretty as _pretty          # installs the functions that print jaxprs
 from gradix._core.dtypes import float0 as float0
 from gradix._core.operators import Array as Array
 from gradix._core.refs import (
@@ -58,14 +58,14 @@ from gradix._core.refs import (
     freeze as freeze,
     new_ref as new_ref,
 )
-# installs what makes arrays of open sizes
+# It installs the function that makes arrays of symbolic sizes.
 from gradix._ops import dimension_values as _dimension_values
 from gradix._api import (
     devices as _devices,    # follows changes of an option
     placing as _placing,    # installs members of arrays
 )
 from gradix._api.jit import (
-    inner as _inner,        # installs what runs jitted functions, and what traces operations to lower
+    inner as _inner,        # installs the functions that run jitted functions and trace for lowering
     retraces as _retraces,  # defines an option
 )
 from gradix.numpy import methods as _methods        # installs the methods of arrays

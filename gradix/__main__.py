@@ -15,13 +15,13 @@ _USAGE = """usage: python -m gradix program.py [arguments]
        python -m gradix doctor
        python -m gradix enable | disable
 
-Runs a Python program with gradix in place of jax; `check` lists which of JAX's names files use that gradix
-lacks, without running them; `doctor` says what gradix finds on this machine. `enable` makes `import jax` give
-gradix in every program of this virtual environment, and `disable` undoes it."""
+Runs a Python program with gradix in place of jax. `check` lists the names of JAX that files use and gradix
+lacks, without running them. `doctor` reports what gradix finds on this machine. `enable` makes `import jax`
+give gradix in every program of this virtual environment, and `disable` undoes it."""
 
 
 def main(argv: list[str]) -> int:
-    """Run what the command line names; returns the exit status."""
+    """Run the command of these arguments, and return the exit status."""
     if not argv or argv[0] in ("-h", "--help"):
         print(_USAGE, file=sys.stderr if not argv else sys.stdout)
         return 0 if argv else 2
@@ -65,7 +65,7 @@ def _check(paths: list[str]) -> int:
         print(use)
     certain = sum(not use.guarded for use in found)
     print(
-        f"{certain} uses of names that gradix lacks, and {len(found) - certain} where the program is prepared for it"
+        f"{certain} uses of names that gradix lacks, and {len(found) - certain} in code that expects it"
     )
     return 1 if certain else 0
 
@@ -84,16 +84,16 @@ def _enable(_) -> int:
         return 1
     print(
         f"import jax gives gradix in every program of {sys.prefix}, by {switch}\n"
-        f"python -m gradix disable undoes it; {answering.OFF}=0 leaves one program out"
+        f"python -m gradix disable undoes it; {answering.OFF}=0 turns it off for one program"
     )
     return 0
 
 
 def _disable(_) -> int:
     print(
-        "undone: import jax gives what is installed"
+        "disabled: import jax gives the installed jax"
         if answering.disable()
-        else f"nothing to undo in {sys.prefix}"
+        else f"there is nothing to disable in {sys.prefix}"
     )
     return 0
 

@@ -1,4 +1,4 @@
-"""What to do with each cotangent of a function that `vjp` returned, for its `with_refs`."""
+"""The choices for each cotangent in `with_refs` of a function that `vjp` returned."""
 
 from gradix._api.derivatives.cotangent_places import (
     DidntWant as DidntWant,

@@ -1,4 +1,4 @@
-"""Rematerialisation: names for values, policies of which to keep, and a look at what is kept."""
+"""Rematerialisation: names of values, policies of which to save, and lists of what is saved."""
 
 from gradix._api.derivatives.checkpoint import (
     checkpoint as checkpoint,

@@ -1,4 +1,4 @@
-"""What libraries with transformations of their own do with arguments: flatten functions, tell leaves apart."""
+"""Functions on arguments and signatures, for libraries that define transformations."""
 
 from __future__ import annotations
 
@@ -39,11 +39,13 @@ def debug_info(
     static_argnames: Sequence[str] = (),
     **_,
 ) -> DebugInfo:
-    """What a function and its arguments are called, for messages.
+    """The names of a function and its arguments, for messages.
 
     Args:
-        traced_for: the name of the transformation.
+        traced_for: the name of the transformation, which is not used.
+        fun: the function.
         args, kwargs: example arguments.
+        static_argnums, static_argnames: not used.
 
     Example:
         >>> from gradix.api_util import debug_info
@@ -55,10 +57,15 @@ def debug_info(
 
 @transformation_with_aux2
 def flatten_fun(function: Callable, store, in_tree, *leaves) -> list:
-    """A wrapped function as one of leaves to a list of leaves, and a function that gives the tree of its results.
+    """A wrapped function as one that takes and returns leaves.
 
     Args:
+        function: the function, as a `WrappedFun`.
         in_tree: the tree of `(args, kwargs)`.
+
+    Returns:
+        The function of leaves, which returns a list of leaves, and a function that returns the tree
+        of the results after a call.
 
     Example:
         >>> import gradix
@@ -77,7 +84,7 @@ def flatten_fun(function: Callable, store, in_tree, *leaves) -> list:
 
 @transformation_with_aux2
 def flatten_fun_nokwargs(function: Callable, store, in_tree, *leaves) -> list:
-    """As `flatten_fun`, where `in_tree` is the tree of the positional arguments alone."""
+    """As `flatten_fun`, where `in_tree` is the tree of the positional arguments only."""
     out, tree = tree_flatten(function(*tree_unflatten(in_tree, leaves)))
     store.store(tree)
     return out
@@ -89,10 +96,16 @@ def argnums_partial(
     args: Sequence,
     require_static_args_hashable: bool = True,
 ):
-    """A wrapped function with all arguments but some held, and those others.
+    """A wrapped function of some of its arguments, with the others fixed, and those arguments.
+
+    Args:
+        f: the function.
+        dyn_argnums: the numbers of the arguments that are not fixed.
+        args: all arguments.
+        require_static_args_hashable: whether the fixed arguments must be hashable.
 
     Raises:
-        ValueError: an argument to hold must be hashable and is not.
+        ValueError: a fixed argument must be hashable and is not.
 
     Example:
         >>> from gradix.api_util import argnums_partial
@@ -108,8 +121,7 @@ def argnums_partial(
             if i not in open_ and type(a).__hash__ is None:
                 raise ValueError(
                     f"Non-hashable static arguments are used: argument {i} is a {type(a).__name__}, "
-                    f"{a!r}. "
-                    "Give a tuple in place of a list, or make the argument dynamic."
+                    f"{a!r}. Pass a tuple instead of a list, or make the argument dynamic."
                 )
 
     def call(*given, **kwargs):
@@ -124,13 +136,16 @@ def argnums_partial(
 def flatten_axes(
     name: str, treedef, axis_tree, *, kws: bool = False, tupled_args: bool = False
 ) -> list:
-    """The entry of a prefix of a tree for each of its leaves; None is an entry.
+    """The entry of a tree prefix for each leaf of a tree, as a list; None is an entry.
 
     Args:
-        name: what the prefix is called in messages, such as `vmap in_axes`.
+        name: the name of the prefix in messages, such as `vmap in_axes`.
+        treedef: the tree.
+        axis_tree: the prefix.
+        kws, tupled_args: not used.
 
     Raises:
-        ValueError: `axis_tree` is no prefix of the tree.
+        ValueError: `axis_tree` is not a prefix of the tree.
 
     Example:
         >>> import gradix
@@ -150,10 +165,12 @@ class _Leaf:
 def donation_vector(
     donate_argnums: Iterable[int], donate_argnames: Iterable[str], in_tree, kws: bool = True
 ) -> tuple[bool, ...]:
-    """Whether each leaf of the arguments is given up.
+    """Whether each leaf of the arguments is donated, as a tuple.
 
     Args:
-        in_tree: the tree of `(args, kwargs)`; without `kws`, of `args`.
+        donate_argnums, donate_argnames: the numbers and names of the donated arguments.
+        in_tree: the tree of `(args, kwargs)`; without `kws`, that of `args`.
+        kws: whether the tree has keyword arguments.
 
     Example:
         >>> import gradix
@@ -171,26 +188,27 @@ def donation_vector(
 def rebase_donate_argnums(
     donate_argnums: Iterable[int], static_argnums: Iterable[int]
 ) -> tuple[int, ...]:
-    """Positions to give up among all arguments, of positions among those that are not static.
+    """The numbers of donated arguments, counted among the arguments that are not static.
 
     Raises:
-        ValueError: a position is in both.
+        ValueError: a number is in both.
     """
     static = sorted(static_argnums)
     if set(static) & set(donate_argnums):
         raise ValueError(
-            f"static_argnums {tuple(static)} and donate_argnums {tuple(donate_argnums)} cannot intersect."
+            f"static_argnums {tuple(static)} and donate_argnums {tuple(donate_argnums)} cannot intersect. "
+            "Remove the common numbers from one of them."
         )
     return tuple(sorted({n - sum(s < n for s in static) for n in donate_argnums}))
 
 
 def shaped_abstractify(x):
-    """The type of an array, of a Python number, or of what has a shape and a dtype."""
+    """The type of an array, a Python number, or another object with a shape and a dtype."""
     return _aval_of(x)
 
 
 def safe_map(f: Callable, *sequences) -> list:
-    """As `map`, as a list, of sequences of one length.
+    """`list(map(f, *sequences))` for sequences that must have the same length.
 
     Raises:
         ValueError: the lengths differ.
@@ -198,6 +216,6 @@ def safe_map(f: Callable, *sequences) -> list:
     columns = [list(s) for s in sequences]
     if len({len(c) for c in columns}) > 1:
         raise ValueError(
-            f"safe_map() takes sequences of one length, got lengths {[len(c) for c in columns]}."
+            f"safe_map() takes sequences of the same length, got lengths {[len(c) for c in columns]}."
         )
     return list(map(f, *columns))

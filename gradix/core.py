@@ -1,4 +1,4 @@
-"""What programs and traces are made of; see also `gradix.extend.core`."""
+"""The parts of programs and traces; see also `gradix.extend.core`."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Functions with vmap rules of their own."""
+"""Functions whose rules for vmap are defined by the user."""
 
 from gradix._api.mapping.custom_batching import (
     custom_vmap as custom_vmap,

@@ -1,4 +1,4 @@
-"""Functions with derivatives given by the user."""
+"""Functions whose derivatives are defined by the user."""
 
 from gradix._api.derivatives.custom_jvp import custom_jvp as custom_jvp
 from gradix._api.derivatives.custom_vjp import (

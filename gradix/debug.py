@@ -1,4 +1,4 @@
-"""Looking into traced code, and into what is traced and compiled when, and why."""
+"""Printing from traced code, and reports of what is traced and compiled when, and why."""
 
 from gradix._api.callbacks import (
     debug_callback as callback,

@@ -26,7 +26,7 @@ _SUPPORTED = frozenset(
 
 
 def is_supported_dtype(dtype) -> bool:
-    """Whether arrays of a dtype can be exchanged.
+    """Whether arrays of a dtype can be exchanged by `from_dlpack`.
 
     Example:
         >>> from gradix import dlpack
@@ -39,17 +39,17 @@ def is_supported_dtype(dtype) -> bool:
 
 
 def from_dlpack(external_array, device=None, copy: bool | None = None):
-    """An array of the values of another library's array.
+    """An array with the values, shape and dtype of another library's array.
 
     Args:
         external_array: an object with `__dlpack__` and `__dlpack_device__`, in memory of the CPU.
-        device: the device or sharding the array goes to.
-        copy: None and True copy the values; False is refused, since arrays are immutable and the
-            owner's values are not.
+        device: the device or sharding of the array; by default the default device.
+        copy: None or True to copy the values. False is an error, because arrays are immutable and
+            the other library may change its values.
 
     Raises:
-        TypeError: the object does not speak the protocol.
-        ValueError: a copy is refused.
+        TypeError: the object does not support the protocol, or its dtype is not supported.
+        ValueError: `copy` is False.
 
     Example:
         >>> import numpy as np
@@ -60,16 +60,15 @@ def from_dlpack(external_array, device=None, copy: bool | None = None):
     if not (hasattr(external_array, "__dlpack__") and hasattr(external_array, "__dlpack_device__")):
         raise TypeError(
             "The array passed to from_dlpack must have __dlpack__ and __dlpack_device__ methods, got "
-            f"{type(external_array)}. Pass the array itself instead of its capsule."
+            f"a {type(external_array)}. Pass the array itself instead of its capsule."
         )
     try:
         return _from_numpy(external_array, device=device, copy=copy)
-    except (BufferError, RuntimeError):  # the one supported dtype that NumPy does not exchange
+    except (BufferError, RuntimeError):  # NumPy does not exchange bfloat16.
         if not str(external_array.dtype).endswith("bfloat16"):
             raise TypeError(
                 f"from_dlpack takes arrays of the dtypes {sorted(map(str, _SUPPORTED))}, got "
-                f"{external_array.dtype}. "
-                "Convert it first, or view its bytes as an unsigned integer."
+                f"{external_array.dtype}. Convert the array first, or view it as unsigned integers."
             ) from None
         buffer = xla.from_dlpack(external_array.__dlpack__(), None, copy)
         buffer.aval = make_aval(tuple(external_array.shape), np.dtype(dtypes.bfloat16))

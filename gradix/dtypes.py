@@ -1,4 +1,4 @@
-"""Dtypes: promotion, canonical widths, limits and the extended types.
+"""Dtypes: their promotion, canonical widths and limits, and extended dtypes.
 
 Example:
     >>> from gradix import dtypes

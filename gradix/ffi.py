@@ -30,7 +30,7 @@ __all__ = [
 
 
 def include_dir() -> str:
-    """The folder with XLA's headers, for the option `-I` of the C++ compiler.
+    """The directory of XLA's headers, for the option `-I` of a C++ compiler.
 
     Example:
         >>> import os, gradix
@@ -44,7 +44,7 @@ def pycapsule(funcptr: Any) -> Any:
     """A capsule of a function in a shared library, for `register_ffi_target`.
 
     Args:
-        funcptr: a function of a library that `ctypes.cdll.LoadLibrary` loaded, or an address.
+        funcptr: a function of a library loaded by `ctypes.cdll.LoadLibrary`, or its address.
 
     Example:
         >>> import ctypes, gradix
@@ -85,7 +85,7 @@ def register_ffi_type(
 
     Args:
         name: the name of the type, which can be registered once per process.
-        type_registration: capsules by name: "type_id", and "type_info" where there is one.
+        type_registration: a dictionary of capsules: "type_id", and optionally "type_info".
         platform: "cpu", "cuda" or "rocm".
 
     Example:
@@ -106,7 +106,7 @@ def register_ffi_type_id(name: str, obj: Any, platform: str = "cpu") -> None:
 
 
 def register_ffi_target_as_batch_partitionable(name: str) -> None:
-    """Let XLA divide calls of a function over several devices along leading axes.
+    """Let XLA divide calls of a function over several devices along their leading axes.
 
     Example:
         >>> import gradix

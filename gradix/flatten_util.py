@@ -1,4 +1,4 @@
-"""Pytrees of arrays as one vector."""
+"""`ravel_pytree`, which makes one vector of a pytree of arrays."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ __all__ = ["ravel_pytree"]
 
 
 class _Unravel:
-    """The way back from a vector to a pytree; equal for equal structures and types, so that jit knows it again."""
+    """The function from a vector to a pytree.
+
+    Two of them are equal if structure and types are, so that jit recognises an equal argument.
+    """
 
     __slots__ = ("tree", "avals", "dtype")
 
@@ -41,13 +44,13 @@ class _Unravel:
         if mixed and flat.aval.dtype != self.dtype:
             raise TypeError(
                 f"unravel function given array of dtype {flat.aval.dtype}, but expected dtype "
-                f"{self.dtype}: the "
-                f"leaves have several dtypes. Convert it with .astype({str(self.dtype)!r})."
+                f"{self.dtype}, because the leaves have several dtypes. Convert it with "
+                f".astype({str(self.dtype)!r})."
             )
         if flat.aval.size != size:
             raise ValueError(
-                f"unravel function given array of shape {flat.aval.shape}, but the leaves have {size} "
-                "elements."
+                f"unravel function given array of shape {flat.aval.shape}, but expected {size} elements, "
+                "as many as the leaves have."
             )
         flat, leaves, start = lax.reshape(flat, (size,)), [], 0
         for aval in self.avals:
@@ -62,14 +65,19 @@ class _Unravel:
 
 
 def ravel_pytree(pytree: Any) -> tuple[Any, Callable]:
-    """All elements of a pytree's arrays as one vector, and the function that makes the pytree of such a vector again.
+    """A pytree of arrays as one vector, and the function that makes a pytree of such a vector.
 
     Args:
-        pytree: arrays and numbers.
+        pytree: a pytree of arrays and numbers.
 
     Returns:
-        The vector, of the dtype that those of the leaves promote to, float32 for no leaves; and the
-        function. It takes vectors of another dtype only where all leaves have one dtype.
+        The vector, whose dtype is the promoted dtype of the leaves, or float32 if there are none;
+        and the function. The function takes vectors of another dtype only if all leaves have the
+        same dtype.
+
+    Raises:
+        TypeError: a leaf is not an array or a number; or by the function, the dtype does not fit.
+        ValueError: by the function, the size does not fit.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -84,7 +92,7 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable]:
     if not leaves:
         return lax.full((0,), 0, np.float32), _Unravel(tree, (), np.dtype("float32"))
     leaves = arrays("ravel_pytree", leaves, tree, "leaf ")
-    # numbers count as arrays of theirs
+    # Dtypes and not types are promoted, so that weak types do not count.
     dtype = dtypes.result_type(*[x.aval.dtype for x in leaves])
     flat = [lax.reshape(lax.convert_element_type(x, dtype), (x.aval.size,)) for x in leaves]
     return lax.concatenate(flat, 0), _Unravel(

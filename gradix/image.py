@@ -1,4 +1,4 @@
-"""Images resampled: `resize`, and `scale_and_translate`."""
+"""Resampling of images: `resize` and `scale_and_translate`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
 
 class ResizeMethod(enum.Enum):
-    """How the value between pixels is found."""
+    """The method by which values between pixels are interpolated."""
 
     NEAREST = 0
     LINEAR = 1
@@ -33,13 +33,13 @@ class ResizeMethod(enum.Enum):
 
     @staticmethod
     def from_string(s: str) -> ResizeMethod:
-        """The method by its name, in small letters.
+        """The method of this name, in lower case.
 
         Raises:
-            ValueError: there is none of that name.
+            ValueError: there is no such method.
         """
         if s not in _NAMES:
-            raise ValueError(f'Unknown resize method "{s}"; there are {", ".join(_NAMES)}.')
+            raise ValueError(f'Unknown resize method "{s}". Use one of {", ".join(_NAMES)}.')
         return _NAMES[s]
 
 
@@ -62,7 +62,7 @@ def _triangle(x):
 
 
 def _lanczos(radius: float, x):
-    """sinc(x) sinc(x / radius)."""
+    """sinc(x)·sinc(x / radius), and zero beyond the radius."""
     near = x > 1e-3
     safe = jnp.where(near, x, 1)
     y = radius * jnp.sin(np.pi * safe) * jnp.sin(np.pi * safe / radius) / (np.pi**2 * safe**2)
@@ -70,7 +70,7 @@ def _lanczos(radius: float, x):
 
 
 def _cubic(a: float, x):
-    """R. Keys, "Cubic convolution interpolation for digital image processing" (1981), eq. 8."""
+    """The kernel of R. Keys, "Cubic convolution interpolation for image processing" (1981), eq. 8."""
     inner = ((a + 2) * x - (a + 3)) * x * x + 1
     outer = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
     return jnp.where(x >= 2, 0, jnp.where(x >= 1, outer, inner))
@@ -91,16 +91,16 @@ _KERNELS = {
 def _weights(
     size: int, out: int, scale, translation, method: ResizeMethod, antialias: bool, *, dtype
 ):
-    """The part of each input pixel, in rows, in each output pixel, in columns."""
+    """The weight of each input pixel (row) in each output pixel (column)."""
     inverse = 1 / scale
-    # where it lies in the input
+    # The position of each output pixel in the input.
     at = (jnp.arange(out, dtype=dtype) + 0.5) * inverse - translation * inverse - 0.5
     inside = (at >= -0.5) & (at <= size - 0.5)
     if method is ResizeMethod.AREA:
         return jnp.where(inside, _overlaps(size, at, inverse, dtype), 0)
     if method is ResizeMethod.CUBIC_PYTORCH and not antialias:
         return _clamped_cubic(size, at, dtype)
-    # wider when many pixels become one
+    # Kernels are wider where several input pixels become one.
     stretch = jnp.maximum(inverse, 1) if antialias else 1
     x = abs(at[None, :] - jnp.arange(size, dtype=dtype)[:, None]) / stretch
     weights = _KERNELS[method](x)
@@ -111,7 +111,7 @@ def _weights(
 
 
 def _overlaps(size: int, at, inverse, dtype):
-    """The part of each output pixel that lies in each input pixel."""
+    """The fraction of each output pixel (column) that is in each input pixel (row)."""
     left = jnp.arange(size, dtype=dtype)[:, None]
     low, high = at + 0.5 - 0.5 * inverse, at + 0.5 + 0.5 * inverse
     shared = jnp.maximum(jnp.minimum(high, left + 1) - jnp.maximum(low, left), 0)
@@ -120,7 +120,7 @@ def _overlaps(size: int, at, inverse, dtype):
 
 
 def _clamped_cubic(size: int, at, dtype):
-    """Four neighbours each, those beyond an edge being the pixel at the edge; Keys' kernel with a = -0.75."""
+    """The weights of four neighbours by Keys' kernel with a = -0.75, with edge pixels repeated."""
     first = jnp.floor(at)
     weights = jnp.zeros((size, at.shape[0]), dtype)
     places = jnp.arange(size, dtype=dtype)[:, None]
@@ -138,7 +138,8 @@ def _method(method) -> ResizeMethod:
         return method
     if not isinstance(method, str):
         raise TypeError(
-            f"method must be a ResizeMethod or its name, got {method!r} of type {type(method).__name__}."
+            "method must be a ResizeMethod or the name of one, got "
+            f"{method!r} of type {type(method).__name__}."
         )
     return ResizeMethod.from_string(method)
 
@@ -148,13 +149,13 @@ def _image(name: str, image, shape) -> tuple:
     if len(shape) != image.ndim:
         raise ValueError(
             "shape must have length equal to the number of dimensions of the image; got "
-            f"{shape} for an image of shape {image.shape}. Axes that stay are in it too."
+            f"{shape} for an image of shape {image.shape}. Include the axes whose size is kept."
         )
     return image, shape
 
 
 def _exact(dtype):
-    """The dtype that weights are computed in."""
+    """The dtype in which weights are computed."""
     return np.dtype("float64" if dtype in (np.float64, np.complex128) else "float32")
 
 
@@ -170,7 +171,8 @@ def _resampled(image, shape, axes, scale, translation, method, *, antialias, pre
 
 
 def _weighted(image, weights, axis: int, precision):
-    """Sums over an axis by weights (old size, new size); copies of the weights cost less than moving axes."""
+    """Weighted sums over an axis, by weights of shape (old size, new size)."""
+    # For few leading axes, copies of the weights cost less than moving the axis.
     shape, (old, new) = image.shape, weights.shape
     if axis < len(shape) - 1 and all(type(n) is int for n in shape):
         stack = math.prod(shape[:axis])
@@ -193,22 +195,25 @@ def resize(
     antialias: bool = True,
     precision=lax.Precision.HIGHEST,
 ) -> Array:
-    """An image of another size.
+    """An image resized to `shape`.
 
     Args:
-        image: an array; every axis is resized whose size differs.
-        shape: the new size of each axis; one int for an image of one axis.
+        image: an array, of which every axis is resized whose size differs from that in `shape`.
+        shape: the new size of each axis; an integer for an image of one axis.
         method: a `ResizeMethod`, or "nearest", "linear", "cubic", "cubic-pytorch", "lanczos3",
-            "lanczos5", "area". "cubic-pytorch" differs from "cubic" without `antialias`: it repeats
-            the pixels at the edges.
-        antialias: use wider kernels where the image becomes smaller.
-        precision: of the products, as for `lax.dot_general`.
+            "lanczos5" or "area". "cubic-pytorch" differs from "cubic" only without `antialias`: it
+            repeats the pixels at the edges.
+        antialias: whether to use wider kernels where the image becomes smaller.
+        precision: the precision of products, as for `lax.dot_general`.
 
     Returns:
-        An array of `shape`; of the dtype of `image` for "nearest", else of a floating one.
+        An array of shape `shape`. Its dtype is that of `image` for "nearest" and for floating
+        images, else float32.
 
     Raises:
-        ValueError: the method is unknown, or `shape` has another length than that of the image.
+        TypeError: `method` is neither a `ResizeMethod` nor a string.
+        ValueError: the method is unknown, `shape` has another length than the image has axes, or the
+            image has no pixels.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -231,7 +236,7 @@ def resize(
         return image
     if not all(image.shape[a] for a in axes):
         raise ValueError(
-            f"resize cannot make an image of shape {shape} of one without pixels, of shape {image.shape}."
+            f"resize cannot make an image of shape {shape} from one without pixels, of shape {image.shape}."
         )
     scale = [jnp.asarray(shape[a] / image.shape[a], _exact(image.dtype)) for a in axes]
     return _resampled(
@@ -256,23 +261,27 @@ def scale_and_translate(
     antialias: bool = True,
     precision=lax.Precision.HIGHEST,
 ):
-    """An image scaled and moved: what was at `x` comes to stand at `x scale + translation`.
+    """An image scaled and translated: the value at `x` is moved to `x * scale + translation`.
 
-    Pixel i covers i to i + 1. Where the result lies outside of the image it is zero.
+    Pixel i covers the interval from i to i + 1. Outside of the image the result is zero.
 
     Args:
         image: an array.
-        shape: the size of each axis of the result; one int for one axis.
-        spatial_dims: the axes that are scaled and moved.
-        scale: a factor for each of them; it may be traced.
-        translation: an offset in pixels of the result for each of them; it may be traced.
+        shape: the size of each axis of the result; an integer for an image of one axis.
+        spatial_dims: the axes that are scaled and translated.
+        scale: a factor for each of these axes, which may be traced.
+        translation: an offset for each of these axes in pixels of the result, which may be traced.
         method: as for `resize`, except "nearest".
-        antialias: use wider kernels where the image becomes smaller.
-        precision: of the products, as for `lax.dot_general`.
+        antialias: whether to use wider kernels where the image becomes smaller.
+        precision: the precision of products, as for `lax.dot_general`.
+
+    Returns:
+        An array of shape `shape`, of the dtype of `image` if it is floating, else of float32.
 
     Raises:
-        ValueError: the method is unknown or "nearest", an axis is out of range, or numbers of axes
-            differ.
+        TypeError: `method` is neither a `ResizeMethod` nor a string.
+        ValueError: the method is unknown or "nearest", an axis is out of range, or the lengths of
+            `shape`, `scale` or `translation` do not fit.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -284,13 +293,15 @@ def scale_and_translate(
     method = _method(method)
     if method is ResizeMethod.NEAREST:
         raise ValueError(
-            "Nearest neighbor resampling is not currently supported for scale_and_translate: it has no "
-            "derivative. Use 'linear', or resize."
+            "Nearest neighbor resampling is not currently supported for scale_and_translate, because it has "
+            "no derivative. Use method='linear', or resize."
         )
     axes = [index(a) for a in spatial_dims]
     for a in axes:
         if not -image.ndim <= a < image.ndim:
-            raise ValueError(f"axis {a} is out of bounds for array of dimension {image.ndim}.")
+            raise ValueError(
+                f"axis {a} of spatial_dims is out of bounds for array of dimension {image.ndim}."
+            )
     scale, translation = (
         as_operand("scale_and_translate", scale),
         as_operand("scale_and_translate", translation),

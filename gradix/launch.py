@@ -1,9 +1,9 @@
-"""`python -m gradix.launch -n 4 program.py [arguments]`: a program in several processes.
+"""`python -m gradix.launch -n 4 program.py [arguments]` runs a program in several processes.
 
-Each process finds the others with `gradix.distributed.initialize()`. Their output comes out line by
-line, with the number of the process in front; when one fails, the others are ended, and the exit
-status is that of the first that failed. The processes are of this machine, or with `--ray` of the
-machines of a Ray cluster.
+Each process joins the others by `gradix.distributed.initialize()`. Their output is printed line by
+line after the number of the process. When a process fails, the others are ended, and the exit
+status is that of the process that failed first. The processes run on this machine, or with `--ray`
+on the machines of a Ray cluster.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from typing import Any
 from gradix._api.ray_processes import RayCluster
 
 __all__ = ["launch", "main"]
-_GRACE = 5.0  # seconds between asking a process to end and ending it
+_GRACE = 5.0  # the seconds between asking a process to end and killing it
 _KILL = getattr(signal, "SIGKILL", signal.SIGTERM)
-_PIPE = 13  # the number of the signal that such a program gets elsewhere
+_PIPE = 13  # the number of SIGPIPE
 _PASSED_ON = [getattr(signal, n) for n in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, n)]
 
 
@@ -43,35 +43,35 @@ def launch(
     """Run a command in several processes at once.
 
     The processes have no standard input. Signals to interrupt, terminate or hang up are passed on
-    to them; a second one ends them at once.
+    to them; a second signal kills them.
 
     Args:
-        command: program and arguments, as for `subprocess`.
-        num_processes: how many.
-        devices: CPU devices of each; by default what the environment says.
-        port: that process 0 listens at; by default a free one.
-        grace: seconds that the others have to end after one has failed.
-        ray: whether to run them on the Ray cluster that `ray.init()` finds, spread over its
-            machines, which all need this Python with Gradix at the same place.
-        cpus, gpus: what each occupies of a Ray cluster.
+        command: the program and its arguments, as for `subprocess`.
+        num_processes: the number of processes.
+        devices: the number of CPU devices of each process; by default as the environment says.
+        port: the port at which process 0 listens; by default a free one.
+        grace: the seconds that the other processes have to end after one has failed.
+        ray: whether to run the processes on the Ray cluster that `ray.init()` finds. They are
+            spread over its machines, which must have this Python with Gradix at the same path.
+        cpus, gpus: the resources of the Ray cluster that each process occupies.
 
     Returns:
-        0 if all succeed; else the exit status of the first that fails, 128 and the number of the
-        signal for one that a signal ends.
+        0 if all processes succeed, else the exit status of the first that fails. It is 128 plus the
+        number of the signal for a process that a signal ends.
 
     Raises:
         ValueError: `num_processes` is not positive.
-        ModuleNotFoundError: Ray is asked for and not installed.
-        RuntimeError: the Ray cluster has no room for the processes.
+        ModuleNotFoundError: `ray` is True, and Ray is not installed.
+        RuntimeError: the Ray cluster has not enough resources for the processes.
     """
     if num_processes < 1:
-        raise ValueError(f"launch needs at least one process, got num_processes={num_processes}.")
+        raise ValueError(f"launch: num_processes must be positive, got {num_processes}.")
     where = RayCluster(num_processes, cpus, gpus) if ray else _ThisMachine()
     running: list[Any] = []
     with contextlib.closing(where), _signals_passed_on(running) as received:
         address = where.address() if port is None else _with_port(where.address(), port)
         for i in range(num_processes):
-            running.append(where.start(i, command, _told(i, num_processes, address, devices)))
+            running.append(where.start(i, command, _variables(i, num_processes, address, devices)))
         readers = [
             threading.Thread(target=_forward, args=(i, p, received), daemon=True)
             for i, p in enumerate(running)
@@ -87,8 +87,8 @@ def launch(
     return status
 
 
-def _told(rank: int, count: int, address: str, devices: int | None) -> dict[str, str]:
-    """The variables that `distributed.initialize` reads."""
+def _variables(rank: int, count: int, address: str, devices: int | None) -> dict[str, str]:
+    """The environment variables that `distributed.initialize` reads."""
     env = {"PYTHONUNBUFFERED": "1"}
     for prefix in ("GRADIX", "JAX"):
         env[f"{prefix}_COORDINATOR_ADDRESS"] = address
@@ -108,7 +108,7 @@ def _free_port() -> int:
 
 
 class _ThisMachine:
-    """Where processes run unless a cluster is asked for."""
+    """The place where processes run unless a cluster is requested."""
 
     def address(self) -> str:
         return f"127.0.0.1:{_free_port()}"
@@ -121,7 +121,7 @@ class _ThisMachine:
 
 
 class _Process:
-    """A process of this machine, and those it starts in turn, which end with it."""
+    """A process of this machine, and the processes that it starts, which end with it."""
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str]):
         group: dict[str, Any] = {"process_group": 0} if hasattr(os, "killpg") else {}
@@ -158,8 +158,8 @@ def _forward(rank: int, process: Any, received: list[int]) -> None:
         try:
             sys.stdout.write(f"[{rank}] {line}" if line.endswith("\n") else f"[{rank}] {line}\n")
             sys.stdout.flush()
-        except BrokenPipeError:  # nobody reads any more
-            # What is still buffered goes nowhere, or Python fails when it flushes it at exit.
+        except BrokenPipeError:  # The reader of the output has ended.
+            # The buffered output is discarded, because Python would fail to flush it at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             received.append(_PIPE)
             return
@@ -167,7 +167,10 @@ def _forward(rank: int, process: Any, received: list[int]) -> None:
 
 @contextlib.contextmanager
 def _signals_passed_on(running: list) -> Iterator[list[int]]:
-    """The signals received so far, each sent on to the processes; only the main thread can receive any."""
+    """The list of signals received in the block, each of which is passed on to the processes.
+
+    Only the main thread receives signals.
+    """
     received: list[int] = []
 
     def pass_on(number, frame):
@@ -187,7 +190,7 @@ def _signals_passed_on(running: list) -> Iterator[list[int]]:
 
 
 def _wait(running: list, grace: float, received: list[int]) -> int:
-    """Wait until all have ended, or one has failed, or a signal came; the exit status."""
+    """Wait until all processes succeed, one fails, or a signal is received; the exit status."""
     while True:
         if received:
             _end(running, grace, signal.SIGTERM if received[0] == _PIPE else None)
@@ -195,7 +198,7 @@ def _wait(running: list, grace: float, received: list[int]) -> int:
         codes = [p.poll() for p in running]
         rank = next((i for i, c in enumerate(codes) if c), None)
         if rank is not None:
-            _say_who_failed(rank, codes)
+            _report_failure(rank, codes)
             _end(running, grace, signal.SIGTERM)
             return codes[rank] if codes[rank] > 0 else 128 - codes[rank]
         if all(c == 0 for c in codes):
@@ -203,18 +206,18 @@ def _wait(running: list, grace: float, received: list[int]) -> int:
         time.sleep(0.02)
 
 
-def _say_who_failed(rank: int, codes: list) -> None:
+def _report_failure(rank: int, codes: list) -> None:
     status = codes[rank]
     how = f"with status {status}"
     if status < 0:
         how = f"by signal {-status} ({signal.strsignal(-status)})"
     others = sum(c is None for c in codes)
-    end = f"; the {others} still running are ended" if others else ""
+    end = f"; the {others} processes still running are ended" if others else ""
     print(f"gradix.launch: process {rank} ended {how}{end}.", file=sys.stderr, flush=True)
 
 
 def _end(running: list, grace: float, number: int | None = None) -> None:
-    """End the processes: with a signal, and those that are left after some seconds at once."""
+    """End the processes by a signal, and kill those that have not ended after `grace` seconds."""
     for p in running:
         if number is not None and p.poll() is None:
             p.send(number)
@@ -228,26 +231,24 @@ def _end(running: list, grace: float, number: int | None = None) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run what the command line names; returns the exit status."""
+    """Run the command of these arguments, and return the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m gradix.launch",
         description="Run a Python program in several processes, which gradix.distributed.initialize() "
-        "joins. Their output has the number of the process in front of each line; when one fails, the "
-        "others are ended, and the exit status is that of the first that failed.",
+        "joins. Each line of output begins with the number of the process. When a process fails, the "
+        "others are ended, and the exit status is that of the process that failed first.",
     )
     add = parser.add_argument
-    add("-n", "--num-processes", type=_positive, required=True, metavar="N", help="how many")
+    add("-n", "--num-processes", type=_positive, required=True, metavar="N", help="their number")
     add("-d", "--devices", type=_positive, metavar="D", help="CPU devices of each process")
-    add("--port", type=_positive, help="the port they meet at; a free one by default")
-    add("--ray", action="store_true", help="run on a Ray cluster, the one that ray.init() finds")
-    add("--cpus", type=float, default=1, help="processors of the Ray cluster that each occupies")
-    add("--gpus", type=float, default=0, help="GPUs of the Ray cluster that each occupies")
-    add(
-        "--jax", action="store_true", help="the program is for JAX: run it as python -m gradix does"
-    )
-    add("-m", dest="module", action="store_true", help="the program is a module")
+    add("--port", type=_positive, help="the port of process 0; a free one by default")
+    add("--ray", action="store_true", help="run on the Ray cluster that ray.init() finds")
+    add("--cpus", type=float, default=1, help="processors of the Ray cluster for each process")
+    add("--gpus", type=float, default=0, help="GPUs of the Ray cluster for each process")
+    add("--jax", action="store_true", help="run a program for JAX, as python -m gradix does")
+    add("-m", dest="module", action="store_true", help="run a module")
     add("program", help="a file, or with -m a module")
-    add("arguments", nargs=argparse.REMAINDER, help="what the program is given")
+    add("arguments", nargs=argparse.REMAINDER, help="the arguments of the program")
     given = parser.parse_args(argv)
     command = [
         sys.executable,
@@ -273,7 +274,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _positive(text: str) -> int:
     if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"a positive number is needed, got {text!r}")
+        raise argparse.ArgumentTypeError(f"it must be a positive integer, got {text!r}")
     return int(text)
 
 

@@ -1,4 +1,4 @@
-"""Memories of devices and of the host, as places for `device_put`."""
+"""The memories of devices and of the host, to which `device_put` can move arrays."""
 
 from gradix._core.sharding import MemorySpace as Space
 

@@ -1,6 +1,6 @@
-"""What a program tells of itself while it runs: events, durations and numbers, for whoever registered a listener.
+"""Events, durations and numbers that a program records while it runs, and listeners for them.
 
-Gradix itself records the times of tracing and compiling, and what was found on disk, under the
+Gradix records the times of tracing and compiling, and which programs were found on disk, under the
 names that tools for JAX listen for.
 """
 
@@ -29,7 +29,7 @@ _EVENTS = {
 
 
 def record_event(event: str, **kwargs: str | int) -> None:
-    """Tell the listeners of events that `event` happened.
+    """Call the listeners of events, with the name of an event and further values.
 
     Example:
         >>> import gradix
@@ -46,7 +46,7 @@ def record_event(event: str, **kwargs: str | int) -> None:
 
 
 def record_event_duration_secs(event: str, duration: float, **kwargs: str | int) -> None:
-    """Tell the listeners of durations that `event` took `duration` seconds."""
+    """Call the listeners of durations: `event` took `duration` seconds."""
     for listener in list(_on_duration):
         listener(event, duration, **kwargs)
 
@@ -54,24 +54,27 @@ def record_event_duration_secs(event: str, duration: float, **kwargs: str | int)
 def record_event_time_span(
     event: str, start_time: float, end_time: float, **kwargs: str | int
 ) -> None:
-    """Tell the listeners of time spans that `event` lasted from `start_time` to `end_time`, by `time.time`."""
+    """Call the listeners of time spans: `event` lasted from `start_time` to `end_time`.
+
+    The times are seconds as `time.time()` returns them.
+    """
     for listener in list(_on_time_span):
         listener(event, start_time, end_time, **kwargs)
 
 
 def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
-    """Tell the listeners of numbers that `event` had `value`."""
+    """Call the listeners of numbers: `event` has the value `value`."""
     for listener in list(_on_scalar):
         listener(event, value, **kwargs)
 
 
 def register_event_listener(callback: Callable[..., None]) -> None:
-    """Have `callback(event, **kwargs)` called for every event."""
+    """Let `callback(event, **kwargs)` be called for every event."""
     _register(_on_event, callback)
 
 
 def register_event_duration_secs_listener(callback: Callable[..., None]) -> None:
-    """Have `callback(event, seconds, **kwargs)` called for every duration.
+    """Let `callback(event, seconds, **kwargs)` be called for every duration.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -87,17 +90,17 @@ def register_event_duration_secs_listener(callback: Callable[..., None]) -> None
 
 
 def register_event_time_span_listener(callback: Callable[..., None]) -> None:
-    """Have `callback(event, start, end, **kwargs)` called for every time span."""
+    """Let `callback(event, start, end, **kwargs)` be called for every time span."""
     _register(_on_time_span, callback)
 
 
 def register_scalar_listener(callback: Callable[..., None]) -> None:
-    """Have `callback(event, value, **kwargs)` called for every number."""
+    """Let `callback(event, value, **kwargs)` be called for every number."""
     _register(_on_scalar, callback)
 
 
 def unregister_event_listener(callback: Callable[..., None]) -> None:
-    """Call `callback` for events no more.
+    """Stop calling `callback` for events.
 
     Raises:
         AssertionError: it is not registered.
@@ -106,7 +109,7 @@ def unregister_event_listener(callback: Callable[..., None]) -> None:
 
 
 def unregister_event_duration_listener(callback: Callable[..., None]) -> None:
-    """Call `callback` for durations no more.
+    """Stop calling `callback` for durations.
 
     Raises:
         AssertionError: it is not registered.
@@ -115,7 +118,7 @@ def unregister_event_duration_listener(callback: Callable[..., None]) -> None:
 
 
 def unregister_event_time_span_listener(callback: Callable[..., None]) -> None:
-    """Call `callback` for time spans no more.
+    """Stop calling `callback` for time spans.
 
     Raises:
         AssertionError: it is not registered.
@@ -124,7 +127,7 @@ def unregister_event_time_span_listener(callback: Callable[..., None]) -> None:
 
 
 def unregister_scalar_listener(callback: Callable[..., None]) -> None:
-    """Call `callback` for numbers no more.
+    """Stop calling `callback` for numbers.
 
     Raises:
         AssertionError: it is not registered.
@@ -133,7 +136,7 @@ def unregister_scalar_listener(callback: Callable[..., None]) -> None:
 
 
 def clear_event_listeners() -> None:
-    """Forget all listeners, of every kind."""
+    """Remove all listeners, of every kind."""
     for listeners in (_on_event, _on_duration, _on_time_span, _on_scalar):
         listeners.clear()
     _listen()
@@ -152,7 +155,7 @@ def _unregister(listeners: list, callback: Callable[..., None]) -> None:
 
 
 def _listen() -> None:
-    """Listen to what the compiler does for as long as anybody listens here."""
+    """Listen to the compiler's events as long as there are listeners here."""
     wanted = bool(_on_event or _on_duration or _on_time_span or _on_scalar)
     for listeners in (_events.listeners, _events.details):
         if wanted and _pass_on not in listeners:
@@ -162,7 +165,7 @@ def _listen() -> None:
 
 
 def _pass_on(event: Any) -> None:
-    """Record what the compiler did."""
+    """Record an event of the compiler."""
     name, end = _DURATIONS[event.kind], time.time()
     record_scalar(name, event.seconds, fun_name=event.function)
     if event.kind in _EVENTS:

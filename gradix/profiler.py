@@ -1,4 +1,4 @@
-"""Recording what a program does when: profiles for TensorBoard and XProf, names in them, and what lies in memory."""
+"""Profiles of programs for TensorBoard and XProf, names in them, and profiles of memory."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ __all__ = [
 ]
 
 _lock = threading.Lock()
-# the session that records, and where it is to be written
+# The session that records, and the directory to which it will be written; empty if there is none.
 _running: list[tuple[Any, str]] = []
 _servers: list[Any] = []
 
 
 class TraceAnnotation(xla_profiler.TraceMe):
-    """A name for what a `with` block does, in the profile that is being recorded.
+    """A context manager that names what its block does, in the profile that is being recorded.
 
     Args:
-        name: what the block is called.
-        **kwargs: values shown beside it.
+        name: the name.
+        **kwargs: values that are shown with it.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -54,11 +54,11 @@ class TraceAnnotation(xla_profiler.TraceMe):
 
 
 class StepTraceAnnotation(TraceAnnotation):
-    """As `TraceAnnotation` for one step of a loop, which tools group their statistics by.
+    """As `TraceAnnotation`, for a step of a loop, by which tools group their statistics.
 
     Args:
-        name: what a step is called.
-        **kwargs: with `step_num`, the number of the step.
+        name: the name of the steps.
+        **kwargs: values that are shown with it, such as `step_num`, the number of the step.
     """
 
     def __init__(self, name: str, **kwargs):
@@ -66,7 +66,12 @@ class StepTraceAnnotation(TraceAnnotation):
 
 
 def annotate_function(func: Callable, name: str | None = None, **decorator_kwargs) -> Callable:
-    """The function, whose calls have a name in profiles: its own, or `name`.
+    """A function like `func` whose calls have a name in profiles.
+
+    Args:
+        func: the function.
+        name: the name; by default that of the function.
+        **decorator_kwargs: values that are shown with it.
 
     Example:
         >>> from gradix import profiler
@@ -92,27 +97,27 @@ def start_trace(
     create_perfetto_trace: bool = False,
     profiler_options: ProfileOptions | None = None,
 ) -> None:
-    """Record from now on; `stop_trace` writes the profile below `log_dir`.
+    """Start recording a profile, which `stop_trace` writes below `log_dir`.
 
     Args:
-        log_dir: the folder for `plugins/profile/...`, as TensorBoard and XProf read it.
-        profiler_options: how much is recorded.
+        log_dir: the directory for `plugins/profile/...`, which TensorBoard and XProf read.
+        create_perfetto_link, create_perfetto_trace: must be False.
+        profiler_options: options of what is recorded.
 
     Raises:
-        RuntimeError: one is being recorded already.
-        NotImplementedError: a file or link for Perfetto is asked for; XProf shows the profile
-            there.
+        RuntimeError: a profile is being recorded already.
+        NotImplementedError: a file or link for Perfetto is requested.
     """
     if create_perfetto_link or create_perfetto_trace:
         raise NotImplementedError(
-            "start_trace writes profiles for TensorBoard and XProf, none for Perfetto: leave out "
+            "start_trace writes profiles for TensorBoard and XProf, but not for Perfetto. Leave out "
             "create_perfetto_link and create_perfetto_trace, and open the trace from XProf."
         )
     with _lock:
         if _running:
             raise RuntimeError(
-                f"Only one profile may be run at a time; one is recorded for {_running[0][1]}. Call "
-                "stop_trace() first."
+                f"Only one profile may be run at a time, and one is being recorded for {_running[0][1]}. "
+                "Call stop_trace() first."
             )
         _running.append((xla_profiler.new_session(profiler_options), os.fspath(log_dir)))
 
@@ -121,11 +126,11 @@ def stop_trace() -> None:
     """Stop recording, and write the profile.
 
     Raises:
-        RuntimeError: none is being recorded.
+        RuntimeError: no profile is being recorded.
     """
     with _lock:
         if not _running:
-            raise RuntimeError("No profile started: call start_trace(folder) first.")
+            raise RuntimeError("No profile started. Call start_trace(log_dir) first.")
         session, folder = _running.pop()
         session.stop_and_export(folder)
 
@@ -137,7 +142,7 @@ def trace(
     create_perfetto_trace: bool = False,
     profiler_options: ProfileOptions | None = None,
 ) -> Iterator[None]:
-    """Record what a `with` block does; see `start_trace`."""
+    """A context manager that records a profile of its block; see `start_trace`."""
     start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
     try:
         yield
@@ -146,7 +151,7 @@ def trace(
 
 
 def device_memory_profile(backend: str | None = None) -> bytes:
-    """What lies in the memory of a platform's devices, in pprof's compressed form."""
+    """A profile of the memory of a platform's devices, as bytes in pprof's compressed form."""
     return xla_profiler.heap_profile(_get_backend(backend))
 
 
@@ -156,14 +161,18 @@ def save_device_memory_profile(filename: os.PathLike | str, backend: str | None 
 
 
 def start_server(port: int, requires_backend: bool = True):
-    """Let tools ask this process for profiles at a port, until `stop_server`.
+    """Start a server from which tools request profiles, until `stop_server`.
+
+    Args:
+        port: the port of the server.
+        requires_backend: whether to start the devices first, so that profiles include them.
 
     Raises:
-        ValueError: a server runs already.
+        ValueError: a server is running already.
     """
     if _servers:
         raise ValueError(
-            "Only one profiler server can be active at a time: call stop_server() first."
+            "Only one profiler server can be active at a time. Call stop_server() first."
         )
     if requires_backend:
         _get_backend()
@@ -172,13 +181,13 @@ def start_server(port: int, requires_backend: bool = True):
 
 
 def stop_server() -> None:
-    """Stop what `start_server` started.
+    """Stop the server that `start_server` started.
 
     Raises:
-        ValueError: none runs.
+        ValueError: no server is running.
     """
     if not _servers:
-        raise ValueError("No active profiler server: call start_server(port) first.")
+        raise ValueError("No active profiler server. Call start_server(port) first.")
     _servers.clear()
 
 

@@ -1,4 +1,4 @@
-"""`pytest -p gradix.pytest`: run a test suite written for JAX on gradix, in worker processes too."""
+"""`pytest -p gradix.pytest` runs a test suite for JAX on gradix, also in worker processes."""
 
 from gradix.compat import answering, install_as_jax
 
@@ -7,5 +7,5 @@ install_as_jax()
 
 
 def pytest_report_header() -> str:
-    """The line at the head of pytest's report."""
-    return "jax: gradix stands in for it"
+    """The line in the header of pytest's report."""
+    return "jax: gradix is used instead"

@@ -1,4 +1,4 @@
-"""Where arrays lie: meshes of devices, shardings and partition specs."""
+"""The division of arrays over devices: meshes, shardings and partition specs."""
 
 from gradix._api.constraints import reshard as reshard
 from gradix._api.explicit_axes import auto_axes as auto_axes, explicit_axes as explicit_axes

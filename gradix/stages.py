@@ -1,4 +1,4 @@
-"""The stages of compilation, from a traced function to a compiled one, and the types they tell."""
+"""The stages of compilation: traced, lowered and compiled functions."""
 
 from gradix._api.jit.stages import (
     ArgInfo as ArgInfo,

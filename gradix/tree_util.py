@@ -1,4 +1,4 @@
-"""Pytrees in full: the functions of `gradix.tree` under long names, key paths, and registering node types."""
+"""Pytrees: the functions of `gradix.tree` under long names, key paths, and node types."""
 
 from gradix._base.lazy import claim as _claim
 from gradix._base.tree import (

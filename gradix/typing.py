@@ -1,4 +1,4 @@
-"""Types for annotations: what is accepted where an array, or a dtype, is wanted."""
+"""Types for annotations of parameters that accept arrays or dtypes."""
 
 from typing import Any
 

@@ -90,7 +90,7 @@ def piecewise_constant(boundaries: Any, values: Any):
     boundaries, values = jnp.array(boundaries), jnp.array(values)
     if not boundaries.ndim == values.ndim == 1:
         raise ValueError(
-            f"boundaries and values must be vectors, got shapes {boundaries.shape} and {values.shape}."
+            f"boundaries and values must be sequences of numbers, got shapes {boundaries.shape} and {values.shape}."
         )
     if not boundaries.shape[0] == values.shape[0] - 1:
         raise ValueError(

@@ -60,7 +60,7 @@ def test_the_switch_of_a_virtual_environment(tmp_path):
     assert [run(python, "-c", where, GRADIX_AS_JAX=on).strip() for on in ("", "0")] == ["True", "False"]
     ours = "import gradix, sys; gradix.numpy.ones(2).sum(); print([n for n in sys.modules if n.partition('.')[0] == 'jax'])"
     assert run(python, "-c", ours).strip() == "[]"
-    assert "undone" in run(python, "-m", "gradix", "disable") and "nothing to undo" in run(python, "-m", "gradix", "disable")
+    assert "disabled" in run(python, "-m", "gradix", "disable") and "nothing to disable" in run(python, "-m", "gradix", "disable")
     assert sorted(p for p in tmp_path.rglob("*") if "__pycache__" not in p.parts) == [p for p in before if "__pycache__" not in p.parts]
 
 

@@ -50,7 +50,7 @@ def test_one_failure_ends_all_and_gives_the_status(tmp_path):
     start = time.monotonic()
     done = _run("-n", "3", program)
     assert done.returncode == 7 and time.monotonic() - start < 30
-    assert "[1] from 1" in done.stdout and "process 1 ended with status 7; the 2 still running are ended" in done.stderr
+    assert "[1] from 1" in done.stdout and "process 1 ended with status 7; the 2 processes still running are ended" in done.stderr
 
 
 def test_a_process_that_a_signal_ends(tmp_path):
@@ -108,12 +108,12 @@ def test_nobody_reads_the_output(tmp_path):
 
 
 @pytest.mark.parametrize(("arguments", "words"), [
-    (["-n", "0", "x.py"], "a positive number is needed, got '0'"), (["x.py"], "-n/--num-processes"), (["-n", "2"], "program"),
+    (["-n", "0", "x.py"], "it must be a positive integer, got '0'"), (["x.py"], "-n/--num-processes"), (["-n", "2"], "program"),
 ])
 def test_wrong_use(arguments, words):
     done = _run(*arguments)
     assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr
-    with pytest.raises(ValueError, match="at least one process"):
+    with pytest.raises(ValueError, match="num_processes must be positive"):
         launch.launch(["true"], 0)
 
 
