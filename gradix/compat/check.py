@@ -13,6 +13,8 @@ from typing import NamedTuple
 from gradix.compat import elsewhere
 from gradix.compat.internals import is_mapped, lookup
 from gradix.compat.known_uses import use_of
+from gradix.compat.removed import why_removed
+from gradix.extend import core as extend_core
 
 _ABOUT_THE_MODULE = {
     "__version__",
@@ -59,6 +61,8 @@ def why_missing(name: str) -> str | None:
     """
     there: object = importlib.import_module("gradix")
     path = "gradix"
+    if name == "jax.lib" or name.startswith("jax.lib.__"):
+        return None
     for part in name.split(".")[1:]:
         if not isinstance(there, ModuleType) or part in _ABOUT_THE_MODULE:
             # The attributes of classes and values are not checked.
@@ -72,9 +76,18 @@ def why_missing(name: str) -> str | None:
             absent = elsewhere.find(f"{path}.{part}"[len("gradix.") :])
             if absent is not None:
                 return f"can be imported but not used: it {absent.what}"
-            return f"{path} has no {part}"
+            return _why_removed(name) or f"{path} has no {part}"
         there, path = found[0], f"{path}.{part}"
     return None
+
+
+def _why_removed(name: str) -> str | None:
+    """Why the dotted name `jax...` is missing if JAX has removed it, or a module or class that holds it."""
+    parts = name.split(".")[1:]
+    if parts[0] == "core" and len(parts) > 1 and hasattr(extend_core, parts[1]):
+        return f"JAX has removed it too; write jax.extend.core.{parts[1]}"
+    reasons = [why_removed(".".join(parts[:n])) for n in range(len(parts), 0, -1)]
+    return next(filter(None, reasons), None)
 
 
 def _why_internal(parts: list[str]) -> str | None:

@@ -14,6 +14,7 @@ from gradix._api import callbacks
 from gradix._base import advice
 from gradix._base.lazy import lazy_module
 from gradix._runtime.xla import jaxlib_version
+from gradix.compat.removed import why_removed
 
 _elsewhere, _internals = (
     lazy_module("gradix.compat.elsewhere"),
@@ -42,7 +43,7 @@ class _JaxModule(ModuleType):
             why = (
                 f"jax.{name} {_INTERNAL}"
                 if name[:1] == "_"
-                else f"gradix, which replaces it here, has no {name!r}"
+                else why_removed(name) or f"gradix, which replaces it here, has no {name!r}"
             )
             raise AttributeError(f"module 'jax' has no attribute {name!r}: {why}.") from None
         self.__dict__[name] = value
@@ -99,10 +100,10 @@ class _Finder:
         except ModuleNotFoundError as e:
             if e.name is None or not (ours + ".").startswith(e.name + "."):
                 raise
-            raise ModuleNotFoundError(
-                f"No module named {name!r}: gradix, which replaces jax here, has no {ours}.",
-                name=name,
-            ) from None
+            why = why_removed(name[len(_JAX) + 1 :]) or (
+                f"gradix, which replaces jax here, has no {ours}"
+            )
+            raise ModuleNotFoundError(f"No module named {name!r}: {why}.", name=name) from None
         return _found(name, module)
 
 

@@ -1,6 +1,9 @@
 """`python -m gradix check` and `doctor`."""
+import importlib
+import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -44,6 +47,35 @@ def test_lacking_names_are_found(source, expected):
 ])
 def test_what_is_there_or_not_jax_is_left_alone(source):
     assert found(source) == []
+
+
+@pytest.mark.parametrize("source, instead", [
+    ("import jax\njax.tree_map(f, x)", "jax.tree.map"), ("from jax import linear_util as lu", "jax.extend.linear_util"),
+    ("import jax\njax.lib.xla_bridge.get_backend()", "jax.devices, jax.extend.backend"), ("from jax.core import get_aval", "jax.typeof"),
+    ("from jax.core import jaxpr_as_fun", "jax.extend.core.jaxpr_as_fun"),
+    ("from jax.experimental.maps import xmap", "jax.shard_map, jax.sharding.Mesh"),
+    ("from jax.interpreters.xla import DeviceArray", "jax.Array")])
+def test_names_that_jax_has_removed_are_told_apart(source, instead):
+    (m,) = check_source(source)
+    assert m.why == f"JAX has removed it too; write {instead}"
+
+
+def test_the_version_of_jaxlib_is_no_finding():
+    assert found("import jax\nfrom jax import lib\njax.lib.__version__") == []
+
+
+@pytest.mark.parity
+def test_removed_names_are_indeed_gone_from_jax():
+    jax = pytest.importorskip("jax")
+    text = (ROOT / "gradix/compat/removed.py").read_text()
+    names = re.findall(r'^    "([A-Za-z_.]+)": ', text, re.M)
+    assert len(names) > 50
+    for name in names:
+        there = jax
+        with pytest.raises((AttributeError, ImportError)), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for i, part in enumerate(name.split(".")):
+                there = getattr(there, part) if hasattr(there, part) else importlib.import_module(".".join(["jax", *name.split(".")[:i + 1]]))
 
 
 def test_a_text_that_is_no_python_is_one_finding():
