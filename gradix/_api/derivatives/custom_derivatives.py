@@ -140,6 +140,7 @@ class Given(Arguments):
     """The arguments of a call: arrays, which rules apply to, and other leaves, kept as is."""
 
     __slots__ = ("avals",)
+    avals: list
 
     @classmethod
     def of(cls, name: str, given) -> tuple[Given, list]:
