@@ -7,6 +7,7 @@ from typing import Any
 
 from gradix._api.arguments import debug_info as _debug_info
 from gradix._api.structs import aval_of as _aval_of
+from gradix._base.listing import own_names as _own_names
 from gradix._base.tree import (
     flatten_axes as _flatten_axes,
     tree_flatten,
@@ -219,3 +220,6 @@ def safe_map(f: Callable, *sequences) -> list:
             f"safe_map() takes sequences of the same length, got lengths {[len(c) for c in columns]}."
         )
     return list(map(f, *columns))
+
+
+__dir__ = _own_names(__name__)

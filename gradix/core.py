@@ -13,6 +13,7 @@ from gradix._base.errors import (
     InconclusiveDimensionOperation as InconclusiveDimensionOperation,
     JaxprTypeError as JaxprTypeError,
 )
+from gradix._base.listing import own_names as _own_names
 from gradix._core.abstract import (
     AbstractValue as AbstractValue,
     abstract_token as abstract_token,
@@ -109,3 +110,6 @@ __all__ = [
     "unsafe_get_axis_names_DO_NOT_USE",
     "valid_jaxtype",
 ]
+
+
+__dir__ = _own_names(__name__)

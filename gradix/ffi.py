@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gradix._api.foreign_calls import ffi_call as ffi_call
+from gradix._base.listing import own_names as _own_names
 from gradix._runtime import xla_custom_calls as _calls
 from gradix.interpreters.foreign_lowerings import (
     build_ffi_lowering_function as build_ffi_lowering_function,
@@ -113,3 +114,6 @@ def register_ffi_target_as_batch_partitionable(name: str) -> None:
         >>> gradix.ffi.register_ffi_target_as_batch_partitionable("mine")   # doctest: +SKIP
     """
     _calls.register_as_batch_partitionable(name)
+
+
+__dir__ = _own_names(__name__)

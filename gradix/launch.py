@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from gradix._api.ray_processes import RayCluster
+from gradix._base.listing import own_names as _own_names
 
 __all__ = ["launch", "main"]
 _GRACE = 5.0  # the seconds between asking a process to end and killing it
@@ -280,3 +281,6 @@ def _positive(text: str) -> int:
 
 if __name__ == "__main__":
     sys.exit(main())
+
+
+__dir__ = _own_names(__name__)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradix._base import events as _events
+from gradix._base.listing import own_names as _own_names
 
 _on_event: list[Callable[..., None]] = []
 _on_duration: list[Callable[..., None]] = []
@@ -190,3 +191,6 @@ __all__ = [
     "unregister_event_time_span_listener",
     "unregister_scalar_listener",
 ]
+
+
+__dir__ = _own_names(__name__)

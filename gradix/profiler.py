@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from gradix._base.listing import own_names as _own_names
 from gradix._runtime import xla_profiler
 from gradix._runtime.xla_profiler import (
     ProfileOptions as ProfileOptions,
@@ -195,3 +196,6 @@ def __getattr__(name: str):
     if name in ("ProfileData", "ProfileEvent", "ProfilePlane"):
         return xla_profiler.data_class(name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__dir__ = _own_names(__name__)

@@ -1,9 +1,12 @@
 """`dir` of a public module shows what its users call, and nothing of what it is made of."""
 import importlib
 import pickle
+import pkgutil
 from types import FunctionType, ModuleType
 
 import pytest
+
+import gradix
 
 FACES = {
     "numpy": {"fft", "linalg"}, "numpy.linalg": set(), "numpy.fft": set(), "lax": {"linalg"}, "random": set(),
@@ -43,3 +46,39 @@ def test_functions_say_the_module_that_users_import_them_from(name):
             assert not any(part.startswith("_") for part in value.__module__.split(".")), (n, value.__module__)
             assert getattr(importlib.import_module(value.__module__), n) is value
             assert pickle.loads(pickle.dumps(value)) is value
+
+
+# Files that public packages are made of, which are imported through these.
+PARTS = ("numpy", "random", "nn", "ops", "export", "scipy.special", "scipy.linalg", "scipy.signal", "scipy.optimize", "scipy.sparse.linalg",
+         "scipy.spatial.transform", "scipy.stats", "extend.mlir")
+PUBLIC_PARTS = ("numpy.linalg", "numpy.fft", "nn.initializers")
+
+
+def public_modules():
+    """The names of the modules that users import, without `gradix.`; distributions of `scipy.stats` among them."""
+    found = []
+    for module in pkgutil.walk_packages(gradix.__path__, "gradix."):
+        name = module.name.partition(".")[2]
+        package, _, last = name.rpartition(".")
+        made_of = any(name.startswith(p + ".") for p in PARTS) and name not in PUBLIC_PARTS
+        if package == "scipy.stats":
+            made_of = last in ("operands", "samples", "density_estimates")
+        if not made_of and name.partition(".")[0] != "compat" and not any(part.startswith("_") for part in name.split(".")):
+            found.append(name)
+    return found
+
+
+IMPORTED = {"annotations", "Any", "Callable", "Sequence", "NamedTuple", "Iterable", "Iterator", "Mapping", "TypeVar", "TYPE_CHECKING", "lru_cache",
+            "partial", "dataclass", "np", "jnp", "lax", "functools", "itertools", "contextlib", "math", "os", "sys", "re", "operator", "warnings",
+            "as_array", "bind", "ArrayImpl", "make_aval", "listing", "boundary", "lazy_module", "own_names", "as_operand", "inexact_operand"}
+
+
+@pytest.mark.parametrize("name", public_modules())
+def test_no_public_module_shows_what_it_imports(name):
+    module = importlib.import_module("gradix." + name)
+    listed = {n for n in dir(module) if n.isidentifier() and not n.startswith("_")}
+    assert not listed & IMPORTED
+    for n in listed:                                # modules beside it are no part of it, those inside are
+        value = getattr(module, n)
+        assert not isinstance(value, ModuleType) or value.__name__.startswith(("gradix.", "jaxlib.")), n
+    assert set(getattr(module, "__all__", ())) <= listed

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable
-from types import ModuleType
+from types import FunctionType, ModuleType
 
 from gradix._base.lazy import tell_face
 
@@ -31,3 +32,29 @@ def listing(face: str, *modules: str, is_home: bool = False) -> Callable[[], lis
         if not name.startswith("_"):
             tell_face(value, face, name, is_home)
     return names
+
+
+def own_names(face: str, *others: str) -> Callable[[], list[str]]:
+    """A `__dir__` for a module with code of its own, which leaves out what it imports.
+
+    It lists `__all__`; without one, the functions and classes that the module defines, and `others`.
+    """
+
+    def names() -> list[str]:
+        namespace = vars(sys.modules[face])
+        public = namespace.get("__all__") or [
+            name
+            for name, value in namespace.items()
+            if not name.startswith("_") and _is_own(value, namespace)
+        ]
+        special = [name for name in namespace if name.startswith("__") and name != "__dir__"]
+        return sorted({*public, *others, *special})
+
+    return names
+
+
+def _is_own(value, namespace: dict) -> bool:
+    """Whether a module defines the function or class; functions may have been told another module."""
+    if isinstance(value, FunctionType):
+        return getattr(inspect.unwrap(value), "__globals__", None) is namespace
+    return isinstance(value, type) and value.__module__ == namespace["__name__"]

@@ -22,7 +22,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from gradix import numpy as jnp
-from gradix._base.listing import listing as _listing
+from gradix._base.listing import own_names as _own_names
 from gradix._base.tree import (
     register_pytree_node as _register_pytree_node,
     tree_flatten as _flatten,
@@ -442,4 +442,16 @@ def pack_optimizer_state(marked_pytree) -> OptimizerState:
     return OptimizerState([states for states, _ in pairs], tree, tuple([t for _, t in pairs]))
 
 
-__dir__ = _listing(__name__)
+__dir__ = _own_names(
+    __name__,
+    "InitFn",
+    "ParamsFn",
+    "Schedule",
+    "UpdateFn",
+    "constant",
+    "exponential_decay",
+    "inverse_time_decay",
+    "make_schedule",
+    "piecewise_constant",
+    "polynomial_decay",
+)

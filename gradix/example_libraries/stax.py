@@ -22,7 +22,7 @@ from typing import Any
 from gradix import lax, numpy as jnp, random
 from gradix._api.inspect import eval_shape as _eval_shape
 from gradix._api.structs import ShapeDtypeStruct as _ShapeDtypeStruct
-from gradix._base.listing import listing as _listing
+from gradix._base.listing import own_names as _own_names
 from gradix.nn import elu, gelu, leaky_relu, log_softmax, relu, selu, sigmoid, softmax, softplus
 from gradix.nn.initializers import glorot_normal, normal, ones, zeros
 
@@ -473,4 +473,23 @@ def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
     return init_fun, apply_fun
 
 
-__dir__ = _listing(__name__)
+__dir__ = _own_names(
+    __name__,
+    "Conv",
+    "Conv1DTranspose",
+    "ConvTranspose",
+    "Elu",
+    "Exp",
+    "FanInSum",
+    "Flatten",
+    "Gelu",
+    "Identity",
+    "LeakyRelu",
+    "LogSoftmax",
+    "Relu",
+    "Selu",
+    "Sigmoid",
+    "Softmax",
+    "Softplus",
+    "Tanh",
+)

@@ -17,6 +17,7 @@ from gradix._api import hi_boxes as _hi_boxes, hi_calls as _hi_calls
 from gradix._api.hi_values import HiValue, is_value, type_of
 from gradix._api.inspect import typeof as _typeof
 from gradix._api.mapping.custom_batching import custom_vmap as _custom_vmap
+from gradix._base.listing import own_names as _own_names
 from gradix._base.tree import (
     tree_flatten as _tree_flatten,
     tree_leaves as _tree_leaves,
@@ -401,3 +402,6 @@ class VJPHiPrimitive:
         raise NotImplementedError(
             f"for vmap support, subclass {type(self).__name__} must implement `batch`."
         )
+
+
+__dir__ = _own_names(__name__)

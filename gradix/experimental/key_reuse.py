@@ -7,7 +7,7 @@ from typing import Any
 
 from gradix._api.inspect import make_jaxpr
 from gradix._base.errors import KeyReuseError as KeyReuseError
-from gradix._base.listing import listing as _listing
+from gradix._base.listing import own_names as _own_names
 from gradix._core.key_flow import key_flow
 
 
@@ -40,4 +40,4 @@ def check_key_reuse(fun: Callable, /, *args: Any) -> None:
     key_flow(make_jaxpr(fun)(*args))
 
 
-__dir__ = _listing(__name__)
+__dir__ = _own_names(__name__, "KeyReuseError")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradix._api.devices import devices as _devices
+from gradix._base.listing import own_names as _own_names
 
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
 
@@ -106,3 +107,6 @@ def create_hybrid_device_mesh(
     for i, g in enumerate(groups):
         blocks[i] = create_device_mesh(mesh_shape, g)
     return np.block(blocks.reshape(tuple(dcn_mesh_shape)).tolist())
+
+
+__dir__ = _own_names(__name__)

@@ -23,6 +23,7 @@ from gradix._api.distributed import client as _client, global_state
 from gradix._api.jit.jit import jit
 from gradix._api.placing import device_put, placed
 from gradix._base import config as _config
+from gradix._base.listing import own_names as _own_names
 from gradix._base.tree import flatten_axes, tree_flatten as flatten, tree_map
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.mesh import Mesh
@@ -317,3 +318,6 @@ def live_devices(devices: list) -> Iterator[list]:
         lost = {i for i, number in before.items() if after.get(i) != number}
         if lost:
             raise ProcessFailureError({d for d in devices if d.process_index in lost})
+
+
+__dir__ = _own_names(__name__)

@@ -19,7 +19,7 @@ from gradix._api.derivatives.autodiff import vjp as _vjp
 from gradix._api.derivatives.custom_vjp import custom_vjp as _custom_vjp
 from gradix._api.inspect import closure_convert as _closure_convert, eval_shape as _eval_shape
 from gradix._api.mapping.vmap import vmap as _vmap
-from gradix._base.listing import listing as _listing
+from gradix._base.listing import own_names as _own_names
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_leaves as _leaves, tree_map as _tree_map
 from gradix._core.dtypes import float0
@@ -329,4 +329,4 @@ def _cotangents(given, floats):
     )
 
 
-__dir__ = _listing(__name__)
+__dir__ = _own_names(__name__)

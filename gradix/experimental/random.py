@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradix import random as _random
-from gradix._base.listing import listing as _listing
+from gradix._base.listing import own_names as _own_names
 from gradix._core.array import as_array
 from gradix._core.operators import Array
 from gradix.random.generator import Stateful, base_key, register, stateful_of
@@ -134,4 +134,4 @@ def stateful_rng(seed: Any = None, *, impl: Any = None) -> StatefulPRNG:
     return StatefulPRNG(base_key(seed, impl))
 
 
-__dir__ = _listing(__name__)
+__dir__ = _own_names(__name__)

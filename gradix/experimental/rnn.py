@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gradix import lax, numpy as jnp, random as _random
-from gradix._base.listing import listing as _listing
+from gradix._base.listing import own_names as _own_names
 from gradix.nn import sigmoid as _sigmoid
 
 
@@ -315,4 +315,4 @@ def _layer(rows, is_there, h, c, W_ih, W_hh, *, b, backward: bool, precision):
     return y, h, c
 
 
-__dir__ = _listing(__name__)
+__dir__ = _own_names(__name__)

@@ -10,6 +10,7 @@ from gradix._api.jit.placed import PlacedTraced
 from gradix._api.jit.stages import Compiled, PlacedCompiled
 from gradix._api.jit.stats import TraceLog
 from gradix._api.jit.traced import Owner, Traced
+from gradix._base.listing import own_names as _own_names
 from gradix._core.aval import located
 from gradix._core.jaxpr import DebugInfo
 from gradix._runtime import tuning, xla
@@ -210,3 +211,6 @@ class _Unpickler(pickle.Unpickler):
                 f"{sorted(self.here)}. Pass the devices to run on as execution_devices."
             )
         return self.here[number]
+
+
+__dir__ = _own_names(__name__)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradix._api.mapping.shard_map import shard_map as _shard_map
+from gradix._base.listing import own_names as _own_names
 
 __all__ = ["shard_map"]
 
@@ -41,3 +42,6 @@ def shard_map(
         check_vma=check_rep,
         axis_names=frozenset(mesh.axis_names) - frozenset(auto),
     )
+
+
+__dir__ = _own_names(__name__)

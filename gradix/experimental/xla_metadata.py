@@ -6,6 +6,7 @@ import contextlib
 
 from gradix._api.flat_functions import arrays
 from gradix._base.config import override
+from gradix._base.listing import own_names as _own_names
 from gradix._base.name_stack import tagging
 from gradix._base.tree import tree_flatten as _flatten
 from gradix._core.trace import bind
@@ -77,3 +78,6 @@ def _text(value) -> str | None:
     if value is None or isinstance(value, str):
         return value
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+__dir__ = _own_names(__name__)

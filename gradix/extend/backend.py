@@ -11,6 +11,7 @@ import numpy as np
 from gradix._api.devices import devices as _devices
 from gradix._api.jit.jitted_function import clear_caches as _clear_caches
 from gradix._base.config import config as _config
+from gradix._base.listing import own_names as _own_names
 from gradix._runtime import xla_client as _xla, xla_options as _xla_options, xla_plugins as _plugins
 
 __all__ = [
@@ -161,3 +162,6 @@ def get_compile_options(
     return _xla_options.build(
         options, ids.reshape(shape), platform, [True] if num_partitions > 1 else None
     )
+
+
+__dir__ = _own_names(__name__)

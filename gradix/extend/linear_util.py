@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gradix._base.config import trace_context
+from gradix._base.listing import own_names as _own_names
 from gradix._core.jaxpr import DebugInfo
 
 
@@ -205,3 +206,6 @@ def merge_linear_aux(aux1: Callable, aux2: Callable) -> tuple[bool, Any]:
         return True, aux1()
     except StoreException:
         return False, aux2()
+
+
+__dir__ = _own_names(__name__)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from gradix import lax, random as _random
 from gradix._api.mapping.vmap import vmap
-from gradix._base.listing import listing as _listing
+from gradix._base.listing import own_names as _own_names
 from gradix._core import dtypes
 from gradix._core.array import as_array
 from gradix._core.operators import Array
@@ -186,4 +186,12 @@ threefry_prng_impl = _built_in("threefry2x32")
 rbg_prng_impl = _built_in("rbg")
 unsafe_rbg_prng_impl = _built_in("unsafe_rbg")
 
-__dir__ = _listing(__name__)
+
+__dir__ = _own_names(
+    __name__,
+    "rbg_prng_impl",
+    "threefry2x32_p",
+    "threefry_2x32",
+    "threefry_prng_impl",
+    "unsafe_rbg_prng_impl",
+)

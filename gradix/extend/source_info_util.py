@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+from gradix._base.listing import own_names as _own_names
 from gradix._base.name_stack import (
     EMPTY,
     NameStack as NameStack,
@@ -109,3 +110,6 @@ def user_context(
             yield
     finally:
         _state.place = before
+
+
+__dir__ = _own_names(__name__)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradix._base.listing import own_names as _own_names
 from gradix._base.tree import register_pytree_node as _register
 from gradix._core.array import as_array
 from gradix._core.primitive import Linear as UndefinedPrimal
@@ -188,3 +189,6 @@ __all__ = [
     "primitive_transposes",
     "zeros_like_aval",
 ]
+
+
+__dir__ = _own_names(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gradix._api.mapping import containers
+from gradix._base.listing import own_names as _own_names
 from gradix._core.array import as_array
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim, move_axis, to_axis, to_front
@@ -145,3 +146,12 @@ def bdim_at_front(x, bdim, size, mesh_axis=None):
 def broadcast(x, sz, axis, mesh_axis=None):
     """`x` repeated `sz` times along a new axis."""
     return to_axis(sz, as_array(x), None, axis)
+
+
+__dir__ = _own_names(
+    __name__,
+    "axis_primitive_batchers",
+    "fancy_primitive_batchers",
+    "not_mapped",
+    "primitive_batchers",
+)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from gradix._base.listing import own_names as _own_names
 from gradix._runtime import xla_mlir
 from gradix.interpreters.mlir import LoweringRuleContext, ir_attribute
 
@@ -128,3 +129,6 @@ def _alias(operand: int, result: int, count: int) -> str:
         f"#stablehlo.output_operand_alias<output_tuple_indices = [{result if count > 1 else ''}], "
         f"operand_index = {operand}, operand_tuple_indices = []>"
     )
+
+
+__dir__ = _own_names(__name__)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gradix._base.listing import own_names as _own_names
 from gradix._control.callbacks import io_callback_p, pure_callback_p
 from gradix._core.array import as_array
 from gradix._core.aval import make_aval
@@ -230,3 +231,12 @@ def emit_python_callback(
         token,
         None,
     )
+
+
+__dir__ = _own_names(
+    __name__,
+    "LoweringRule",
+    "LoweringRuleContext",
+    "ModuleContext",
+    "Value",
+)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradix._base.listing import own_names as _own_names
 from gradix._core.array import as_array
 from gradix._core.jaxpr import DebugInfo, Jaxpr, Literal
 from gradix._core.trace import Tracer, new_level
@@ -134,3 +135,6 @@ def trace_to_jaxpr_dynamic(fun, in_avals) -> tuple[Jaxpr, list, list]:
     name = getattr(getattr(fun, "f", fun), "__name__", "")
     jaxpr, consts = _stage(lambda *xs: list(function(*xs)), list(in_avals), DebugInfo(name))
     return jaxpr, jaxpr.out_avals, consts
+
+
+__dir__ = _own_names(__name__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradix._base.config import state as _options
+from gradix._base.listing import own_names as _own_names
 from gradix._core.mesh import Mesh as Mesh, empty_mesh
 
 __all__ = ["Mesh", "thread_resources"]
@@ -34,3 +35,6 @@ class ThreadResources:
 
 
 thread_resources = ThreadResources()
+
+
+__dir__ = _own_names(__name__)

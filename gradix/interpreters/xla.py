@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradix._base.listing import own_names as _own_names
 from gradix._core.array import as_array
 from gradix._core.library_values import ClassRules, converters
 from gradix._runtime.dispatch import compiled
@@ -17,3 +18,10 @@ canonicalize_dtype_handlers = ClassRules(converters, np.asarray)
 def apply_primitive(prim, *args, **params):
     """Apply a primitive to concrete arrays by a program of it alone; an `impl` for `def_impl`."""
     return compiled(prim, [as_array(a) for a in args], params)
+
+
+__dir__ = _own_names(
+    __name__,
+    "canonicalize_dtype_handlers",
+    "pytype_aval_mappings",
+)

@@ -26,6 +26,7 @@ from gradix._api.devices import process_count, process_index
 from gradix._api.distributed import client as _client
 from gradix._api.placing import as_sharding
 from gradix._api.structs import ShapeDtypeStruct
+from gradix._base.listing import own_names as _own_names
 from gradix._base.tree import (
     flatten_axes,
     keystr,
@@ -385,3 +386,6 @@ def nonblocking_load(
     """As `load`, in a background thread."""
     types = load_pytreedef(directory)
     return _in_background(lambda: load(directory, shardings, mask=mask, ts_specs=ts_specs), types)
+
+
+__dir__ = _own_names(__name__)

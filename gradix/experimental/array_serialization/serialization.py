@@ -12,6 +12,7 @@ from typing import Any
 
 from gradix._api.devices import process_count, process_index
 from gradix._api.distributed import client as _client
+from gradix._base.listing import own_names as _own_names
 from gradix.experimental.array_serialization import tensorstore_arrays as _files
 from gradix.experimental.array_serialization.tensorstore_arrays import (
     async_deserialize as async_deserialize,
@@ -208,3 +209,6 @@ class GlobalAsyncCheckpointManager(AsyncManager, GlobalAsyncCheckpointManagerBas
         """As `deserialize`, but reads each array from a path."""
         specs = [get_tensorstore_spec(p) for p in paths]
         return self.deserialize(shardings, specs, global_shapes, dtypes, concurrent_gb)
+
+
+__dir__ = _own_names(__name__)

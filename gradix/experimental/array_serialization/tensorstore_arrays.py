@@ -15,6 +15,7 @@ from gradix._api.array_assembly import make_array_from_single_device_arrays
 from gradix._api.devices import process_index
 from gradix._api.placing import as_sharding, placed
 from gradix._base.lazy import lazy_module
+from gradix._base.listing import own_names as _own_names
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.dtypes import is_extended
 from gradix._core.sharding import SingleDeviceSharding
@@ -350,3 +351,6 @@ def run_deserialization(
         )
 
     return asyncio.run(read())
+
+
+__dir__ = _own_names(__name__)

@@ -3,6 +3,7 @@
 import os
 
 from gradix._base.config import config
+from gradix._base.listing import own_names as _own_names
 from gradix._runtime import disk_cache
 
 __all__ = ["reset_cache", "set_cache_dir"]
@@ -16,3 +17,6 @@ def set_cache_dir(path) -> None:
 def reset_cache() -> None:
     """Open the directory again at the next compilation; its files are kept."""
     disk_cache.reset()
+
+
+__dir__ = _own_names(__name__)

@@ -8,7 +8,7 @@ from typing import Any
 
 from gradix import numpy as jnp
 from gradix._api.derivatives import autodiff, jacobians
-from gradix._base.listing import listing as _listing
+from gradix._base.listing import own_names as _own_names
 from gradix._base.tree import tree_flatten, tree_map, tree_unflatten
 from gradix.experimental.sparse._array import JAXSparse
 from gradix.experimental.sparse._bcoo_array import BCOO
@@ -213,4 +213,5 @@ def jacrev(
 
 jacobian = jacrev
 
-__dir__ = _listing(__name__)
+
+__dir__ = _own_names(__name__)

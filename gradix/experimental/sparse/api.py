@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gradix import numpy as jnp
-from gradix._base.listing import listing as _listing
+from gradix._base.listing import own_names as _own_names
 from gradix._core.trace import Tracer, bind
 from gradix._ops.markers import name_p
 from gradix.experimental.sparse._array import JAXSparse
@@ -100,4 +100,12 @@ def _format(name: str):
     return _FORMATS[name]
 
 
-__dir__ = _listing(__name__)
+__dir__ = _own_names(
+    __name__,
+    "BCOO",
+    "BCSR",
+    "COO",
+    "CSC",
+    "CSR",
+    "JAXSparse",
+)

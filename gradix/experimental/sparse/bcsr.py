@@ -10,7 +10,7 @@ import numpy as np
 
 from gradix import numpy as jnp
 from gradix._api.mapping.vmap import vmap
-from gradix._base.listing import listing as _listing
+from gradix._base.listing import own_names as _own_names
 from gradix._base.tree import register_pytree_node_class as _register
 from gradix._ops.linalg.sparse_product import sparse_product
 from gradix.experimental.sparse._array import JAXSparse, as_arrays
@@ -433,4 +433,7 @@ def bcsr_eliminate_zeros(mat: BCSR, nse: int | None = None) -> BCSR:
     return BCSR.from_bcoo(bcoo_eliminate_zeros(mat.to_bcoo(), nse))
 
 
-__dir__ = _listing(__name__)
+__dir__ = _own_names(
+    __name__,
+    "BCSR",
+)

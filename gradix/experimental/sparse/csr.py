@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import numpy as jnp
-from gradix._base.listing import listing as _listing
+from gradix._base.listing import own_names as _own_names
 from gradix._base.tree import register_pytree_node_class as _register
 from gradix.experimental.sparse._array import as_arrays
 from gradix.experimental.sparse._bcoo_array import BCOO
@@ -184,4 +184,8 @@ def csr_matmat(mat: CSR, B, *, transpose: bool = False):
     return product(mat, B, transpose)
 
 
-__dir__ = _listing(__name__)
+__dir__ = _own_names(
+    __name__,
+    "CSC",
+    "CSR",
+)

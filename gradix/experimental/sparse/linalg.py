@@ -10,7 +10,7 @@ from gradix import lax, numpy as jnp
 from gradix._api.callbacks import pure_callback as _pure_callback
 from gradix._api.structs import ShapeDtypeStruct as _ShapeDtypeStruct
 from gradix._base.lazy import lazy_module as _lazy_module
-from gradix._base.listing import listing as _listing
+from gradix._base.listing import own_names as _own_names
 from gradix._ops.linalg.sparse_product import sparse_product as _sparse_product
 from gradix.experimental.sparse._array import JAXSparse as _JAXSparse
 from gradix.experimental.sparse.bcsr import BCSR as _BCSR, _rows
@@ -232,4 +232,4 @@ def _beside(X, D):
     return D
 
 
-__dir__ = _listing(__name__)
+__dir__ = _own_names(__name__)

@@ -8,7 +8,7 @@ from typing import Any
 
 from gradix import numpy as jnp, random as _random
 from gradix._api.mapping.vmap import vmap
-from gradix._base.listing import listing as _listing
+from gradix._base.listing import own_names as _own_names
 from gradix.experimental.sparse._bcoo_array import BCOO
 from gradix.experimental.sparse._layout import taken_apart
 
@@ -106,4 +106,4 @@ def random_bcoo(
     )
 
 
-__dir__ = _listing(__name__)
+__dir__ = _own_names(__name__)

@@ -10,7 +10,7 @@ from typing import Any
 from gradix import lax, numpy as jnp
 from gradix._api.inspect import make_jaxpr
 from gradix._api.structs import ShapeDtypeStruct
-from gradix._base.listing import listing as _listing
+from gradix._base.listing import own_names as _own_names
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten, tree_unflatten
 from gradix._core.jaxpr import ClosedJaxpr, Literal
@@ -225,4 +225,5 @@ def _scan(values, params):
 
 _CONTROL: dict[str, Callable] = {"cond": _cond, "while": _while, "scan": _scan}
 
-__dir__ = _listing(__name__)
+
+__dir__ = _own_names(__name__)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gradix._base.listing import own_names as _own_names
+
 
 class SparseEfficiencyError(ValueError):
     """A layout was requested that would store many zeros."""
@@ -23,3 +25,11 @@ class SparseInfo(NamedTuple):
     shape: tuple[int, ...]
     indices_sorted: bool = False
     unique_indices: bool = False
+
+
+__dir__ = _own_names(
+    __name__,
+    "CuSparseEfficiencyWarning",
+    "SparseEfficiencyError",
+    "SparseEfficiencyWarning",
+)

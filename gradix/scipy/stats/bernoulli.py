@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import numpy as jnp
+from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.special import xlog1py, xlogy
 from gradix.scipy.stats.operands import arguments, kept, probability, within
@@ -78,3 +79,6 @@ def ppf(q, p) -> Array:
     q, p = arguments("bernoulli.ppf", q, p)
     value = jnp.where(q <= 1 - p, 0, 1).astype(q.dtype)
     return jnp.where((p >= 0) & (p <= 1), probability(q, value), np.nan)
+
+
+__dir__ = _own_names(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import numpy as jnp
+from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.special import betainc, betaln, xlog1py, xlogy
 from gradix.scipy.stats.operands import arguments, kept, log_of_part, within
@@ -124,3 +125,6 @@ def logsf(x, a, b, loc=0, scale=1) -> Array:
         Array(-0.6931, dtype=float32, weak_type=True)
     """
     return log_of_part(sf(x, a, b, loc, scale), cdf(x, a, b, loc, scale))
+
+
+__dir__ = _own_names(__name__)

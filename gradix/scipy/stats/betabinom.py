@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import numpy as jnp
+from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.special.gammas import log_beta
 from gradix.scipy.stats.operands import arguments, kept, within
@@ -51,3 +52,6 @@ def pmf(k, n, a, b, loc=0) -> Array:
         Array(0.3333, dtype=float32, weak_type=True)
     """
     return jnp.exp(logpmf(k, n, a, b, loc))
+
+
+__dir__ = _own_names(__name__)

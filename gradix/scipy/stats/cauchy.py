@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import numpy as jnp
+from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.stats.operands import arguments, probability
 
@@ -149,3 +150,6 @@ def isf(q, loc=0, scale=1) -> Array:
     """
     q, loc, scale = arguments("cauchy.isf", q, loc, scale)
     return loc - scale * _quantile(q)
+
+
+__dir__ = _own_names(__name__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradix import numpy as jnp
+from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.stats import gamma
 from gradix.scipy.stats.operands import arguments
@@ -113,3 +114,6 @@ def pdf(x, df, loc=0, scale=1) -> Array:
         Array(0.3033, dtype=float32, weak_type=True)
     """
     return jnp.exp(logpdf(x, df, loc, scale))
+
+
+__dir__ = _own_names(__name__)

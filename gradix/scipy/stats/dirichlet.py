@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import numpy as jnp
+from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.special import gammaln, xlogy
 from gradix.scipy.stats.operands import arguments
@@ -63,3 +64,6 @@ def pdf(x, alpha) -> Array:
         Array(1., dtype=float32)
     """
     return jnp.exp(logpdf(x, alpha))
+
+
+__dir__ = _own_names(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import numpy as jnp
+from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.special import gammainc, gammaincc, gammaln, xlogy
 from gradix.scipy.stats.operands import arguments, kept, log_of_part, within
@@ -120,3 +121,6 @@ def logsf(x, a, loc=0, scale=1) -> Array:
         Array(-0.3069, dtype=float32, weak_type=True)
     """
     return log_of_part(sf(x, a, loc, scale), cdf(x, a, loc, scale))
+
+
+__dir__ = _own_names(__name__)

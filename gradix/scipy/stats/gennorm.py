@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradix import numpy as jnp
+from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.special import gammaincc, gammaln
 from gradix.scipy.stats.operands import arguments
@@ -54,3 +55,6 @@ def cdf(x, beta) -> Array:
     x, beta = arguments("gennorm.cdf", x, beta)
     tail = gammaincc(1 / beta, jnp.power(abs(x), beta)) / 2
     return jnp.where(x < 0, tail, 1 - tail)
+
+
+__dir__ = _own_names(__name__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradix import numpy as jnp
+from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.stats.operands import arguments, log1m_exp, probability
 
@@ -121,3 +122,6 @@ def ppf(p, loc=0, scale=1) -> Array:
     """
     p, loc, scale = arguments("gumbel_l.ppf", p, loc, scale)
     return probability(p, loc + scale * jnp.log(-jnp.log1p(-p)))
+
+
+__dir__ = _own_names(__name__)

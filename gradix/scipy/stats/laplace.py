@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradix import numpy as jnp
+from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.stats.operands import arguments
 
@@ -57,3 +58,6 @@ def cdf(x, loc=0, scale=1) -> Array:
     z = (x - loc) / scale
     tail = jnp.exp(-abs(z)) / 2
     return jnp.where(z < 0, tail, 1 - tail)
+
+
+__dir__ = _own_names(__name__)

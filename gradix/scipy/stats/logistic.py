@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradix import lax, numpy as jnp
+from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.special import logit
 from gradix.scipy.stats.operands import arguments
@@ -108,3 +109,6 @@ def isf(x, loc=0, scale=1) -> Array:
     """
     x, loc, scale = arguments("logistic.isf", x, loc, scale)
     return loc - scale * logit(x)
+
+
+__dir__ = _own_names(__name__)

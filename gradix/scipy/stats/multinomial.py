@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import numpy as jnp
+from gradix._base.listing import own_names as _own_names
 from gradix._core.dtypes import BITWISE
 from gradix._core.operators import Array
 from gradix.numpy.promotion import as_operand, promote_dtypes, promote_dtypes_inexact
@@ -61,3 +62,6 @@ def pmf(x, n, p) -> Array:
         Array(0.5, dtype=float32)
     """
     return jnp.exp(logpmf(x, n, p))
+
+
+__dir__ = _own_names(__name__)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradix import lax, numpy as jnp
+from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.numpy.promotion import broadcast_to
 from gradix.scipy.stats import norm
@@ -83,3 +84,6 @@ def pdf(x, mean, cov) -> Array:
         Array(0.1592, dtype=float32)
     """
     return jnp.exp(logpdf(x, mean, cov))
+
+
+__dir__ = _own_names(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import numpy as jnp
+from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.special import xlog1py, xlogy
 from gradix.scipy.special.gammas import log_beta
@@ -48,3 +49,6 @@ def pmf(k, n, p, loc=0) -> Array:
         Array(0.25, dtype=float32, weak_type=True)
     """
     return jnp.exp(logpmf(k, n, p, loc))
+
+
+__dir__ = _own_names(__name__)

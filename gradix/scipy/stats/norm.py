@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradix import numpy as jnp
+from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.special import log_ndtr, ndtr, ndtri
 from gradix.scipy.stats.operands import LOG_2PI, arguments
@@ -142,3 +143,6 @@ def isf(q, loc=0, scale=1) -> Array:
     """
     q, loc, scale = arguments("norm.isf", q, loc, scale)
     return loc - ndtri(q) * scale
+
+
+__dir__ = _own_names(__name__)

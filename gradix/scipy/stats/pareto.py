@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import numpy as jnp
+from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.stats.operands import arguments, kept, log1m_exp, probability, within
 
@@ -133,3 +134,6 @@ def ppf(q, b, loc=0, scale=1) -> Array:
     """
     q, b, loc, scale = arguments("pareto.ppf", q, b, loc, scale)
     return probability(q, loc + scale * jnp.exp(-jnp.log1p(-q) / b))
+
+
+__dir__ = _own_names(__name__)

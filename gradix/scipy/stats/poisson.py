@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import lax, numpy as jnp
+from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.numpy.promotion import convert
 from gradix.scipy.special import gammaincc, gammaln, xlogy
@@ -97,3 +98,6 @@ def entropy(mu, loc=0):
     )
     value = jnp.where(small, total, series)
     return jnp.where(mu < 0, np.nan, jnp.where(mu == 0, 0, jnp.where(mu == mu, value, np.nan)))
+
+
+__dir__ = _own_names(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import numpy as jnp
+from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.special import log_ndtr, ndtr
 from gradix.scipy.stats.operands import LOG_2PI, arguments, kept, log1m_exp, within
@@ -144,3 +145,6 @@ def sf(x, a, b, loc=0, scale=1) -> Array:
         Array(0.2195, dtype=float32)
     """
     return jnp.exp(logsf(x, a, b, loc, scale))
+
+
+__dir__ = _own_names(__name__)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import numpy as jnp
+from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.stats.operands import LOG_2PI, arguments, within
 
@@ -40,3 +41,6 @@ def pdf(x, c) -> Array:
         Array(0.4775, dtype=float32, weak_type=True)
     """
     return jnp.exp(logpdf(x, c))
+
+
+__dir__ = _own_names(__name__)
