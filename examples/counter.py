@@ -1,4 +1,4 @@
-"""State in a world of pure functions: why a counter that changes itself stops counting under `jit`, and the cure.
+"""State in pure functions: why a counter that changes itself stops counting under `jit`, and what to write instead.
 
 python examples/counter.py
 """
@@ -22,18 +22,18 @@ class SelfChangingCounter:
 
 
 class CounterState(NamedTuple):
-    """Everything the counter remembers."""
+    """All that the counter remembers."""
 
     n: gradix.Array
 
 
 def reset():
-    """The state to begin with."""
+    """The state at the start."""
     return CounterState(jnp.zeros((), int))
 
 
 def count(state):
-    """Return the next value and the next state; the state given stays as it was."""
+    """Return the next value and the next state; the given state is not changed."""
     n = state.n + 1
     return n, CounterState(n)
 
@@ -45,7 +45,7 @@ def main():
     print("  ", [counter.count() for _ in range(3)])
 
     print(
-        "2. The same method under jit, which runs the Python code once and then replays what it recorded:"
+        "2. The same method under jit, which runs the Python code once and then repeats the recorded program:"
     )
     counter = SelfChangingCounter()
     fast_count = gradix.jit(counter.count)
@@ -61,7 +61,7 @@ def main():
     print("   the recorded program:", str(gradix.make_jaxpr(count)(reset())).replace("\n", "\n   "))
 
     print(
-        "4. State as an argument also maps: five counters with different beginnings take one step together:"
+        "4. vmap maps over such a state: five counters that start at different numbers take a step together:"
     )
     state = CounterState(10 * jnp.arange(5))
     value, state = gradix.vmap(count)(state)
@@ -72,7 +72,7 @@ def main():
     print(
         "   - replace the loop of part 3 by gradix.lax.scan(lambda s, _: count(s)[::-1], reset(), length=3)"
     )
-    print("   - the same pattern carries the parameters of a model: see examples/regression.py")
+    print("   - examples/regression.py passes the parameters of a model in and out in the same way")
 
 
 if __name__ == "__main__":

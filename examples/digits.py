@@ -1,8 +1,8 @@
 """Learn to read handwritten digits in seconds, on an ordinary processor.
 
 Three learners share one loss and one training step: a multilayer perceptron, a small convolutional network, and an
-ensemble of perceptrons that `vmap` trains side by side. `vmap(grad)` then asks how strongly each unseen digit would
-still pull on the weights, which finds the digits that are hardest to read.
+ensemble of perceptrons that `vmap` trains side by side. Then `vmap(grad)` computes how strongly each unseen digit
+would still change the weights. The digits with the largest gradients are the hardest to read.
 
     python examples/digits.py [--out digits.png] [--quick]
 """
@@ -33,11 +33,11 @@ MOMENTUM = 0.9
 NUDGE = 0.7
 REQUIRED = 0.97
 
-# --- The networks: each reads one 8x8 image; vmap makes them read many --------------------------------------------
+# --- The networks: each reads one 8x8 image; vmap applies them to many --------------------------------------------
 
 
 def dense_init(key, inputs, outputs):
-    """Weights scaled to keep the size of activations from layer to layer (He et al., 2015), and a bias."""
+    """Weights, scaled so that activations keep their size from layer to layer (He et al., 2015), and a bias."""
     return random.normal(key, (inputs, outputs)) * jnp.sqrt(2 / inputs), jnp.zeros(outputs)
 
 
@@ -68,7 +68,7 @@ def conv_init(key):
 
 
 def conv_net(params, image):
-    """Ten scores for one image: convolve, keep the strongest of every 2x2 pixels, classify what is left."""
+    """Ten scores for one image: convolve, keep the largest of every 2x2 pixels, and classify the result."""
     kernels, (weight, bias) = params
     x = image[None, :, :, None]
     for kernel in kernels:
@@ -95,23 +95,23 @@ def batch_loss(net, params, images, labels):
 
 
 def nudge(key, image):
-    """The image moved by less than a pixel either way, at random, so that the exact place is not what is learnt."""
+    """The image moved at random by less than a pixel, so that training does not learn exact places."""
     pixel = jnp.arange(8)
     move = random.uniform(key, (2, 1, 1), minval=-NUDGE, maxval=NUDGE)
-    # linear interpolation as an 8x8 matrix
+    # Each move is a linear interpolation, written as an 8x8 matrix.
     down, right = nn.relu(1 - jnp.abs(pixel[:, None] - pixel - move))
     return down @ image @ right.T
 
 
 class State(NamedTuple):
-    """What training changes."""
+    """The values that a training step changes."""
 
     params: Any
     velocity: Any
 
 
 def start(init, key):
-    """Random parameters, at rest."""
+    """Random parameters with a velocity of zero."""
     params = init(key)
     return State(params, gradix.tree.map(jnp.zeros_like, params))
 
@@ -130,7 +130,7 @@ def scores(net, params, images):
 
 
 def vote(net, params, images):
-    """Like `scores`, for parameters with a leading axis of ensemble members: their mean opinion."""
+    """The mean of the members' `scores`, for parameters with a leading axis of ensemble members."""
     return vmap(lambda member: scores(net, member, images))(params).mean(axis=0)
 
 
@@ -144,7 +144,7 @@ class Learner(NamedTuple):
 
 
 def learners(key):
-    """The three learners, untrained. The ensemble is the perceptron's own start and step under `vmap`."""
+    """The three learners, untrained. The ensemble is made of the perceptron's start and step by `vmap`."""
     mlp_step = partial(train_step, mlp)
     members = vmap(partial(start, mlp_init))(random.split(key, MEMBERS))
     each_member = vmap(mlp_step, in_axes=(None, None, None, None, 0))
@@ -161,7 +161,7 @@ def learners(key):
 
 
 def train(learner, data, epochs, key):
-    """Train for some epochs; returns the parameters, the test accuracy after each epoch and the last readings."""
+    """Train for some epochs; return the parameters, the test accuracy after each epoch and the last readings."""
     train_x, test_x, train_y, test_y = data
     step, read = jit(learner.step), jit(learner.read)
     state, curve, began = learner.state, [], time.perf_counter()
@@ -179,16 +179,16 @@ def train(learner, data, epochs, key):
 
 
 def pull(params, image, label):
-    """Length of the gradient of one image's loss: how much the network would change to read it better."""
+    """The norm of the gradient of one image's loss: how much this image would still change the network."""
     slope = grad(partial(loss, conv_net))(params, image, label)
     return jnp.sqrt(sum(jnp.sum(g**2) for g in gradix.tree.leaves(slope)))
 
 
-# --- What is shown ------------------------------------------------------------------------------------------------
+# --- The report ---------------------------------------------------------------------------------------------------
 
 
 def show_progress(name, done, total, value, accuracy, began, width=28):
-    """A bar that redraws itself on a terminal; a single line at the end elsewhere."""
+    """Show a bar, redrawn in place on a terminal; if the output is no terminal, print one line at the end."""
     bar = ("━" * (done * width // total)).ljust(width, "╌")
     seconds = time.perf_counter() - began
     line = f"{name:<14} {bar} {done:3}/{total}  loss {value:.4f}  test {accuracy:6.2%}  {seconds:4.1f} s"
@@ -204,14 +204,14 @@ def suggestions():
     where = {line.split(" =")[0]: i for i, line in reversed(list(enumerate(lines, 1)))}
     return (
         "Try next, in this file:\n"
-        f"  line {where['NUDGE']:3}: NUDGE = 0.0          train on unmoved digits only; watch the test accuracy fall\n"
-        f"  line {where['CHANNELS']:3}: CHANNELS = (32, 64)  twice the kernels: slower, and better?\n"
-        f"  line {where['MEMBERS']:3}: MEMBERS = 32         more perceptrons in one vmap; compare the seconds\n"
+        f"  line {where['NUDGE']:3}: NUDGE = 0.0          train only on digits that are not moved; the test accuracy falls\n"
+        f"  line {where['CHANNELS']:3}: CHANNELS = (32, 64)  use twice as many kernels: is it better, and how much slower?\n"
+        f"  line {where['MEMBERS']:3}: MEMBERS = 32         train more perceptrons in one vmap; compare the times\n"
     )
 
 
 def main():
-    """Train the learners, report, draw; the exit status says whether all of them read well enough."""
+    """Train the learners, report and draw; the exit status is 0 if all of them read well enough."""
     parser = argparse.ArgumentParser(description="Learn to read handwritten digits.")
     parser.add_argument(
         "--out", type=Path, default=Path("digits.png"), help="where the figure goes"

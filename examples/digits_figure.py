@@ -1,4 +1,4 @@
-"""The figure of `digits.py`: learning curves, confusion, the hardest digits, and how strongly every digit pulls."""
+"""The figure of `digits.py`: learning curves, confusion matrix, the hardest digits, and all gradient norms."""
 
 import matplotlib
 import numpy as np
@@ -49,7 +49,7 @@ def draw_curves(ax, required, curves):
 
 
 def draw_confusion(ax, labels, readings):
-    """How often each digit was read as each other one; mistakes in red."""
+    """How often each digit was read as each of the ten; mistakes are red."""
     table = np.zeros((10, 10), int)
     np.add.at(table, (labels, readings), 1)
     right = np.eye(10, dtype=bool)
@@ -95,8 +95,8 @@ def draw_hardest(figure, cell, images, labels, readings, pulls, rows=3, columns=
 
 
 def draw_pulls(ax, pulls, wrong):
-    """How the gradient norms of the test digits are spread, on a logarithmic scale."""
-    pulls = np.maximum(pulls, 1e-6)  # what lies below is rounding
+    """A histogram of the gradient norms of the test digits, on a logarithmic scale."""
+    pulls = np.maximum(pulls, 1e-6)  # smaller norms are rounding errors
     bins = np.geomspace(0.99e-6, max(pulls.max(), 1) * 1.01, 32)
     ax.hist(
         [pulls[~wrong], pulls[wrong]],
@@ -119,7 +119,7 @@ def draw_pulls(ax, pulls, wrong):
 
 
 def draw(path, required, curves, test_x, test_y, readings, pulls):
-    """Write the four-part figure."""
+    """Write the figure, which has four parts."""
     with plt.rc_context(STYLE):
         figure = plt.figure(figsize=(13, 9.6), facecolor="white")
         grid = figure.add_gridspec(

@@ -1,8 +1,8 @@
-"""Which measurements tell how diabetes goes on? Ask Hamiltonian Monte Carlo, a gradient at every step.
+"""Which measurements predict the progress of diabetes? An answer by Hamiltonian Monte Carlo.
 
-The data: ten measurements of 442 patients, and the progress of the disease a year later (Efron et al., 2004). The model:
-a line with normal noise, whose weights share an unknown scale. Eight chains walk side by side by `vmap`; each step is a
-dozen gradients in a `scan`, and the whole run, tuning included, is one compiled program.
+The data are ten measurements of 442 patients, and the progress of the disease a year later (Efron et al., 2004). The
+model is linear with normal noise; its weights share an unknown scale. `vmap` runs eight chains side by side. Each draw
+takes a dozen leapfrog steps in a `scan`, and the whole run, tuning included, is one compiled program.
 
     python examples/hmc.py [--out hmc.png] [--quick]
 """
@@ -26,14 +26,14 @@ import matplotlib.pyplot as plt  # after the choice of backend
 
 CHAINS = 8
 LEAPS = 12
-WANTED = 0.8  # of proposals accepted
+WANTED = 0.8  # the share of proposals to accept
 COLOURS = ("#00798c", "#e0a030", "#d1495b", "#6a4c93")
 
-# --- The model: what is unknown, and the logarithm of its density given the data ----------------------------------
+# --- The model: the unknown parameters, and the logarithm of their density given the data -------------------------
 
 
 class Unknown(NamedTuple):
-    """What the posterior is about. Scales are positive, so their logarithms are what moves."""
+    """The parameters to be found. Scales are positive, so the chains walk through their logarithms."""
 
     weights: gradix.Array
     bias: gradix.Array
@@ -42,7 +42,7 @@ class Unknown(NamedTuple):
 
 
 def log_density(u, x, y):
-    """Prior and likelihood, up to a constant."""
+    """The logarithm of prior times likelihood, up to a constant."""
     prior = norm.logpdf(u.weights, 0, jnp.exp(u.log_scale)).sum() + norm.logpdf(u.bias)
     prior += norm.logpdf(u.log_noise) + norm.logpdf(u.log_scale)
     return prior + norm.logpdf(y, x @ u.weights + u.bias, jnp.exp(u.log_noise)).sum()
@@ -52,7 +52,7 @@ def log_density(u, x, y):
 
 
 class Chain(NamedTuple):
-    """Where a chain is, and how its steps are tuned: their length, and the spread of each coordinate."""
+    """The place of a chain, and what tunes its steps: their length, and sums for each coordinate's variance."""
 
     place: gradix.Array
     log_step: gradix.Array
@@ -62,7 +62,7 @@ class Chain(NamedTuple):
 
 
 def leapfrog(energy, place, momentum, step, spread):
-    """A path of constant energy, but for an error of the second order in the step."""
+    """Follow a path of constant energy; the error of the energy is of second order in the step."""
 
     def leap(state, _):
         place, momentum = state
@@ -74,7 +74,7 @@ def leapfrog(energy, place, momentum, step, spread):
 
 
 def transition(energy, chain, key, is_tuning):
-    """One proposal, accepted or not; while tuning, the step grows where more is accepted than wanted."""
+    """Accept or reject one proposal; while tuning, the step grows if more are accepted than wanted."""
     push, choice, jitter = random.split(key, 3)
     spread = jnp.where(chain.turns > 50, chain.squares / jnp.maximum(chain.turns - 1, 1), 1.0)
     momentum = random.normal(push, chain.place.shape) / jnp.sqrt(spread)
@@ -96,7 +96,7 @@ def transition(energy, chain, key, is_tuning):
 
 @jit(static_argnames=("warm_up", "draws"))
 def sample(key, x, y, *, warm_up, draws):
-    """Draws of all chains as an `Unknown` of arrays (chains, draws, …), and the mean acceptance of each chain."""
+    """The draws of all chains, an `Unknown` of arrays (chains, draws, …), and each chain's mean acceptance."""
     zero = Unknown(jnp.zeros(x.shape[1]), jnp.zeros(()), jnp.zeros(()), jnp.zeros(()))
     flat, unravel = ravel_pytree(zero)
     energy = lambda place: -log_density(unravel(place), x, y)
@@ -118,18 +118,18 @@ def sample(key, x, y, *, warm_up, draws):
     return vmap(vmap(unravel))(places), accepted
 
 
-# --- What the draws are worth -------------------------------------------------------------------------------------
+# --- How good the draws are ---------------------------------------------------------------------------------------
 
 
 def r_hat(draws):
-    """How far the chains disagree, 1 where they do not (Gelman and Rubin, 1992), each cut into halves."""
+    """How far the halves of all chains disagree; 1 if they agree (Gelman and Rubin, 1992)."""
     halves = draws.reshape(2 * CHAINS, -1, *draws.shape[2:])
     within, between = halves.var(1).mean(0), halves.mean(1).var(0)
     return jnp.sqrt(1 + between / within)
 
 
 def draw_figure(path, names, draws, least_squares):
-    """Two chains' walks, the posterior of each weight, and what the model expects of two weights together."""
+    """Draw the walks of four chains, the posterior of each weight, and that of two weights together."""
     weights = np.asarray(draws.weights)
     figure, (walk, forest, pair) = plt.subplots(1, 3, figsize=(14, 4.6), layout="constrained")
     for chain, colour in zip(weights[:4, :150, names.index("bmi")], COLOURS, strict=True):
@@ -161,7 +161,7 @@ def draw_figure(path, names, draws, least_squares):
 
 
 def main():
-    """Sample, judge the sample, and say what the data say."""
+    """Draw a sample, check it, and report what it says about the weights."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", default="hmc.png")
     parser.add_argument("--quick", action="store_true")
@@ -203,9 +203,9 @@ def main():
     draw_figure(options.out, names, draws, least_squares)
     print(f"\nThe picture: {options.out}")
     print(
-        "Try next: norm.logpdf(u.weights, ...) with scipy.stats.laplace instead, and weights are drawn to zero;"
+        "Try next: use scipy.stats.laplace for norm in the prior of u.weights: more weights are then near zero;"
     )
-    print("          LEAPS = 2, and the walk becomes a random one: R-hat tells")
+    print("          LEAPS = 2: the chains walk at random, and R-hat is larger")
 
 
 if __name__ == "__main__":

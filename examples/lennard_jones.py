@@ -1,8 +1,9 @@
-"""A fluid of atoms, and its forces from one line of energy: simulate argon, then find its parameters from the forces.
+"""Simulate a fluid of argon atoms from a formula for their energy, then find the atoms' parameters from forces alone.
 
-Energy is written once, for a pair of atoms. `grad` gives the forces; `vmap` all pairs; `scan` the time, compiled as one
-program. If the forces are the energy's true slope, the total energy holds: the figure shows how well. Then the other
-way: from noisy forces alone, SciPy's minimizer finds the atoms' size and depth, with our gradient through the forces.
+The energy is written once, for a pair of atoms. `vmap` applies it to all pairs, `grad` makes forces of it, and `scan`
+steps through time; all of it is one compiled program. If the forces are the exact slope of the energy, the total energy
+stays constant; the figure shows how well it does. Then the reverse: from noisy forces alone, SciPy's minimizer finds
+the size and binding energy of the atoms, by a gradient through the forces.
 
     python examples/lennard_jones.py [--out lennard_jones.png] [--quick]
 """
@@ -22,12 +23,12 @@ from gradix import grad, jit, lax, random, value_and_grad, vmap
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # after the choice of backend
 
-CELLS = 4  # of the face-centred crystal the fluid melts from; 4 atoms each, along each axis
-DENSITY = 0.8  # atoms in the volume of an atom's diameter cubed
+CELLS = 4  # along each axis of the face-centred crystal that melts; each cell has 4 atoms
+DENSITY = 0.8  # atoms in a cube as wide as an atom
 TEMPERATURE = 1.2
 STEP = 0.004  # about 8 femtoseconds
-CUTOFF = 2.5  # diameters
-NOISE = 0.05  # of the typical force
+CUTOFF = 2.5  # in diameters of an atom
+NOISE = 0.05  # as a share of the typical force
 
 # --- Physics: an energy, and everything else by transformation ----------------------------------------------------
 
@@ -40,26 +41,26 @@ class Fluid(NamedTuple):
 
 
 class Atom(NamedTuple):
-    """What Lennard-Jones atoms differ in: how deeply they bind, and at which distance they start to repel."""
+    """The parameters of a Lennard-Jones atom: its binding energy, and the distance at which it starts to repel."""
 
     depth: gradix.Array
     size: gradix.Array
 
 
 def pair_energy(squared, atom):
-    """Of two atoms at this squared distance, shifted and bent so that energy and force end smoothly at the cutoff."""
+    """The energy of two atoms at this squared distance, smoothed so that it and its slope are 0 at the cutoff."""
     attraction = (atom.size**2 / squared) ** 3
     smooth = jnp.clip((CUTOFF**2 - squared) / CUTOFF**2, 0) ** 2
     return 4 * atom.depth * (attraction**2 - attraction) * smooth
 
 
 def energy(x, atom, box):
-    """Of all pairs, each with the nearest of its periodic images."""
+    """The energy of all pairs; each atom meets the nearest of the other's periodic images."""
 
     def with_all(i, here):
         away = here - x
         away -= box * jnp.round(away / box)
-        # an atom is no pair with itself
+        # At the cutoff the energy is 0, so this leaves out the pair of an atom with itself.
         squared = jnp.where(jnp.arange(len(x)) == i, CUTOFF**2, (away**2).sum(-1))
         return pair_energy(squared, atom).sum()
 
@@ -67,13 +68,13 @@ def energy(x, atom, box):
 
 
 def forces(x, atom, box):
-    """The energy's slope downhill."""
+    """The forces on all atoms: minus the gradient of the energy."""
     return -grad(energy)(x, atom, box)
 
 
 @jit(static_argnames="steps")
 def simulate(fluid, atom, box, steps):
-    """Velocity Verlet: the fluid after `steps` steps, and the kinetic and potential energies on the way."""
+    """The fluid after `steps` steps of velocity Verlet, and the kinetic and potential energy after each step."""
 
     def step(state, _):
         fluid, force = state
@@ -88,18 +89,18 @@ def simulate(fluid, atom, box, steps):
 
 
 def crystal(key, cells):
-    """Atoms on a face-centred cubic lattice with random velocities, and the box they are in."""
+    """Atoms on a face-centred cubic lattice with random velocities, and the width of their box."""
     n = 4 * cells**3
     box = (n / DENSITY) ** (1 / 3)
     corners = jnp.stack(jnp.meshgrid(*[jnp.arange(cells)] * 3, indexing="ij"), -1).reshape(-1, 1, 3)
     faces = jnp.array([[0, 0, 0], [0, 0.5, 0.5], [0.5, 0, 0.5], [0.5, 0.5, 0]])
-    v = random.normal(key, (n, 3)) * np.sqrt(2 * TEMPERATURE)  # half of it goes into melting
+    v = random.normal(key, (n, 3)) * np.sqrt(2 * TEMPERATURE)  # melting takes half of this energy
     return Fluid(((corners + faces).reshape(-1, 3) + 0.25) * box / cells, v - v.mean(0)), box
 
 
 @jit
 def neighbours(x, box):
-    """How many atoms stand at each distance, over how many would if they stood anywhere: the function g(r)."""
+    """The pair distribution g(r): the density of atoms at a distance r from an atom, over the mean density."""
     away = x[:, None] - x
     r = jnp.sqrt(((away - box * jnp.round(away / box)) ** 2).sum(-1))
     edges = jnp.linspace(0.5, box / 2, 80)
@@ -108,11 +109,11 @@ def neighbours(x, box):
     return (edges[1:] + edges[:-1]) / 2, counts / (len(x) ** 2 / box**3 * shells)
 
 
-# --- The other way: parameters from forces ------------------------------------------------------------------------
+# --- The reverse: parameters from forces --------------------------------------------------------------------------
 
 
 def fit(snapshots, measured, box):
-    """The atom whose forces are nearest to the measured ones, by SciPy's L-BFGS with our gradients."""
+    """The atom whose forces are nearest to the measured ones, found by SciPy's L-BFGS with gradients of Gradix."""
 
     def misfit(logs):
         atom = Atom(*jnp.exp(logs))
@@ -133,14 +134,14 @@ def fit(snapshots, measured, box):
 
 
 def draw_figure(path, energies, distances, tried):
-    """Energies in time, neighbours by distance, and the minimizer's way to the atom."""
+    """Draw the energies over time, the density of neighbours by distance, and the minimizer's path."""
     kinetic, potential = map(np.asarray, energies)
     times = STEP * np.arange(len(kinetic))
     figure, (left, middle, right) = plt.subplots(1, 3, figsize=(14, 4.4), layout="constrained")
     for values, name, colour in ((kinetic, "kinetic", "#e0a030"), (potential, "potential", "#00798c"),
                                  (kinetic + potential, "total", "#22303c")):  # fmt: skip
         left.plot(times, values, color=colour, label=name)
-    left.set(title="Energy changes its form, not its sum", xlabel="time", ylabel="energy")
+    left.set(title="The total energy stays constant", xlabel="time", ylabel="energy")
     left.legend(frameon=False, loc=(0.66, 0.62))
 
     middle.plot(*map(np.asarray, distances), color="#00798c")
@@ -151,7 +152,7 @@ def draw_figure(path, energies, distances, tried):
 
     right.plot(tried[:, 0], tried[:, 1], "o-", color="#6a4c93", ms=4, lw=1)
     right.plot(1, 1, "*", color="#d1495b", ms=16, label="the truth")
-    right.set(title="From forces to the atom", xlabel="depth", ylabel="size")
+    right.set(title="The minimizer's path to the atom", xlabel="depth", ylabel="size")
     right.legend(frameon=False)
     for ax in (left, middle, right):
         ax.spines[["top", "right"]].set_visible(False)
@@ -160,7 +161,7 @@ def draw_figure(path, energies, distances, tried):
 
 
 def main():
-    """Melt a crystal, watch the energy, and find the atoms again from noisy forces."""
+    """Melt a crystal, check that the energy is constant, and find the atoms again from noisy forces."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", default="lennard_jones.png")
     parser.add_argument("--quick", action="store_true")
@@ -169,7 +170,7 @@ def main():
 
     truth = Atom(jnp.float32(1), jnp.float32(1))
     fluid, box = crystal(random.key(0), cells)
-    fluid, _ = simulate(fluid, truth, box, steps)  # melts, and compiles
+    fluid, _ = simulate(fluid, truth, box, steps)  # compiles the program and melts the crystal
     start = time.perf_counter()
     fluid, energies = gradix.block_until_ready(simulate(fluid, truth, box, steps))
     took = time.perf_counter() - start
@@ -180,7 +181,7 @@ def main():
     )
     print(
         f"temperature {2 / 3 * kinetic.mean() / len(fluid.x):.3f}; the total energy stays within "
-        f"{float(jnp.ptp(total) / jnp.ptp(kinetic)):.2%} of what the kinetic one moves by"
+        f"{float(jnp.ptp(total) / jnp.ptp(kinetic)):.2%} of the range of the kinetic energy"
     )
 
     snapshots = []
@@ -199,7 +200,7 @@ def main():
     draw_figure(options.out, energies, neighbours(fluid.x, box), tried)
     print(f"\nThe picture: {options.out}")
     print(
-        "Try next: STEP = 0.02, and the energy drifts away; TEMPERATURE = 0.3, and the shells stay those of a crystal"
+        "Try next: STEP = 0.02: the energy drifts; TEMPERATURE = 0.3: the atoms keep the shells of a crystal"
     )
 
 

@@ -1,10 +1,11 @@
 """A thousand order books at once: a matching engine written for one book and one message, mapped and compiled.
 
-Orders meet by price, and at one price by time. The engine has no loop over the queue: an order takes what is left
-after those that stand ahead of it, a sum, so that one message is a few operations on small arrays; `scan` runs a day of
-messages, `vmap` a thousand books. A matching engine in plain Python, with its heaps, gives the same trades.
+Orders are matched by price, and at the same price by time. The engine has no loop over the queue: how much of a resting
+order is traded follows from the sum of the orders ahead of it. So a message takes a few operations on small arrays.
+`scan` runs the messages of a day, and `vmap` a thousand books. An engine in plain Python, with heaps, makes the same
+trades.
 
-Then a question for the books: how does the spread depend on how many traders cannot wait?
+Then the books answer a question: how does the spread depend on the share of traders who cannot wait?
 
     python examples/order_book.py [--out order_book.png] [--quick]
 """
@@ -29,21 +30,21 @@ MESSAGES = 2000
 PLACES = 48  # for resting orders on each side
 BUY, SELL = 0, 1
 LIMIT, MARKET, CANCEL = 0, 1, 2
-MIDDLE, NOWHERE = 1000, 1 << 20  # ticks; an empty side quotes a price nobody meets
+MIDDLE, NOWHERE = 1000, 1 << 20  # in ticks; an empty side quotes NOWHERE, which no order reaches
 
 # --- The engine: one book, one message ----------------------------------------------------------------------------
 
 
 class Side(NamedTuple):
-    """Resting orders in no order. `cost` is the price as the other side sees it: lower is better, for both sides."""
+    """Resting orders, unsorted. `cost` is the price to the other side: lower is better, whichever the side."""
 
     cost: gradix.Array
     size: gradix.Array  # 0 where the place is free
-    number: gradix.Array  # of the message that brought it: earlier ones come first
+    number: gradix.Array  # of the order's message; earlier orders come first
 
 
 class Message(NamedTuple):
-    """What a trader asks for; of a cancellation, `number` names the order."""
+    """What a trader asks for; the `number` of a cancellation is that of the order to cancel."""
 
     kind: gradix.Array
     side: gradix.Array
@@ -53,7 +54,7 @@ class Message(NamedTuple):
 
 
 class Trade(NamedTuple):
-    """What a message gave: how much was traded, and for how much; and the book's quotes after it."""
+    """The result of a message: the size and value of its trades, and the quotes of the book after it."""
 
     size: gradix.Array
     value: gradix.Array
@@ -67,7 +68,7 @@ def empty():
 
 
 def take(side, limit, wanted):
-    """Orders that cost no more than `limit`, best first, until `wanted` is had: the side after it, and the amounts."""
+    """Take `wanted` from the orders that cost no more than `limit`, best first: the side after it, and the amounts."""
     is_open = (side.size > 0) & (side.cost <= limit)
     cheaper = side.cost[:, None] > side.cost
     earlier = (side.cost[:, None] == side.cost) & (side.number[:, None] > side.number)
@@ -77,7 +78,7 @@ def take(side, limit, wanted):
 
 
 def rest(side, cost, size, number):
-    """The side with another order, in a free place; when all are taken, the worst order makes room."""
+    """The side with another order in a free place; if there is none, it replaces the worst order."""
     standing = jnp.where(side.size > 0, side.cost, NOWHERE)
     place = jnp.argmax(standing)
     gives = (size > 0) & (cost < standing[place])
@@ -86,13 +87,13 @@ def rest(side, cost, size, number):
 
 
 def either(is_first, first, second):
-    """One of two sides."""
+    """The side `first` if `is_first`, else `second`."""
     return gradix.tree.map(lambda a, b: jnp.where(is_first, a, b), first, second)
 
 
 def handle(book, message):
-    """One message: the book after it, and what was traded."""
-    sign = jnp.where(message.side == BUY, 1, -1)  # what a buyer pays more for costs him more
+    """The book after a message, and its trades."""
+    sign = jnp.where(message.side == BUY, 1, -1)  # a higher price costs a buyer more, a seller less
     buyers, sellers = book
     own, other = (
         either(message.side == BUY, buyers, sellers),
@@ -115,7 +116,7 @@ def handle(book, message):
 
 @jit
 def run(messages):
-    """A day in one book after the other's messages: the last book, and the trades of every message."""
+    """Run the messages of a day in one book: the last book, and the trades of every message."""
     return lax.scan(handle, (empty(), empty()), messages)
 
 
@@ -125,7 +126,7 @@ run_all = jit(vmap(run))
 
 
 def traders(key, count, hurry):
-    """Messages of traders of whom a part `hurry` takes what there is; others quote near the middle, or leave again."""
+    """Messages of random traders: a share `hurry` trades at any price, others quote near the middle or cancel."""
     kinds, leavers, sides, depths, sizes, names = random.split(key, 6)
     hurry = jnp.asarray(hurry)
     kind = jnp.where(random.uniform(kinds, (count,)) < hurry, MARKET, LIMIT)
@@ -133,17 +134,17 @@ def traders(key, count, hurry):
     side = random.bernoulli(sides, shape=(count,)).astype("int32")
     depth = random.geometric(depths, 0.12, (count,))
     number = jnp.arange(1, count + 1)
-    # a recent order of either side, if it still stands
+    # the number of a recent message, whose order may still rest in the book
     target = number - 1 - random.randint(names, (count,), 0, 60)
     return Message(kind, side, MIDDLE + jnp.where(side == BUY, -depth, depth) + 1, random.randint(sizes, (count,), 1, 10),
                    jnp.where(kind == CANCEL, target, number))  # fmt: skip
 
 
-# --- The same in plain Python, to compare with ---------------------------------------------------------------------
+# --- The same engine in plain Python, to compare with ---------------------------------------------------------------
 
 
 def python_trades(messages):
-    """Traded sizes and values of one book's messages, by two heaps."""
+    """The traded sizes and values of one book's messages, found with two heaps."""
     heaps, sizes, trades = ([], []), ({}, {}), []
     for kind, side, price, size, number in zip(
         *(np.asarray(m).tolist() for m in messages), strict=True
@@ -173,17 +174,17 @@ def python_trades(messages):
     return np.array(trades)
 
 
-# --- Looking at it -------------------------------------------------------------------------------------------------
+# --- The report ----------------------------------------------------------------------------------------------------
 
 
 def spreads(trades):
-    """The mean distance of the quotes of each book, where both sides have some."""
+    """The distance of a book's quotes after each message; NaN if a side has no order."""
     wide = trades.ask - trades.bid
     return jnp.where(wide < NOWHERE // 2, wide, jnp.nan)
 
 
 def draw_figure(path, trades, hurries, by_hurry):
-    """One book's quotes, the prices of some books, and the spread by how many traders are in a hurry."""
+    """Draw one book's quotes, the volumes of all books, and the spread by the share of traders in a hurry."""
     bid, ask = [
         np.where(abs(np.asarray(q)) < NOWHERE // 2, q, np.nan) for q in (trades.bid, trades.ask)
     ]
@@ -205,14 +206,16 @@ def draw_figure(path, trades, hurries, by_hurry):
 
     volume = np.asarray(trades.size.sum(1))
     sizes.hist(volume, bins=30, color="#6a4c93")
-    sizes.set(title=f"What {len(volume):,} books traded in a day", xlabel="volume", ylabel="books")
+    sizes.set(
+        title=f"The volumes of {len(volume):,} books in a day", xlabel="volume", ylabel="books"
+    )
 
     low, middle, high = np.nanquantile(by_hurry, [0.1, 0.5, 0.9], axis=1)
     answer.fill_between(hurries, low, high, color="#e0a030", alpha=0.3)
     answer.plot(hurries, middle, "o-", color="#e0a030")
     answer.set(
-        title="Who cannot wait widens the spread",
-        xlabel="part of market orders",
+        title="Market orders widen the spread",
+        xlabel="share of market orders",
         ylabel="mean spread, in ticks",
     )
     for ax in (quotes, sizes, answer):
@@ -222,7 +225,7 @@ def draw_figure(path, trades, hurries, by_hurry):
 
 
 def main():
-    """Run the books, compare some with plain Python, and vary how many traders are in a hurry."""
+    """Run the books, compare ten with plain Python, and vary the share of traders in a hurry."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", default="order_book.png")
     parser.add_argument("--quick", action="store_true")
@@ -245,11 +248,11 @@ def main():
     for i in range(10):
         expected = python_trades(gradix.tree.map(lambda m, i=i: m[i], messages))
         assert (expected == np.stack([trades.size[i], trades.value[i]], -1)).all(), (
-            f"book {i} trades otherwise"
+            f"book {i} makes other trades than plain Python"
         )
     python = (time.perf_counter() - start) / 10 * books
     print(
-        f"ten of them trade as the engine in plain Python does, which would take {python:.1f} s for all"
+        f"ten of them make the same trades as plain Python, which would take {python:.1f} s for all books"
     )
     print(
         f"traded in a book: {trades.size.sum(1).mean():,.0f}; spread {jnp.nanmean(spreads(trades)):.2f} ticks"
@@ -267,8 +270,8 @@ def main():
 
     draw_figure(options.out, trades, hurries, by_hurry)
     print(f"\nThe picture: {options.out}")
-    print("Try next: PLACES = 8, and the worst orders are pushed out: the comparison finds it;")
-    print("          in `take`, `<` for `>` in `earlier`: the last order is served first")
+    print("Try next: PLACES = 8: the worst orders are pushed out, and the comparison notices it;")
+    print("          in `earlier`, write `<` for `>`: the latest order is then served first")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Train one network on eight devices in four ways, and get in each what one device gets.
+"""Train one network on eight devices in four ways, each with the same losses as on one device.
 
-The network reads handwritten digits: eight layers, whose weights are one array of shape (layers, inputs, outputs). What
-differs between the four ways is how this array and the images are divided over the devices of a mesh:
+The network reads handwritten digits. It has eight layers, whose weights are one array of shape (layers, inputs,
+outputs). The four ways differ in how this array and the images are divided over the devices of a mesh:
 
     data       each device has all weights, and an eighth of the images
     tensor     each device has an eighth of every layer's outputs, and all images
-    sharded    weights and images are both divided; each layer's weights are gathered when it is their turn (FSDP)
+    sharded    weights and images are both divided; a layer's weights are gathered when it is computed (FSDP)
     pipeline   each device has one layer; images pass from device to device in small groups
 
     python examples/parallel_digits.py [--out shardings.png] [--steps 60]
@@ -44,7 +44,7 @@ def start(key):
 
 
 def layer(x, params):
-    """One layer: what it computes is added to what it gets."""
+    """One layer, which adds its result to its input."""
     return x + jnp.tanh(x @ params["w"] + params["b"])
 
 
@@ -54,7 +54,7 @@ def network(params, images):
 
 
 def loss(net, params, images, labels):
-    """Mean cross-entropy; the first ten outputs are the digits' scores."""
+    """Mean cross-entropy; the first ten outputs are the scores of the digits."""
     scores = nn.log_softmax(net(params, images)[:, :10])
     return -jnp.take_along_axis(scores, labels[:, None], axis=1).mean()
 
@@ -69,7 +69,7 @@ def step(net, params, images, labels):
 
 
 def pipeline(mesh):
-    """The network with a stage on each device: at each turn a group of images goes on to the next one."""
+    """The network with a stage on each device; in each turn a group of images moves to the next device."""
     stages = mesh.size
     ring = [(i, (i + 1) % stages) for i in range(stages)]
 
@@ -90,7 +90,7 @@ def pipeline(mesh):
 
 
 def ways(mesh):
-    """By name: the network to call, and the specs of weights, biases and images."""
+    """For each way by its name: the network to call, and the specs of weights, biases and images."""
     return {
         "data": (network, P(), P(), P("d")),
         "tensor": (network, P(None, None, "d"), P(None, "d"), P()),
@@ -100,7 +100,7 @@ def ways(mesh):
 
 
 def trained(fitted, params, images, labels, steps):
-    """The losses of some steps."""
+    """Train for some steps; return the parameters and the loss before each step."""
     losses = []
     for i in range(steps):
         at = slice(BATCH * (i % 3), BATCH * (i % 3) + BATCH)
@@ -110,7 +110,7 @@ def trained(fitted, params, images, labels, steps):
 
 
 def train(mesh, way, params, images, labels, steps):
-    """The parameters and losses of a way."""
+    """Train in one of the four ways; return the parameters and losses."""
     net, w, b, x = way
     places = {"w": NamedSharding(mesh, w), "b": NamedSharding(mesh, b)}
     batch = NamedSharding(mesh, x)
@@ -122,11 +122,11 @@ def train(mesh, way, params, images, labels, steps):
     return trained(fitted, gradix.device_put(params, places), images, labels, steps)
 
 
-# --- What is shown ---------------------------------------------------------------------------------------------------
+# --- The report ------------------------------------------------------------------------------------------------------
 
 
 def draw(mesh, losses, alone, path):
-    """A picture: for each way which device holds what of weights and images, and the losses of all ways."""
+    """Draw which device holds which part of the weights and images in each way, and the losses of all ways."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -161,7 +161,7 @@ def draw(mesh, losses, alone, path):
 
 
 def holders(sharding, shape, rows, columns, number):
-    """Boxes (top, left, height, width), as fractions of the picture, and the numbers of the devices that hold each."""
+    """The parts as boxes (top, left, height, width), and the numbers of the devices that hold each of them."""
     boxes = {}
     for device, index in sharding.devices_indices_map(shape).items():
         box = []
@@ -174,7 +174,7 @@ def holders(sharding, shape, rows, columns, number):
 
 
 def paint(ax, boxes, count):
-    """Draw the boxes, coloured by device; grey where all devices hold the same."""
+    """Draw the boxes, coloured by device; a box that all devices hold is grey."""
     import matplotlib.pyplot as plt
 
     for (top, left, height, width), held in boxes.items():
@@ -197,7 +197,7 @@ def paint(ax, boxes, count):
 
 
 def main():
-    """Train in all ways, compare, draw."""
+    """Train in all ways, compare the losses, and draw."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "--out", type=Path, default=None, metavar="FILE", help="also draw how arrays are divided"
@@ -229,8 +229,8 @@ def main():
         apart = np.abs(losses[name] / alone - 1).max()
         if speaks:
             print(
-                f"{name:<12} loss {losses[name][0]:.4f} -> {losses[name][-1]:.4f}   at most {apart:.1e} from one "
-                "device's"
+                f"{name:<12} loss {losses[name][0]:.4f} -> {losses[name][-1]:.4f}   differs from one device's "
+                f"by at most {apart:.1e}"
             )
         if apart > 1e-3:
             sys.exit(f"{name} does not give one device's losses")
@@ -239,8 +239,8 @@ def main():
         print(f"picture: {options.out}")
     if speaks:
         print(
-            "Try next: change GROUPS, or give a way of your own in `ways`, such as both data and tensor on a mesh "
-            "of 4 by 2."
+            "Try next: change GROUPS, or add a way of your own to `ways`, such as data and tensor together on a "
+            "mesh of 4 by 2."
         )
 
 

@@ -1,4 +1,4 @@
-"""Linear regression by gradient descent: the smallest whole training program.
+"""Linear regression by gradient descent: the smallest complete training program.
 
 python examples/regression.py
 """
@@ -14,14 +14,14 @@ TRUE_WEIGHT, TRUE_BIAS, NOISE = 2.0, -1.0, 0.5
 
 
 class Params(NamedTuple):
-    """The model y = weight * x + bias. A NamedTuple is a pytree, so `grad` answers with another Params."""
+    """The model y = weight * x + bias. A NamedTuple is a pytree, so `grad` returns another Params."""
 
     weight: gradix.Array
     bias: gradix.Array
 
 
 def init(key):
-    """Random parameters. A key is used once; `split` makes new ones from it."""
+    """Random parameters. Each key is used only once; `split` makes new keys from one."""
     weight_key, bias_key = gradix.random.split(key)
     return Params(gradix.random.normal(weight_key), gradix.random.normal(bias_key))
 
@@ -40,7 +40,7 @@ def update(params, x, y):
 
 
 def main():
-    """Make noisy points on a line, find the line again, and compare with the closed formula."""
+    """Make noisy points on a line, fit a line to them, and compare it with that of the closed formula."""
     x_key, noise_key, init_key = gradix.random.split(gradix.random.key(42), 3)
     x = gradix.random.normal(x_key, (128,))
     y = TRUE_WEIGHT * x + TRUE_BIAS + NOISE * gradix.random.normal(noise_key, (128,))
@@ -59,9 +59,9 @@ def main():
     print(f"least squares y = {weight:.3f} x {bias:+.3f}   (closed formula)")
 
     print("\nTry next, in this file:")
-    print("   - LEARNING_RATE = 1.05: too large a step, and the loss grows instead")
-    print("   - in loss, jnp.abs(prediction - y) in place of the square: outliers matter less")
-    print("   - gradix.hessian(loss)(params, x, y): how sharply the loss curves in each direction")
+    print("   - LEARNING_RATE = 1.05: the steps are too large, and the loss grows")
+    print("   - in loss, jnp.abs(prediction - y) in place of the square: outliers then matter less")
+    print("   - gradix.hessian(loss)(params, x, y) shows how the loss curves in each direction")
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ def scores(params, images):
 
 
 def read(params, images):
-    """The digit on each image, and how sure that is."""
+    """The digit on each image, and its probability."""
     chances = nn.softmax(scores(params, images))
     return {"digit": jnp.argmax(chances, axis=1), "chance": jnp.max(chances, axis=1)}
 
@@ -42,7 +42,7 @@ def step(params, images, labels):
 
 
 def train():
-    """The parameters, and images and labels that they have not seen."""
+    """The trained parameters, and images and labels that were not used in training."""
     pixels, labels = load_digits(return_X_y=True)
     x, held, y, held_labels = train_test_split(
         (pixels / 16).astype("f4"), labels.astype("i4"), random_state=0

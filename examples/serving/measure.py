@@ -1,4 +1,4 @@
-"""Ask a server of digits on this machine: how many images it reads in a second, and whether it keeps what it accepted when killed.
+"""Measure how many images the server of digits reads in a second, and whether it keeps accepted jobs when killed.
 
 python examples/serving/measure.py digits.gdx [--seconds 3]
 """
@@ -19,7 +19,7 @@ HERE = Path(__file__).resolve().parent
 
 
 class Server:
-    """The server in a process of its own."""
+    """The server, in another process."""
 
     def __init__(self, model, journal, port, *options):
         command = [
@@ -58,7 +58,7 @@ class Server:
 
 
 def throughput(server, images, seconds):
-    """Images read in a second by batch, over one connection."""
+    """Print how many images are read in a second by the size of requests, over one connection."""
     for batch in (1, 4, 16, 64):
         body = {"images": images[:batch]}
         server.ask("POST", "/digits", body)
@@ -72,7 +72,7 @@ def throughput(server, images, seconds):
 
 
 def kill_and_restart(model, journal, images, port, jobs=40):
-    """Jobs accepted before the process is killed, and how many of them have an answer afterwards."""
+    """Kill a server that has accepted jobs; return the answers that the next server gives to them."""
     server = Server(model, journal, port, "--hold")
     accepted = [server.ask("POST", "/jobs", {"images": [images[k]]})[1]["job"] for k in range(jobs)]
     answered = sum([server.ask("GET", f"/jobs/{job}")[0] == 200 for job in accepted])

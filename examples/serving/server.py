@@ -1,11 +1,11 @@
-"""Serve an exported reader of digits over HTTP, from a process that has no model's source and traces none.
+"""Serve an exported reader of digits over HTTP, in a process without the model's source that traces nothing.
 
     POST /digits   {"images": [[64 numbers], ...]}  ->  200 {"digits": [...], "chances": [...]}
     POST /jobs     the same                         ->  202 {"job": 1}, once the request is on the disk
     GET  /jobs/1                                    ->  200 with the answer, 202 while there is none, 404
 
-A job that was accepted is answered even if the process is killed: it stays in the journal, and the next process takes
-it up.
+A job that was accepted is answered even if the process is killed: it stays in the journal, and the next process
+computes its answer.
 
     python examples/serving/server.py digits.gdx --journal jobs.sqlite --port 8000
 """
@@ -25,12 +25,12 @@ LOADED_NUMPY = time.perf_counter()
 from gradix import export, jit  # noqa: E402
 
 LOADED = time.perf_counter()
-# images that are read at once; programs are compiled for powers of two up to it
+# The most images that are read at once. A program is compiled for each power of two up to this.
 LARGEST = 64
 
 
 class Reader:
-    """The program of a file, compiled for a few numbers of images."""
+    """The program of a file, compiled for several numbers of images."""
 
     def __init__(self, path):
         self.call = jit(export.deserialize(Path(path).read_bytes()).call)
@@ -50,7 +50,7 @@ class Reader:
 
 
 class Journal:
-    """Accepted jobs on the disk. What `add` returned for survives the end of the process."""
+    """Accepted jobs on the disk. A job for which `add` has returned survives the end of the process."""
 
     def __init__(self, path):
         self.base = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -74,7 +74,7 @@ class Journal:
         self.base.execute("update jobs set answer = ? where id = ?", (text, job))
 
     def find(self, job):
-        """None for no such job, or a tuple with its answer or None."""
+        """A tuple with the answer of a job, or with None while there is no answer; None for no such job."""
         return self.base.execute("select answer from jobs where id = ?", (job,)).fetchone()
 
 
@@ -119,7 +119,7 @@ class App:
         return 404, {"error": f"there is nothing at {method} {path}"}
 
     async def live(self, receive, send):
-        """Take up jobs between start and stop."""
+        """Compute the answers of jobs between the start and the end of the server."""
         await receive()
         worker = asyncio.create_task(self.work())
         await send({"type": "lifespan.startup.complete"})
@@ -137,7 +137,7 @@ class App:
                     job,
                     json.dumps(self.reader.read(np.frombuffer(images, np.float32).reshape(-1, 64))),
                 )
-                await asyncio.sleep(0)  # requests come between jobs
+                await asyncio.sleep(0)  # lets requests be answered between jobs
             if not self.journal.waiting():
                 await self.wake.wait()
 
@@ -157,7 +157,7 @@ def images_of(body):
     """The images of a request.
 
     Raises:
-        ValueError: it is not of the form that this file's first lines show.
+        ValueError: the request does not have the form shown at the top of this file.
     """
     try:
         images = np.asarray(json.loads(body)["images"], np.float32)
@@ -180,7 +180,7 @@ def main():
     parser.add_argument(
         "--hold",
         action="store_true",
-        help="accept jobs, and leave them to the next start without it",
+        help="only accept jobs; they are answered after the next start without this option",
     )
     options = parser.parse_args()
     start = time.perf_counter()

@@ -129,9 +129,8 @@ class Cond(Primitive):
         if bad:
             raise NotImplementedError(
                 f"vmap of cond with a batched predicate runs every branch, so its effect "
-                f"{bad[0]} is "
-                "not supported. Use lax.map instead of vmap, or take what has the effect out of "
-                "the branch."
+                f"{bad[0]} is not supported. Use lax.map instead of vmap, or move the operation "
+                "with the effect out of the branch."
             )
         index, operands, in_axes = to_axis(axis.size, args[0], axes[0], 0), args[1:], axes[1:]
         apart = [

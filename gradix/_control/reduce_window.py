@@ -77,7 +77,7 @@ def folded(args, *, jaxpr, **params) -> list:
     """The reduction as elementwise steps; derivatives are those of this form.
 
     The first elements of all windows are combined with the second elements, and so on. Padding is
-    left out as in XLA, which matters where the initial value is no identity.
+    left out as in XLA, which matters if the initial value is not an identity.
     """
     xs, inits = split(args, len(args) // 2)
     w, n = _window(params), len(xs)

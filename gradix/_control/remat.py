@@ -31,9 +31,9 @@ class Remat(Call):
         effects = [e for e in jaxpr.effects if isinstance(e, (IOEffect, OrderedIOEffect))]
         if effects:
             raise NotImplementedError(
-                f"checkpoint of a function with the effect {effects[0]}, as of an io_callback or of an "
-                "exported program, would have it again in the backward pass. Take what has it out of "
-                "the function, or use debug.callback, which may repeat."
+                f"checkpoint would repeat the effect {effects[0]} of its function, such as that of an "
+                "io_callback, in the backward pass. Move the operation with the effect out of the "
+                "function, or use debug.callback, which may be repeated."
             )
         nonzero = tuple([t is not None for t in tangents])
         # recomputing uses the same random keys again on purpose

@@ -366,9 +366,9 @@ def _check_summands(jaxpr: ClosedJaxpr, linear: tuple, in_specs, out_specs, chec
     after = marks_of_results(jaxpr, marks, checked)
     if after is None or not all(m <= s.unreduced for m, s in zip(after, out_specs)):
         raise NotImplementedError(
-            "the derivative of shard_map by an argument whose in_specs are unreduced, of a function "
-            f"that does other than add up such arguments: in_specs {in_specs}, out_specs {out_specs}. "
-            "Sum it first, within by lax.psum or outside with gradix.sharding.reshard."
+            "shard_map has no derivative by an argument whose in_specs are unreduced if the function "
+            f"does more than add such arguments: in_specs {in_specs}, out_specs {out_specs}. "
+            "Sum it first, inside with lax.psum or outside with gradix.sharding.reshard."
         )
 
 

@@ -20,8 +20,8 @@ def marks_of_results(closed: ClosedJaxpr, marks: list, checked: bool) -> list | 
         checked: whether types tell what else varies; if not, other operands count as if it did.
 
     Returns:
-        None where an operation is none of sums: then the cotangents of the summands would differ
-        from device to device.
+        None if some operation is not a sum: then the cotangents of the summands would differ from
+        device to device.
     """
     known = dict(zip(closed.jaxpr.invars, marks))
     for eqn in closed.jaxpr.eqns:
@@ -36,7 +36,7 @@ def marks_of_results(closed: ClosedJaxpr, marks: list, checked: bool) -> list | 
 
 
 def _marks_after(eqn, mine: list, checked: bool) -> list | None:
-    """The marks of an operation's results; None where it is none of sums."""
+    """The marks of an operation's results; None if it does more than add."""
     prim, params = eqn.primitive, eqn.params
     if prim is jit_p:
         return marks_of_results(params["jaxpr"], mine, checked)

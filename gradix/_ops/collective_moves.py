@@ -160,7 +160,7 @@ class ReduceScatter(Move):
             if n % axis_size:
                 raise ValueError(
                     f"psum_scatter: dimension {scatter_dimension} of size {n} does not divide into "
-                    f"{axis_size} equal parts. Pad it."
+                    f"{axis_size} equal parts. Pad it to a multiple of {axis_size}."
                 )
             shape[scatter_dimension] = n // axis_size
         else:

@@ -89,6 +89,6 @@ def product_division(avals, ndim: int, params) -> Entries:
         raise ShardingTypeError(
             f"dot_general operation with inputs: {lhs.str_short()}, {rhs.str_short()} "
             f"produces an illegally sharded result: {row} names a mesh axis twice. Reshard "
-            "one of them, or give `out_sharding`."
+            "one of them with gradix.sharding.reshard, or pass `out_sharding`."
         )
     return row

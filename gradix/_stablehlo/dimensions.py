@@ -73,7 +73,7 @@ class Dimensions(Structured):
         zero, one = self.constant(0, SIZE), self.constant(1, SIZE)
         rest = self.op("remainder", SIZE, x, y)
         # XLA rounds toward zero. If remainder and divisor differ in sign, the quotient is too large
-        # by one, and the remainder too small by the divisor.
+        # by one, and the divisor is missing in the remainder.
         flag = make_aval((), np.dtype(bool), False)
         other = self.op(
             "and",

@@ -144,9 +144,9 @@ def _slope(dim: SymbolicDim, name: str) -> int | None:
 
 
 def _assert(em, holds, message: str, *values) -> None:
-    """Refuse to compile for shapes where `holds` is false; `{0}`, ...
+    """Refuse to compile for shapes where `holds` is false.
 
-    In `message` stand for values.
+    In `message`, `{0}`, `{1}`, ... stand for the values.
     """
     em.ops(
         "custom_call",

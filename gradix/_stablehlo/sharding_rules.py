@@ -181,8 +181,8 @@ def str_to_sdy_sharding_rule(
             `SdyShardingRule`.
 
     Raises:
-        TypeError: `rule` is no string.
-        ValueError: it is not in that notation.
+        TypeError: `rule` is not a string.
+        ValueError: `rule` is not in that notation.
 
     Example:
         >>> str_to_sdy_sharding_rule("(h d) j -> h d", reduction_factors=("j",))
@@ -335,12 +335,12 @@ def shaped(rule: SdyShardingRule, operands, results) -> ShapedRule:
             if flat.count(f) > 1:
                 raise ValueError(
                     f"Sharding rule {i}th {what} has the factor {f} twice, in {row}: a mesh axis can "
-                    "divide one of its axes alone. Give each its own name."
+                    "divide only one of its axes. Give each axis its own factor."
                 )
             if what == "result" and f in rule.reduction_factors:
                 raise ValueError(
-                    f"Factor {f} in reduction_factors is one of the {i}th result; what is summed over "
-                    "is in operands alone."
+                    f"Factor {f} in reduction_factors occurs in the {i}th result; factors that are "
+                    "summed over occur only in operands."
                 )
     kinds = tuple([getattr(rule, kind) for kind in _KINDS])
     return ShapedRule(rows[0], rows[1], tuple(sizes.items()), kinds)

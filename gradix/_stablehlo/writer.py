@@ -37,7 +37,7 @@ class Value:
 
     @property
     def converted_from(self) -> np.dtype | None:
-        """The dtype that the value was converted from; None if it is no conversion."""
+        """The dtype that the value was converted from; None if it is not a conversion."""
         return self.definition[1].aval.dtype if self._is_made_by("convert") else None
 
     @property

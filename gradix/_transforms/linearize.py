@@ -242,7 +242,7 @@ class Tape(Trace):
     def _linear(self, prim, args, params):
         """For each result of a call, branch or loop, whether it depends on tangents.
 
-        It is None where all of them may.
+        None says that all results may depend on them.
         """
         if prim.dependent is None:
             return None

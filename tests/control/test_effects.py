@@ -138,7 +138,7 @@ def test_derivatives_run_the_effects_of_the_function_once(wrap):
 def test_checkpoint_repeats_prints_but_no_io():
     quiet = lax.stop_gradient
     assert said(lambda: gradix.grad(gradix.checkpoint(lambda x: after(debug(x), jnp.sin(x))))(1.0)) == [1, 1]
-    with pytest.raises(NotImplementedError, match="have it again in the backward pass"):
+    with pytest.raises(NotImplementedError, match="in the backward pass"):
         gradix.grad(gradix.checkpoint(lambda x: after(io(quiet(x)), jnp.sin(x))))(1.0)
 
 

@@ -145,7 +145,7 @@ def test_gradients_of_calls_with_effects():
     assert gradix.grad(once.call)(np.float32(3)) == 6.0 and once.vjp().unordered_effects == (io_effect,)
     with pytest.raises(NotImplementedError, match="ordered effects"):
         gradix.grad(read(exported_of(in_order, SCALAR)).call)(np.float32(3))
-    with pytest.raises(NotImplementedError, match="again in the backward pass"):
+    with pytest.raises(NotImplementedError, match="in the backward pass"):
         gradix.grad(gradix.checkpoint(once.call))(np.float32(3))
 
 

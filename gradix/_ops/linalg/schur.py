@@ -142,8 +142,8 @@ def schur(
     """
     if sort_eig_vals or select_callable is not None:
         raise NotImplementedError(
-            "schur does not sort: LAPACK asks about every eigenvalue by a call back, which "
-            "compiled programs cannot answer. Use sort_eig_vals=False and select_callable=None; "
+            "schur does not sort: for that LAPACK calls a function with every eigenvalue, which "
+            "compiled programs cannot provide. Use sort_eig_vals=False and select_callable=None; "
             "scipy.linalg.schur sorts, outside of compiled programs."
         )
     return bind(

@@ -57,8 +57,8 @@ def approx_max_k(
         operand: an array of a floating dtype.
         k: the number of elements.
         reduction_dimension: the axis.
-        recall_target: the part of the results that must be among the true ones, above 0 and at most
-            1.
+        recall_target: the share of the results that must be among the true ones, above 0 and at
+            most 1.
         reduction_input_size_override: the size of the whole axis where `operand` is a part of it;
             -1 for its own.
         aggregate_to_topk: False permits more than `k` results, in any order.

@@ -31,10 +31,7 @@ def emit_top_k(em, outs, x, k: int, axis: int):
 
 
 def comparable(em, x):
-    """The operand of a top_k in a dtype that XLA compares.
-
-    Booleans and narrow integers as bytes.
-    """
+    """The operand of a top_k, with booleans and narrow integers widened to a dtype XLA compares."""
     dtype = x.aval.dtype
     if dtype in dtypes.BOOL | dtypes.NARROW_INTEGER:
         return em.convert(x, np.dtype("int8" if dtype in dtypes.SIGNED else "uint8"))

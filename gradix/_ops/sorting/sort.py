@@ -39,8 +39,8 @@ class Sort(Primitive):
             )
         if any(dtypes.is_extended(x.dtype) for x in xs[:num_keys]):
             raise TypeError(
-                f"sort compares numbers, and random keys have no order; got {xs[0].str_short()}. They may "
-                "be sorted by numbers: lax.sort((numbers, keys), num_keys=1)."
+                f"sort compares numbers, and random keys have no order; got {xs[0].str_short()}. Sort "
+                "keys by numbers instead: lax.sort((numbers, keys), num_keys=1)."
             )
         return list(xs)
 

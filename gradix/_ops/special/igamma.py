@@ -65,9 +65,9 @@ def _second_in_a(t, a, x):
 
 def _slope_in_a(t, a, x):
     raise NotImplementedError(
-        "random_gamma_grad has no derivative in a, which is what a second derivative of gamma "
-        "draws in their shape asks for: the second derivative of igamma in a is not known. "
-        "Differentiate draws once."
+        "random_gamma_grad has no derivative in a: the second derivative of igamma in a is not "
+        "known. A second derivative of gamma draws in their shape needs it, so differentiate "
+        "the draws once."
     )
 
 

@@ -61,9 +61,9 @@ _COLUMNS = 1 << 12
 
 
 def _blocks(shape, axes) -> tuple[int, int, int] | None:
-    """The operand as `(outer, rows, columns)`, summed over neighbouring axes, the rows.
+    """The operand as `(outer, rows, columns)`, summed over the rows; None if it has no such form.
 
-    Else None.
+    The summed axes must be neighbours.
     """
     summed = [i for i, n in enumerate(shape) if n > 1 and i in axes]
     if not summed or any(
