@@ -17,16 +17,21 @@ from gradix._api.visualize import (
 from gradix._base.events import (
     Event as Event,
 )
+from gradix._base.lazy import on_demand
 from gradix._core.effects import (
     DebugEffect as DebugEffect,
     OrderedDebugEffect as OrderedDebugEffect,
 )
+
+with on_demand(globals()):
+    from gradix._api.breakpoints import breakpoint as breakpoint
 
 __all__ = [
     "DebugEffect",
     "Event",
     "Explanation",
     "OrderedDebugEffect",
+    "breakpoint",
     "callback",
     "explain",
     "log",

@@ -128,7 +128,7 @@ def full(shape, fill_value, dtype=None, *, sharding=None) -> Array:
         fill_value: a scalar.
         dtype: the result's dtype; by default that of the value, weakly typed if it is a Python
             number.
-        sharding: accepted for compatibility; it decides placement, not values.
+        sharding: where the result lies, or how it is divided; traced results ignore it.
 
     Raises:
         TypeError: `fill_value` is not a scalar.
@@ -143,7 +143,15 @@ def full(shape, fill_value, dtype=None, *, sharding=None) -> Array:
         raise TypeError(
             f"full must be called with scalar fill_value, got fill_value.shape {np.shape(fill_value)}."
         )
-    return _filled(shape, as_array(fill_value) if dtype is None else _scalar_of(fill_value, dtype))
+    filled = _filled(
+        shape, as_array(fill_value) if dtype is None else _scalar_of(fill_value, dtype)
+    )
+    return filled if sharding is None else _on(filled, sharding)
+
+
+def _on(x, sharding):
+    """`x` under a sharding; what is traced lies nowhere."""
+    return x.to_device(sharding) if type(x) is ArrayImpl else x
 
 
 def _scalar_of(value, dtype):
@@ -176,7 +184,7 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None) -> Array:
         fill_value: a scalar.
         dtype: the result's; None for that of `x`.
         shape: the result's; None for that of `x`.
-        sharding: the sharding of the result; None for that of `x`, if it has the same shape.
+        sharding: where the result lies; None for where `x` was put, if it has the same shape.
 
     Example:
         >>> from gradix import lax
@@ -186,12 +194,17 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None) -> Array:
     if not hasattr(x, "shape"):
         x = as_array(x)
     shape = x.shape if shape is None else canonical_shape(shape)
+    if sharding is None and type(x) is ArrayImpl and shape == x.shape:
+        place = x.aval.place
+        sharding = x.sharding if place is not None and place.is_committed else None
     weak = dtype is None and dtypes.is_weakly_typed(x)
     want = dtypes.requested_dtype(x.dtype if dtype is None else dtype, "full_like")
     if dtypes.is_extended(want):
-        return _filled_keys(shape, fill_value, want)
-    filled = full(shape, fill_value, want)
-    return convert(filled, want, True) if weak else filled
+        filled = _filled_keys(shape, fill_value, want)
+    else:
+        filled = full(shape, fill_value, want)
+        filled = convert(filled, want, True) if weak else filled
+    return filled if sharding is None else _on(filled, sharding)
 
 
 def _filled_keys(shape, value, dtype):

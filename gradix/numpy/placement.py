@@ -9,7 +9,16 @@ from gradix._core.trace import Tracer, is_staging
 
 
 def place(x: Array, device, out_sharding) -> Array:
-    """`x` on a device or under a sharding; what is traced can only be divided, within the program."""
+    """`x` on a device or under a sharding; what is traced can only be divided, within the program.
+
+    Raises:
+        ValueError: both are given.
+    """
+    if device is not None and out_sharding is not None:
+        raise ValueError(
+            f"Only one of `device` or `out_sharding` can be set. Got {device=} and {out_sharding=}. "
+            "Write device= to say where the array lies, out_sharding= to say how it is divided."
+        )
     if device is None and out_sharding is not None and (isinstance(x, Tracer) or is_staging()):
         return reshard(x, asked("out_sharding", out_sharding, (x,)))
     spec = getattr(out_sharding, "spec", out_sharding)

@@ -12,7 +12,6 @@ ABSENT = {
     "jax._src.interpreters.pxla.global_result_handlers": "a table of JAX's own dispatch",
     "jax.interpreters.pxla.global_avals_to_results_handler": "a part of JAX's own dispatch",
     "jax.interpreters.ad.linearize": "a function of JAX's own function objects",
-    "jax.debug.breakpoint": "a debugger at a terminal",
 }
 
 _PROGRAM = """
