@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,19 @@ def register(
         platform=_PLATFORMS.get(platform, platform),
         api_version=api_version,
         **options,
+    )
+
+
+def explained(error: Exception) -> Exception:
+    """XLA's error, with what to write where a program calls a function that nobody registered."""
+    found = re.search(r"No FFI handler registered for (\S+) on a platform", str(error))
+    if found is None:
+        return error
+    name = found[1]
+    return type(error)(
+        f"{error}. Register the function on this platform before the program is compiled: "
+        f"gradix.ffi.register_ffi_target({name!r}, gradix.ffi.pycapsule(library.{name})), with "
+        "library = ctypes.cdll.LoadLibrary(...)."
     )
 
 

@@ -21,7 +21,7 @@ from gradix._runtime.collective_calls import calls
 from gradix._runtime.xla_buffers import physical
 from gradix._runtime.xla_client import RuntimeFailure, client, on_renewal, place
 from gradix._runtime.xla_compiler import compile_and_load
-from gradix._runtime.xla_custom_calls import ensure_named_in
+from gradix._runtime.xla_custom_calls import ensure_named_in, explained
 from gradix._runtime.xla_program import Executable, runner_for
 from gradix._stablehlo.emitter import SMALL_CALL, WHOLE_CALL
 from gradix._stablehlo.structured import HOST_KERNEL
@@ -405,7 +405,7 @@ def compile_partitioned(
             )
         except RuntimeFailure as error:
             if not xla_options.drop_unknown(options, error):
-                raise
+                raise explained(error) from None
 
 
 def _answering(partitioners: Sequence, devices: tuple, mesh):

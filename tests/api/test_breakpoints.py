@@ -8,7 +8,6 @@ import gradix
 import gradix.numpy as jnp
 from gradix import debug, lax
 
-
 F = jnp.float32
 
 

@@ -173,3 +173,10 @@ def test_text_and_side_effects():
     assert 'backend_config = "abc"' in old.lower(1.0).as_text() and "api_version = 1" in old.lower(1.0).as_text()
     jaxpr = gradix.make_jaxpr(lambda x: used(x, True))(jnp.ones(2))
     assert jaxpr.effects
+
+
+def test_a_function_that_nobody_registered():
+    call = gradix.ffi.ffi_call("nobody_wrote_it", gradix.ShapeDtypeStruct((3,), np.float32))
+    for f in (call, gradix.jit(call)):
+        with pytest.raises(gradix.errors.JaxRuntimeError, match=r"NOT_FOUND: .*register_ffi_target\('nobody_wrote_it'"):
+            f(jnp.ones(3))
