@@ -27,6 +27,19 @@ class Call(Primitive):
     # tangents that are equal outside of a call become distinct inputs of the called program
     inlining = Inlining(in_high_orders=True)
 
+    def told(self, trace, args, params):
+        more = {"donated_invars": (False,) * len(args), "keep_unused": False, "inline": False}
+        return trace.process_primitive(self, args, {**params, **more})
+
+    def bind(self, *args, donated_invars=(), keep_unused=False, inline=False, **params):
+        """Apply the program; the parameters named here are those that libraries are told."""
+        return super().bind(*args, **params)
+
+    def bind_with_trace(self, trace, args, avals, params):
+        """As `bind`, in `trace`."""
+        params = {k: params[k] for k in ("jaxpr", "name")}
+        return super().bind_with_trace(trace, args, avals, params)
+
     def abstract(self, *avals, jaxpr, name, **_):
         return jaxpr.out_avals
 

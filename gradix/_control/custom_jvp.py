@@ -9,26 +9,21 @@ from gradix._control.inner_programs import dependent
 from gradix._control.rules_with_refs import jvp_through, stage_ruled
 from gradix._core.array import as_array
 from gradix._core.aval import same_types
-from gradix._core.jaxpr import axis_names
+from gradix._core.current_trace import set_current_trace
+from gradix._core.jaxpr import axis_names, no_debug
+from gradix._core.operators import Array
 from gradix._core.primitive import Inlining, MeshTraits, Primitive
 from gradix._core.trace import Tracer, bind, state
+from gradix._core.wrapped_functions import WrappedFun
 from gradix._ops.basis import is_differentiable, move_axis, tangent_aval, to_axis, zeros
 from gradix._transforms.batch import AxisData, batch, batch_jaxpr
 from gradix._transforms.jvp import JVPTrace, JVPTracer
 from gradix._transforms.staging import eval_closed, give_back
 
 
-class ProgramAsFunction:
-    """A program as a function of arrays, for libraries that interpret jaxprs; it returns a list."""
-
-    __slots__ = ("call_jaxpr",)
-
-    def __init__(self, call_jaxpr):
-        self.call_jaxpr = call_jaxpr
-
-    def call_wrapped(self, *args) -> list:
-        """Run the program in the current trace."""
-        return eval_closed(self.call_jaxpr, *map(as_array, args))
+def _as_function(closed) -> WrappedFun:
+    """A program as a function from arrays to a list of arrays, for interpreters of libraries."""
+    return WrappedFun(lambda *args: eval_closed(closed, *map(as_array, args)))
 
 
 class RuledCall(Primitive):
@@ -47,7 +42,7 @@ class RuledCall(Primitive):
 
     def get_bind_params(self, params) -> dict:
         """The parameters of an equation as `bind` takes them, with the function as `subfuns[0]`."""
-        return {**params, "subfuns": (ProgramAsFunction(params["call_jaxpr"]),)}
+        return {**params, "subfuns": (_as_function(params["call_jaxpr"]),)}
 
     def abstract(self, *avals, call_jaxpr, **_):
         return call_jaxpr.out_avals
@@ -75,6 +70,42 @@ class CustomJVPCall(RuledCall):
     The first `num_consts` operands are values that the function captured; the rule does not get
     them. The rule gets the next `num_static` operands, but these must have no tangents.
     """
+
+    def bind(self, *args, subfuns=(), call_jaxpr=None, **params):
+        """Apply the program `call_jaxpr`, or the function `subfuns[0]` with the rule `subfuns[1]`."""
+        if call_jaxpr is not None:
+            return super().bind(*args, call_jaxpr=call_jaxpr, **params)
+        function, jvp = subfuns
+
+        def rule(primals, tangents):
+            outs = [
+                as_array(x) for x in jvp.call_wrapped(*primals, *instantiated(primals, tangents))
+            ]
+            n = len(outs) // 2
+            return outs[:n], outs[n:]
+
+        def flat(*xs):
+            return [as_array(x) for x in function.call_wrapped(*xs)]
+
+        return call_custom_jvp(flat, rule, [as_array(a) for a in args], "custom_jvp", no_debug)
+
+    def bind_with_trace(self, trace, args, avals, params):
+        """As `bind`, in `trace`."""
+        with set_current_trace(trace):
+            return self.bind(*args, **params)
+
+    def told(self, trace, args, params):
+        interpret = getattr(trace, "process_custom_jvp_call", None)
+        if interpret is None:
+            return trace.process_primitive(self, args, params)
+        n, k = params["num_consts"], len(args)
+
+        def rule(*both):
+            outs, tangents = params["jvp"](list(both[n:k]), list(both[k + n :]))
+            return [*outs, *instantiated(outs, tangents)]
+
+        function = _as_function(params["call_jaxpr"])
+        return interpret(self, function, WrappedFun(rule), args, symbolic_zeros=False)
 
     def jvp(
         self,
@@ -196,6 +227,18 @@ def top_trace(args):
     return top
 
 
+def _rule_of_both(jvp, symbolic_zeros: bool):
+    """A rule on lists as a function from primals and tangents to results and their tangents."""
+
+    def rule(*both):
+        n = len(both) // 2
+        tangents = [None if symbolic_zeros and not isinstance(t, Array) else t for t in both[n:]]
+        outs, ts = jvp(list(both[:n]), tangents)
+        return [*outs, *instantiated(outs, ts)]
+
+    return rule
+
+
 def call_custom_jvp(
     function, jvp, args, name: str, debug, num_static: int = 0, *, symbolic_zeros: bool = False
 ) -> list:
@@ -208,6 +251,15 @@ def call_custom_jvp(
     top = top_trace(args)
     if top is None:
         return function(*args)
+    interpret = getattr(top, "process_custom_jvp_call", None)
+    if interpret is not None:  # of a trace that a library defines
+        return interpret(
+            custom_jvp_call_p,
+            WrappedFun(function),
+            WrappedFun(_rule_of_both(jvp, symbolic_zeros)),
+            args,
+            symbolic_zeros=symbolic_zeros,
+        )
     if isinstance(top, JVPTrace):
         primals, tangents = zip(*map(top.split, args)) if args else ((), ())
         if any(t is not None for t in tangents[:num_static]):

@@ -264,6 +264,10 @@ class Primitive:
         """The parameters of an equation as `bind` takes them."""
         return dict(params)
 
+    def told(self, trace, args, params) -> Any:
+        """Tell a trace that a library defines of this primitive."""
+        return trace.process_primitive(self, args, params)
+
     def bind_with_trace(self, trace, args, avals, params) -> Any:
         """Apply the primitive in `trace`, for interpreters that libraries define."""
         return bind_with_trace(trace, self, [as_array(a) for a in args], params)

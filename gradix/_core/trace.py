@@ -112,7 +112,7 @@ class Trace:
 
     def interpret(self, prim, args, params):
         """Interpret a primitive; traces that libraries define have `process_primitive`."""
-        return self.process_primitive(prim, args, params)
+        return prim.told(self, args, params)
 
     def process_primitive(self, primitive, tracers, params):
         """Apply a primitive; a trace that a library defines overrides this method.
@@ -124,6 +124,10 @@ class Trace:
             f"{type(self).__name__} does not say what applying '{primitive.name}' means: write "
             "its method process_primitive(primitive, tracers, params)."
         )
+
+    def full_raise(self, x):
+        """The value `x` as this trace takes it: itself."""
+        return x
 
     @property
     def main(self) -> Trace:

@@ -11,32 +11,7 @@ from typing import Any
 from gradix._base.config import trace_context
 from gradix._base.listing import own_names as _own_names
 from gradix._core.jaxpr import DebugInfo
-
-
-class WrappedFun:
-    """A function, with keyword arguments for its calls and names for messages."""
-
-    __slots__ = ("f", "params", "debug_info")
-
-    def __init__(
-        self, f: Callable, params: dict | None = None, debug_info: DebugInfo | None = None
-    ):
-        self.f, self.params, self.debug_info = f, dict(params or {}), debug_info
-
-    @property
-    def __name__(self) -> str:
-        return getattr(self.f, "__name__", "<unnamed function>")
-
-    def call_wrapped(self, *args, **kwargs) -> Any:
-        """The result of a call of the function."""
-        return self.f(*args, **{**self.params, **kwargs})
-
-    def wrap(self, function: Callable) -> WrappedFun:
-        """A wrapper of another function, with the same names for messages."""
-        return WrappedFun(function, None, self.debug_info)
-
-    def __repr__(self) -> str:
-        return f"WrappedFun({self.f!r})"
+from gradix._core.wrapped_functions import WrappedFun as WrappedFun
 
 
 def cache(call: Callable, *, explain: Callable | None = None) -> Callable:

@@ -27,7 +27,8 @@ def as_jax():
 
 def test_each_area_with_code_is_a_module_of_the_folder_and_each_public_place_is_there():
     folder = Path(importlib.import_module("gradix.compat.internals").__file__).parent
-    assert {p.stem for p in folder.glob("*.py")} - {"__init__"} == {a for a, row in AREAS.items() if row.code}
+    files = [p.relative_to(folder).with_suffix("") for p in folder.rglob("*.py") if p.stem != "__init__"]
+    assert {".".join(f.parts) for f in files} == {a for a, row in AREAS.items() if row.code}
     for row in AREAS.values():
         for module in f"{row.public} {row.also}".split():
             importlib.import_module(module.removesuffix(".jit"))
@@ -191,3 +192,19 @@ def test_errors_of_prefixes_are_told_by_the_name_of_the_prefix():
     assert len(errors) == 1
     with pytest.raises(ValueError, match=r"in_axes\['x'\]"):
         raise errors[0]("in_axes")
+
+
+def test_numbers_that_bring_their_type(as_jax):
+    from jax._src.literals import TypedComplex, TypedFloat, TypedInt
+    assert repr(TypedInt(1, np.dtype("int32"))) == "TypedInt(1, dtype=int32)"
+    for x in (TypedInt(1, "int32"), TypedFloat(1.5, "float32"), TypedComplex(1j, "complex64")):
+        assert x.aval == gradix.typeof(x) and x.aval.weak_type and x + 1 == type(x).__mro__[2](x) + 1
+
+
+def test_the_default_generator_on_raw_keys(as_jax):
+    import jax
+    from jax._src.random import threefry2x32
+    key = threefry2x32.threefry_seed(jax.numpy.int32(3))
+    assert key.tolist() == [0, 3]
+    np.testing.assert_array_equal(threefry2x32.threefry_split(key, (2,)), jax.random.key_data(jax.random.split(jax.random.key(3))))
+    np.testing.assert_array_equal(threefry2x32.threefry_random_bits(key, 8, (3,)), jax.random.bits(jax.random.key(3), (3,), "uint8"))

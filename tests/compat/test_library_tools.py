@@ -209,3 +209,56 @@ def test_log_takes_values(caplog):
         gradix.debug.log(ordered=True)("y = {}", 3)
         gradix.effects_barrier()
     assert [m for m in caplog.messages if "=" in m] == ["x = 2.0", "y = 3"]
+
+
+class Wrapped(Tracer):
+    """A value wrapped by an interpreter that has a method of its own for functions with a rule."""
+
+    def __init__(self, trace, val):
+        super().__init__(trace, gradix.typeof(val))
+        self.val = val
+
+
+class Wrapping(Trace):
+    def __init__(self, parent, keeps):
+        super().__init__()
+        self.parent, self.keeps, self.met = parent, keeps, []
+
+    def unwrap(self, x):
+        return x.val if isinstance(x, Wrapped) and x._trace is self else x
+
+    def process_primitive(self, primitive, tracers, params):
+        self.met.append((primitive.name, *[k for k in ("inline", "donated_invars", "keep_unused") if k in params]))
+        out = primitive.bind_with_trace(self.parent, [self.unwrap(t) for t in tracers], None, params)
+        return gradix.tree.map(lambda v: Wrapped(self, v), out)
+
+    def process_custom_jvp_call(self, primitive, fun, jvp, tracers, *, symbolic_zeros):
+        self.met.append(primitive.name)
+        assert all(self.full_raise(t) is t for t in tracers)
+        if not self.keeps:
+            with jex.set_current_trace(self):
+                return fun.call_wrapped(*tracers)
+        params = {"subfuns": (fun, jvp), "symbolic_zeros": symbolic_zeros}
+        out = primitive.bind_with_trace(self.parent, [self.unwrap(t) for t in tracers], None, params)
+        return [Wrapped(self, v) for v in out]
+
+
+@pytest.mark.parametrize("keeps, slope", [(True, 7.0), (False, 2.0)])
+@pytest.mark.parametrize("inside", [lambda f: f, lambda f: lambda x: jex.jaxpr_as_fun(gradix.make_jaxpr(f)(x))(x)[0]], ids=["traced", "staged"])
+def test_functions_with_a_rule_in_an_interpreter_of_ones_own(keeps, slope, inside):
+    f = gradix.custom_jvp(lambda x: 2 * x)
+    f.defjvp(lambda p, t: (f(*p), 7 * t[0]))
+    met = []
+
+    def wrapped(x):
+        with jex.take_current_trace() as parent:
+            trace = Wrapping(parent, keeps)
+            with jex.set_current_trace(trace):
+                out = inside(lambda x: gradix.jit(jnp.negative)(f(x)))(Wrapped(trace, x))
+        met[:] = trace.met
+        return trace.unwrap(out)
+
+    for call in (wrapped, gradix.jit(wrapped)):
+        assert call(3.0) == -6
+        assert ("jit", "inline", "donated_invars", "keep_unused") in met and "custom_jvp_call" in met
+    assert gradix.grad(wrapped)(3.0) == -slope and gradix.jit(gradix.grad(wrapped))(3.0) == -slope

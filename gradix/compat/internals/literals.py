@@ -1,4 +1,4 @@
-"""`jax._src.literals`: NumPy arrays that know their type as arrays of gradix."""
+"""`jax._src.literals`: NumPy arrays and Python numbers that know their type as arrays of gradix."""
 
 from __future__ import annotations
 
@@ -6,6 +6,36 @@ import numpy as np
 
 from gradix._core.array import typeof
 from gradix.core import ShapedArray
+
+
+class _Typed:
+    """A Python number of a given dtype, as an array of which it is weakly typed."""
+
+    dtype: np.dtype
+
+    def __new__(cls, value, dtype):
+        new = super().__new__(cls, value)  # type: ignore[call-arg]
+        new.dtype = np.dtype(dtype)
+        return new
+
+    @property
+    def aval(self) -> ShapedArray:
+        return ShapedArray((), self.dtype, True)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({super().__repr__()}, dtype={self.dtype})"
+
+
+class TypedInt(_Typed, int):
+    """An integer of a given dtype."""
+
+
+class TypedFloat(_Typed, float):
+    """A float of a given dtype."""
+
+
+class TypedComplex(_Typed, complex):
+    """A complex number of a given dtype."""
 
 
 class TypedNdArray(np.ndarray):
