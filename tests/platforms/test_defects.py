@@ -64,6 +64,9 @@ DEFECTS = {
     "signs_on_branch_cuts": [(getattr(jnp, name), branches(), getattr(np, name)(branches()))
                              for name in ("arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "sqrt")],
     "products_with_masks": [(lambda x: jnp.abs((x > 5) * x), np.float32([NAN, -INF, 1, 7]), np.float32([NAN, NAN, 0, 7]))],
+    "signs_of_float8_nan": [
+        (lambda b: lax.bitcast_convert_type(-lax.bitcast_convert_type(b, "float8_e5m2"), "uint8"), np.uint8([126, 254, 60, 0, 252]),
+         np.uint8([254, 126, 188, 128, 124]))],
     "bits_of_narrow_integers": [
         (lambda x: lax.population_count(x.astype("int4")).astype("int8"), np.int8([-8, -7, 3, 7]), np.int8([1, 2, 2, 3]))],
     "cube_roots": [(lambda x: jnp.cbrt(x) - np.float32([419, 435, 838]), np.float32([419, 435, 838]) ** 3, np.zeros(3, np.float32))],

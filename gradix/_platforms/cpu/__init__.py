@@ -63,6 +63,7 @@ _MODULES = {
         "pow",
     ),
     "exactness": (
+        "neg",
         "sin",
         "cos",
         "asin",

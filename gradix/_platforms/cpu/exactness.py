@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
 from gradix._core.aval import make_aval
 from gradix._core.dtypes import BOOL, COMPLEX, FLOAT, real_dtype
 from gradix._ops.arithmetic import mul_p
+from gradix._ops.complex_parts import neg_p
 from gradix._ops.transcendental import cbrt_p, sqrt_p
 from gradix._ops.trigonometric import (
     acos_p,
@@ -21,6 +23,7 @@ from gradix._ops.trigonometric import (
 from gradix._platforms.records import CORRECTNESS, Rewrite
 
 _F64 = np.dtype("float64")
+_E5M2 = np.dtype(ml_dtypes.float8_e5m2)
 
 
 def _parts(em, z):
@@ -140,7 +143,21 @@ def _masked(em, site, *values):
     return em.select(mask, x, em.op("multiply", out, x, em.splat(0, out)))
 
 
+def _negated_bits(em, site, x):
+    """-x by its sign bit: XLA negates it as float16, and loses the sign of NaN in the conversion."""
+    byte = make_aval(x.aval.shape, np.dtype("uint8"))
+    bits = em.op("xor", byte, em.bitcast(x, byte), em.splat(0x80, byte))
+    return em.bitcast(bits, site.out)
+
+
 REWRITES = (
+    Rewrite(
+        "signs_of_float8_nan",
+        (neg_p,),
+        _negated_bits,
+        lambda site: site.out.dtype == _E5M2,
+        CORRECTNESS,
+    ),
     Rewrite(
         "complex_sines",
         (sin_p,),
