@@ -114,9 +114,9 @@ class Box:
             self._note_before()
         refs: list = []
         for i, a in enumerate(arrays):
-            old = self.refs[i] if i < len(self.refs) else None
-            fits = old is not None and (old.shape, old.dtype) == (a.shape, a.dtype)
-            ref = old if fits else Part(_type_of_ref(a), self.level())
+            ref = self.refs[i] if i < len(self.refs) else None
+            if ref is None or (ref.shape, ref.dtype) != (a.shape, a.dtype):
+                ref = Part(_type_of_ref(a), self.level())
             ref.write(a)
             refs.append(ref)
         self._set(qdd, refs)

@@ -188,7 +188,9 @@ class JitFunction(Generic[Result]):
     def _opened(self, args, kwargs) -> tuple:
         """The arguments, with those of types that libraries define as pytree nodes."""
         nodes = with_nodes(self._split(args, kwargs)[:2]) if above_arrays else None
-        return (args, kwargs) if nodes is None else self._roles.join(*nodes, args, kwargs)
+        if nodes is None:
+            return args, kwargs
+        return self._roles.join(nodes[0], nodes[1], args, kwargs)
 
     def _call_general(self, leaves, tree, static, args, kwargs):
         given = leaves
