@@ -1,13 +1,16 @@
-"""What `gradix.progress` costs a step of 100 µs, in compiled loops and in a loop of Python.
+"""What `gradix.progress` costs a step, in compiled loops and in a loop of Python.
 
-Each loop runs by turns without and with the watch, in processor time, the least of several turns. The number of
-elements a step works on is chosen first, so that it takes about 100 µs.
+Each loop runs by turns without and with the watch, in processor time, the median of the differences of several turns.
+What the watch adds is less than a microsecond, and would be lost in the noise of long steps: so the steps here are
+short, on vectors of some lengths, and the last column relates it to a step of 100 µs.
 
 python -m benchmarks.progress
 """
 
 import argparse
+import functools
 import io
+import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -17,13 +20,14 @@ import gradix.numpy as jnp
 from gradix import lax
 
 STEP = 100e-6  # seconds
+SIZES = 64, 2048, 50_000
 
 
 def loops(steps: int) -> dict[str, Callable]:
     """Functions of the state, compiled, which take so many steps."""
 
     def step(x):
-        return jnp.sin(x) * 0.5 + jnp.cos(x * 1.1) * 0.4
+        return x * 0.999 + 0.001
 
     return {
         "fori_loop": gradix.jit(lambda x: lax.fori_loop(0, steps, lambda i, x: step(x), x)),
@@ -45,18 +49,21 @@ def seconds(function: Callable) -> float:
     return time.process_time() - start
 
 
-def _loop_overhead(f: Callable, size: int, steps: int, turns: int) -> tuple[float, float]:
-    f(jnp.ones(size))
-    each = min([seconds(lambda: f(jnp.ones(size))) for _ in range(3)]) / steps
-    x = jnp.ones(max(64, int(size * STEP / each)))
-    return _compared(lambda: f(x), lambda: _watched(lambda: f(x)), steps, turns)
-
-
 def overheads(steps: int, turns: int) -> dict[str, tuple[float, float]]:
     """For each loop the seconds of a step without the watch, and what the watch adds to it."""
-    size = 4096
-    found = {n: _loop_overhead(f, size, steps, turns) for n, f in loops(steps).items()}
-    one, small = gradix.jit(lambda x: jnp.sin(x) * 0.5 + jnp.cos(x * 1.1) * 0.4), jnp.ones(size)
+    found = {}
+    for size in SIZES:
+        x = jnp.ones(size)
+        for name, f in loops(steps).items():
+            plain = functools.partial(f, x)
+            found[f"{name}, {size} numbers"] = _compared(
+                plain, functools.partial(_watched, plain), steps, turns
+            )
+    one, small = (
+        gradix.jit(lambda x: jnp.sin(x) * 0.5 + jnp.cos(x * 1.1) * 0.4),
+        jnp.ones(64),
+    )
+    some = max(1, steps // 10)
     one(small)
 
     def by_hand(rows):
@@ -66,9 +73,9 @@ def overheads(steps: int, turns: int) -> dict[str, tuple[float, float]]:
         return x
 
     found["Python"] = _compared(
-        lambda: by_hand(range(steps)),
-        lambda: by_hand(gradix.progress(range(steps), file=io.StringIO())),
-        steps,
+        lambda: by_hand(range(some)),
+        lambda: by_hand(gradix.progress(range(some), file=io.StringIO())),
+        some,
         turns,
     )
     return found
@@ -82,19 +89,20 @@ def _watched(call: Callable):
 def _compared(plain: Callable, watched: Callable, steps: int, turns: int) -> tuple[float, float]:
     for f in (plain, watched):
         gradix.block_until_ready(f())
-    least = [min(t) for t in zip(*[(seconds(plain), seconds(watched)) for _ in range(turns)])]
-    return least[0] / steps, (least[1] - least[0]) / steps
+    pairs = [(seconds(plain), seconds(watched)) for _ in range(turns)]
+    added = statistics.median([after - before for before, after in pairs])
+    return min(pairs)[0] / steps, added / steps
 
 
 def main() -> int:
     """Print a table for the documentation."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.progress")
-    parser.add_argument("--steps", type=int, default=5000)
-    parser.add_argument("--turns", type=int, default=7)
+    parser.add_argument("--steps", type=int, default=50_000)
+    parser.add_argument("--turns", type=int, default=9)
     options = parser.parse_args()
     print("| loop | a step, µs | the watch adds, µs | of a step of 100 µs |\n|---|---:|---:|---:|")
     for name, (step, added) in overheads(options.steps, options.turns).items():
-        print(f"| {name} | {step * 1e6:.1f} | {added * 1e6:.2f} | {added / STEP:.2%} |")
+        print(f"| {name} | {step * 1e6:.2f} | {added * 1e6:.3f} | {added / STEP:.2%} |")
     return 0
 
 

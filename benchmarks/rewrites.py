@@ -155,6 +155,10 @@ PROGRAMS: dict[str, Program] = {
         sparse_product,
         (floats(40_000), whole(40_000, 2, high=2000), floats(2000, 128)),
     ),
+    "sampled_products_by_blocks": (
+        gradix.grad(lambda values, places, x: jnp.sum(sparse_product(values, places, x) ** 2)),
+        (floats(40_000), whole(40_000, 2, high=2000), floats(2000, 256)),
+    ),
     "few_draws_apart": (augmented, (floats(8, 64, 64),)),
     "bits_in_one_row": (
         lambda x: gradix.random.normal(gradix.random.key(0), (100_000, 3)) + x,

@@ -1,7 +1,8 @@
-"""`sparse_product_p`: the product of a sparse and a dense matrix."""
+"""The product of a sparse and a dense matrix, and single elements of a product of dense ones."""
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
 from gradix._base.lazy import lazy_module
@@ -21,6 +22,7 @@ _creation = lazy_module("gradix._ops.creation")
 _gather = lazy_module("gradix._ops.indexing.gather")
 _numbers = lazy_module("gradix._ops.indexing.gather_dimension_numbers")
 _scatter = lazy_module("gradix._ops.indexing.scatter")
+_HALVES = frozenset(map(np.dtype, ("float16", ml_dtypes.bfloat16)))
 _OF_SCIPY = tuple(
     map(np.dtype, ("float32", "float64", "complex64", "complex128", "int32", "int64"))
 )
@@ -89,7 +91,7 @@ class SparseProduct(Primitive):
             # d out[r, :] = d data · dense[c, :], so an element's cotangent is the product of two
             # rows.
             return [
-                reduce_sum(mul(_taken(ct, rows), _taken(dense, columns)), (1,)),
+                bind(sampled_product_p, (ct, dense, rows, columns), {}),
                 None,
                 None,
                 None,
@@ -147,6 +149,51 @@ class SparseProduct(Primitive):
         )
 
 
+class SampledProduct(Primitive):
+    """Elements of `x · yᵀ`: the product of row `rows[e]` of `x` and row `columns[e]` of `y` for each e."""
+
+    costly = True
+
+    def abstract(self, x, y, rows, columns):
+        return make_aval(rows.shape, x.dtype, x.weak_type and y.weak_type)
+
+    def host(self, x, y, rows, columns):
+        wide = np.dtype("float32") if x.dtype in _HALVES else x.dtype
+        terms = x[rows].astype(wide) * y[columns].astype(wide)
+        return np.sum(terms, 1, dtype=wide).astype(x.dtype)
+
+    def jvp(self, primals, tangents):
+        x, y, rows, columns = primals
+        parts = [
+            bind(self, (a, b, rows, columns), {})
+            for a, b in ((tangents[0], y), (x, tangents[1]))
+            if a is not None and b is not None
+        ]
+        out = bind(self, primals, {})
+        return out, add_any(*parts) if len(parts) == 2 else parts[0] if parts else None
+
+    def transpose(self, ct, x, y, rows, columns):
+        # Row r of x gets the sum of ct[e] · y[columns[e]] over the elements of row r.
+        if type(x) is Linear:
+            options = {"height": x.aval.shape[0], "ordered": False}
+            return [bind(sparse_product_p, (ct, rows, columns, y), options), None, None, None]
+        options = {"height": y.aval.shape[0], "ordered": False}
+        return [None, bind(sparse_product_p, (ct, columns, rows, x), options), None, None]
+
+    def batch(self, size, args, axes):
+        x, y, rows, columns = [to_front(size, v, a) for v, a in zip(args, axes)]
+        stacked = [reshape(v, (size * v.aval.shape[1], v.aval.shape[2])) for v in (x, y)]
+        places = [
+            reshape(_moved(p, v.aval.shape[1]), (size * p.aval.shape[1],))
+            for p, v in ((rows, x), (columns, y))
+        ]
+        out = bind(self, (*stacked, *places), {})
+        return reshape(out, (size, rows.aval.shape[1])), 0
+
+    def expand(self, x, y, rows, columns):
+        return reduce_sum(mul(_taken(x, rows), _taken(y, columns)), (1,))
+
+
 def _taken(x, places):
     """The rows of `x` at these places."""
     rows = _numbers.GatherDimensionNumbers(
@@ -168,6 +215,7 @@ def _moved(places, by: int):
 
 
 sparse_product_p = SparseProduct("sparse_product")
+sampled_product_p = SampledProduct("sampled_product")
 
 
 def sparse_product(data, rows, columns, dense, height: int, ordered: bool = False, starts=None):

@@ -77,7 +77,7 @@ _MODULES = {
         "cbrt",
     ),
     "narrow_integers": ("population_count", "concatenate", "sort", "gather"),
-    "sparse": ("sparse_product",),
+    "sparse": ("sparse_product", "sampled_product"),
 }
 TABLE = Table(
     {f"{__name__}.{module}": primitives for module, primitives in _MODULES.items()},

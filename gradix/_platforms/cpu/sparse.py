@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._base.lazy import lazy_module
+from gradix._core.aval import make_aval
 from gradix._core.dtypes import COMPLEX
 from gradix._ops.basis import broadcast_in_dim
-from gradix._ops.linalg.sparse_product import sparse_product_p
+from gradix._ops.linalg.sparse_product import sampled_product_p, sparse_product_p
 from gradix._ops.operands import scalar_like
 from gradix._ops.shape import expand_dims
 from gradix._platforms.records import Rewrite
@@ -70,6 +71,39 @@ def _starts(rows, *, height):
     return [_joining.concatenate([broadcast_in_dim(zero, (1,), ()), _cumulative.cumsum(counts)], 0)]
 
 
+# -- elements of a product of dense matrices -------------------------------------------------------
+
+# Bytes of the rows taken at a time. More would not stay in the caches, and go to new memory.
+_BLOCK = 1 << 21
+
+
+def _rows_at_a_time(x) -> int:
+    return max(1, _BLOCK // (x.aval.dtype.itemsize * max(1, x.aval.shape[1])))
+
+
+def _has_many_rows(site) -> bool:
+    x = site.values[0]
+    return site.is_static() and site.out.size > 2 * _rows_at_a_time(x)
+
+
+def _by_blocks(em, site, x, y, rows, columns):
+    """Blocks of elements in a loop. The last one begins early enough to be whole."""
+    out, size, index = site.out, _rows_at_a_time(x), make_aval((), _INT)
+    block, last = make_aval((size,), out.dtype), em.constant(site.out.size - size, index)
+
+    def going(start, *_):
+        return [em.compare(start, em.constant(out.size, index), "LT")]
+
+    def step(start, found):
+        at = em.op("minimum", index, start, last)
+        places = [em.dynamic_slice(p, [at], (size,)) for p in (rows, columns)]
+        part = em.lower(sampled_product_p, block, x, y, *places)
+        after = em.op("add", index, start, em.constant(size, index))
+        return [after, em.dynamic_update_slice(found, part, [at])]
+
+    return em.while_loop([em.constant(0, index), em.splat(0, out)], going, step)[1]
+
+
 REWRITES = (
     Rewrite(
         "sparse_products_by_rows",
@@ -77,4 +111,5 @@ REWRITES = (
         _by_rows,
         _has_many_columns,
     ),
+    Rewrite("sampled_products_by_blocks", (sampled_product_p,), _by_blocks, _has_many_rows),
 )

@@ -5,7 +5,8 @@ import scipy.sparse
 
 import gradix
 from gradix import numpy as jnp
-from gradix._ops.linalg.sparse_product import sparse_product
+from gradix._core.trace import bind
+from gradix._ops.linalg.sparse_product import sampled_product_p, sparse_product
 from gradix.experimental import sparse
 from gradix.experimental.sparse.linalg import lobpcg_standard, spsolve
 
@@ -118,6 +119,52 @@ def test_mapped_products_are_a_loop(axes):
         return sparse_product(*args, 6, False)
     loop = [f(*[x if a is None else jnp.take(x, i, a) for x, a in zip(args, axes)]) for i in range(3)]
     np.testing.assert_allclose(gradix.vmap(f, axes)(*args), loop, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("count", [5, 1024, 2049, 3000])
+def test_elements_of_a_product(count):
+    """Those of more rows than stay in the caches are taken in blocks, the last of which overlaps the one before."""
+    n, m, width = 40, 30, 512
+    rows, columns = [jnp.asarray(RNG.integers(0, k, count).astype("i4")) for k in (n, m)]
+    x, y = [jnp.asarray(RNG.normal(size=(k, width)).astype("f")) for k in (n, m)]
+
+    def f(x, y):
+        return bind(sampled_product_p, (x, y, rows, columns), {})
+    lowered = gradix.jit(f).lower(x, y)
+    assert bool(lowered._module.facts.rewrites.get("sampled_products_by_blocks")) == (count > 2048)
+    want = (np.asarray(x) @ np.asarray(y).T)[rows, columns]
+    for values in (f(x, y), lowered.compile()(x, y)):
+        np.testing.assert_allclose(values, want, rtol=1e-4, atol=1e-3)
+    weights = RNG.normal(size=count).astype("f")
+    found = gradix.jit(gradix.grad(lambda x, y: (f(x, y) * weights).sum(), (0, 1)))(x, y)
+    whole = np.zeros((n, m), "f")
+    np.add.at(whole, (rows, columns), weights)
+    np.testing.assert_allclose(found[0], whole @ np.asarray(y), rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(found[1], whole.T @ np.asarray(x), rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "complex64", "int32"])
+def test_elements_of_a_product_in_every_dtype(dtype):
+    x, y = [jnp.asarray(RNG.integers(-3, 4, (k, 5))).astype(dtype) for k in (4, 3)]
+    rows, columns = jnp.array([0, 3, 3], "int32"), jnp.array([2, 0, 1], "int32")
+
+    def f(*args):
+        return bind(sampled_product_p, args, {})
+    want = (np.asarray(x) @ np.asarray(y).T)[rows, columns]
+    for values in (f(x, y, rows, columns), gradix.jit(f)(x, y, rows, columns)):
+        assert values.dtype == x.dtype
+        np.testing.assert_array_equal(values, want)
+    both = gradix.vmap(f, (0, None, 0, None))(jnp.stack([x, x + x]), y, jnp.stack([rows, rows[::-1]]), columns)
+    np.testing.assert_array_equal(both[0], want)
+    np.testing.assert_array_equal(both[1], f(x + x, y, rows[::-1], columns))
+
+
+def test_elements_of_a_product_have_derivatives_of_every_order():
+    x, y = [jnp.asarray(RNG.normal(size=(k, 5))) for k in (4, 3)]
+    rows, columns = jnp.array([0, 3, 3], "int32"), jnp.array([2, 0, 1], "int32")
+    with gradix.enable_x64(True):
+        x, y = [jnp.asarray(np.asarray(v), "float64") for v in (x, y)]
+        gradix.test_util.check_grads(lambda x, y: jnp.sin(bind(sampled_product_p, (x, y, rows, columns), {})), (x, y), order=2)
 
 
 def test_wrong_products():
