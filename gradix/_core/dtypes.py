@@ -317,6 +317,11 @@ def promote_types(a: Any, b: Any, weak: bool = False):
     return dtype, na in _WEAK_TYPES and nb in _WEAK_TYPES
 
 
+def joined_dtype(a, b) -> np.dtype:
+    """The dtype that holds both, for work inside of a function: no option forbids it, as the user asked for neither."""
+    return promote_nodes(as_dtype(a), as_dtype(b), int(state.jax_enable_x64))
+
+
 def _operand(x: Any) -> tuple[Any, bool]:
     """The pair (dtype, weak) of a value, an aval, a dtype or the name of one."""
     if isinstance(x, type) or x is None or isinstance(x, (str, np.dtype, ExtendedDType)):

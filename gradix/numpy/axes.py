@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import operator
 
+import numpy as np
+
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core.dimensions.expression import as_dim
 from gradix._core.trace import Tracer, is_unknown
@@ -32,6 +34,11 @@ def axis_of(axis, ndim: int) -> int:
     return i + ndim if i < 0 else i
 
 
+def are_several(axis) -> bool:
+    """Whether an axis argument is a sequence of axes, which a vector of NumPy's is too."""
+    return isinstance(axis, (tuple, list, range)) or isinstance(axis, np.ndarray) and axis.ndim == 1
+
+
 def axes_of(axis, ndim: int) -> tuple:
     """One axis, several, or all for None, as numbers from 0 on.
 
@@ -41,7 +48,7 @@ def axes_of(axis, ndim: int) -> tuple:
     """
     if axis is None:
         return ALL[ndim]
-    if isinstance(axis, (tuple, list, range)):
+    if are_several(axis):
         axes = tuple([axis_of(a, ndim) for a in axis])
         if len(set(axes)) != len(axes):
             raise ValueError(f"axis={axis} names a duplicate axis. Name each axis once.")

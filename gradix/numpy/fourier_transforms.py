@@ -81,7 +81,7 @@ def _empty(kind, x, axes, lengths):
         shape[axes[-1]] = lengths[-1] // 2 + 1
     real = dtypes.real_dtype(x.aval.dtype)
     return lax.full(
-        tuple(shape), 0, real if kind == Kind.IRFFT else dtypes.promote_types(real, np.complex64)
+        tuple(shape), 0, real if kind == Kind.IRFFT else dtypes.joined_dtype(real, np.complex64)
     )
 
 

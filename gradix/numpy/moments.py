@@ -298,7 +298,7 @@ def variance_dtypes(name: str, own, dtype):
             f"of an array of complex values, got dtype={dtype}. Leave dtype out: the result is real "
             "anyway."
         )
-    work = dtypes.to_inexact_dtype(dtypes.canonicalize_dtype(dtypes.promote_types(own, result)))
+    work = dtypes.to_inexact_dtype(dtypes.canonicalize_dtype(dtypes.joined_dtype(own, result)))
     if result in dtypes.BOOL:
         raise TypeError(f"jnp.{name}: a variance is no boolean, got dtype={dtype}.")
     return work, result

@@ -166,7 +166,7 @@ def linspace(
     first, last = promote_dtypes_inexact("linspace", start, stop)
     own = first.aval.dtype
     want = own if want is None else want
-    work = dtypes.to_inexact_dtype(dtypes.promote_types(own, want)) if want in INEXACT else own
+    work = dtypes.to_inexact_dtype(dtypes.joined_dtype(own, want)) if want in INEXACT else own
     first, last = convert(first, work), convert(last, work)
     shape = common_shape("linspace", first, last)
     out, step = _spaced(broadcast_to(first, shape), broadcast_to(last, shape), num, endpoint, work)

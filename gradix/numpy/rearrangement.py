@@ -16,7 +16,7 @@ from gradix._core.dimensions.expression import as_dim, is_known_at_most, is_symb
 from gradix._core.dtypes import INTEGER
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
-from gradix.numpy.axes import axes_of, axis_of
+from gradix.numpy.axes import are_several, axes_of, axis_of
 from gradix.numpy.division import remainder
 from gradix.numpy.indexing import take_index
 from gradix.numpy.joining import concatenate
@@ -61,7 +61,7 @@ def roll(a, shift, axis=None) -> Array:
     x = as_operand("roll", a)
     if axis is None:
         return lax.reshape(roll(ravel(x), shift, (0,)), x.aval.shape)
-    axes = [axis_of(i, x.aval.ndim) for i in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+    axes = [axis_of(i, x.aval.ndim) for i in (axis if are_several(axis) else (axis,))]
     shifts = _listed_shifts(shift)
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
         raise ValueError(

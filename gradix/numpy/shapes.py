@@ -16,7 +16,7 @@ from gradix._base.errors import InconclusiveDimensionOperation
 from gradix._core.dimensions.expression import is_undecided_remainder
 from gradix._core.operators import Array
 from gradix._core.trace import is_staging
-from gradix.numpy.axes import axes_of, axis_of
+from gradix.numpy.axes import are_several, axes_of, axis_of
 from gradix.numpy.promotion import as_operand, broadcast_to as _stretch
 
 # -- reshape ---------------------------------------------------------------------------------------
@@ -144,9 +144,7 @@ def expand_dims(a, axis) -> Array:
         (1, 3, 1)
     """
     a = as_operand("expand_dims", a)
-    return lax.expand_dims(
-        a, [as_int(i) for i in axis] if isinstance(axis, Sequence) else (as_int(axis),)
-    )
+    return lax.expand_dims(a, [as_int(i) for i in axis] if are_several(axis) else (as_int(axis),))
 
 
 # -- axes in another order -------------------------------------------------------------------------

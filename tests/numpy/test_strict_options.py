@@ -1,4 +1,5 @@
 """Options that forbid promotion are meant for the user's code: functions work on arguments that need none."""
+import numpy as np
 import pytest
 
 import gradix
@@ -33,3 +34,25 @@ def test_functions_need_no_promotion(call):
         got = call()
     assert gradix.tree.map(lambda a, b: bool(jnp.allclose(a, b)), got, want)
     assert got.shape == want.shape
+
+
+@pytest.mark.parametrize("call", [
+    lambda: jnp.linspace(0.0, 1.0, 5, dtype="float16"), lambda: jnp.linspace(0, jnp.float32(1), 3, dtype="float16"),
+    lambda: jnp.logspace(0.0, 1.0, 3, dtype="bfloat16"), lambda: jnp.var(X.astype("float16"), dtype="float32"),
+    lambda: jnp.std(X.astype("int32"), dtype="float16"), lambda: jnp.fft.fft(jnp.ones((0, 3), "float32"))],
+    ids=["linspace", "linspace of arrays", "logspace", "var", "std", "fft of nothing"])
+def test_the_dtype_asked_for_is_no_promotion(call):
+    want = call()
+    with gradix.numpy_dtype_promotion("strict"):
+        got = call()
+    assert (got.shape, got.dtype) == (want.shape, want.dtype)
+
+
+def test_axes_are_vectors_of_numpy_too():
+    axes = np.array([0, -1])
+    assert jnp.sum(X, axes) == X.sum() and jnp.expand_dims(X, axes).shape == (1, 2, 3, 1) and X.max(axes) == 5
+    assert jnp.roll(X, (1, 1), range(2)).tolist() == jnp.roll(X, (1, 1), axes).tolist() == [[5, 3, 4], [2, 0, 1]]
+    with pytest.raises(ValueError, match="duplicate"):
+        jnp.sum(X, np.array([0, 0]))
+    with pytest.raises(TypeError, match="axis must be an integer"):
+        jnp.sum(X, np.array([0.0]))

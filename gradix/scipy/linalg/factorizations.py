@@ -369,7 +369,7 @@ def rsf2csf(T, Z, check_finite: bool = True) -> tuple[Array, Array]:
     t, z = square("rsf2csf", T), matrices("rsf2csf", Z)
     if t.aval.shape != z.aval.shape:
         raise ValueError(f"Input array shapes must match: Z: {z.aval.shape} vs. T: {t.aval.shape}")
-    dtype = dtypes.to_complex_dtype(dtypes.promote_types(t.aval.dtype, z.aval.dtype))
+    dtype = dtypes.to_complex_dtype(dtypes.joined_dtype(t.aval.dtype, z.aval.dtype))
     n, t, z = t.aval.shape[-1], convert(t, dtype), convert(z, dtype)
     if n < 2:
         return t, z
