@@ -218,7 +218,7 @@ def debug_callback(
     What the function returns is dropped.
 
     Args:
-        callback: the function. Without it, the call takes options alone and returns a function that
+        callback: the function. Without it, the call takes options only and returns a function that
             takes the rest.
         args, kwargs: pytrees of arrays; other leaves are passed as they are.
         ordered: keep the order of all ordered callbacks of the program.
@@ -305,7 +305,7 @@ def debug_print(
 
     Args:
         fmt: a format string for `str.format`, not an f-string, which would print tracers. Without
-            it, the call takes options alone and returns a function that takes the rest.
+            it, the call takes options only and returns a function that takes the rest.
         args, kwargs: the values to print, in pytrees of arrays.
         ordered: keep the order of all ordered prints of the program.
         partitioned: accepted for compatibility: on one device there are no parts.

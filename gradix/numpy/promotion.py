@@ -200,7 +200,7 @@ def operands(name: str, x, y) -> tuple[Array, Array]:
     y, db, wb = _kind(name, y, 1)
     if dtypes.is_extended(da) or dtypes.is_extended(db):
         raise TypeError(
-            f"{name} does not accept dtypes {da}, {db}: random keys are no numbers. Draw some from them "
+            f"{name} does not accept dtypes {da}, {db}: random keys are not numbers. Draw numbers from them "
             "with gradix.random."
         )
     dtype, weak = promote_pair(da, wa, db, wb, dtypes.promotion_mode())

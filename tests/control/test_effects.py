@@ -155,5 +155,5 @@ def test_options_first_and_the_rest_in_a_second_call(wrap, capsys):
     gradix.effects_barrier()
     assert capsys.readouterr().out == "2 1\n" and seen == [(1, 3)]
     for call in (gradix.debug.print, gradix.debug.callback):
-        with pytest.raises(TypeError, match="options alone"):
+        with pytest.raises(TypeError, match="options only"):
             call(x=1)
