@@ -183,7 +183,7 @@ def breakpoint(
         ...     return y + 1
         >>> gradix.jit(f)(2)
         Entering jdb:
-        (jdb) Array(6, dtype=int32, weak_type=True)
+        (jdb) Array(6, dtype=int32)
         (jdb) Array(7, dtype=int32, weak_type=True)
     """
     name = "cli" if backend is None else backend

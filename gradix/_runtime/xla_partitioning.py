@@ -105,3 +105,15 @@ def _native(sharding: Sharding, ndim: int, devices: tuple):
     rows = dict(zip(own, named.coordinates(ndim)))  # type: ignore[attr-defined]
     coordinates = np.array([rows[d] for d in devices], np.int64).reshape(len(devices), ndim)
     return xc.HloSharding.from_proto(op_sharding(coordinates, list(named.factors(ndim))))  # type: ignore[attr-defined]
+
+
+def op_sharding_from(proto: bytes):
+    """XLA's form of a sharding, from the bytes of its protocol buffer."""
+    op = xc.OpSharding()
+    op.ParseFromString(proto)
+    return op
+
+
+def hlo_sharding_from(proto: bytes):
+    """XLA's object that stands for a sharding, from the bytes of its protocol buffer."""
+    return xc.HloSharding.from_proto(op_sharding_from(proto))  # type: ignore[attr-defined]

@@ -20,6 +20,10 @@ MODULES = {
     "experimental.pallas": Absent(
         "keras, jax-md", "is for kernels of GPUs and TPUs written in Pallas"
     ),
+    "experimental.fused": Absent(
+        "nobody known",
+        "fuses a function into one kernel of an accelerator, and has no rule for CPUs",
+    ),
     "experimental.colocated_python": Absent(
         "orbax-checkpoint", "runs Python on the hosts of remote devices"
     ),

@@ -6,5 +6,6 @@ from gradix.extend import (
     linear_util as linear_util,
     mlir as mlir,
     random as random,
+    sharding as sharding,
     source_info_util as source_info_util,
 )

@@ -1,0 +1,166 @@
+"""Calls of Python functions that write their results into memory given to them."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gradix._api.callbacks import io_callback, pure_callback
+from gradix._base.listing import own_names as _own_names
+from gradix._base.tree import tree_flatten
+
+__all__ = ["Buffer", "ExecutionContext", "ExecutionStage", "buffer_callback"]
+
+
+class ExecutionStage(enum.Enum):
+    """When a callback is called: always while the program runs."""
+
+    INSTANTIATE = 0
+    PREPARE = 1
+    INITIALIZE = 2
+    EXECUTE = 3
+
+
+class ExecutionContext:
+    """What a callback is told of the program that calls it."""
+
+    @property
+    def stage(self) -> ExecutionStage:
+        return ExecutionStage.EXECUTE
+
+    @property
+    def stream(self) -> int:
+        """Raises RuntimeError: a CPU has no streams."""
+        raise RuntimeError("ctx.stream is for callbacks on GPUs; a program on the CPU has none.")
+
+
+class Buffer:
+    """The memory of an array, while the callback runs; NumPy and DLPack see it without a copy."""
+
+    __slots__ = ("_array",)
+
+    def __init__(self, array: np.ndarray):
+        self._array = array
+
+    shape = property(lambda self: self._array.shape)
+    dtype = property(lambda self: self._array.dtype)
+    ndim = property(lambda self: self._array.ndim)
+    writeable = property(lambda self: self._array.flags.writeable)
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        want = self._array.dtype if dtype is None else np.dtype(dtype)
+        if copy is False and want != self._array.dtype:
+            raise ValueError(
+                f"a buffer of {self._array.dtype} is no array of {want} without a copy"
+            )
+        return (
+            np.array(self._array, want, copy=True) if copy else self._array.astype(want, copy=False)
+        )
+
+    def __dlpack__(self, **kwargs):
+        return self._array.__dlpack__(**kwargs)
+
+    def __dlpack_device__(self):
+        return self._array.__dlpack_device__()
+
+
+def buffer_callback(
+    callback: Callable[..., None],
+    result_shape_dtypes: Any,
+    *,
+    has_side_effect: bool = False,
+    vmap_method: str | None = None,
+    input_output_aliases: dict[int, int] | None = None,
+    command_buffer_compatible: bool = False,
+) -> Callable[..., Any]:
+    """A function of arrays that calls Python, which writes the results into buffers.
+
+    Args:
+        callback: `callback(ctx, out, *args, **kwargs)` with an `ExecutionContext`, and `Buffer`s in
+            the structures of the results and the arguments. It writes to all of `out`, and returns
+            nothing.
+        result_shape_dtypes: `ShapeDtypeStruct`s in a pytree.
+        has_side_effect: whether it is called where its results are not used; then `vmap` calls it
+            once for each example.
+        vmap_method: as for `gradix.pure_callback`; buffers have the leading axis of the examples
+            where it is called once for all.
+        input_output_aliases: which results start with the values of which arguments, by their
+            numbers among the leaves.
+        command_buffer_compatible: not used; it is for GPUs.
+
+    Returns:
+        A function of arrays in pytrees that returns the results.
+
+    Raises:
+        TypeError: `callback` is no function, or returned something.
+        ValueError: an alias joins an argument and a result of other types, or numbers none.
+
+    Example:
+        >>> import numpy as np, gradix, gradix.numpy as jnp
+        >>> from gradix.experimental.buffer_callback import buffer_callback
+        >>> def add_one(ctx, out, x):
+        ...     np.asarray(out)[...] = np.asarray(x) + 1
+        >>> x = jnp.array(41)
+        >>> gradix.jit(buffer_callback(add_one, gradix.ShapeDtypeStruct.like(x)))(x)
+        Array(42, dtype=int32)
+    """
+    if not callable(callback):
+        raise TypeError(f"buffer_callback expects a function, got {callback!r}.")
+    types, out_tree = tree_flatten(result_shape_dtypes)
+
+    def call(*args, **kwargs):
+        given = [np.ndim(x) for x in tree_flatten((args, kwargs))[0]]
+
+        def run(*args, **kwargs):
+            leaves, tree = tree_flatten((args, kwargs))
+            inputs = [np.asarray(x) for x in leaves]
+            # A call for many examples has their axis in front of all results.
+            examples = np.broadcast_shapes(
+                *[x.shape[: x.ndim - n] for x, n in zip(inputs, given)], ()
+            )
+            outs = [np.empty((*examples, *t.shape), t.dtype) for t in types]
+            for source, result in (input_output_aliases or {}).items():
+                _check_alias(source, result, inputs, outs)
+                outs[result][...] = inputs[source]
+            buffers, named = tree.unflatten([Buffer(_read_only(x)) for x in inputs])
+            found = callback(
+                ExecutionContext(), out_tree.unflatten([Buffer(o) for o in outs]), *buffers, **named
+            )
+            if found is not None:
+                raise TypeError(
+                    "The callback of buffer_callback must write to its buffers and return None, but "
+                    f"returned a value of type {type(found).__name__}."
+                )
+            return out_tree.unflatten(outs)
+
+        if has_side_effect:
+            return io_callback(run, result_shape_dtypes, *args, **kwargs)
+        return pure_callback(run, result_shape_dtypes, *args, vmap_method=vmap_method, **kwargs)
+
+    return call
+
+
+def _read_only(x: np.ndarray) -> np.ndarray:
+    x = x.view()
+    x.flags.writeable = False
+    return x
+
+
+def _check_alias(source: int, result: int, inputs: list, outs: list) -> None:
+    if not (0 <= source < len(inputs) and 0 <= result < len(outs)):
+        raise ValueError(
+            f"input_output_aliases has {{{source}: {result}}}, but there are {len(inputs)} arguments "
+            f"and {len(outs)} results."
+        )
+    x, y = inputs[source], outs[result]
+    if x.shape != y.shape or x.dtype != y.dtype:
+        raise ValueError(
+            f"input_output_aliases joins argument {source} of {x.dtype}{list(x.shape)} and result "
+            f"{result} of {y.dtype}{list(y.shape)}. Join two of one type."
+        )
+
+
+__dir__ = _own_names(__name__)

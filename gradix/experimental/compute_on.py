@@ -1,0 +1,98 @@
+"""Where a part of a program is computed, on accelerators: by the device, or by the host it is attached to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from gradix._api.arguments import stand_in
+from gradix._api.placing import device_put
+from gradix._base.listing import own_names as _own_names
+from gradix.experimental.xla_metadata import set_xla_metadata
+
+__all__ = ["compute_on", "compute_on2"]
+
+# The name of the attribute that XLA reads for each kind of place; the device needs none.
+_ATTRIBUTES = {
+    "device": {},
+    "device_host": {"_xla_compute_type": "host"},
+    "tpu_sparsecore": {"_xla_compute_type": "sparse"},
+}
+
+
+def compute_on(compute_type: str):
+    """A context manager and decorator: what is recorded inside is computed there.
+
+    XLA reads it on accelerators. On the CPU, which is the host, programs do the same with it and
+    without it.
+
+    Args:
+        compute_type: "device"; "device_host", the CPU of the machine; "tpu_sparsecore"; or
+            "gpu_stream:N", the stream of that number.
+
+    Raises:
+        ValueError: it is none of these.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental.compute_on import compute_on
+        >>> @gradix.jit
+        ... def f(x):
+        ...     with compute_on("device_host"):
+        ...         return jnp.sin(x)
+        >>> '_xla_compute_type = "host"' in f.lower(1.0).as_text()
+        True
+    """
+    attributes = _ATTRIBUTES.get(compute_type)
+    if attributes is None:
+        found = re.fullmatch(r"gpu_stream:(\d+)", str(compute_type))
+        if found is None:
+            raise ValueError(
+                f"Invalid compute type {compute_type}. Current supported values are `device_host`, "
+                "`device`, `tpu_sparsecore`, and `gpu_stream:#`."
+            )
+        attributes = {"_xla_stream_annotation": found[1], "inlineable": "false"}
+    return set_xla_metadata(**attributes)
+
+
+def compute_on2(
+    f: Callable | None = None,
+    *,
+    compute_type: str,
+    out_memory_spaces: Any,
+    compiler_options: dict | None = None,
+):
+    """The function `f`, computed there, with its results in the memories asked for.
+
+    Args:
+        f: a function of arrays in pytrees; without it, the result is a decorator.
+        compute_type: as for `compute_on`.
+        out_memory_spaces: a `gradix.memory.Space`, or a tree prefix of the results of these.
+        compiler_options: not used: a part of a program is compiled as the whole is.
+
+    Raises:
+        ValueError: `compute_type` is no such place.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.experimental.compute_on import compute_on2
+        >>> place = gradix.memory.Space.Device
+        >>> compute_on2(lambda x: x * 2, compute_type="device_host", out_memory_spaces=place)(3)
+        Array(6, dtype=int32, weak_type=True)
+    """
+    inside = compute_on(compute_type)
+
+    def decorate(f: Callable):
+        def computed(*args, **kwargs):
+            with inside:
+                outs = f(*args, **kwargs)
+            return device_put(outs, out_memory_spaces)
+
+        stand_in(computed, f)
+        return computed
+
+    return decorate if f is None else decorate(f)
+
+
+__dir__ = _own_names(__name__)

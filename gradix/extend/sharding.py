@@ -1,0 +1,43 @@
+"""Shardings in the compiler's form, and their bytes."""
+
+from __future__ import annotations
+
+from gradix._base.listing import own_names as _own_names
+from gradix._core.named_sharding import GSPMDSharding as GSPMDSharding
+from gradix._runtime import xla_partitioning as _partitioning
+
+__all__ = [
+    "GSPMDSharding",
+    "get_hlo_sharding_from_serialized_proto",
+    "get_op_sharding_from_serialized_proto",
+    "get_serialized_proto_from_hlo_sharding",
+]
+
+
+def get_op_sharding_from_serialized_proto(sharding: bytes):
+    """The `OpSharding` of jaxlib that the bytes describe."""
+    return _partitioning.op_sharding_from(sharding)
+
+
+def get_hlo_sharding_from_serialized_proto(sharding: bytes):
+    """The `HloSharding` of jaxlib that the bytes describe.
+
+    Args:
+        sharding: what `get_serialized_proto_from_hlo_sharding` returned.
+    """
+    return _partitioning.hlo_sharding_from(sharding)
+
+
+def get_serialized_proto_from_hlo_sharding(sharding) -> bytes:
+    """The bytes that describe an `HloSharding` of jaxlib; other processes read them.
+
+    Example:
+        >>> from gradix.extend import sharding
+        >>> whole = sharding.get_hlo_sharding_from_serialized_proto(b"")
+        >>> whole, sharding.get_serialized_proto_from_hlo_sharding(whole)
+        ({replicated}, b'')
+    """
+    return sharding.to_proto().SerializeToString()
+
+
+__dir__ = _own_names(__name__)
