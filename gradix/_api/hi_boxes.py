@@ -12,12 +12,11 @@ import functools
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
 
-from gradix._base.tree import register_pytree_node, tree_flatten
 from gradix._core import library_values
 from gradix._core.array import as_array
 from gradix._core.aval import make_aval
@@ -216,7 +215,7 @@ class Handle(Ref):
 
     __slots__ = ("box",)
 
-    def __init__(self, box: Box):
+    def __init__(self, box: Any):
         super().__init__(_HANDLE, None, 0 if type(box) is OuterBox else None)
         self.box = box
 
@@ -372,109 +371,6 @@ def _new_box(value: Any) -> Box:
         arrays = [_strong(a) for a in aval.read_loval(qdd, value)]
     refs = [Ref(_type_of_ref(a), a) for a in arrays]
     return Box(aval, qdd, refs, type(value), Ref(_HANDLE, None))
-
-
-# -- among arguments -------------------------------------------------------------------------------
-
-
-class Shape(NamedTuple):
-    """The key by which boxes among arguments differ: type, state, and the class of their values."""
-
-    aval: Any
-    qdd: Any
-    cls: type
-
-
-class OpenBox:
-    """A box as a pytree node, whose children are its handle and its refs."""
-
-    __slots__ = ("shape", "children")
-
-    def __init__(self, shape: Shape, children: Iterable):
-        self.shape, self.children = shape, tuple(children)
-
-
-def opened(x: Any) -> OpenBox:
-    """A mutable value as a pytree node."""
-    box = box_of(x)
-    return OpenBox(Shape(box.aval, box.qdd, box.cls), (Handle(box), *box.refs))
-
-
-def _joined(shape: Shape, children):
-    handle, *refs = children
-    if not all(isinstance(c, Ref) for c in children):
-        return OpenBox(shape, children)
-    if type(handle) is Handle:
-        return handle.box
-    return Box(shape.aval, shape.qdd, refs, shape.cls, handle)
-
-
-register_pytree_node(OpenBox, lambda node: (node.children, node.shape), _joined)
-
-
-def with_nodes(tree: Any) -> Any:
-    """The tree with a node in place of each mutable value."""
-    leaves, treedef = tree_flatten(tree)
-    return treedef.unflatten([opened(x) if is_mutable(x) else x for x in leaves])
-
-
-# -- jitted functions ------------------------------------------------------------------------------
-
-
-class Restructured(NamedTuple):
-    """How a jitted function changes the types of the arrays of a box.
-
-    Attributes:
-        source: the number of the leaf that is the box's handle, or the box.
-        before, qdd: the state it has, and the one it gets.
-        refs: its refs, each by the number of a leaf or itself.
-    """
-
-    source: Any
-    before: Any
-    qdd: Any
-    refs: list
-
-
-@contextmanager
-def restructuring(inside: dict[int, Ref], found: list[Restructured]):
-    """While a function is traced in this context, boxes from outside may get states of other types.
-
-    They have their states back afterwards; `found` tells what the function does.
-    """
-    before: dict[Box, tuple] = {}
-    place = {id(r): i for i, r in inside.items()}
-    try:
-        yield before
-        found += [
-            Restructured(
-                place.get(id(box.handle), box),
-                old[0],
-                box.qdd,
-                [place.get(id(r), r) for r in box.refs],
-            )
-            for box, old in before.items()
-        ]
-    finally:
-        for box, old in before.items():
-            box._set(*old)
-
-
-def restructure(changes: list[Restructured], leaves, parts: dict[int, Any]) -> None:
-    """Give boxes the new states that a function left them; `parts` are the new arrays."""
-    for source, _, qdd, refs in changes:
-        box = leaves[source].box if isinstance(source, int) else source
-        box.restructure(
-            qdd,
-            [
-                leaves[r].read()
-                if isinstance(r, int)
-                else parts[id(r)]
-                if id(r) in parts
-                else r.read()
-                for r in refs
-            ],
-        )
 
 
 def _operator(name: str) -> Callable:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradix._api import hi_boxes
+from gradix._api import hi_box_arguments, hi_boxes
 from gradix._base.tree import register_pytree_node, tree_flatten
 from gradix._core import library_values
 from gradix._core.array import ArrayImpl, as_array
@@ -137,7 +137,7 @@ def _node(x: Any) -> Any:
     """A library's value as a pytree node; other values as they are."""
     if type(x) not in kinds:
         return x
-    return hi_boxes.opened(x) if hi_boxes.is_mutable(x) else opened(x)
+    return hi_box_arguments.opened(x) if hi_boxes.is_mutable(x) else opened(x)
 
 
 def _children(value: HiValue):

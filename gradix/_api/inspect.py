@@ -17,7 +17,8 @@ from gradix._api.arguments import (
     place_of,
     signature,
 )
-from gradix._api.hi_boxes import Handle, restructuring
+from gradix._api.hi_box_arguments import restructuring
+from gradix._api.hi_boxes import Handle
 from gradix._api.hi_values import flatten
 from gradix._api.leaves import stand_in_of
 from gradix._api.refs import all_of, stand_ins

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from gradix._api.hi_boxes import OuterBox, Part, Restructured, Slot, restructure
+from gradix._api.hi_box_arguments import Restructured, restructure
+from gradix._api.hi_boxes import OuterBox, Part, Slot
 from gradix._api.jit.traced import Traced
 from gradix._control.call import jit_p
 from gradix._core.refs import AbstractRef, ForkedKind, LocalRef, Ref

@@ -420,3 +420,26 @@ def test_messages(name):
     kind, pattern, call = wrong_programs()[name]
     with pytest.raises(kind, match=f"(?s){pattern}"):
         call()
+
+
+@pytest.mark.parity
+def test_forward_mode_takes_refs_of_tangents():
+    jax = pytest.importorskip("jax")
+    seen = []
+    for lib in (gradix, jax):
+        for around in (lambda f: f, lib.jit):
+            ref, tangent = lib.new_ref(lib.numpy.arange(3.0)), lib.new_ref(lib.numpy.ones(3))
+
+            def step(r, x):
+                r[...] = r[...] ** 2 * x
+                r[0] += x
+                return r[...].sum()
+            seen.append([*around(lambda r, t: lib.jvp(step, (r, 2.0), (t, 1.0)))(ref, tangent), ref[...], tangent[...]])
+    for found in seen[1:]:
+        for a, b in zip(found, seen[0]):
+            np.testing.assert_allclose(a, b)
+    f = lambda r: (r[...], {"aux": r[...] * 2})
+    value, t, aux = gradix.jvp(f, (gradix.new_ref(1.0),), (gradix.new_ref(3.0),), has_aux=True)
+    assert (value, t, aux["aux"]) == (1.0, 3.0, 2.0)
+    with pytest.raises(TypeError, match="the tangent of a mutable array is a mutable array"):
+        gradix.jvp(lambda r: r[...], (gradix.new_ref(1.0),), (1.0,))

@@ -242,6 +242,14 @@ def programs(lib, names) -> dict:
         box.set(box.get() ** 2)
         return box.get().sum()
 
+    def forward():
+        box, tangent = new(x), new(jnp.ones(3))
+
+        def f(b, a):
+            b.set(b.get() ** 2 * a)
+            return b.get() * 3
+        return lib.jvp(f, (box, 2.0), (tangent, 1.0)), box.get(), tangent.get()
+
     def in_a_tree():
         box = new(x)
         return jit(lambda d: (d["b"].set(d["b"].get() + d["x"]), d["b"].get())[1])({"b": box, "x": x}), box.get()
@@ -273,6 +281,7 @@ def programs(lib, names) -> dict:
         "grad, captured": program(lambda box: lambda: grad(lambda a: loss(box, a))(2.0)),
         "grad of jit": program(lambda box: lambda: grad(jit(lambda a: loss(box, a)))(2.0)),
         "jit of grad": program(lambda box: lambda: jit(grad(lambda a: loss(box, a)))(2.0)),
+        "jvp, argument": forward,
         "jvp, made inside": lambda: lib.jvp(own, (2.0,), (1.0,)),
         "scan": program(lambda box: lambda: lax.scan(row(box), 0.0, x)),
         "scan in jit": program(lambda box: (lambda f: lambda: f(box))(jit(lambda b: lax.scan(row(b), 0.0, x)))),
@@ -393,6 +402,10 @@ def test_errors():
         lax.cond(True, lambda: box.set({}), lambda: None)
     with pytest.raises(NotImplementedError, match="changes in place, and cannot be differentiated"):
         gradix.grad(lambda b: b.get().sum())(box)
+    with pytest.raises(NotImplementedError, match="jvp: the function gives a value of type Box a state of other types"):
+        gradix.jvp(lambda b: b.set({}), (box,), (new(x),))
+    with pytest.raises(TypeError, match="same tree structure"):
+        gradix.jvp(lambda b: b.get(), (box,), (x,))
     with pytest.raises(AttributeError, match="other"):
         gradix.jit(lambda b: b.other)(box)
     np.testing.assert_array_equal(box.get(), x)

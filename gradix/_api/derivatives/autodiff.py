@@ -19,6 +19,7 @@ from gradix._api.derivatives.linear_maps import (
     spread_inputs,
     tangent_of,
 )
+from gradix._api.derivatives.mutable_arguments import holds_refs, jvp_of_refs
 from gradix._api.derivatives.nondiff import Mixed, check_nondiff
 from gradix._api.flat_functions import Flat, arrays, named_as
 from gradix._api.hi_values import flatten, kinds
@@ -203,7 +204,7 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
     Args:
         fun: a function of as many positional arguments as there are primals.
         primals, tangents: tuples or lists, of one structure, shape and dtype; integer primals take
-            float0 tangents.
+            float0 tangents, and mutable arrays take mutable arrays, to which `fun` writes too.
         has_aux: `fun` returns `(value, aux)`, and aux is not differentiated.
 
     Returns:
@@ -221,7 +222,7 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
     """
     try:
         check_callable("jvp", fun)
-        refuse_values("jvp", primals)
+        refuse_values("jvp", primals, mutable=False)
         for what, x in (("primals", primals), ("tangents", tangents)):
             if not isinstance(x, (tuple, list)):
                 raise TypeError(
@@ -235,6 +236,8 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
                 f"primal and tangent arguments to jvp must have the same tree structure; primals have tree "
                 f"structure {tree} whereas tangents have tree structure {t_tree}."
             )
+        if holds_refs(leaves) or holds_refs(t_leaves):
+            return jvp_of_refs(jvp, fun, leaves, t_leaves, tree, has_aux)
         leaves = arrays("jvp", leaves, tree, "primals")
         ts = [tangent_of("jvp", x.aval, t, i) for i, (x, t) in enumerate(zip(leaves, t_leaves))]
         flat = Flat(fun, name_of(fun), tree, has_aux)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from gradix._api.hi_boxes import is_mutable
 from gradix._api.hi_values import (
     HiValue,
     is_above,
@@ -23,9 +24,16 @@ def any_values(args: Any) -> bool:
     return bool(kinds) and any(map(is_value, tree_flatten(args, is_leaf=is_value)[0]))
 
 
-def refuse_values(name: str, args: Any) -> None:
-    """Raise for values above arrays, for transformations that cannot differentiate in them."""
-    if any_values(args):
+def refuse_values(name: str, args: Any, mutable: bool = True) -> None:
+    """Raise for values above arrays, for transformations that cannot differentiate in them.
+
+    Args:
+        mutable: whether to raise for values that change in place too.
+    """
+    if any_values(args) and (
+        mutable
+        or any(is_value(x) and not is_mutable(x) for x in tree_flatten(args, is_leaf=is_value)[0])
+    ):
         raise NotImplementedError(
             f"{name} does not differentiate with respect to values above arrays; grad, "
             "value_and_grad and vjp do."

@@ -18,7 +18,7 @@ from gradix._api.arguments import (
     name_of,
     stand_in,
 )
-from gradix._api.hi_boxes import Restructured, restructuring
+from gradix._api.hi_box_arguments import Restructured, restructuring
 from gradix._api.hi_values import flatten as flatten_with_nodes, kinds as above_arrays, with_nodes
 from gradix._api.jit import (
     inner,  # noqa: F401  (installs what runs jitted functions inside of others)
