@@ -144,17 +144,21 @@ with on_demand(globals()):
     )
     from gradix.numpy.selection import clip as clip, piecewise as piecewise, select as select, where as where
     from gradix.numpy.sets import (
-        intersect1d as intersect1d, isin as isin, setdiff1d as setdiff1d, setxor1d as setxor1d, union1d as union1d,
         unique as unique, unique_all as unique_all, unique_counts as unique_counts, unique_inverse as unique_inverse,
         unique_values as unique_values,
     )
+    from gradix.numpy.set_operations import (
+        intersect1d as intersect1d, isin as isin, setdiff1d as setdiff1d, setxor1d as setxor1d, union1d as union1d,
+    )
     from gradix.numpy.shapes import (
-        atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d,
-        broadcast_arrays as broadcast_arrays, broadcast_shapes as broadcast_shapes, broadcast_to as broadcast_to,
         expand_dims as expand_dims, flip as flip, fliplr as fliplr, flipud as flipud,
         matrix_transpose as matrix_transpose, moveaxis as moveaxis, ndim as ndim, permute_dims as permute_dims,
         ravel as ravel, reshape as reshape, rollaxis as rollaxis, rot90 as rot90, shape as shape, size as size,
         squeeze as squeeze, swapaxes as swapaxes, transpose as transpose,
+    )
+    from gradix.numpy.broadcasting import (
+        atleast_1d as atleast_1d, atleast_2d as atleast_2d, atleast_3d as atleast_3d,
+        broadcast_arrays as broadcast_arrays, broadcast_shapes as broadcast_shapes, broadcast_to as broadcast_to,
     )
     from gradix.numpy.signal_windows import (
         bartlett as bartlett, blackman as blackman, hamming as hamming, hanning as hanning, kaiser as kaiser,
@@ -164,8 +168,10 @@ with on_demand(globals()):
         sort_complex as sort_complex,
     )
     from gradix.numpy.taking import (
-        choose as choose, compress as compress, extract as extract, fill_diagonal as fill_diagonal, place as place,
-        put as put, put_along_axis as put_along_axis, take as take, take_along_axis as take_along_axis,
+        choose as choose, compress as compress, extract as extract, take as take, take_along_axis as take_along_axis,
+    )
+    from gradix.numpy.putting import (
+        fill_diagonal as fill_diagonal, place as place, put as put, put_along_axis as put_along_axis,
     )
     from gradix.numpy.universal import ufunc as ufunc
     from gradix.numpy.ufuncs import (

@@ -31,20 +31,27 @@ def cov(
     aweights=None,
     dtype=None,
 ) -> Array:
-    """The covariance matrix of variables observed together.
+    """The covariance matrix of variables that were observed together.
 
     Args:
-        m: a variable in each row, an observation in each column.
-        y: more variables, as in `m`.
-        rowvar: False if the variables are in the columns.
-        bias: divide by the number of observations rather than by one less.
-        ddof: what is taken off the number of observations in the divisor; overrides `bias`.
-        fweights: how often each observation was made; integers.
-        aweights: how much each observation counts.
-        dtype: the dtype to compute in.
+        m: a matrix with a variable in each row and an observation in each column, or a vector of
+            observations of one variable.
+        y: more variables, in the form of `m`.
+        rowvar: whether the variables are in the rows; otherwise they are in the columns.
+        bias: whether to divide by the number of observations n, and not by n - 1.
+        ddof: the number that is subtracted from n in the divisor; it overrides `bias`.
+        fweights: a vector of integers, how many times each observation was made.
+        aweights: a vector of weights of the observations.
+        dtype: the dtype in which to compute.
+
+    Returns:
+        A matrix with a row and a column for each variable, or a scalar for one variable, in a
+        floating or complex dtype.
 
     Raises:
-        ValueError: `ddof` is no integer, or an array has more than two axes.
+        ValueError: `ddof` is not an integer, or an array has more than two axes.
+        RuntimeError: the weights are not a vector with an element for each observation.
+        TypeError: `fweights` are not integers.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -55,12 +62,12 @@ def cov(
     values = [as_operand("cov", v, i) for i, v in enumerate((m,) if y is None else (m, y))]
     for name, v in zip("my", values):
         if v.aval.ndim > 2:
-            raise ValueError(f"{name} has more than 2 dimensions, got shape {v.aval.shape}.")
+            raise ValueError(f"cov: {name} must be a vector or a matrix, got shape {v.aval.shape}.")
     values = promote_dtypes_inexact("cov", *values)
     if dtype is not None:
         values = [convert(v, dtypes.requested_dtype(dtype, "cov", stacklevel=3)) for v in values]
     if ddof is not None and ddof != int(ddof):
-        raise ValueError(f"ddof must be integer, got {ddof}.")
+        raise ValueError(f"cov: ddof must be an integer, got {ddof}.")
     rows = [_variables(v, rowvar) for v in values]
     x = rows[0] if len(rows) == 1 else lax.concatenate(rows, 0)
     if not x.aval.shape[0]:
@@ -92,20 +99,21 @@ def _observation_weights(x, fweights, aweights):
             continue
         v = as_operand("cov", given)
         if v.aval.ndim != 1:
-            raise RuntimeError(f"cannot handle multidimensional {name}, got shape {v.aval.shape}.")
+            raise RuntimeError(f"cov: {name} must be a vector, got shape {v.aval.shape}.")
         if v.aval.shape[0] != n:
             raise RuntimeError(
-                f"incompatible numbers of samples and {name}: {n} and {v.aval.shape[0]}."
+                f"cov: {name} must have a weight for each of the {n} observations, got "
+                f"{v.aval.shape[0]}."
             )
         if name == "fweights" and v.aval.dtype not in dtypes.INTEGER:
-            raise TypeError(f"fweights must be integer, got {v.aval.dtype}.")
+            raise TypeError(f"cov: fweights must be integers, got dtype {v.aval.dtype}.")
         v = convert(v, real)
         w = v if w is None else lax.mul(w, v)
     return w
 
 
 def _center(x, w, ddof: int, aweights):
-    """The mean of each row, as a column, and the divisor."""
+    """A column of the means of the rows, and the divisor of the covariance."""
     n, real = x.aval.shape[1], dtypes.real_dtype(x.aval.dtype)
     if w is None:
         return mean(x, 1, None, None, True), number(larger(n - ddof, 0), real)
@@ -123,13 +131,21 @@ def _center(x, w, ddof: int, aweights):
 
 @replayed
 def corrcoef(x, y=None, rowvar: bool = True, dtype=None) -> Array:
-    """The correlation coefficients of variables observed together.
+    """The correlation coefficients of variables that were observed together.
 
     Args:
-        x: a variable in each row, an observation in each column.
-        y: more variables, as in `x`.
-        rowvar: False if the variables are in the columns.
-        dtype: the dtype to compute in.
+        x: a matrix with a variable in each row and an observation in each column, or a vector of
+            observations of one variable.
+        y: more variables, in the form of `x`.
+        rowvar: whether the variables are in the rows; otherwise they are in the columns.
+        dtype: the dtype in which to compute.
+
+    Returns:
+        A matrix with a row and a column for each variable, or a scalar for one variable, in a
+        floating or complex dtype; its elements are between -1 and 1.
+
+    Raises:
+        ValueError: an array has more than two axes.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -13,6 +13,7 @@ from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.operators import Array
 from gradix.numpy import matrix_host_implementations, reductions
+from gradix.numpy.broadcasting import atleast_1d
 from gradix.numpy.creation import zeros
 from gradix.numpy.decompositions import eigvals
 from gradix.numpy.joining import concatenate
@@ -27,7 +28,6 @@ from gradix.numpy.promotion import (
 )
 from gradix.numpy.rearrangement import concrete, roll
 from gradix.numpy.selection import where
-from gradix.numpy.shapes import atleast_1d
 from gradix.numpy.solving import inv, lstsq
 from gradix.numpy.sorting import argsort
 

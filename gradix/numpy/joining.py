@@ -19,10 +19,11 @@ from gradix._core.dimensions.expression import (
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer
 from gradix.numpy.axes import axis_of, no_out
+from gradix.numpy.broadcasting import atleast_1d, atleast_2d, atleast_3d
 from gradix.numpy.cumulative import cumsum
 from gradix.numpy.indexing import take_index
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, promote_dtypes
-from gradix.numpy.shapes import atleast_1d, atleast_2d, atleast_3d, expand_dims, ravel
+from gradix.numpy.shapes import expand_dims, ravel
 
 # -- joined ----------------------------------------------------------------------------------------
 

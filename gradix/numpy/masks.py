@@ -13,7 +13,7 @@ def count_of(mask) -> int:
 
     The trace depends on their number only, and not on their places.
     """
-    count = lax.reduce_sum(convert(mask, _index_dtype()), tuple(range(mask.aval.ndim)))
+    count = lax.reduce_sum(convert(mask, index_dtype()), tuple(range(mask.aval.ndim)))
     return int(count)
 
 
@@ -23,7 +23,7 @@ _LONG = 1 << 14
 
 def first_places(mask, size: int):
     """The places of the first `size` true elements of a row, and which of these there are."""
-    dtype, n = _index_dtype(), mask.aval.size
+    dtype, n = index_dtype(), mask.aval.size
     count, slots = lax.cumsum(convert(mask, dtype)), lax.iota(dtype, size)
     last = lax.squeeze(lax.slice_in_dim(count, n - 1, n), (0,))
     there = lax.lt(slots, lax.broadcast_in_dim(last, (size,), ()))
@@ -63,9 +63,10 @@ def decided_places(mask) -> list:
     """The indices at which a mask, as in `count_of`, is true: an array for each of its axes."""
     count, size = count_of(mask), mask.aval.size
     if not count:
-        return [lax.full((0,), number(0, _index_dtype()))] * mask.aval.ndim
+        return [lax.full((0,), number(0, index_dtype()))] * mask.aval.ndim
     return unravelled(first_places(lax.reshape(mask, (size,)), count)[0], mask.aval.shape)
 
 
-def _index_dtype():
+def index_dtype():
+    """The default integer dtype, which that of indices is."""
     return dtypes.python_scalar_dtype(int)

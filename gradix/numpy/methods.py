@@ -1,4 +1,4 @@
-"""The methods and properties of arrays, installed on `Array` when this module is imported."""
+"""The methods and properties of arrays; importing this module installs them on `Array`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ views = lazy_module("gradix.numpy.views")
 
 
 def reshape(self, *args, order: str = "C", out_sharding=None):
-    """The elements, in order, in another shape; one size may be -1.
+    """The elements in their order, in another shape; one size may be -1.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -58,7 +58,7 @@ def reshape(self, *args, order: str = "C", out_sharding=None):
 
 
 def transpose(self, *args):
-    """The axes in another order; reversed by default.
+    """The array with its axes in another order; they are reversed by default.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -72,17 +72,17 @@ def transpose(self, *args):
 
 
 def flatten(self, order: str = "C", *, out_sharding=None):
-    """The elements in one row."""
+    """The elements in one row, as a vector."""
     return shapes.ravel(self, order=order, out_sharding=out_sharding)
 
 
 def ravel(self, order: str = "C", *, out_sharding=None):
-    """The elements in one row."""
+    """The elements in one row, as a vector."""
     return shapes.ravel(self, order=order, out_sharding=out_sharding)
 
 
 def squeeze(self, axis=None):
-    """The array without its axes of size 1, or without those named."""
+    """The array without its axes of size 1, or without the named ones of these."""
     return shapes.squeeze(self, axis)
 
 
@@ -99,7 +99,7 @@ def repeat(
     total_repeat_length: int | None = None,
     out_sharding=None,
 ):
-    """Each element repeated."""
+    """The array with each element repeated along an axis."""
     return joining.repeat(
         self, repeats, axis, total_repeat_length=total_repeat_length, out_sharding=out_sharding
     )
@@ -118,26 +118,26 @@ def take(
     indices_are_sorted: bool = False,
     fill_value=None,
 ):
-    """The elements at `indices`, along an axis or of the array in one row."""
+    """The elements at `indices` along an axis; by default, the array is taken as one row."""
     return taking.take(
         self, indices, axis, out, mode, unique_indices, indices_are_sorted, fill_value
     )
 
 
 def choose(self, choices, out=None, mode: str = "raise"):
-    """Elements of the arrays `choices`, chosen by the array's integers."""
+    """The elements of the arrays `choices` that the array's integers choose."""
     return taking.choose(self, choices, out, mode)
 
 
 def compress(
     self, condition, axis: int | None = None, *, out=None, size: int | None = None, fill_value=0
 ):
-    """The parts along an axis at which the condition holds."""
+    """The parts along an axis at which the condition is true."""
     return taking.compress(condition, self, axis, out=out, size=size, fill_value=fill_value)
 
 
 def nonzero(self, *, fill_value=None, size: int | None = None):
-    """The indices of the elements that are not zero, one array for each axis."""
+    """The indices of the elements other than zero, as an array for each axis."""
     return searching.nonzero(self, size=size, fill_value=fill_value)
 
 
@@ -168,12 +168,12 @@ def argsort(
 
 
 def argpartition(self, kth: int, axis: int = -1):
-    """The indices that bring the smallest elements before the `kth`."""
+    """The indices that bring the smaller elements before element `kth`, the others after it."""
     return sorting.argpartition(self, kth, axis)
 
 
 def searchsorted(self, v, side: str = "left", sorter=None, *, method: str = "scan"):
-    """Where elements would have to be put so that the array stays sorted."""
+    """The indices at which elements can be inserted so that the array stays sorted."""
     return searching.searchsorted(self, v, side, sorter, method=method)
 
 
@@ -252,7 +252,7 @@ def _round(self, ndigits=None):
 
 def _iter(self):
     if not self.aval.ndim:
-        raise TypeError("iteration over a 0-d array: it has no first axis.")
+        raise TypeError("A scalar array has no axis to iterate over. Use x.item() for its value.")
     if type(self) is ArrayImpl:
         return iter(array_members.rows(self))
     return (lax.index_in_dim(self, i, 0, False) for i in range(self.aval.shape[0]))
@@ -261,8 +261,8 @@ def _iter(self):
 def _contains(self, element) -> bool:
     if getattr(element, "ndim", 0):
         raise ValueError(
-            f"Array.__contains__: only one element can be looked for, got shape {element.shape}. "
-            "Write (x == row).all(axis=-1).any()."
+            f"`in` looks for one element, got an array of shape {element.shape}. Write "
+            "(x == row).all(axis=-1).any()."
         )
     return bool(reductions.any(self == element))
 
@@ -282,8 +282,7 @@ def _str(self) -> str:
 def _array_namespace(self, *, api_version: str | None = None):
     if api_version is not None and api_version not in API_VERSIONS:
         raise ValueError(
-            f"{api_version!r} is not an available version of the array API: "
-            f"{', '.join(API_VERSIONS)} are."
+            f"api_version must be one of {', '.join(API_VERSIONS)}, got {api_version!r}."
         )
     return sys.modules["gradix.numpy"]
 
@@ -292,7 +291,7 @@ def to_device(self, device, *, stream=None):
     """The array on another device."""
     if stream is not None:
         raise NotImplementedError(
-            f"to_device: the stream argument is not supported, got {stream!r}."
+            f"to_device: stream is not supported, got {stream!r}. Leave it out."
         )
     return place(self, device, None)
 
@@ -303,7 +302,7 @@ def to_device(self, device, *, stream=None):
 def _matrix_transpose(self):
     if self.aval.ndim < 2:
         raise ValueError(
-            f"x must be at least two-dimensional for matrix_transpose; got ndim={self.aval.ndim}"
+            f"x.mT: x must have at least two axes, got shape {self.aval.shape}. Use x.T."
         )
     n = self.aval.ndim
     return lax.transpose(self, (*range(n - 2), n - 1, n - 2))
@@ -311,12 +310,12 @@ def _matrix_transpose(self):
 
 def _flat(self):
     raise NotImplementedError(
-        "Arrays do not implement the arr.flat property: consider arr.flatten() instead."
+        "x.flat is not supported, since arrays are immutable. Use x.flatten()."
     )
 
 
 def _method(function: Any) -> Any:
-    """A function of the array as a method: the same code, with `self` as the name of its first argument."""
+    """A function of an array as a method: the same code, with `self` as its first argument."""
     made = FunctionType(
         function.__code__,
         function.__globals__,
@@ -338,7 +337,7 @@ def _method(function: Any) -> Any:
 
 
 class _Later:
-    """Stands for a member of arrays until somebody asks for it, and its module is loaded."""
+    """Stands for a member of arrays until it is asked for; then its module is loaded."""
 
     __slots__ = ("name", "make")
 
@@ -355,12 +354,12 @@ class _Later:
 
     @property
     def __signature__(self):
-        """What tools that list a class without asking for its members read."""
+        """The member's signature, for tools that list a class without asking for its members."""
         return inspect.signature(self.make())
 
 
 def _methods_later(module: Any, *names: str) -> dict[str, _Later]:
-    """Functions of a module as methods."""
+    """Functions of a module as methods that are loaded when they are asked for."""
     return {n: _Later(n, lambda n=n: _method(getattr(module, n))) for n in names}  # type: ignore[misc]
 
 

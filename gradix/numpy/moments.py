@@ -1,4 +1,4 @@
-"""Means, variances and covariances."""
+"""Means, variances and standard deviations."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _DIRECT = frozenset(np.dtype(t) for t in ("float32", "float64", "complex64", "co
 
 
 def count_of(shape: tuple, axes: tuple, names: tuple = ()) -> int:
-    """How many elements are reduced into one, over axes and named axes."""
+    """The number of elements that are reduced into one, over axes and named axes."""
     return math.prod([shape[i] for i in axes] + [lax.axis_size(name) for name in names])
 
 
@@ -39,13 +39,19 @@ def mean(a, axis=None, dtype=None, out=None, keepdims: bool = False, *, where=No
     """The arithmetic mean of the elements, over all axes or some.
 
     Args:
-        a: the array.
+        a: an array.
         axis: the axis, or axes, to average over; all by default.
-        dtype: the dtype of the mean; a floating or complex one by default. Half precision is summed
-            in float32.
+        dtype: the dtype of the mean; by default that of `a`, made floating. Half precision is
+            summed in float32.
         out: not supported.
-        keepdims: keep the reduced axes, with size 1.
-        where: which elements take part.
+        keepdims: whether the reduced axes stay, with size 1.
+        where: booleans that broadcast to the shape of `a` and tell which elements count.
+
+    Returns:
+        An array with the shape of `a` without the reduced axes; NaN where no element counts.
+
+    Raises:
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -90,15 +96,18 @@ def average(a, axis=None, weights=None, returned: bool = False, keepdims: bool =
     """The weighted mean of the elements, over all axes or some.
 
     Args:
-        a: the array.
+        a: an array.
         axis: the axis, or axes, to average over; all by default.
-        weights: of the shape of `a`, or of its shape along `axis`; equal by default.
-        returned: return the sum of the weights too.
-        keepdims: keep the reduced axes, with size 1.
+        weights: an array of the shape of `a`, or of its shape along `axis`; 1 by default.
+        returned: whether to return the sums of the weights too.
+        keepdims: whether the reduced axes stay, with size 1.
+
+    Returns:
+        An array in a floating or complex dtype, with the shape of `a` without the reduced axes; or
+        a pair of it and the sums of the weights, of the same shape.
 
     Raises:
-        ValueError: the shape of the weights does not fit.
-        ValueError: the shapes differ and no axis is given.
+        ValueError: the shapes of `a` and `weights` do not fit, or differ and no axis is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -121,18 +130,18 @@ def average(a, axis=None, weights=None, returned: bool = False, keepdims: bool =
 
 
 def _weights_like(x, w, axis, axes: tuple):
-    """Weights given along `axes` only, with the array's other axes put in at full size."""
+    """Weights that are given along `axes` only, broadcast to the array's shape."""
     shape, own = x.aval.shape, w.aval.shape
     if own == shape:
         return w
     if axis is None:
         raise ValueError(
-            f"Axis must be specified when shapes of a and weights differ: {shape} and {own}."
+            f"average: axis must be given, as a and weights differ in shape: {shape} and {own}."
         )
     if own != tuple([shape[i] for i in axes]):
         raise ValueError(
-            f"Shape of weights must be consistent with shape of a along specified axis: got weights of "
-            f"shape {own} for an array of shape {shape} and axis={axis}."
+            f"average: weights must have the shape of a, {shape}, or its shape along axis={axis}, "
+            f"got {own}."
         )
     order = tuple(sorted(range(len(axes)), key=lambda i: axes[i]))
     return lax.broadcast_in_dim(lax.transpose(w, order), shape, tuple(sorted(axes)))
@@ -154,18 +163,27 @@ def var(
     mean=None,
     correction=None,
 ) -> Array:
-    """The variance of the elements: the mean square distance from their mean, over all axes or some.
+    """The variance of the elements, their mean squared distance from their mean, over axes.
 
     Args:
-        a: the array.
+        a: an array.
         axis: the axis, or axes, to reduce; all by default.
-        dtype: the dtype of the result; that of the array's real part by default.
+        dtype: the dtype of the result; by default that of the real part of `a`, made floating.
         out: not supported.
-        ddof: what is taken off the number of elements in the divisor.
-        keepdims: keep the reduced axes, with size 1.
-        where: which elements take part.
+        ddof: the number that is subtracted from the number of elements in the divisor.
+        keepdims: whether the reduced axes stay, with size 1.
+        where: booleans that broadcast to the shape of `a` and tell which elements count.
         mean: the mean, if it is known, with the reduced axes kept.
         correction: another name of `ddof`.
+
+    Returns:
+        A real array with the shape of `a` without the reduced axes; NaN where the divisor is not
+        positive.
+
+    Raises:
+        ValueError: `ddof` and `correction` are both given, or `dtype` is real for complex `a`.
+        TypeError: `dtype` is boolean.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -199,21 +217,27 @@ def std(
     mean=None,
     correction=None,
 ) -> Array:
-    """The standard deviation of the elements: the square root of `var`.
+    """The standard deviation of the elements, the square root of `var`, over axes.
 
     Args:
-        a: the array.
+        a: an array.
         axis: the axis, or axes, to reduce; all by default.
-        dtype: the dtype of the result; that of the array's real part by default.
+        dtype: the dtype of the result; by default that of the real part of `a`, made floating.
         out: not supported.
-        ddof: what is taken off the number of elements in the divisor.
-        keepdims: keep the reduced axes, with size 1.
-        where: which elements take part.
+        ddof: the number that is subtracted from the number of elements in the divisor.
+        keepdims: whether the reduced axes stay, with size 1.
+        where: booleans that broadcast to the shape of `a` and tell which elements count.
         mean: the mean, if it is known, with the reduced axes kept.
         correction: another name of `ddof`.
 
+    Returns:
+        A real array with the shape of `a` without the reduced axes; NaN where the divisor is not
+        positive.
+
     Raises:
-        ValueError: `dtype` is of integers or booleans.
+        ValueError: `dtype` is integer or boolean, or real for complex `a`, or `ddof` and
+            `correction` are both given.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -221,7 +245,7 @@ def std(
         Array(2., dtype=float32)
     """
     if dtype is not None and dtypes.as_dtype(dtype) not in INEXACT:
-        raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
+        raise ValueError(f"std: dtype must be floating or complex (inexact), got {dtype}.")
     return lax.sqrt(
         _variance(
             "std",
@@ -243,8 +267,8 @@ def _variance(name, a, axis, dtype, out, ddof, *, keepdims, where, mean_, correc
     if correction is not None:
         if ddof:
             raise ValueError(
-                f"ddof and correction can't be provided simultaneously in jnp.{name}: they are two names "
-                "of one number."
+                f"{name}: ddof and correction are two names of one number, got {ddof} and "
+                f"{correction}. Give one of them."
             )
         ddof = correction
     x = as_operand(name, a)
@@ -286,7 +310,7 @@ def _variance(name, a, axis, dtype, out, ddof, *, keepdims, where, mean_, correc
 
 
 def variance_dtypes(name: str, own, dtype):
-    """The dtype to compute in and the dtype of the result."""
+    """The dtype in which a variance is computed, and the dtype of the result."""
     if dtype is None:
         work = dtypes.to_inexact_dtype(own)
         result = dtypes.real_dtype(work)
@@ -294,22 +318,22 @@ def variance_dtypes(name: str, own, dtype):
     result = dtypes.requested_dtype(dtype, name, stacklevel=5)
     if own in COMPLEX and result not in COMPLEX:
         raise ValueError(
-            f"gradix.numpy.{name} does not yet support real dtype parameters when computing the variance "
-            f"of an array of complex values, got dtype={dtype}. Leave dtype out: the result is real "
-            "anyway."
+            f"{name}: dtype must be complex for complex a, got {dtype}. Leave it out: the result "
+            "is real anyway."
         )
     work = dtypes.to_inexact_dtype(dtypes.canonicalize_dtype(dtypes.joined_dtype(own, result)))
     if result in dtypes.BOOL:
-        raise TypeError(f"jnp.{name}: a variance is no boolean, got dtype={dtype}.")
+        raise TypeError(f"{name}: dtype must not be boolean, got {dtype}.")
     return work, result
 
 
 def whole(x, result):
-    """`x` as an integer where the variance is asked for as one: it is then computed from integers."""
+    """`x`, converted to integers if the result is one; the variance is then one of integers."""
     return convert(x, result) if result in dtypes.INTEGER else x
 
 
 def distance_squared(x, center):
+    """The squared absolute distances of elements from their center."""
     d = lax.sub(*operands("var", x, center))
     if d.aval.dtype in COMPLEX:
         return lax.real(lax.mul(d, lax.conj(d)))

@@ -1,4 +1,4 @@
-"""What this namespace offers, as the Python array API standard asks for it: `__array_namespace_info__`."""
+"""`__array_namespace_info__`: what this namespace offers, in the form of the array API standard."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _KINDS = {
 
 
 class ArrayNamespaceInfo:
-    """Answers the questions of the array API standard about devices, dtypes and what is supported.
+    """Tells which devices, dtypes and capabilities there are, as the array API standard asks.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -50,10 +50,11 @@ class ArrayNamespaceInfo:
     __slots__ = ()
 
     def capabilities(self) -> dict:
-        """What parts of the standard are supported everywhere.
+        """Whether parts of the standard are supported everywhere, by their names.
 
-        Masks as indices and other results whose shape depends on values work eagerly, but not under
-        `jit`, where `size=` arguments and `x.at[mask]` take their place; so both answers are False.
+        Masks as indices, and other results whose shape depends on values, are supported eagerly but
+        not under `jit`, where `size=` arguments and `x.at[mask]` take their place. So both answers
+        are False.
 
         Example:
             >>> import gradix.numpy as jnp
@@ -63,7 +64,7 @@ class ArrayNamespaceInfo:
         return {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": 64}
 
     def default_device(self) -> None:
-        """None: where arrays go that were put on no device.
+        """The device of new arrays, None: they are on no particular device.
 
         Example:
             >>> import gradix.numpy as jnp
@@ -73,7 +74,7 @@ class ArrayNamespaceInfo:
         return None
 
     def devices(self) -> list:
-        """The devices arrays can be put on: None, for no particular one, then each device.
+        """A list of the devices for arrays: None, for no particular one, then each device.
 
         Example:
             >>> import gradix.numpy as jnp
@@ -83,7 +84,7 @@ class ArrayNamespaceInfo:
         return [None, *_devices()]
 
     def default_dtypes(self, *, device=None) -> dict:
-        """The dtypes of arrays made without `dtype=`, of 32 bits unless x64 is enabled; the same on every device.
+        """The dtypes of arrays made without `dtype=`, on all devices: 32-bit ones without x64.
 
         Example:
             >>> import gradix.numpy as jnp
@@ -100,14 +101,14 @@ class ArrayNamespaceInfo:
         }
 
     def dtypes(self, *, device=None, kind: str | tuple[str, ...] | None = None) -> dict:
-        """The standard's dtypes that arrays can have, by name; 64-bit ones only where x64 is enabled.
+        """The standard's dtypes that arrays can have, by name; 64-bit ones only with x64 enabled.
 
         Args:
-            device: has no influence.
-            kind: a kind of dtype as in `isdtype`, or a tuple of them; all by default.
+            device: it has no effect.
+            kind: a kind of dtype as in `isdtype`, or a tuple of kinds; all by default.
 
         Raises:
-            ValueError: no such kind.
+            ValueError: a kind is unknown.
 
         Example:
             >>> import gradix.numpy as jnp
@@ -118,15 +119,15 @@ class ArrayNamespaceInfo:
         kinds = tuple(_KINDS) if kind is None else kind if isinstance(kind, tuple) else (kind,)
         if unknown := [k for k in kinds if k not in _KINDS]:
             raise ValueError(
-                f"unrecognized kind of dtype {unknown[0]!r}; the kinds are "
-                f"{', '.join(map(repr, _KINDS))}, and tuples of them."
+                f"kind must be one of {', '.join(map(repr, _KINDS))}, or a tuple of them, got the "
+                f"kind of dtype {unknown[0]!r}."
             )
         wanted = frozenset().union(*[_KINDS[k] for k in kinds])
         return {d.name: d for d in _STANDARD if d in wanted and dtypes.canonicalize_dtype(d) == d}
 
 
 def __array_namespace_info__() -> ArrayNamespaceInfo:
-    """What the namespace offers: devices, dtypes and capabilities, in the form of the array API standard.
+    """The devices, dtypes and capabilities of this namespace, as the array API standard asks.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -1,4 +1,4 @@
-"""Reductions that leave NaN out."""
+"""Reductions that ignore NaN."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _isnan(x):
 
 
 def _without(name: str, x, value):
-    """`x` with NaN replaced."""
+    """`x` with NaN replaced by a value."""
     return choose(_isnan(x), number(value, x.aval.dtype), x) if x.aval.dtype in INEXACT else x
 
 
@@ -40,15 +40,22 @@ def _extreme(name: str, reduce, fill: float, a, axis, out, *, keepdims, initial,
 
 @replayed(host=row_host_implementations.nanmax)
 def nanmax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
-    """The largest element that is not NaN, over all axes or some; NaN where there is none.
+    """The largest element that is not NaN, over all axes or some; NaN where all elements are.
 
     Args:
-        a: the array.
+        a: an array.
         axis: the axis, or axes, to reduce; all by default.
         out: not supported.
-        keepdims: keep the reduced axes, with size 1.
+        keepdims: whether the reduced axes stay, with size 1.
         initial: a lower bound of the result.
-        where: which elements take part; needs `initial`.
+        where: booleans that broadcast with `a` and tell which elements count; it needs `initial`.
+
+    Returns:
+        An array of the dtype of `a`, with its shape without the reduced axes.
+
+    Raises:
+        ValueError: there are no elements, or `where` is given, and there is no initial value.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -70,15 +77,22 @@ def nanmax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=N
 
 @replayed(host=row_host_implementations.nanmin)
 def nanmin(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
-    """The smallest element that is not NaN, over all axes or some; NaN where there is none.
+    """The smallest element that is not NaN, over all axes or some; NaN where all elements are.
 
     Args:
-        a: the array.
+        a: an array.
         axis: the axis, or axes, to reduce; all by default.
         out: not supported.
-        keepdims: keep the reduced axes, with size 1.
+        keepdims: whether the reduced axes stay, with size 1.
         initial: an upper bound of the result.
-        where: which elements take part; needs `initial`.
+        where: booleans that broadcast with `a` and tell which elements count; it needs `initial`.
+
+    Returns:
+        An array of the dtype of `a`, with its shape without the reduced axes.
+
+    Raises:
+        ValueError: there are no elements, or `where` is given, and there is no initial value.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -105,13 +119,20 @@ def nansum(
     """The sum of the elements that are not NaN, over all axes or some.
 
     Args:
-        a: the array.
+        a: an array.
         axis: the axis, or axes, to sum over; all by default.
-        dtype: the dtype of the sum.
+        dtype: the dtype of the sum; by default that of `a`, and for booleans and integers of fewer
+            bits the default integers.
         out: not supported.
-        keepdims: keep the reduced axes, with size 1.
+        keepdims: whether the reduced axes stay, with size 1.
         initial: a number to add.
-        where: which elements to sum.
+        where: booleans that broadcast with `a` and tell which elements count.
+
+    Returns:
+        An array with the shape of `a` without the reduced axes; 0 where all elements are NaN.
+
+    Raises:
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -129,13 +150,20 @@ def nanprod(
     """The product of the elements that are not NaN, over all axes or some.
 
     Args:
-        a: the array.
+        a: an array.
         axis: the axis, or axes, to multiply over; all by default.
-        dtype: the dtype of the product.
+        dtype: the dtype of the product; by default that of `a`, and for booleans and integers of
+            fewer bits the default integers.
         out: not supported.
-        keepdims: keep the reduced axes, with size 1.
-        initial: a number to multiply with.
-        where: which elements to multiply.
+        keepdims: whether the reduced axes stay, with size 1.
+        initial: a number to multiply by.
+        where: booleans that broadcast with `a` and tell which elements count.
+
+    Returns:
+        An array with the shape of `a` without the reduced axes; 1 where all elements are NaN.
+
+    Raises:
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -147,7 +175,7 @@ def nanprod(
 
 
 def _present(name: str, x, where):
-    """Which elements take part and are not NaN."""
+    """A mask of the elements that count and are not NaN."""
     present = lax.bitwise_not(_isnan(x))
     if where is None:
         return present
@@ -158,15 +186,21 @@ def _present(name: str, x, where):
 
 @replayed(host=row_host_implementations.nanmean)
 def nanmean(a, axis=None, dtype=None, out=None, keepdims: bool = False, where=None) -> Array:
-    """The mean of the elements that are not NaN, over all axes or some; NaN where there is none.
+    """The mean of the elements that are not NaN, over all axes or some; NaN where all elements are.
 
     Args:
-        a: the array.
+        a: an array.
         axis: the axis, or axes, to average over; all by default.
-        dtype: the dtype of the mean.
+        dtype: the dtype of the mean; by default that of `a`, made floating.
         out: not supported.
-        keepdims: keep the reduced axes, with size 1.
-        where: which elements take part.
+        keepdims: whether the reduced axes stay, with size 1.
+        where: booleans that broadcast with `a` and tell which elements count.
+
+    Returns:
+        An array with the shape of `a` without the reduced axes.
+
+    Raises:
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -181,7 +215,7 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims: bool = False, where=No
         x.aval.dtype if dtype is None else dtypes.requested_dtype(dtype, "nanmean", stacklevel=3)
     )
     axis, names = positions_and_names(axis)
-    axis = axes_of(axis, x.aval.ndim) + names  # of the array, also where the mask has more
+    axis = axes_of(axis, x.aval.ndim) + names  # The axes are the array's; the mask may have more.
     count = reductions.sum(_present("nanmean", x, where), axis, np.dtype("int32"), None, keepdims)
     total = nansum(x, axis, result, None, keepdims, None, where)
     return convert(lax.div(total, convert(count, total.aval.dtype)), result)
@@ -191,17 +225,24 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims: bool = False, where=No
 def nanvar(
     a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, where=None, mean=None
 ) -> Array:
-    """The variance of the elements that are not NaN, over all axes or some; NaN where there are too few.
+    """The variance of the elements that are not NaN, over axes; NaN where there are too few.
 
     Args:
-        a: the array.
+        a: an array.
         axis: the axis, or axes, to reduce; all by default.
-        dtype: the dtype of the result.
+        dtype: the dtype of the result; by default that of the real part of `a`, made floating.
         out: not supported.
-        ddof: what is taken off the number of elements in the divisor.
-        keepdims: keep the reduced axes, with size 1.
-        where: which elements take part.
+        ddof: the number that is subtracted from the number of elements in the divisor.
+        keepdims: whether the reduced axes stay, with size 1.
+        where: booleans that broadcast with `a` and tell which elements count.
         mean: the mean, if it is known, with the reduced axes kept.
+
+    Returns:
+        A real array with the shape of `a` without the reduced axes.
+
+    Raises:
+        ValueError: `dtype` is real and `a` complex.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -239,17 +280,24 @@ def nanvar(
 def nanstd(
     a, axis=None, dtype=None, out=None, ddof: int = 0, keepdims: bool = False, where=None, mean=None
 ) -> Array:
-    """The standard deviation of the elements that are not NaN: the square root of `nanvar`.
+    """The standard deviation of the elements that are not NaN, the square root of `nanvar`.
 
     Args:
-        a: the array.
+        a: an array.
         axis: the axis, or axes, to reduce; all by default.
-        dtype: the dtype of the result.
+        dtype: the dtype of the result; by default that of the real part of `a`, made floating.
         out: not supported.
-        ddof: what is taken off the number of elements in the divisor.
-        keepdims: keep the reduced axes, with size 1.
-        where: which elements take part.
+        ddof: the number that is subtracted from the number of elements in the divisor.
+        keepdims: whether the reduced axes stay, with size 1.
+        where: booleans that broadcast with `a` and tell which elements count.
         mean: the mean, if it is known, with the reduced axes kept.
+
+    Returns:
+        A real array with the shape of `a` without the reduced axes.
+
+    Raises:
+        ValueError: `dtype` is real and `a` complex.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -271,13 +319,20 @@ def _position(name: str, find, fill: float, a, axis, out, *, keepdims):
 
 @replayed
 def nanargmax(a, axis: int | None = None, out=None, keepdims: bool | None = None) -> Array:
-    """The index of the largest element that is not NaN; -1 where there is none.
+    """The index of the largest element that is not NaN, along an axis; -1 where all elements are.
 
     Args:
-        a: the array.
-        axis: the axis to search along; by default the array in one row.
+        a: an array.
+        axis: the axis; by default, the array is taken as one row.
         out: not supported.
-        keepdims: keep the reduced axes, with size 1.
+        keepdims: whether the reduced axes stay, with size 1.
+
+    Returns:
+        An array of the default integer dtype, with the shape of `a` without the reduced axes.
+
+    Raises:
+        ValueError: the axis has no elements.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -289,13 +344,20 @@ def nanargmax(a, axis: int | None = None, out=None, keepdims: bool | None = None
 
 @replayed
 def nanargmin(a, axis: int | None = None, out=None, keepdims: bool | None = None) -> Array:
-    """The index of the smallest element that is not NaN; -1 where there is none.
+    """The index of the smallest element that is not NaN, along an axis; -1 where all elements are.
 
     Args:
-        a: the array.
-        axis: the axis to search along; by default the array in one row.
+        a: an array.
+        axis: the axis; by default, the array is taken as one row.
         out: not supported.
-        keepdims: keep the reduced axes, with size 1.
+        keepdims: whether the reduced axes stay, with size 1.
+
+    Returns:
+        An array of the default integer dtype, with the shape of `a` without the reduced axes.
+
+    Raises:
+        ValueError: the axis has no elements.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -32,12 +32,12 @@ def _named(method, name: str, doc: str | None):
 
 
 def _keeps_weak(dtype) -> bool:
-    """Whether a weak array of this dtype stays as it is beside a Python number that fits it."""
+    """Whether a weakly typed array keeps this dtype beside a Python number that fits it."""
     return dtype in _FITTING_WEAK[state.jax_enable_x64]
 
 
 def _forward(name: str, op, function, direct: frozenset):
-    """`self op other`: straight to `op` when both have one type, or `other` is a number that fits."""
+    """`self op other`; it calls `op` at once for operands of one type, or a number that fits."""
 
     def method(self, other):
         try:
@@ -62,7 +62,7 @@ def _forward(name: str, op, function, direct: frozenset):
 
 
 def _reflected(name: str, op, function, direct: frozenset):
-    """`other op self`, where `other` is no array of ours."""
+    """`other op self`, where `other` is not an `Array`."""
 
     def method(self, other):
         kinds = BESIDE.get(type(other))
@@ -79,15 +79,15 @@ def _reflected(name: str, op, function, direct: frozenset):
 
 
 def _equality(name: str, op, function, symbol: str):
-    """`==` and `!=`: with anything that is no array, plain inequality; with a list, an error, since it is a mistake."""
+    """`==` or `!=`; objects that are not arrays are unequal, and lists are refused as a mistake."""
     forward = _forward(name, op, function, SUPPORTED)
 
     def method(self, other):
         out = forward(self, other)
         if out is NotImplemented and isinstance(other, (list, tuple)):
             raise TypeError(
-                f"unsupported operand type(s) for {symbol}: 'Array' and '{type(other).__name__}'. Compare "
-                "with gradix.numpy.array(...) of it."
+                f"x {symbol} y compares an array with arrays and numbers, got a "
+                f"{type(other).__name__}. Write jnp.array(...) around it."
             )
         return out
 
@@ -107,7 +107,7 @@ def _neg(self):
 
 def _pow(self, other, modulo=None):
     if modulo is not None:
-        raise TypeError("pow() of arrays takes no modulo; write (x ** y) % modulo.")
+        raise TypeError(f"pow(x, y, {modulo!r}): arrays take no modulo. Write (x ** y) % modulo.")
     t, a = type(other), self.aval
     if t is int and a.dtype in NUMERIC:
         return lax.integer_pow(self, other)
@@ -127,8 +127,7 @@ def _matmul(self, other):
             try:
                 return lax._dot_general(self, other, products.MATRICES, None, a.dtype)
             except TypeError:
-                # which `matmul` says in its own words
-                pass
+                pass  # The error is told by `matmul`.
         return products.matmul(self, other)
     return products.matmul(self, other) if _is_operand(other) else NotImplemented
 
@@ -141,7 +140,7 @@ _REAL = SUPPORTED - COMPLEX
 _BITS = dtypes.INTEGER | dtypes.BOOL
 _NONE: frozenset = frozenset()
 
-# name -> the lax function, the function of numpy, the dtypes for which they are the same
+# The values are a function of lax, one of this package, and the dtypes for which they agree.
 _ARITHMETIC = {
     "add": (lax.add, arithmetic.add, NUMERIC),
     "sub": (lax.sub, arithmetic.subtract, NUMERIC),
@@ -172,7 +171,7 @@ OPERATORS = {
     "__pow__": _named(_pow, "__pow__", arithmetic.power.__doc__),
     "__rpow__": _named(_rpow, "__rpow__", arithmetic.power.__doc__),
     "__matmul__": _named(_matmul, "__matmul__", "The matrix product."),
-    "__rmatmul__": _named(_rmatmul, "__rmatmul__", "The matrix product."),
+    "__rmatmul__": _named(_rmatmul, "__rmatmul__", "The matrix product `other @ self`."),
     "__neg__": _named(_neg, "__neg__", arithmetic.negative.__doc__),
     "__pos__": _unary("pos", arithmetic.positive),
     "__abs__": _unary("abs", arithmetic.absolute),

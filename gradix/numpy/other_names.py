@@ -4,4 +4,4 @@ from gradix._core.operators import Array
 from gradix.numpy.scalar_types import bool_
 
 ndarray = Array
-bool = bool_  # noqa: A001  (a dtype, as in NumPy)
+bool = bool_  # noqa: A001  (It is a dtype, as in NumPy.)

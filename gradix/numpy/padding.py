@@ -1,4 +1,4 @@
-"""pad: arrays made larger at the ends of their axes."""
+"""pad: arrays with elements added at the ends of their axes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gradix.numpy.rounding_and_parts import round
 from gradix.numpy.shapes import moveaxis
 
 _STATISTICS: dict[str, Callable] = {"maximum": max, "minimum": min, "mean": mean, "median": median}
-# elements of the last axis from which whole rows are copied quicker than elements picked one by one
+# In arrays with rows and sizes from these on, parts are copied; in others, elements are gathered.
 _LONG_ROW = 128
 _LARGE = 1 << 12
 _OPTIONS: dict[str, frozenset] = {
@@ -42,19 +42,27 @@ _OPTIONS: dict[str, frozenset] = {
 
 @replayed
 def pad(array, pad_width, mode="constant", **kwargs) -> Array:
-    """`array` made larger at the ends of its axes.
+    """The array with elements added at the ends of its axes.
 
     Args:
         array: an array.
-        pad_width: how many elements to add: an int, `(before, after)`, or one such pair per axis.
+        pad_width: the numbers of elements to add: an int, a pair (before, after), or such a pair
+            for each axis.
         mode: what to add: "constant" (`constant_values`, by default 0), "edge", "reflect" and
             "symmetric" (`reflect_type` "even" or "odd"), "wrap", "linear_ramp" (`end_values`),
             "maximum", "minimum", "mean" and "median" (`stat_length`), "empty", or a function of
             `(row, (before, after), axis, kwargs)` that returns the padded row.
-        **kwargs: the options named with the modes.
+        **kwargs: the options that are named with the modes.
+
+    Returns:
+        An array of the dtype of `array`; each axis is longer by its two widths.
 
     Raises:
-        ValueError: negative widths, an option the mode does not have, or an empty axis to extend.
+        ValueError: a width is negative, the mode does not take an option, or an axis that has to be
+            extended is empty.
+        TypeError: the widths are not integers.
+        NotImplementedError: `mode` is unknown.
+        ConcretizationTypeError: `pad_width` is traced.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -67,13 +75,13 @@ def pad(array, pad_width, mode="constant", **kwargs) -> Array:
         return _pad_by_function(x, widths, mode, kwargs)
     if mode not in _OPTIONS:
         raise NotImplementedError(
-            f"Unimplemented padding mode '{mode}' for np.pad. Modes are {', '.join(_OPTIONS)}."
+            f"pad: mode must be a function or one of {', '.join(_OPTIONS)}, got {mode!r}."
         )
     unknown = set(kwargs) - _OPTIONS[mode]
     if unknown:
         raise ValueError(
-            f"Unsupported keyword arguments for mode '{mode}': {unknown}; it takes "
-            f"{set(_OPTIONS[mode]) or 'none'}."
+            f"pad: mode {mode!r} takes {', '.join(_OPTIONS[mode]) or 'no options'}, got "
+            f"{', '.join(sorted(unknown))}."
         )
     if mode == "constant":
         return _pad_constant(x, widths, kwargs.get("constant_values", 0))
@@ -82,7 +90,8 @@ def pad(array, pad_width, mode="constant", **kwargs) -> Array:
     empty = [i for i, (n, w) in enumerate(zip(x.aval.shape, widths)) if n == 0 and w != (0, 0)]
     if empty:
         raise ValueError(
-            f"can't extend empty axis {empty[0]} using modes other than 'constant' or 'empty'"
+            f"pad: mode {mode!r} cannot extend the empty axis {empty[0]} of shape {x.aval.shape}. "
+            "Use 'constant' or 'empty'."
         )
     for axis, (lo, hi) in enumerate(widths):
         if lo or hi:
@@ -93,46 +102,44 @@ def pad(array, pad_width, mode="constant", **kwargs) -> Array:
 def _widths(pad_width, ndim: int) -> list:
     if isinstance(pad_width, dict):
         raise TypeError(
-            f"pad_width must be integers, not a dict; write a pair for each of the {ndim} axes, got "
-            f"{pad_width}."
+            f"pad: pad_width must not be a dict, got {pad_width}. Write a pair of integers for "
+            f"each of the {ndim} axes."
         )
     if is_unknown(pad_width):
         raise ConcretizationTypeError(
-            pad_width, "The pad_width argument of jnp.pad decides a shape."
+            pad_width, "The pad_width argument of jnp.pad determines a shape."
         )
     pairs = _pairs("pad_width", np.asarray(pad_width, dtype=object), ndim)
     try:
         widths = [tuple([as_dim(w) for w in p]) for p in pairs]
     except TypeError:
-        raise TypeError(f"`pad_width` must be of integral type, got {pad_width}.") from None
+        raise TypeError(f"pad: pad_width must hold integers, got {pad_width}.") from None
     if any(w < 0 for p in widths for w in p):
         raise ValueError(
-            f"index can't contain negative values: pad_width={pad_width}. lax.pad removes elements so."
+            f"pad: pad_width must not be negative, got {pad_width}. lax.pad takes negative widths, "
+            "and removes elements."
         )
     return widths
 
 
 def _pairs(name: str, values: np.ndarray, ndim: int) -> list:
-    """A value before and after for each axis, from one value, one pair, or one of either per axis."""
-    if values.ndim == 1 and values.shape != (2,) and values.shape != (1,):
-        raise ValueError(
-            f"jnp.pad: {name} with {ndim=} has unsupported shape {values.shape}. Valid shapes are "
-            f"({ndim}, 2), (1, 2), (2,), (1,), or ()."
-        )
-    try:
-        return [tuple(p) for p in np.broadcast_to(values, (ndim, 2)).tolist()]
-    except ValueError:
-        raise ValueError(
-            f"jnp.pad: {name} with {ndim=} has unsupported shape {values.shape}. Valid shapes are "
-            f"({ndim}, 2), (1, 2), (2,), (1,), or ()."
-        ) from None
+    """A pair of values for each axis, from one value, one pair, or a value or pair per axis."""
+    if values.ndim != 1 or values.shape in ((1,), (2,)):
+        try:
+            return [tuple(p) for p in np.broadcast_to(values, (ndim, 2)).tolist()]
+        except ValueError:
+            pass
+    raise ValueError(
+        f"pad: {name} has shape {values.shape} for {ndim} axes. Give it the shape (), (1,), (2,), "
+        f"(1, 2) or ({ndim}, 2)."
+    )
 
 
 # -- constants -------------------------------------------------------------------------------------
 
 
 def _value_pairs(name: str, values, x) -> list:
-    """Scalars of the dtype of `x`, before and after for each axis."""
+    """A pair of scalars of the dtype of `x` for each axis, for the places before and after it."""
     dtype, ndim = x.aval.dtype, x.aval.ndim
     if isinstance(values, (int, float, complex)):
         value = (
@@ -185,7 +192,7 @@ def _pad_axis(x, axis: int, lo: int, hi: int, mode: str, options: dict):
     n = x.aval.shape[axis]
     kind = options.get("reflect_type", "even")
     if kind not in ("even", "odd"):
-        raise ValueError(f"reflect_type must be 'even' or 'odd', got {kind!r}.")
+        raise ValueError(f"pad: reflect_type must be 'even' or 'odd', got {kind!r}.")
     if mode == "linear_ramp":
         return _pad_ramp(
             x, axis, lo, hi, _value_pairs("end_values", options.get("end_values", 0), x)[axis]
@@ -222,7 +229,7 @@ def _pad_axis(x, axis: int, lo: int, hi: int, mode: str, options: dict):
 
 
 def _ends(x, axis: int, lo: int, hi: int, mode: str):
-    """What stands before and after; None where the array is too short to be copied once."""
+    """The parts to put before and after; None if the array is too short to be copied once."""
     n = x.aval.shape[axis]
     if mode == "edge":
         return _spread(_part(x, axis, 0, 1), axis, lo), _spread(_part(x, axis, n - 1, n), axis, hi)
@@ -242,7 +249,7 @@ def _part(x, axis: int, start, stop, step=None):
 
 
 def _pad_odd(x, axis: int, lo: int, hi: int, gap: int):
-    """Pad by reflection at the end points: `2·edge − x`; `gap` 1 leaves the edge itself out of the copy."""
+    """Pad by reflection at the end points, `2·edge − x`; with `gap` 1, the edge is not repeated."""
     while lo or hi:
         n = x.aval.shape[axis]
         a, b = [builtin_min(w, n - gap) for w in (lo, hi)]
@@ -282,9 +289,7 @@ def _pad_statistic(x, axis: int, lo: int, hi: int, mode: str, length):
     for size, before in zip(sizes, (True, False)):
         size = n if size is None else builtin_min(as_int(size), n)
         if size < 1:
-            raise ValueError(
-                f"stat_length of {length} yields no value for padding: it must be 1 at least."
-            )
+            raise ValueError(f"pad: stat_length must be at least 1, got {length}.")
         part = _part(x, axis, 0, size) if before else _part(x, axis, n - size, n)
         value = _STATISTICS[mode](part, axis, keepdims=True)
         if mode in ("mean", "median") and dtype in dtypes.INTEGER:

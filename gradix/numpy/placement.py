@@ -1,4 +1,4 @@
-"""Where arrays are put: the `device` and `out_sharding` arguments."""
+"""Placing arrays, by the arguments `device` and `out_sharding`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from gradix._core.trace import Tracer, is_staging
 
 
 def place(x: Array, device, out_sharding) -> Array:
-    """`x` on a device or under a sharding; what is traced can only be divided, within the program.
+    """`x` on a device or under a sharding; a traced `x` is divided within the program.
 
     Raises:
         ValueError: both are given.
     """
     if device is not None and out_sharding is not None:
         raise ValueError(
-            f"Only one of `device` or `out_sharding` can be set. Got {device=} and {out_sharding=}. "
-            "Write device= to say where the array lies, out_sharding= to say how it is divided."
+            f"Only one of device and out_sharding may be given, got {device=} and {out_sharding=}. "
+            "Write device= for where the array lies, or out_sharding= for how it is divided."
         )
     if device is None and out_sharding is not None and (isinstance(x, Tracer) or is_staging()):
         return reshard(x, asked("out_sharding", out_sharding, (x,)))

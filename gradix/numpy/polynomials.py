@@ -1,4 +1,4 @@
-"""Polynomials as rows of coefficients, the highest power first."""
+"""Polynomials, given by vectors of coefficients, the highest power first."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.operators import Array
 from gradix.numpy import host_implementations
+from gradix.numpy.broadcasting import atleast_1d
 from gradix.numpy.convolution import convolve
 from gradix.numpy.decompositions import eigvals
 from gradix.numpy.indexing import take_index
@@ -24,20 +25,23 @@ from gradix.numpy.promotion import (
     promote_dtypes_inexact,
 )
 from gradix.numpy.rearrangement import trim_zeros
-from gradix.numpy.shapes import atleast_1d
 
 
 @replayed(host=host_implementations.polyval)
 def polyval(p, x, *, unroll: int = 16) -> Array:
-    """The value of a polynomial at each `x`.
+    """The values of a polynomial at the elements of `x`.
 
     Args:
-        p: coefficients, the highest power first.
-        x: where to evaluate.
-        unroll: accepted for compatibility: the steps follow each other without a loop.
+        p: coefficients along the first axis, the highest power first; further axes hold more
+            polynomials and broadcast with `x`.
+        x: an array of places where to evaluate.
+        unroll: it has no effect, since all steps are unrolled.
+
+    Returns:
+        An array of the broadcast shape, in the promoted dtype.
 
     Raises:
-        ValueError: the coefficients have no axis.
+        ValueError: `p` is a scalar, or the shapes do not broadcast.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -47,7 +51,7 @@ def polyval(p, x, *, unroll: int = 16) -> Array:
     del unroll
     p, x = promote_dtypes("polyval", p, x)
     if not p.aval.ndim:
-        raise ValueError(f"polyval: coefficients must have an axis, got shape {p.aval.shape}.")
+        raise ValueError("polyval: p must have at least one axis, got a scalar.")
     shape = lax.broadcast_shapes(p.aval.shape[1:], x.aval.shape)
     x = broadcast_to(x, shape)
     out = broadcast_to(number(0, p.aval.dtype), shape)
@@ -60,7 +64,7 @@ def polyval(p, x, *, unroll: int = 16) -> Array:
 
 
 def _aligned(name: str, a1, a2) -> tuple:
-    """Coefficients of two polynomials, of the shape of the longer one: the other has zeros in front."""
+    """Coefficients of two polynomials; the shorter ones are padded with zeros in front."""
     a, b = [atleast_1d(p) for p in promote_dtypes(name, a1, a2)]
     shape, n = (
         max(a.aval.shape, b.aval.shape, key=lambda s: s[0]),
@@ -75,7 +79,8 @@ def _padded(name: str, p, shape: tuple, n: int):
     own, part = p.aval.shape, (n, *shape[1:])
     if len(own) > len(part) or any(k not in (1, m) for k, m in zip(own[::-1], part[::-1])):
         raise ValueError(
-            f"{name}: coefficients of shape {own} do not broadcast to the last {n} ones of shape {shape}."
+            f"{name}: coefficients of shape {own} do not broadcast to the last {n} of those of "
+            f"shape {shape}."
         )
     return lax.pad(
         broadcast_to(p, part),
@@ -86,7 +91,7 @@ def _padded(name: str, p, shape: tuple, n: int):
 
 @replayed
 def polyadd(a1, a2) -> Array:
-    """The sum of two polynomials.
+    """The coefficients of the sum of two polynomials, in the promoted dtype.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -98,7 +103,7 @@ def polyadd(a1, a2) -> Array:
 
 @replayed
 def polysub(a1, a2) -> Array:
-    """The difference of two polynomials.
+    """The coefficients of the difference of two polynomials, in the promoted dtype.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -110,12 +115,15 @@ def polysub(a1, a2) -> Array:
 
 @replayed(host=host_implementations.polymul)
 def polymul(a1, a2, *, trim_leading_zeros: bool = False) -> Array:
-    """The product of two polynomials.
+    """The coefficients of the product of two polynomials.
 
     Args:
-        a1, a2: coefficients, the highest power first.
-        trim_leading_zeros: remove leading zeros first, as NumPy does; not possible for traced
-            coefficients.
+        a1, a2: vectors of n and m coefficients, the highest power first.
+        trim_leading_zeros: whether to remove leading zeros first; the coefficients must be known
+            for that.
+
+    Returns:
+        A vector of n + m - 1 coefficients, in a floating or complex dtype.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -139,15 +147,15 @@ def _without_leading_zeros(p):
 
 @replayed
 def polydiv(u, v, *, trim_leading_zeros: bool = False) -> tuple:
-    """The quotient and the remainder of two polynomials.
+    """The coefficients of the quotient and of the remainder of two polynomials.
 
     Args:
-        u, v: the coefficients of dividend and divisor, the highest power first.
-        trim_leading_zeros: remove leading zeros of the remainder, as NumPy does; not possible for
-            traced coefficients.
+        u, v: vectors of the coefficients of the dividend and the divisor, the highest power first.
+        trim_leading_zeros: whether to remove leading zeros of the remainder; the coefficients must
+            be known for that.
 
     Returns:
-        `(quotient, remainder)`, coefficients with the highest power first.
+        A pair of vectors, in a floating or complex dtype; the remainder has the size of `u`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -170,7 +178,7 @@ def polydiv(u, v, *, trim_leading_zeros: bool = False) -> tuple:
 
 @replayed
 def polyder(p, m: int = 1) -> Array:
-    """The m-th derivative of a polynomial.
+    """The coefficients of the m-th derivative of a polynomial, in a floating or complex dtype.
 
     Raises:
         ValueError: `m` is negative.
@@ -183,7 +191,7 @@ def polyder(p, m: int = 1) -> Array:
     (p,) = promote_dtypes_inexact("polyder", p)
     m = as_int(m)
     if m < 0:
-        raise ValueError(f"Order of derivative must be positive, got m={m}.")
+        raise ValueError(f"polyder: m must not be negative, got {m}.")
     n = p.aval.shape[0]
     if m == 0:
         return p
@@ -198,15 +206,18 @@ def polyder(p, m: int = 1) -> Array:
 
 @replayed
 def polyint(p, m: int = 1, k=None) -> Array:
-    """The m-th integral of a polynomial.
+    """The coefficients of the m-th integral of a polynomial.
 
     Args:
-        p: coefficients.
-        m: how often to integrate.
-        k: the constants of integration, by default 0; one, or one for each time.
+        p: a vector of n coefficients, the highest power first.
+        m: how many times to integrate.
+        k: the constants of integration, one for all times or one for each; 0 by default.
+
+    Returns:
+        A vector of n + m coefficients, in a floating or complex dtype.
 
     Raises:
-        ValueError: `m` is negative, or `k` has another length.
+        ValueError: `m` is negative, or `k` does not have one element or m.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -216,14 +227,14 @@ def polyint(p, m: int = 1, k=None) -> Array:
     m = as_int(m)
     p, constants = promote_dtypes_inexact("polyint", p, 0 if k is None else k)
     if m < 0:
-        raise ValueError(f"Order of integral must be positive, got m={m}.")
+        raise ValueError(f"polyint: m must not be negative, got {m}.")
     constants = atleast_1d(constants)
     if constants.aval.size == 1:
         constants = broadcast_to(constants, (m,))
     if constants.aval.shape != (m,):
         raise ValueError(
-            f"k must be a scalar or a rank-1 array of length 1 or m, got shape {constants.aval.shape} for "
-            f"m={m}."
+            f"polyint: k must be a scalar or a vector of 1 or m={m} constants, got shape "
+            f"{constants.aval.shape}."
         )
     if m == 0:
         return p
@@ -231,7 +242,7 @@ def polyint(p, m: int = 1, k=None) -> Array:
     both = concatenate([p, constants])
     powers = np.arange(n + m)[::-1]
     divisors = np.ones(n + m)
-    # a coefficient is divided once for each time it is integrated
+    # Each coefficient is divided as many times as it is integrated.
     for i in range(m):
         done = powers - i
         divisors *= np.where(
@@ -245,10 +256,13 @@ def poly(seq_of_zeros) -> Array:
     """The coefficients of the polynomial with the given zeros and leading coefficient 1.
 
     Args:
-        seq_of_zeros: a row of zeros, or a square matrix, whose eigenvalues they are.
+        seq_of_zeros: a vector of n zeros, or an n by n matrix whose eigenvalues they are.
+
+    Returns:
+        A vector of n + 1 coefficients, the highest power first, in a floating or complex dtype.
 
     Raises:
-        ValueError: it is neither a row nor a square matrix.
+        ValueError: `seq_of_zeros` is neither a vector nor a square matrix.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -261,7 +275,8 @@ def poly(seq_of_zeros) -> Array:
         zeros = eigvals(zeros)
     if zeros.aval.ndim != 1:
         raise ValueError(
-            f"input must be 1d or non-empty square 2d array, got shape {zeros.aval.shape}."
+            "poly: seq_of_zeros must be a vector or a non-empty square matrix, got shape "
+            f"{zeros.aval.shape}."
         )
     one = lax.full((1,), number(1, zeros.aval.dtype))
     if not zeros.aval.size:

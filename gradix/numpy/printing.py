@@ -1,4 +1,4 @@
-"""How arrays are printed, and the options of that, which are NumPy's."""
+"""Arrays as text; the options of printing are NumPy's."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ def array_repr(
     precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:
-    """The array as `repr` prints it.
+    """The text of an array as `repr` gives it.
 
     Args:
         arr: an array.
-        max_line_width: columns of a line; None as NumPy's print options say, like the others.
-        precision: digits behind the point.
-        suppress_small: whether numbers near zero are printed as zero.
+        max_line_width: the number of columns in a line; by default NumPy's print option.
+        precision: the number of digits after the point; by default NumPy's print option.
+        suppress_small: whether numbers near zero are printed as zero; by default NumPy's option.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -53,7 +53,7 @@ def array_repr(
 
 
 def _is_elsewhere(arr: ArrayImpl) -> bool:
-    """Whether some of the values are with other processes only."""
+    """Whether only other processes hold some of the values."""
     place = arr.aval.place
     return arr._host is None and place is not None and not place.is_readable
 
@@ -63,7 +63,7 @@ def _width(given: int | None) -> int:
 
 
 def _words(keys: ArrayImpl) -> np.ndarray:
-    """The words of each key."""
+    """The 32-bit words of which each key consists."""
     host = np.ascontiguousarray(keys.host)
     made: Any = keys.aval.dtype
     return (
@@ -79,13 +79,13 @@ def array_str(
     precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:
-    """The array as `str` prints it.
+    """The text of an array as `str` gives it.
 
     Args:
         a: an array.
-        max_line_width: columns of a line; None as NumPy's print options say, like the others.
-        precision: digits behind the point.
-        suppress_small: whether numbers near zero are printed as zero.
+        max_line_width: the number of columns in a line; by default NumPy's print option.
+        precision: the number of digits after the point; by default NumPy's print option.
+        suppress_small: whether numbers near zero are printed as zero; by default NumPy's option.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -99,7 +99,7 @@ def array_str(
 
 
 def get_printoptions() -> dict:
-    """The options arrays are printed with; NumPy's own.
+    """The options with which arrays are printed, which are NumPy's, as a dict.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -110,7 +110,7 @@ def get_printoptions() -> dict:
 
 
 def set_printoptions(*args, **kwargs) -> None:
-    """Set options arrays are printed with, as `numpy.set_printoptions`.
+    """Set options with which arrays are printed; the arguments are those of NumPy's function.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -120,7 +120,7 @@ def set_printoptions(*args, **kwargs) -> None:
 
 
 def printoptions(*args, **kwargs):
-    """Print with other options inside a `with` block, as `numpy.printoptions`.
+    """A context in which arrays are printed with other options, given as to NumPy's function.
 
     Example:
         >>> import gradix.numpy as jnp

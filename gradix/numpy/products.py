@@ -1,4 +1,4 @@
-"""Products of vectors, matrices and stacks of them."""
+"""Products of vectors, of matrices, and of stacks of these."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MATRICES = (((1,), (0,)), ((), ()))
 
 
 def contract(x: Array, y: Array, numbers, precision=None, preferred_element_type=None) -> Array:
-    """`lax.dot_general` with the result in the dtype both promote to."""
+    """`lax.dot_general` with the result in the promoted dtype of both operands."""
     if preferred_element_type is not None:
         out = lax.dot_general(x, y, numbers, precision, preferred_element_type)
         return convert(out, out.aval.dtype)
@@ -39,17 +39,21 @@ def contract(x: Array, y: Array, numbers, precision=None, preferred_element_type
 
 
 def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=None) -> Array:
-    """The matrix product; of stacks of matrices, product by product, with the leading axes broadcast.
+    """The product of two matrices, or of each two in stacks of matrices.
 
     Args:
-        a, b: arrays; one of a single axis is a row on the left, a column on the right.
-        precision: a `lax.Precision`, its name, or a pair: a hint for accelerators.
+        a, b: arrays of shapes (..., m, k) and (..., k, n), whose leading axes broadcast; or a
+            vector of size k, which is a row on the left and a column on the right.
+        precision: a `lax.Precision`, its name, or a pair of them; a hint for accelerators.
         preferred_element_type: the dtype of the result, in which products are summed.
-        out_sharding: how the result is to be divided.
+        out_sharding: the sharding of the result.
+
+    Returns:
+        An array of shape (..., m, n), without the axis m or n for a vector, in the promoted dtype.
 
     Raises:
-        ValueError: an operand without axes; use `*`.
-        TypeError: the sizes do not fit.
+        ValueError: an operand is a scalar (use `*`), or the leading axes do not broadcast.
+        TypeError: the sizes k differ.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -75,8 +79,7 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
     for i, v in enumerate((x, y)):
         if not v.aval.ndim:
             raise ValueError(
-                f"matmul input operand {i} must have ndim at least 1, but it has ndim 0: use `*` for "
-                "scalars."
+                f"matmul: operand {i} is a scalar, but must have at least 1 axis. Use `*` for it."
             )
     drop_x, drop_y, numbers, order = _matmul_plan(x.aval.shape, y.aval.shape)
     x = lax.squeeze(x, drop_x) if drop_x else x
@@ -89,20 +92,20 @@ def matmul(a, b, *, precision=None, preferred_element_type=None, out_sharding=No
 
 
 def _in_terms_of(name: str, a, b, axis: int, error: TypeError) -> TypeError:
-    """The error of a contraction in terms of the function that was called: over the last axis of `a` and one of `b`."""
+    """The error of a contraction over the last axis of `a` and an axis of `b`, for the user."""
     x, y = np.shape(a), np.shape(b)
     if not x or not y or x[-1] == y[axis]:
         return error
     return TypeError(
-        f"{name}: shapes {x} and {y} do not fit: the products are summed over axis {len(x) - 1} of the "
-        f"first, of size {x[-1]}, and axis {axis} of the second, of size {y[axis]}. Transpose one of "
-        "them, or check which axes were meant."
+        f"{name}: shapes {x} and {y} do not fit: the products are summed over axis {len(x) - 1} of "
+        f"the first, of size {x[-1]}, and axis {axis} of the second, of size {y[axis]}. Transpose "
+        "one of them, or check which axes you mean."
     )
 
 
 @lru_cache(4096)
 def _matmul_plan(x: tuple, y: tuple):
-    """Axes of size 1 to drop from each operand, dimension numbers, and the permutation of the result."""
+    """The axes of size 1 to drop from each operand, dimension numbers, and the result's order."""
     nx, ny = max(len(x) - 2, 0), max(len(y) - 2, 0)
     lead = max(nx, ny)
     drop_x, drop_y, kept_x, kept_y, batch = [], [], [], [], []
@@ -113,8 +116,8 @@ def _matmul_plan(x: tuple, y: tuple):
             batch.append((k, i, j))
         elif in_x and in_y and x[i] != 1 and y[j] != 1:
             raise ValueError(
-                "Incompatible shapes for broadcasting: the leading axes of matmul operands of shapes "
-                f"{x} and {y} must agree or have size 1."
+                "Incompatible shapes for broadcasting: the leading axes of the operands of matmul, "
+                f"of shapes {x} and {y}, must agree or have size 1."
             )
         elif in_x and (not in_y or y[j] == 1):
             kept_x.append((k, i))
@@ -128,8 +131,8 @@ def _matmul_plan(x: tuple, y: tuple):
         ((at_x[len(x) - 1],), (at_y[max(len(y) - 2, 0)],)),
         (tuple([at_x[i] for _, i, _ in batch]), tuple([at_y[j] for _, _, j in batch])),
     )
-    # dot_general gives: batch, x's axes, y's axes; "row" and "column" stand for the matrix axes
-    # kept.
+    # dot_general returns the batch axes, then those of x, then those of y; "row" and "column" are
+    # the axes of the matrices that it keeps.
     have = (
         [k for k, _, _ in batch]
         + [k for k, _ in kept_x]
@@ -151,13 +154,16 @@ def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None)
     """The sum of products over the last axis of `a` and the last but one (or only) axis of `b`.
 
     Args:
-        a, b: arrays; those without axes multiply.
-        precision: a `lax.Precision`, its name, or a pair: a hint for accelerators.
+        a, b: arrays; if one is a scalar, they are multiplied.
+        precision: a `lax.Precision`, its name, or a pair of them; a hint for accelerators.
         preferred_element_type: the dtype of the result, in which products are summed.
-        out_sharding: how the result is to be divided.
+        out_sharding: the sharding of the result.
+
+    Returns:
+        An array with the other axes of `a`, then those of `b`, in the promoted dtype.
 
     Raises:
-        TypeError: the sizes of these axes differ.
+        TypeError: the sizes of the two axes differ.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -183,11 +189,14 @@ def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None)
 
 
 def inner(a, b, *, precision=None, preferred_element_type=None):
-    """The sums of products over the last axes.
+    """The sums of products over the last axes of `a` and `b`.
 
     Args:
-        a, b: arrays whose last axes have one size, or scalars.
+        a, b: arrays whose last axes have the same size; if one is a scalar, they are multiplied.
         precision, preferred_element_type: as for `lax.dot_general`.
+
+    Returns:
+        An array with the other axes of `a`, then those of `b`, in the promoted dtype.
 
     Raises:
         TypeError: the sizes of the last axes differ.
@@ -208,10 +217,10 @@ def inner(a, b, *, precision=None, preferred_element_type=None):
 
 @replayed
 def vdot(a, b, *, precision=None, preferred_element_type=None) -> Array:
-    """The inner product of all elements of two arrays, those of `a` conjugated.
+    """The inner product of all elements of two arrays as a scalar, with those of `a` conjugated.
 
     Args:
-        a, b: arrays of as many elements.
+        a, b: arrays with the same number of elements.
         precision, preferred_element_type: as for `lax.dot_general`.
 
     Raises:
@@ -235,15 +244,18 @@ def _conjugated(x):
 
 
 def vecdot(x1, x2, /, *, axis: int = -1, precision=None, preferred_element_type=None) -> Array:
-    """The inner products of the vectors along an axis, those of `x1` conjugated; the other axes broadcast.
+    """The inner products of the vectors along an axis, with those of `x1` conjugated.
 
     Args:
-        x1, x2: arrays that broadcast, of one size along `axis`.
-        axis: the axis; negative ones count from the end.
+        x1, x2: arrays with the same size along `axis`, whose other axes broadcast.
+        axis: the axis.
         precision, preferred_element_type: as for `lax.dot_general`.
 
+    Returns:
+        An array with the broadcast other axes, in the promoted dtype.
+
     Raises:
-        ValueError: the axis has different sizes, or an operand has none.
+        ValueError: the sizes along the axis differ, or an operand is a scalar.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -253,20 +265,21 @@ def vecdot(x1, x2, /, *, axis: int = -1, precision=None, preferred_element_type=
     x, y = as_operand("vecdot", x1), as_operand("vecdot", x2, 1)
     if not x.aval.ndim or not y.aval.ndim:
         raise ValueError(
-            f"vecdot requires arrays of one axis at least, got shapes {x.aval.shape} and {y.aval.shape}."
+            "vecdot: x1 and x2 must have at least one axis, got shapes "
+            f"{x.aval.shape} and {y.aval.shape}. Use `*` for scalars."
         )
     x = moveaxis(_conjugated(x), axis_of(axis, x.aval.ndim), -1)
     y = moveaxis(y, axis_of(axis, y.aval.ndim), -1)
     n, m = x.aval.shape[-1], y.aval.shape[-1]
     if n != m:
         raise ValueError(
-            f"vecdot requires the vectors to have one size along axis {axis}, got {n} and {m}."
+            f"vecdot: x1 and x2 must have the same size along axis {axis}, got {n} and {m}."
         )
     return _by_rows(x, y, precision, preferred_element_type)
 
 
 def _by_rows(x, y, precision, preferred):
-    """Inner products over the last axes, the axes before broadcast."""
+    """The inner products over the last axes; the axes before them broadcast."""
     shape = lax.broadcast_shapes(x.aval.shape[:-1], y.aval.shape[:-1])
     if x.aval.shape[:-1] != shape or y.aval.shape[:-1] != shape:
         n = x.aval.shape[-1]
@@ -279,7 +292,10 @@ def _by_rows(x, y, precision, preferred):
 
 
 def matvec(x1, x2, /) -> Array:
-    """The products of matrices with vectors: the last two axes of `x1` with the last of `x2`; the others broadcast.
+    """The products of matrices `x1` (..., m, n) with vectors `x2` (..., n), of shape (..., m).
+
+    Raises:
+        ValueError: the shapes do not fit.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -293,7 +309,10 @@ def matvec(x1, x2, /) -> Array:
 
 
 def vecmat(x1, x2, /) -> Array:
-    """The products of vectors, conjugated, with matrices: the last axis of `x1` with the last two of `x2`.
+    """The products of conjugated vectors `x1` (..., m) with matrices `x2` (..., m, n): (..., n).
+
+    Raises:
+        ValueError: the shapes do not fit.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -310,17 +329,20 @@ def vecmat(x1, x2, /) -> Array:
 def _check_stacks(name: str, x, m: int, y, n: int, inner_x: tuple, *, inner_y: tuple) -> None:
     if x.aval.ndim < m or y.aval.ndim < n or inner_x != inner_y:
         raise ValueError(
-            f"{name}: shapes {x.aval.shape} and {y.aval.shape} do not fit: it takes an operand with {m} "
-            f"and one with {n} axes at least, and the sizes it sums over must agree."
+            f"{name}: shapes {x.aval.shape} and {y.aval.shape} do not fit. The operands must have "
+            f"at least {m} and {n} axes, and the same size along those that are summed over."
         )
 
 
-# -- every pair ------------------------------------------------------------------------------------
+# -- products of all pairs -------------------------------------------------------------------------
 
 
 @replayed
 def outer(a, b, out=None) -> Array:
-    """The products of every element of `a` with every element of `b`, both taken in one row.
+    """The matrix of products of each element of `a` with each of `b`, both taken as one row.
+
+    Raises:
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -336,7 +358,7 @@ def outer(a, b, out=None) -> Array:
 
 @replayed
 def kron(a, b) -> Array:
-    """The Kronecker product: each element of `a` times the whole of `b`.
+    """The Kronecker product, in which each element of `a` is replaced by its product with `b`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -357,18 +379,21 @@ def kron(a, b) -> Array:
 def tensordot(
     a, b, axes=2, *, precision=None, preferred_element_type=None, out_sharding=None
 ) -> Array:
-    """The sum of products over several axes of each array.
+    """The sums of products over several axes of each of two arrays.
 
     Args:
         a, b: arrays.
-        axes: a number n for the last n axes of `a` with the first n of `b`; or the axes of each, as
-            a pair.
-        precision: a `lax.Precision`, its name, or a pair: a hint for accelerators.
+        axes: a number n for the last n axes of `a` and the first n of `b`, or a pair of the axes of
+            each.
+        precision: a `lax.Precision`, its name, or a pair of them; a hint for accelerators.
         preferred_element_type: the dtype of the result, in which products are summed.
-        out_sharding: how the result is to be divided.
+        out_sharding: the sharding of the result.
+
+    Returns:
+        An array with the other axes of `a`, then those of `b`, in the promoted dtype.
 
     Raises:
-        TypeError: the sizes differ, or there are not so many axes.
+        TypeError: the sizes of the axes differ, or an array has fewer axes.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -409,18 +434,18 @@ def _tensordot_axes(axes, x: tuple, y: tuple):
             return (), ()
         if n > min(len(x), len(y)):
             raise TypeError(
-                f"Number of tensordot axes (axes {n}) exceeds input ranks ({len(x)} and {len(y)})."
+                f"tensordot: axes={n} is more than the arrays of shapes {x} and {y} have."
             )
         return tuple(range(len(x) - n, len(x))), tuple(range(n))
     if len(axes) != 2:
         raise TypeError(
-            "tensordot axes argument must be an int, a pair of ints, or a pair of lists/tuples of ints, "
-            f"got {axes!r}."
+            "tensordot: axes must be an int, or a pair of ints or of sequences of ints, got "
+            f"{axes!r}."
         )
     left, right = [tuple(a) if isinstance(a, (tuple, list)) or np.ndim(a) else (a,) for a in axes]
     if len(left) != len(right):
         raise TypeError(
-            f"tensordot requires axes lists to have equal length, got {left} and {right}."
+            f"tensordot: axes must name as many axes of a as of b, got {left} and {right}."
         )
     return tuple([axis_of(i, len(x)) for i in left]), tuple([axis_of(i, len(y)) for i in right])
 
@@ -429,12 +454,16 @@ def _tensordot_axes(axes, x: tuple, y: tuple):
 def cross(
     a, b, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Array:
-    """The cross products of vectors of two or three components; of two with two only the third component.
+    """The cross products of vectors with two or three components.
 
     Args:
-        a, b: arrays of vectors; their other axes broadcast.
-        axisa, axisb, axisc: the axes the vectors lie along in `a`, `b` and the result.
+        a, b: arrays of vectors, whose other axes broadcast; a missing third component is 0.
+        axisa, axisb, axisc: the axes along which the vectors lie in `a`, `b` and the result.
         axis: one axis for all three.
+
+    Returns:
+        An array of vectors with three components, or of third components alone if all vectors have
+        two, in the promoted dtype.
 
     Raises:
         ValueError: the vectors have neither two nor three components.
@@ -451,7 +480,8 @@ def cross(
     n, m = x.aval.shape[-1], y.aval.shape[-1]
     if n not in (2, 3) or m not in (2, 3):
         raise ValueError(
-            f"Dimension must be either 2 or 3 for cross product, got {n} and {m} components."
+            f"cross: the vectors must have 2 or 3 components, got {n} along axis {axisa} of a and "
+            f"{m} along axis {axisb} of b."
         )
     shape = lax.broadcast_shapes(x.aval.shape[:-1], y.aval.shape[:-1])
     p = [broadcast_to(take_index(x, (..., i)), shape) for i in range(n)]

@@ -1,4 +1,4 @@
-"""Operands of array functions: Python numbers and NumPy values made arrays, brought to one dtype and one rank."""
+"""Operands of array functions: numbers and NumPy values become arrays of one dtype and one rank."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _numbers: dict[tuple, ArrayImpl] = {}
 
 
 def number_of(n, dtype):
-    """A size, symbolic or not, as a scalar of a dtype."""
+    """A size, also a symbolic one, as a scalar array of a dtype."""
     return number(float(n), dtype) if type(n) is int else convert(n.__jax_array__(), dtype)
 
 
@@ -44,7 +44,7 @@ def number(x, dtype, weak: bool = False) -> Any:
         OverflowError: an int fits neither `dtype` nor the default integer dtype.
     """
     try:
-        key = (x or repr(x), dtype, weak)  # zeros by their text: 0.0 equals -0.0
+        key = (x or repr(x), dtype, weak)  # Zeros are told apart by their text, as 0.0 == -0.0.
     except InconclusiveDimensionOperation:
         return convert(as_array(x), dtype, weak)
     found = _numbers.get(key)
@@ -59,7 +59,7 @@ def number(x, dtype, weak: bool = False) -> Any:
 
 
 def like(x: Array, value) -> ArrayImpl:
-    """A Python number as a 0-d array to use beside `x`: of its dtype, and weak only beside a weak scalar."""
+    """A Python number as a 0-d array of the dtype of `x`; it is weak only beside a weak scalar."""
     aval = x.aval
     return number(value, aval.dtype, aval.weak_type and not aval.ndim)
 
@@ -76,11 +76,11 @@ def _host_number(x, dtype) -> np.ndarray:
             dtypes.check_python_int(x, dtype)
         except OverflowError:
             default = dtypes.python_scalar_dtype(int)
-            dtypes.check_python_int(x, default)  # int8(3) + 300 wraps, as for an int32 300
+            dtypes.check_python_int(x, default)  # In int8(3) + 300, the number wraps as an int32.
             return np.asarray(x, default).astype(dtype)
     if dtypes.is_extended(dtype):
         return dtype.filled(int(x))
-    # as arrays convert: to the nearest integer there is
+    # As when arrays are converted, a float becomes the nearest integer that the dtype holds.
     if isinstance(x, float) and dtype in dtypes.INTEGER:
         info = dtypes.iinfo(dtype)
         x = 0 if x != x else int(min(max(x, int(info.min)), int(info.max)))
@@ -91,7 +91,7 @@ def as_operand(name: str, x, position: int = 0) -> Array:
     """`x` as an array.
 
     Raises:
-        TypeError: `x` is a list, None or anything else that is no array and no number.
+        TypeError: `x` is a list, None, or anything else that is neither an array nor a number.
     """
     if isinstance(x, Array):
         return x
@@ -102,24 +102,21 @@ def as_operand(name: str, x, position: int = 0) -> Array:
 
 
 def _not_an_array(name: str, x, position: int) -> str:
-    text = f"{name} requires ndarray or scalar arguments, got {type(x)} at position {position}."
+    text = f"{name} takes arrays and numbers, got {type(x)} at position {position}."
     if isinstance(x, (list, tuple)):
-        return (
-            text
-            + " Lists are not converted silently, as that is slow: write gradix.numpy.array(...) around it."
-        )
+        return text + " Write jnp.array(...) around it; lists are not converted, as that is slow."
     if x is None:
-        return text + " A function that returns nothing is the usual cause."
-    return text + " Convert it with gradix.numpy.asarray(...)."
+        return text + " The usual cause is a function that returns nothing."
+    return text + " Convert it with jnp.asarray(...)."
 
 
 def value_of(x):
-    """`x` without the derivatives it carries, so that a value differentiated eagerly may decide a shape."""
+    """`x` without its derivatives, so that a value differentiated eagerly may determine a shape."""
     return lax.stop_gradient(x) if is_unknown(x) else x
 
 
 def convert(x: Array, dtype, weak: bool = False) -> Array:
-    """`x` with this dtype and weakness; the same object when it has them."""
+    """`x` with this dtype and weakness; `x` itself if it has them."""
     aval = x.aval
     if aval.dtype == dtype and aval.weak_type == weak:
         return x
@@ -139,13 +136,13 @@ def raise_rank(x: Array, rank: int) -> Array:
 
 
 def same_rank(name: str, *xs: Array) -> tuple:
-    """Arrays with the rank of the largest; those without axes stay, since they broadcast as they are."""
+    """Arrays raised to the highest rank among them; scalars stay, as they broadcast anyway."""
     ranks = {x.aval.ndim for x in xs}
     ranks.discard(0)
     if len(ranks) < 2:
         return xs
     _check_rank_promotion(name, xs)
-    # names the shapes given, not those with axes added
+    # The error names the user's shapes, not those with axes added.
     common_shape(name, *xs)
     rank = max(ranks)
     return tuple([raise_rank(x, rank) if x.aval.ndim else x for x in xs])
@@ -157,8 +154,9 @@ def _check_rank_promotion(name: str, xs) -> None:
         return
     shapes = " ".join(str(x.aval.shape) for x in xs)
     text = (
-        f"{name} on operands of shapes {shapes} needs rank promotion, and jax_numpy_rank_promotion is '{mode}'. "
-        "Give the operands one rank, for example with x[None, :] or x[:, None]."
+        f"{name} on operands of shapes {shapes} needs rank promotion, and "
+        f"jax_numpy_rank_promotion is {mode!r}. Give the operands one rank, for example with "
+        "x[None, :] or x[:, None]."
     )
     if mode == "raise":
         raise ValueError("Operands could not be broadcast together: " + text)
@@ -169,7 +167,7 @@ def _check_rank_promotion(name: str, xs) -> None:
 
 
 def _kind(name: str, x, position: int):
-    """`x` (an array, or a Python number as it is), its dtype and weakness."""
+    """`x` as an array, or as the Python number it is, with its dtype and weakness."""
     t = type(x)
     if t is float or t is int or t is complex or t is bool:
         return x, *dtypes.scalar_type(t)
@@ -200,7 +198,7 @@ def operands(name: str, x, y) -> tuple[Array, Array]:
     y, db, wb = _kind(name, y, 1)
     if dtypes.is_extended(da) or dtypes.is_extended(db):
         raise TypeError(
-            f"{name} does not accept dtypes {da}, {db}: random keys are not numbers. Draw numbers from them "
+            f"{name} does not accept dtypes {da}, {db}: random keys are not numbers. Draw numbers "
             "with gradix.random."
         )
     dtype, weak = promote_pair(da, wa, db, wb, dtypes.promotion_mode())
@@ -208,13 +206,13 @@ def operands(name: str, x, y) -> tuple[Array, Array]:
 
 
 def numeric_operands(name: str, x, y) -> tuple[Array, Array]:
-    """As `operands`, booleans becoming int32, also where the default integer is wider."""
+    """As `operands`; booleans become int32, even if the default integer is wider."""
     x, y = operands(name, x, y)
     return (convert(x, _INT32), convert(y, _INT32)) if x.aval.dtype == bool else (x, y)
 
 
 def inexact_operands(name: str, x, y) -> tuple[Array, Array]:
-    """As `operands`, integers and booleans becoming the float that holds them."""
+    """As `operands`; integers and booleans become floating-point numbers."""
     if (
         isinstance(x, Array)
         and isinstance(y, Array)
@@ -233,7 +231,7 @@ def inexact_operands(name: str, x, y) -> tuple[Array, Array]:
 
 
 def inexact_operand(name: str, x) -> Array:
-    """An array with integers and booleans made the float that holds them."""
+    """`x` as an array in which integers and booleans became floating-point numbers."""
     x = as_operand(name, x)
     aval = x.aval
     return (
@@ -244,7 +242,7 @@ def inexact_operand(name: str, x) -> Array:
 
 
 def numeric_operand(name: str, x) -> Array:
-    """An array with booleans made int32, also where the default integer is wider."""
+    """`x` as an array in which booleans became int32, even if the default integer is wider."""
     x = as_operand(name, x)
     return x if x.aval.dtype != bool else convert(x, _INT32)
 
@@ -253,7 +251,7 @@ def numeric_operand(name: str, x) -> Array:
 
 
 def promote_dtypes(name: str, *xs) -> list[Array]:
-    """Arrays in their common dtype, each of its own shape."""
+    """Arrays in their promoted dtype, each with its own shape."""
     kinds = [_kind(name, x, i) for i, x in enumerate(xs)]
     if len(kinds) == 1:
         x, dtype, weak = kinds[0]
@@ -263,7 +261,7 @@ def promote_dtypes(name: str, *xs) -> list[Array]:
 
 
 def promote_dtypes_inexact(name: str, *xs) -> list[Array]:
-    """Arrays in their common dtype, a float where that is an integer."""
+    """Arrays in their promoted dtype, which becomes a floating one if it is not inexact."""
     xs = promote_dtypes(name, *xs)
     aval = xs[0].aval
     dtype = dtypes.to_inexact_dtype(aval.dtype)
@@ -271,7 +269,7 @@ def promote_dtypes_inexact(name: str, *xs) -> list[Array]:
 
 
 def broadcast_to(x: Array, shape: tuple) -> Array:
-    """`x` stretched to `shape`, its axes being the last ones."""
+    """`x` broadcast to `shape`; its axes are the last ones."""
     own = x.aval.shape
     if own == shape:
         return x
@@ -279,7 +277,7 @@ def broadcast_to(x: Array, shape: tuple) -> Array:
 
 
 def common_shape(name: str, *xs: Any) -> tuple:
-    """The shape arrays broadcast to together.
+    """The shape to which arrays broadcast together.
 
     Raises:
         ValueError: the shapes do not broadcast.
@@ -288,15 +286,15 @@ def common_shape(name: str, *xs: Any) -> tuple:
     shape = _broadcast(shapes)
     if shape is None:
         raise ValueError(
-            f"Incompatible shapes for broadcasting in {name}: {', '.join(map(str, shapes))}. Axes are "
-            "matched from the last one, and must agree or have size 1."
+            f"Incompatible shapes for broadcasting in {name}: {', '.join(map(str, shapes))}. Axes "
+            "are matched from the last one, and must agree or have size 1."
         )
     return shape
 
 
 @functools.lru_cache(4096)
 def _broadcast(shapes: tuple) -> tuple | None:
-    """The shape that these broadcast to; None where they do not."""
+    """The shape to which shapes broadcast; None if they do not."""
     rank = max(map(len, shapes), default=0)
     out = []
     for sizes in zip(*[(1,) * (rank - len(s)) + s for s in shapes]):

@@ -34,19 +34,26 @@ def quantile(
     *,
     weights=None,
 ) -> Array:
-    """The value below which a fraction `q` of the elements lies; NaN where there is a NaN.
+    """The value below which a fraction `q` of the elements lies; NaN if an element is NaN.
 
     Args:
-        a: the array.
-        q: the fraction, in [0, 1], or a vector of fractions, which then vary along the first axis
-            of the result.
+        a: an array.
+        q: a fraction in [0, 1], or a vector of fractions.
         axis: the axis, or axes, to reduce; all by default.
         out: not supported.
-        overwrite_input: must be False: arrays are immutable.
-        method: what to take between two elements: 'linear', 'lower', 'higher', 'midpoint',
-            'nearest'; or 'inverted_cdf', the only one that takes weights.
-        keepdims: keep the reduced axes, with size 1.
-        weights: how much each element counts.
+        overwrite_input: only False is allowed, since arrays are immutable.
+        method: what to take between two elements: 'linear', 'lower', 'higher', 'midpoint' or
+            'nearest'; or 'inverted_cdf', the only method that takes weights.
+        keepdims: whether the reduced axes stay, with size 1.
+        weights: an array of the shape of `a`, or of its shape along `axis`, of weights.
+
+    Returns:
+        An array in a floating dtype, with an axis for the fractions if `q` is a vector, then the
+        shape of `a` without the reduced axes.
+
+    Raises:
+        ValueError: `a` is complex or empty, `q` has several axes, or `method` is unknown.
+        NotImplementedError: `out` is given, or weights with another method.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -72,15 +79,21 @@ def nanquantile(
     """The value below which a fraction `q` of the elements that are not NaN lies.
 
     Args:
-        a: the array.
-        q: the fraction, in [0, 1], or a vector of fractions, which then vary along the first axis
-            of the result.
+        a: an array.
+        q: a fraction in [0, 1], or a vector of fractions.
         axis: the axis, or axes, to reduce; all by default.
         out: not supported.
-        overwrite_input: must be False: arrays are immutable.
-        method: as for `quantile`.
-        keepdims: keep the reduced axes, with size 1.
-        weights: how much each element counts; with 'inverted_cdf' only.
+        overwrite_input: only False is allowed, since arrays are immutable.
+        method: the method, as for `quantile`.
+        keepdims: whether the reduced axes stay, with size 1.
+        weights: the weights, as for `quantile`; only the method 'inverted_cdf' takes them.
+
+    Returns:
+        An array as `quantile` returns it; NaN where all elements are NaN.
+
+    Raises:
+        ValueError: `a` is complex or empty, `q` has several axes, or `method` is unknown.
+        NotImplementedError: `out` is given, or weights with another method.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -104,11 +117,11 @@ def percentile(
     weights=None,
     out_sharding=None,
 ) -> Array:
-    """The value below which `q` percent of the elements lie: `quantile` of `q / 100`.
+    """The value below which `q` percent of the elements lie, the `quantile` of `q / 100`.
 
     Args:
-        a: the array.
-        q: a number from 0 to 100, or an array of them.
+        a: an array.
+        q: a number from 0 to 100, or a vector of such numbers.
         axis, out, overwrite_input, method, keepdims, weights, out_sharding: as for `quantile`.
 
     Example:
@@ -157,14 +170,12 @@ def nanpercentile(
     """The value below which `q` percent of the elements that are not NaN lie.
 
     Args:
-        a: an array of real numbers.
-        q: percentages from 0 to 100, of any shape.
-        axis: the axis or axes; None is all of them.
-        overwrite_input: must be False: arrays are immutable.
-        method: how to interpolate between elements: "linear", "lower", "higher", "midpoint" or
-            "nearest".
-        keepdims: whether the axes stay, with size 1.
-        weights: must be None, or weights where `method` is "inverted_cdf".
+        a: an array.
+        q: a number from 0 to 100, or a vector of such numbers.
+        axis, out, overwrite_input, method, keepdims, weights: as for `quantile`.
+
+    Returns:
+        An array as `quantile` returns it; NaN where all elements are NaN.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -186,14 +197,21 @@ def nanpercentile(
 
 @replayed(host=row_host_implementations.median)
 def median(a, axis=None, out=None, overwrite_input: bool = False, keepdims: bool = False) -> Array:
-    """The middle element, or the mean of the two in the middle; NaN where there is a NaN.
+    """The middle element in order, or the mean of the two middle ones; NaN if an element is NaN.
 
     Args:
-        a: the array.
+        a: an array.
         axis: the axis, or axes, to reduce; all by default.
         out: not supported.
-        overwrite_input: must be False: arrays are immutable.
-        keepdims: keep the reduced axes, with size 1.
+        overwrite_input: only False is allowed, since arrays are immutable.
+        keepdims: whether the reduced axes stay, with size 1.
+
+    Returns:
+        An array in a floating dtype, with the shape of `a` without the reduced axes.
+
+    Raises:
+        ValueError: `a` is complex or empty.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -208,14 +226,22 @@ def median(a, axis=None, out=None, overwrite_input: bool = False, keepdims: bool
 def nanmedian(
     a, axis=None, out=None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
-    """The middle element of those that are not NaN, or the mean of the two in the middle.
+    """The middle element of those that are not NaN, or the mean of the two middle ones.
 
     Args:
-        a: the array.
+        a: an array.
         axis: the axis, or axes, to reduce; all by default.
         out: not supported.
-        overwrite_input: must be False: arrays are immutable.
-        keepdims: keep the reduced axes, with size 1.
+        overwrite_input: only False is allowed, since arrays are immutable.
+        keepdims: whether the reduced axes stay, with size 1.
+
+    Returns:
+        An array in a floating dtype, with the shape of `a` without the reduced axes; NaN where all
+        elements are NaN.
+
+    Raises:
+        ValueError: `a` is complex or empty.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -226,7 +252,7 @@ def nanmedian(
     return _quantile("nanmedian", a, 0.5, axis, "midpoint", keepdims, weights=None, skip_nan=True)
 
 
-# -- the one computation behind them ---------------------------------------------------------------
+# -- how they are computed -------------------------------------------------------------------------
 
 
 def _fraction(name: str, q):
@@ -241,16 +267,15 @@ def _check_options(name: str, out, overwrite_input, method: str = "linear", weig
     no_out(name, out)
     if overwrite_input:
         raise ValueError(
-            f"gradix.numpy.{name} does not support overwrite_input=True: arrays are immutable."
+            f"{name}: overwrite_input must be False, as arrays are immutable. Leave it out."
         )
     if method not in _METHODS:
         raise ValueError(
-            f"method can only be 'linear', 'lower', 'higher', 'midpoint', 'nearest' or 'inverted_cdf', "
-            f"got {method!r}."
+            f"{name}: method must be one of {', '.join(map(repr, _METHODS))}, got {method!r}."
         )
     if weights is not None and method != "inverted_cdf":
         raise NotImplementedError(
-            f"{method} doesn't support weights. Only method 'inverted_cdf' supports weights."
+            f"{name}: only the method 'inverted_cdf' takes weights, got method={method!r}."
         )
 
 
@@ -260,7 +285,7 @@ def _quantile(name: str, a, q, axis, method: str, keepdims, *, weights, skip_nan
     w = None if weights is None else _rows(_weights(name, weights, x, axis, axes), axes)
     x = _rows(x, axes)
     if not x.aval.shape[0]:
-        raise ValueError(f"{name} of no elements: the array has shape {shape}, axis={axis}.")
+        raise ValueError(f"{name}: the array of shape {shape} has no elements along axis={axis}.")
     picked = (
         _inverted_cdf(x, q, w, skip_nan)
         if method == "inverted_cdf"
@@ -275,17 +300,17 @@ def _operands(name: str, a, q) -> tuple[Array, Array]:
     x = inexact_operand(name, a)
     if x.aval.dtype in COMPLEX:
         raise ValueError(
-            f"{name} does not support complex input, as the operation is poorly defined."
+            f"{name}: a must be real, as complex numbers have no order, got dtype {x.aval.dtype}."
         )
     dtype = x.aval.dtype if x.aval.dtype.itemsize >= 4 else _F32
     q = number(q, dtype) if isinstance(q, (int, float)) else convert(as_operand(name, q, 1), dtype)
     if q.aval.ndim > 1:
-        raise ValueError(f"q must be have rank <= 1, got shape {q.aval.shape}")
+        raise ValueError(f"{name}: q must have rank 0 or 1, got shape {q.aval.shape}.")
     return convert(x, x.aval.dtype), q
 
 
 def _rows(x, axes: tuple):
-    """The reduced axes joined in front, the others joined behind: a matrix."""
+    """The array as a matrix: the reduced axes become its rows, the others its columns."""
     rest = tuple([i for i in range(x.aval.ndim) if i not in axes])
     x = lax.transpose(x, axes + rest)
     n = math.prod(x.aval.shape[: len(axes)])
@@ -293,7 +318,7 @@ def _rows(x, axes: tuple):
 
 
 def _between(x, q, method: str, skip_nan: bool):
-    """Rows at fractional positions, in each column of a matrix: shape (fractions, columns)."""
+    """The elements at fractions of each sorted column, of shape (fractions, columns)."""
     n, columns = x.aval.shape
     dtype = q.aval.dtype
     q = lax.reshape(q, (q.aval.size, 1))
@@ -311,7 +336,7 @@ def _between(x, q, method: str, skip_nan: bool):
         for v in (low, high)
     )
     m = q.aval.shape[0]
-    # an element and its neighbour in turn
+    # Ranks of elements and of their upper neighbours alternate.
     pairs = lax.convert_element_type(lax.concatenate([low, high], 1), _INT32)
     ranks = lax.reshape(pairs, (2 * m, low.aval.shape[1]))
     rows = lax.reshape(ranked(x, broadcast_to(ranks, (2 * m, columns))), (m, 2, columns))
@@ -324,12 +349,12 @@ def _between(x, q, method: str, skip_nan: bool):
 
 
 def _any(flags):
-    """Whether any of a column is true: as float32 numbers, of which XLA:CPU finds the largest at twice the speed."""
+    """Whether an element of each column is true; XLA:CPU reduces float32 faster than booleans."""
     return lax.gt(lax.reduce_max(convert(flags, _F32), (0,)), number(0, _F32))
 
 
 def _take_rows(x, rows):
-    """`x[rows[i, j], j]`; `rows` may have one column for all."""
+    """`x[rows[i, j], j]`; `rows` may have one column that stands for all."""
     if rows.aval.shape[1] == 1:
         return x[lax.reshape(rows, (rows.aval.shape[0],))]
     return x[rows, lax.broadcasted_iota(_INT32, (1, x.aval.shape[1]), 1)]
@@ -355,8 +380,8 @@ def _weights(name: str, weights, x, axis, axes: tuple):
     if own != shape:
         if axis is None or own != tuple([shape[i] for i in axes]):
             raise ValueError(
-                f"{name}: weights of shape {own} do not fit an array of shape {shape} with axis={axis}: "
-                "give them the array's shape, or its shape along axis."
+                f"{name}: weights must have the shape of a, {shape}, or its shape along "
+                f"axis={axis}, got {own}."
             )
         order = tuple(sorted(range(len(axes)), key=lambda i: axes[i]))
         w = lax.broadcast_in_dim(lax.transpose(w, order), shape, tuple(sorted(axes)))
@@ -366,7 +391,7 @@ def _weights(name: str, weights, x, axis, axes: tuple):
 
 
 def _inverted_cdf(x, q, w, skip_nan: bool):
-    """The first element, in each sorted column, at which the running weight reaches the fraction."""
+    """The first element of each sorted column at which the running weight reaches the fraction."""
     n, columns = x.aval.shape
     nan = lax.ne(x, x)
     w = lax.full((n, columns), number(1.0, q.aval.dtype)) if w is None else convert(w, q.aval.dtype)

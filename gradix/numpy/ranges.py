@@ -33,18 +33,23 @@ from gradix.numpy.selection import where
 
 
 def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding=None) -> Array:
-    """Numbers from `start` to before `stop` in equal steps; with one argument, from 0 to before it.
+    """The numbers from `start` up to but not including `stop`, in equal steps.
 
     Args:
-        start: the first number, or the end when it is the only one.
-        stop: the end, not included.
+        start: the first number; if it is the only argument, the end, and 0 the first number.
+        stop: the end, which is not included.
         step: the distance between neighbours; 1 by default.
-        dtype: that of the arguments by default.
-        device: the device, or sharding, to put it on.
+        dtype: the dtype; by default that of the arguments.
+        device: the device, or sharding, to which the array goes.
         out_sharding: the sharding of the result.
 
+    Returns:
+        A vector of size ⌈(stop - start) / step⌉, or of size 0 if that is negative.
+
     Raises:
-        ConcretizationTypeError: an argument is traced, so that the length is not known.
+        ConcretizationTypeError: an argument is traced, so that the size is not known.
+        ValueError: an argument is complex, or has axes.
+        TypeError: an argument is a list, `stop` is None, or the dtype is boolean.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -62,7 +67,7 @@ def arange(start, stop=None, step=None, dtype=None, *, device=None, out_sharding
     for name, value in (("start", start), ("stop", stop), ("step", step)):
         _check_end(name, value)
     if stop is None:
-        raise TypeError("arange needs a stop, got None.")
+        raise TypeError("arange: stop is None. Write arange(stop) or arange(start, stop).")
     x = _arange(start, stop, step, dtype)
     return x if device is None and out_sharding is None else place(x, device, out_sharding)
 
@@ -71,17 +76,15 @@ def _check_end(name: str, value) -> None:
     if value is None:
         return
     if is_unknown(value):
-        raise ConcretizationTypeError(value, f"It arose in the jnp.arange argument '{name}'.")
+        raise ConcretizationTypeError(
+            value, f"The {name} argument of jnp.arange determines a shape."
+        )
     if isinstance(value, (list, tuple)):
-        raise TypeError(
-            f"arange requires ndarray, scalar, or None arguments, got {type(value)} as {name}."
-        )
+        raise TypeError(f"arange: {name} must be a number, got {type(value)}.")
     if np.ndim(value):
-        raise ValueError(f"gradix.numpy.arange: arguments must be scalars; got {name}={value}")
+        raise ValueError(f"arange: the arguments must be scalars, got {name}={value}.")
     if np.iscomplexobj(value) or (isinstance(value, Array) and value.dtype in COMPLEX):
-        raise ValueError(
-            f"jnp.arange does not take complex numbers, got {name}={value}. Use jnp.linspace."
-        )
+        raise ValueError(f"arange: {name} must not be complex, got {value}. Use jnp.linspace.")
 
 
 def _plain(value):
@@ -98,7 +101,7 @@ def _arange(start, stop, step, dtype):
                 dtypes.check_python_int(v, dtype)
     if dtype in dtypes.BOOL:
         raise TypeError(
-            "arange does not make boolean arrays; name a dtype, such as int, or use jnp.array."
+            "arange: the dtype must not be boolean. Name a dtype such as int, or use jnp.array."
         )
     first, last, by = (_plain(v) for v in (start, stop, step))
     size = _count(0 if first is None else first, last, 1 if by is None else by)
@@ -109,13 +112,13 @@ def _arange(start, stop, step, dtype):
 
 
 def _count(first, last, by):
-    """How many numbers there are from `first` to before `last`."""
+    """How many numbers there are from `first` up to but not including `last`."""
     if not is_symbolic_shape((first, last, by)):
         return max(0, math.ceil((last - first) / by))
     if not all(isinstance(end, int) or is_symbolic_shape((end,)) for end in (first, last, by)):
         raise TypeError(
-            f"arange with a symbolic dimension takes integers beside it, got start={first}, stop={last}, "
-            f"step={by}."
+            "arange: beside a symbolic dimension, the arguments must be integers, got "
+            f"start={first}, stop={last}, step={by}."
         )
     return larger(-((first - last) // by), 0)
 
@@ -142,17 +145,22 @@ def linspace(
     """`num` evenly spaced numbers from `start` to `stop`.
 
     Args:
-        start: the first number, or an array of them.
-        stop: the last number, or an array of them.
-        num: how many.
-        endpoint: whether `stop` is the last one; else it is where the next one would be.
-        retstep: return the distance between neighbours too.
-        dtype: a floating one by default; integers are rounded down.
-        axis: where the new axis goes, when `start` and `stop` are arrays.
-        device: the device, or sharding, to put it on.
+        start: the first number, or an array of first numbers.
+        stop: the last number, or an array of last numbers.
+        num: how many numbers.
+        endpoint: whether `stop` is the last number; if not, it would be the next one.
+        retstep: whether to return the distance between neighbours too.
+        dtype: the dtype; by default that of the arguments, made floating. Integers are rounded
+            down.
+        axis: the place of the new axis, if `start` and `stop` are arrays.
+        device: the device, or sharding, to which the array goes.
+
+    Returns:
+        An array of the broadcast shape of `start` and `stop` with a new axis of size `num`; or a
+        pair of it and the distance.
 
     Raises:
-        ValueError: `num` is negative.
+        ValueError: `num` is negative, or the shapes do not broadcast.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -161,7 +169,7 @@ def linspace(
     """
     num = known_int(num, "num argument of jnp.linspace")
     if num < 0:
-        raise ValueError(f"Number of samples, {num}, must be non-negative.")
+        raise ValueError(f"linspace: num must be non-negative, got {num}.")
     want = None if dtype is None else dtypes.requested_dtype(dtype, "linspace", stacklevel=3)
     first, last = promote_dtypes_inexact("linspace", start, stop)
     own = first.aval.dtype
@@ -178,7 +186,7 @@ def linspace(
 
 
 def _spaced_openly(first, last, num, endpoint: bool, dtype):
-    """As `_spaced`, of a number that is known when the program runs, and may be 1."""
+    """As `_spaced`, for a symbolic number of numbers, which may be 1."""
     shape, real = first.aval.shape, dtypes.real_dtype(dtype)
     step = lax.div(lax.sub(last, first), number_of(num - 1 if endpoint else num, dtype))
     places = lax.iota(real, num)
@@ -190,7 +198,7 @@ def _spaced_openly(first, last, num, endpoint: bool, dtype):
 
 
 def _spaced(first, last, num: int, endpoint: bool, dtype):
-    """The numbers along a new first axis, and their distance."""
+    """The evenly spaced numbers along a new first axis, and their distance."""
     shape = first.aval.shape
     parts = num - 1 if endpoint else num
     if is_symbolic_shape((num,)):
@@ -215,7 +223,7 @@ def _spaced(first, last, num: int, endpoint: bool, dtype):
 
 
 def _moved_axis(x, axis: int):
-    """`x` with its first axis at `axis`."""
+    """`x` with its first axis moved to `axis`."""
     axis = axis_of(axis, x.aval.ndim)
     if not axis:
         return x
@@ -231,13 +239,19 @@ def logspace(
     """`num` numbers evenly spaced on a logarithmic scale, from `baseˢᵗᵃʳᵗ` to `baseˢᵗᵒᵖ`.
 
     Args:
-        start: the first exponent.
-        stop: the last exponent.
-        num: how many.
-        endpoint: whether `base ** stop` is the last one.
+        start: the first exponent, or an array of first exponents.
+        stop: the last exponent, or an array of last exponents.
+        num: how many numbers.
+        endpoint: whether `base ** stop` is the last number.
         base: the base of the powers.
-        dtype: a floating one by default.
-        axis: where the new axis goes, when `start` and `stop` are arrays.
+        dtype: the dtype; by default that of the arguments, made floating.
+        axis: the place of the new axis, if `start` and `stop` are arrays.
+
+    Returns:
+        An array of the broadcast shape of `start` and `stop` with a new axis of size `num`.
+
+    Raises:
+        ValueError: `num` is negative, or the shapes do not broadcast.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -245,7 +259,7 @@ def logspace(
         Array([  1.,  10., 100.], dtype=float32)
     """
     want = None if dtype is None else dtypes.requested_dtype(dtype, "logspace", stacklevel=3)
-    # 10 ** x is computed in the dtype asked for
+    # The powers are computed in the dtype asked for.
     inner = want if want in INEXACT else None
     exponents = linspace(start, stop, num, endpoint=endpoint, dtype=inner, axis=axis)
     out = power(base, exponents)
@@ -256,15 +270,21 @@ def logspace(
 def geomspace(
     start, stop, num: int = 50, endpoint: bool = True, dtype=None, axis: int = 0
 ) -> Array:
-    """`num` numbers from `start` to `stop`, each the same multiple of the one before.
+    """`num` numbers from `start` to `stop`, each the same multiple of the one before it.
 
     Args:
-        start: the first number.
-        stop: the last number; neither may be zero.
-        num: how many.
-        endpoint: whether `stop` is the last one.
-        dtype: a floating one by default.
-        axis: where the new axis goes, when `start` and `stop` are arrays.
+        start: the first number, or an array of first numbers.
+        stop: the last number, or an array of last numbers; no number may be zero.
+        num: how many numbers.
+        endpoint: whether `stop` is the last number.
+        dtype: the dtype; by default that of the arguments, made floating.
+        axis: the place of the new axis, if `start` and `stop` are arrays.
+
+    Returns:
+        An array of the broadcast shape of `start` and `stop` with a new axis of size `num`.
+
+    Raises:
+        ValueError: `num` is negative, or the shapes do not broadcast.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -278,7 +298,7 @@ def geomspace(
     first, last = (convert(broadcast_to(v, shape), dtype) for v in (first, last))
     one = number(1.0, dtype)
     if dtype in COMPLEX:
-        # start on the positive real axis, where log is tame
+        # After scaling, the first number is positive and real, where log has no branch cut.
         scale = lax.sign(first)
     else:
         both = lax.bitwise_and(lax.lt(first, number(0.0, dtype)), lax.lt(last, number(0.0, dtype)))

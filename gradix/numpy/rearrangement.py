@@ -1,4 +1,4 @@
-"""Elements moved, inserted and removed: roll, insert, delete, resize, trim_zeros."""
+"""Functions that move, insert and remove elements: roll, insert, delete, resize, trim_zeros."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from gradix._core.dtypes import INTEGER
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
 from gradix.numpy.axes import are_several, axes_of, axis_of
+from gradix.numpy.broadcasting import broadcast_to as stretched
 from gradix.numpy.division import remainder
 from gradix.numpy.indexing import take_index
 from gradix.numpy.joining import concatenate
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, value_of
 from gradix.numpy.selection import where
-from gradix.numpy.shapes import broadcast_to as stretched, ravel
+from gradix.numpy.shapes import ravel
 from gradix.numpy.sorting import argsort
 
 
 def concrete(x, why: str) -> np.ndarray:
-    """A value known while the program is traced, as a NumPy array.
+    """A value that must be known while the program is traced, as a NumPy array.
 
     Raises:
-        ConcretizationTypeError: it is traced; the message says `why` it must not be.
+        ConcretizationTypeError: the value is traced; the message tells `why` it must not be.
     """
     x = value_of(x)
     if is_unknown(x):
@@ -43,15 +44,19 @@ def concrete(x, why: str) -> np.ndarray:
 
 @replayed
 def roll(a, shift, axis=None) -> Array:
-    """`a` with its elements shifted along axes, those pushed out coming back at the other end.
+    """The array with its elements shifted along axes, around the ends.
 
     Args:
         a: an array.
-        shift: by how much, possibly traced; a sequence where `axis` is one.
-        axis: one or several; by default the elements are shifted in one row.
+        shift: the number of places, which may be traced, or a sequence of them, one for each axis.
+        axis: an axis or several; by default, the array is shifted as one row.
+
+    Returns:
+        An array of the shape and dtype of `a`.
 
     Raises:
         ValueError: `shift` and `axis` have different numbers of entries.
+        TypeError: `shift` is not an integer.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -65,8 +70,8 @@ def roll(a, shift, axis=None) -> Array:
     shifts = _listed_shifts(shift)
     if len(shifts) != len(axes) and 1 not in (len(shifts), len(axes)):
         raise ValueError(
-            "roll: shift and axis must have as many entries, or one of them a single one; got "
-            f"{len(shifts)} shifts and {len(axes)} axes."
+            "roll: shift and axis must have the same number of entries, or one of them a single "
+            f"one, got {len(shifts)} shifts and {len(axes)} axes."
         )
     count = max(len(shifts), len(axes)) if shifts and axes else 0
     for i, s in zip(
@@ -77,7 +82,7 @@ def roll(a, shift, axis=None) -> Array:
 
 
 def _listed_shifts(shift) -> list:
-    """The shifts as Python ints, or as traced scalars."""
+    """The shifts as a list of Python ints or traced scalars."""
     if isinstance(shift, (tuple, list)) and any(isinstance(s, Tracer) for s in shift):
         return list(shift)
     if is_symbolic_shape(shift if isinstance(shift, (tuple, list)) else (shift,)):
@@ -91,7 +96,7 @@ def _listed_shifts(shift) -> list:
     held = concrete(shift, "")
     if held.ndim > 1:
         raise ValueError(
-            f"'shift' and 'axis' should be scalars or 1D sequences, got shift of shape {held.shape}."
+            f"roll: shift must be an integer or a sequence of integers, got shape {held.shape}."
         )
     if held.dtype.kind not in "iub" and held.size:
         raise TypeError(f"roll: shift must be integers, got dtype {held.dtype}.")
@@ -118,13 +123,21 @@ def _roll_axis(x, shift, axis: int):
 
 
 def insert(arr, obj, values, axis: int | None = None) -> Array:
-    """`arr` with `values` inserted before the elements `obj` of an axis.
+    """The array with `values` inserted before the elements `obj` of an axis.
 
     Args:
         arr: an array.
-        obj: an integer, a slice, or integers or booleans, counted before anything is inserted.
-        values: what to insert.
-        axis: by default the elements are taken in one row.
+        obj: an integer, a slice, or a vector of integers or booleans: places in `arr` itself.
+        values: an array of values to insert, which broadcasts to the inserted places.
+        axis: the axis; by default, the array is taken as one row.
+
+    Returns:
+        An array of the dtype of `arr`; the axis is longer by the number of inserted places.
+
+    Raises:
+        ValueError: `obj` or `values` have the wrong shape.
+        TypeError: `obj` holds neither integers nor booleans.
+        ConcretizationTypeError: `obj` is a traced mask.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -162,7 +175,7 @@ def insert(arr, obj, values, axis: int | None = None) -> Array:
 
 
 def _inserted_at(x, obj, values, axis: int):
-    """`insert` before traced positions: how many values there are is known nevertheless."""
+    """`insert` before traced places; the number of inserted values is known nevertheless."""
     n, dtype = x.aval.shape[axis], dtypes.python_scalar_dtype(int)
     if obj.aval.size == 1 and values.aval.ndim:
         values = _for_one_place(values, x, axis, not obj.aval.ndim)
@@ -182,11 +195,15 @@ def _inserted_at(x, obj, values, axis: int):
 
 
 def _for_one_place(values, x, axis: int, scalar: bool):
-    """Values for one place, as NumPy aligns them: of a scalar, their first axis is the one inserted along."""
+    """Values for one place, aligned as NumPy aligns them.
+
+    For a scalar place, their first axis becomes the axis of insertion.
+    """
     ndim = x.aval.ndim
     if values.aval.ndim > ndim:
         raise ValueError(
-            f"insert: values of shape {values.aval.shape} have more axes than the array {x.aval.shape}."
+            f"insert: values of shape {values.aval.shape} have more axes than the array of shape "
+            f"{x.aval.shape}."
         )
     values = lax.expand_dims(values, range(ndim - values.aval.ndim))
     if not scalar:
@@ -197,43 +214,48 @@ def _for_one_place(values, x, axis: int, scalar: bool):
 
 
 def _places(obj, n: int, name: str) -> tuple[np.ndarray, bool]:
-    """The positions an argument `obj` names, and whether it is a single integer."""
+    """The places that an argument `obj` names, and whether it is a single integer."""
     if isinstance(obj, slice):
         return np.arange(*obj.indices(n)), False
     held = concrete(
         as_operand(name, obj, 1),
-        f"jnp.{name} needs to know the positions, as they decide the size of the result.",
+        f"The obj argument of jnp.{name} determines the shape of the result.",
     )
     if held.dtype == bool:
         if held.shape != (n,):
             raise ValueError(
-                f"{name}: a boolean mask must have the size {n} of the axis, got shape {held.shape}."
+                f"{name}: a boolean obj must be a vector of size {n}, as the axis, got shape "
+                f"{held.shape}."
             )
         return np.flatnonzero(held), False
     if held.size == 0:
         return np.zeros(0, int), False
     if held.dtype.kind not in "iu":
-        raise TypeError(f"{name}: positions must be integers or booleans, got dtype {held.dtype}.")
+        raise TypeError(f"{name}: obj must hold integers or booleans, got dtype {held.dtype}.")
     if held.ndim > 1:
         raise ValueError(
-            f"index array argument obj to {name} must be one dimensional or scalar, got shape "
-            f"{held.shape}."
+            f"{name}: obj must be an integer, a slice or a vector, got shape {held.shape}."
         )
     return held.reshape(-1).astype(int), not held.ndim
 
 
 def delete(arr, obj, axis: int | None = None, *, assume_unique_indices: bool = False) -> Array:
-    """`arr` without the elements `obj` of an axis.
+    """The array without the elements `obj` of an axis.
 
     Args:
         arr: an array.
-        obj: an integer, a slice, or integers or booleans; an integer, or with
-            `assume_unique_indices` an array of different integers, may be traced.
-        axis: by default the elements are taken in one row.
-        assume_unique_indices: `obj` names no element twice.
+        obj: an integer, a slice, or a vector of integers or booleans. It may be traced if it is an
+            integer, or with `assume_unique_indices` a vector of integers.
+        axis: the axis; by default, the array is taken as one row.
+        assume_unique_indices: a promise that `obj` names no element twice.
+
+    Returns:
+        An array of the dtype of `arr`; the axis is shorter by the number of removed elements.
 
     Raises:
-        IndexError, ValueError: an index is out of bounds.
+        IndexError: an index in a vector is out of bounds.
+        ValueError: a single index is out of bounds, or `obj` has the wrong shape.
+        ConcretizationTypeError: `obj` is traced otherwise.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -264,7 +286,7 @@ def delete(arr, obj, axis: int | None = None, *, assume_unique_indices: bool = F
 
 
 def _delete_traced(x, obj, axis: int, n: int):
-    """Without traced positions: each element that stays moves up by the number of removed ones before it."""
+    """`delete` of traced places; kept elements move up by as many as are removed before them."""
     count = n - obj.aval.size
     if is_known_at_most(count, 0):
         return lax.slice_in_dim(x, 0, 0, axis=axis)
@@ -281,7 +303,7 @@ def _delete_traced(x, obj, axis: int, n: int):
 
 @replayed
 def resize(a, new_shape) -> Array:
-    """The elements of `a` in a new shape, repeated from the first when they do not suffice.
+    """The elements of `a` in a new shape; they are cut, or repeated from the first on.
 
     Raises:
         ValueError: a size is negative.
@@ -299,7 +321,7 @@ def resize(a, new_shape) -> Array:
         else (as_int(new_shape),)
     )
     if any(n < 0 for n in shape):
-        raise ValueError(f"all elements of `new_shape` must be non-negative, got {shape}.")
+        raise ValueError(f"resize: new_shape must not hold negative sizes, got {shape}.")
     want, have = prod(shape), x.aval.size
     if not have or not want:
         return lax.full(shape, number(0, x.aval.dtype))
@@ -308,15 +330,19 @@ def resize(a, new_shape) -> Array:
 
 
 def trim_zeros(filt, trim: str = "fb", axis=None) -> Array:
-    """`filt` without the zeros at its ends.
+    """The array without zeros at its ends.
 
     Args:
-        filt: an array, not traced: its values decide the size of the result.
+        filt: an array that is not traced, since its values determine the shape of the result.
         trim: "f" for the front, "b" for the back, "fb" for both.
-        axis: the axes to trim; by default all.
+        axis: the axis, or axes, to trim; all by default.
+
+    Returns:
+        An array of the dtype of `filt`; axes to trim lose their first and last parts of zeros.
 
     Raises:
         ValueError: `trim` has other letters than "f" and "b".
+        ConcretizationTypeError: `filt` is traced.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -325,13 +351,12 @@ def trim_zeros(filt, trim: str = "fb", axis=None) -> Array:
     """
     held = concrete(
         filt,
-        "Error arose in the `filt` argument of trim_zeros(): its values decide the size of the "
-        "result.",
+        "The values of the filt argument of jnp.trim_zeros determine the shape of the result.",
     )
     x = as_operand("trim_zeros", filt)
     trim = trim.lower()
     if trim not in ("f", "b", "fb", "bf"):
-        raise ValueError(f"unexpected character(s) in `trim`: {trim!r}. Use 'f', 'b' or 'fb'.")
+        raise ValueError(f"trim_zeros: trim must be 'f', 'b' or 'fb', got {trim!r}.")
     index: list = [slice(None)] * x.aval.ndim
     for i in axes_of(axis, x.aval.ndim):
         there = np.flatnonzero(

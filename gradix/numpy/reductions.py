@@ -1,4 +1,4 @@
-"""Reductions over axes: sum, product, truth."""
+"""Reductions over axes: sums, products, and truth."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gradix.numpy.selection import where as choose
 
 _BOOL = np.dtype(bool)
 _F32 = np.dtype("float32")
-# Sums of these neither widen nor go through another dtype.
+# Sums in these dtypes are neither widened nor computed in another dtype.
 _DIRECT = frozenset(
     np.dtype(t) for t in ("float32", "float64", "complex64", "complex128", "int64", "uint64")
 )
@@ -28,7 +28,7 @@ _DIRECT_OF_32 = frozenset(np.dtype(t) for t in ("int32", "uint32"))
 
 
 def keep_axes(out, shape: tuple, axes: tuple):
-    """A reduced array with its reduced axes put back at size 1."""
+    """A reduced array with its reduced axes put back, with size 1."""
     kept = tuple([i for i in range(len(shape)) if i not in axes])
     return lax.broadcast_in_dim(
         out, tuple([n if i in kept else 1 for i, n in enumerate(shape)]), kept
@@ -39,18 +39,19 @@ def where_mask(name: str, where):
     mask = as_operand(name, where)
     if mask.aval.dtype != _BOOL:
         raise ValueError(
-            f"jnp.{name}: where must be None or a boolean array; got where.dtype={mask.aval.dtype!r}. "
-            "Write where != 0 for the elements that are not zero."
+            f"{name}: where must be None or a boolean array, got dtype {mask.aval.dtype}. Write "
+            "where != 0 for the elements other than zero."
         )
     return mask
 
 
 def mask_like(name: str, where, shape: tuple):
-    """`where` at the shape of the array."""
+    """The mask `where` broadcast to the shape of the array."""
     mask = where_mask(name, where)
     if len(mask.aval.shape) > len(shape):
         raise ValueError(
-            f"{name}: where of shape {mask.aval.shape} does not broadcast to the array's shape {shape}."
+            f"{name}: where of shape {mask.aval.shape} does not broadcast to the array's shape "
+            f"{shape}."
         )
     return broadcast_to(mask, shape)
 
@@ -61,20 +62,18 @@ def initial_value(name: str, initial, dtype):
     value = as_operand(name, initial)
     if value.aval.dtype in COMPLEX and dtype not in COMPLEX and value is not initial:
         warnings.warn(
-            f"jnp.{name}: the imaginary part of initial={initial} is discarded beside {dtype}. Pass a real "
-            "one.",
+            f"{name}: the imaginary part of initial={initial} is dropped for dtype {dtype}. Pass a "
+            "real number.",
             np.exceptions.ComplexWarning,
             stacklevel=5,
         )
     if value.aval.ndim:
-        raise ValueError(
-            f"initial value must be a scalar. Got array of shape {value.aval.shape} in {name}."
-        )
+        raise ValueError(f"{name}: initial must be a scalar, got shape {value.aval.shape}.")
     return convert(value, dtype)
 
 
 def _promoted_integer(dtype):
-    """The dtype small integers and booleans are added up in."""
+    """The dtype in which integers and booleans are summed: the default one for fewer bits."""
     if dtype == _BOOL:
         return dtypes.python_scalar_dtype(int)
     if dtype in dtypes.UNSIGNED:
@@ -100,7 +99,7 @@ _PROD = _Fold("prod", lax.reduce_prod, lax.mul, 1)
 
 
 def _accumulate(fold: _Fold, a, axis, dtype, out, keepdims, *, initial, where, promote_integers):
-    """A sum or product in all its options."""
+    """A sum or product with all its options."""
     name, op, combine, identity = fold
     no_out(name, out)
     x = as_operand(name, a)
@@ -109,11 +108,11 @@ def _accumulate(fold: _Fold, a, axis, dtype, out, keepdims, *, initial, where, p
         result = dtypes.requested_dtype(dtype, name, stacklevel=4)
     else:
         result = _promoted_integer(own) if promote_integers or own == _BOOL else own
-    # Half precision is added up in float32, unless the user named the dtype.
+    # Half precision is summed in float32, unless the user named the dtype.
     half = dtype is None and result in FLOAT and result.itemsize < 4
     x = convert(x, _F32 if half else result)
     axis, names = positions_and_names(axis)
-    if result == _BOOL:  # 1 + 1 is 1: sums are `or`, products `and`
+    if result == _BOOL:  # Sums of booleans are `or`, since 1 + 1 is 1; products are `and`.
         op, combine = (
             (lax.reduce_or, lax.bitwise_or) if identity == 0 else (lax.reduce_and, lax.bitwise_and)
         )
@@ -136,8 +135,8 @@ def over_named_axes(name: str, x, names: tuple):
     across = {"sum": lax.psum, "max": lax.pmax, "min": lax.pmin}.get(name)
     if across is None:
         raise NotImplementedError(
-            f"jnp.{name} over the named axes {names} is not implemented; jnp.sum, max, min, "
-            "mean and var are. Collect the parts with lax.all_gather and reduce these."
+            f"{name} over the named axes {names} is not implemented; sum, max, min, mean and var "
+            "are. Collect the parts with lax.all_gather and reduce these."
         )
     return across(x, names)
 
@@ -155,15 +154,22 @@ def sum(
     """The sum of the elements, over all axes or some.
 
     Args:
-        a: the array.
+        a: an array.
         axis: the axis, or axes, to sum over; all by default.
-        dtype: the dtype of the sum. Integers of fewer bits than the default are summed in the
-            default by default.
+        dtype: the dtype of the sum; by default that of `a`, and for booleans and integers of fewer
+            bits the default integers.
         out: not supported.
-        keepdims: keep the reduced axes, with size 1.
+        keepdims: whether the reduced axes stay, with size 1.
         initial: a number to add.
-        where: which elements to sum.
-        promote_integers: whether small integers are widened.
+        where: booleans that broadcast with `a` and tell which elements count.
+        promote_integers: whether integers of fewer bits become the default ones.
+
+    Returns:
+        An array with the shape of `a` without the reduced axes.
+
+    Raises:
+        ValueError: an axis is out of bounds, or `where` is not boolean.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -217,15 +223,22 @@ def prod(
     """The product of the elements, over all axes or some.
 
     Args:
-        a: the array.
+        a: an array.
         axis: the axis, or axes, to multiply over; all by default.
-        dtype: the dtype of the product. Integers of fewer bits than the default become the default
-            by default.
+        dtype: the dtype of the product; by default that of `a`, and for booleans and integers of
+            fewer bits the default integers.
         out: not supported.
-        keepdims: keep the reduced axes, with size 1.
-        initial: a number to multiply with.
-        where: which elements to multiply.
-        promote_integers: whether small integers are widened.
+        keepdims: whether the reduced axes stay, with size 1.
+        initial: a number to multiply by.
+        where: booleans that broadcast with `a` and tell which elements count.
+        promote_integers: whether integers of fewer bits become the default ones.
+
+    Returns:
+        An array with the shape of `a` without the reduced axes.
+
+    Raises:
+        ValueError: an axis is out of bounds, or `where` is not boolean.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -252,7 +265,7 @@ def _truth(name: str, op, identity: bool, a, axis, out, *, keepdims, where):
     no_out(name, out)
     x = as_operand(name, a)
     if x.aval.dtype != _BOOL:
-        # a conversion would look at the real part alone
+        # A conversion to booleans would drop the imaginary part.
         x = lax.ne(x, number(0, x.aval.dtype))
     axis, names = positions_and_names(axis)
     axes, shape = axes_of(axis, x.aval.ndim), x.aval.shape
@@ -267,14 +280,21 @@ def _truth(name: str, op, identity: bool, a, axis, out, *, keepdims, where):
 
 @replayed
 def all(a, axis=None, out=None, keepdims: bool = False, *, where=None) -> Array:
-    """Whether all elements are true, that is not zero, over all axes or some.
+    """Whether all elements are true, that is other than zero, over all axes or some.
 
     Args:
-        a: the array.
+        a: an array.
         axis: the axis, or axes, to reduce; all by default.
         out: not supported.
-        keepdims: keep the reduced axes, with size 1.
-        where: which elements take part.
+        keepdims: whether the reduced axes stay, with size 1.
+        where: booleans that broadcast with `a` and tell which elements count.
+
+    Returns:
+        Booleans, with the shape of `a` without the reduced axes.
+
+    Raises:
+        ValueError: an axis is out of bounds, or `where` is not boolean.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -286,14 +306,21 @@ def all(a, axis=None, out=None, keepdims: bool = False, *, where=None) -> Array:
 
 @replayed
 def any(a, axis=None, out=None, keepdims: bool = False, *, where=None) -> Array:
-    """Whether some element is true, that is not zero, over all axes or some.
+    """Whether at least one element is true, that is other than zero, over all axes or some.
 
     Args:
-        a: the array.
+        a: an array.
         axis: the axis, or axes, to reduce; all by default.
         out: not supported.
-        keepdims: keep the reduced axes, with size 1.
-        where: which elements take part.
+        keepdims: whether the reduced axes stay, with size 1.
+        where: booleans that broadcast with `a` and tell which elements count.
+
+    Returns:
+        Booleans, with the shape of `a` without the reduced axes.
+
+    Raises:
+        ValueError: an axis is out of bounds, or `where` is not boolean.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -305,12 +332,15 @@ def any(a, axis=None, out=None, keepdims: bool = False, *, where=None) -> Array:
 
 @replayed
 def count_nonzero(a, axis=None, keepdims: bool = False) -> Array:
-    """How many elements are not zero, over all axes or some.
+    """How many elements are other than zero, over all axes or some.
 
     Args:
-        a: an array of any shape.
-        axis: the axis or axes; None is all of them.
-        keepdims: whether they stay, with size 1.
+        a: an array.
+        axis: the axis, or axes, to reduce; all by default.
+        keepdims: whether the reduced axes stay, with size 1.
+
+    Returns:
+        An array of the default integer dtype, with the shape of `a` without the reduced axes.
 
     Example:
         >>> import gradix.numpy as jnp

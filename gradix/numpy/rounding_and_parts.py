@@ -1,4 +1,4 @@
-"""Parts of numbers: signs, exponents, rounding, real and imaginary parts, and replacing what is not finite."""
+"""Parts of numbers: signs, exponents, rounding, real and imaginary parts, replaced NaN."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ _INT32 = np.dtype("int32")
 
 
 def _bits(x):
-    """A real floating array's bits as signed integers."""
+    """The bits of real floating-point numbers as signed integers."""
     return lax.bitcast_convert_type(x, np.dtype(f"int{x.aval.dtype.itemsize * 8}"))
 
 
 @replayed(host=host_implementations.signbit)
 def signbit(x, /) -> Array:
-    """Whether each number is negative, negative zero and NaN included.
+    """Whether the sign bit of each number is set, also that of -0.0 or NaN, as booleans.
 
     Raises:
-        ValueError: for complex `x`.
+        ValueError: `x` is complex.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -51,7 +51,7 @@ def signbit(x, /) -> Array:
     x = as_operand("signbit", x)
     dtype = x.aval.dtype
     if dtype in COMPLEX:
-        raise ValueError(f"gradix.numpy.signbit is not well defined for {dtype}")
+        raise ValueError(f"signbit: x must be real, got dtype {dtype}.")
     if dtype == _BOOL:
         return lax.full(x.aval.shape, False, _BOOL)
     if dtype in INTEGER:
@@ -62,10 +62,10 @@ def signbit(x, /) -> Array:
 
 @replayed(host=host_implementations.copysign)
 def copysign(x1, x2, /) -> Array:
-    """`|x1|` with the sign of `x2`, elementwise.
+    """`|x1|` with the sign of `x2`, elementwise, in a floating dtype.
 
     Raises:
-        TypeError: for complex operands.
+        TypeError: an operand is complex.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -74,14 +74,14 @@ def copysign(x1, x2, /) -> Array:
     """
     x, y = inexact_operands("copysign", x1, x2)
     if x.aval.dtype in COMPLEX:
-        raise TypeError(f"copysign does not support complex-valued inputs, got {x.aval.dtype}.")
+        raise TypeError(f"copysign: x1 and x2 must be real, got dtype {x.aval.dtype}.")
     size = lax.abs(x)
     return where(signbit(y), lax.neg(size), size)
 
 
 @replayed
 def nextafter(x, y, /) -> Array:
-    """The floating-point number next to `x` on the way to `y`, elementwise.
+    """The floating-point number next to `x` in the direction of `y`, elementwise.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -93,10 +93,10 @@ def nextafter(x, y, /) -> Array:
 
 @replayed
 def spacing(x, /) -> Array:
-    """The distance from each number to the next one away from zero.
+    """The distance from each number to the next one away from zero, in its floating dtype.
 
     Raises:
-        ValueError: for complex `x`.
+        ValueError: `x` is complex.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -107,7 +107,7 @@ def spacing(x, /) -> Array:
     dtype = x.aval.dtype
     x = convert(x, dtype)
     if dtype in COMPLEX:
-        raise ValueError(f"jnp.spacing is not defined for complex inputs, got {dtype}.")
+        raise ValueError(f"spacing: x must be real, got dtype {dtype}.")
     step = lax.sub(lax.nextafter(x, copysign(like(x, math.inf), x)), x)
     least = like(x, float(dtypes.finfo(dtype).smallest_subnormal))
     return where(lax.eq(step, like(x, 0.0)), copysign(least, x), step)
@@ -118,7 +118,7 @@ def spacing(x, /) -> Array:
 
 @replayed
 def ldexp(x1, x2, /) -> Array:
-    """`x1 · 2ˣ²`, elementwise, exact where the result is representable.
+    """The product `x1 · 2ˣ²`, elementwise, in a floating dtype; it is exact but for underflow.
 
     Raises:
         ValueError: `x1` is complex, or `x2` is not of an integer dtype.
@@ -131,8 +131,8 @@ def ldexp(x1, x2, /) -> Array:
     x, e = as_operand("ldexp", x1), as_operand("ldexp", x2, 1)
     if x.aval.dtype in COMPLEX or e.aval.dtype in INEXACT:
         raise ValueError(
-            f"ldexp not supported for input types {(x.aval.dtype, e.aval.dtype)}: it takes real numbers "
-            "and integer exponents. For other exponents write x1 * 2.0 ** x2."
+            f"ldexp: x1 must be real and x2 integers, got dtypes {x.aval.dtype} and "
+            f"{e.aval.dtype}. Write x1 * 2.0 ** x2 for other exponents."
         )
     x = inexact_operand("ldexp", x)
     dtype = x.aval.dtype
@@ -148,7 +148,7 @@ def ldexp(x1, x2, /) -> Array:
     )
     x, rest = _same_shape(x, e)
     largest = number(int(info.maxexp) - 1, rest.aval.dtype)
-    # 2ᵉ itself may overflow, so it is applied in parts
+    # 2ᵉ itself may overflow, so x is multiplied by parts of it.
     for _ in range(5):
         part = lax.clamp(lax.neg(largest), rest, largest)
         part = lax.max(part, number(int(info.minexp), part.aval.dtype))
@@ -168,7 +168,7 @@ def _same_shape(x, y):
 
 
 def _power_of_two(e, dtype):
-    """2ᵉ in `dtype`, for exponents of normal numbers, from its bits."""
+    """2ᵉ in `dtype`, made from its bits; the exponents are those of normal numbers."""
     info = dtypes.finfo(dtype)
     word = np.dtype(f"int{dtype.itemsize * 8}")
     biased = convert(lax.add(e, number(int(info.maxexp) - 1, e.aval.dtype)), word)
@@ -177,10 +177,14 @@ def _power_of_two(e, dtype):
 
 @replayed(host=host_implementations.frexp)
 def frexp(x, /) -> tuple[Array, Array]:
-    """Mantissa and exponent: `x = m · 2ᵉ` with `0.5 <= |m| < 1`.
+    """The pair of mantissa and exponent: `x = m · 2ᵉ` with `0.5 <= |m| < 1`, elementwise.
+
+    Returns:
+        The mantissas in a floating dtype, and the exponents as int32. Zeros, infinities and NaN
+        have the exponent 0.
 
     Raises:
-        TypeError: for complex `x`.
+        TypeError: `x` is complex.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -190,13 +194,13 @@ def frexp(x, /) -> tuple[Array, Array]:
     x = inexact_operand("frexp", x)
     dtype = x.aval.dtype
     if dtype in COMPLEX:
-        raise TypeError(f"frexp does not support complex-valued inputs, got {dtype}.")
+        raise TypeError(f"frexp: x must be real, got dtype {dtype}.")
     info = dtypes.finfo(dtype)
     word, mantissa = np.dtype(f"int{dtype.itemsize * 8}"), int(info.nmant)
     small = lax.lt(lax.abs(x), like(x, float(info.smallest_normal)))
     scaled = where(small, lax.mul(x, like(x, 2.0**mantissa)), x)
     bits = _bits(lax.stop_gradient(scaled))
-    mask = 2 * int(info.maxexp) - 1  # all ones in the exponent's field
+    mask = 2 * int(info.maxexp) - 1  # All bits of the exponent are set.
     field = lax.bitwise_and(
         lax.shift_right_arithmetic(bits, number(mantissa, word)), number(mask, word)
     )
@@ -209,7 +213,7 @@ def frexp(x, /) -> tuple[Array, Array]:
 
 @replayed
 def modf(x, /, out=None) -> tuple[Array, Array]:
-    """Fractional and whole part of each number, both with its sign.
+    """The pair of fractional and integral part of each number, in a floating dtype, with its sign.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -227,7 +231,7 @@ def modf(x, /, out=None) -> tuple[Array, Array]:
 
 
 def floor(x, /) -> Array:
-    """The largest whole number not above each element; integers stay as they are.
+    """The largest integer not above each element, in the dtype of `x`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -239,7 +243,7 @@ def floor(x, /) -> Array:
 
 
 def ceil(x, /) -> Array:
-    """The smallest whole number not below each element; integers stay as they are.
+    """The smallest integer not below each element, in the dtype of `x`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -252,7 +256,7 @@ def ceil(x, /) -> Array:
 
 @replayed(host=host_implementations.trunc)
 def trunc(x) -> Array:
-    """The whole part of each element, toward zero; integers stay as they are.
+    """Each element rounded toward zero to an integer, in the dtype of `x`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -266,7 +270,7 @@ def trunc(x) -> Array:
 
 
 def rint(x, /) -> Array:
-    """The nearest whole number, halves to even, as a floating-point number.
+    """The nearest integer to each element, halves to even, in a floating or complex dtype.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -283,17 +287,20 @@ def rint(x, /) -> Array:
 
 @replayed
 def round(a, decimals: int = 0, out=None) -> Array:
-    """Each number rounded to `decimals` places after the point, halves to even.
+    """Each element rounded to `decimals` places after the point, halves to even.
 
     Args:
-        a: the numbers.
-        decimals: how many places; negative ones round to tens, hundreds and so on (floating-point
-            numbers only).
+        a: an array of numbers.
+        decimals: the number of places; for floating-point numbers it may be negative, which rounds
+            to tens, hundreds and so on.
         out: not supported.
+
+    Returns:
+        An array of the shape and dtype of `a`.
 
     Raises:
         ValueError: the array is boolean.
-        NotImplementedError: `decimals` is negative for integers.
+        NotImplementedError: `decimals` is negative for integers, or `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -307,14 +314,14 @@ def round(a, decimals: int = 0, out=None) -> Array:
     if dtype in INTEGER:
         if decimals < 0:
             raise NotImplementedError(
-                f"integer np.round not implemented for decimals < 0, got decimals={decimals}. "
-                "Convert to a floating dtype first."
+                f"round: decimals must not be negative for integers, got {decimals}. Convert a to "
+                "a floating dtype first."
             )
         return x
     if dtype in COMPLEX:
         return lax.complex(_round(lax.real(x), decimals), _round(lax.imag(x), decimals))
     if dtype not in FLOAT:
-        raise ValueError(f"data type {dtype} not inexact: jnp.round rounds numbers.")
+        raise ValueError(f"round: a must hold numbers, got dtype {dtype}.")
     return _round(x, decimals)
 
 
@@ -323,7 +330,7 @@ def _round(x, decimals: int):
     if not decimals:
         return lax.round(x, even)
     dtype, weak = x.aval.dtype, x.aval.weak_type
-    # 10ⁿ and the scaled numbers overflow half precision early
+    # 10ⁿ and the scaled numbers overflow in half precision early.
     if dtype.itemsize < 4:
         x = convert(x, np.dtype("float32"))
     factor = like(x, 10.0**decimals)
@@ -349,7 +356,7 @@ def real(val, /) -> Array:
 
 
 def imag(val, /) -> Array:
-    """The imaginary part of each number; zero for real ones.
+    """The imaginary part of each number, which is zero for real ones.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -373,7 +380,7 @@ def conjugate(x, /) -> Array:
 
 
 def conj(x, /) -> Array:
-    """The complex conjugate of each number: another name of `conjugate`.
+    """The complex conjugate of each number; another name of `conjugate`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -385,7 +392,7 @@ def conj(x, /) -> Array:
 
 @replayed
 def angle(z, deg: bool = False) -> Array:
-    """The angle of each number in the complex plane, in (-π, π], or in degrees.
+    """The angle of each number in the complex plane, in (-π, π], or in degrees with `deg`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -396,7 +403,7 @@ def angle(z, deg: bool = False) -> Array:
     if z.aval.dtype not in INEXACT:
         z = convert(z, dtypes.python_scalar_dtype(float))
     x, y = inexact_operands("angle", real(z), imag(z))
-    # as JAX types it
+    # JAX types the result so.
     if z.aval.dtype not in COMPLEX and (not x.aval.ndim or z.aval.dtype not in FLOAT):
         x, y = convert(x, x.aval.dtype), convert(y, y.aval.dtype)
     out = lax.atan2(y, x)
@@ -408,10 +415,10 @@ def angle(z, deg: bool = False) -> Array:
 
 @replayed
 def heaviside(x1, x2, /) -> Array:
-    """0 where `x1` is negative, 1 where it is positive, `x2` where it is zero.
+    """The step function of `x1`: 0 if it is negative, 1 if it is positive, and `x2` at zero.
 
     Raises:
-        TypeError: for complex operands.
+        TypeError: an operand is complex.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -425,14 +432,17 @@ def heaviside(x1, x2, /) -> Array:
 
 @replayed
 def nan_to_num(x, copy: bool = True, nan=0.0, posinf=None, neginf=None) -> Array:
-    """NaN and infinities replaced by numbers.
+    """The array with NaN and infinities replaced by numbers.
 
     Args:
-        x: the numbers.
-        copy: has no meaning: the result is always a new array.
-        nan: what stands for NaN.
-        posinf: what stands for +∞; the largest finite number by default.
-        neginf: what stands for -∞; the smallest finite number by default.
+        x: an array of numbers.
+        copy: it has no effect, since arrays are immutable.
+        nan: the number in place of NaN.
+        posinf: the number in place of +∞; by default the largest finite number of the dtype.
+        neginf: the number in place of -∞; by default the smallest finite number of the dtype.
+
+    Returns:
+        An array of the shape and dtype of `x`; parts of complex numbers are replaced one by one.
 
     Example:
         >>> import gradix.numpy as jnp

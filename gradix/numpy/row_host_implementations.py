@@ -1,4 +1,4 @@
-"""Functions of rows by NumPy: elements taken, searched and ordered, and statistics without NaN."""
+"""Host rules of functions of rows: taking, searching and ordering elements, and statistics."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from gradix.numpy.host_implementations import (
 _SIGNED = frozenset(map(np.dtype, ("int8", "int16", "int32", "int64")))
 _INT = np.dtype("int32")
 _SIDES = ("left", "right")
-# elements of a row that `searchsorted` counts one by one, in order or not
-_COUNTED = 16
+_COUNTED = 16  # In rows of up to so many elements, `searchsorted` compares with all of them.
 _ONES = np.ones(_COUNTED, np.uint8)
 
 
@@ -26,7 +25,10 @@ _ONES = np.ones(_COUNTED, np.uint8)
 
 
 def take_along_axis(arr, indices, axis=-1, mode=None, fill_value=None):
-    """Of floats, where indices out of bounds give NaN: rows of one length, as many as there are rows of indices."""
+    """For floats and indices that have the same sizes along the other axes.
+
+    Out of bounds, the program returns NaN, and this rule declines.
+    """
     if (
         not alike(FLOATS, arr)
         or not alike(_SIGNED, indices)
@@ -69,7 +71,7 @@ def _taken(x, i):
 
 
 def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
-    """In rows that are short enough to count their elements one by one."""
+    """For rows that are so short that all their elements are compared with the values."""
     few = alike(FLOATS, a, v) and len(a.shape) == 1 and 0 < a.shape[0] <= _COUNTED
     if not few or sorter is not None or side not in _SIDES:
         return None
@@ -96,10 +98,10 @@ def digitize(x, bins, right=False, *, method=None):
 
 
 def _places(row, x, side):
-    """How many elements of `row` come before each `x`: also where they are not in order."""
+    """How many elements of `row`, which need not be sorted, come before each `x`."""
     values = x if x.ndim == 1 else x.reshape(-1)
     squares = np.dot(row, row) + np.dot(values, values)
-    if squares != squares:  # a NaN, which comes last
+    if squares != squares:  # There is a NaN, which would have to come last.
         return NotImplemented
     if (
         values.size > row.size
@@ -131,7 +133,7 @@ def argpartition(a, kth, axis=-1):
 
 
 def _parted(a, kth, axis, finish: Callable) -> Callable | None:
-    """Of a row, by its order; that of zeros of both signs, and of NaN, is another."""
+    """For a row, by sorting; it declines for zeros and NaN, which NumPy orders differently."""
     of_row = alike(FLOATS, a) and len(a.shape) == 1 and type(axis) is int
     if not of_row or type(kth) is not int or not -a.size <= kth < a.size:
         return None
@@ -175,7 +177,7 @@ def percentile(a, q, *options, out_sharding=None, **named):
 
 
 def _quantile_of_all(a, q, axis, method) -> Callable | None:
-    """The elements around one fraction of all, from the sorted row, mixed as the program does."""
+    """For one fraction of all elements; it mixes the elements around it as the program does."""
     if (
         not alike(FLOATS, a)
         or type(q) is not float
@@ -196,7 +198,7 @@ def _quantile_of_all(a, q, axis, method) -> Callable | None:
     def pick(x):
         row = np.array(x).reshape(-1)
         row.sort(kind="stable")
-        if row[-1] != row[-1]:  # NaN are sorted last
+        if row[-1] != row[-1]:  # NaN is sorted last.
             return row[-1:].reshape(())
         return row[i] * rest + row[j] * share if linear else (row[i] + row[j]) * half
 
@@ -212,7 +214,7 @@ def nanmin(a, axis=None, out=None, keepdims=False, initial=None, where=None):
 
 
 def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, where=None):
-    """Of a row."""
+    """For a row."""
     if not is_row(a, axis) or keepdims or not (dtype is out is where is None):
         return None
     ones, number = np.ones(a.size, a.dtype), a.dtype.type
@@ -229,7 +231,7 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, where=None):
 
 
 def nanvar(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, where=None, mean=None):
-    """Of a row."""
+    """For a row."""
     is_plain = not keepdims and dtype is out is where is mean is None
     if not is_row(a, axis) or not is_plain or type(ddof) is not int or ddof < 0:
         return None

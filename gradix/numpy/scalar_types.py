@@ -1,4 +1,4 @@
-"""The dtypes as scalar types, `jnp.float32` and the like, and the questions one asks about dtypes."""
+"""The scalar types, such as `jnp.float32`, and functions that answer questions about dtypes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ComplexWarning = np.exceptions.ComplexWarning
 
 
 class _ScalarMeta(type):
-    """The type of scalar types: calling one makes an array of its dtype; it equals NumPy's scalar type."""
+    """The type of scalar types, which make arrays when called and equal NumPy's scalar types."""
 
     dtype: np.dtype
 
@@ -52,7 +52,7 @@ def _scalar_type(scalar: type, name: str) -> type:
         "dtype": np.dtype(scalar),
         "__module__": "gradix.numpy",
         "__qualname__": name,
-        "__doc__": f"The {kind} scalar type: a dtype, and called with a value, an array of that dtype.",
+        "__doc__": f"The {kind} scalar type: it stands for a dtype and makes an array when called.",
     }
     return _ScalarMeta(name, (), body)
 
@@ -87,7 +87,7 @@ int_, uint, float_, complex_ = int64, uint64, float64, complex128
 
 
 def promote_types(a, b) -> np.dtype:
-    """The dtype two dtypes promote to under the type promotion rules.
+    """The dtype to which two dtypes promote.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -98,7 +98,7 @@ def promote_types(a, b) -> np.dtype:
 
 
 def issubdtype(arg1, arg2) -> bool:
-    """Whether a dtype is another, or lies under it in the hierarchy of abstract types.
+    """Whether a dtype is another one, or lies under it in the hierarchy of abstract types.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -109,7 +109,7 @@ def issubdtype(arg1, arg2) -> bool:
 
 
 def result_type(*args) -> np.dtype:
-    """The dtype of an operation on these arrays, Python numbers and dtypes.
+    """The dtype to which arrays, Python numbers and dtypes promote.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -120,12 +120,12 @@ def result_type(*args) -> np.dtype:
 
 
 def can_cast(from_, to, casting: Any = "safe") -> bool:
-    """Whether a cast between two dtypes loses nothing under the rule `casting`, as NumPy decides.
+    """Whether NumPy's rule `casting` allows to convert one dtype to another.
 
     Args:
         from_: a dtype, or an array.
         to: a dtype.
-        casting: "no", "equiv", "safe", "same_kind" or "unsafe".
+        casting: the rule, "no", "equiv", "safe", "same_kind" or "unsafe".
 
     Example:
         >>> import gradix.numpy as jnp
@@ -156,7 +156,7 @@ def isdtype(dtype, kind) -> bool:
             floating', 'numeric', a dtype, or a tuple of these.
 
     Raises:
-        ValueError: the kind is not known.
+        ValueError: the kind is unknown.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -172,12 +172,13 @@ def isdtype(dtype, kind) -> bool:
         return own == dtypes.as_dtype(kind)
     except TypeError:
         raise ValueError(
-            f"Unrecognized kind={kind!r}: expected one of {list(_KINDS)}, or a dtype."
+            f"isdtype: kind must be one of {', '.join(map(repr, _KINDS))}, a dtype or a tuple of "
+            f"these, got {kind!r}."
         ) from None
 
 
 def isscalar(element) -> bool:
-    """Whether `element` is a number or an array without axes.
+    """Whether `element` is a number, or an array without axes.
 
     Example:
         >>> import gradix.numpy as jnp

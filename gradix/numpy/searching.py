@@ -1,4 +1,4 @@
-"""Where things are: nonzero and its relatives, searchsorted, and indices of many axes as one and back."""
+"""Functions that find indices: nonzero and its like, searchsorted, and raveled indices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gradix.numpy import row_host_implementations
 from gradix.numpy.bisection import count_by_halving
 from gradix.numpy.division import remainder
 from gradix.numpy.indexing import take_index
-from gradix.numpy.masks import decided_places, first_places, unravelled
+from gradix.numpy.masks import decided_places, first_places, index_dtype, unravelled
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, promote_dtypes
 from gradix.numpy.selection import where
 from gradix.numpy.shapes import ravel
@@ -38,19 +38,20 @@ def _truth(name: str, a) -> Array:
 
 
 def nonzero(a, *, size: int | None = None, fill_value=None) -> tuple:
-    """The indices of the elements that are not zero, one array for each axis.
+    """The indices of the elements other than zero, as a tuple of vectors, one for each axis.
 
     Args:
-        a: an array with one axis at least.
-        size: how many indices to return, needed where `a` is traced: later ones are cut, missing
-            ones filled up.
-        fill_value: a scalar, or one for each axis; by default 0.
+        a: an array with at least one axis.
+        size: how many indices to return; it is needed if `a` is traced. Later ones are cut, and
+            missing ones are filled in.
+        fill_value: the index to fill in, or a tuple with one for each axis; 0 by default.
 
     Returns:
-        A tuple of arrays of integers, of one axis each.
+        Vectors of the default integer dtype.
 
     Raises:
         ConcretizationTypeError: `a` is traced and `size` is not given.
+        ValueError: `a` is a scalar, or `fill_value` does not fit its axes.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -60,16 +61,16 @@ def nonzero(a, *, size: int | None = None, fill_value=None) -> tuple:
     mask = _truth("nonzero", a)
     if not mask.aval.ndim:
         raise ValueError(
-            "Calling nonzero on 0d arrays is not allowed. Use jnp.atleast_1d(scalar).nonzero() instead."
+            "nonzero: a must have at least one axis, got a scalar. Write jnp.atleast_1d(a)."
         )
     if size is None and isinstance(mask, Tracer) and mask._decides:
         return tuple(decided_places(mask))
     if size is None:
-        return tuple([wrap_host(i.astype(_index_dtype())) for i in np.nonzero(_known(mask))])
+        return tuple([wrap_host(i.astype(index_dtype())) for i in np.nonzero(_known(mask))])
     fills = _fills(fill_value, mask.aval.ndim)
     if size == 0 or not mask.aval.size:
         return tuple(
-            [lax.full((size,), number(0, _index_dtype()) if mask.aval.size else f) for f in fills]
+            [lax.full((size,), number(0, index_dtype()) if mask.aval.size else f) for f in fills]
         )
     places, there = first_places(ravel(mask), size)
     out = unravelled(places, mask.aval.shape)
@@ -80,46 +81,45 @@ def _known(mask) -> np.ndarray:
     if isinstance(mask, Tracer):
         raise ConcretizationTypeError(
             mask,
-            "The size argument of jnp.nonzero must be statically specified to use "
-            "jnp.nonzero within transformations: jnp.nonzero(x, size=n, fill_value=0). "
-            "jnp.where(condition, x, y) with three arguments needs no size.",
+            "The values of the array determine the length of the result of jnp.nonzero. Pass "
+            "size=: jnp.nonzero(x, size=n, fill_value=0). jnp.where(condition, x, y) with three "
+            "arguments needs no size.",
         )
     return mask.host if isinstance(mask, ArrayImpl) else np.asarray(mask)
 
 
-def _index_dtype():
-    return dtypes.python_scalar_dtype(int)
-
-
 def _fills(fill_value, ndim: int) -> list:
-    dtype = _index_dtype()
+    dtype = index_dtype()
     if isinstance(fill_value, tuple):
         if len(fill_value) != ndim:
             raise ValueError(
-                f"fill_value must be a scalar or a tuple of length {ndim}; got {fill_value}"
+                f"fill_value must be a scalar or a tuple of length {ndim}, got {fill_value}."
             )
         return [_fill(as_operand("nonzero", f), dtype) for f in fill_value]
     fill = as_operand("nonzero", 0 if fill_value is None else fill_value)
     if fill.aval.ndim:
         raise ValueError(
-            f"fill_value must be a scalar or a tuple of length {ndim}; got {fill_value}"
+            f"fill_value must be a scalar or a tuple of length {ndim}, got {fill_value}."
         )
     return [_fill(fill, dtype)] * ndim
 
 
 def _fill(value, dtype):
-    """A filler as an index; a fraction stays one, and makes the indices such numbers."""
+    """The value to fill in, as an index; a floating one stays so, and so do the results."""
     return value if value.aval.dtype in dtypes.INEXACT else convert(value, dtype)
 
 
 def flatnonzero(a, *, size: int | None = None, fill_value=None) -> Array:
-    """The indices, counted in one row, of the elements that are not zero.
+    """The indices of the elements other than zero in the array taken as one row, as a vector.
 
     Args:
         a: an array of any shape.
-        size: how many indices to return, needed where `a` is traced: later ones are cut, missing
-            ones filled up.
-        fill_value: what to fill up with; by default 0.
+        size: how many indices to return; it is needed if `a` is traced. Later ones are cut, and
+            missing ones are filled in.
+        fill_value: the index to fill in; 0 by default.
+
+    Raises:
+        ConcretizationTypeError: `a` is traced and `size` is not given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -130,13 +130,16 @@ def flatnonzero(a, *, size: int | None = None, fill_value=None) -> Array:
 
 
 def argwhere(a, *, size: int | None = None, fill_value=None) -> Array:
-    """The indices of the elements that are not zero, a row for each.
+    """The indices of the elements other than zero, as a matrix with a row for each element.
 
     Args:
         a: an array of any shape.
-        size: how many rows to return, needed where `a` is traced: later ones are cut, missing ones
-            filled up.
-        fill_value: the indices of missing rows; by default 0.
+        size: how many rows to return; it is needed if `a` is traced. Later ones are cut, and
+            missing ones are filled in.
+        fill_value: the index to fill in, or one for each axis; 0 by default.
+
+    Raises:
+        ConcretizationTypeError: `a` is traced and `size` is not given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -147,7 +150,7 @@ def argwhere(a, *, size: int | None = None, fill_value=None) -> Array:
     x = as_operand("argwhere", a)
     if not x.aval.ndim:
         count = len(nonzero(lax.reshape(x, (1,)), size=size)[0])
-        return lax.full((count, 0), number(0, _index_dtype()))
+        return lax.full((count, 0), number(0, index_dtype()))
     fills = fill_value
     if isinstance(fill_value, Array) and fill_value.aval.ndim:
         fills = tuple(lax.unstack(fill_value, 0))
@@ -159,18 +162,21 @@ def argwhere(a, *, size: int | None = None, fill_value=None) -> Array:
 
 @replayed(host=row_host_implementations.searchsorted)
 def searchsorted(a, v, side: str = "left", sorter=None, *, method: str = "scan") -> Array:
-    """Where the elements of `v` would have to be inserted in the sorted row `a` to keep it sorted; NaN comes last.
+    """The indices at which values can be inserted into a sorted vector so that it stays sorted.
 
     Args:
-        a: a sorted array of one axis.
-        v: values of any shape.
-        side: "left" before equal elements, "right" after them.
-        sorter: indices that sort `a`, if it is not sorted.
-        method: "scan" and "scan_unrolled" halve the row step by step, "compare_all" compares every
-            pair, "sort" sorts both together.
+        a: a sorted vector, in which NaN comes last.
+        v: an array of values.
+        side: "left" for the place before equal elements, "right" for the place after them.
+        sorter: the indices that sort `a`, if it is not sorted.
+        method: "scan" and "scan_unrolled" for bisection, "compare_all" to compare all pairs, "sort"
+            to sort both arrays together.
+
+    Returns:
+        An array of int32 of the shape of `v`.
 
     Raises:
-        ValueError: `a` is no vector, or `side` or `method` is unknown.
+        ValueError: `a` is not a vector, or `side` or `method` is unknown.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -178,12 +184,14 @@ def searchsorted(a, v, side: str = "left", sorter=None, *, method: str = "scan")
         Array(3, dtype=int32)
     """
     if side not in ("left", "right"):
-        raise ValueError(f"invalid argument side={side!r}, expected 'left' or 'right'")
+        raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}.")
     if method not in _METHODS:
-        raise ValueError(f"invalid argument method={method!r}, expected one of {list(_METHODS)}")
+        raise ValueError(
+            f"searchsorted: method must be one of {', '.join(map(repr, _METHODS))}, got {method!r}."
+        )
     x, v = promote_dtypes("searchsorted", a, v)
     if x.aval.ndim != 1:
-        raise ValueError(f"a should be 1-dimensional, got shape {x.aval.shape}.")
+        raise ValueError(f"searchsorted: a must be a vector, got shape {x.aval.shape}.")
     if sorter is not None:
         x = take_index(x, as_operand("searchsorted", sorter))
     n = x.aval.shape[0]
@@ -192,14 +200,14 @@ def searchsorted(a, v, side: str = "left", sorter=None, *, method: str = "scan")
     goes_before = _before if side == "left" else _not_after
     if method == "compare_all" or is_known_at_most(n, 16):
         return _count_all(x, v, goes_before)
-    # halving takes a number of steps that depends on the size
+    # Bisection needs a number of steps that depends on the size, which must be known.
     if method == "sort" or type(n) is not int:
         return _count_by_sorting(x, v, side)
     return count_by_halving(x, v, goes_before, _INT)
 
 
 def _before(x, v):
-    """`x < v`, elementwise, with NaN last; complex numbers by real part, then imaginary part."""
+    """`x < v`, elementwise, with NaN last; complex numbers by real, then by imaginary part."""
     if x.aval.dtype in COMPLEX:
         xr, vr = lax.real(x), lax.real(v)
         same = lax.bitwise_not(lax.bitwise_or(_before(xr, vr), _before(vr, xr)))
@@ -243,14 +251,18 @@ def _count_by_sorting(x, v, side: str):
     return lax.reshape(lax.sub(own, before), v.aval.shape)
 
 
-# -- many axes as one ------------------------------------------------------------------------------
+# -- raveled indices -------------------------------------------------------------------------------
 
 
 def unravel_index(indices, shape) -> tuple:
-    """Indices counted in one row as indices of each axis of an array of `shape`; those out of bounds are clipped.
+    """The indices along each axis of an array of `shape`, for indices into it as one row.
+
+    Returns:
+        A tuple of integer arrays of the shape and dtype of `indices`, one for each axis. Indices
+        out of bounds are clipped.
 
     Raises:
-        TypeError: the indices are no integers.
+        TypeError: the indices are not integers.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -264,7 +276,7 @@ def unravel_index(indices, shape) -> tuple:
         else (as_dim(shape),)
     )
     if i.aval.dtype not in INTEGER:
-        raise TypeError(f"unravel_index: indices must be integers, got {i.aval.dtype}.")
+        raise TypeError(f"unravel_index: indices must be integers, got dtype {i.aval.dtype}.")
     total, weak = prod(shape), i.aval.weak_type
     i = where(lax.lt(i, number(0, i.aval.dtype)), i + total, i)
     i = lax.max(lax.min(i, number(total - 1, i.aval.dtype)), number(0, i.aval.dtype))
@@ -274,14 +286,23 @@ def unravel_index(indices, shape) -> tuple:
 def ravel_multi_index(
     multi_index, dims, mode: str = "raise", order: str = "C", *, dtype=None
 ) -> Array:
-    """Indices of each axis of an array of shape `dims` as indices counted in one row.
+    """The indices into an array taken as one row, for indices along each of its axes.
 
     Args:
-        multi_index: an array for each axis.
-        dims: the shape.
-        mode: for indices out of bounds: "raise" (not under a transformation), "wrap" or "clip".
-        order: "C" counts the last axis fastest, "F" the first.
+        multi_index: a sequence of integer arrays, one for each axis.
+        dims: the shape of the array.
+        mode: how to treat indices out of bounds: "raise" (not under a transformation), "wrap" or
+            "clip".
+        order: "C" if the last axis varies fastest, "F" if the first does.
         dtype: an integer dtype for the result; by default that of the indices.
+
+    Returns:
+        An integer array of the broadcast shape of the indices.
+
+    Raises:
+        ValueError: an index is out of bounds, the lengths differ, or `mode` or `order` is unknown.
+        TypeError: the indices are not integers.
+        ConcretizationTypeError: an index is traced, and `mode` is "raise".
 
     Example:
         >>> import gradix.numpy as jnp
@@ -289,14 +310,21 @@ def ravel_multi_index(
         Array(5, dtype=int32)
     """
     if len(multi_index) != len(dims):
-        raise ValueError(f"len(multi_index)={len(multi_index)} != len(dims)={len(dims)}")
+        raise ValueError(
+            "ravel_multi_index: multi_index must have an array for each axis, got "
+            f"{len(multi_index)} arrays for dims={dims}."
+        )
     if mode not in ("raise", "wrap", "clip"):
-        raise ValueError(f"invalid mode={mode!r}. Expected 'raise', 'wrap', or 'clip'")
+        raise ValueError(
+            f"ravel_multi_index: mode must be 'raise', 'wrap' or 'clip', got {mode!r}."
+        )
     if order not in ("C", "F"):
-        raise ValueError(f"invalid order={order!r}. Expected 'C' or 'F'")
+        raise ValueError(f"ravel_multi_index: order must be 'C' or 'F', got {order!r}.")
     parts = promote_dtypes("ravel_multi_index", *multi_index)
     if parts[0].aval.dtype not in INTEGER:
-        raise TypeError("only int indices permitted, got dtype " + str(parts[0].aval.dtype))
+        raise TypeError(
+            f"ravel_multi_index: multi_index must hold integers, got dtype {parts[0].aval.dtype}."
+        )
     if mode == "raise":
         _check_inside(parts, dims)
     elif mode == "clip":
@@ -322,26 +350,26 @@ def _check_inside(parts, dims) -> None:
         if is_unknown(p):
             raise ConcretizationTypeError(
                 p,
-                "The error occurred because ravel_multi_index was jit-compiled with "
-                "mode='raise'. Use mode='wrap' or mode='clip' instead.",
+                "jnp.ravel_multi_index with mode='raise' must know its indices. Use mode='wrap' or "
+                "mode='clip' instead.",
             )
         held = p.host if isinstance(p, ArrayImpl) else np.asarray(p)
         if ((held < 0) | (held >= n)).any():
             raise ValueError(
-                f"invalid entry in coordinates array: an axis of size {n} has no elements {held.min()} to "
-                f"{held.max()}."
+                f"ravel_multi_index: indices from {held.min()} to {held.max()} are out of bounds "
+                f"for an axis of size {n}. Use mode='wrap' or mode='clip' to allow them."
             )
 
 
 def mask_indices(n: int, mask_func, k: int = 0, *, size: int | None = None) -> tuple:
-    """The indices of the elements of an (n, n) array that `mask_func(array, k)` keeps.
+    """The row and column indices of the elements of an (n, n) matrix that `mask_func` keeps.
 
     Args:
         n: the number of rows and of columns.
-        mask_func: a function such as `triu`.
-        k: its second argument.
-        size: how many indices to return, needed where it is traced: later ones are cut, missing
-            ones are 0.
+        mask_func: a function of a matrix and `k`, such as `triu`, that sets elements to zero.
+        k: the second argument of the function.
+        size: how many indices to return; it is needed under a transformation. Later ones are cut,
+            and missing ones are 0.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -1,4 +1,4 @@
-"""Choosing between arrays element by element: where, select, piecewise, clip."""
+"""Functions that choose between arrays element by element: where, select, piecewise, clip."""
 
 from __future__ import annotations
 
@@ -42,19 +42,24 @@ def where(condition: Any, x: Any, y: Any, /, *, size=None, fill_value=None) -> A
 
 
 def where(condition, x=None, y=None, /, *, size=None, fill_value=None) -> Any:
-    """`x` where the condition holds, else `y`; all three broadcast together.
+    """The elements of `x` where the condition is true, and those of `y` elsewhere.
 
-    With the condition alone it is `nonzero(condition, size=size, fill_value=fill_value)`.
+    With the condition alone, it is `nonzero(condition, size=size, fill_value=fill_value)`.
 
     Args:
-        condition: booleans; other values hold where they are not zero.
-        x: values to take where it holds.
-        y: values to take elsewhere.
-        size: with the condition alone, how many indices to return.
-        fill_value: with the condition alone, the index to fill up with.
+        condition: an array of booleans; other numbers are true if they are not zero.
+        x: an array of values to take where the condition is true.
+        y: an array of values to take elsewhere.
+        size: for the condition alone, how many indices to return.
+        fill_value: for the condition alone, the index to fill in.
+
+    Returns:
+        An array of the broadcast shape of all three, in the promoted dtype of `x` and `y`; or a
+        tuple of vectors of indices.
 
     Raises:
-        ValueError: only one of `x` and `y` is given, or `size` beside both.
+        ValueError: only one of `x` and `y` is given, `size` is given beside both, or the shapes do
+            not broadcast.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -66,7 +71,7 @@ def where(condition, x=None, y=None, /, *, size=None, fill_value=None) -> Any:
         return _where_indices(condition, x, y, size, fill_value)
     if size is not None or fill_value is not None:
         raise ValueError(
-            f"where: size and fill_value belong to the form with one argument, got size={size}, "
+            f"where: size and fill_value are for the condition alone, got size={size} and "
             f"fill_value={fill_value} beside x and y."
         )
     if isinstance(x, Array) and isinstance(condition, Array):
@@ -81,7 +86,7 @@ def where(condition, x=None, y=None, /, *, size=None, fill_value=None) -> Any:
 
 
 def _values(x, y):
-    """Both values in their common dtype, whatever their shapes."""
+    """Both values in their promoted dtype, each with its own shape."""
     if (
         isinstance(x, Array)
         and isinstance(y, Array)
@@ -102,7 +107,7 @@ def _select(condition, x, y):
         condition = broadcast_to(condition, shape)
     if y.aval.ndim:
         y = broadcast_to(y, shape)
-    if x.aval.ndim or not y.aval.ndim:  # a scalar may stand beside an array
+    if x.aval.ndim or not y.aval.ndim:  # A scalar may stay one beside an array.
         x = broadcast_to(x, shape)
     return lax._choose(condition, y, x)
 
@@ -116,23 +121,26 @@ def _truth(name: str, x) -> Array:
 def _where_indices(condition, x, y, size, fill_value):
     if x is not None or y is not None:
         raise ValueError(
-            "Either both or neither of the x and y arguments should be provided to gradix.numpy.where, "
-            f"got only {'x' if y is None else 'y'}. Write where(condition, x, 0) to choose a constant."
+            f"where: x and y must both be given, or neither, got only {'x' if y is None else 'y'}. "
+            "Write where(condition, x, 0) to choose a constant."
         )
     from_mask = as_operand("where", condition)
     return from_mask.nonzero(size=size, fill_value=fill_value)
 
 
 def select(condlist, choicelist, default=0) -> Array:
-    """Of each element, the choice that belongs to the first condition that holds there.
+    """The elements of several arrays, each from the array whose condition is the first true one.
 
     Args:
-        condlist: boolean arrays.
-        choicelist: as many arrays to choose from.
-        default: the value where no condition holds.
+        condlist: a list of boolean arrays.
+        choicelist: a list of as many arrays to choose from.
+        default: the value where no condition is true.
+
+    Returns:
+        An array of the broadcast shape of all arrays, in the promoted dtype of the choices.
 
     Raises:
-        ValueError: the lists are empty or of different length.
+        ValueError: the lists are empty, or differ in length.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -142,8 +150,8 @@ def select(condlist, choicelist, default=0) -> Array:
     """
     if len(condlist) != len(choicelist) or not len(condlist):
         raise ValueError(
-            f"condlist must have length equal to choicelist (and not zero), got {len(condlist)} "
-            f"conditions and {len(choicelist)} choices."
+            "select: condlist and choicelist must have the same length, which is not zero, got "
+            f"{len(condlist)} conditions and {len(choicelist)} choices."
         )
     conditions = [_truth("select", c) for c in condlist]
     *choices, out = promote_dtypes("select", *choicelist, default)
@@ -156,18 +164,21 @@ def select(condlist, choicelist, default=0) -> Array:
 
 @boundary
 def piecewise(x, condlist, funclist, *args, **kw) -> Array:
-    """A function given piece by piece.
+    """The values at `x` of a function that is defined by pieces.
 
     Args:
-        x: the argument.
-        condlist: boolean arrays of the shape of `x`, or one array of them.
-        funclist: as many functions or constants, and optionally one more for where no condition
-            holds (else 0).
+        x: an array.
+        condlist: a list of boolean arrays of the shape of `x`, or one array of these.
+        funclist: a function or constant for each condition, and optionally one more where no
+            condition is true (0 by default). Where several are true, the last one counts.
         *args: further arguments of the functions.
         **kw: further keyword arguments of the functions.
 
+    Returns:
+        An array of the shape and dtype of `x`.
+
     Raises:
-        ValueError: the number of functions fits neither.
+        ValueError: there are not as many functions as conditions, or one more.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -180,12 +191,12 @@ def piecewise(x, condlist, funclist, *args, **kw) -> Array:
     n, m = len(conditions), len(funclist)
     if m not in (n, n + 1):
         raise ValueError(
-            f"with {n} condition(s), either {n} or {n + 1} functions are expected; got {m}"
+            f"piecewise: funclist must have {n} or {n + 1} functions for {n} conditions, got {m}."
         )
     functions = list(funclist) + [0] * (n + 1 - m)
     pieces = [f(x, *args, **kw) if callable(f) else f for f in functions]
     pieces = [convert(as_operand("piecewise", p), x.aval.dtype) for p in pieces]
-    # of several that hold, the last counts
+    # Where several conditions are true, the last one counts.
     return select(conditions[::-1], pieces[:n][::-1], pieces[n])
 
 
@@ -206,15 +217,18 @@ def _piece_conditions(condlist) -> list:
 
 @replayed
 def clip(arr=None, /, min=None, max=None) -> Array:
-    """The values kept between `min` and `max`: `minimum(max, maximum(min, arr))`.
+    """The elements brought between `min` and `max`: `minimum(max, maximum(min, arr))`.
 
     Args:
-        arr: the values.
-        min: the lower bound; None for none.
-        max: the upper bound; None for none. Where `min > max`, it is `max`.
+        arr: an array.
+        min: the lower bound, if there is one.
+        max: the upper bound, if there is one. Where `min > max`, the result is `max`.
+
+    Returns:
+        An array of the broadcast shape, in the promoted dtype.
 
     Raises:
-        ValueError: for complex values.
+        ValueError: `arr` is missing, or an argument is complex.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -222,14 +236,12 @@ def clip(arr=None, /, min=None, max=None) -> Array:
         Array([1, 1, 2, 3, 3], dtype=int32)
     """
     if arr is None:
-        raise ValueError(
-            "At most one of {min, max} may be given without arr: clip() needs an array as first argument."
-        )
+        raise ValueError("clip: arr is missing. Write jnp.clip(arr, min, max).")
     for value in (arr, min, max):
         if value is not None and _is_complex(value):
             raise ValueError(
-                "Clip received a complex value either through the input or the min/max keywords. Complex "
-                "values have no ordering and cannot be clipped; clip the real and imaginary parts."
+                "clip: arr, min and max must be real, as complex numbers have no order. Clip the "
+                "real and the imaginary part."
             )
     if min is not None:
         arr = lax.max(*operands("clip", min, arr))

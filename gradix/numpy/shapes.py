@@ -1,4 +1,4 @@
-"""The same elements in other shapes: reshape, transpose, new and dropped axes, broadcasting, reversal."""
+"""Functions that change the shape or the order of axes: reshape, transpose, squeeze, flip, ..."""
 
 from __future__ import annotations
 
@@ -16,26 +16,31 @@ from gradix._core.dimensions.expression import is_undecided_remainder
 from gradix._core.operators import Array
 from gradix._core.trace import is_staging
 from gradix.numpy.axes import are_several, axes_of, axis_of
-from gradix.numpy.promotion import as_operand, broadcast_to as _stretch
+from gradix.numpy.promotion import as_operand
 
 # -- reshape ---------------------------------------------------------------------------------------
 
 
 def reshape(a, shape, order: str = "C", *, copy: bool | None = None, out_sharding=None) -> Array:
-    """The elements of `a`, in order, in another shape.
+    """The elements of `a` in their order, in another shape.
 
-    Inside of `jit` a NumPy array gives a NumPy array, whose values stay known there.
+    Under `jit`, the result for a NumPy array is a NumPy array, whose values stay known.
 
     Args:
         a: an array.
-        shape: an int or a sequence; one size may be -1, which is then inferred.
-        order: "C" reads and writes the last axis fastest, "F" the first.
-        copy: has no visible effect; False is refused, as NumPy's promise of shared memory cannot be
-            kept.
-        out_sharding: how the result is to be divided.
+        shape: an int or a sequence of ints; one of them may be -1, and is then inferred.
+        order: the order in which elements are read and written: "C" if the last axis varies
+            fastest, "F" if the first does.
+        copy: it has no effect, since arrays are immutable.
+        out_sharding: the sharding of the result.
+
+    Returns:
+        An array of the dtype of `a`.
 
     Raises:
         TypeError: the number of elements differs.
+        ValueError: `order` is unknown.
+        NotImplementedError: `order` is "A".
 
     Example:
         >>> import gradix.numpy as jnp
@@ -48,7 +53,7 @@ def reshape(a, shape, order: str = "C", *, copy: bool | None = None, out_shardin
     if isinstance(a, np.ndarray) and is_staging() and order in ("C", "F"):
         shape = _new_shape(a.shape, shape)
         if all(isinstance(n, int) for n in shape):
-            # NumPy's arrays stay known inside of traces, as libraries look at their values there.
+            # NumPy arrays stay known in traces, since libraries look at their values there.
             known: Any = np.reshape(a, shape, order="F" if order == "F" else "C")
             return known
     a = as_operand("reshape", a)
@@ -59,13 +64,13 @@ def reshape(a, shape, order: str = "C", *, copy: bool | None = None, out_shardin
         return transpose(lax.reshape(transpose(a), shape[::-1]))
     if order == "A":
         raise NotImplementedError(
-            "np.reshape order=A is not implemented: arrays have no memory order. Use 'C' or 'F'."
+            "reshape: order='A' is not supported, as arrays have no memory order. Use 'C' or 'F'."
         )
-    raise ValueError(f"Unexpected value for 'order' argument: {order}. Use 'C' or 'F'.")
+    raise ValueError(f"reshape: order must be 'C' or 'F', got {order!r}.")
 
 
 def _new_shape(own: tuple, shape) -> tuple:
-    """The shape asked for, a size of -1 inferred."""
+    """The shape asked for, with the size inferred for -1."""
     if not isinstance(shape, (tuple, list)):
         shape = tuple(shape) if hasattr(shape, "__len__") and np.ndim(shape) else (shape,)
     sizes = tuple(
@@ -77,30 +82,29 @@ def _new_shape(own: tuple, shape) -> tuple:
         if all(type(n) is int and n >= 0 for n in sizes) and prod(sizes) != total:
             raise TypeError(
                 f"cannot reshape array of shape {own} (size {total}) into shape {tuple(shape)} "
-                f"(size {prod(sizes)})"
+                f"(size {prod(sizes)}). Give a shape of the same size."
             )
         return sizes
     rest = prod([n for n in sizes if not (type(n) is int and n == -1)])
     if is_undecided_remainder(total % rest if rest else 0):
         raise InconclusiveDimensionOperation(
-            f"Cannot divide evenly the sizes of shapes {own} and {tuple(shape)}: the "
-            f"remainder {total % rest} should be 0. Give the dimension a factor, as "
-            'in symbolic_shape("2*b"), or state it as a constraint, "mod(b, 2) == '
-            '0".'
+            f"Cannot divide evenly the sizes of shapes {own} and {tuple(shape)}: the remainder "
+            f"{total % rest} must be 0. Give the dimension a factor, as in "
+            'symbolic_shape("2*b"), or state the constraint "mod(b, 2) == 0".'
         )
     if len(unknown) > 1 or type(rest) is int and (rest == 0 or type(total) is int and total % rest):
         raise TypeError(
-            f"cannot reshape array of shape {own} (size {total}) into shape {tuple(shape)}: one size at "
-            "most may be -1, and the others must divide the size."
+            f"cannot reshape array of shape {own} (size {total}) into shape {tuple(shape)}. At "
+            "most one size may be -1, and the others must divide the size."
         )
     return (*sizes[: unknown[0]], total // rest, *sizes[unknown[0] + 1 :])
 
 
 def ravel(a, order: str = "C", *, out_sharding=None) -> Array:
-    """The elements of `a` in one row.
+    """The elements of `a` in one row, as a vector.
 
     Raises:
-        NotImplementedError: `order` is "K".
+        NotImplementedError: `order` is "A" or "K", as arrays have no memory order.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -111,17 +115,17 @@ def ravel(a, order: str = "C", *, out_sharding=None) -> Array:
         return divided(ravel, out_sharding, a, order)
     if order == "K":
         raise NotImplementedError(
-            "Ravel not implemented for order='K': arrays have no memory order. Use 'C' or 'F'."
+            "ravel: order='K' is not supported, as arrays have no memory order. Use 'C' or 'F'."
         )
     a = as_operand("ravel", a)
     return reshape(a, (a.aval.size,), order)
 
 
 def squeeze(a, axis=None) -> Array:
-    """`a` without its axes of size 1, or without the axes named.
+    """`a` without its axes of size 1, or without those of them that `axis` names.
 
     Raises:
-        ValueError: an axis named has another size.
+        ValueError: an axis that is named has another size.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -135,7 +139,7 @@ def squeeze(a, axis=None) -> Array:
 
 
 def expand_dims(a, axis) -> Array:
-    """`a` with new axes of size 1 at the positions `axis` of the result.
+    """`a` with new axes of size 1, which are the axes `axis` of the result.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -150,10 +154,11 @@ def expand_dims(a, axis) -> Array:
 
 
 def transpose(a, axes=None) -> Array:
-    """`a` with its axes permuted; reversed by default.
+    """`a` with its axes permuted: axis i of the result is axis `axes[i]`; reversed by default.
 
     Raises:
-        TypeError, ValueError: `axes` is no permutation of the axes.
+        TypeError: `axes` does not name each axis once.
+        ValueError: an axis is out of bounds.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -166,14 +171,15 @@ def transpose(a, axes=None) -> Array:
         return lax.transpose(a, range(ndim)[::-1])
     axes = [axis_of(i, ndim) for i in (axes if isinstance(axes, (tuple, list)) else tuple(axes))]
     if sorted(axes) != list(range(ndim)):
-        raise (TypeError if len(axes) != ndim or len(set(axes)) != len(axes) else ValueError)(
-            f"transpose: axes {tuple(axes)} must name each of the {ndim} axes of shape {a.aval.shape} once."
+        raise TypeError(
+            f"transpose: axes must name each of the {ndim} axes of shape {a.aval.shape} once, got "
+            f"{tuple(axes)}."
         )
     return lax.transpose(a, axes)
 
 
 def permute_dims(a, /, axes) -> Array:
-    """`a` with its axes permuted: axis i of the result is axis `axes[i]` of `a`.
+    """`a` with its axes permuted, so that axis i of the result is axis `axes[i]` of `a`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -184,10 +190,10 @@ def permute_dims(a, /, axes) -> Array:
 
 
 def matrix_transpose(x, /) -> Array:
-    """A matrix, or a stack of them, with its last two axes exchanged.
+    """The transposed matrix, or matrices: `x` with its last two axes exchanged.
 
     Raises:
-        ValueError: there are fewer than two axes.
+        ValueError: `x` has less than two axes.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -197,7 +203,7 @@ def matrix_transpose(x, /) -> Array:
     x = as_operand("matrix_transpose", x)
     if x.aval.ndim < 2:
         raise ValueError(
-            f"x must be at least two-dimensional for matrix_transpose; got ndim={x.aval.ndim}"
+            f"matrix_transpose: x must have at least two axes, got shape {x.aval.shape}."
         )
     return swapaxes(x, -1, -2)
 
@@ -207,7 +213,10 @@ def swapaxes(a, axis1: int, axis2: int) -> Array:
 
     Args:
         a: an array.
-        axis1, axis2: the axes; negative ones count from the end.
+        axis1, axis2: the axes.
+
+    Raises:
+        ValueError: an axis is out of bounds.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -222,15 +231,15 @@ def swapaxes(a, axis1: int, axis2: int) -> Array:
 
 
 def moveaxis(a, source, destination) -> Array:
-    """`a` with axes moved to other positions, the rest in order.
+    """`a` with axes moved to other places; the other axes stay in their order.
 
     Args:
         a: an array.
-        source: an axis, or a sequence of them; negative ones count from the end.
-        destination: where each goes.
+        source: an axis, or a sequence of axes.
+        destination: the place to which each axis goes.
 
     Raises:
-        ValueError: the numbers of axes differ.
+        ValueError: the numbers of axes and places differ, or one is out of bounds.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -242,8 +251,8 @@ def moveaxis(a, source, destination) -> Array:
     sources, targets = axes_of(_listed(source), ndim), axes_of(_listed(destination), ndim)
     if len(sources) != len(targets):
         raise ValueError(
-            f"Inconsistent number of elements: {len(sources)} vs {len(targets)}: source={source} and "
-            f"destination={destination} must name as many axes."
+            "moveaxis: source and destination must name the same number of axes, got "
+            f"source={source} and destination={destination}."
         )
     order = [i for i in range(ndim) if i not in sources]
     for target, i in sorted(zip(targets, sources)):
@@ -260,11 +269,11 @@ def rollaxis(a, axis: int, start: int = 0) -> Array:
 
     Args:
         a: an array.
-        axis: the axis that is moved; negative ones count from the end.
-        start: the axis that it comes to stand before.
+        axis: the axis to move.
+        start: the axis before which it goes.
 
     Raises:
-        ValueError: `start` is out of range.
+        ValueError: `axis` or `start` is out of bounds.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -275,7 +284,7 @@ def rollaxis(a, axis: int, start: int = 0) -> Array:
     ndim = a.aval.ndim
     axis, start = axis_of(axis, ndim), as_int(start)
     if not -ndim <= start <= ndim:
-        raise ValueError(f"start={start} must satisfy -{ndim}<=start<={ndim}")
+        raise ValueError(f"rollaxis: start must be from {-ndim} to {ndim}, got {start}.")
     start += ndim if start < 0 else 0
     return moveaxis(a, axis, start - (start > axis))
 
@@ -283,118 +292,11 @@ def rollaxis(a, axis: int, start: int = 0) -> Array:
 # -- broadcasting ----------------------------------------------------------------------------------
 
 
-def broadcast_to(array, shape, *, out_sharding=None) -> Array:
-    """`array` stretched to `shape`: its axes are the last ones, and those of size 1 repeat.
-
-    Raises:
-        ValueError: the shapes do not fit.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> jnp.broadcast_to(jnp.arange(2), (2, 2))
-        Array([[0, 1],
-               [0, 1]], dtype=int32)
-    """
-    if out_sharding is not None:
-        return divided(broadcast_to, out_sharding, array, shape)
-    array = as_operand("broadcast_to", array)
-    shape = _given_shape(shape)
-    own = array.aval.shape
-    if len(own) > len(shape):
-        raise ValueError(
-            f"Cannot broadcast to shape with fewer dimensions: arr_shape={own} shape={shape}"
-        )
-    if any(n != m and not (type(n) is int and n == 1) for n, m in zip(own[::-1], shape[::-1])):
-        raise ValueError(
-            f"Incompatible shapes for broadcasting: {own} and requested shape {shape}. Axes are matched "
-            "from the last one, and must agree or have size 1 in the array."
-        )
-    return _stretch(array, shape)
-
-
-def _given_shape(shape) -> tuple:
-    if not isinstance(shape, (tuple, list)):
-        shape = (shape,) if not np.ndim(shape) else tuple(shape)
-    return tuple(
-        [n if type(n) is int else as_int(n) if hasattr(n, "__index__") else n for n in shape]
-    )
-
-
-def broadcast_arrays(*args):
-    """The arrays stretched to the shape they broadcast to together.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> [x.shape for x in jnp.broadcast_arrays(jnp.ones((2, 1)), jnp.ones(3))]
-        [(2, 3), (2, 3)]
-    """
-    arrays = [as_operand("broadcast_arrays", x, i) for i, x in enumerate(args)]
-    shape = lax.broadcast_shapes(*[x.aval.shape for x in arrays])
-    return [_stretch(x, shape) for x in arrays]
-
-
-def broadcast_shapes(*shapes) -> tuple:
-    """The shape to which arrays of these shapes broadcast together.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> jnp.broadcast_shapes((2, 1), (3,))
-        (2, 3)
-    """
-    return lax.broadcast_shapes(*shapes)
-
-
-def _atleast(name: str, rank: int, arrays, raise_rank):
-    out = [raise_rank(x) for x in [as_operand(name, a, i) for i, a in enumerate(arrays)]]
-    return out[0] if len(out) == 1 else out
-
-
-@replayed
-def atleast_1d(*arys) -> Array:
-    """The arrays with one axis at least; a list of several.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> jnp.atleast_1d(2.0).shape
-        (1,)
-    """
-    return _atleast("atleast_1d", 1, arys, lambda x: x if x.aval.ndim else lax.expand_dims(x, (0,)))
-
-
-@replayed
-def atleast_2d(*arys) -> Any:
-    """The arrays with two axes at least, new ones in front; a list of several.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> jnp.atleast_2d(jnp.ones(3)).shape
-        (1, 3)
-    """
-    return _atleast(
-        "atleast_2d", 2, arys, lambda x: lax.expand_dims(x, range(max(2 - x.aval.ndim, 0)))
-    )
-
-
-@replayed
-def atleast_3d(*arys) -> Array:
-    """The arrays with three axes at least; a list of several.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> jnp.atleast_3d(jnp.ones((2, 3))).shape
-        (2, 3, 1)
-    """
-    new_axes = {0: (0, 1, 2), 1: (0, 2), 2: (2,)}
-    return _atleast(
-        "atleast_3d", 3, arys, lambda x: lax.expand_dims(x, new_axes.get(x.aval.ndim, ()))
-    )
-
-
 # -- reversal --------------------------------------------------------------------------------------
 
 
 def flip(m, axis=None) -> Array:
-    """`m` with its elements in reverse order along an axis, several, or all.
+    """`m` with its elements in reverse order along an axis, several axes, or all by default.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -429,15 +331,15 @@ def flipud(m) -> Array:
 
 @replayed
 def rot90(m, k: int = 1, axes=(0, 1)) -> Array:
-    """`m` rotated by k quarters of a circle in the plane of two axes, from the first towards the second.
+    """The array rotated by k quarters of a circle in the plane of two axes.
 
     Args:
-        m: an array with two axes at least.
-        k: how many quarters; negative ones go back.
+        m: an array with at least two axes.
+        k: the number of quarters, from the first axis towards the second; negative ones go back.
         axes: the two axes.
 
     Raises:
-        ValueError: the axes are one.
+        ValueError: the two axes are the same, or one is out of bounds.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -448,7 +350,7 @@ def rot90(m, k: int = 1, axes=(0, 1)) -> Array:
     m = as_operand("rot90", m)
     i, j = (axis_of(a, m.aval.ndim) for a in axes)
     if i == j:
-        raise ValueError(f"Axes must be different, got axes={axes}.")
+        raise ValueError(f"rot90: axes must be two different axes, got {axes}.")
     k = as_int(k) % 4
     if k == 0:
         return m
@@ -464,7 +366,7 @@ def shape(a) -> tuple:
     """The sizes of the axes.
 
     Returns:
-        A tuple of integers.
+        A tuple of integers, or of symbolic dimensions.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -486,7 +388,7 @@ def ndim(a) -> int:
 
 
 def size(a, axis=None) -> int:
-    """The number of elements, of all or along some axes.
+    """The number of elements of the array, or along some of its axes.
 
     Example:
         >>> import gradix.numpy as jnp

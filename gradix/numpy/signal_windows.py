@@ -1,4 +1,4 @@
-"""Windows that a signal is weighted with: bartlett, blackman, hamming, hanning, kaiser."""
+"""Windows by which signals are multiplied: bartlett, blackman, hamming, hanning, kaiser."""
 
 from __future__ import annotations
 
@@ -10,15 +10,8 @@ from gradix._core.dimensions.expression import is_symbolic_shape, larger
 from gradix._core.operators import Array
 from gradix.numpy.axes import known_int
 from gradix.numpy.elementary import i0
-from gradix.numpy.promotion import (
-    as_operand,
-    convert,
-    number,
-    number_of,
-)
+from gradix.numpy.promotion import as_operand, convert, number, number_of
 from gradix.numpy.selection import where
-
-# -- windows ---------------------------------------------------------------------------------------
 
 
 def _window(name: str, M, formula):
@@ -33,7 +26,7 @@ def _window(name: str, M, formula):
 
 
 def _cosines(n, last, num, *weights):
-    """A sum of cosines of whole multiples of the angle 2πn / last."""
+    """A weighted sum of cosines of multiples of the angle 2πn / last, from 0 times on."""
     out = None
     for i, w in enumerate(weights):
         angle = lax.div(lax.mul(num(2 * math.pi * i), n), number_of(last, n.dtype))
@@ -43,7 +36,7 @@ def _cosines(n, last, num, *weights):
 
 
 def bartlett(M: int) -> Array:
-    """The Bartlett window of `M` points: a triangle that ends at zero.
+    """The Bartlett window of `M` points, a triangle that ends at zero, as a floating vector.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -66,7 +59,7 @@ def bartlett(M: int) -> Array:
 
 
 def blackman(M: int) -> Array:
-    """The Blackman window of `M` points.
+    """The Blackman window of `M` points, as a floating vector.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -77,7 +70,7 @@ def blackman(M: int) -> Array:
 
 
 def hamming(M: int) -> Array:
-    """The Hamming window of `M` points.
+    """The Hamming window of `M` points, as a floating vector.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -88,7 +81,7 @@ def hamming(M: int) -> Array:
 
 
 def hanning(M: int) -> Array:
-    """The Hann window of `M` points.
+    """The Hann window of `M` points, as a floating vector.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -99,7 +92,7 @@ def hanning(M: int) -> Array:
 
 
 def kaiser(M: int, beta) -> Array:
-    """The Kaiser window of `M` points and shape `beta`.
+    """The Kaiser window of `M` points with the parameter `beta`, as a floating vector.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -1,4 +1,4 @@
-"""Systems of equations and what comes with them: inverses, least squares, ranks."""
+"""Systems of linear equations, inverses, least squares, and ranks."""
 
 from __future__ import annotations
 
@@ -39,10 +39,11 @@ __all__ = [
 
 
 def square_operand(name: str, a):
+    """Square matrices in a floating or complex dtype."""
     x = inexact_operand(name, a)
     shape = x.aval.shape
     if len(shape) < 2 or shape[-1] != shape[-2]:
-        raise ValueError(f"Argument to {name} must have shape [..., n, n], got {shape}.")
+        raise ValueError(f"{name}: matrices must be square, of shape (..., n, n), got {shape}.")
     return x
 
 
@@ -51,14 +52,15 @@ def square_operand(name: str, a):
 
 @replayed
 def solve(a, b) -> Array:
-    """x with `a @ x = b`.
+    """The solutions x of the systems of linear equations `a @ x = b`.
 
     Args:
-        a: square matrices, in the last two axes.
-        b: one vector, or matrices in the last two axes; leading axes broadcast.
+        a: square matrices of shape (..., n, n), real or complex.
+        b: a vector of size n, or matrices of shape (..., n, k); leading axes broadcast.
 
     Returns:
-        The solution; infinite or NaN where a matrix is singular.
+        An array of shape (..., n) or (..., n, k), in a floating or complex dtype. It is infinite or
+        NaN where a matrix is singular.
 
     Raises:
         ValueError: the shapes do not fit.
@@ -77,23 +79,24 @@ def solve(a, b) -> Array:
 
 def _check_system(a: tuple, b: tuple) -> None:
     if len(a) < 2:
-        raise ValueError(f"left hand array must be at least two dimensional; got a.shape={a}")
+        raise ValueError(f"solve: a must have at least two axes, got shape {a}.")
     if not b:
-        raise ValueError("right hand array must have one axis at least; got b.shape=()")
+        raise ValueError("solve: b must have at least one axis, got a scalar.")
     if len(b) > 1 and len(b) == len(a) - 1 and b[-2:-1] != a[-1:]:
         raise ValueError(
-            f"Invalid shapes for solve: {a}, {b}. A stack of vectors is written b[..., None], and the "
-            "result's last axis squeezed."
+            f"solve: shapes {a} and {b} do not fit. Write solve(a, b[..., None])[..., 0] for a "
+            "stack of vectors."
         )
     rows = b[0] if len(b) == 1 else b[-2]
     if a[-1] != a[-2] or rows != a[-1]:
         raise ValueError(
-            f"solve needs square matrices and as many rows on the right side, got shapes {a} and {b}."
+            "solve: a must have shape (..., n, n), and b (n,) or (..., n, k), got shapes "
+            f"{a} and {b}."
         )
 
 
 def _solve(a, b):
-    """One matrix and many right sides make one system with more columns; otherwise the stacks broadcast."""
+    """The solutions; one matrix with a stack of right sides becomes a system of more columns."""
     if a.aval.ndim == 2 and b.aval.ndim > 2:
         rows = lax.transpose(b, (b.aval.ndim - 2, *range(b.aval.ndim - 2), b.aval.ndim - 1))
         found = solve_stack(a, lax.reshape(rows, (rows.aval.shape[0], prod(rows.aval.shape[1:]))))
@@ -106,7 +109,7 @@ def _solve(a, b):
 
 
 def _lead(name: str, a, b) -> tuple:
-    """The leading axes of two stacks of matrices together."""
+    """The shape to which the leading axes of two stacks of matrices broadcast."""
     if a.aval.shape[:-2] == b.aval.shape[:-2]:
         return a.aval.shape[:-2]
     try:
@@ -114,13 +117,14 @@ def _lead(name: str, a, b) -> tuple:
     except ValueError:
         raise ValueError(
             f"{name}: the stacks of matrices of shapes {a.aval.shape} and {b.aval.shape} do not "
-            "broadcast: the axes before the last two must agree or have size 1."
+            "broadcast. The axes before the last two must agree or have size 1."
         ) from None
 
 
 def solve_stack(a, b):
+    """The solutions for stacks of square matrices and right sides with the same leading axes."""
     factors, _, order = lax.linalg.lu(lax.stop_gradient(a))
-    # nothing to differentiate: no need of the rules
+    # Concrete arrays are not differentiated, and so need no rules.
     if type(a) is ArrayImpl and type(b) is ArrayImpl:
         return lax.linalg._solve_factored(factors, order, b)
     return lax.custom_linear_solve(
@@ -133,7 +137,10 @@ def solve_stack(a, b):
 
 @replayed(host=matrix_host_implementations.inv)
 def inv(a) -> Array:
-    """The inverses of square matrices; infinite or NaN where singular.
+    """The inverses of square matrices (..., n, n); infinite or NaN for singular ones.
+
+    Raises:
+        ValueError: the matrices are not square.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -149,22 +156,23 @@ def inv(a) -> Array:
 
 
 def lstsq(a, b, rcond: float | None = None, *, numpy_resid: bool = False):
-    """The x of least length for which `a @ x` is nearest to `b`.
+    """The shortest x among those for which `a @ x` is nearest to `b` (least squares).
 
     Args:
-        a: a matrix.
-        b: a vector or a matrix.
-        rcond: singular values up to this part of the largest count as zero; by default the rounding
-            of the dtype times the larger side.
-        numpy_resid: give the residuals as NumPy, empty where the rank is not full or there are too
-            few equations.
+        a: a matrix of shape (m, n), real or complex.
+        b: a vector of size m, or a matrix of shape (m, k).
+        rcond: singular values below this fraction of the largest one count as zero; by default
+            max(m, n) times the rounding error of the dtype.
+        numpy_resid: whether the residuals are as NumPy's: empty if the rank is less than n, or
+            m <= n.
 
     Returns:
-        x, the squared distances, the rank, and the singular values.
+        A tuple of x, of shape (n,) or (n, k), the sums of squared residuals, of shape (1,) or (k,),
+        the rank, and the singular values.
 
     Raises:
-        TypeError: `a` is no matrix, or `b` neither vector nor matrix.
-        ValueError: they differ in their number of rows.
+        TypeError: `a` is not a matrix, or `b` neither a vector nor a matrix.
+        ValueError: `a` and `b` differ in their number of rows.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -174,12 +182,13 @@ def lstsq(a, b, rcond: float | None = None, *, numpy_resid: bool = False):
     a, b = promote_dtypes_inexact("lstsq", a, b)
     if a.aval.shape[:1] != b.aval.shape[:1]:
         raise ValueError(
-            "Leading dimensions of input arrays must match, got shapes "
+            "lstsq: a and b must have the same number of rows, got shapes "
             f"{a.aval.shape} and {b.aval.shape}."
         )
     if a.aval.ndim != 2 or b.aval.ndim not in (1, 2):
         raise TypeError(
-            f"lstsq needs a matrix, and a vector or matrix, got shapes {a.aval.shape} and {b.aval.shape}."
+            "lstsq: a must be a matrix, and b a vector or a matrix, got shapes "
+            f"{a.aval.shape} and {b.aval.shape}."
         )
     m, n = a.aval.shape
     vector = b.aval.ndim == 1
@@ -222,14 +231,17 @@ def pinv(a, rtol=None, hermitian: bool = False, *, rcond=None) -> Array:
     """The pseudoinverses of matrices.
 
     Args:
-        a: matrices, in the last two axes.
-        rtol: singular values up to this part of the largest count as zero; by default ten times the
-            rounding of the dtype times the larger side.
-        hermitian: the matrices are Hermitian, which is quicker.
+        a: matrices of shape (..., m, n), real or complex.
+        rtol: singular values up to this fraction of the largest one count as zero; by default
+            10 · max(m, n) times the rounding error of the dtype.
+        hermitian: whether the matrices are Hermitian, for which a faster method is used.
         rcond: the older name of `rtol`.
 
+    Returns:
+        Matrices of shape (..., n, m), in a floating or complex dtype.
+
     Raises:
-        ValueError: both `rtol` and `rcond` are given.
+        ValueError: both `rtol` and `rcond` are given, or `a` has less than two axes.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -241,7 +253,7 @@ def pinv(a, rtol=None, hermitian: bool = False, *, rcond=None) -> Array:
     lax.linalg._check_matrices("pinv", x.aval)
     if rtol is not None and rcond is not None:
         raise ValueError(
-            f"pinv: only one of rtol and rcond may be specified, got rtol={rtol} and rcond={rcond}."
+            f"pinv: rtol and rcond are two names of one number, got {rtol} and {rcond}. Give rtol."
         )
     rtol = rcond if rtol is None else rtol
     if not x.aval.size:
@@ -267,7 +279,7 @@ _pinv = custom_jvp(_pinv_of, nondiff_argnums=(1, 2))
 
 @_pinv.defjvp
 def _pinv_jvp(rtol, hermitian, primals, tangents):
-    """G. Golub, V. Pereyra, "The differentiation of pseudo-inverses" (1973), eq. 4.12."""
+    """The formula 4.12 of Golub and Pereyra, "The differentiation of pseudo-inverses" (1973)."""
     (a,), (t,) = primals, tangents
     mul, adjoint = lax.linalg._product, lax.linalg._adjoint
     p = _pinv(a, rtol, hermitian)
@@ -279,14 +291,17 @@ def _pinv_jvp(rtol, hermitian, primals, tangents):
 
 @replayed(host=matrix_host_implementations.matrix_rank)
 def matrix_rank(M, rtol=None, *, hermitian: bool = False, tol=None) -> Array:
-    """How many singular values of matrices are not negligible.
+    """The ranks of matrices: how many of their singular values are not negligible.
 
     Args:
-        M: matrices, in the last two axes; of a vector, whether it is not zero.
-        rtol: singular values up to this part of the largest count as zero; by default the rounding
-            of the dtype times the larger side.
-        hermitian: the matrices are Hermitian, which is quicker.
-        tol: the limit itself instead of a part.
+        M: matrices of shape (..., m, n), real or complex; the rank of a vector is 1 unless it is 0.
+        rtol: singular values up to this fraction of the largest one are negligible; by default
+            max(m, n) times the rounding error of the dtype.
+        hermitian: whether the matrices are Hermitian, for which a faster method is used.
+        tol: the limit itself, instead of a fraction.
+
+    Returns:
+        Integers of shape (...).
 
     Raises:
         ValueError: both `rtol` and `tol` are given.
@@ -298,7 +313,7 @@ def matrix_rank(M, rtol=None, *, hermitian: bool = False, tol=None) -> Array:
     """
     if rtol is not None and tol is not None:
         raise ValueError(
-            f"matrix_rank: only one of tol or rtol may be specified, got tol={tol} and rtol={rtol}."
+            f"matrix_rank: tol and rtol exclude each other, got {tol} and {rtol}. Give one of them."
         )
     x = inexact_operand("matrix_rank", M)
     if x.aval.ndim < 2:
@@ -322,10 +337,14 @@ def matrix_rank(M, rtol=None, *, hermitian: bool = False, tol=None) -> Array:
 
 
 def tensorinv(a, ind: int = 2) -> Array:
-    """The inverse of a tensor for `tensordot` over its first `ind` axes.
+    """The inverse of an array with respect to `tensordot` over its first `ind` axes.
+
+    Returns:
+        An array of the shape `a.shape[ind:] + a.shape[:ind]`, in a floating or complex dtype.
 
     Raises:
-        ValueError: `ind` is not positive, or the array is not square when cut there.
+        ValueError: `ind` is not positive, or the first `ind` axes do not hold as many elements as
+            the others.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -334,25 +353,29 @@ def tensorinv(a, ind: int = 2) -> Array:
     """
     x, ind = inexact_operand("tensorinv", a), as_int(ind)
     if ind <= 0:
-        raise ValueError(f"ind must be a positive integer; got ind={ind}")
+        raise ValueError(f"tensorinv: ind must be positive, got {ind}.")
     first, rest = x.aval.shape[:ind], x.aval.shape[ind:]
     if prod(first) != prod(rest):
         raise ValueError(
-            "tensorinv is only possible when the product of the first `ind` dimensions equals that of the "
-            f"remaining dimensions. got arr.shape={x.aval.shape} with ind={ind}."
+            f"tensorinv: the first {ind} axes of shape {x.aval.shape} must hold as many elements "
+            f"as the others, got {prod(first)} and {prod(rest)}. Give another ind."
         )
     return lax.reshape(inv(lax.reshape(x, (prod(first), prod(rest)))), (*rest, *first))
 
 
 def tensorsolve(a, b, axes=None) -> Array:
-    """x with `tensordot(a, x, x.ndim) = b`.
+    """The solution x of `tensordot(a, x, x.ndim) = b`.
 
     Args:
-        a, b: arrays; the first axes of `a` have the shape of `b`.
+        a: an array whose first axes have the shape of `b`; the others hold as many elements.
+        b: an array.
         axes: axes of `a` to move to its end first.
 
+    Returns:
+        An array of the shape `a.shape[b.ndim:]`, in a floating or complex dtype.
+
     Raises:
-        ValueError: the array is not square when its axes are grouped.
+        ValueError: the shapes do not fit.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -366,8 +389,8 @@ def tensorsolve(a, b, axes=None) -> Array:
     rest = a.aval.shape[b.aval.ndim :]
     if prod(a.aval.shape[: b.aval.ndim]) != prod(rest) or b.aval.size != prod(rest):
         raise ValueError(
-            "Input arrays must have prod(a.shape[:b.ndim]) == prod(a.shape[b.ndim:]); got "
-            f"a.shape={a.aval.shape}, b.ndim={b.aval.ndim}."
+            f"tensorsolve: the first {b.aval.ndim} axes of a must hold as many elements as b, and "
+            f"as its other axes, got shapes {a.aval.shape} and {b.aval.shape}."
         )
     size = prod(rest)
     return lax.reshape(solve(lax.reshape(a, (size, size)), lax.reshape(b, (size,))), rest)

@@ -1,4 +1,4 @@
-"""Elements in order: sort, argsort, lexsort, partition."""
+"""Functions that order elements: sort, argsort, lexsort, partition."""
 
 from __future__ import annotations
 
@@ -21,12 +21,11 @@ _INT = np.dtype("int32")
 def _prepared(name: str, a, axis, kind, order) -> tuple[Array, int]:
     if kind is not None:
         raise TypeError(
-            f"'kind' argument to {name} is not supported. Use stable=True or stable=False to specify sort "
-            "stability."
+            f"{name}: kind is not supported, got {kind!r}. Use stable=True or stable=False."
         )
     if order is not None:
         raise TypeError(
-            f"'order' argument to {name} is not supported: arrays have no named fields."
+            f"{name}: order is not supported, as arrays have no fields, got {order!r}. Omit it."
         )
     x = as_operand(name, a)
     return (ravel(x), 0) if axis is None else (x, axis_of(axis, x.aval.ndim))
@@ -46,10 +45,16 @@ def sort(
 
     Args:
         a: an array.
-        axis: None takes all elements in one row.
+        axis: the axis; None takes the array as one row.
         kind, order: not supported.
         stable: whether equal elements keep their order.
-        descending: sort from the largest to the smallest.
+        descending: whether to sort from the largest element to the smallest.
+
+    Returns:
+        An array of the dtype and shape of `a`, or a vector if `axis` is None.
+
+    Raises:
+        TypeError: `kind` or `order` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -76,11 +81,17 @@ def argsort(
 
     Args:
         a: an array.
-        axis: None takes all elements in one row.
+        axis: the axis; None takes the array as one row.
         kind, order: not supported.
         stable: whether equal elements keep their order.
-        descending: from the largest to the smallest.
-        dtype: an integer dtype for the result; by default the default integer's.
+        descending: whether to sort from the largest element to the smallest.
+        dtype: the integer dtype of the result; the default integer dtype if None.
+
+    Returns:
+        An integer array of the shape of `a`, or a vector if `axis` is None.
+
+    Raises:
+        TypeError: `kind` or `order` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -100,7 +111,7 @@ def argsort(
         return lax.rev(
             lax.sort((x, places), dimension=axis, is_stable=False, num_keys=1)[1], (axis,)
         )
-    # Reversed before and after, equal elements keep their order.
+    # The array is reversed before and after, so that equal elements keep their order.
     out = lax.sort(
         (lax.rev(x, (axis,)), lax.rev(places, (axis,))), dimension=axis, is_stable=True, num_keys=1
     )[1]
@@ -109,10 +120,13 @@ def argsort(
 
 @replayed
 def lexsort(keys, axis: int = -1) -> Array:
-    """The indices that sort by several keys, the last of which counts most.
+    """The indices that sort by several keys along an axis; the last key counts most.
+
+    Returns:
+        An array of the default integer dtype and the shape of the keys.
 
     Raises:
-        TypeError: there are no keys.
+        TypeError: there are no keys, or `keys` is not a sequence.
         ValueError: the keys differ in shape.
 
     Example:
@@ -123,13 +137,16 @@ def lexsort(keys, axis: int = -1) -> Array:
     if isinstance(keys, (Array, np.ndarray)):
         keys = lax.unstack(as_operand("lexsort", keys), 0)
     elif not hasattr(keys, "__iter__"):
-        raise TypeError(f"lexsort takes a sequence of keys, got {keys!r}; for one key use argsort.")
+        raise TypeError(f"lexsort takes a sequence of keys, got {keys!r}. Use argsort for one key.")
     keys = [as_operand("lexsort", k, i) for i, k in enumerate(keys)]
     if not keys:
-        raise TypeError("need sequence of keys with len > 0 in lexsort")
+        raise TypeError("lexsort takes at least one key, got an empty sequence.")
     shapes = {k.aval.shape for k in keys}
     if len(shapes) > 1:
-        raise ValueError(f"all keys need to be the same shape, got {[k.aval.shape for k in keys]}.")
+        raise ValueError(
+            "lexsort: the keys must have the same shape, got "
+            f"{', '.join([str(k.aval.shape) for k in keys])}."
+        )
     if not keys[0].aval.ndim:
         return number(0, dtypes.python_scalar_dtype(int))
     axis = axis_of(axis, keys[0].aval.ndim)
@@ -138,7 +155,9 @@ def lexsort(keys, axis: int = -1) -> Array:
 
 
 def sort_complex(a) -> Array:
-    """The elements in increasing order along the last axis, by real part and then imaginary part, as complex numbers.
+    """The elements as complex numbers, in increasing order along the last axis.
+
+    They are ordered by real part, then by imaginary part.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -158,7 +177,7 @@ def sort_complex(a) -> Array:
 
 
 def _descending(x):
-    """Numbers that sort the other way round, without overflow; its own inverse."""
+    """Numbers that sort in the opposite order, without overflow; its own inverse function."""
     return lax.neg(x) if x.aval.dtype in INEXACT else lax.bitwise_not(x)
 
 
@@ -166,7 +185,7 @@ def _partition_of(name: str, a, kth, axis) -> tuple[Array, int, int]:
     x = as_operand(name, a)
     if x.aval.dtype in COMPLEX:
         raise NotImplementedError(
-            f"jnp.{name} for complex dtype is not implemented. Sort by the real part: "
+            f"{name}: a must be real, got dtype {x.aval.dtype}. Sort by the real part: "
             "x[jnp.argsort(x.real)]."
         )
     axis = axis_of(axis, x.aval.ndim)
@@ -175,12 +194,21 @@ def _partition_of(name: str, a, kth, axis) -> tuple[Array, int, int]:
 
 @replayed(host=row_host_implementations.partition)
 def partition(a, kth: int, axis: int = -1) -> Array:
-    """The elements along an axis with the `kth` where sorting puts it, no larger ones before and no smaller ones after.
+    """The elements along an axis, with element `kth` in its place of the sorted order.
+
+    No larger elements come before it, and no smaller ones after it.
 
     Args:
-        a: the array.
-        kth: the place that is certain; negative ones count from the end.
-        axis: the axis to partition along.
+        a: a real array.
+        kth: the place of the element; negative ones count from the end.
+        axis: the axis.
+
+    Returns:
+        An array of the shape and dtype of `a`.
+
+    Raises:
+        ValueError: `kth` or `axis` is out of bounds.
+        NotImplementedError: `a` is complex.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -198,10 +226,16 @@ def argpartition(a, kth: int, axis: int = -1) -> Array:
     """The indices that partition the elements along an axis, as `partition` does.
 
     Args:
-        a: an array.
-        kth: the place of the element that is put where sorting puts it; negative ones count from
-            the end.
-        axis: the axis; negative ones count from the end.
+        a: a real array.
+        kth: the place of the element; negative ones count from the end.
+        axis: the axis.
+
+    Returns:
+        An int32 array of the shape of `a`.
+
+    Raises:
+        ValueError: `kth` or `axis` is out of bounds.
+        NotImplementedError: `a` is complex.
 
     Example:
         >>> import gradix.numpy as jnp

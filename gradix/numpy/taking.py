@@ -1,4 +1,4 @@
-"""Elements taken and put by index arrays and masks: take, take_along_axis, choose, compress, put, place."""
+"""Functions that take elements by index arrays and masks."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from gradix._core.dtypes import INTEGER
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer
 from gradix.numpy import row_host_implementations
-from gradix.numpy.at import IndexUpdateHelper
 from gradix.numpy.axes import axis_of, no_out
-from gradix.numpy.cumulative import cumsum
 from gradix.numpy.division import remainder
 from gradix.numpy.indexing import index_from_end, take_index
 from gradix.numpy.promotion import (
@@ -25,22 +23,22 @@ from gradix.numpy.promotion import (
     number,
     promote_dtypes,
 )
-from gradix.numpy.rearrangement import concrete, resize
+from gradix.numpy.rearrangement import concrete
 from gradix.numpy.searching import nonzero
-from gradix.numpy.selection import where
 from gradix.numpy.shapes import ravel
 
 _INT = np.dtype("int32")
 
 
-def _integers(name: str, indices, error=ValueError, booleans: bool = False) -> Array:
+def integer_indices(name: str, indices, error=ValueError, booleans: bool = False) -> Array:
+    """Indices as an integer array; `error` is raised for others, booleans too unless allowed."""
     i = as_operand(name, indices, 1)
     if booleans and i.aval.dtype in dtypes.BOOL:
         return convert(i, _INT)
     if i.aval.dtype not in INTEGER:
         raise error(
-            f"{name}: indices must have an integer type, got {dtypes.dtype_name(i.aval.dtype)}. A boolean mask "
-            "is an index too: x[mask]."
+            f"{name}: indices must be integers, got dtype {dtypes.dtype_name(i.aval.dtype)}. A "
+            "boolean mask is an index too: x[mask]."
         )
     return i
 
@@ -58,21 +56,25 @@ def take(
     indices_are_sorted: bool = False,
     fill_value=None,
 ) -> Array:
-    """The elements, or slices, of `a` at `indices` along an axis.
+    """The elements of an array, or its parts, at indices along an axis.
 
     Args:
         a: an array.
-        indices: integers of any shape; booleans are the numbers 0 and 1.
-        axis: by default the elements are taken from one row.
+        indices: an array of integers; booleans are the numbers 0 and 1.
+        axis: the axis; by default, the array is taken as one row.
         out: not supported.
-        mode: what integers out of bounds take: "fill" (the default): `fill_value`; "clip": the
-            nearest element, negative ones the first; "wrap": modulo the size.
-        unique_indices, indices_are_sorted: promises about `indices`.
+        mode: what integers out of bounds give: "fill" (the default) for `fill_value`, "clip" for
+            the nearest element (for negative ones the first), "wrap" for integers modulo the size.
+        unique_indices, indices_are_sorted: promises that indices differ, or ascend.
         fill_value: by default NaN, the least signed integer, the largest unsigned one, or True.
 
+    Returns:
+        An array of the dtype and shape of `a`, with the axes of `indices` in the place of the axis.
+
     Raises:
-        IndexError: elements are taken of an axis that has none.
-        NotImplementedError: `mode` is "raise".
+        IndexError: elements are to be taken from an axis without elements.
+        ValueError: `indices` are not integers, or `axis` is out of bounds.
+        NotImplementedError: `mode` is "raise", or `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -80,18 +82,19 @@ def take(
         Array([20., 20., nan], dtype=float32)
     """
     no_out("take", out)
-    x, i = as_operand("take", a), _integers("take", indices, booleans=True)
+    x, i = as_operand("take", a), integer_indices("take", indices, booleans=True)
     if axis is None:
         x, axis = ravel(x), 0
     axis = axis_of(axis, x.aval.ndim)
     n = x.aval.shape[axis]
     if not n and i.aval.size:
         raise IndexError(
-            f"Cannot do a non-empty jnp.take() from an empty axis: axis {axis} of shape {x.aval.shape}."
+            f"take: axis {axis} of shape {x.aval.shape} has no elements to take, and indices of "
+            f"shape {i.aval.shape} ask for some."
         )
     if mode == "raise":
         raise NotImplementedError(
-            "The 'raise' mode to jnp.take is not supported. Use 'fill', 'clip' or 'wrap'."
+            "take: mode='raise' is not supported. Use 'fill', 'clip' or 'wrap'."
         )
     if mode == "wrap":
         i, mode = remainder(i, number(n, i.aval.dtype)), "promise_in_bounds"
@@ -121,19 +124,24 @@ def take_along_axis(
     *,
     wrap_negative_indices: bool | None = None,
 ) -> Array:
-    """For each position, the element of the same row of `arr` that `indices` names.
+    """The elements that indices name along an axis, each in the row of the index itself.
 
     Args:
         arr: an array.
-        indices: integers; its other axes broadcast against those of `arr`.
-        axis: the axis `indices` counts along; None takes both in one row.
-        mode: as for `take`: "fill" by default.
-        fill_value: what mode "fill" puts where an index is out of bounds.
+        indices: an integer array of the rank of `arr`; all axes but `axis` broadcast with those of
+            `arr`.
+        axis: the axis; None takes `arr` as one row, and `indices` as a vector.
+        mode: what integers out of bounds give, as for `take`; "fill" by default.
+        fill_value: the value that the mode "fill" gives.
         wrap_negative_indices: whether negative indices count from the end; True by default.
+
+    Returns:
+        An array of the dtype of `arr` and the shape of `indices`, broadcast with that of `arr`.
 
     Raises:
         ValueError: the indices and the array differ in rank, or do not broadcast.
-        IndexError: elements are taken of an axis that has none.
+        TypeError: `indices` are not integers.
+        IndexError: elements are to be taken from an axis without elements.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -142,17 +150,20 @@ def take_along_axis(
         Array([[3],
                [9]], dtype=int32)
     """
-    x, i = as_operand("take_along_axis", arr), _integers("take_along_axis", indices, TypeError)
+    x, i = (
+        as_operand("take_along_axis", arr),
+        integer_indices("take_along_axis", indices, TypeError),
+    )
     if axis is None:
         if i.aval.ndim != 1:
             raise ValueError(
-                f"take_along_axis indices must be 1D if axis=None, got shape {i.aval.shape}"
+                f"take_along_axis: for axis=None, indices must be a vector, got {i.aval.shape}."
             )
         x, axis = ravel(x), 0
     if x.aval.ndim != i.aval.ndim:
         raise ValueError(
-            f"indices and arr must have the same number of dimensions; {i.aval.ndim} vs. {x.aval.ndim}. "
-            "indices[:, None] adds an axis."
+            "take_along_axis: indices and arr must have the same rank, got shapes "
+            f"{i.aval.shape} and {x.aval.shape}. indices[:, None] adds an axis."
         )
     axis = axis_of(axis, x.aval.ndim)
     mode = "fill" if mode is None else mode
@@ -166,8 +177,8 @@ def take_along_axis(
         return lax.full(tuple(sizes), number(0, x.aval.dtype))
     if x.aval.shape[axis] == 0:
         raise IndexError(
-            f"take_along_axis: axis {axis} of arr, of shape {x.aval.shape}, has no elements to take, and "
-            f"indices of shape {i.aval.shape} ask for some."
+            f"take_along_axis: axis {axis} of arr, of shape {x.aval.shape}, has no elements to "
+            f"take, and indices of shape {i.aval.shape} ask for some."
         )
     numbers, window, shape = _along_axis(x.aval.shape, i.aval.shape, axis)
     i = lax.reshape(convert(i, _INT) if i.aval.dtype != np.int64 else i, shape)
@@ -175,7 +186,7 @@ def take_along_axis(
 
 
 def _along_axis(own: tuple, other: tuple, axis: int):
-    """Dimension numbers, slice sizes and the shape of the index array for `take_along_axis`."""
+    """The dimension numbers, slice sizes and shape of the index array for `take_along_axis`."""
     offsets, collapsed, batching, batch_at, kept = [], [], [], [], []
     for d, (n, m) in enumerate(zip(own, other)):
         if d != axis and m == 1 and n != 1:
@@ -188,8 +199,8 @@ def _along_axis(own: tuple, other: tuple, axis: int):
             batch_at.append(len(kept))
         else:
             raise ValueError(
-                f"take_along_axis: arr of shape {own} and indices of shape {other} do not broadcast along "
-                f"axis {d}."
+                f"take_along_axis: arr of shape {own} and indices of shape {other} do not "
+                f"broadcast along axis {d}."
             )
         kept.append(m)
     numbers = lax.GatherDimensionNumbers(
@@ -201,167 +212,26 @@ def _along_axis(own: tuple, other: tuple, axis: int):
 # -- put -------------------------------------------------------------------------------------------
 
 
-def _not_in_place(name: str, inplace: bool, error=ValueError) -> None:
-    if inplace:
-        raise error(
-            f"gradix.numpy.{name} cannot modify arrays in-place, because arrays are immutable. Pass "
-            "inplace=False to instead return an updated array."
-        )
-
-
-def put(a, ind, v, mode: str | None = None, *, inplace: bool = True) -> Array:
-    """`a` with the elements at `ind`, counted in one row, set to the values `v`, repeated as needed.
-
-    Args:
-        a: an array of any shape.
-        ind: integers, of any shape.
-        v: values, which repeat as needed.
-        mode: for integers out of bounds: "clip" (the default) or "wrap".
-        inplace: must be False: arrays are immutable, so the result is a new one.
-
-    Raises:
-        ValueError: `mode` is unknown.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> jnp.put(jnp.zeros(4), jnp.array([0, 2]), 5, inplace=False)
-        Array([5., 0., 5., 0.], dtype=float32)
-    """
-    _not_in_place("put", inplace)
-    x, i, v = as_operand("put", a), ravel(as_operand("put", ind, 1)), ravel(as_operand("put", v, 2))
-    if not x.aval.size or not i.aval.size or not v.aval.size:
-        return x
-    if mode == "wrap":
-        i = remainder(i, number(x.aval.size, i.aval.dtype))
-    elif mode not in (None, "clip"):
-        raise ValueError(f"mode should be one of 'wrap' or 'clip'; got mode={mode!r}.")
-    v = v if v.aval.size == i.aval.size else resize(v, (i.aval.size,))
-    out = IndexUpdateHelper(ravel(x))[i].set(v, mode="clip")
-    return lax.reshape(out, x.aval.shape)
-
-
-def put_along_axis(
-    arr, indices, values, axis: int | None, inplace: bool = True, *, mode: str | None = None
-) -> Array:
-    """`arr` with, in each row, the elements that `indices` names set to `values`.
-
-    Args:
-        arr: an array.
-        indices: integers, of its rank.
-        values: what is set; it broadcasts to the shape of `indices`.
-        axis: the axis; None takes the array as one row.
-        inplace: must be False: arrays are immutable, so the result is a new one.
-        mode: for integers out of bounds, as in `x.at[...].set`.
-
-    Raises:
-        ValueError: the indices and the array differ in rank.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> jnp.put_along_axis(jnp.zeros((2, 2)), jnp.array([[0], [1]]), 5.0, axis=1, inplace=False)
-        Array([[5., 0.],
-               [0., 5.]], dtype=float32)
-    """
-    _not_in_place("put_along_axis", inplace)
-    x, i = as_operand("put_along_axis", arr), _integers("put_along_axis", indices, TypeError)
-    shape = x.aval.shape
-    if axis is None:
-        x, axis = ravel(x), 0
-    axis = axis_of(axis, x.aval.ndim)
-    if x.aval.ndim != i.aval.ndim:
-        raise ValueError(
-            f"indices and arr must have the same number of dimensions; {i.aval.ndim} vs. {x.aval.ndim}"
-        )
-    index: list = []
-    for d, n in enumerate(x.aval.shape):
-        place = [1] * x.aval.ndim
-        place[d] = n
-        index.append(i if d == axis else lax.reshape(lax.iota(np.int32, n), tuple(place)))
-    return lax.reshape(IndexUpdateHelper(x)[tuple(index)].set(values, mode=mode), shape)
-
-
-def place(arr, mask, vals, *, inplace: bool = True) -> Array:
-    """`arr` with the elements where `mask` holds set to the values `vals` in turn, which repeat as needed.
-
-    Args:
-        arr: an array.
-        mask: booleans, of as many elements.
-        vals: values, which repeat as needed.
-        inplace: must be False: arrays are immutable, so the result is a new one.
-
-    Raises:
-        ValueError: `arr` and `mask` differ in size, or there are no values.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> x = jnp.arange(5)
-        >>> jnp.place(x, x > 1, jnp.array([7, 8]), inplace=False)
-        Array([0, 1, 7, 8, 7], dtype=int32)
-    """
-    _not_in_place("place", inplace)
-    x, m, v = (
-        as_operand("place", arr),
-        as_operand("place", mask, 1),
-        ravel(as_operand("place", vals, 2)),
-    )
-    if m.aval.size != x.aval.size:
-        raise ValueError(
-            f"place: arr and mask must be the same size, got shapes {x.aval.shape} and {m.aval.shape}."
-        )
-    if not v.aval.size:
-        raise ValueError("Cannot place values from an empty array")
-    flat = ravel(m)
-    flat = flat if flat.aval.dtype == bool else lax.ne(flat, number(0, flat.aval.dtype))
-    turn = remainder(lax.sub(cumsum(convert(flat, _INT)), number(1, _INT)), v.aval.size)
-    out = where(flat, convert(take_index(v, turn), x.aval.dtype), ravel(x))
-    return lax.reshape(out, x.aval.shape)
-
-
-def fill_diagonal(a, val, wrap: bool = False, *, inplace: bool = True) -> Array:
-    """`a` with its main diagonal set to `val`, a scalar or values in turn.
-
-    Args:
-        a: an array whose axes, if more than two, have one size.
-        val: a scalar, or values that are repeated as needed.
-        wrap: must be False: NumPy's diagonal of a tall matrix that begins anew.
-        inplace: must be False: arrays are immutable, so the result is a new one.
-
-    Raises:
-        ValueError: the array has less than two axes, or axes of different sizes.
-        NotImplementedError: `wrap` or `inplace` is asked for.
-
-    Example:
-        >>> import gradix.numpy as jnp
-        >>> jnp.fill_diagonal(jnp.zeros((2, 2)), 3, inplace=False)
-        Array([[3., 0.],
-               [0., 3.]], dtype=float32)
-    """
-    _not_in_place("fill_diagonal", inplace, NotImplementedError)
-    if wrap:
-        raise NotImplementedError("wrap=True is not implemented, must use wrap=False")
-    x, v = as_operand("fill_diagonal", a), as_operand("fill_diagonal", val, 1)
-    shape = x.aval.shape
-    if len(shape) < 2:
-        raise ValueError(f"array must be at least 2-d, got shape {shape}.")
-    if len(shape) > 2 and len(set(shape)) > 1:
-        raise ValueError(f"All dimensions of input must be of equal length, got shape {shape}.")
-    n = min(shape)
-    i = lax.iota(np.int32, n)
-    v = v if v.aval.size == 1 and not v.aval.ndim else resize(ravel(v), (n,))
-    return IndexUpdateHelper(x)[(i,) * len(shape)].set(v)
-
-
 # -- choose ----------------------------------------------------------------------------------------
 
 
 def choose(a, choices, out=None, mode: str = "raise") -> Array:
-    """Each element from the array among `choices` that `a` names.
+    """The elements of several arrays, each from the array whose number `a` holds.
 
     Args:
-        a: integers.
-        choices: a sequence of arrays; `a` and these broadcast together.
+        a: an integer array.
+        choices: a sequence of arrays; they broadcast with `a`.
         out: not supported.
-        mode: for integers out of bounds: "raise" (not under a transformation), "wrap" or "clip".
+        mode: how to treat integers out of bounds: "raise" (not under a transformation), "wrap" or
+            "clip".
+
+    Returns:
+        An array of the broadcast shape, in the promoted dtype of the choices.
+
+    Raises:
+        ValueError: `a` does not hold integers, an integer is out of bounds, or `mode` is unknown.
+        ConcretizationTypeError: `a` is traced, and `mode` is "raise".
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -371,7 +241,7 @@ def choose(a, choices, out=None, mode: str = "raise") -> Array:
     no_out("choose", out)
     which = as_operand("choose", a)
     if which.aval.dtype not in INTEGER:
-        raise ValueError(f"`a` array must be integer typed, got {which.aval.dtype}.")
+        raise ValueError(f"choose: a must hold integers, got dtype {which.aval.dtype}.")
     cases = promote_dtypes(
         "choose", *(lax.unstack(choices, 0) if isinstance(choices, Array) else choices)
     )
@@ -379,18 +249,18 @@ def choose(a, choices, out=None, mode: str = "raise") -> Array:
     if mode == "raise":
         held = concrete(
             which,
-            "The error occurred because jnp.choose was jit-compiled with mode='raise'. Use "
-            "mode='wrap' or mode='clip' instead.",
+            "jnp.choose with mode='raise' must know its indices. Use mode='wrap' or mode='clip' "
+            "instead.",
         )
         if ((held < 0) | (held >= n)).any():
             raise ValueError(
-                f"invalid entry in choice array: choices are 0 to {n - 1}, got {held.min()} to "
-                f"{held.max()}."
+                f"choose: the integers of a must be from 0 to {n - 1}, got {held.min()} to "
+                f"{held.max()}. Use mode='wrap' or mode='clip' to allow others."
             )
     elif mode == "wrap":
         which = remainder(which, number(n, which.aval.dtype))
     elif mode != "clip":
-        raise ValueError(f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
+        raise ValueError(f"choose: mode must be 'raise', 'wrap' or 'clip', got {mode!r}.")
     shape = common_shape("choose", which, *cases)
     out = lax.select_n(
         broadcast_to(convert(which, _INT), shape), *[broadcast_to(c, shape) for c in cases]
@@ -404,18 +274,23 @@ def choose(a, choices, out=None, mode: str = "raise") -> Array:
 def compress(
     condition, a, axis: int | None = None, *, size: int | None = None, fill_value=0, out=None
 ) -> Array:
-    """The slices of `a` along an axis where `condition` holds.
+    """The parts of an array along an axis at which a condition is true.
 
     Args:
-        condition: as many booleans as the axis is long, or fewer.
+        condition: a vector of booleans, at most as long as the axis.
         a: an array.
-        axis: by default the elements are taken in one row.
-        size: the size of the result's axis, needed where the condition is traced.
-        fill_value: what fills it up.
+        axis: the axis; by default, the array is taken as one row.
+        size: the size of the axis in the result; it is needed if the condition is traced.
+        fill_value: the value to fill in if fewer elements of the condition are true.
         out: not supported.
 
+    Returns:
+        An array of the dtype and shape of `a`, but for the size of the axis.
+
     Raises:
-        ValueError: `condition` is no vector, is longer than the axis, or `size` does not fit it.
+        ValueError: `condition` is not a vector or longer than the axis, or `size` does not fit it.
+        ConcretizationTypeError: `condition` is traced and `size` is not given.
+        NotImplementedError: `out` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -425,7 +300,7 @@ def compress(
     no_out("compress", out)
     c, x = as_operand("compress", condition), as_operand("compress", a, 1)
     if c.aval.ndim != 1:
-        raise ValueError(f"condition must be a 1D array, got shape {c.aval.shape}.")
+        raise ValueError(f"compress: condition must be a vector, got shape {c.aval.shape}.")
     if axis is None:
         x, axis = ravel(x), 0
     axis = axis_of(axis, x.aval.ndim)
@@ -434,8 +309,8 @@ def compress(
         rest = take_index(c, slice(n, None))
         if not isinstance(rest, Tracer) and np.any(np.asarray(rest)):
             raise ValueError(
-                f"condition contains entries that are out of bounds: it is longer than the {n} elements "
-                f"of axis {axis}."
+                f"compress: condition of size {c.aval.shape[0]} is true out of bounds of axis "
+                f"{axis} with size {n}."
             )
         c = take_index(c, slice(0, n))
     if size is None:
@@ -445,8 +320,7 @@ def compress(
         return take_index(x, (*[slice(None)] * axis, slice(0, 0)))
     if not 0 < size <= n:
         raise ValueError(
-            "size must be positive and not greater than the size of the array axis; got "
-            f"size={size} for a.shape[axis]={n}"
+            f"compress: size must be from 0 to {n}, the size of axis {axis}, got {size}."
         )
     (places,) = nonzero(c, size=size, fill_value=n)
     fill = fill_value.item() if isinstance(fill_value, ArrayImpl) else fill_value
@@ -454,14 +328,17 @@ def compress(
 
 
 def extract(condition, arr, *, size: int | None = None, fill_value=0) -> Array:
-    """The elements of `arr` where `condition` holds, in one row.
+    """A vector of the elements of an array at which a condition is true.
 
     Args:
-        condition: booleans, of as many elements as `arr`.
+        condition: an array of booleans with the size of `arr`.
         arr: an array.
-        size: how many elements to return, needed where `condition` is traced: later ones are cut,
-            missing ones filled up.
-        fill_value: what to fill up with.
+        size: how many elements to return; it is needed if `condition` is traced. Later ones are
+            cut, and missing ones are filled in.
+        fill_value: the value to fill in.
+
+    Raises:
+        ConcretizationTypeError: `condition` is traced and `size` is not given.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -1,4 +1,4 @@
-"""The functions that are `ufunc` objects, with the reductions and updates that belong to each."""
+"""The functions that are `ufunc` objects, each with its reductions and updates."""
 
 from __future__ import annotations
 
@@ -102,13 +102,16 @@ logaddexp2 = _binary(elementary.logaddexp2, -math.inf)
 
 
 def frompyfunc(func, /, nin: int, nout: int, *, identity=None) -> ufunc:
-    """A ufunc from a function of scalars.
+    """A ufunc made of a function of scalars.
 
     Args:
-        func: a function of `nin` scalars that returns `nout`; it is vectorized.
-        nin: how many arguments it takes.
-        nout: how many results it returns.
-        identity: the value reductions start with.
+        func: a function of `nin` scalars with `nout` results; it is vectorized.
+        nin: the number of its arguments.
+        nout: the number of its results.
+        identity: the value with which reductions start, if there is one.
+
+    Returns:
+        A `ufunc`, whose results have the dtype of those of `func`.
 
     Example:
         >>> import gradix.numpy as jnp

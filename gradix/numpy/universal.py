@@ -1,4 +1,4 @@
-"""The `ufunc` class: an elementwise function with `reduce`, `accumulate`, `at`, `outer` and `reduceat`."""
+"""The `ufunc` class: elementwise functions with the methods reduce, accumulate, at and outer."""
 
 from __future__ import annotations
 
@@ -18,12 +18,15 @@ class ufunc:
     """An elementwise function of `nin` arrays, with the reductions that follow from it.
 
     Args:
-        func: the function; with `call` given only its name and documentation are used.
-        nin: how many arrays it takes.
-        nout: how many it returns.
-        identity: the `e` with `f(e, x) == x`, where reductions may start; None if there is none.
-        call: the function of whole arrays, when `func` is one of scalars.
-        reduce, accumulate, at, reduceat: faster ways than by repeated calls.
+        func: the function; if `call` is given, only its name and docstring are used.
+        nin: the number of arrays that it takes.
+        nout: the number of arrays that it returns.
+        name: the name; by default that of `func`.
+        nargs: the number of arguments; by default `nin`.
+        identity: the e with `f(e, x) == x`, with which reductions start, if there is one.
+        call: the function of whole arrays, if `func` is one of scalars.
+        reduce, accumulate, at, reduceat: functions for these methods, if there are faster ones than
+            repeated calls.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -70,7 +73,7 @@ class ufunc:
         if out is not None or where is not None:
             name, value = ("out", out) if out is not None else ("where", where)
             raise NotImplementedError(
-                f"{name} argument of {self!r} is not supported, got {name}={value!r}. "
+                f"{self!r}: {name} is not supported, got {value!r}. "
                 f"Use jnp.where(mask, jnp.{self.__name__}(...), other)."
             )
         raise TypeError(
@@ -99,8 +102,8 @@ class ufunc:
     def _check_binary(self, method: str) -> None:
         if self.nin != 2 or self.nout != 1:
             raise ValueError(
-                f"jnp.{self.__name__}.{method} needs a function of two arrays with one result; this one "
-                f"takes {self.nin} and returns {self.nout}."
+                f"jnp.{self.__name__}.{method} is for functions of two arrays with one result; "
+                f"this one takes {self.nin} and returns {self.nout}."
             )
 
     def reduce(
@@ -113,16 +116,23 @@ class ufunc:
         initial=None,
         where=None,
     ):
-        """The elements along an axis combined into one.
+        """The elements along an axis combined into one by the function.
 
         Args:
-            a: the array.
-            axis: the axis to reduce; None for all, a tuple where the operation is commutative.
-            dtype: convert `a` to this dtype first.
+            a: an array.
+            axis: the axis to reduce; None for all, or a tuple of axes if the order does not matter.
+            dtype: the dtype to which `a` is converted first.
             out: not supported.
-            keepdims: keep the axis, with size 1.
-            initial: the value to start with; the identity if there is one.
-            where: which elements take part; needs an initial value.
+            keepdims: whether the axis stays, with size 1.
+            initial: the value to start with; by default the identity, if there is one.
+            where: booleans that tell which elements count; it needs an initial value or identity.
+
+        Returns:
+            An array with the shape of `a` without the axis.
+
+        Raises:
+            ValueError: the function does not take two arrays, or an initial value is missing.
+            NotImplementedError: several axes are named without an identity, or `out` is given.
 
         Example:
             >>> import gradix.numpy as jnp
@@ -140,13 +150,13 @@ class ufunc:
         x = _ready(f"{self.__name__}.reduce", a, dtype)
         if initial is None and self.identity is None and where is not None:
             raise ValueError(
-                f"reduction operation {self.__name__} does not have an identity, so to use a where mask "
-                "one has to specify 'initial'."
+                f"{self.__name__}.reduce: where may select no element, and {self.__name__} has no "
+                "identity. Give initial=."
             )
         if isinstance(axis, tuple) and len(axis) != 1 and self.identity is None:
             raise NotImplementedError(
-                f"reduction operation {self.__name__} is not reorderable, so only one axis can "
-                f"be reduced at a time, got axis={axis}."
+                f"{self.__name__}.reduce: the order of axes matters (it is not reorderable), got "
+                f"axis={axis}. Reduce one axis at a time."
             )
         start = self.identity if initial is None else initial
         shape = x.shape
@@ -164,7 +174,8 @@ class ufunc:
         if start is None:
             if not x.shape[0]:
                 raise ValueError(
-                    f"zero-size array to reduction operation {self.__name__} which has no identity"
+                    f"{self.__name__}.reduce: the zero-size array of shape {shape} has no elements "
+                    f"along axis={axis}, and {self.__name__} no identity. Give initial=."
                 )
             first, x = x[0], x[1:]
         else:
@@ -199,7 +210,7 @@ class ufunc:
         self._check_binary("accumulate")
         no_out(f"{self.__name__}.accumulate", out)
         if axis is None or isinstance(axis, tuple):
-            raise ValueError(f"jnp.{self.__name__}.accumulate needs one axis, got axis={axis}.")
+            raise ValueError(f"jnp.{self.__name__}.accumulate: axis must be one axis, got {axis}.")
         rule = self._rules["accumulate"]
         if rule is not None:
             return rule(a, axis=axis, dtype=dtype)
@@ -220,16 +231,22 @@ class ufunc:
         return lax.transpose(lax.concatenate([first[None], rest], 0), tuple(order))
 
     def at(self, a, indices, b=None, /, *, inplace: bool = True):
-        """The array with the function applied at `indices`, repeated ones as often as they occur.
+        """The array with the function applied to the elements at an index.
 
-        Sums, differences and products keep the array's dtype; others give that of the function's
-        results.
+        Elements that are named several times are changed as many times.
 
         Args:
-            a: the array.
+            a: an array.
             indices: an index as in `a[indices]`.
-            b: the second operand, for functions of two.
-            inplace: must be False: arrays are immutable, so the result is a new one.
+            b: the second operand, for functions of two arrays.
+            inplace: it must be False, since arrays are immutable.
+
+        Returns:
+            An array of the shape of `a`. Sums, differences and products have its dtype, others that
+            of the function's results.
+
+        Raises:
+            NotImplementedError: `inplace` is True.
 
         Example:
             >>> import gradix.numpy as jnp
@@ -238,8 +255,8 @@ class ufunc:
         """
         if inplace:
             raise NotImplementedError(
-                f"jnp.{self.__name__}.at: arrays are immutable, so inplace=True is not "
-                f"supported. Write a = jnp.{self.__name__}.at(a, indices, b, inplace=False)."
+                f"jnp.{self.__name__}.at cannot change an array in place, as arrays are immutable. "
+                f"Write a = jnp.{self.__name__}.at(a, indices, b, inplace=False)."
             )
         rule = self._rules["at"]
         if rule is not None:
@@ -247,7 +264,7 @@ class ufunc:
         return self._at_by_steps(as_operand(f"{self.__name__}.at", a), indices, b)
 
     def _at_by_steps(self, a, indices, b):
-        """Elements replaced one after the other, in the dtype of the function's results."""
+        """`at` by replacing one element after the other, in the dtype of the function's results."""
         places = lax.iota(dtypes.as_dtype("int32"), a.size).reshape(a.shape)[indices]
         flat, order = a.reshape(-1), places.reshape(-1)
         if b is None:
@@ -263,7 +280,7 @@ class ufunc:
         return lax.scan(step, convert(flat, dtype), (order, b))[0].reshape(a.shape)
 
     def outer(self, A, B, /):
-        """The function of every pair of elements: a result of shape `A.shape + B.shape`.
+        """The function of all pairs of elements, as an array of shape `A.shape + B.shape`.
 
         Example:
             >>> import gradix.numpy as jnp
@@ -273,7 +290,8 @@ class ufunc:
         """
         if self.nin != 2:
             raise ValueError(
-                f"jnp.{self.__name__}.outer needs a function of two arrays; this one takes {self.nin}."
+                f"jnp.{self.__name__}.outer is only for functions of two arrays; this one takes "
+                f"{self.nin}."
             )
         A, B = (as_operand(f"{self.__name__}.outer", x, i) for i, x in enumerate((A, B)))
         rows, columns = A.shape + (1,) * B.ndim, (1,) * A.ndim + B.shape
@@ -283,9 +301,9 @@ class ufunc:
         )
 
     def reduceat(self, a, indices, axis: int = 0, dtype=None, out=None):
-        """`reduce` of the pieces of an axis that begin at `indices`.
+        """The results of `reduce` for the parts of an axis that begin at `indices`.
 
-        Where an index is not below the next one, the result is the single element there.
+        Where an index is not less than the next one, the result is the single element there.
 
         Example:
             >>> import gradix.numpy as jnp
@@ -295,18 +313,20 @@ class ufunc:
         self._check_binary("reduceat")
         no_out(f"{self.__name__}.reduceat", out)
         if axis is None or isinstance(axis, (tuple, list)):
-            raise ValueError(f"jnp.{self.__name__}.reduceat needs one axis, got axis={axis}.")
+            raise ValueError(f"jnp.{self.__name__}.reduceat: axis must be one axis, got {axis}.")
         x = _ready(f"{self.__name__}.reduceat", a, dtype)
         starts = as_operand(f"{self.__name__}.reduceat", indices, 1)
         if starts.ndim != 1:
-            raise ValueError(f"reduceat needs indices of one dimension, got shape {starts.shape}.")
+            raise ValueError(
+                f"jnp.{self.__name__}.reduceat: indices must be a vector, got shape {starts.shape}."
+            )
         rule = self._rules["reduceat"]
         if rule is not None:
             return rule(x, starts, axis=axis)
         return self._reduceat_by_steps(self._truths(x), starts, axis_of(axis, x.ndim))
 
     def _truths(self, x):
-        """Booleans for the functions of truth values, which see no more of a number than that."""
+        """`x` as booleans, if the function is one of truth values."""
         truths = self.__name__ in ("logical_and", "logical_or", "logical_xor") and x.dtype != bool
         return lax.ne(x, lax.full((), 0, x.dtype)) if truths else x
 
@@ -336,7 +356,7 @@ def _ready(name: str, a, dtype):
 
 
 def _axis_first(x, axis):
-    """`x` with `axis` in front; all axes, or those of a tuple, made one."""
+    """`x` with `axis` first; several axes, or all for None, become one."""
     if axis is None:
         return x.reshape(-1)
     if isinstance(axis, tuple):

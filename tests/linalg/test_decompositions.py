@@ -92,9 +92,9 @@ def test_solve_broadcasts_and_names_wrong_shapes():
     close(jnp.linalg.solve(a, b), np.linalg.solve(a, b))
     close(jnp.linalg.solve(a[0], b), np.linalg.solve(a[0], b))
     close(gradix.vmap(lambda m: jnp.linalg.solve(m, b[0, 0]))(a), np.linalg.solve(a, b[0, 0]))
-    with pytest.raises(ValueError, match=r"\(2, 3, 3\), \(2, 3\)"):
+    with pytest.raises(ValueError, match=r"\(2, 3, 3\) and \(2, 3\)"):
         jnp.linalg.solve(a, a[:, 0])
-    with pytest.raises(ValueError, match="two dimensional"):
+    with pytest.raises(ValueError, match="at least two axes"):
         jnp.linalg.solve(a[0, 0], a[0])
 
 

@@ -88,7 +88,7 @@ def test_masks_and_initial_values():
     ("jnp.sum(jnp.ones(3), initial=jnp.ones(2))", ValueError, "scalar"),
     ("jnp.cumulative_sum(1)", ValueError, "at least one axis"),
     ("jnp.cumulative_sum(jnp.ones((2, 2)))", ValueError, "axis"),
-    ("jnp.average(jnp.ones((2, 3)), weights=jnp.ones(3))", ValueError, "Axis must be specified"),
+    ("jnp.average(jnp.ones((2, 3)), weights=jnp.ones(3))", ValueError, "axis must be given"),
     ("jnp.quantile(jnp.ones(3), 0.5, method='guess')", ValueError, "method"),
     ("jnp.quantile(jnp.ones(3), jnp.ones((1, 1)))", ValueError, "rank"),
     ("jnp.quantile(jnp.ones(3) * 1j, 0.5)", ValueError, "complex"),
@@ -99,7 +99,7 @@ def test_masks_and_initial_values():
     ("jnp.gradient(jnp.ones(1))", ValueError, "at least 2 elements"),
     ("jnp.gradient(jnp.ones((2, 2)), 1, 2, 3)", TypeError, "spacing"),
     ("jnp.interp(1.0, jnp.ones(2), jnp.ones(3))", ValueError, "vectors of one size"),
-    ("jnp.cov(jnp.ones((2, 2, 2)))", ValueError, "more than 2 dimensions"),
+    ("jnp.cov(jnp.ones((2, 2, 2)))", ValueError, "must be a vector or a matrix"),
     ("jnp.convolve(jnp.ones(2), jnp.ones(2), mode='some')", ValueError, "mode"),
 ])
 def test_what_is_refused(expression, error, text):

@@ -166,7 +166,7 @@ def test_errors_are_those_of_the_function():
     for _ in range(CALLS):
         with pytest.raises(ValueError, match="out of bounds|axis 3"):
             jnp.median(floats(4), axis=3)
-        with pytest.raises(TypeError, match="median requires ndarray or scalar arguments"):
+        with pytest.raises(TypeError, match="median takes arrays and numbers"):
             jnp.median([1.0, 2.0])
 
 

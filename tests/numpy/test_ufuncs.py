@@ -173,7 +173,7 @@ def test_result_types_when_traced(expression, dtype, weak):
     ("jnp.fabs(c64)", TypeError, "complex"),
     ("jnp.hypot(c64, c64)", ValueError, "complex"),
     ("jnp.gcd(f16, f16)", ValueError, "integers"),
-    ("jnp.ldexp(i32, f16)", ValueError, "integer exponents"),
+    ("jnp.ldexp(i32, f16)", ValueError, "x2 integers"),
     ("jnp.floor_divide(c64, c64)", TypeError, "complex"),
     ("jnp.bitwise_and(f16, f16)", TypeError, "float16"),
     ("jnp.clip(c64, 0, 1)", ValueError, "complex"),
@@ -183,7 +183,7 @@ def test_result_types_when_traced(expression, dtype, weak):
     ("i8 + 2 ** 40", OverflowError, "too large"),
     ("i32 + [1, 2, 3]", TypeError, "unsupported operand"),
     ("i32 + 'a'", TypeError, "unsupported operand"),
-    ("i32 == [1, 1, 1]", TypeError, "unsupported operand"),
+    ("i32 == [1, 1, 1]", TypeError, "compares an array with"),
     ("jnp.round(b)", ValueError, "bool"),
 ])
 def test_wrong_operands_are_named(expression, error, text):
