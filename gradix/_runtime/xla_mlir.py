@@ -15,6 +15,7 @@ from gradix._stablehlo.types import tensor_type
 ir = lazy_module("jaxlib.mlir.ir")
 passmanager = lazy_module("jaxlib.mlir.passmanager")
 func = lazy_module("jaxlib.mlir.dialects.func")
+bindings = lazy_module("jaxlib._jax.mlir")  # conversions between forms of modules
 
 
 def dialect(name: str):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from typing import Any
 
@@ -26,7 +27,7 @@ from gradix.interpreters._lowering import (
 LoweringRule = Callable[..., Any]
 Value = Any
 
-_ir = xla_mlir.ir
+ir = xla_mlir.ir
 
 
 def lower_fun(fun: Callable, multiple_results: bool = True) -> LoweredFunction:
@@ -93,7 +94,7 @@ def aval_to_ir_types(*args) -> tuple:
 def dtype_to_ir_type(dtype):
     """The MLIR type of an element of this dtype."""
     with xla_mlir.context():
-        return _ir.Type.parse(element_type(np.dtype(dtype)))
+        return ir.Type.parse(element_type(np.dtype(dtype)))
 
 
 def ir_constant(val, *, const_lowering=None, aval=None):
@@ -113,27 +114,27 @@ def ir_constants(val, **options) -> tuple:
 def _elements(host: np.ndarray, dtype):
     """An array as an attribute, parsed from the text of a constant."""
     with xla_mlir.context():
-        return _ir.Attribute.parse(f"{dense(host)} : {tensor_type(make_aval(host.shape, dtype))}")
+        return ir.Attribute.parse(f"{dense(host)} : {tensor_type(make_aval(host.shape, dtype))}")
 
 
 def dense_int_elements(xs):
     """Integers as a tensor attribute of 64 bits."""
-    return _ir.DenseElementsAttr.get(np.asarray(xs, np.int64))
+    return ir.DenseElementsAttr.get(np.asarray(xs, np.int64))
 
 
 def dense_int_array(xs):
     """Integers as an array attribute of 64 bits."""
-    return _ir.DenseI64ArrayAttr.get([int(x) for x in xs])
+    return ir.DenseI64ArrayAttr.get([int(x) for x in xs])
 
 
 def i32_attr(i: int):
     """An integer as an attribute of 32 bits."""
-    return _ir.IntegerAttr.get(_ir.IntegerType.get_signless(32), i)
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(32), i)
 
 
 def i64_attr(i: int):
     """An integer as an attribute of 64 bits."""
-    return _ir.IntegerAttr.get(_ir.IntegerType.get_signless(64), i)
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), i)
 
 
 def ir_attribute(val):
@@ -143,20 +144,20 @@ def ir_attribute(val):
         TypeError: there is no attribute for the value.
     """
     if isinstance(val, (bool, np.bool_)):
-        return _ir.BoolAttr.get(bool(val))
+        return ir.BoolAttr.get(bool(val))
     if isinstance(val, (int, np.integer)):
         return i64_attr(int(val)) if not isinstance(val, np.int32) else i32_attr(int(val))
     if isinstance(val, (float, np.floating)):
         dtype = np.dtype("float64") if isinstance(val, float) else val.dtype
-        return _ir.FloatAttr.get(dtype_to_ir_type(dtype), float(val))
+        return ir.FloatAttr.get(dtype_to_ir_type(dtype), float(val))
     if isinstance(val, str):
-        return _ir.StringAttr.get(val)
+        return ir.StringAttr.get(val)
     if isinstance(val, np.ndarray):
         return _elements(as_array(val).host, as_array(val).dtype)
     if isinstance(val, dict):
-        return _ir.DictAttr.get({k: ir_attribute(v) for k, v in val.items()})
+        return ir.DictAttr.get({k: ir_attribute(v) for k, v in val.items()})
     if isinstance(val, (list, tuple)):
-        return _ir.ArrayAttr.get([ir_attribute(v) for v in val])
+        return ir.ArrayAttr.get([ir_attribute(v) for v in val])
     raise TypeError(
         f"ir_attribute: val must be a bool, number, str, array, or a list or dict of these; got {val!r} "
         f"of type {type(val).__name__}. Convert it first."
@@ -186,6 +187,18 @@ def make_ir_context():
 def module_to_string(module, enable_debug_info=None) -> str:
     """The text of a module."""
     return str(module)
+
+
+def module_to_bytecode(module) -> bytes:
+    """The module in MLIR's binary form."""
+    with io.BytesIO() as output:
+        module.operation.write_bytecode(file=output)
+        return output.getvalue()
+
+
+def token_type() -> Any:
+    """The MLIR type of a token that orders side effects; to be called within a context."""
+    return ir.Type.parse("!stablehlo.token")
 
 
 def emit_python_callback(
@@ -239,4 +252,5 @@ __dir__ = _own_names(
     "LoweringRuleContext",
     "ModuleContext",
     "Value",
+    "ir",
 )

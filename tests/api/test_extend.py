@@ -330,3 +330,22 @@ def test_bind_params_of_functions_with_rules(kind):
             np.testing.assert_allclose(f(lib, 1.0), [2 * np.sin(1.0)] * 2, rtol=1e-6)
         assert lib.grad(lambda x: run(lib, x)[1])(1.0) == 7
         np.testing.assert_allclose(lib.grad(lambda x: run(lib, x)[0])(1.0), 2 * np.cos(1.0), rtol=1e-6)
+
+
+def test_forms_of_modules():
+    import importlib
+
+    from gradix.extend import mlir as bindings
+    from gradix.interpreters import mlir
+    with mlir.make_ir_context() as context, mlir.ir.Location.unknown():
+        assert str(mlir.token_type()) == "!stablehlo.token"
+        module = mlir.ir.Module.parse(gradix.jit(lambda x: x * 2).lower(1.0).as_text())
+        code = mlir.module_to_bytecode(module)
+        assert str(mlir.ir.Module.parse(code)) == mlir.module_to_string(module)
+        artifact = bindings.serialize_portable_artifact(module, "1.0.0")
+        assert "multiply" in str(bindings.deserialize_portable_artifact(artifact, context))
+    assert "refine_polymorphic_shapes" in dir(bindings) and callable(bindings.hlo_to_stablehlo)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        bindings.nothing
+    for name in ("builtin", "math", "memref", "mpmd", "scf", "sdy", "sparse_tensor", "vector"):
+        assert len(dir(importlib.import_module(f"gradix.extend.mlir.dialects.{name}"))) > 5
