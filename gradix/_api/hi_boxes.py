@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import contextmanager
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -38,15 +37,20 @@ class _Working(threading.local):
 _working = _Working()
 
 
-@contextmanager
-def working_on(values: Iterable):
-    """Within this context, operations on `values` are evaluated on the objects themselves."""
-    before = _working.ids
-    _working.ids = before | {id(v) for v in values}
-    try:
-        yield
-    finally:
-        _working.ids = before
+class working_on:
+    """Context manager within which operations on `values` are evaluated on the objects themselves."""
+
+    __slots__ = ("ids", "before")
+
+    def __init__(self, values: Iterable):
+        self.ids = [id(v) for v in values]
+
+    def __enter__(self) -> None:
+        self.before = _working.ids
+        _working.ids = self.before.union(self.ids)
+
+    def __exit__(self, *_) -> None:
+        _working.ids = self.before
 
 
 class Box:
@@ -190,7 +194,8 @@ class OuterBox(Box):
             qdd = _plain(self.value.cur_qdd())
         if qdd != self.qdd:
             types = self.aval.lo_ty_qdd(qdd)
-            self._set(qdd, [Slot(self, i, qdd, t) for i, t in enumerate(types)])
+            alone = len(types) == 1
+            self._set(qdd, [Slot(self, i, alone, qdd, t) for i, t in enumerate(types)])
 
     def has_state(self, qdd: Any) -> bool:
         """Whether the value, outside of all traces, has this state."""
@@ -248,10 +253,10 @@ class Part(Ref):
 class Slot(Ref):
     """One of the arrays of a library's value, as a mutable array."""
 
-    __slots__ = ("box", "index", "qdd")
+    __slots__ = ("box", "index", "is_alone", "qdd")
 
-    def __init__(self, box: OuterBox, index: int, qdd: Any, aval: Any):
-        self.box, self.index, self.qdd = box, index, qdd
+    def __init__(self, box: OuterBox, index: int, is_alone: bool, qdd: Any, aval: Any):
+        self.box, self.index, self.is_alone, self.qdd = box, index, is_alone, qdd
         super().__init__(AbstractRef(make_aval(aval.shape, aval.dtype, False)), None, 0)
 
     def is_current(self) -> bool:
@@ -275,9 +280,14 @@ class Slot(Ref):
     @_value.setter
     def _value(self, value) -> None:
         if value is not None:
-            arrays = self._arrays()
+            arrays = [value] if self.is_alone else self._arrays()
             arrays[self.index] = value
             self.box.store(self.qdd, arrays)
+
+    def _local(self):
+        # a value outside of all traces is outside of each
+        stage: Any = state.stage
+        return None if stage is None else stage.local(self)
 
     def _name(self) -> str:
         return f"the value of type {self.box.aval}, of {self.qdd},"
@@ -297,29 +307,27 @@ def _type_of_ref(array) -> AbstractRef:
     return AbstractRef(make_aval(array.shape, array.dtype, False))
 
 
+_BOXES = frozenset([Box, OuterBox])
+
 # -- which values are mutable ----------------------------------------------------------------------
 
 
 def is_mutable(x: Any) -> bool:
     """Whether `x` is a value of a mutable type above arrays."""
     kind = type(x)
-    return (
-        kind is Box
-        or kind is OuterBox
-        or (kind in kinds and getattr(kinds[kind](x), "has_qdd", False))
-    )
+    return kind in _BOXES or (kind in kinds and getattr(kinds[kind](x), "has_qdd", False))
 
 
 def _know() -> None:
     """From the first box on, boxes are known as values above arrays."""
-    for kind in (Box, OuterBox):
+    for kind in _BOXES:
         if kind not in kinds:
             kinds[kind] = library_values.types[kind] = lambda box: box.aval
 
 
 def box_of(x: Any) -> Box:
     """The box of a mutable value."""
-    if type(x) is Box or type(x) is OuterBox:
+    if type(x) in _BOXES:
         return x
     box = _boxes.get(id(x))
     if box is None:
@@ -331,7 +339,7 @@ def box_of(x: Any) -> Box:
 
 def _is_apart(x: Any) -> bool:
     """Whether operations on a mutable value are evaluated on the object itself."""
-    return type(x) not in (Box, OuterBox) and (not state.depth or id(x) in _working.ids)
+    return type(x) not in _BOXES and (not state.depth or id(x) in _working.ids)
 
 
 def state_of(x: Any) -> Any:
@@ -344,6 +352,8 @@ def state_of(x: Any) -> Any:
 
 def applied(evaluate: Callable, args: Sequence) -> Any:
     """`evaluate(*args)`, an operation of a library, where some of `args` are mutable values."""
+    if not state.depth and not any(type(a) in _BOXES for a in args):
+        return evaluate(*args)
     boxes = {i: box_of(a) for i, a in enumerate(args) if is_mutable(a) and not _is_apart(a)}
     objects = {i: box.object() for i, box in boxes.items()}
     with working_on(objects.values()):
