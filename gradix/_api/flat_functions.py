@@ -7,10 +7,13 @@ import functools
 from collections.abc import Callable
 
 from gradix._api.hi_values import flatten
+from gradix._base.config import state as _options
 from gradix._base.tree import keystr, tree_flatten_with_path, tree_unflatten
-from gradix._core.array import as_array
+from gradix._core.array import as_array, check_number
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer
+
+_GIVEN = ("argument", "primals", "init", "initial_guess", "operand ")
 
 
 def arrays(name: str, leaves, tree, what: str, axes=None) -> list[Array]:
@@ -25,6 +28,8 @@ def arrays(name: str, leaves, tree, what: str, axes=None) -> list[Array]:
         if isinstance(x, Array):
             out.append(x)
             continue
+        if _options.jax_transfer_guard_host_to_device is not None and what.startswith(_GIVEN):
+            check_number(x)
         try:
             out.append(as_array(x))
         except (TypeError, OverflowError) as e:

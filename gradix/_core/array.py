@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
+from gradix._base import source
 from gradix._base.config import guards_transfers
 from gradix._base.lazy import lazy_module
 from gradix._core import dtypes, library_values as _library_values
@@ -175,6 +178,29 @@ def as_array(x) -> Array:
         f"Value '{_short_repr(x)}' of type {t} is not a valid array type. "
         "Convert it with gradix.numpy.asarray(...), or pass numbers, NumPy arrays or gradix arrays."
     )
+
+
+def check_number(x, converters: tuple[str, ...] | None = None) -> None:
+    """Log or refuse the transfer of a Python number that the user passed, if it is guarded.
+
+    Numbers that this package writes itself are no transfers: with `converters`, files of functions
+    that convert for others, the function they convert for must have been called from outside.
+    """
+    if type(x) not in _NUMBERS or state.stage is not None:
+        return
+    if converters is not None:
+        caller: FrameType | None = sys._getframe(1)
+        while caller is not None and caller.f_code.co_filename in converters:
+            caller = caller.f_back
+        caller = caller and caller.f_back
+        while caller is not None and source.is_inside(caller.f_code.co_filename):
+            if caller.f_code.co_name not in ("__call__", "call"):
+                return
+            caller = caller.f_back
+    transfers.check("host_to_device", f"an operand of type {type(x).__name__}")
+
+
+_NUMBERS = frozenset((bool, int, float, complex))
 
 
 def _guarded(x) -> ArrayImpl:

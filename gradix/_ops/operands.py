@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from gradix._core.array import ArrayImpl, as_array, scalar_array
+from gradix._base.config import state as _options
+from gradix._core.array import ArrayImpl, as_array, check_number, scalar_array
 from gradix._core.operators import Array
+
+_CONVERTERS = (__file__,)
 
 
 def operands(name: str, *xs):
@@ -23,6 +26,8 @@ def arrays(name: str, *xs):
 
 
 def as_operand(name: str, x) -> Array:
+    if _options.jax_transfer_guard_host_to_device is not None:
+        check_number(x, _CONVERTERS)
     try:
         return as_array(x)
     except TypeError as e:

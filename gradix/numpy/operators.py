@@ -8,6 +8,7 @@ from gradix import lax
 from gradix._base.config import state
 from gradix._base.tracebacks import filter_frames
 from gradix._core import dtypes
+from gradix._core.array import check_number
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER, NUMERIC, SIGNED, SUPPORTED
 from gradix._core.operators import Array
 from gradix.numpy import arithmetic, division, logic, products
@@ -48,6 +49,8 @@ def _forward(name: str, op, function, direct: frozenset):
                 return function(self, other)
             kinds = BESIDE.get(type(other))
             if kinds is not None:
+                if state.jax_transfer_guard_host_to_device is not None:
+                    check_number(other, ())
                 dtype = a.dtype
                 if dtype in kinds and dtype in direct and (not a.weak_type or _keeps_weak(dtype)):
                     return op(self, number(other, dtype, a.weak_type))
@@ -67,6 +70,8 @@ def _reflected(name: str, op, function, direct: frozenset):
     def method(self, other):
         kinds = BESIDE.get(type(other))
         if kinds is not None:
+            if state.jax_transfer_guard_host_to_device is not None:
+                check_number(other, ())
             a = self.aval
             dtype = a.dtype
             if dtype in kinds and dtype in direct and (not a.weak_type or _keeps_weak(dtype)):
@@ -83,6 +88,8 @@ def _equality(name: str, op, function, symbol: str):
     forward = _forward(name, op, function, SUPPORTED)
 
     def method(self, other):
+        if state.jax_transfer_guard_host_to_device is not None:
+            check_number(other, ())
         out = forward(self, other)
         if out is NotImplemented and isinstance(other, (list, tuple)):
             raise TypeError(
@@ -111,12 +118,16 @@ def _pow(self, other, modulo=None):
     t, a = type(other), self.aval
     if t is int and a.dtype in NUMERIC:
         return lax.integer_pow(self, other)
+    if state.jax_transfer_guard_host_to_device is not None:
+        check_number(other, ())
     if t is float and a.dtype in INEXACT and not a.weak_type:
         return lax.pow(self, number(other, a.dtype))
     return arithmetic.power(self, other) if _is_operand(other) else NotImplemented
 
 
 def _rpow(self, other, modulo=None):
+    if state.jax_transfer_guard_host_to_device is not None:
+        check_number(other, ())
     return arithmetic.power(other, self) if _is_operand(other) else NotImplemented
 
 

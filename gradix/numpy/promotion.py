@@ -12,7 +12,7 @@ from gradix import lax
 from gradix._base.config import state
 from gradix._base.errors import InconclusiveDimensionOperation
 from gradix._core import dtypes
-from gradix._core.array import ArrayImpl, as_array, shared
+from gradix._core.array import ArrayImpl, as_array, check_number, shared
 from gradix._core.aval import make_aval
 from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.dtypes import COMPLEX, INEXACT, NUMERIC
@@ -28,6 +28,8 @@ _INT32 = np.dtype("int32")
 _NUMBERS_LIMIT = 4096
 _numbers: dict[tuple, ArrayImpl] = {}
 
+
+_CONVERTERS = (__file__,)
 
 # -- single values ---------------------------------------------------------------------------------
 
@@ -95,6 +97,8 @@ def as_operand(name: str, x, position: int = 0) -> Array:
     """
     if isinstance(x, Array):
         return x
+    if state.jax_transfer_guard_host_to_device is not None:
+        check_number(x, _CONVERTERS)
     try:
         return as_array(x)
     except TypeError:
@@ -170,6 +174,8 @@ def _kind(name: str, x, position: int):
     """`x` as an array, or as the Python number it is, with its dtype and weakness."""
     t = type(x)
     if t is float or t is int or t is complex or t is bool:
+        if state.jax_transfer_guard_host_to_device is not None:
+            check_number(x, _CONVERTERS)
         return x, *dtypes.scalar_type(t)
     x = as_operand(name, x, position)
     aval = x.aval
@@ -189,10 +195,14 @@ def operands(name: str, x, y) -> tuple[Array, Array]:
             if a is b or (a.dtype == b.dtype and a.weak_type == b.weak_type):
                 return (x, y) if a.ndim == b.ndim else same_rank(name, x, y)
         elif not a.weak_type and a.dtype in BESIDE.get(type(y), ()):
+            if state.jax_transfer_guard_host_to_device is not None:
+                check_number(y, _CONVERTERS)
             return x, number(y, a.dtype)
     elif isinstance(y, Array):
         b = y.aval
         if not b.weak_type and b.dtype in BESIDE.get(type(x), ()):
+            if state.jax_transfer_guard_host_to_device is not None:
+                check_number(x, _CONVERTERS)
             return number(x, b.dtype), y
     x, da, wa = _kind(name, x, 0)
     y, db, wb = _kind(name, y, 1)

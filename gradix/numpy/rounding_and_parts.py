@@ -10,6 +10,7 @@ import numpy as np
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
+from gradix._core.array import as_array
 from gradix._core.dtypes import COMPLEX, FLOAT, INEXACT, INTEGER
 from gradix._core.operators import Array
 from gradix.numpy import host_implementations
@@ -466,5 +467,5 @@ def nan_to_num(x, copy: bool = True, nan=0.0, posinf=None, neginf=None) -> Array
         (lax.eq(x, like(x, -math.inf)), float(info.min) if neginf is None else neginf),
     )
     for case, value in cases:
-        x = where(case, convert(as_operand("nan_to_num", value), dtype, x.aval.weak_type), x)
+        x = where(case, convert(as_array(value), dtype, x.aval.weak_type), x)
     return x

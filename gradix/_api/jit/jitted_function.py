@@ -49,7 +49,7 @@ from gradix._base.lazy import lazy_module
 from gradix._base.tracebacks import boundary, filter_frames
 from gradix._base.tree import flatten, tree_flatten
 from gradix._control.call import jit_p
-from gradix._core.array import ArrayImpl, as_array
+from gradix._core.array import ArrayImpl, as_array, check_number
 from gradix._core.aval import make_aval
 from gradix._core.dtypes import canonicalize_dtype
 from gradix._core.operators import Array
@@ -400,6 +400,8 @@ class JitFunction(Generic[Result]):
         known = stand_in_of(x) if state.stage is not None else None
         if known is not None:  # the enclosing program is only inspected, not run
             return known
+        if _options.jax_transfer_guard_host_to_device is not None:
+            check_number(x)
         try:
             return as_array(x)
         except (TypeError, OverflowError) as e:
