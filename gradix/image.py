@@ -70,7 +70,7 @@ def _lanczos(radius: float, x):
 
 
 def _cubic(a: float, x):
-    """The kernel of R. Keys, "Cubic convolution interpolation for image processing" (1981), eq. 8."""
+    """R. Keys, "Cubic convolution interpolation for digital image processing" (1981), eq. 8."""
     inner = ((a + 2) * x - (a + 3)) * x * x + 1
     outer = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
     return jnp.where(x >= 2, 0, jnp.where(x >= 1, outer, inner))

@@ -134,7 +134,7 @@ def options_key(opts: Options, platform: str) -> str:
 
 
 def drop_unknown(opts: Options, error: Exception) -> bool:
-    """Whether `error` says that a flag of `opts` is unknown; the flag is then never passed again."""
+    """Whether `error` says that a flag of `opts` is unknown; it is then never passed again."""
     text = str(error)
     if "No such compile option" not in text and "is not a valid enum value" not in text:
         return False

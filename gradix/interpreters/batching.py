@@ -139,7 +139,7 @@ def moveaxis(x, src: int, dst: int):
 
 
 def bdim_at_front(x, bdim, size, mesh_axis=None):
-    """`x` with its mapped axis `bdim` first; if that is None, with a new first axis of that size."""
+    """`x` with its mapped axis `bdim` first; if it is None, with a new first axis of that size."""
     return to_axis(size, as_array(x), bdim, 0)
 
 

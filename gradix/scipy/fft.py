@@ -1,4 +1,4 @@
-"""Discrete cosine transforms, as `scipy.fft`."""
+"""Discrete cosine transforms, as in `scipy.fft`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,16 @@ def dct(x, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None
     Args:
         x: the array.
         type: must be 2.
-        n: the length; the array is cut, or lengthened with zeros.
+        n: the length of the transform, to which the array is cut or padded with zeros.
         axis: the axis to transform.
-        norm: None, "backward", which is the same, or "ortho" for an orthogonal transform.
+        norm: None or "backward" for no factor, or "ortho" for an orthogonal transform.
+
+    Returns:
+        An array of the shape of `x`, with size `n` along the axis; its dtype is at least float32.
 
     Raises:
-        NotImplementedError: another type.
-        ValueError: another norm, or no elements.
+        NotImplementedError: `type` has another value.
+        ValueError: `norm` has another value, or the length is zero.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -47,13 +50,13 @@ def idct(x, type: int = 2, n: int | None = None, axis: int = -1, norm: str | Non
     Args:
         x: the array.
         type: must be 2.
-        n: the length; the array is cut, or lengthened with zeros.
+        n: the length of the transform, to which the array is cut or padded with zeros.
         axis: the axis to transform.
         norm: as for `dct`.
 
     Raises:
-        NotImplementedError: another type.
-        ValueError: another norm, or no elements.
+        NotImplementedError: `type` has another value.
+        ValueError: `norm` has another value, or the length is zero.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -72,14 +75,15 @@ def dctn(x, type: int = 2, s=None, axes=None, norm: str | None = None) -> Array:
     Args:
         x: the array.
         type: must be 2.
-        s: the length along each axis, or one for the last; the array is cut, or lengthened with
-            zeros.
-        axes: the axes to transform; all, or the last as many as `s` has.
+        s: the lengths along the axes, to which the array is cut or padded with zeros; a number for
+            the last axis.
+        axes: the axes to transform; by default all, or the last ones if `s` is given.
         norm: as for `dct`.
 
     Raises:
-        NotImplementedError: another type.
-        ValueError: another norm, an axis named twice, or as many lengths as there are no axes for.
+        NotImplementedError: `type` has another value.
+        ValueError: `norm` has another value, an axis occurs twice, or `s` and `axes` have different
+            lengths.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -97,13 +101,13 @@ def idctn(x, type: int = 2, s=None, axes=None, norm: str | None = None) -> Array
     Args:
         x: the array.
         type: must be 2.
-        s: as for `dctn`.
-        axes: as for `dctn`.
+        s, axes: as for `dctn`.
         norm: as for `dct`.
 
     Raises:
-        NotImplementedError: another type.
-        ValueError: another norm, an axis named twice, or as many lengths as there are no axes for.
+        NotImplementedError: `type` has another value.
+        ValueError: `norm` has another value, an axis occurs twice, or `s` and `axes` have different
+            lengths.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -120,7 +124,7 @@ def _check(name: str, type: int, norm) -> None:
         raise NotImplementedError(f"{name}: only DCT type 2 is implemented, got type={type}.")
     if norm not in (None, "backward", "ortho"):
         raise ValueError(
-            f"scipy.fft.{name}: norm={norm!r} is not implemented; it takes None, 'backward' and 'ortho'."
+            f"scipy.fft.{name}: norm={norm!r} is not implemented. Use None, 'backward' or 'ortho'."
         )
 
 
@@ -146,12 +150,12 @@ def _along_all(name: str, x, type, s, axes, norm, *, transform):
 
 
 def _along(x, axis: int, n, norm, transform):
-    """The transform of each row along an axis; of complex numbers, of both parts."""
+    """The transform along an axis; for complex numbers, of the real and the imaginary part."""
     have = x.aval.shape[axis]
     n = have if n is None else known_int(n, "n")
     if n < 1:
         raise ValueError(
-            f"Cosine transforms need one element at least, got n={n} for shape {x.aval.shape}."
+            f"Cosine transforms need at least one element, got n={n} for shape {x.aval.shape}."
         )
     x = jnp.moveaxis(x, axis, -1)[..., :n]
     x = jnp.pad(x, [(0, 0)] * (x.aval.ndim - 1) + [(0, max(n - have, 0))])
@@ -163,7 +167,7 @@ def _along(x, axis: int, n, norm, transform):
 
 
 def _turns(n: int, dtype):
-    """`exp(-iπk / 2n)`."""
+    """The factors `exp(-iπk / 2n)`."""
     complex_ = np.complex128 if dtype == np.float64 else np.complex64
     if type(n) is not int:
         return jnp.exp(-0.5j * np.pi * jnp.arange(n, dtype=dtype) / n).astype(complex_)
@@ -171,7 +175,7 @@ def _turns(n: int, dtype):
 
 
 def _scales(n: int, dtype):
-    """What makes the transform orthogonal."""
+    """The factors that make the transform orthogonal."""
     if type(n) is not int:
         return jnp.sqrt(jnp.where(jnp.arange(n) == 0, 0.25, 0.5) / n).astype(dtype)
     scales = np.full(n, np.sqrt(0.5 / n))
@@ -180,7 +184,8 @@ def _scales(n: int, dtype):
 
 
 def _forward(x, n: int, norm):
-    """The cosine transform from the Fourier transform of the even elements, then the odd ones backwards."""
+    """The cosine transform along the last axis, by a Fourier transform of reordered elements."""
+    # The even elements come first, then the odd ones in reverse order.
     rank = x.aval.ndim
     if type(n) is int:
         mixed = lax.concatenate([x[..., ::2], lax.rev(x[..., 1::2], (rank - 1,))], rank - 1)

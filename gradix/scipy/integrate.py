@@ -1,4 +1,4 @@
-"""Integrals of sampled functions, as `scipy.integrate`."""
+"""Integrals of sampled functions, as in `scipy.integrate`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ def trapezoid(y, x=None, dx=1.0, axis: int = -1) -> Array:
     Args:
         y: the samples.
         x: their coordinates; by default equally spaced.
-        dx: the distance between samples, when `x` is not given.
-        axis: the axis to integrate along.
+        dx: the distance between samples, if `x` is not given.
+        axis: the axis along which to integrate.
+
+    Returns:
+        An array of the shape of `y` without the axis.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -1,4 +1,4 @@
-"""Functions through samples on a grid, as `scipy.interpolate`."""
+"""Interpolation of samples on a grid, as in `scipy.interpolate`."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _METHODS = ("linear", "nearest")
 
 
 class RegularGridInterpolator:
-    """A function given by its values on a rectangular grid, called with points between.
+    """A function that interpolates values on a rectangular grid.
 
     Args:
-        points: for each axis of the grid its coordinates, strictly increasing.
-        values: the values, with the grid's axes first; further axes are values of their own.
+        points: a sequence with the coordinates along each axis of the grid, strictly increasing.
+        values: the values; its first axes are those of the grid.
         method: "linear" or "nearest".
-        bounds_error: must be False: whether a point lies outside is not known while compiling.
-        fill_value: the value outside of the grid; None continues the outermost cells.
+        bounds_error: must be False, because points are not known when a program is compiled.
+        fill_value: the value outside of the grid; None to extrapolate.
 
     Raises:
-        ValueError: an unknown method, shapes that do not fit, or a `fill_value` of another kind of
-            dtype than the
-        values. NotImplementedError: `bounds_error` is True.
+        ValueError: `method` has another value, shapes do not fit each other, or `fill_value` is of
+            another kind of dtype than the values.
+        NotImplementedError: `bounds_error` is True.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -43,8 +43,8 @@ class RegularGridInterpolator:
         _check_method(method)
         if bounds_error:
             raise NotImplementedError(
-                "RegularGridInterpolator: bounds_error=True is not supported, since values are "
-                "not known while compiling. Outside of the grid the result is fill_value."
+                "RegularGridInterpolator: bounds_error=True is not supported, because points are not "
+                "known when a program is compiled. Pass fill_value, the result outside of the grid."
             )
         self.method, self.bounds_error, self.fill_value = method, bounds_error, fill_value
         self.values = inexact_operand("RegularGridInterpolator", jnp.asarray(values))
@@ -52,13 +52,13 @@ class RegularGridInterpolator:
         shape = self.values.aval.shape
         if len(self.grid) > len(shape):
             raise ValueError(
-                f"there are {len(self.grid)} point arrays, but values has {len(shape)} dimensions"
+                f"there are {len(self.grid)} point arrays, but values has {len(shape)} dimensions."
             )
         for i, p in enumerate(self.grid):
             if p.aval.ndim != 1 or p.aval.shape[0] != shape[i] or not shape[i]:
                 raise ValueError(
-                    f"the points of axis {i} must be a vector of as many elements as values of shape "
-                    f"{shape} have along it, one at least; got shape {p.aval.shape}."
+                    f"the points of axis {i} must be a vector with as many elements as values of shape "
+                    f"{shape} has along this axis, and at least one; got shape {p.aval.shape}."
                 )
         if fill_value is not None:
             kind = jnp.asarray(fill_value).aval.dtype
@@ -69,15 +69,18 @@ class RegularGridInterpolator:
                 )
 
     def __call__(self, xi, method=None):
-        """The values at points.
+        """The interpolated values at points.
 
         Args:
-            xi: shape (..., axes of the grid), or a tuple of one array for each axis, which
-                broadcast.
-            method: "linear" or "nearest"; that of the constructor by default.
+            xi: an array of shape (..., axes of the grid), or a tuple of an array for each axis,
+                which are broadcast.
+            method: "linear" or "nearest"; by default that of the constructor.
 
         Returns:
-            Shape (..., further axes of the values).
+            An array of shape (..., further axes of the values).
+
+        Raises:
+            ValueError: `method` has another value, or the points have another dimension.
         """
         method = self.method if method is None else method
         _check_method(method)
@@ -86,7 +89,7 @@ class RegularGridInterpolator:
         if xi.aval.shape[-1] != count:
             raise ValueError(
                 f"the requested sample points xi have dimension {xi.aval.shape[-1]}, but this "
-                f"RegularGridInterpolator has dimension {count}"
+                f"RegularGridInterpolator has dimension {count}."
             )
         places = [xi[..., i] for i in range(count)]
         cells = [_cell(p, x) for p, x in zip(self.grid, places)]
@@ -114,7 +117,7 @@ class RegularGridInterpolator:
 
 def _check_method(method) -> None:
     if method not in _METHODS:
-        raise ValueError(f"method {method!r} is not defined; it takes 'linear' and 'nearest'.")
+        raise ValueError(f"method {method!r} is not defined. Use 'linear' or 'nearest'.")
 
 
 def _any(masks):
@@ -125,7 +128,7 @@ def _any(masks):
 
 
 def _cell(points, x):
-    """The number of the cell that a place lies in, that of its upper end, and how far between them it is."""
+    """The numbers of the grid points around a coordinate, and the fraction between them."""
     n = points.aval.shape[0]
     low = jnp.clip(jnp.searchsorted(points, x) - 1, 0, max(n - 2, 0))
     high = jnp.minimum(low + 1, n - 1)

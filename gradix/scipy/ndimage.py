@@ -1,4 +1,4 @@
-"""Images at places between their elements, as `scipy.ndimage`."""
+"""Interpolation of images at coordinates, as in `scipy.ndimage`."""
 
 from __future__ import annotations
 
@@ -19,24 +19,26 @@ _INT = np.dtype("int32")
 
 
 def map_coordinates(input, coordinates, order: int, mode: str = "constant", cval=0.0) -> Array:
-    """The values of an array at places between its elements.
+    """The values of an array at coordinates, which may be between its elements.
 
     Args:
         input: the array.
-        coordinates: a sequence of one array for each axis of `input`, which broadcast: where to
-            read, counted in elements.
+        coordinates: a sequence with an array of indices for each axis of `input`; these arrays are
+            broadcast.
         order: 0 for the nearest element, 1 for linear interpolation.
-        mode: what lies beyond the edge: "constant" for `cval`, "nearest" for the last element,
-            "wrap" for the array again, "mirror" and "reflect" for it reversed, without and with the
-            edge twice.
+        mode: the values beyond the edge: "constant" for `cval`, "nearest" for the last element,
+            "wrap" for the array repeated, and "mirror" or "reflect" for it reversed, without or with
+            the edge repeated.
         cval: the value beyond the edge for "constant".
 
     Returns:
-        An array of the shape of the coordinates and the dtype of `input`; integers are rounded.
+        An array of the shape of the coordinates and the dtype of `input`. For integers the values
+        are rounded.
 
     Raises:
-        NotImplementedError: another order or mode.
-        ValueError: there are more or fewer coordinates than axes.
+        NotImplementedError: `order` or `mode` has another value.
+        ValueError: the number of coordinates is not the number of axes, or an axis is empty.
+        TypeError: coordinates are not real numbers, or `cval` is complex for a real array.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -49,14 +51,14 @@ def map_coordinates(input, coordinates, order: int, mode: str = "constant", cval
         raise NotImplementedError(f"map_coordinates requires order 0 or 1, got {order}.")
     if mode not in _PLACES and mode != "constant":
         raise NotImplementedError(
-            f"map_coordinates does not support mode {mode!r}. Supported modes are 'constant', "
-            f"{', '.join(map(repr, _PLACES))}; 'wrap' and 'constant' are SciPy's 'grid-wrap' and "
+            f"map_coordinates does not support mode {mode!r}. Use one of 'constant', "
+            f"{', '.join(map(repr, _PLACES))}, where 'wrap' and 'constant' are SciPy's 'grid-wrap' and "
             "'grid-constant'."
         )
     places = [as_operand("map_coordinates", jnp.asarray(c), i) for i, c in enumerate(coordinates)]
     if len(places) != x.aval.ndim:
         raise ValueError(
-            f"coordinates must be a sequence of length input.ndim, but {len(places)} != {x.aval.ndim}"
+            f"coordinates must be a sequence of length input.ndim, but {len(places)} != {x.aval.ndim}."
         )
     if not places:
         return x
@@ -67,8 +69,7 @@ def map_coordinates(input, coordinates, order: int, mode: str = "constant", cval
             )
         if not x.aval.shape[i] and c.aval.size:
             raise ValueError(
-                f"map_coordinates: axis {i} of the input, of shape {x.aval.shape}, has no elements to "
-                "read."
+                f"map_coordinates: axis {i} of input has no elements, got shape {x.aval.shape}."
             )
     places = jnp.broadcast_arrays(*places)
     if not places[0].aval.size:
@@ -81,7 +82,7 @@ def _fill(cval, dtype):
     if value.aval.dtype in COMPLEX and dtype not in COMPLEX:
         raise TypeError(
             f"map_coordinates: cval must be real for an input of dtype {dtypes.dtype_name(dtype)}, got "
-            f"{cval!r}."
+            f"{cval!r}. Convert the input to a complex dtype, or take the real part."
         )
     return convert(value, dtype)
 
@@ -105,7 +106,7 @@ def _nearest(place):
 
 
 def _beside(place):
-    """The elements before and after a place, with their weights."""
+    """The indices before and after a coordinate, each with its weight."""
     if place.aval.dtype in INTEGER:
         return [(convert(place, _INT), None)]
     low = lax.floor(place)

@@ -161,7 +161,7 @@ REFUSED = {
     "args": (lambda: minimize(rosenbrock, np.ones(2), 3.0, method="BFGS"), TypeError, "tuple"),
     "x0 rank": (lambda: minimize(rosenbrock, np.ones((2, 2)), method="BFGS"), TypeError, "vector"),
     "x0 list": (lambda: minimize(rosenbrock, [1.0], method="BFGS"), TypeError, "array"),
-    "x0 integers": (lambda: minimize(rosenbrock, np.ones(2, int), method="BFGS"), TypeError, "floats"),
+    "x0 integers": (lambda: minimize(rosenbrock, np.ones(2, int), method="BFGS"), TypeError, "floating dtype"),
     "options": (lambda: minimize(rosenbrock, np.ones(2), method="BFGS", options={"xtol": 1}), TypeError, "xtol"),
     "no number": (lambda: minimize(lambda x: x, np.ones(2), method="BFGS"), TypeError, "scalar"),
 }

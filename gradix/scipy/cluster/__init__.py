@@ -1,3 +1,3 @@
-"""Clusters of points, as `scipy.cluster`."""
+"""Clusters of points, as in `scipy.cluster`."""
 
 from gradix.scipy.cluster import vq as vq

@@ -1,4 +1,4 @@
-"""Vector quantization, as `scipy.cluster.vq`."""
+"""Vector quantization, as in `scipy.cluster.vq`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ __all__ = ["vq"]
 
 
 def vq(obs, code_book, check_finite: bool = True) -> tuple[Array, Array]:
-    """The code nearest to each observation, and how far away it is.
+    """The number of the code nearest to each observation, and its Euclidean distance.
 
     Args:
-        obs: observations of shape (M, N), or (M,) for single numbers.
-        code_book: codes of shape (K, N), or (K,).
+        obs: observations of shape (M, N), or (M,) for numbers.
+        code_book: codes of shape (K, N), or (K,) for numbers.
         check_finite: has no effect.
 
     Returns:
-        The number of the nearest code, the first of several; and the Euclidean distance. Shape
-        (M,).
+        Two arrays of shape (M,): int32 numbers, of equally near codes the first, and distances.
 
     Raises:
         ValueError: the ranks differ or are not 1 or 2, the lengths of rows differ, or there are no
@@ -42,14 +41,14 @@ def vq(obs, code_book, check_finite: bool = True) -> tuple[Array, Array]:
     if x.aval.ndim not in (1, 2):
         raise ValueError(
             f"ndim different than 1 or 2 are not supported, got shapes {x.aval.shape} and "
-            f"{codes.aval.shape}."
+            f"{codes.aval.shape}. Reshape them to matrices."
         )
     if x.aval.ndim == 1:
         x, codes = x[:, None], codes[:, None]
     if x.aval.shape[1] != codes.aval.shape[1] or not codes.aval.shape[0]:
         raise ValueError(
-            "vq needs a code at least, and observations and codes of one length; got shapes "
-            f"{x.aval.shape} and {codes.aval.shape}."
+            "vq: there must be at least one code, and observations and codes must have one length; got "
+            f"shapes {x.aval.shape} and {codes.aval.shape}."
         )
     off = x[:, None, :] - codes[None, :, :]
     squares = lax.real(off * lax.conj(off)) if off.aval.dtype in COMPLEX else off * off

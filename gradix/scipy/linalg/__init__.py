@@ -1,4 +1,4 @@
-"""Linear algebra, as `scipy.linalg`."""
+"""Linear algebra, as in `scipy.linalg`."""
 
 from gradix.scipy.linalg.factorizations import (
     cho_factor as cho_factor,

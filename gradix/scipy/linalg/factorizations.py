@@ -1,4 +1,4 @@
-"""Factorizations of matrices: Cholesky, LU, QR, singular and eigenvalues, Schur and Hessenberg form."""
+"""Factorizations of matrices: Cholesky, LU, QR, SVD, eigenvalues, Schur and Hessenberg form."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ def cholesky(a, lower: bool = False, overwrite_a: bool = False, check_finite: bo
     """The triangular factor of Hermitian positive definite matrices: `a = Uᴴ U`, or `a = L Lᴴ`.
 
     Args:
-        a: matrices, in the last two axes, of which the triangle of the factor is read.
-        lower: give L; otherwise U.
-        overwrite_a: has no effect.
-        check_finite: has no effect.
+        a: matrices of shape (..., n, n), of which only the triangle of the factor is read.
+        lower: whether to give L instead of U.
+        overwrite_a, check_finite: have no effect.
 
     Returns:
-        The factors; NaN for matrices that are not positive definite.
+        The factors, of the shape of `a`; NaN for matrices that are not positive definite.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -37,13 +36,12 @@ def cholesky(a, lower: bool = False, overwrite_a: bool = False, check_finite: bo
 
 
 def cho_factor(a, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True):
-    """The Cholesky factor for `cho_solve`.
+    """The Cholesky factor of matrices, and `lower`, for `cho_solve`.
 
     Args:
-        a: matrices, in the last two axes.
-        lower: give the lower factor.
-        overwrite_a: has no effect.
-        check_finite: has no effect.
+        a: matrices of shape (..., n, n).
+        lower: whether to give the lower factor.
+        overwrite_a, check_finite: have no effect.
 
     Returns:
         The factor, with zeros in its other triangle, and `lower`.
@@ -65,15 +63,16 @@ def svd(
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
 ) -> Any:
-    """The singular value decomposition `a = U diag(s) Vᴴ`, s descending.
+    """The singular value decomposition `a = U diag(s) Vᴴ`, with decreasing s.
 
     Args:
-        a: matrices, in the last two axes.
-        full_matrices: make U and Vᴴ square; otherwise as many columns as singular values.
-        compute_uv: False gives s alone.
-        overwrite_a: has no effect.
-        check_finite: has no effect.
-        lapack_driver: has no effect.
+        a: matrices of shape (..., m, n); k is the smaller of m and n.
+        full_matrices: whether U and Vᴴ are square; otherwise they have k columns and rows.
+        compute_uv: whether to compute U and Vᴴ.
+        overwrite_a, check_finite, lapack_driver: have no effect.
+
+    Returns:
+        U of shape (..., m, m or k), s of shape (..., k) and Vᴴ of shape (..., n or k, n); or s only.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -97,22 +96,21 @@ def eigh(
     type: int = 1,
     check_finite: bool = True,
 ) -> Any:
-    """Ascending eigenvalues, and eigenvectors in columns, of Hermitian matrices.
+    """The eigenvalues of Hermitian matrices in increasing order, and their eigenvectors.
 
     Args:
-        a: matrices, in the last two axes; the mean with their adjoint is used.
+        a: matrices of shape (..., n, n), of which the mean with their adjoint is used.
         b: must be None.
-        lower: has no effect.
-        eigvals_only: give eigenvalues alone.
-        overwrite_a: has no effect.
-        overwrite_b: has no effect.
-        turbo: has no effect.
+        eigvals_only: whether to give the eigenvalues only.
         eigvals: must be None.
         type: must be 1.
-        check_finite: has no effect.
+        lower, overwrite_a, overwrite_b, turbo, check_finite: have no effect.
+
+    Returns:
+        Eigenvalues of shape (..., n), and eigenvectors as columns of matrices; or eigenvalues only.
 
     Raises:
-        NotImplementedError: `b`, `eigvals` or another `type` is given.
+        NotImplementedError: `b`, `eigvals` or `type` has another value.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -122,8 +120,8 @@ def eigh(
     """
     if b is not None:
         raise NotImplementedError(
-            "eigh: only b=None is implemented. For a positive definite b, take its Cholesky "
-            "factor L and solve the ordinary problem of inv(L) @ a @ inv(L).conj().T."
+            "eigh: only b=None is implemented. For a positive definite b with the Cholesky factor L, "
+            "take the eigenvalues of inv(L) @ a @ inv(L).conj().T."
         )
     if eigvals is not None:
         raise NotImplementedError(
@@ -144,13 +142,12 @@ def lu_factor(a, overwrite_a: bool = False, check_finite: bool = True) -> tuple[
     """The LU factorization with partial pivoting, for `lu_solve`.
 
     Args:
-        a: matrices, in the last two axes.
-        overwrite_a: has no effect.
-        check_finite: has no effect.
+        a: matrices of shape (..., m, n).
+        overwrite_a, check_finite: have no effect.
 
     Returns:
-        L below the diagonal and U on and above it in one array; and the row that each row was
-        exchanged with.
+        An array of the shape of `a`, with L below the diagonal and U on and above it; and the number
+        of the row with which each row was exchanged, of shape (..., min(m, n)).
 
     Example:
         >>> import gradix.numpy as jnp
@@ -167,13 +164,12 @@ def lu(a, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool
     """The LU factorization with partial pivoting, `a = P L U`.
 
     Args:
-        a: matrices, in the last two axes.
-        permute_l: give `P L` and U.
-        overwrite_a: has no effect.
-        check_finite: has no effect.
+        a: matrices of shape (..., m, n); k is the smaller of m and n.
+        permute_l: whether to give `P L` instead of P and L.
+        overwrite_a, check_finite: have no effect.
 
     Returns:
-        P, L and U, or `P L` and U.
+        P of shape (..., m, m), L of shape (..., m, k) and U of shape (..., k, n); or `P L` and U.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -211,24 +207,20 @@ def qr(
     pivoting: bool = False,
     check_finite: bool = True,
 ):
-    """The QR factorization of matrices.
+    """The QR factorization of matrices, `a = Q R`.
 
     Args:
-        a: matrices, in the last two axes.
-        overwrite_a: has no effect.
-        lwork: has no effect.
-        mode: "full" for a square Q, "economic" for as many columns as the shorter side, "r" for R
-            alone.
-        pivoting: exchange columns so that the diagonal of R descends; the order of columns comes
-            last.
-        check_finite: has no effect.
+        a: matrices of shape (..., m, n).
+        mode: "full" for a square Q, "economic" for a Q with min(m, n) columns, or "r" for R only.
+        pivoting: whether to permute the columns so that the diagonal of R decreases.
+        overwrite_a, lwork, check_finite: have no effect.
 
     Returns:
-        A tuple of Q (but for "r"), R, and the order of columns with `pivoting`: `a[:, order] = Q
-        R`.
+        A tuple of Q (except for "r"), R, and with `pivoting` the order of the columns, so that
+        `a[:, order] = Q R`.
 
     Raises:
-        ValueError: an unknown mode.
+        ValueError: `mode` has another value.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -239,8 +231,8 @@ def qr(
     """
     if mode not in ("full", "r", "economic"):
         raise ValueError(
-            f"Unsupported QR decomposition mode '{mode}'. It takes 'full', 'economic' and 'r'; "
-            "jnp.linalg.qr has mode='raw'."
+            f"Unsupported QR decomposition mode '{mode}'. Use 'full', 'economic' or 'r', or "
+            "jnp.linalg.qr for mode='raw'."
         )
     q, *rest = lax.linalg.qr(matrices("qr", a), pivoting=pivoting, full_matrices=mode != "economic")
     return tuple(rest) if mode == "r" else (q, *rest)
@@ -255,22 +247,21 @@ def qr_multiply(
     overwrite_a: bool = False,
     overwrite_c: bool = False,
 ):
-    """The Q of a QR factorization times other matrices, and R.
+    """The product of the Q of a QR factorization with other matrices, and R.
 
     Args:
-        a: matrices of shape (..., M, N), to be factored; Q has K = min(M, N) columns.
-        c: shape (..., P, M) for "right", (..., K, P) for "left"; or a vector, a row or a column.
+        a: the matrices to factor, of shape (..., M, N); Q has K = min(M, N) columns.
+        c: matrices of shape (..., P, M) for "right" and (..., K, P) for "left", or a vector.
         mode: "right" for `c @ Q`, "left" for `Q @ c`.
-        pivoting: exchange columns, as `qr`; the order of columns comes last.
-        conjugate: use `conj(Q)`.
-        overwrite_a: has no effect.
-        overwrite_c: has no effect.
+        pivoting: whether to permute the columns, as in `qr`.
+        conjugate: whether to use `conj(Q)`.
+        overwrite_a, overwrite_c: have no effect.
 
     Returns:
-        The product, R, and the order of columns with `pivoting`.
+        The product, R, and with `pivoting` the order of the columns.
 
     Raises:
-        ValueError: the shapes do not fit, or the mode is unknown.
+        ValueError: the shapes do not fit, or `mode` has another value.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -279,11 +270,11 @@ def qr_multiply(
         (Array([-3.], dtype=float32), Array([[-5.]], dtype=float32))
     """
     if mode not in ("right", "left"):
-        raise ValueError(f"mode must be 'right' or 'left', got {mode!r}")
+        raise ValueError(f"mode must be 'right' or 'left', got {mode!r}.")
     a, c = matrices("qr_multiply", a), matrices("qr_multiply", c)
     if a.aval.ndim < 2 or not c.aval.ndim:
         raise ValueError(
-            f"qr_multiply needs matrices a and vectors or matrices c, got shapes {a.aval.shape} and "
+            f"qr_multiply: a must be matrices and c a vector or matrices, got shapes {a.aval.shape} and "
             f"{c.aval.shape}."
         )
     m, n = a.aval.shape[-2:]
@@ -312,18 +303,19 @@ def qr_multiply(
 
 
 def schur(a, output: str = "real") -> tuple[Array, Array]:
-    """The Schur decomposition `a = Z T Zᴴ`, Z unitary and T upper triangular.
+    """The Schur decomposition `a = Z T Zᴴ`, with a unitary Z and an upper triangular T.
 
     Args:
-        a: square matrices of floats, in the last two axes.
-        output: "real" keeps T of real matrices real, with 2×2 blocks for pairs of complex
-            eigenvalues; "complex" makes it triangular.
+        a: matrices of shape (..., n, n), of a floating or complex dtype.
+        output: "real" for a real T of real matrices, with 2×2 blocks for pairs of complex
+            eigenvalues; "complex" for a triangular T.
 
     Returns:
-        T and Z. There is no derivative: the order of the eigenvalues is not determined.
+        T and Z, of the shape of `a`. They have no derivative, because the order of the eigenvalues
+        is not determined.
 
     Raises:
-        ValueError: an unknown output, or matrices that are not square.
+        ValueError: `output` has another value, or the matrices are not square.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -344,17 +336,18 @@ def schur(a, output: str = "real") -> tuple[Array, Array]:
 
 
 def rsf2csf(T, Z, check_finite: bool = True) -> tuple[Array, Array]:
-    """A real Schur decomposition made complex: each 2×2 block becomes triangular by a rotation.
+    """The complex Schur decomposition of the same matrices as a real Schur decomposition.
 
-    G. Golub, C. Van Loan, "Matrix Computations", section 7.4.
+    Each 2×2 block is made triangular by a rotation. G. Golub, C. Van Loan, "Matrix Computations",
+    section 7.4.
 
     Args:
-        T: quasi-triangular matrices, in the last two axes.
-        Z: the matrices of the decomposition, of the same shape.
+        T: quasi-triangular matrices, of shape (..., n, n).
+        Z: the unitary matrices of the decomposition, of the same shape.
         check_finite: has no effect.
 
     Returns:
-        T and Z of `a = Z T Zᴴ`, complex.
+        The complex T and Z of `a = Z T Zᴴ`, of the same shape.
 
     Raises:
         ValueError: the matrices are not square, or their shapes differ.
@@ -368,7 +361,7 @@ def rsf2csf(T, Z, check_finite: bool = True) -> tuple[Array, Array]:
     """
     t, z = square("rsf2csf", T), matrices("rsf2csf", Z)
     if t.aval.shape != z.aval.shape:
-        raise ValueError(f"Input array shapes must match: Z: {z.aval.shape} vs. T: {t.aval.shape}")
+        raise ValueError(f"Input array shapes must match: Z: {z.aval.shape} vs. T: {t.aval.shape}.")
     dtype = dtypes.to_complex_dtype(dtypes.joined_dtype(t.aval.dtype, z.aval.dtype))
     n, t, z = t.aval.shape[-1], convert(t, dtype), convert(z, dtype)
     if n < 2:
@@ -378,13 +371,13 @@ def rsf2csf(T, Z, check_finite: bool = True) -> tuple[Array, Array]:
 
 
 def _rotated(m, t, z, eps: float):
-    """Rows and columns m - 1 and m, rotated so that the element of T below the diagonal becomes zero."""
+    """T and Z with rows and columns m - 1 and m rotated, so that `T[m, m - 1]` becomes zero."""
     rank = t.aval.ndim
     block = lax.dynamic_slice(t, [0] * (rank - 2) + [m - 1, m - 1], (*t.aval.shape[:-2], 2, 2))
     a, b, c, d = (block[..., i, j] for i in (0, 1) for j in (0, 1))
     half = (a - d) / 2
     root = jnp.sqrt(half * half + b * c)
-    # an eigenvalue less d
+    # mu is an eigenvalue of the block minus d.
     mu = jnp.where(abs(half + root) >= abs(half - root), half + root, half - root)
     r = jnp.sqrt(abs(mu) ** 2 + abs(c) ** 2)
     small = (abs(c) <= eps * (abs(a) + abs(d))) | (r == 0)
@@ -407,16 +400,15 @@ def _rotated(m, t, z, eps: float):
 def hessenberg(
     a, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Any:
-    """The Hessenberg form `a = Q H Qᴴ`, with zeros below the first subdiagonal.
+    """The Hessenberg form H of `a = Q H Qᴴ`, which is zero below the first subdiagonal.
 
     Args:
-        a: square matrices of floats, in the last two axes.
-        calc_q: give Q as well.
-        overwrite_a: has no effect.
-        check_finite: has no effect.
+        a: matrices of shape (..., n, n), of a floating or complex dtype.
+        calc_q: whether to give Q too.
+        overwrite_a, check_finite: have no effect.
 
     Returns:
-        H, or H and Q.
+        H, or H and Q, of the shape of `a`.
 
     Example:
         >>> import gradix.numpy as jnp

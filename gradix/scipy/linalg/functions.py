@@ -18,9 +18,8 @@ from gradix.scipy.linalg.factorizations import schur
 from gradix.scipy.linalg.operands import matmul, matrices, square
 from gradix.scipy.linalg.solving import solve_sylvester, solve_triangular
 
-# N. Higham, "The scaling and squaring method for the matrix exponential revisited" (2005), table
-# 2.3: the norm up to which the Padé approximant of this order, whose coefficients follow, is as
-# exact as the dtype.
+# For each dtype, the norm up to which a Padé approximant is as accurate as the dtype, and its
+# coefficients: N. Higham, "The scaling and squaring method ... revisited" (2005), table 2.3.
 _PADE = {
     np.dtype("float32"): (
         3.925724783138660,
@@ -52,18 +51,23 @@ _PADE = {
 
 
 def expm(A, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
-    """The exponential of square matrices, by Padé approximants of a scaled matrix, which are squared.
+    """The exponential of square matrices.
 
-    N. Higham, "The scaling and squaring method for the matrix exponential revisited" (2005).
+    It squares Padé approximants of a scaled matrix: N. Higham, "The scaling and squaring method for
+    the matrix exponential revisited" (2005).
 
     Args:
-        A: matrices, in the last two axes; of 32 or 64 bits.
-        upper_triangular: they are upper triangular, which makes it quicker.
-        max_squarings: matrices that need more squarings, about log₂ of the norm, give NaN.
+        A: matrices of shape (..., n, n), of a floating or complex dtype of 32 or 64 bits.
+        upper_triangular: whether the matrices are upper triangular, which is faster.
+        max_squarings: the largest number of squarings, which is about log₂ of the norm. Matrices
+            that need more give NaN.
+
+    Returns:
+        Matrices of the shape and dtype of `A`.
 
     Raises:
         ValueError: the matrices are not square.
-        TypeError: floats of 16 bits.
+        TypeError: the dtype has 16 bits or less.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -86,7 +90,7 @@ def expm(A, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array
         return a
     limit, coefficients = _PADE[real]
     norm = jnp.max(jnp.sum(abs(lax.stop_gradient(a)), axis=-2), axis=-1)
-    # of a matrix of zeros none, without log2(0)
+    # A matrix of zeros needs none, and the maximum avoids log2(0).
     needed = jnp.ceil(jnp.log2(jnp.maximum(norm / limit, 1)))
     count = convert(jnp.minimum(needed, max_squarings), np.dtype("int32"))
     p, q = _pade(a * convert(jnp.exp2(-convert(count, real)), dtype)[..., None, None], coefficients)
@@ -96,7 +100,7 @@ def expm(A, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array
 
 
 def _pade(a, b):
-    """Numerator and denominator of the approximant: `V + U` and `V - U`, of even and odd powers."""
+    """Numerator `V + U` and denominator `V - U`, where V has the even powers and U the odd ones."""
     eye = jnp.eye(a.aval.shape[-1], dtype=a.aval.dtype)
     a2 = matmul(a, a)
     a4 = matmul(a2, a2)
@@ -115,7 +119,7 @@ def _pade(a, b):
 
 
 def _squared(x, count):
-    """Each matrix squared `count` times; the longest of a stack says how many turns there are."""
+    """Each matrix squared as often as `count` says; the loop runs for the largest of a stack."""
     if not count.aval.ndim:
         return lax.fori_loop(np.int32(0), count, lambda i, x: matmul(x, x), x)
 
@@ -129,13 +133,16 @@ def expm_frechet(A, E, *, method: str | None = None, compute_expm: bool = True) 
     """The derivative of the matrix exponential at `A` in the direction `E`.
 
     Args:
-        A: square matrices, in the last two axes.
+        A: matrices of shape (..., n, n).
         E: the direction, of the same shape.
         method: has no effect.
-        compute_expm: give the exponential as well, before the derivative.
+        compute_expm: whether to give the exponential before the derivative.
+
+    Returns:
+        The exponential and the derivative, or the derivative only, of the shape of `A`.
 
     Raises:
-        ValueError: the shapes differ, or are not square.
+        ValueError: the matrices are not square, or their shapes differ.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -145,10 +152,10 @@ def expm_frechet(A, E, *, method: str | None = None, compute_expm: bool = True) 
     """
     a, e = promote_dtypes_inexact("expm_frechet", A, E)
     if a.aval.ndim < 2 or a.aval.shape[-1] != a.aval.shape[-2]:
-        raise ValueError(f"expected A to be a (batched) square matrix, got A.shape={a.aval.shape}")
+        raise ValueError(f"expected A to be a (batched) square matrix, got A.shape={a.aval.shape}.")
     if a.aval.shape != e.aval.shape:
         raise ValueError(
-            f"expected A and E to be the same shape, got A.shape={a.aval.shape} E.shape={e.aval.shape}"
+            f"expected A and E to be the same shape, got A.shape={a.aval.shape} E.shape={e.aval.shape}."
         )
     value, change = jvp(expm, (a,), (e,))
     return (value, change) if compute_expm else change
@@ -158,10 +165,10 @@ def expm_frechet(A, E, *, method: str | None = None, compute_expm: bool = True) 
 
 
 def _columns(t, diagonal, right_side, sign: float):
-    """An upper triangular F from its diagonal, column after column: `(T̃ + sign·T̃ⱼⱼ) f = right_side(F, j)`.
+    """An upper triangular F with a given diagonal, computed column by column.
 
-    `T̃` is the triangular matrix that the columns are solved with; where a diagonal element
-    vanishes the equation is left undivided.
+    Column j solves `(T̃ + sign·T̃ⱼⱼ) f = b`, where `right_side(F, j)` returns the triangular T̃ and b.
+    Equations with a zero on the diagonal are not divided, and are the last result.
     """
     n = t.aval.shape[-1]
     eye = jnp.eye(n, dtype=bool)
@@ -184,10 +191,10 @@ def _columns(t, diagonal, right_side, sign: float):
 
 
 def _root_of_triangle(t):
-    """R with `R R = T`: `(R₁₁ + rⱼⱼ) r = t` for each column. Å. Björck, S. Hammarling, "A Schur method..." (1983)."""
+    """R with `R R = T`, whose columns solve `(R₁₁ + rⱼⱼ) r = t`."""
     f, (new, vanishing) = _columns(t, jnp.sqrt(jnp.diagonal(t)), lambda f, j: (f, t[:, j]), 1.0)
     undivided = jnp.any(vanishing & (new != 0) & jnp.tri(t.aval.shape[-1], k=-1, dtype=bool))
-    return jnp.where(undivided, np.nan, f)  # there is no root, or not one alone
+    return jnp.where(undivided, np.nan, f)  # The root does not exist, or is not unique.
 
 
 def sqrtm(A, blocksize: int = 1) -> Array:
@@ -196,14 +203,15 @@ def sqrtm(A, blocksize: int = 1) -> Array:
     Å. Björck, S. Hammarling, "A Schur method for the square root of a matrix" (1983).
 
     Args:
-        A: a matrix, or a stack of them in the last two axes.
+        A: matrices of shape (..., n, n).
         blocksize: must be 1.
 
     Returns:
-        Complex matrices; NaN where there is no root.
+        Complex matrices of the shape of `A`; NaN for matrices without a root.
 
     Raises:
-        NotImplementedError: another block size.
+        NotImplementedError: `blocksize` is larger than 1.
+        ValueError: the matrices are not square.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -214,7 +222,7 @@ def sqrtm(A, blocksize: int = 1) -> Array:
     """
     if blocksize > 1:
         raise NotImplementedError(
-            f"sqrtm works column by column: only blocksize=1 is implemented, got {blocksize}."
+            f"sqrtm: only blocksize=1 is implemented, got {blocksize}. Leave it out."
         )
     a = square("sqrtm", A)
     a = convert(a, dtypes.to_complex_dtype(a.aval.dtype))
@@ -231,28 +239,28 @@ def _sqrtm(a):
 
 @_sqrtm.defjvp
 def _sqrtm_jvp(primals, tangents):
-    """`X dX + dX X = dA`."""
+    """The solution dX of `X dX + dX X = dA`."""
     (a,), (t,) = primals, tangents
     x = _sqrtm(a)
     return x, solve_sylvester(x, x, t)
 
 
 def funm(A, func: Callable, disp: bool = True) -> Any:
-    """A function of one square matrix, by its values at the eigenvalues.
+    """A function of a square matrix, computed from its values at the eigenvalues.
 
-    B. Parlett, "A recurrence among the elements of functions of triangular matrices" (1976).
-    Eigenvalues that are close to each other cost digits.
+    B. Parlett, "A recurrence among the elements of functions of triangular matrices" (1976). The
+    result is less accurate for eigenvalues that are close to each other.
 
     Args:
-        A: a square matrix of floats.
-        func: a function of a vector of complex numbers, element by element.
-        disp: give the result alone.
+        A: a square matrix of a floating or complex dtype.
+        func: an elementwise function of a vector of complex numbers.
+        disp: whether to give the matrix only.
 
     Returns:
-        A complex matrix; and, unless `disp`, an estimate of the relative error in the norm.
+        A complex matrix; and unless `disp`, an estimate of the relative error in the norm.
 
     Raises:
-        ValueError: `A` is no square matrix.
+        ValueError: `A` is not a square matrix.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -264,8 +272,8 @@ def funm(A, func: Callable, disp: bool = True) -> Any:
     a = matrices("funm", A) if isinstance(A, (list, tuple)) else jnp.asarray(A)
     if a.aval.ndim != 2 or a.aval.shape[0] != a.aval.shape[1]:
         raise ValueError(
-            f"expected square array_like input: funm takes one square matrix, got shape {a.aval.shape}. "
-            "Use vmap for stacks of matrices."
+            f"expected square array_like input: A must be one square matrix, got shape {a.aval.shape}. "
+            "Use vmap for several matrices."
         )
     t, z = schur(a, "complex")
     if not a.aval.size:
@@ -273,7 +281,7 @@ def funm(A, func: Callable, disp: bool = True) -> Any:
     values = convert(jnp.asarray(func(jnp.diagonal(t))), t.aval.dtype)
 
     def right_side(f, j):
-        # From `T F = F T`: `(T₁₁ - tⱼⱼ) f = F₁₁ t - t fⱼⱼ`.
+        # `T F = F T` gives `(T₁₁ - tⱼⱼ) f = F₁₁ t - t fⱼⱼ`.
         return t, matmul(f, t[:, j][:, None])[:, 0] - t[:, j] * f[j, j]
 
     f, _ = _columns(t, values, right_side, -1.0)
@@ -282,7 +290,7 @@ def funm(A, func: Callable, disp: bool = True) -> Any:
 
 
 def _error_of_funm(t, out):
-    """The rounding over the least distance of eigenvalues, times the norm above the diagonal, at most 1."""
+    """The machine epsilon, times the norm of strict T over the least eigenvalue gap; at most 1."""
     n, eps = t.aval.shape[0], float(np.finfo(dtypes.real_dtype(t.aval.dtype)).eps)
     d = jnp.diagonal(t)
     gaps = jnp.where(np.eye(n, dtype=bool), np.inf, abs(d[:, None] - d[None, :]))

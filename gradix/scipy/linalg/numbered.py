@@ -1,4 +1,4 @@
-"""Matrices known by their size: Hilbert's, Pascal's, Hadamard's, Helmert's, and that of the Fourier transform."""
+"""Matrices given by their size: Hilbert, Pascal, Hadamard, Helmert and Fourier matrices."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ def _float() -> np.dtype:
 
 
 def _places(n: int):
-    """Row and column numbers of a square matrix."""
+    """The row number and the column number of each element of a square matrix."""
     return lax.broadcasted_iota(_INT32, (n, n), 0), lax.broadcasted_iota(_INT32, (n, n), 1)
 
 
 def _rounded(values, dtype):
-    """Values worked out on the host, as an array; those beyond the dtype's range are infinite."""
+    """Values computed on the host as an array; those beyond the range of the dtype are infinite."""
     with np.errstate(over="ignore"):
         return jnp.asarray(np.asarray(values, np.float64).astype(dtype))
 
 
 def hilbert(n) -> Array:
-    """The Hilbert matrix `1 / (i + j + 1)`, with i and j from zero on.
+    """The Hilbert matrix `1 / (i + j + 1)` of shape (n, n), where i and j count from 0.
 
     Args:
-        n: its size.
+        n: the size.
 
     Example:
         >>> from gradix.scipy import linalg
@@ -49,13 +49,13 @@ def hilbert(n) -> Array:
 
 
 def invhilbert(n) -> Array:
-    """The inverse of the Hilbert matrix, whose elements are integers, each rounded once.
+    """The inverse of the Hilbert matrix, of shape (n, n), whose integer elements are rounded once.
 
     M.-D. Choi, "Tricks or treats with the Hilbert matrix" (1983):
     `(-1)ⁱ⁺ʲ (i + j + 1) C(n + i, n - j - 1) C(n + j, n - i - 1) C(i + j, i)²`.
 
     Args:
-        n: its size.
+        n: the size.
 
     Example:
         >>> from gradix.scipy import linalg
@@ -86,12 +86,12 @@ _KINDS = ("symmetric", "lower", "upper")
 def _kind(kind) -> str:
     kind = "symmetric" if kind is None else kind
     if kind not in _KINDS:
-        raise ValueError(f"Expected kind to be one of: {list(_KINDS)}; got {kind}")
+        raise ValueError(f"Expected kind to be one of: {list(_KINDS)}; got {kind}.")
     return kind
 
 
 def _lower_pascal(n: int) -> np.ndarray:
-    """Binomial coefficients `C(i, j)` as floats, each row the sums of neighbours of the last."""
+    """The binomial coefficients `C(i, j)` as floats, each row computed from the previous one."""
     out = np.zeros((n, n))
     for i in range(n):
         out[i, 0] = 1
@@ -100,7 +100,7 @@ def _lower_pascal(n: int) -> np.ndarray:
 
 
 def _open_pascal(n, kind: str) -> Array:
-    """The matrix of symbolic size, row after row."""
+    """Pascal's matrix of a symbolic size, computed row by row."""
     dtype = _float()
     if kind == "symmetric":
         row, following = jnp.ones(n, dtype), jnp.cumsum
@@ -112,12 +112,15 @@ def _open_pascal(n, kind: str) -> Array:
 
 
 def pascal(n, kind: str | None = None) -> Array:
-    """Pascal's triangle as a matrix.
+    """Pascal's triangle as a matrix of shape (n, n).
 
     Args:
-        n: its size.
+        n: the size.
         kind: "symmetric", the default, for `C(i + j, i)`; "lower" for `C(i, j)`; "upper" for its
             transpose.
+
+    Raises:
+        ValueError: `kind` has another value.
 
     Example:
         >>> from gradix.scipy import linalg
@@ -139,11 +142,14 @@ def pascal(n, kind: str | None = None) -> Array:
 
 
 def invpascal(n, kind: str | None = None) -> Array:
-    """The inverse of the matrix that `pascal` gives.
+    """The inverse of the matrix `pascal(n, kind)`.
 
     Args:
-        n: its size.
+        n: the size.
         kind: "symmetric", the default, "lower" or "upper".
+
+    Raises:
+        ValueError: `kind` has another value.
 
     Example:
         >>> from gradix.scipy import linalg
@@ -154,21 +160,22 @@ def invpascal(n, kind: str | None = None) -> Array:
     """
     n, kind = known_int(n, "n"), _kind(kind)
     lower = _lower_pascal(n)
-    # The terms of each element of the symmetric inverse have one sign, so that nothing cancels.
+    # All terms of an element of the symmetric inverse have the same sign, so no digits cancel.
     out = {"lower": lower, "upper": lower.T, "symmetric": lower.T @ lower}[kind]
     i, j = np.indices((n, n))
     return _rounded(np.where((i + j) % 2, 0 - out, out), _float())
 
 
 def hadamard(n, dtype=int) -> Array:
-    """A Hadamard matrix, by Sylvester's construction: of 1 and -1, with orthogonal rows.
+    """A Hadamard matrix of shape (n, n): 1 and -1 in orthogonal rows, as Sylvester built it.
 
     Args:
-        n: its size, a power of two.
+        n: the size, a power of two.
         dtype: a dtype with negative numbers.
 
     Raises:
-        ValueError: `n` is no positive power of two.
+        ValueError: `n` is not a power of two.
+        TypeError: `dtype` is bool.
 
     Example:
         >>> from gradix.scipy import linalg
@@ -185,19 +192,19 @@ def hadamard(n, dtype=int) -> Array:
             "hadamard does not accept dtype bool, which has no -1. Use an integer or floating dtype."
         )
     i, j = _places(n)
-    # minus where i and j share an odd count of bits
+    # An element is -1 if i & j has an odd number of ones.
     return convert(1 - 2 * (lax.population_count(i & j) & 1), dtype)
 
 
 def helmert(n, full: bool = False) -> Array:
-    """The Helmert matrix, whose rows are orthonormal contrasts: of element k with the mean of those before it.
+    """The Helmert matrix, whose orthonormal rows compare an element with the mean of previous ones.
 
     Args:
         n: the number of columns.
-        full: put the constant row `1/√n` first.
+        full: whether to include a constant first row, of `1/√n`.
 
     Returns:
-        Shape (n - 1, n), or (n, n) with `full`.
+        An array of shape (n - 1, n), or (n, n) with `full`.
 
     Raises:
         ValueError: `n` is not positive.
@@ -217,15 +224,16 @@ def helmert(n, full: bool = False) -> Array:
 
 
 def dft(n, scale: str | None = None, *, dtype=None) -> Array:
-    """The matrix of the discrete Fourier transform, `exp(-2πi jk/n)`.
+    """The matrix of the discrete Fourier transform, `exp(-2πi jk/n)`, of shape (n, n).
 
     Args:
-        n: its size.
-        scale: None; "sqrtn" divides by `√n`, which makes the matrix unitary; "n" divides by n.
-        dtype: a complex dtype; complex64 by default, complex128 with 64 bits enabled.
+        n: the size.
+        scale: None for no factor, "sqrtn" for the factor `1/√n`, which makes the matrix unitary, or
+            "n" for the factor `1/n`.
+        dtype: a complex dtype; by default complex64, or complex128 if 64 bits are enabled.
 
     Raises:
-        ValueError: an unknown scale, or a dtype that is not complex.
+        ValueError: `scale` has another value, or `dtype` is not complex.
 
     Example:
         >>> from gradix.scipy import linalg

@@ -1,4 +1,4 @@
-"""The polar decomposition: a part with orthonormal columns, and a Hermitian one."""
+"""The polar decomposition into a factor with orthonormal columns and a Hermitian factor."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ def polar(
     eps: float | None = None,
     max_iterations: int | None = None,
 ) -> tuple[Array, Array]:
-    """The polar decomposition: `a = U P`, or `a = P U`, P Hermitian and not negative.
+    """The polar decomposition `a = U P` or `a = P U`, with a positive semidefinite Hermitian P.
 
     Args:
-        a: matrices of floats, in the last two axes.
+        a: matrices of shape (..., m, n), of a floating or complex dtype.
         side: "right" for `U P`, "left" for `P U`.
-        method: "qdwh" for Halley iterations (Y. Nakatsukasa, Z. Bai, F. Gygi, 2010), "svd" for
-            singular values.
-        eps: the precision wanted of the iterations; that of the dtype by default.
-        max_iterations: when to stop them.
+        method: "qdwh" for Halley iterations (Y. Nakatsukasa, Z. Bai, F. Gygi, 2010), "svd" for the
+            singular value decomposition.
+        eps: the precision of the iterations; by default that of the dtype.
+        max_iterations: the largest number of iterations.
 
     Returns:
-        U with orthonormal columns, or rows where these are fewer; and P.
+        U of the shape of `a`, with orthonormal columns, or rows if these are fewer; and P.
 
     Raises:
-        ValueError: an unknown side or method, or fewer than two axes.
-        TypeError: the elements are no floats.
+        ValueError: `side` or `method` has another value, or `a` has less than two axes.
+        TypeError: the dtype is not floating or complex.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -51,7 +51,7 @@ def polar(
     if side not in ("right", "left"):
         raise ValueError(f"The argument `side` must be either 'right' or 'left', got {side!r}.")
     if method not in ("qdwh", "svd"):
-        raise ValueError(f"Unknown polar decomposition method {method}. It takes 'qdwh' and 'svd'.")
+        raise ValueError(f"Unknown polar decomposition method {method}. Use 'qdwh' or 'svd'.")
     lax.linalg._check_matrices("polar", a.aval)
     adjoint = lax.linalg._adjoint
     wide = a.aval.shape[-2] < a.aval.shape[-1]
@@ -63,7 +63,7 @@ def polar(
 
 @partial(custom_jvp, nondiff_argnums=(1, 2, 3))
 def _unitary(a, method, eps, max_iterations):
-    """U of `a = U H`, for matrices with no fewer rows than columns."""
+    """U of `a = U H`, for matrices that have at least as many rows as columns."""
     if not a.aval.size:
         return a
     if method == "svd":
@@ -75,7 +75,7 @@ def _unitary(a, method, eps, max_iterations):
 
 @_unitary.defjvp
 def _unitary_jvp(method, eps, max_iterations, primals, tangents):
-    """`dU = U Ω + (I - U Uᴴ) dA H⁻¹`, with `H Ω + Ω H = Uᴴ dA - dAᴴ U`, by the eigenvectors of H.
+    """`dU = U Ω + (I - U Uᴴ) dA H⁻¹`, where `H Ω + Ω H = Uᴴ dA - dAᴴ U`, by the eigenvectors of H.
 
     N. Higham, "Functions of Matrices" (2008), section 8.
     """

@@ -1,4 +1,4 @@
-"""Systems of equations by factors, triangular and Sylvester's; determinants and inverses."""
+"""Linear systems by factors, triangular systems, Sylvester's equation, determinants, inverses."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ def _both(name: str, a, b) -> list:
 
 
 def det(a, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """Determinants of square matrices.
+    """The determinants of square matrices, of shape (...).
 
     Args:
-        a: matrices, in the last two axes.
-        overwrite_a: has no effect.
-        check_finite: has no effect.
+        a: matrices of shape (..., n, n).
+        overwrite_a, check_finite: have no effect.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -37,12 +36,11 @@ def det(a, overwrite_a: bool = False, check_finite: bool = True) -> Array:
 
 
 def inv(a, overwrite_a: bool = False, check_finite: bool = True) -> Array:
-    """The inverses of square matrices; infinite or NaN where singular.
+    """The inverses of square matrices; infinite or NaN for singular ones.
 
     Args:
-        a: matrices, in the last two axes.
-        overwrite_a: has no effect.
-        check_finite: has no effect.
+        a: matrices of shape (..., n, n).
+        overwrite_a, check_finite: have no effect.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -64,20 +62,21 @@ def solve_triangular(
     debug=None,
     check_finite: bool = True,
 ) -> Array:
-    """x with `a @ x = b`, for triangular matrices.
+    """The solution x of `a @ x = b`, for triangular matrices.
 
     Args:
-        a: matrices, in the last two axes, of which one triangle is read.
-        b: a vector, or matrices in the last two axes; leading axes broadcast.
+        a: matrices of shape (..., n, n), of which only one triangle is read.
+        b: a vector, or matrices of shape (..., n, k); leading axes are broadcast.
         trans: 0 or "N" for `a`, 1 or "T" for its transpose, 2 or "C" for its adjoint.
-        lower: read the lower triangle.
-        unit_diagonal: take the diagonal as ones, without reading it.
-        overwrite_b: has no effect.
-        debug: has no effect.
-        check_finite: has no effect.
+        lower: whether the lower triangle is read.
+        unit_diagonal: whether the diagonal is all ones and not read.
+        overwrite_b, debug, check_finite: have no effect.
+
+    Returns:
+        An array of the broadcast shape of `b`.
 
     Raises:
-        ValueError: the shapes do not fit, or `trans` is none of these.
+        ValueError: the shapes do not fit, or `trans` has another value.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -86,9 +85,9 @@ def solve_triangular(
         Array([1., 2.], dtype=float32)
     """
     if trans not in (0, 1, 2, "N", "T", "C"):
-        raise ValueError(f"Invalid 'trans' value {trans}. It takes 0, 1, 2, or 'N', 'T', 'C'.")
+        raise ValueError(f"Invalid 'trans' value {trans}. Use 0, 1, 2, or 'N', 'T', 'C'.")
     a, b = _both("solve_triangular", a, b)
-    turned, conjugated = trans in (1, 2, "T", "C"), trans in (2, "C")
+    transposed, conjugated = trans in (1, 2, "T", "C"), trans in (2, "C")
 
     def solution(a, b):
         return lax.linalg.triangular_solve(
@@ -96,7 +95,7 @@ def solve_triangular(
             b,
             left_side=True,
             lower=lower,
-            transpose_a=turned,
+            transpose_a=transposed,
             conjugate_a=conjugated,
             unit_diagonal=unit_diagonal,
         )
@@ -105,13 +104,15 @@ def solve_triangular(
 
 
 def cho_solve(c_and_lower, b, overwrite_b: bool = False, check_finite: bool = True) -> Array:
-    """x with `a @ x = b`, by the Cholesky factor of `a`.
+    """The solution x of `a @ x = b`, by the Cholesky factor of `a`.
 
     Args:
-        c_and_lower: what `cho_factor` gives.
-        b: a vector, or matrices in the last two axes; leading axes broadcast.
-        overwrite_b: has no effect.
-        check_finite: has no effect.
+        c_and_lower: the result of `cho_factor`.
+        b: a vector, or matrices of shape (..., n, k); leading axes are broadcast.
+        overwrite_b, check_finite: have no effect.
+
+    Returns:
+        An array of the broadcast shape of `b`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -140,17 +141,19 @@ def _cholesky_solution(c, b, lower: bool):
 def lu_solve(
     lu_and_piv, b, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
 ) -> Array:
-    """x with `a @ x = b`, by the LU factors of `a`.
+    """The solution x of `a @ x = b`, by the LU factors of `a`.
 
     Args:
-        lu_and_piv: what `lu_factor` gives.
-        b: a vector, or matrices in the last two axes; leading axes broadcast.
+        lu_and_piv: the result of `lu_factor`.
+        b: a vector, or matrices of shape (..., n, k); leading axes are broadcast.
         trans: 0 for `a`, 1 for its transpose, 2 for its adjoint.
-        overwrite_b: has no effect.
-        check_finite: has no effect.
+        overwrite_b, check_finite: have no effect.
+
+    Returns:
+        An array of the broadcast shape of `b`.
 
     Raises:
-        ValueError: the shapes do not fit, or `trans` is none of these.
+        ValueError: the shapes do not fit, or `trans` has another value.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -159,7 +162,7 @@ def lu_solve(
         Array([1., 1.], dtype=float32)
     """
     if trans not in (0, 1, 2):
-        raise ValueError(f"'trans' value must be 0, 1, or 2, got {trans}")
+        raise ValueError(f"'trans' value must be 0, 1, or 2, got {trans}.")
     factors, pivots = lu_and_piv
     factors, b = _both("lu_solve", factors, b)
     order = lax.linalg.lu_pivots_to_permutation(
@@ -188,24 +191,22 @@ def solve(
     check_finite: bool = True,
     assume_a: str = "gen",
 ) -> Array:
-    """x with `a @ x = b`.
+    """The solution x of `a @ x = b`.
 
     Args:
-        a: square matrices, in the last two axes.
-        b: a vector, or matrices in the last two axes.
-        lower: the triangle that is read where `assume_a` is "pos".
-        overwrite_a: has no effect.
-        overwrite_b: has no effect.
-        debug: has no effect.
-        check_finite: has no effect.
-        assume_a: "gen", "sym" and "her" use LU factors; "pos" uses Cholesky's, twice as fast.
+        a: matrices of shape (..., n, n).
+        b: a vector, or matrices of shape (..., n, k); leading axes are broadcast.
+        lower: whether the lower triangle is read if `assume_a` is "pos".
+        assume_a: "gen", "sym" or "her" to use LU factors, or "pos" to use Cholesky factors, which
+            are faster and need positive definite matrices.
+        overwrite_a, overwrite_b, debug, check_finite: have no effect.
 
     Returns:
-        The solution; infinite or NaN where a matrix is singular, or not positive definite with
-        "pos".
+        An array of the broadcast shape of `b`; infinite or NaN for singular matrices, and for "pos"
+        for matrices that are not positive definite.
 
     Raises:
-        ValueError: the shapes do not fit, or `assume_a` is none of these.
+        ValueError: the shapes do not fit, or `assume_a` has another value.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -215,7 +216,7 @@ def solve(
     """
     if assume_a not in ("gen", "sym", "her", "pos"):
         raise ValueError(
-            f"Expected assume_a to be one of ['gen', 'sym', 'her', 'pos']; got {assume_a!r}"
+            f"Expected assume_a to be one of ['gen', 'sym', 'her', 'pos']; got {assume_a!r}."
         )
     if assume_a != "pos":
         return jnp.linalg.solve(a, b)
@@ -248,19 +249,23 @@ def solve(
 
 
 def solve_sylvester(A, B, C, *, method: str = "schur", tol: float = 1e-8) -> Array:
-    """X with `A X + X B = C`, differentiable in all three.
+    """The solution X of `A X + X B = C`, which is differentiable in A, B and C.
 
     Args:
         A: matrices of shape (..., m, m).
         B: matrices of shape (..., n, n).
-        C: matrices of shape (..., m, n). Leading axes broadcast.
-        method: "schur" makes both matrices triangular (R. Bartels, G. Stewart, "Solution of the
-            matrix equation AX + XB = C", 1972); "eigen" makes them diagonal, which is quicker and
-            exact only for eigenvectors that are well apart.
-        tol: where an eigenvalue of A plus one of B is smaller, there is no solution, and X is NaN.
+        C: matrices of shape (..., m, n). Leading axes are broadcast.
+        method: "schur" to make A and B triangular (R. Bartels, G. Stewart, "Solution of the matrix
+            equation AX + XB = C", 1972), or "eigen" to make them diagonal, which is faster but only
+            accurate for well conditioned eigenvectors.
+        tol: the least absolute value of a sum of an eigenvalue of A and one of B. If a sum is
+            smaller, X is NaN.
+
+    Returns:
+        An array of the broadcast shape of C.
 
     Raises:
-        ValueError: the shapes do not fit, or the method is unknown.
+        ValueError: the shapes do not fit, or `method` has another value.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -281,14 +286,14 @@ def solve_sylvester(A, B, C, *, method: str = "schur", tol: float = 1e-8) -> Arr
     ]:
         raise ValueError(
             f"Incompatible shapes for Sylvester equation: A: {shapes[0]} B: {shapes[1]} C: {shapes[2]}. "
-            "They are (..., m, m), (..., n, n) and (..., m, n)."
+            "They must be (..., m, m), (..., n, n) and (..., m, n)."
         )
     try:
         lead = lax.broadcast_shapes(*[s[:-2] for s in shapes])
     except ValueError:
         raise ValueError(
             f"solve_sylvester: the leading axes of A: {shapes[0]} B: {shapes[1]} C: {shapes[2]} do not "
-            "broadcast."
+            "broadcast. They must agree or have size 1."
         ) from None
     a, b, c = [broadcast_to(x, (*lead, *x.aval.shape[-2:])) for x in (a, b, c)]
     if not c.aval.size:
@@ -312,13 +317,13 @@ def _of_kind(x, dtype):
 
 
 def _unsolvable(left, right, x, tol: float):
-    """NaN in place of the solutions where a sum of eigenvalues is nearly zero."""
+    """The solutions x, but NaN where a sum of eigenvalues is nearly zero."""
     sums = abs(left[..., :, None] + right[..., None, :])
     return jnp.where(jnp.min(sums, axis=(-2, -1), keepdims=True) < tol, np.nan, x)
 
 
 def _by_schur(a, b, c, tol: float):
-    """With `A = U R Uᴴ` and `B = V S Vᴴ`, the columns of `R Y + Y S = Uᴴ C V` one after the other."""
+    """With `A = U R Uᴴ` and `B = V S Vᴴ`, solve `R Y + Y S = Uᴴ C V` column by column."""
     dtype = c.aval.dtype
     a, b, c = [convert(x, dtypes.to_complex_dtype(dtype)) for x in (a, b, c)]
     (r, u), (s, v) = lax.linalg.schur(a), lax.linalg.schur(b)
@@ -341,7 +346,7 @@ def _by_schur(a, b, c, tol: float):
 
 
 def _by_eigenvalues(a, b, c, tol: float):
-    """With `A = U diag(λ) U⁻¹` and `B = V diag(μ) V⁻¹`, the elements of `U⁻¹ C V` over `λᵢ + μⱼ`."""
+    """With `A = U diag(λ) U⁻¹` and `B = V diag(μ) V⁻¹`, divide `U⁻¹ C V` by `λᵢ + μⱼ`."""
     dtype = c.aval.dtype
     (left, u), (right, v) = jnp.linalg.eig(a), jnp.linalg.eig(b)
     inner = matmul(jnp.linalg.solve(u, convert(c, u.aval.dtype)), v)

@@ -1,4 +1,4 @@
-"""Matrices made of a vector: constant along diagonals, companions of polynomials, populations, blocks."""
+"""Matrices made of vectors: Toeplitz, Hankel, companion, Leslie and block-diagonal matrices."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from gradix.numpy.promotion import as_operand, broadcast_to, convert, promote_dt
 
 
 def _row(name: str, x, position: int = 0, scalar: bool = True):
-    """Vectors in the last axis; a number becomes a vector of one element, or is refused."""
+    """The operand as vectors along the last axis; a scalar becomes a vector, if it is allowed."""
     x = as_operand(name, x, position)
     if x.aval.ndim:
         return x
     if not scalar:
         raise ValueError(
             f"{name}: {'cr'[position] if name == 'hankel' else 'a'} must be at least 1-dimensional, got a "
-            "scalar. Write jnp.array([x]) for a vector of one element."
+            "scalar. Pass jnp.array([x]) for a vector of one element."
         )
     return lax.reshape(x, (1,))
 
 
 def _together(name: str, *vectors) -> list:
-    """Vectors of one dtype, whose leading axes are broadcast."""
+    """The vectors with a common dtype and broadcast leading axes."""
     vectors = promote_dtypes(name, *vectors)
     try:
         lead = lax.broadcast_shapes(*[v.aval.shape[:-1] for v in vectors])
@@ -39,10 +39,10 @@ def _together(name: str, *vectors) -> list:
 
 
 def _sliding(v, rows: int, columns: int, step: int):
-    """Row i of the result starts at element `step·i` of `v`, which goes round; `step` is 1 or -1.
+    """A matrix whose row i starts at element `step·i` of `v`, which is periodic; `step` is 1 or -1.
 
-    Copies of `v` one after the other are read in rows of one more or one less than its length: no
-    gather is needed.
+    Copies of `v` are concatenated and reshaped to rows of its length plus `step`, so that no gather
+    is needed.
     """
     lead, n = v.aval.shape[:-1], v.aval.shape[-1]
     width = n + step
@@ -56,15 +56,15 @@ def _sliding(v, rows: int, columns: int, step: int):
 
 
 def toeplitz(c, r=None) -> Array:
-    """Matrices constant along each diagonal, from their first column and first row.
+    """Toeplitz matrices, which are constant along each diagonal.
 
     Args:
-        c: the first column, in the last axis.
-        r: the first row, whose first element is not read; `conj(c)` by default. Leading axes
-            broadcast.
+        c: the first columns, along the last axis.
+        r: the first rows, along the last axis, whose first elements are not used; by default
+            `conj(c)`. Leading axes are broadcast.
 
     Returns:
-        Shape (..., len(c), len(r)).
+        An array of shape (..., c.shape[-1], r.shape[-1]).
 
     Example:
         >>> import gradix.numpy as jnp
@@ -90,10 +90,10 @@ def _toeplitz(column, row):
 
 
 def circulant(c) -> Array:
-    """Square matrices whose columns are the first one, each moved down by one more place.
+    """Circulant matrices, in which each column is the previous one shifted down by one, cyclically.
 
     Args:
-        c: the first column, in the last axis.
+        c: the first columns, along the last axis.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -111,14 +111,18 @@ def circulant(c) -> Array:
 
 
 def hankel(c, r=None) -> Array:
-    """Matrices constant along each antidiagonal, from their first column and last row.
+    """Hankel matrices, which are constant along each antidiagonal.
 
     Args:
-        c: the first column, in the last axis.
-        r: the last row, whose first element is not read; zeros by default. Leading axes broadcast.
+        c: the first columns, along the last axis.
+        r: the last rows, along the last axis, whose first elements are not used; by default zeros.
+            Leading axes are broadcast.
 
     Returns:
-        Shape (..., len(c), len(r)).
+        An array of shape (..., c.shape[-1], r.shape[-1]).
+
+    Raises:
+        ValueError: `c` or `r` is a scalar, or their leading axes do not broadcast.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -135,15 +139,18 @@ def hankel(c, r=None) -> Array:
 
 
 def convolution_matrix(a, n, mode: str = "full") -> Array:
-    """The matrices that multiply a vector of `n` elements as convolution with `a` does.
+    """The matrices whose product with a vector of `n` elements is its convolution with `a`.
 
     Args:
-        a: the vectors to convolve with, in the last axis, of one element at least.
+        a: vectors along the last axis, with at least one element.
         n: the number of columns.
         mode: "full", "same" or "valid", as for `numpy.convolve`.
 
+    Returns:
+        An array of shape (..., length of the convolution, n).
+
     Raises:
-        ValueError: `a` is empty, `n` is not positive, or the mode is unknown.
+        ValueError: `a` is a scalar or empty, `n` is not positive, or `mode` has another value.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -173,11 +180,14 @@ def convolution_matrix(a, n, mode: str = "full") -> Array:
 
 
 def companion(a) -> Array:
-    """The companion matrices of polynomials: their eigenvalues are the roots.
+    """The companion matrices of polynomials, whose eigenvalues are the roots.
 
     Args:
-        a: coefficients from the highest power on, two at least, in the last axis; the first is not
-            zero.
+        a: at least two coefficients along the last axis, from the highest power on; the first must
+            not be zero.
+
+    Returns:
+        An array of shape (..., n - 1, n - 1) for n coefficients.
 
     Raises:
         ValueError: `a` has less than two elements along its last axis.
@@ -206,10 +216,10 @@ def companion(a) -> Array:
 
 
 def fiedler(a) -> Array:
-    """The matrices of distances `|aᵢ - aⱼ|`.
+    """Fiedler matrices, whose elements are the distances `|aᵢ - aⱼ|`.
 
     Args:
-        a: vectors, in the last axis.
+        a: vectors along the last axis.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -224,13 +234,13 @@ def fiedler(a) -> Array:
 
 
 def fiedler_companion(a) -> Array:
-    """Companion matrices with five diagonals.
+    """Fiedler companion matrices, which have five diagonals and the roots as eigenvalues.
 
-    M. Fiedler, "A note on companion matrices" (2003), has the coefficients of odd and even powers
+    M. Fiedler, "A note on companion matrices" (2003). The coefficients of odd and even powers are
     on two diagonals.
 
     Args:
-        a: coefficients from the highest power on, in the last axis; the first is not zero.
+        a: coefficients along the last axis, from the highest power on; the first must not be zero.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -250,10 +260,10 @@ def fiedler_companion(a) -> Array:
 
 
 def _fiedler_places(n: int) -> np.ndarray:
-    """Where each element comes from: 0 is zero, 1 is one, and k + 1 the coefficient k."""
+    """The source of each element: 0 stands for zero, 1 for one, and k + 1 for coefficient k."""
     places = np.zeros((n, n), np.int32)
     places[0, 0] = 2
-    # of each pair of rows, the upper has two coefficients
+    # The upper one of each pair of rows has two coefficients.
     for k in range(0, n, 2):
         left = max(k - 1, 0)
         places[k, left] = k + 2
@@ -266,15 +276,20 @@ def _fiedler_places(n: int) -> np.ndarray:
 
 
 def leslie(f, s) -> Array:
-    """Matrices that take a population by age to the next step: births in the first row, survival below the diagonal.
+    """Leslie matrices, whose product with a population by age is the population after a step.
 
     Args:
-        f: how many are born of each age, in the last axis; two ages at least.
-        s: which part of each age but the last survives. Leading axes broadcast.
+        f: the births of each age along the last axis, for at least two ages.
+        s: the fraction of each age except the last that survives, along the last axis. Leading axes
+            are broadcast.
+
+    Returns:
+        An array of shape (..., n, n) for n ages, with `f` in the first row and `s` below the
+        diagonal.
 
     Raises:
-        ValueError: `f` has less than two elements along its last axis, or `s` not one less than
-            `f`.
+        ValueError: `f` has less than two elements along its last axis, or `s` does not have one
+            element less.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -301,10 +316,10 @@ def leslie(f, s) -> Array:
 
 
 def block_diag(*arrs) -> Array:
-    """One matrix with the given matrices along its diagonal, and zeros elsewhere.
+    """A matrix with the given matrices along its diagonal, and zeros elsewhere.
 
     Args:
-        *arrs: matrices; a vector is a row, and a number a matrix of one element.
+        *arrs: matrices; a vector is taken as a row, and a number as a matrix of one element.
 
     Raises:
         ValueError: an array has more than two axes.

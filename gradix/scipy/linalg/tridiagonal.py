@@ -26,27 +26,30 @@ def eigh_tridiagonal(
     tol: float | None = None,
     key=None,
 ) -> Any:
-    """Ascending eigenvalues, and eigenvectors in columns, of a Hermitian tridiagonal matrix.
+    """The eigenvalues of a Hermitian tridiagonal matrix in increasing order, and its eigenvectors.
 
     The eigenvalues are found by bisection with Sturm sequences (W. Barth, R. Martin, J. Wilkinson,
     "Calculation of the eigenvalues of a symmetric tridiagonal matrix by the method of bisection",
-    1967), the vectors from the whole matrix.
+    1967), and the eigenvectors by `eigh` of the whole matrix.
 
     Args:
-        d: the diagonal, of 32 or 64 bits; of complex numbers the real part.
-        e: the diagonal above, one element less, of the same dtype; below stands its conjugate.
-        eigvals_only: give eigenvalues alone.
-        select: "a" for all, "i" for those numbered from `select_range[0]` to `select_range[1]`,
-            both included.
-        select_range: the numbers, from zero on.
-        tol: how exact the eigenvalues must be; as exact as the dtype allows by default.
-        key: has no effect: nothing here is drawn at random.
+        d: the diagonal, of shape (n,), of which the real part is used; float32, float64, complex64
+            or complex128.
+        e: the diagonal above, of shape (n - 1,) and the same dtype. The diagonal below is its
+            conjugate.
+        eigvals_only: whether to give the eigenvalues only.
+        select: "a" for all eigenvalues, or "i" for those numbered in `select_range`.
+        select_range: the first and the last number of "i", counted from 0.
+        tol: the absolute tolerance of the eigenvalues; by default as small as the dtype allows.
+        key: has no effect, because nothing is drawn at random.
+
+    Returns:
+        Eigenvalues of shape (k,), and eigenvectors of shape (n, k); or eigenvalues only.
 
     Raises:
-        NotImplementedError: `select="v"`, since the count of results would depend on values.
-        TypeError: the dtypes differ, or have no 32 or 64 bits.
-        ValueError: the shapes do not fit, an unknown `select`, or a range that is not within the
-            matrix.
+        NotImplementedError: `select` is "v", for which the number of results depends on values.
+        TypeError: the dtypes differ or are others, or the shapes do not fit.
+        ValueError: `select` has another value, or `select_range` is not within the matrix.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -82,7 +85,7 @@ def _check(d, e) -> None:
         )
     if d.aval.ndim != 1 or e.aval.ndim != 1 or e.aval.shape[0] != max(d.aval.shape[0] - 1, 0):
         raise TypeError(
-            "eigh_tridiagonal needs a diagonal of shape (n,) and one above of shape (n - 1,), got "
+            "eigh_tridiagonal: d must be of shape (n,) and e of shape (n - 1,), got "
             f"{d.aval.shape} and {e.aval.shape}. Use vmap for several matrices."
         )
 
@@ -92,17 +95,17 @@ def _range(select: str, select_range, n: int) -> tuple[int, int]:
         raise ValueError(f"select must have a value in {{'a', 'i', 'v'}}, got {select!r}.")
     if select == "v":
         raise NotImplementedError(
-            "eigh_tridiagonal(..., select='v') is not implemented: how many eigenvalues lie "
-            "between two values is not known while compiling. Take all, and mask those outside."
+            "eigh_tridiagonal(..., select='v') is not implemented, because the number of eigenvalues "
+            "between two values is not known when a program is compiled. Take all, and mask the others."
         )
     if select == "a":
         return 0, n
     if select_range is None:
-        raise ValueError("for select='i', select_range must be specified.")
+        raise ValueError("for select='i', select_range must be specified. Pass (first, last).")
     first, last = int(select_range[0]), int(select_range[1])
     if not 0 <= first <= last < n:
         raise ValueError(
-            f"select_range must lie within 0 and {n - 1} for a matrix of {n} rows, got {select_range}."
+            f"select_range must be within 0 and {n - 1} for a matrix of {n} rows, got {select_range}."
         )
     return first, last + 1
 
@@ -126,7 +129,7 @@ def _values(d, e, start, stop, tol):
     span = jnp.maximum(abs(low), abs(high))
     low, high = low - span * eps - tiny, high + span * eps + tiny
     wanted = np.arange(start, stop, dtype=np.int32)
-    # The least that a pivot counts as, so that no quotient overflows.
+    # Pivots of smaller absolute value are replaced by this one, so that quotients do not overflow.
     least = jnp.maximum(tiny, jnp.max(squares, initial=0) * tiny)
     goal = jnp.maximum(
         jnp.asarray(0.0 if tol is None else tol, d.aval.dtype), 2 * eps * span + tiny
@@ -148,7 +151,7 @@ def _values(d, e, start, stop, tol):
 
 
 def _count_below(rows, x, least):
-    """How many eigenvalues are less than each of `x`: the negative pivots of `T - x`."""
+    """The number of eigenvalues below each of `x`: as many as `T - x` has negative pivots."""
 
     def row(state, di_and_square):
         pivot, count = state
@@ -162,7 +165,7 @@ def _count_below(rows, x, least):
 
 @_values.defjvp
 def _values_jvp(start, stop, tol, primals, tangents):
-    """`dλ = vᴴ dT v`, for the eigenvector v."""
+    """`dλ = vᴴ dT v`, where v is the eigenvector."""
     (d, e), (dd, de) = primals, tangents
     out = _values(d, e, start, stop, tol)
     _, v = jnp.linalg.eigh(_whole(d, e), symmetrize_input=False)

@@ -1,4 +1,4 @@
-"""Minimization of functions, as `scipy.optimize`."""
+"""Minimization of functions, as in `scipy.optimize`."""
 
 from gradix.scipy.optimize.minimization import (
     OptimizeResults as OptimizeResults,

@@ -1,4 +1,4 @@
-"""The search for a lower place along a line, with one evaluation per turn of a loop that compiles."""
+"""The line search of minimization, as one compiled loop with one evaluation in each turn."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ZOOM_FAILED, SEARCH_FAILED = 3, 5
 
 
 class Point(NamedTuple):
-    """A place on the line: how far along, the value, the slope along the line, and the gradient."""
+    """A point on the line: its coordinate, the value, the slope on the line, and the gradient."""
 
     at: Any
     value: Any
@@ -25,27 +25,30 @@ class Point(NamedTuple):
 
 class _State(NamedTuple):
     phase: Any
-    # the lowest place met that decreases enough; the last one while bracketing
+    # The lowest point that decreases enough, or the last point while bracketing.
     low: Point
-    high: Point  # the other end of the bracket
+    # The other end of the bracket.
+    high: Point
     found: Point
     trial: Any
     count: Any
 
 
 def search(value_and_gradient, x, direction, start: Point, guess, tries):
-    """A place `x + a·direction` that satisfies the strong Wolfe conditions.
+    """A point `x + a·direction` that satisfies the strong Wolfe conditions.
 
     J. Nocedal, S. Wright, "Numerical Optimization" (2006), algorithms 3.5 and 3.6.
 
     Args:
-        start: the place with a = 0, whose slope is negative.
+        value_and_gradient: a function of a vector that returns its value and gradient.
+        x, direction: vectors.
+        start: the point with a = 0, whose slope is negative.
         guess: the first a to try.
-        tries: how many places at most.
+        tries: the largest number of points to try.
 
     Returns:
-        The place, or the lowest met where none satisfied the conditions; how many were tried; and
-        0, or the status that says why there is none that is lower.
+        The point, or the lowest one tried if none satisfied the conditions; the number of points
+        tried; and 0, or the status of the failure if no point is lower.
     """
     dtype = x.aval.dtype
     slack = 4 * float(np.finfo(dtype).eps) * abs(start.value)
@@ -58,8 +61,7 @@ def search(value_and_gradient, x, direction, start: Point, guess, tries):
         strong = (p.value <= start.value + _DECREASE * p.at * start.slope) & (
             abs(p.slope) <= -_CURVATURE * start.slope
         )
-        # Where values differ by rounding only, slopes tell as much (W. Hager, H. Zhang, 2005, eq.
-        # 4.1).
+        # Where values differ by rounding only, slopes decide (W. Hager, H. Zhang, 2005, eq. 4.1).
         nearly = (
             (p.value <= start.value + slack)
             & (p.slope <= (2 * _DECREASE - 1) * start.slope)
@@ -108,7 +110,7 @@ def _choose(condition, yes: Point, no: Point) -> Point:
 
 
 def _between(low: Point, high: Point):
-    """The least of the cubic through both ends (eq. 3.59), or the middle if that is within a tenth of an end."""
+    """The minimum of the cubic through both ends (eq. 3.59), or the middle if it is near an end."""
     width = high.at - low.at
     safe = jnp.where(width == 0, 1, width)
     d1 = low.slope + high.slope - 3 * (high.value - low.value) / safe

@@ -1,4 +1,4 @@
-"""Minimization of functions of a vector."""
+"""`minimize`, which minimizes functions of a vector."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from gradix.scipy.optimize.quasi_newton import bfgs
 
 
 class OptimizeResults(NamedTuple):
-    """What `minimize` found.
+    """The result of `minimize`.
 
     Attributes:
-        x: the place.
-        success: whether the gradient is as small as asked.
-        status: 0 converged, 1 stopped after `maxiter` steps, 3 no place found between two that
-            bracket a lower one, 5 no such two found.
-        fun: the value there.
-        jac: the gradient there.
+        x: the point found.
+        success: whether the norm of the gradient is tolerated.
+        status: 0 for success, 1 after `maxiter` steps, 3 if the line search found no lower point in
+            a bracket, and 5 if it found no bracket.
+        fun: the value at `x`.
+        jac: the gradient at `x`.
         hess_inv: the estimate of the inverse of the Hessian.
-        nfev: how often the function was evaluated.
-        njev: how often its gradient was.
-        nit: how many steps were taken.
+        nfev: the number of evaluations of the function.
+        njev: the number of evaluations of its gradient.
+        nit: the number of steps.
     """
 
     x: Array
@@ -53,26 +53,27 @@ def minimize(
     tol: float | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> OptimizeResults:
-    """A place where a function of a vector is least, nearby; compiles and maps.
+    """A local minimum of a function of a vector.
 
-    J. Nocedal, S. Wright, "Numerical Optimization" (2006), algorithm 6.1, with a line search for
-    the strong Wolfe conditions (3.5, 3.6), and for the approximate ones of W. Hager, H. Zhang
-    (2005) where rounding hides the others.
+    J. Nocedal, S. Wright, "Numerical Optimization" (2006), algorithm 6.1. The line search is for the
+    strong Wolfe conditions (3.5, 3.6), and for the approximate ones of W. Hager, H. Zhang (2005)
+    where rounding hides the others. The function can be jitted and mapped by `vmap`.
 
     Args:
-        fun: `fun(x, *args)` gives a number; it is differentiated.
-        x0: where to begin, a vector of floats.
-        args: further arguments, a tuple.
+        fun: a function `fun(x, *args)` that returns a scalar; it is differentiated.
+        x0: the start, a vector of floats.
+        args: a tuple of further arguments.
         method: must be "BFGS".
-        tol: the same as the option `gtol`.
-        options: `gtol`, the norm of the gradient that suffices (1e-5); `norm`, which norm
-            (infinity, so the largest element); `maxiter`, after how many steps to stop (200 for
-            each unknown); `line_search_maxiter`, how many places to try for one step (20).
+        tol: the default of the option `gtol`.
+        options: `gtol`, the tolerated norm of the gradient (1e-5); `norm`, the order of the norm
+            (infinity, which is the largest element); `maxiter`, the largest number of steps (200
+            for each unknown); `line_search_maxiter`, the largest number of points to try for a step
+            (20).
 
     Raises:
-        ValueError: an unknown method.
-        TypeError: `args` is no tuple, `x0` no vector of floats, an unknown option, or `fun` gives
-            no number.
+        ValueError: `method` has another value.
+        TypeError: `args` is not a tuple, `x0` is not a vector of floats, an option is unknown, or
+            `fun` does not return a scalar.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -86,14 +87,14 @@ def minimize(
         )
     if not isinstance(method, str) or method.lower() != "bfgs":
         raise ValueError(
-            f"Method {method} not recognized; minimize has 'BFGS'. scipy.optimize.minimize has others, "
-            "and takes value_and_grad(fun) with jac=True."
+            f"Method {method} not recognized; method must be 'BFGS'. For other methods call "
+            "scipy.optimize.minimize with value_and_grad(fun) and jac=True."
         )
     options = dict(options or {})
     unknown = sorted(set(options) - set(_OPTIONS))
     if unknown:
         raise TypeError(
-            f"minimize got unexpected options {unknown}; BFGS has {', '.join(_OPTIONS)}."
+            f"minimize got unexpected options {unknown}. Use {', '.join(_OPTIONS)} only."
         )
     x = _vector(x0)
     if tol is not None:
@@ -105,21 +106,22 @@ def _vector(x0):
     x = x0 if hasattr(x0, "dtype") else None
     if x is None:
         raise TypeError(
-            f"x0 must be an array, got {x0!r} of type {type(x0).__name__}. Write jnp.array(...) around it."
+            f"x0 must be an array, got {x0!r} of type {type(x0).__name__}. Convert it by jnp.array(...)."
         )
     x = jnp.asarray(x)
     if x.aval.dtype not in INEXACT or x.aval.dtype in COMPLEX:
         raise TypeError(
-            f"x0 must hold floats, since fun is differentiated; got dtype {x.aval.dtype}."
+            f"x0 must have a floating dtype, because fun is differentiated; got {x.aval.dtype}. Convert "
+            "it by .astype(float)."
         )
     if x.aval.ndim != 1:
         raise TypeError(
-            f"x0 must be a vector, got shape {x.aval.shape}. flatten_util.ravel_pytree makes a vector of "
-            "any arrays, and tells the way back."
+            f"x0 must be a vector, got shape {x.aval.shape}. Make a vector by flatten_util.ravel_pytree, "
+            "which also returns the inverse function."
         )
     return x
 
 
 def _evaluated(fun: Callable, x, args: tuple):
-    """The value and the gradient."""
+    """The value and the gradient of a function."""
     return value_and_grad(fun)(x, *args)

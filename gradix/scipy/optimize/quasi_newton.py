@@ -1,4 +1,4 @@
-"""The method of Broyden, Fletcher, Goldfarb and Shanno."""
+"""The method of Broyden, Fletcher, Goldfarb and Shanno (BFGS)."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ class _State(NamedTuple):
 
 
 def bfgs(value_and_gradient, x0, *, gtol=1e-5, norm=np.inf, maxiter=None, line_search_maxiter=20):
-    """The fields of the result, in order.
+    """The fields of `OptimizeResults`, in order.
 
     Args:
-        value_and_gradient: of the function.
-        x0: a vector.
-        gtol: the norm of the gradient that suffices.
-        norm: which norm.
-        maxiter: how many steps at most; 200 for each unknown by default.
-        line_search_maxiter: how many places to try for one step.
+        value_and_gradient: a function of a vector that returns its value and gradient.
+        x0: the start, a vector.
+        gtol: the tolerated norm of the gradient.
+        norm: the order of the norm.
+        maxiter: the largest number of steps; by default 200 for each unknown.
+        line_search_maxiter: the largest number of points to try for a step.
     """
     n, dtype = x0.aval.shape[0], x0.aval.dtype
     limit = 200 * n if maxiter is None else maxiter
@@ -78,7 +78,7 @@ def bfgs(value_and_gradient, x0, *, gtol=1e-5, norm=np.inf, maxiter=None, line_s
 def _step(value_and_gradient, state: _State, tries) -> _State:
     direction = -jnp.matmul(state.inverse, state.g, precision="highest")
     slope = jnp.dot(direction, state.g, precision="highest")
-    # Rounding may have spoilt the estimate of the Hessian.
+    # If rounding has spoilt the estimate of the Hessian, the negative gradient is used.
     uphill = ~(slope < 0)
     direction = jnp.where(uphill, -state.g, direction)
     inverse = jnp.where(
@@ -109,7 +109,7 @@ def _step(value_and_gradient, state: _State, tries) -> _State:
 
 
 def _updated(inverse, s, y):
-    """`(I - ρsyᵀ) H (I - ρysᵀ) + ρssᵀ`, ρ = 1 / yᵀs; unchanged where the curvature is not positive."""
+    """`(I - ρsyᵀ) H (I - ρysᵀ) + ρssᵀ`, ρ = 1 / yᵀs; H if the curvature is not positive."""
     along = jnp.dot(y, s, precision="highest")
     rho = 1 / jnp.where(along > 0, along, 1)
     hy = jnp.matmul(inverse, y, precision="highest")

@@ -14,19 +14,19 @@ _MODES = ("full", "same", "valid")
 
 
 def convolve(in1, in2, mode: str = "full", method: str = "auto", precision=None) -> Array:
-    """The convolution of two arrays of one rank.
+    """The convolution of two arrays of the same rank.
 
     Args:
         in1: an array.
-        in2: another, of the same rank; neither is smaller along one axis and larger along another
-            unless `mode` is "full".
-        mode: "full" for every place where they overlap, "same" for the middle part of it with the
-            shape of `in1`, "valid" for the places where they overlap wholly.
-        method: "direct", "fft", or "auto" for "direct".
-        precision: of the products, as for `lax.dot`; not for "fft".
+        in2: an array of the same rank. Unless `mode` is "full", one of the two must not be smaller
+            than the other along any axis.
+        mode: "full" for all places where the arrays overlap, "same" for the middle part of them, of
+            the shape of `in1`, or "valid" for the places where they overlap fully.
+        method: "direct", "fft", or "auto", which is "direct".
+        precision: the precision of the products, as for `lax.dot`; not used for "fft".
 
     Raises:
-        ValueError: the ranks differ, or one of the options is unknown.
+        ValueError: the ranks differ, an array is empty, or an option has an unknown value.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -39,17 +39,17 @@ def convolve(in1, in2, mode: str = "full", method: str = "auto", precision=None)
 
 
 def correlate(in1, in2, mode: str = "full", method: str = "auto", precision=None) -> Array:
-    """The cross-correlation of two arrays of one rank: the convolution with `in2` reversed and conjugated.
+    """The cross-correlation of two arrays: the convolution with `in2` reversed and conjugated.
 
     Args:
         in1: an array.
-        in2: another, of the same rank.
+        in2: an array of the same rank.
         mode: "full", "same" or "valid", as for `convolve`.
-        method: "direct", "fft", or "auto" for "direct".
-        precision: of the products, as for `lax.dot`; not for "fft".
+        method: "direct", "fft", or "auto", which is "direct".
+        precision: the precision of the products, as for `lax.dot`; not used for "fft".
 
     Raises:
-        ValueError: the ranks differ, or one of the options is unknown.
+        ValueError: the ranks differ, an array is empty, or an option has an unknown value.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -58,7 +58,7 @@ def correlate(in1, in2, mode: str = "full", method: str = "auto", precision=None
         Array([2., 3.], dtype=float32)
     """
     x, y = _arrays("correlate", in1, in2)
-    return _convolve("correlate", x, _turned(y), mode, method, precision)
+    return _convolve("correlate", x, _reversed(y), mode, method, precision)
 
 
 def convolve2d(
@@ -67,16 +67,15 @@ def convolve2d(
     """The convolution of two matrices, with zeros around them.
 
     Args:
-        in1: a matrix.
-        in2: another.
+        in1, in2: matrices.
         mode: "full", "same" or "valid", as for `convolve`.
         boundary: must be "fill".
         fillvalue: must be 0.
-        precision: of the products, as for `lax.dot`.
+        precision: the precision of the products, as for `lax.dot`.
 
     Raises:
-        NotImplementedError: another boundary or value.
-        ValueError: the arrays are no matrices, or the mode is unknown.
+        NotImplementedError: `boundary` or `fillvalue` has another value.
+        ValueError: an array is not a matrix or is empty, or `mode` has another value.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -95,16 +94,15 @@ def correlate2d(
     """The cross-correlation of two matrices, with zeros around them.
 
     Args:
-        in1: a matrix.
-        in2: another.
+        in1, in2: matrices.
         mode: "full", "same" or "valid", as for `convolve`.
         boundary: must be "fill".
         fillvalue: must be 0.
-        precision: of the products, as for `lax.dot`.
+        precision: the precision of the products, as for `lax.dot`.
 
     Raises:
-        NotImplementedError: another boundary or value.
-        ValueError: the arrays are no matrices, or the mode is unknown.
+        NotImplementedError: `boundary` or `fillvalue` has another value.
+        ValueError: an array is not a matrix or is empty, or `mode` has another value.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -114,8 +112,8 @@ def correlate2d(
                [3.]], dtype=float32)
     """
     x, y = _matrices("correlate2d", in1, in2, boundary, fillvalue)
-    out = _convolve("correlate2d", x, _turned(y), mode, "direct", precision, later=1)
-    # SciPy exchanges the two where the second is larger, which conjugates the result.
+    out = _convolve("correlate2d", x, _reversed(y), mode, "direct", precision, later=1)
+    # SciPy exchanges the two matrices if the second is larger, which conjugates the result.
     return (
         lax.conj(out)
         if mode == "valid" and x.aval.size < y.aval.size and out.aval.dtype in COMPLEX
@@ -124,16 +122,18 @@ def correlate2d(
 
 
 def fftconvolve(in1, in2, mode: str = "full", axes=None) -> Array:
-    """The convolution of two arrays by Fourier transforms: for long arrays quicker than `convolve`, and less exact.
+    """The convolution of two arrays by Fourier transforms.
+
+    For long arrays it is faster than `convolve`, but less accurate.
 
     Args:
         in1: an array.
-        in2: another, of the same rank.
+        in2: an array of the same rank.
         mode: "full", "same" or "valid", as for `convolve`.
-        axes: the axes to convolve along; the arrays agree along the others. All by default.
+        axes: the axes along which to convolve; by default all. The sizes of the other axes agree.
 
     Raises:
-        ValueError: the shapes do not fit, or the mode is unknown.
+        ValueError: the shapes do not fit each other, or `mode` has another value.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -154,7 +154,7 @@ def _arrays(name: str, in1, in2) -> list:
     if x.aval.ndim != y.aval.ndim:
         raise ValueError(
             f"{name}: in1 and in2 must have the same number of dimensions, got shapes {x.aval.shape} and "
-            f"{y.aval.shape}. Add axes of size 1 with [..., None]."
+            f"{y.aval.shape}. Add axes of size 1 by [..., None]."
         )
     return [convert(v, v.aval.dtype) for v in (x, y)]
 
@@ -162,9 +162,8 @@ def _arrays(name: str, in1, in2) -> list:
 def _matrices(name: str, in1, in2, boundary, fillvalue) -> list:
     if boundary != "fill" or fillvalue != 0:
         raise NotImplementedError(
-            f"{name}() only supports boundary='fill', fillvalue=0; got {boundary!r} and "
-            f"{fillvalue!r}. "
-            "Pad the first array with jnp.pad, and use mode='valid'."
+            f"{name}() only supports boundary='fill', fillvalue=0; got {boundary!r} and {fillvalue!r}. "
+            "Pad the first array by jnp.pad, and use mode='valid'."
         )
     x, y = promote_dtypes_inexact(name, in1, in2)
     if x.aval.ndim != 2 or y.aval.ndim != 2:
@@ -174,14 +173,14 @@ def _matrices(name: str, in1, in2, boundary, fillvalue) -> list:
     return [convert(v, v.aval.dtype) for v in (x, y)]
 
 
-def _turned(y):
+def _reversed(y):
     y = lax.rev(y, tuple(range(y.aval.ndim)))
     return lax.conj(y) if y.aval.dtype in COMPLEX else y
 
 
 def _check_mode(mode: str) -> None:
     if mode not in _MODES:
-        raise ValueError(f"mode must be one of {list(_MODES)}, got {mode!r}")
+        raise ValueError(f"mode must be one of {list(_MODES)}, got {mode!r}.")
 
 
 def _first_is_larger(x, y, axes) -> bool:
@@ -196,11 +195,11 @@ def _first_is_larger(x, y, axes) -> bool:
     )
 
 
-# -- the two ways ----------------------------------------------------------------------------------
+# -- the two methods -------------------------------------------------------------------------------
 
 
 def _convolve(name: str, x, y, mode: str, method: str, precision, *, later: int = 0):
-    """The convolution; of a second array of even length, the middle part of "same" begins `later`."""
+    """The convolution; for `y` of even length, mode "same" begins `later` elements further on."""
     _check_mode(mode)
     if method not in ("auto", "fft", "direct"):
         raise ValueError(f"Got method={method!r}; expected 'auto', 'fft', or 'direct'.")
@@ -208,7 +207,7 @@ def _convolve(name: str, x, y, mode: str, method: str, precision, *, later: int 
     if not x.aval.size or not y.aval.size:
         raise ValueError(
             f"zero-size arrays not supported in convolutions, got shapes {x.aval.shape} and "
-            f"{y.aval.shape} in {name}."
+            f"{y.aval.shape} in {name}. Pass arrays with elements."
         )
     larger = _first_is_larger(x, y, axes) if mode != "full" else True
     if not x.aval.ndim:
@@ -222,7 +221,7 @@ def _convolve(name: str, x, y, mode: str, method: str, precision, *, later: int 
 
 
 def _padding(mode: str, shape, kernel, wanted, starts) -> list:
-    """Zeros around an array, so that a kernel sliding over it gives the full, middle or valid part."""
+    """The padding of an array by which a kernel that slides over it gives the part of a mode."""
     if mode == "full":
         return [(n - 1, n - 1) for n in kernel]
     if mode == "valid":
@@ -242,7 +241,7 @@ def _by_transforms(x, y, mode: str, axes):
     if any(x.aval.shape[i] != y.aval.shape[i] for i in rest):
         raise ValueError(
             f"mapped axes must have same shape; got in1.shape={x.aval.shape} in2.shape={y.aval.shape} "
-            f"axes={axes}"
+            f"axes={axes}."
         )
     if mode == "valid":
         _first_is_larger(x, y, axes)
@@ -272,7 +271,7 @@ def _by_transforms(x, y, mode: str, axes):
 
 
 def _middle(full, mode: str, shape, kernel, axes):
-    """The part of the full convolution that the mode asks for."""
+    """The part of the full convolution for a mode."""
     if mode == "full":
         return full
     for i in axes:

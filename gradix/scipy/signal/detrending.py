@@ -1,4 +1,4 @@
-"""Signals without their trends."""
+"""`detrend`, which removes the trends of signals."""
 
 from __future__ import annotations
 
@@ -11,17 +11,20 @@ from gradix.numpy.promotion import convert, inexact_operand
 
 
 def detrend(data, axis: int = -1, type: str = "linear", bp=0, overwrite_data=None) -> Array:
-    """A signal less its mean, or less the line nearest to it in least squares.
+    """Signals minus their mean, or minus the line that fits them in least squares.
 
     Args:
         data: the signals.
         axis: the axis of time.
         type: "linear" or "constant".
-        bp: places where another line begins, an integer or several.
-        overwrite_data: must be None: arrays are immutable.
+        bp: an integer or a sequence of integers, the places where another line begins.
+        overwrite_data: must be None, because arrays are immutable.
+
+    Returns:
+        An array of the shape of `data`, of a floating or complex dtype.
 
     Raises:
-        ValueError: an unknown type, or a place outside of the signal.
+        ValueError: `type` has another value, or a place is outside of the signal.
         NotImplementedError: `overwrite_data` is given.
 
     Example:
@@ -32,7 +35,7 @@ def detrend(data, axis: int = -1, type: str = "linear", bp=0, overwrite_data=Non
     """
     if overwrite_data is not None:
         raise NotImplementedError(
-            "overwrite_data argument not implemented: arrays are immutable. Use the array returned."
+            "overwrite_data argument not implemented, because arrays are immutable. Use the result."
         )
     if type not in ("constant", "linear"):
         raise ValueError(f"Trend type must be 'linear' or 'constant', got {type!r}.")
@@ -45,7 +48,7 @@ def detrend(data, axis: int = -1, type: str = "linear", bp=0, overwrite_data=Non
     ends = sorted({0, n, *[int(b) for b in np.ravel(np.asarray(bp))]})
     if ends[0] < 0 or ends[-1] > n:
         raise ValueError(
-            f"Breakpoints must be non-negative and less than length of data along given axis; got {bp} "
+            f"Breakpoints must be non-negative and less than length of data along given axis; got bp={bp} "
             f"for length {n}."
         )
     parts = [lax.slice_in_dim(x, a, b, axis=axis) for a, b in zip(ends, ends[1:])]
@@ -57,7 +60,7 @@ def _without_line(x, axis: int):
     x = x - jnp.mean(x, axis, keepdims=True)
     if n < 2:
         return x
-    # Scaled to a length of 1, so that 16-bit floats hold the sums.
+    # The times are scaled to norm 1, so that their sums do not overflow in 16 bits.
     time = np.arange(n) - (n - 1) / 2
     time = (time / np.sqrt((time * time).sum())).reshape(
         [n if i == axis else 1 for i in range(x.aval.ndim)]

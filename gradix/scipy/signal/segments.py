@@ -1,4 +1,4 @@
-"""Signals cut into segments that overlap, put together again, and the windows they are seen through."""
+"""Signals cut into overlapping segments and added up again, and windows for segments."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _signal = lazy_module("scipy.signal")
 
 
 def cut(x, length: int, step: int):
-    """Segments of the last axis: shape (..., count, length). The signal is at least one segment long.
+    """Segments of signals along the last axis, of shape (..., count, length).
 
-    The signal is read in blocks of `step`, and each segment put together of blocks: no gather is
-    needed.
+    A signal must have at least one segment. It is divided into blocks of `step`, of which the
+    segments are concatenated, so that no gather is needed.
     """
     lead, size = x.aval.shape[:-1], x.aval.shape[-1]
     count, per = (size - length) // step + 1, ceil(length / step)
@@ -35,7 +35,7 @@ def cut(x, length: int, step: int):
 
 
 def overlap_add(x, step: int):
-    """The sum of segments put one after the other, each `step` further: the transpose of `cut`."""
+    """The sum of segments of which each starts `step` after the previous one; transposed `cut`."""
     *lead, count, length = x.aval.shape
     per, rank = ceil(length / step), x.aval.ndim
     zero = np.zeros((), x.aval.dtype)
@@ -52,13 +52,16 @@ def overlap_add(x, step: int):
 
 
 def window_of(window, nperseg: int | None, size: int, dtype):
-    """The values of a window, and the length of segments it is for.
+    """The values of a window, and the length of its segments.
 
     Args:
-        window: a name or a tuple, as `scipy.signal.get_window` takes them, or the values.
-        nperseg: the length that was asked for; None for 256, or the window's own.
+        window: a name or tuple as for `scipy.signal.get_window`, or the values of the window.
+        nperseg: the requested length; None for 256, or the length of the given values.
         size: the length of the signal, which segments do not exceed.
-        dtype: of real numbers.
+        dtype: the dtype of the values, if they are real.
+
+    Raises:
+        ValueError: the lengths do not fit each other.
     """
     if nperseg is not None and nperseg < 1:
         raise ValueError(f"nperseg must be a positive integer, got {nperseg}.")
@@ -77,7 +80,7 @@ def window_of(window, nperseg: int | None, size: int, dtype):
     length = values.aval.shape[0]
     if length > size:
         raise ValueError(
-            f"window is longer than input signal: {length} elements for a signal of {size}."
+            f"window is longer than input signal: it has {length} elements, and the signal {size}."
         )
     if nperseg is not None and nperseg != length:
         raise ValueError(
@@ -89,9 +92,7 @@ def window_of(window, nperseg: int | None, size: int, dtype):
 def overlap_of(noverlap: int | None, nperseg: int) -> int:
     noverlap = nperseg // 2 if noverlap is None else int(noverlap)
     if noverlap >= nperseg:
-        raise ValueError(
-            f"noverlap must be less than nperseg, got {noverlap} for segments of {nperseg}."
-        )
+        raise ValueError(f"noverlap must be less than nperseg, got {noverlap} and {nperseg}.")
     return noverlap
 
 
@@ -102,14 +103,14 @@ def extended(x, boundary: str | None, n: int):
     """The signal with `n` values before and after it."""
     if boundary not in _BOUNDARIES:
         raise ValueError(
-            f"Unknown boundary option '{boundary}', must be one of: {list(_BOUNDARIES)}"
+            f"Unknown boundary option '{boundary}', must be one of: {list(_BOUNDARIES)}."
         )
     if boundary is None or not n:
         return x
     if boundary in ("even", "odd") and n > x.aval.shape[-1] - 1:
         raise ValueError(
-            f"The extension length n ({n}) is too big: it must not exceed the length of the signal less "
-            f"1, which is {x.aval.shape[-1] - 1}."
+            f"The extension length n ({n}) is too big: it must be less than the length of the signal, "
+            f"{x.aval.shape[-1]}. Use shorter segments, or boundary='zeros'."
         )
     widths = [(0, 0)] * (x.aval.ndim - 1) + [(n, n)]
     if boundary == "zeros":
@@ -120,6 +121,6 @@ def extended(x, boundary: str | None, n: int):
 
 
 def float_of(x):
-    """The signal in floats that transforms take."""
+    """The signal in a floating or complex dtype that Fourier transforms accept."""
     dtype = dtypes.to_inexact_dtype(x.aval.dtype)
     return convert(x, np.dtype("float32") if dtype.itemsize < 4 else dtype)

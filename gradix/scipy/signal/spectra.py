@@ -1,4 +1,4 @@
-"""Spectra of signals: short-time Fourier transforms and their inverse, Welch's estimates."""
+"""Spectra of signals: short-time Fourier transforms and their inverse, and Welch's estimates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ def _real(x):
 
 
 class _Plan:
-    """How signals of one length are cut and transformed: window, lengths, and whether half a spectrum suffices."""
+    """How signals of one length are cut and transformed.
+
+    It has the window, the lengths, and whether spectra have no negative frequencies.
+    """
 
     def __init__(self, x, window, nperseg, noverlap, nfft, detrend, *, onesided: bool):
         given = None if nperseg is None else int(nperseg)
@@ -35,7 +38,7 @@ class _Plan:
         self.detrend = detrend
         if onesided and x.aval.dtype in COMPLEX:
             warnings.warn(
-                "The signal is complex: giving the two-sided spectrum. return_onesided=False says so.",
+                "The signal is complex, so the spectrum is two-sided. Pass return_onesided=False for that.",
                 stacklevel=4,
             )
         self.onesided = (
@@ -43,13 +46,14 @@ class _Plan:
         )
 
     def spectra(self, x):
-        """Shape (..., segments, frequencies)."""
+        """The spectra of the segments of signals, of shape (..., segments, frequencies)."""
         x = cut(x, self.nperseg, self.step)
         if self.detrend:
             x = self.detrend(x) if callable(self.detrend) else _detrend(x, -1, self.detrend)
         return (jnp.fft.rfft if self.onesided else jnp.fft.fft)(x * self.window, self.nfft)
 
     def frequencies(self, fs, dtype):
+        """The frequencies of the spectra."""
         rate = (jnp.fft.rfftfreq if self.onesided else jnp.fft.fftfreq)(self.nfft, dtype=dtype)
         return rate * fs
 
@@ -70,29 +74,27 @@ def stft(
     padded: bool = True,
     axis: int = -1,
 ) -> tuple[Array, Array, Array]:
-    """The short-time Fourier transform: the spectrum of each of many overlapping segments.
+    """The short-time Fourier transform, which is the spectra of overlapping segments.
 
     Args:
         x: the signals.
-        fs: how many samples there are in a unit of time.
-        window: a name or tuple, as `scipy.signal.get_window` takes them, or the values.
-        nperseg: the length of a segment, not more than the signal.
-        noverlap: by how many samples segments overlap; half of them by default.
-        nfft: the length of the transform, padded with zeros; `nperseg` by default.
-        detrend: False, "constant", "linear", or a function of segments in the last axis.
-        return_onesided: give no negative frequencies of real signals.
-        boundary: what comes before and after the signal: "zeros", "constant", "even", "odd", or
-            None for nothing.
-        padded: add zeros so that segments cover the signal.
+        fs: the number of samples in a unit of time.
+        window: a name or tuple as for `scipy.signal.get_window`, or the values of the window.
+        nperseg: the length of a segment, at most that of the signal.
+        noverlap: the number of samples by which segments overlap; by default half of `nperseg`.
+        nfft: the length of the transforms, which are padded with zeros; by default `nperseg`.
+        detrend: False, "constant", "linear", or a function of segments along the last axis.
+        return_onesided: whether to leave out the negative frequencies of real signals.
+        boundary: how the signal is extended: "zeros", "constant", "even", "odd", or None.
+        padded: whether to append zeros, so that the segments cover the signal.
         axis: the axis of time.
 
     Returns:
-        The frequencies, the times of the segments, and the transforms: frequencies along `axis`,
-            segments along a last
-        axis.
+        The frequencies, the times of the segments, and the transforms, with the frequencies along
+        `axis` and the segments along a new last axis.
 
     Raises:
-        ValueError: lengths that do not fit, or an unknown option.
+        ValueError: lengths do not fit each other, or an option has an unknown value.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -134,27 +136,26 @@ def istft(
     time_axis: int = -1,
     freq_axis: int = -2,
 ) -> tuple[Array, Array]:
-    """The signal whose short-time Fourier transform is given, in least squares.
+    """The signals whose short-time Fourier transforms fit the given ones in least squares.
 
     D. Griffin, J. Lim, "Signal estimation from modified short-time Fourier transform" (1984).
 
     Args:
-        Zxx: what `stft` gives.
-        fs: as for `stft`.
-        window: as for `stft`.
-        nperseg: the length of segments; by default it follows from the number of frequencies.
-        noverlap: by how many samples they overlap; half of them by default.
-        nfft: the length of the transform; by default it follows from the number of frequencies.
-        input_onesided: there are no negative frequencies.
-        boundary: the signal was extended on both sides, and half a segment is cut off there.
-        time_axis: the axis of segments.
-        freq_axis: the axis of frequencies.
+        Zxx: transforms, as `stft` gives them.
+        fs, window: as for `stft`.
+        nperseg: the length of a segment; by default it follows from the number of frequencies.
+        noverlap: the number of samples by which segments overlap; by default half of `nperseg`.
+        nfft: the length of the transforms; by default it follows from the number of frequencies.
+        input_onesided: whether the negative frequencies are left out.
+        boundary: whether the signal was extended, so that half a segment is cut off on both sides.
+        time_axis: the axis of the segments.
+        freq_axis: the axis of the frequencies.
 
     Returns:
-        The times of the samples, and the signals, with time at the place of `time_axis`.
+        The times of the samples, and the signals, with time along `time_axis`.
 
     Raises:
-        ValueError: lengths or axes that do not fit.
+        ValueError: lengths or axes do not fit each other.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -165,7 +166,9 @@ def istft(
     """
     z = as_operand("istft", Zxx)
     if z.aval.ndim < 2:
-        raise ValueError(f"Input stft must be at least 2d! Got shape {z.aval.shape}.")
+        raise ValueError(
+            f"Input stft must be at least 2d! Got shape {z.aval.shape}; pass the transforms of `stft`."
+        )
     rank = z.aval.ndim
     time, freq = axis_of(time_axis, rank), axis_of(freq_axis, rank)
     if time == freq:
@@ -197,10 +200,8 @@ def _lengths(frequencies: int, nperseg, nfft, onesided: bool) -> tuple[int, int]
     if nperseg < 1:
         raise ValueError(f"nperseg must be a positive integer, got {nperseg}.")
     if nfft is None:
-        # of an odd length only half is given
+        # An odd nperseg has the same number of one-sided frequencies as the even one below it.
         nfft = nperseg if onesided and nperseg == usual + 1 else usual
-    elif int(nfft) < nperseg:
-        raise ValueError(f"FFT length ({nfft}) must be longer than nperseg ({nperseg}).")
     if int(nfft) < nperseg:
         raise ValueError(f"FFT length ({nfft}) must be longer than nperseg ({nperseg}).")
     return nperseg, int(nfft)
@@ -210,7 +211,7 @@ def _synthesis_window(window, nperseg: int, dtype):
     values = window if isinstance(window, (str, tuple)) else jnp.asarray(window)
     if not isinstance(values, (str, tuple)) and values.shape != (nperseg,):
         raise ValueError(
-            f"window must have length of {nperseg}, and one axis; got shape {values.shape}."
+            f"window must have length of {nperseg}, along its only axis; got shape {values.shape}."
         )
     return window_of(values, nperseg, nperseg, dtype)[0]
 
@@ -238,24 +239,25 @@ def csd(
 
     Args:
         x: the signals.
-        y: other signals of the same rank, or None for the power spectrum of `x`; the shorter is
-            padded with zeros.
-        fs: how many samples there are in a unit of time.
-        window: a name or tuple, as `scipy.signal.get_window` takes them, or the values.
-        nperseg: the length of a segment, not more than the signal; 256 by default.
-        noverlap: by how many samples segments overlap; half of them by default.
-        nfft: the length of the transform, padded with zeros; `nperseg` by default.
-        detrend: False, "constant", "linear", or a function of segments in the last axis.
-        return_onesided: give no negative frequencies of real signals.
+        y: other signals of the same rank, or None for the power spectrum of `x`. The shorter of the
+            two is padded with zeros.
+        fs: the number of samples in a unit of time.
+        window: a name or tuple as for `scipy.signal.get_window`, or the values of the window.
+        nperseg: the length of a segment, at most that of the signal; 256 by default.
+        noverlap: the number of samples by which segments overlap; by default half of `nperseg`.
+        nfft: the length of the transforms, which are padded with zeros; by default `nperseg`.
+        detrend: False, "constant", "linear", or a function of segments along the last axis.
+        return_onesided: whether to leave out the negative frequencies of real signals.
         scaling: "density" for power per frequency, "spectrum" for power.
         axis: the axis of time.
-        average: "mean" or "median" over segments.
+        average: "mean" or "median", which is taken over the segments.
 
     Returns:
-        The frequencies, and the densities with frequencies along `axis`; real where `y` is None.
+        The frequencies, and the densities with the frequencies along `axis`. The densities are real
+        if `y` is None.
 
     Raises:
-        ValueError: lengths that do not fit, or an unknown option.
+        ValueError: lengths do not fit each other, or an option has an unknown value.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -265,9 +267,9 @@ def csd(
         ((5,), 4)
     """
     if scaling not in ("density", "spectrum"):
-        raise ValueError(f"Unknown scaling: {scaling}. It takes 'density' and 'spectrum'.")
+        raise ValueError(f"Unknown scaling: {scaling}. Use 'density' or 'spectrum'.")
     if average not in ("mean", "median"):
-        raise ValueError(f'average must be "median" or "mean", got {average}')
+        raise ValueError(f'average must be "median" or "mean", got {average}.')
     x, y = _signals(x, y)
     axis = axis_of(axis, x.aval.ndim)
     if not x.aval.size or (y is not None and not y.aval.size):
@@ -305,7 +307,10 @@ def _of_one_length(x, y):
 
 
 def _one_sided(power, nfft: int):
-    """What belongs to negative frequencies is added; zero and, of an even length, the last have no such."""
+    """The power with that of negative frequencies added.
+
+    Frequency zero, and for even lengths the last one, have no negative counterpart.
+    """
     twice = np.full(power.aval.shape[-1], 2.0)
     twice[0] = 1
     if nfft % 2 == 0:
@@ -318,7 +323,7 @@ def _average(power, average: str):
         return jnp.mean(power, axis=-2)
     n = power.aval.shape[-2]
     even = 2 * np.arange(1, (n - 1) // 2 + 1)
-    # of the median of exponential variables
+    # The median of exponential variables is smaller than their mean by this factor.
     bias = 1 + float(np.sum(1 / (even + 1) - 1 / even))
     if power.aval.dtype not in COMPLEX:
         return jnp.median(power, axis=-2) / bias
@@ -341,25 +346,20 @@ def welch(
     axis: int = -1,
     average: str = "mean",
 ) -> tuple[Array, Array]:
-    """The power spectral density of a signal, averaged over segments, as `csd`.
+    """The power spectral density of a signal, averaged over segments; see also `csd`.
 
     P. Welch, "The use of the fast Fourier transform for the estimation of power spectra" (1967).
 
     Args:
         x: the signals.
-        fs: how many samples there are in a unit of time.
-        window: a name or tuple, as `scipy.signal.get_window` takes them, or the values.
-        nperseg: the length of a segment, not more than the signal; 256 by default.
-        noverlap: by how many samples segments overlap; half of them by default.
-        nfft: the length of the transform, padded with zeros; `nperseg` by default.
-        detrend: False, "constant", "linear", or a function of segments in the last axis.
-        return_onesided: give no negative frequencies of real signals.
-        scaling: "density" for power per frequency, "spectrum" for power.
-        axis: the axis of time.
-        average: "mean" or "median" over segments.
+        fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average: as for
+            `csd`.
 
     Returns:
-        The frequencies, and the densities with frequencies along `axis`.
+        The frequencies, and the densities with the frequencies along `axis`.
+
+    Raises:
+        ValueError: lengths do not fit each other, or an option has an unknown value.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -1,3 +1,3 @@
-"""Equations with large linear maps, as `scipy.sparse`."""
+"""Solvers of large linear systems, as in `scipy.sparse`."""
 
 from gradix.scipy.sparse import linalg as linalg

@@ -1,3 +1,3 @@
-"""Geometry, as `scipy.spatial`."""
+"""Geometry, as in `scipy.spatial`."""
 
 from gradix.scipy.spatial import transform as transform

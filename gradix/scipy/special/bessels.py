@@ -80,20 +80,21 @@ def _i1_jvp(primals, tangents):
 
 
 def bessel_jn(z, *, v: int, n_iter: int = 50) -> Array:
-    """Bessel functions of the first kind of orders 0 to v, by recurrence downwards from a higher order.
+    """The Bessel functions of the first kind of the orders 0 to v.
 
-    J. Miller's algorithm (DLMF 3.6(iii)): exact where `n_iter` is well above v and |z|.
+    They are computed by downward recurrence (J. Miller's algorithm, DLMF 3.6(iii)), which is exact
+    where `n_iter` is well above v and |z|.
 
     Args:
         z: real numbers.
         v: the highest order, an integer that is known while compiling.
-        n_iter: the order to begin with.
+        n_iter: the order at which the recurrence begins.
 
     Returns:
-        Shape (v + 1, ...).
+        An array of shape (v + 1, *z.shape), one order a row.
 
     Raises:
-        ValueError: `z` is complex, or `v` negative.
+        ValueError: `z` is complex, or `v` is negative.
 
     Example:
         >>> from gradix.scipy import special
@@ -102,10 +103,13 @@ def bessel_jn(z, *, v: int, n_iter: int = 50) -> Array:
     """
     z = jnp.asarray(inexact_operand("bessel_jn", z))
     if z.aval.dtype in COMPLEX:
-        raise ValueError(f"bessel_jn takes real numbers, got dtype {z.aval.dtype}.")
+        raise ValueError(
+            f"bessel_jn takes real numbers, but z has dtype {z.aval.dtype}. Take its real part, "
+            "z.real."
+        )
     v, n_iter = int(v), int(n_iter)
     if v < 0:
-        raise ValueError(f"bessel_jn: the order must not be negative, got v={v}.")
+        raise ValueError(f"bessel_jn: the highest order v must not be negative, got v={v}.")
     z = z.astype(z.dtype)
     top = max(n_iter, v + 1)
     top += top % 2
@@ -117,7 +121,7 @@ def bessel_jn(z, *, v: int, n_iter: int = 50) -> Array:
         here, above, total = state
         below = 2 * (k + 1) * here / x - above
         total = total + jnp.where((k > 0) & (k % 2 == 0), 2 * below, 0)
-        # Kept within range: only ratios count.
+        # Only ratios of the values matter, so all of them are scaled down before they overflow.
         size = jnp.where(abs(below) > 1 / tiny, tiny, 1).astype(z.dtype)
         return (below * size, here * size, total * size), (below, size)
 
@@ -125,7 +129,7 @@ def bessel_jn(z, *, v: int, n_iter: int = 50) -> Array:
     (last, _, total), (values, sizes) = lax.scan(
         step, (jnp.full_like(x, tiny), jnp.zeros_like(x), jnp.zeros_like(x)), orders
     )
-    # the factors applied since each value
+    # Each value still lacks the scale factors that were applied at later steps.
     later = jnp.flip(jnp.cumprod(jnp.flip(sizes, 0), 0), 0)
     found = jnp.flip(values * later, 0)[: v + 1] / (total + last)
     first = jnp.asarray((np.arange(v + 1) == 0).astype(z.dtype)).reshape(v + 1, *[1] * z.ndim)

@@ -22,10 +22,10 @@ _PSI = (1 / 12, -1 / 120, 1 / 252, -1 / 240, 1 / 132, -691 / 32760, 1 / 12)
 
 
 def _shifted(z):
-    """The number moved right until Stirling's series holds, and the sums of what was passed on the way.
+    """z + n, for which Stirling's series holds, `Σ log(z + k)` and `Σ 1/(z + k)` for k < n.
 
-    Logarithms of each factor add up to the branch that is continuous but for the negative real
-    axis.
+    The sum of the logarithms, unlike the logarithm of the product, is continuous everywhere except
+    on the negative real axis.
     """
     radius = 9.0 if is_double(z) else 5.0
     close = lambda v: (lax.real(v) < radius) & (abs(lax.imag(v)) < radius)  # noqa: E731
@@ -45,7 +45,7 @@ def _shifted(z):
 
 @custom_jvp
 def log_gamma(z):
-    """log Γ(z), analytic but for the negative real axis (DLMF 5.11.1, 5.5.1)."""
+    """log Γ(z), which is analytic except on the negative real axis (DLMF 5.11.1, 5.5.1)."""
     v, logs, _ = _shifted(z)
     q, total = 1 / (v * v), jnp.zeros_like(z)
     for c in _STIRLING[::-1]:
@@ -71,5 +71,6 @@ def _log_gamma_jvp(primals, tangents):
 @_digamma.defjvp
 def _digamma_jvp(primals, tangents):
     raise NotImplementedError(
-        "The second derivative of gamma and loggamma of complex numbers is not implemented."
+        "The second derivative of gamma and loggamma is not implemented for complex numbers. "
+        "Differentiate once, or pass real numbers."
     )

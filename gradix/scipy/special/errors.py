@@ -58,7 +58,7 @@ expit = _of_floats(
 
 @custom_jvp
 def _logit(x):
-    """Near one half 2·artanh(2x - 1), which keeps the digits of odds close to 1."""
+    """Near x = ½ it is 2·artanh(2x - 1), which stays accurate where the logarithm is near 0."""
     s = 2 * x - 1
     z = s * s
     near = 2 * s + 2 * s * z * polynomial(ARTANH[x.aval.dtype], z)
@@ -107,8 +107,8 @@ def _ndtr(x):
     return 0.5 * where(size < _HALF_ROOT, 1 + lax.erf(w), where(w > 0, 2 - tail, tail))
 
 
-# Rational approximations from Cephes (Moshier), highest power first: the middle, and the tails by
-# their distance.
+# The rational approximations of Cephes (Moshier), with the highest power first: one for the middle,
+# one for the near part of the tails, one for their far part.
 _MIDDLE = (
     (
         -5.99633501014107895267e1,
@@ -180,10 +180,16 @@ _FAR = (
 
 
 def ndtri(p) -> Array:
-    """The inverse of `ndtr`: the point below which a standard normal number lies with probability `p`.
+    """The inverse of `ndtr`: a standard normal number is below `ndtri(p)` with probability `p`.
+
+    Args:
+        p: probabilities, of dtype float32 or float64.
+
+    Returns:
+        An array of the shape and dtype of `p`; NaN outside [0, 1].
 
     Raises:
-        TypeError: `p` is of another dtype than float32 and float64.
+        TypeError: `p` has another dtype than float32 and float64.
 
     Example:
         >>> from gradix.scipy import special
@@ -193,7 +199,8 @@ def ndtri(p) -> Array:
     p = inexact_operand("ndtri", p)
     if p.aval.dtype not in (np.dtype("float32"), np.dtype("float64")):
         raise TypeError(
-            f"ndtri takes float32 or float64, got {p.aval.dtype}. Convert it with p.astype('float32')."
+            f"ndtri takes float32 or float64, but p has dtype {p.aval.dtype}. Convert it with "
+            "p.astype('float32')."
         )
     return _ndtri(p)
 
@@ -227,7 +234,7 @@ def _ratio(polynomials, x):
 
 
 def polynomial(coefficients, x):
-    """The coefficients are given highest power first."""
+    """The polynomial at `x`, with the coefficients of the highest power first."""
     total: Any = number(coefficients[0], x.aval.dtype)
     for c in coefficients[1:]:
         total = total * x + c
@@ -235,20 +242,20 @@ def polynomial(coefficients, x):
 
 
 def log_ndtr(x, series_order: int = 3) -> Array:
-    """log(ndtr(x)), accurate where `ndtr` is 0 or 1; of float32 and float64.
+    """log(ndtr(x)), which is accurate also where `ndtr(x)` rounds to 0 or 1.
 
     Args:
-        x: an array.
-        series_order: terms of the asymptotic series used far below 0, at most 30.
+        x: an array of dtype float32 or float64.
+        series_order: how many terms of the asymptotic series to use far below 0, at most 30.
 
     Raises:
-        TypeError: `x` is of another dtype than float32 and float64, or `series_order` no integer.
+        TypeError: `x` has another dtype, or `series_order` is not an integer.
         ValueError: `series_order` is not within [0, 30].
 
     Example:
         >>> from gradix.scipy import special
-        >>> special.log_ndtr(-100.0)
-        Array(-5005.524, dtype=float32)
+        >>> special.log_ndtr(-100.0).round(2)
+        Array(-5005.52, dtype=float32)
     """
     if not isinstance(series_order, int):
         raise TypeError(f"series_order must be a Python integer, got {series_order!r}.")
@@ -257,7 +264,8 @@ def log_ndtr(x, series_order: int = 3) -> Array:
     x = inexact_operand("log_ndtr", x)
     if x.aval.dtype not in (np.dtype("float32"), np.dtype("float64")):
         raise TypeError(
-            f"log_ndtr takes float32 or float64, got {x.aval.dtype}. Convert it with x.astype('float32')."
+            f"log_ndtr takes float32 or float64, but x has dtype {x.aval.dtype}. Convert it with "
+            "x.astype('float32')."
         )
     return _log_ndtr(x, series_order)
 
@@ -266,7 +274,7 @@ def log_ndtr(x, series_order: int = 3) -> Array:
 def _log_ndtr(x, series_order):
     lower = number(-20.0 if x.aval.dtype.itemsize == 8 else -10.0, x.aval.dtype)
     far, above = x < lower, x > 0
-    # One tail serves both sides: above 0 the logarithm is as small as the tail that ndtr(x) rounds away.
+    # The tail serves both sides: above 0 the result is log1p(-tail), which keeps its digits.
     tail = 0.5 * lax.erfc(abs(x) * _HALF_ROOT)
     z = lax.min(x, lower)
     share = _series(z, series_order) / (z * -math.sqrt(2 * math.pi))
@@ -280,14 +288,14 @@ def _log_ndtr_jvp(series_order, primals, tangents):
     (x,), (t,) = primals, tangents
     y = _log_ndtr(x, series_order)
     near = lax.exp(-(x * x / 2) - y - 0.5 * math.log(2 * math.pi))  # density / ndtr
-    # The exponents cancel far below 0, where the series has the density divided out.
+    # Far below 0 the exponents would cancel; the series is already divided by the density.
     far = number(-20.0 if x.aval.dtype.itemsize == 8 else -10.0, x.aval.dtype)
     low = lax.min(x, far)
     return y, t * where(x < far, -low / _series(low, max(series_order, 10)), near)
 
 
 def _series(x, order: int):
-    """1 − 1/x² + 3/x⁴ − 15/x⁶ … (Abramowitz and Stegun 26.2.12), from within, so that no power overflows."""
+    """1 − 1/x² + 3/x⁴ − 15/x⁶ … (Abramowitz and Stegun 26.2.12), nested to avoid overflow."""
     inverse, total = 1 / x, lax.full_like(x, 1)
     for n in range(order, 0, -1):
         total = 1 - (2 * n - 1) * (inverse * inverse) * total
@@ -295,7 +303,7 @@ def _series(x, order: int):
 
 
 def softmax(x, /, *, axis=None) -> Array:
-    """eˣ / Σ eˣ along axes; all by default.
+    """eˣ / Σ eˣ along `axis`, which is one axis, several, or by default all of them.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -307,7 +315,7 @@ def softmax(x, /, *, axis=None) -> Array:
 
 
 def log_softmax(x, /, *, axis=None) -> Array:
-    """The logarithm of `softmax`.
+    """The logarithm of `softmax` along `axis`, accurate also where `softmax` underflows.
 
     Example:
         >>> import gradix.numpy as jnp

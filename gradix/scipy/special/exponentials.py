@@ -43,7 +43,7 @@ def _exp1(x):
 
 
 def _fraction(n, x):
-    """`eˣ Eₙ(x)` for x > 1 by its continued fraction, from its end (DLMF 8.19.17)."""
+    """`eˣ Eₙ(x)` for x > 1: its continued fraction, evaluated from the end (DLMF 8.19.17)."""
     turns = 90 if is_double(x) else 30
 
     def step(i, below):
@@ -60,7 +60,7 @@ def _exp1_jvp(primals, tangents):
 
 
 def expi(x) -> Array:
-    """The exponential integral `-∫₋ₓ^∞ e⁻ᵗ/t dt`, in the sense of Cauchy for positive x.
+    """The exponential integral `-∫₋ₓ^∞ e⁻ᵗ/t dt`; for positive x it is a principal value.
 
     Example:
         >>> from gradix.scipy import special
@@ -106,11 +106,11 @@ def expn(n, x) -> Array:
     """The exponential integral `∫₁^∞ e⁻ˣᵗ / tⁿ dt`.
 
     Args:
-        n: integers, not negative.
-        x: not negative.
+        n: orders, which are non-negative integers.
+        x: non-negative real numbers, which broadcast with `n`.
 
     Returns:
-        NaN outside of these.
+        An array of floats; NaN where `n` is not a non-negative integer or `x` is negative.
 
     Example:
         >>> from gradix.scipy import special
@@ -135,7 +135,7 @@ def _expn(n, x):
 
 
 def _small_expn(n, x):
-    """The series for x ≤ 1, whose term of order n - 1 has a logarithm (DLMF 8.19.8)."""
+    """The series for x ≤ 1, whose term of order n - 1 contains a logarithm (DLMF 8.19.8)."""
 
     def term(i, state):
         power, total = state
@@ -152,7 +152,7 @@ def _small_expn(n, x):
 
 @_expn.defjvp
 def _expn_jvp(primals, tangents):
-    """`-Eₙ₋₁`."""
+    """The derivative in x is `-Eₙ₋₁(x)`."""
     (n, x), (_, t) = primals, tangents
     slope = jnp.where(n == 0, -jnp.exp(-x) * (1 + x) / (x * x), -_expn(jnp.maximum(n - 1, 0), x))
     return _expn(n, x), t * slope
@@ -194,7 +194,7 @@ def _sici(x):
 
 
 def _far_sici(x):
-    """By `E₁(ix)`, whose continued fraction is that of real arguments (DLMF 6.9.1, 6.5.6)."""
+    """Both by `E₁(ix)`, which has the same continued fraction as `E₁(x)` (DLMF 6.9.1, 6.5.6)."""
     turns = 60 if is_double(x) else 20
     ix = lax.complex(jnp.zeros_like(x), x)
 
@@ -215,7 +215,7 @@ def _sici_jvp(primals, tangents):
 
 # -- the dilogarithm -------------------------------------------------------------------------------
 
-# B₂ₖ / (2k + 1)!, of the series of the dilogarithm in powers of a logarithm.
+# B₂ₖ / (2k + 1)!: the coefficients of the dilogarithm's series in powers of a logarithm.
 _BERNOULLI = (
     1 / 36,
     -1 / 3600,
@@ -232,7 +232,7 @@ def spence(x) -> Array:
     """The dilogarithm `-∫₁ˣ log t / (t - 1) dt`; NaN for negative numbers.
 
     Raises:
-        TypeError: integers, or complex numbers.
+        TypeError: `x` holds integers or complex numbers.
 
     Example:
         >>> from gradix.scipy import special
@@ -242,7 +242,8 @@ def spence(x) -> Array:
     x = as_operand("spence", x)
     if x.aval.dtype not in INEXACT or x.aval.dtype in COMPLEX:
         raise TypeError(
-            f"spence takes floats, got dtype {x.aval.dtype}. Convert integers with .astype(float)."
+            f"spence takes floats, but x has dtype {x.aval.dtype}. Convert integers with "
+            "x.astype(float)."
         )
     x, dtype = real_operand("spence", x)
     return _spence(x).astype(dtype)
@@ -250,7 +251,7 @@ def spence(x) -> Array:
 
 @custom_jvp
 def _spence(x):
-    """Arguments are brought to between ½ and 2, where the series in log x ends soon (DLMF 25.12.4, 25.12.6)."""
+    """The series in log x at an argument within [½, 1] or [1, 2] (DLMF 25.12.4, 25.12.6)."""
     large = x > 2
     y = jnp.where(large, 1 / jnp.where(large, x, 1), x)
     small = y < 0.5
@@ -284,7 +285,7 @@ def _spence_jvp(primals, tangents):
 
 def _power_of_log(logarithm, power):
     """`(exp(power · logarithm) - 1) / power`, whose limit at a power of zero is the logarithm."""
-    # of an infinite number: the logarithm itself where the power is 0
+    # Zero times an infinite logarithm would be NaN; for power 0 the result is the logarithm.
     u = power * jnp.where((power == 0) & (abs(logarithm) == np.inf), 0, logarithm)
     small = abs(u) < 1e-3
     beyond = abs(u) == np.inf
@@ -298,7 +299,7 @@ def _power_of_log(logarithm, power):
 
 
 def boxcox(x, lmbda) -> Array:
-    """The transform of Box and Cox, `(x^λ - 1) / λ`, or `log x` for λ = 0.
+    """The transform of Box and Cox: `(x^λ - 1) / λ`, or `log x` where λ is 0; NaN for x < 0.
 
     Example:
         >>> from gradix.scipy import special
@@ -314,7 +315,7 @@ def boxcox(x, lmbda) -> Array:
 
 
 def boxcox1p(x, lmbda) -> Array:
-    """`boxcox(1 + x, lmbda)`, exact for small x.
+    """`boxcox(1 + x, lmbda)`, which is accurate also for small x.
 
     Example:
         >>> from gradix.scipy import special

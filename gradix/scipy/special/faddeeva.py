@@ -1,4 +1,4 @@
-"""The Faddeeva function and its relatives: scaled errors, Dawson's and Fresnel's integrals, Owen's T."""
+"""The Faddeeva function, scaled error functions, Dawson's and Fresnel's integrals, Owen's T."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ _ROOT_PI = math.sqrt(math.pi)
 
 
 def real_operand(name: str, x):
-    """Floats of 32 or 64 bits to compute with, and the dtype of the result."""
+    """`x` as float32 or float64, in which the function is computed, and the result's dtype."""
     x = inexact_operand(name, x)
     if x.aval.dtype in COMPLEX:
         raise ValueError(
-            f"{name} does not support complex-valued inputs, got dtype {x.aval.dtype}."
+            f"{name} does not support complex-valued inputs, got dtype {x.aval.dtype}. Pass the "
+            "real parts, as jnp.real gives them."
         )
     return convert(
         x, np.dtype("float32") if x.aval.dtype.itemsize < 4 else x.aval.dtype
@@ -41,7 +42,7 @@ def is_double(x) -> bool:
 
 @functools.lru_cache(8)
 def _weideman(n: int) -> tuple[float, tuple]:
-    """The scale and the coefficients of the rational approximation with n terms."""
+    """The scale and the coefficients of Weideman's rational approximation with n terms."""
     m = 2 * n
     scale = math.sqrt(n / math.sqrt(2))
     angle = np.arange(-m + 1, m) * np.pi / m
@@ -53,7 +54,10 @@ def _weideman(n: int) -> tuple[float, tuple]:
 
 @custom_jvp
 def _wofz(z):
-    """Weideman, "Computation of the complex error function", 1994, in the upper half plane; below: 2e^(-z²) - w(-z)."""
+    """Weideman, "Computation of the complex error function" (1994), in the upper half plane.
+
+    In the lower half plane it is 2 exp(-z²) - w(-z).
+    """
     scale, coefficients = _weideman(64 if is_double(z) else 26)
     below = lax.imag(z) < 0
     u = jnp.where(below, -z, z)
@@ -107,7 +111,7 @@ def erfcx(x) -> Array:
     x, dtype = real_operand("erfcx", x)
     below = x < 0
     size = jnp.where(below, -x, x)
-    # The quotient's powers overflow where 1 / (x √π) is already exact.
+    # Where the polynomials' powers could overflow, 1 / (x √π) is already exact.
     far = size > (2.0**28 if is_double(x) else 2.0**13)
     over, under = [polynomial(c, jnp.where(far, 1, size)) for c in ERFCX[x.aval.dtype]]
     value = _quotient(jnp.where(far, 1 / _ROOT_PI, over), jnp.where(far, size, under))
@@ -116,7 +120,7 @@ def erfcx(x) -> Array:
 
 @custom_jvp
 def _quotient(x, y):
-    """x / y, whose derivatives of any order divide by no power of y, which may overflow."""
+    """x / y, with derivatives that never divide by a power of y, which could overflow."""
     return x / y
 
 
@@ -129,8 +133,8 @@ def _quotient_jvp(primals, tangents):
 
 @custom_jvp
 def _exp_of_square(x):
-    """`exp(x²)`, with the square in two parts, so that its rounding is not multiplied by itself."""
-    # Beyond, the result is infinite; the products of the parts are exact (Dekker 1971).
+    """`exp(x²)` with the rounding error of x² added back, since exp would multiply it by x²."""
+    # Beyond `limit` the result is infinite; the products of the two parts of x are exact (Dekker).
     limit, factor = (27.0, 2.0**27 + 1) if is_double(x) else (10.0, 2.0**12 + 1)
     x = jnp.minimum(abs(x), limit)
     split = x * factor
@@ -161,7 +165,7 @@ def dawsn(x) -> Array:
 
 @custom_jvp
 def _dawson(x):
-    """In float32, by quotients of polynomials."""
+    """Dawson's integral in float32, as a quotient of polynomials."""
     far = abs(x) > 4
     y = jnp.where(far, 4, x)
     over, under = [polynomial(c, y * y) for c in DAWSON]
@@ -172,12 +176,12 @@ def _dawson(x):
 
 @_dawson.defjvp
 def _dawson_jvp(primals, tangents):
-    """That of the series, since 1 - 2x·y loses its digits far from 0."""
+    """The derivative of the series, since 1 - 2x·y loses its digits far from 0."""
     return _dawson(*primals), jvp(_dawson_series, primals, tangents)[1]
 
 
 def _dawson_series(x):
-    """G. Rybicki, "Dawson's integral and the sampling theorem" (1989); near 0 and far away by powers."""
+    """Power series near 0 and far from it; in between by the sampling theorem, `_rybicki`."""
     edge = 10.0 if is_double(x) else 5.0
     size = abs(x)
     small, far = size < 0.5, size > edge
@@ -195,10 +199,11 @@ def _dawson_series(x):
 
 
 def _rybicki(x):
+    """G. Rybicki, "Dawson's integral and the sampling theorem" (1989)."""
     h = 0.25
     center = lax.stop_gradient(2 * jnp.round(x / (2 * h)))
     off = x - center * h
-    # exp(-(off - n h)²) is exp(-off²) exp(2 off h)ⁿ exp(-n² h²), and terms of n and -n have one divisor.
+    # exp(-(off - n h)²) = exp(-off²) exp(2 off h)ⁿ exp(-n² h²); n and -n share their divisor.
     up = jnp.exp(2 * h * off)
     down, squares = 1 / up, center * center
     up_by_two, down_by_two = up * up, down * down
@@ -207,7 +212,7 @@ def _rybicki(x):
         pair = up * (center - n) + down * (center + n)
         terms.append(math.exp(-((n * h) ** 2)) * pair / (squares - n * n))
         up, down = up * up_by_two, down * down_by_two
-    total = sum(terms[::-1], jnp.zeros_like(x))  # the smallest first
+    total = sum(terms[::-1], jnp.zeros_like(x))  # the smallest terms first
     return jnp.exp(-off * off) * total / _ROOT_PI
 
 
@@ -228,7 +233,7 @@ def _fresnel(x):
     y = jnp.where(small | (size == np.inf), 2, size)
     whole = jnp.round(y)
     part = y - whole
-    # x² modulo 4, with the large product left out: the square of a whole number is 0 or 1 modulo 4.
+    # This is x² modulo 4; the square of a whole number is 0 or 1 modulo 4.
     turn = jnp.mod(whole, 2) + jnp.mod(2 * whole * part, 4) + part * part
     phase = lax.complex(jnp.cos(math.pi / 2 * turn), jnp.sin(math.pi / 2 * turn))
     half = _ROOT_PI / 2 * y
@@ -268,7 +273,7 @@ def owens_t(h, a) -> Array:
     """Owen's function, `∫₀ᵃ exp(-h²(1 + t²)/2) / (1 + t²) dt / 2π`.
 
     D. Owen, "Tables for computing bivariate normal probabilities" (1956), eq. 2.3 for |a| > 1;
-    otherwise Gauss's quadrature.
+    otherwise by Gauss's quadrature.
 
     Example:
         >>> from gradix.scipy import special
@@ -299,7 +304,7 @@ def _owens_t(h, a):
 
 
 def _quadrature(h, a):
-    """The integral for a ≤ 1, ended where the integrand no longer counts."""
+    """The integral for a ≤ 1, cut off where the integrand is negligible."""
     nodes, weights = np.polynomial.legendre.leggauss(48 if is_double(h) else 24)
     top = jnp.minimum(a, 8.7 / jnp.maximum(h, 1e-3))
     top = jnp.where(h == np.inf, 0, top)

@@ -1,4 +1,4 @@
-"""The gamma function, its logarithm, derivatives and integrals; beta functions; counts made of them."""
+"""Gamma and beta functions, their logarithms and integrals; factorials and binomials."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ from gradix.scipy.special.complex_gamma import log_gamma
 
 
 def _real(name: str, *xs) -> list:
-    """Floats of one dtype."""
+    """The operands as real floats of one dtype."""
     xs = promote_dtypes_inexact(name, *xs)
     if xs[0].aval.dtype in COMPLEX:
-        raise TypeError(f"{name} takes real numbers, got dtype {xs[0].aval.dtype}.")
+        raise TypeError(
+            f"{name} takes real numbers, got dtype {xs[0].aval.dtype}. Pass the real parts, as "
+            "jnp.real gives them."
+        )
     return xs
 
 
@@ -37,7 +40,9 @@ def gammaln(x) -> Array:
 
 
 def loggamma(x) -> Array:
-    """log Γ(x): NaN for negative real numbers; for complex ones analytic but for the negative real axis.
+    """log Γ(x), which is NaN for negative real numbers.
+
+    For complex numbers it is analytic except on the negative real axis.
 
     Example:
         >>> from gradix.scipy import special
@@ -51,7 +56,7 @@ def loggamma(x) -> Array:
 
 
 def gammasgn(x) -> Array:
-    """The sign of Γ(x): at poles NaN, and that of 1/x at zero.
+    """The sign of Γ(x): 1, -1, or NaN at negative integers; at ±0 it is the sign of the zero.
 
     Example:
         >>> from gradix.scipy import special
@@ -82,7 +87,7 @@ def gamma(x) -> Array:
 
 @custom_jvp
 def _gamma(x):
-    """Products of the argument for |x| < 12, where powers of e lose digits; otherwise `sgn · exp(log |Γ|)`."""
+    """`sgn · exp(log |Γ|)`; for |x| < 12 by `Γ(x + 1) = x Γ(x)`, since there exp loses digits."""
     near = abs(x) < 12
     y = jnp.where(near, x, 1.5)
     value = jnp.ones_like(y)
@@ -127,11 +132,11 @@ def polygamma(n, x) -> Array:
     """The derivative of order n + 1 of log Γ(x).
 
     Args:
-        n: an integer, not negative.
-        x: where.
+        n: non-negative integers.
+        x: real numbers, which broadcast with `n`.
 
     Raises:
-        ValueError: `n` is of no integers.
+        ValueError: `n` does not have an integer dtype.
 
     Example:
         >>> from gradix.scipy import special
@@ -141,8 +146,8 @@ def polygamma(n, x) -> Array:
     n = as_operand("polygamma", n)
     if n.aval.dtype in INEXACT:
         raise ValueError(
-            f"Argument `n` to polygamma must be of integer type. Got dtype {n.aval.dtype}; convert it "
-            "with .astype(int)."
+            f"Argument `n` to polygamma must be of integer type. Got dtype {n.aval.dtype}; convert "
+            "it with n.astype(int)."
         )
     n, x = _real("polygamma", n, x)
     return lax.polygamma(*jnp.broadcast_arrays(n, x))
@@ -152,8 +157,8 @@ def zeta(x, q=None) -> Array:
     """Hurwitz's zeta function, `Σ 1 / (k + q)^x` for k = 0, 1, ...
 
     Args:
-        x: the power, larger than 1.
-        q: where to begin; 1 by default, for Riemann's.
+        x: the powers, which are larger than 1.
+        q: the first term's base; by default 1, which gives Riemann's zeta function.
 
     Example:
         >>> from gradix.scipy import special
@@ -190,7 +195,7 @@ def multigammaln(a, d) -> Array:
     """The logarithm of the multivariate gamma function.
 
     Args:
-        a: larger than (d - 1) / 2.
+        a: real numbers that are larger than (d - 1) / 2.
         d: the dimension, an integer that is known while compiling.
 
     Example:
@@ -208,7 +213,7 @@ def multigammaln(a, d) -> Array:
 
 
 def betaln(a, b) -> Array:
-    """log |B(a, b)|, exact also where Γ is too large to be a number.
+    """log |B(a, b)|, which is accurate also where Γ(a) or Γ(b) would overflow.
 
     A. Didonato, A. Morris, "Significant digit computation of the incomplete beta function ratios"
     (1992).
@@ -223,14 +228,14 @@ def betaln(a, b) -> Array:
 
 
 def log_beta(a, b, total):
-    """`betaln` of numbers with their sum. An operand or a sum of few numbers costs no more for the others' sizes."""
+    """`betaln(a, b)`, given a + b; none of the three is broadcast before its gamma function."""
     swap = b < a
     small, large = jnp.where(swap, b, a), jnp.where(swap, a, b)
     of_a, of_b = lax.lgamma(a), lax.lgamma(b)
     near = jnp.where(swap, of_a, of_b) - lax.lgamma(total)
     far = (large > 10) & (small > 0)
     safe, whole, s = [jnp.where(far, v, w) for v, w in ((large, 20), (total, 21), (small, 1))]
-    # log Γ(b) - log Γ(a + b) by Stirling's series: what is large cancels before it is rounded.
+    # log Γ(b) - log Γ(a + b) by Stirling's series, whose large terms cancel before any rounding.
     rest = (
         (_stirling(safe) - _stirling(whole))
         - s * jnp.log(safe)
@@ -238,7 +243,7 @@ def log_beta(a, b, total):
         + s
     )
     out = jnp.where(swap, of_b, of_a) + jnp.where(far, rest, near)
-    # Γ(0) is infinite, and of an infinite number and another one B is 0.
+    # B(0, b) is infinite; B(a, ∞) is 0.
     pole, flat = (small == 0) & (large > 0), (large == np.inf) & (small > 0) & (small < np.inf)
     return jnp.where(pole, np.inf, jnp.where(flat, -np.inf, out))
 
@@ -284,8 +289,8 @@ def factorial(n, exact: bool = False) -> Array:
     """n!; 0 for negative numbers.
 
     Args:
-        n: numbers, not only whole ones.
-        exact: must be False.
+        n: real numbers, which need not be whole.
+        exact: only False is supported.
 
     Raises:
         NotImplementedError: `exact` is True.
@@ -305,15 +310,15 @@ def factorial(n, exact: bool = False) -> Array:
 
 
 def comb(N, k, *, repetition: bool = False) -> Array:
-    """How many ways there are to choose k of N things.
+    """The number of ways to choose k of N things.
 
     Args:
-        N: how many things; not only whole numbers.
-        k: how many are chosen.
-        repetition: a thing may be chosen again.
+        N: the numbers of things, which need not be whole.
+        k: the numbers of things to choose, which broadcast with `N`.
+        repetition: whether a thing may be chosen more than once.
 
     Returns:
-        Floats; 0 where k is negative or more than N.
+        An array of floats; 0 where k is negative or larger than N.
 
     Example:
         >>> from gradix.scipy import special
@@ -327,7 +332,7 @@ def comb(N, k, *, repetition: bool = False) -> Array:
         valid = valid | ((k == 0) & (n == -1))
     m, j = jnp.where(valid, n, 1), jnp.where(valid, k, 0)
     value = jnp.exp(-betaln(1 + m - j, 1 + j) - jnp.log1p(m))
-    # A count is whole, and rounded to one as far as floats hold it.
+    # Where N and k are whole the result is rounded to a whole number, if floats are that exact.
     count = (m == jnp.floor(m)) & (j == jnp.floor(j)) & (value < 1 / jnp.finfo(value.dtype).eps)
     value = jnp.where(count, value + lax.stop_gradient(jnp.round(value) - value), value)
     out = jnp.where(valid, jnp.where((j == 0) | (m == -1), 1, value), 0)

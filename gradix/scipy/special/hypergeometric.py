@@ -14,7 +14,7 @@ _TERMS = 20_000
 
 
 def _series(ratio, like):
-    """`Σ tₖ` with `tₖ₊₁ = ratio(k) tₖ`, `t₀ = 1`, until two terms together no longer count."""
+    """`Σ tₖ` with `tₖ₊₁ = ratio(k) tₖ`, `t₀ = 1`, until two successive terms are negligible."""
     eps = float(np.finfo(like.dtype).eps) / 4
 
     def going(state):
@@ -46,14 +46,14 @@ def _operands(name: str, *xs):
 def hyp1f1(a, b, x) -> Array:
     """Kummer's confluent hypergeometric function `₁F₁(a; b; x)`, of real numbers.
 
-    By its series, for negative x that of `eˣ ₁F₁(b - a; b; -x)`, and by the asymptotic one far out
-    (DLMF 13.2.2, 13.2.39, 13.7.1).
+    It is summed by its series, for negative x by that of `eˣ ₁F₁(b - a; b; -x)`, and for large |x|
+    by the asymptotic series (DLMF 13.2.2, 13.2.39, 13.7.1).
 
     Args:
         a, b, x: real numbers, which broadcast.
 
     Returns:
-        Infinite where b is zero or a negative integer.
+        An array of floats; infinite where b is zero or a negative integer.
 
     Example:
         >>> from gradix.scipy import special
@@ -98,16 +98,16 @@ def _hyp1f1(a, b, x):
 def hyp2f1(a, b, c, x) -> Array:
     """Gauss's hypergeometric function `₂F₁(a, b; c; x)`, of real numbers with x ≤ 1.
 
-    By its series, for negative x that of `x / (x - 1)`, and near 1 those of `1 - x` (DLMF 15.2.1,
-    15.8.1, 15.8.4). Near 1 with `c - a - b` an integer the series itself is summed, which takes
-    many terms.
+    It is summed by its series in x, for negative x in `x / (x - 1)`, and near 1 in `1 - x` (DLMF
+    15.2.1, 15.8.1, 15.8.4). Near 1, if `c - a - b` is an integer, the series in x is summed, which
+    takes many terms.
 
     Args:
         a, b, c, x: real numbers, which broadcast.
 
     Returns:
-        Infinite where c is zero or a negative integer, and where the function is at 1; NaN for x >
-        1.
+        An array of floats; infinite where c is zero or a negative integer. Unless a or b is such
+        an integer, it is NaN for x > 1, and infinite at x = 1 if c ≤ a + b.
 
     Example:
         >>> from gradix.scipy import special
@@ -146,7 +146,7 @@ def _gauss(a, b, c, x):
 
 
 def _gamma_ratio(p, q, r, s):
-    """`Γ(p) Γ(q) / (Γ(r) Γ(s))`, zero at the poles below."""
+    """`Γ(p) Γ(q) / (Γ(r) Γ(s))`, which is 0 at the poles of Γ(r) and Γ(s)."""
     zero = _is_nonpositive_integer(r) | _is_nonpositive_integer(s)
     r, s = jnp.where(zero, 1, r), jnp.where(zero, 1, s)
     size = jnp.exp(lax.lgamma(p) + lax.lgamma(q) - lax.lgamma(r) - lax.lgamma(s))
@@ -154,6 +154,7 @@ def _gamma_ratio(p, q, r, s):
 
 
 def _around_one(a, b, c, x):
+    """`₂F₁` for x near 1, by two series in 1 - x (DLMF 15.8.4)."""
     e = c - a - b
     e = jnp.where(abs(e - jnp.round(e)) > 1e-3, e, 0.5)
     rest = 1 - x

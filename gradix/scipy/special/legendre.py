@@ -20,7 +20,7 @@ def bernoulli(n) -> Array:
     """Bernoulli's numbers B₀ to Bₙ, with B₁ = -½.
 
     Args:
-        n: the last, an integer that is not negative.
+        n: the index of the last number, a non-negative integer.
 
     Raises:
         ValueError: `n` is negative.
@@ -34,7 +34,7 @@ def bernoulli(n) -> Array:
     if n < 0:
         raise ValueError(f"n must be a non-negative integer, got {n}.")
     values = [float(b) for b in _exact_bernoulli(min(n, 60))]
-    # the zeta function is 1 in floats there (DLMF 25.6.2)
+    # From index 61 on, the zeta function of DLMF 25.6.2 rounds to 1.
     for k in range(61, n + 1):
         size = (
             0.0 if k % 2 else 2 * math.exp(min(math.lgamma(k + 1) - k * math.log(2 * math.pi), 709))
@@ -44,7 +44,7 @@ def bernoulli(n) -> Array:
 
 
 def _exact_bernoulli(n: int) -> list:
-    """By `Σₖ C(m + 1, k) Bₖ = 0`."""
+    """B₀ to Bₙ as fractions, by `Σₖ C(m + 1, k) Bₖ = 0`."""
     found: list[Any] = [Fraction(1)]
     for m in range(1, n + 1):
         found.append(-sum(math.comb(m + 1, k) * b for k, b in enumerate(found)) / (m + 1))
@@ -54,19 +54,24 @@ def _exact_bernoulli(n: int) -> list:
 def _orders(m, n) -> tuple[int, int]:
     m, n = as_int(m), as_int(n)
     if m < 0 or n < 0:
-        raise ValueError(f"the order m and the degree n must not be negative, got {m} and {n}.")
+        raise ValueError(f"The order m and the degree n must not be negative, got m={m}, n={n}.")
     return m, n
 
 
 def _vector(name: str, z):
     z = inexact_operand(name, z)
     if z.aval.ndim != 1:
-        raise ValueError(f"{name}: z must be a 1D array, got shape {z.aval.shape}.")
+        raise ValueError(
+            f"{name}: z must be a 1D array, got shape {z.aval.shape}. Flatten it with z.ravel()."
+        )
     return z
 
 
 def _table(m: int, n: int, z, root, normalized: bool):
-    """`Pₗᵐ(z)` of shape (m + 1, n + 1, ...), `root` being √(1 - z²): upwards in l from `Pₘᵐ` (DLMF 14.10.3)."""
+    """All `Pₗᵐ(z)`, of shape (m + 1, n + 1, *z.shape); `root` is √(1 - z²).
+
+    The recurrence goes upwards in the degree l from `Pₘᵐ` (DLMF 14.10.3).
+    """
     zero, rows = jnp.zeros_like(z), []
     start = jnp.full_like(z, math.sqrt(1 / (4 * math.pi)) if normalized else 1)
     for order in range(m + 1):
@@ -86,7 +91,7 @@ def _table(m: int, n: int, z, root, normalized: bool):
 
 
 def _step(degree: int, order: int, normalized: bool) -> tuple[float, float]:
-    """The weights of the recurrence to the next degree."""
+    """The recurrence's weights for the next degree: those of the last two degrees' values."""
     after = degree + 1
     if not normalized:
         return (2 * degree + 1) / (after - order), (degree + order) / (after - order)
@@ -105,19 +110,21 @@ def _step(degree: int, order: int, normalized: bool) -> tuple[float, float]:
 
 
 def lpmn_values(m, n, z, is_normalized: bool) -> Array:
-    """Associated Legendre functions of all orders up to m and degrees up to n, with Condon's and Shortley's sign.
+    """The associated Legendre functions of the orders 0 to m and the degrees 0 to n.
+
+    They have the Condon-Shortley sign, (-1)ᵐ.
 
     Args:
         m: the highest order.
         n: the highest degree.
         z: a vector of numbers between -1 and 1.
-        is_normalized: with the factor of spherical harmonics.
+        is_normalized: whether to multiply by the normalization of spherical harmonics.
 
     Returns:
-        Shape (m + 1, n + 1, len(z)).
+        An array of shape (m + 1, n + 1, len(z)).
 
     Raises:
-        ValueError: `z` is no vector, or an order is negative.
+        ValueError: `z` is not a vector, or `m` or `n` is negative.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -132,7 +139,7 @@ def lpmn_values(m, n, z, is_normalized: bool) -> Array:
 
 
 def lpmn(m, n, z) -> tuple[Array, Array]:
-    """Associated Legendre functions of all orders up to m and degrees up to n, and their derivatives.
+    """The associated Legendre functions of the orders 0 to m and degrees 0 to n, with derivatives.
 
     Args:
         m: the highest order.
@@ -140,10 +147,11 @@ def lpmn(m, n, z) -> tuple[Array, Array]:
         z: a vector of numbers between -1 and 1.
 
     Returns:
-        Two arrays of shape (m + 1, n + 1, len(z)); derivatives are not determined at the ends.
+        The values and their derivatives in z, two arrays of shape (m + 1, n + 1, len(z)). For
+        degrees above 0 the derivatives are NaN at z = -1 and z = 1.
 
     Raises:
-        ValueError: `z` is no vector, or an order is negative.
+        ValueError: `z` is not a vector, or `m` or `n` is negative.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -165,22 +173,22 @@ def lpmn(m, n, z) -> tuple[Array, Array]:
 
 
 def sph_harm_y(n, m, theta, phi, diff_n: int | None = None, n_max: int | None = None) -> Array:
-    """Spherical harmonics `Yₙᵐ(θ, φ)`.
+    """The spherical harmonics `Yₙᵐ(θ, φ)`; the four operands broadcast.
 
     Args:
-        n: degrees.
-        m: orders, between -n and n.
-        theta: polar angles, between 0 and π.
-        phi: azimuthal angles.
-        diff_n: must be None.
-        n_max: the highest degree; by default that of `n`, whose values must be known then.
+        n: the degrees, which are non-negative integers.
+        m: the orders, which are integers between -n and n.
+        theta: the polar angles, between 0 and π.
+        phi: the azimuthal angles.
+        diff_n: only None is supported.
+        n_max: the highest degree; by default the largest value of `n`.
 
     Returns:
-        Complex numbers, of the shape the arguments broadcast to.
+        A complex array of the shape to which the operands broadcast.
 
     Raises:
         NotImplementedError: `diff_n` is given.
-        ValueError: `n_max` is needed.
+        ValueError: `n` is traced and `n_max` is not given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -190,14 +198,14 @@ def sph_harm_y(n, m, theta, phi, diff_n: int | None = None, n_max: int | None = 
     """
     if diff_n is not None:
         raise NotImplementedError(
-            "sph_harm_y: diff_n is not supported; differentiate the function instead."
+            "sph_harm_y: diff_n is not supported; differentiate with gradix.grad or gradix.jvp."
         )
     n, m = as_operand("sph_harm_y", n), as_operand("sph_harm_y", m, 1)
     theta, phi = promote_dtypes_inexact("sph_harm_y", theta, phi)
     if n_max is None:
         if is_unknown(n):
             raise ValueError(
-                "sph_harm_y: the degrees are not known while compiling; give the highest one as n_max."
+                "sph_harm_y: the degrees n are traced, so the highest is not known; pass it as n_max."
             )
         n_max = int(np.max(np.asarray(n), initial=0))
     n, m, theta, phi = jnp.broadcast_arrays(n, m, theta, phi)

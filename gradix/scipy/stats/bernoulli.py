@@ -1,4 +1,4 @@
-"""One trial: success, 1, with probability p, else 0."""
+"""The Bernoulli distribution: 1 with probability p, else 0."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from gradix.scipy.stats.operands import arguments, kept, probability, within
 
 
 def logpmf(k, p, loc=0) -> Array:
-    """The logarithm of the probability of one trial.
+    """The logarithm of the probability of `k` under the Bernoulli distribution.
 
     Args:
-        k: numbers of draws or of successes, as floats or integers.
+        k: the outcomes, 0 or 1, floats or integers.
         p: the probability of success.
-        loc: moves the distribution.
+        loc: the location, by which the distribution is shifted.
 
     Example:
         >>> from gradix.scipy.stats import bernoulli
@@ -32,12 +32,12 @@ def logpmf(k, p, loc=0) -> Array:
 
 
 def pmf(k, p, loc=0) -> Array:
-    """The probability of one trial.
+    """The probability of `k` under the Bernoulli distribution.
 
     Args:
-        k: numbers of draws or of successes, as floats or integers.
+        k: the outcomes, 0 or 1, floats or integers.
         p: the probability of success.
-        loc: moves the distribution.
+        loc: the location, by which the distribution is shifted.
 
     Example:
         >>> from gradix.scipy.stats import bernoulli
@@ -48,10 +48,10 @@ def pmf(k, p, loc=0) -> Array:
 
 
 def cdf(k, p) -> Array:
-    """The probability that a draw from one trial is at most k.
+    """The probability that a draw from the Bernoulli distribution is at most k.
 
     Args:
-        k: numbers of draws or of successes, as floats or integers.
+        k: the outcomes, 0 or 1, floats or integers.
         p: the probability of success.
 
     Example:
@@ -65,10 +65,10 @@ def cdf(k, p) -> Array:
 
 
 def ppf(q, p) -> Array:
-    """The value that a draw from one trial does not exceed with a given probability, the inverse of `cdf`.
+    """The quantile of the Bernoulli distribution, the inverse of `cdf`.
 
     Args:
-        q: probabilities.
+        q: probabilities, from 0 to 1.
         p: the probability of success.
 
     Example:

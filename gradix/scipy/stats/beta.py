@@ -15,11 +15,11 @@ def logpdf(x, a, b, loc=0, scale=1) -> Array:
     """The logarithm of the density of the beta distribution.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         a: the first shape, positive.
         b: the second shape, positive.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import beta
@@ -39,11 +39,11 @@ def pdf(x, a, b, loc=0, scale=1) -> Array:
     """The density of the beta distribution.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         a: the first shape, positive.
         b: the second shape, positive.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import beta
@@ -57,11 +57,11 @@ def cdf(x, a, b, loc=0, scale=1) -> Array:
     """The probability that a draw from the beta distribution is at most x.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         a: the first shape, positive.
         b: the second shape, positive.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import beta
@@ -76,11 +76,11 @@ def logcdf(x, a, b, loc=0, scale=1) -> Array:
     """The logarithm of `cdf`.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         a: the first shape, positive.
         b: the second shape, positive.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import beta
@@ -94,11 +94,11 @@ def sf(x, a, b, loc=0, scale=1) -> Array:
     """The probability that a draw from the beta distribution exceeds x.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         a: the first shape, positive.
         b: the second shape, positive.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import beta
@@ -113,11 +113,11 @@ def logsf(x, a, b, loc=0, scale=1) -> Array:
     """The logarithm of `sf`.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         a: the first shape, positive.
         b: the second shape, positive.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import beta

@@ -12,14 +12,14 @@ from gradix.scipy.stats.operands import arguments, kept, within
 
 
 def logpmf(k, n, a, b, loc=0) -> Array:
-    """The logarithm of the probability of the beta-binomial distribution.
+    """The logarithm of the probability of `k` under the beta-binomial distribution.
 
     Args:
-        k: numbers of draws or of successes, as floats or integers.
+        k: the counts at which it is evaluated, floats or integers.
         n: the number of trials.
         a: the first shape of the beta distribution, positive.
         b: the second shape, positive.
-        loc: moves the distribution.
+        loc: the location, by which the distribution is shifted.
 
     Example:
         >>> from gradix.scipy.stats import betabinom
@@ -37,14 +37,14 @@ def logpmf(k, n, a, b, loc=0) -> Array:
 
 
 def pmf(k, n, a, b, loc=0) -> Array:
-    """The probability of the beta-binomial distribution.
+    """The probability of `k` under the beta-binomial distribution.
 
     Args:
-        k: numbers of draws or of successes, as floats or integers.
+        k: the counts at which it is evaluated, floats or integers.
         n: the number of trials.
         a: the first shape of the beta distribution, positive.
         b: the second shape, positive.
-        loc: moves the distribution.
+        loc: the location, by which the distribution is shifted.
 
     Example:
         >>> from gradix.scipy.stats import betabinom

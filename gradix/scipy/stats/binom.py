@@ -13,13 +13,13 @@ from gradix.scipy.stats.operands import arguments, kept, within
 
 
 def logpmf(k, n, p, loc=0) -> Array:
-    """The logarithm of the probability of the binomial distribution.
+    """The logarithm of the probability of `k` under the binomial distribution.
 
     Args:
-        k: numbers of draws or of successes, as floats or integers.
+        k: the counts at which it is evaluated, floats or integers.
         n: the number of trials.
         p: the probability of success.
-        loc: moves the distribution.
+        loc: the location, by which the distribution is shifted.
 
     Example:
         >>> from gradix.scipy.stats import binom
@@ -35,13 +35,13 @@ def logpmf(k, n, p, loc=0) -> Array:
 
 
 def pmf(k, n, p, loc=0) -> Array:
-    """The probability of the binomial distribution.
+    """The probability of `k` under the binomial distribution.
 
     Args:
-        k: numbers of draws or of successes, as floats or integers.
+        k: the counts at which it is evaluated, floats or integers.
         n: the number of trials.
         p: the probability of success.
-        loc: moves the distribution.
+        loc: the location, by which the distribution is shifted.
 
     Example:
         >>> from gradix.scipy.stats import binom

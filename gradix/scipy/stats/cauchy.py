@@ -11,7 +11,7 @@ from gradix.scipy.stats.operands import arguments, probability
 
 
 def _quantile(q):
-    """`tan(π (q - 1/2))`, written so that it is exact near both ends."""
+    """`tan(π (q - 1/2))`, computed so that it is accurate near both ends."""
     near = jnp.minimum(q, 1 - q)
     size = 1 / jnp.tan(np.pi * jnp.where(near > 0, near, 0.25))
     size = jnp.where(near > 0, size, np.inf)
@@ -22,9 +22,9 @@ def logpdf(x, loc=0, scale=1) -> Array:
     """The logarithm of the density of the Cauchy distribution.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import cauchy
@@ -40,9 +40,9 @@ def pdf(x, loc=0, scale=1) -> Array:
     """The density of the Cauchy distribution.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import cauchy
@@ -56,9 +56,9 @@ def cdf(x, loc=0, scale=1) -> Array:
     """The probability that a draw from the Cauchy distribution is at most x.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import cauchy
@@ -73,9 +73,9 @@ def logcdf(x, loc=0, scale=1) -> Array:
     """The logarithm of `cdf`.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import cauchy
@@ -89,9 +89,9 @@ def sf(x, loc=0, scale=1) -> Array:
     """The probability that a draw from the Cauchy distribution exceeds x.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import cauchy
@@ -106,9 +106,9 @@ def logsf(x, loc=0, scale=1) -> Array:
     """The logarithm of `sf`.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import cauchy
@@ -119,12 +119,12 @@ def logsf(x, loc=0, scale=1) -> Array:
 
 
 def ppf(q, loc=0, scale=1) -> Array:
-    """The quantile of the Cauchy distribution at a given probability, the inverse of `cdf`.
+    """The quantile of the Cauchy distribution, the inverse of `cdf`.
 
     Args:
-        q: probabilities.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        q: probabilities, from 0 to 1.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import cauchy
@@ -136,12 +136,12 @@ def ppf(q, loc=0, scale=1) -> Array:
 
 
 def isf(q, loc=0, scale=1) -> Array:
-    """The value that a draw from the Cauchy distribution exceeds with a given probability, the inverse of `sf`.
+    """The inverse of `sf`: the value that a draw exceeds with a given probability.
 
     Args:
-        q: probabilities.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        q: probabilities, from 0 to 1.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import cauchy

@@ -1,4 +1,4 @@
-"""The χ² distribution: that of half as large a shape of the gamma distribution, twice as wide."""
+"""The χ² distribution: the gamma distribution with shape df / 2 and twice the scale."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ def logpdf(x, df, loc=0, scale=1) -> Array:
     """The logarithm of the density of the χ² distribution.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         df: the degrees of freedom, positive.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import chi2
@@ -31,10 +31,10 @@ def cdf(x, df, loc=0, scale=1) -> Array:
     """The probability that a draw from the χ² distribution is at most x.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         df: the degrees of freedom, positive.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import chi2
@@ -49,10 +49,10 @@ def logcdf(x, df, loc=0, scale=1) -> Array:
     """The logarithm of `cdf`.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         df: the degrees of freedom, positive.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import chi2
@@ -67,10 +67,10 @@ def sf(x, df, loc=0, scale=1) -> Array:
     """The probability that a draw from the χ² distribution exceeds x.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         df: the degrees of freedom, positive.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import chi2
@@ -85,10 +85,10 @@ def logsf(x, df, loc=0, scale=1) -> Array:
     """The logarithm of `sf`.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         df: the degrees of freedom, positive.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import chi2
@@ -103,10 +103,10 @@ def pdf(x, df, loc=0, scale=1) -> Array:
     """The density of the χ² distribution.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         df: the degrees of freedom, positive.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import chi2

@@ -16,20 +16,22 @@ from gradix.tree_util import register_pytree_node_class
 @register_pytree_node_class
 @dataclass(frozen=True, init=False)
 class gaussian_kde:
-    """A density estimated from a sample: the mean of normal distributions around its points; a pytree.
+    """A density estimated from a sample, as the mean of normal densities around its points.
 
-    B. Silverman, "Density Estimation for Statistics and Data Analysis" (1986).
+    B. Silverman, "Density Estimation for Statistics and Data Analysis" (1986). The estimate is a
+    pytree of arrays.
 
     Args:
-        dataset: the sample, of shape (dimensions, points), or (points,) for numbers.
-        bw_method: how wide the distributions are, as a part of the sample's own covariance: "scott"
-            (the default), "silverman", a number, or a function of the estimate to one.
-        weights: one for each point; equal by default.
+        dataset: the sample, of shape (dimensions, points), or (points,) in one dimension.
+        bw_method: the standard deviation of the normal densities relative to that of the sample:
+            "scott" (the default), "silverman", a number, or a function of the estimate that returns
+            a number.
+        weights: the weights of the points, of shape (points,); equal by default.
 
     Raises:
-        ValueError: the sample has one point or none, the weights do not fit, or the method is
-            unknown.
-        NotImplementedError: complex numbers.
+        ValueError: the sample has less than two elements, the weights do not fit, or `bw_method` has
+            another value.
+        NotImplementedError: the sample is complex.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -48,8 +50,8 @@ class gaussian_kde:
         dataset = jnp.atleast_2d(jnp.asarray(dataset))
         if dataset.aval.dtype in COMPLEX:
             raise NotImplementedError(
-                "gaussian_kde does not support complex data. Give real and imaginary parts as "
-                "two dimensions."
+                "gaussian_kde does not support complex data. Pass real and imaginary parts as two "
+                "dimensions of `dataset`."
             )
         if dataset.size < 2:
             raise ValueError(
@@ -78,12 +80,12 @@ class gaussian_kde:
         object.__setattr__(self, name, value)
 
     def tree_flatten(self):
-        """The arrays, and nothing else."""
+        """The arrays of the estimate; there is no other data."""
         return (self.neff, self.dataset, self.weights, self.covariance, self.inv_cov), None
 
     @classmethod
     def tree_unflatten(cls, aux_data, children):
-        """The estimate of such arrays."""
+        """The estimate with these arrays."""
         made = cls.__new__(cls)
         for name, value in zip(("neff", "dataset", "weights", "covariance", "inv_cov"), children):
             made._set(name, value)
@@ -91,12 +93,12 @@ class gaussian_kde:
 
     @property
     def d(self) -> int:
-        """How many dimensions the points have."""
+        """The number of dimensions of the points."""
         return self.dataset.shape[0]
 
     @property
     def n(self) -> int:
-        """How many points there are."""
+        """The number of points."""
         return self.dataset.shape[1]
 
     def evaluate(self, points):
@@ -104,34 +106,36 @@ class gaussian_kde:
         return jnp.exp(self.logpdf(points))
 
     def __call__(self, points):
-        """The density, as `evaluate`."""
+        """The density at points, as by `evaluate`."""
         return self.evaluate(points)
 
     def pdf(self, x):
-        """The density, as `evaluate`."""
+        """The density at points, as by `evaluate`."""
         return self.evaluate(x)
 
     def logpdf(self, x):
-        """The logarithm of the density."""
+        """The logarithm of the density at points of shape (dimensions, count)."""
         return _mixture(self._points(x), self.dataset, self.weights, self.covariance)
 
     def integrate_gaussian(self, mean, cov):
-        """The integral of the density times that of a normal distribution with this mean and covariance."""
+        """The integral of the density times a normal density with this mean and covariance."""
         mean = jnp.atleast_1d(jnp.squeeze(jnp.asarray(mean)))
         cov = jnp.atleast_2d(jnp.asarray(cov))
         if mean.shape != (self.d,) or cov.shape != (self.d, self.d):
             raise ValueError(
-                f"mean and cov must have {self.d} dimensions, got shapes {mean.shape} and {cov.shape}."
+                f"mean must be of shape ({self.d},) and cov of shape ({self.d}, {self.d}); got shapes "
+                f"{mean.shape} and {cov.shape}."
             )
         return jnp.exp(_mixture(mean[:, None], self.dataset, self.weights, self.covariance + cov))[
             0
         ]
 
     def integrate_box_1d(self, low, high):
-        """The probability of an interval, in one dimension."""
+        """The probability of the interval from `low` to `high`, in one dimension."""
         if self.d != 1:
             raise ValueError(
-                f"integrate_box_1d() only handles 1D pdfs; this one has {self.d} dimensions."
+                f"integrate_box_1d() only handles 1D pdfs, but this one has {self.d} dimensions. Take the "
+                "mean of resample() within the box instead."
             )
         if jnp.ndim(low) or jnp.ndim(high):
             raise ValueError(
@@ -143,30 +147,32 @@ class gaussian_kde:
         return jnp.sum(self.weights * (ends[1] - ends[0]))
 
     def integrate_box(self, low_bounds, high_bounds, maxpts=None):
-        """Not there: it needs the probability of a box under a normal distribution of several dimensions."""
+        """Raise an error: boxes of several dimensions are not implemented."""
         raise NotImplementedError(
-            "gaussian_kde.integrate_box is not implemented. In one dimension use "
-            "integrate_box_1d; otherwise take the mean of resample() within the box."
+            "gaussian_kde.integrate_box is not implemented. Use integrate_box_1d in one dimension, and "
+            "take the mean of resample() within the box otherwise."
         )
 
     def integrate_kde(self, other):
         """The integral of the product of two densities."""
         if other.d != self.d:
-            raise ValueError(f"KDEs are not the same dimensionality: {self.d} and {other.d}.")
+            raise ValueError(
+                f"KDEs are not the same dimensionality: {self.d} and {other.d}. Both must have the same."
+            )
         values = _mixture(
             other.dataset, self.dataset, self.weights, self.covariance + other.covariance
         )
         return jnp.sum(other.weights * jnp.exp(values))
 
     def resample(self, key, shape=()):
-        """Draws from the density.
+        """Random points drawn from the density.
 
         Args:
             key: a random key.
-            shape: how many.
+            shape: the shape of the draws.
 
         Returns:
-            Shape (dimensions, *shape).
+            An array of shape (dimensions, *shape).
         """
         shape = tuple(shape)
         which, noise = random.split(key)
@@ -179,9 +185,9 @@ class gaussian_kde:
         return centers + jnp.moveaxis(steps, -1, 0)
 
     def set_bandwidth(self, bw_method=None):
-        """Not there: estimates do not change; make another one."""
+        """Raise an error: estimates are immutable."""
         raise NotImplementedError(
-            "gaussian_kde is immutable: make another one with gaussian_kde(dataset, bw_method=...)."
+            "gaussian_kde is immutable. Make another one by gaussian_kde(dataset, bw_method=...)."
         )
 
     def _points(self, points):
@@ -189,14 +195,15 @@ class gaussian_kde:
         if points.shape[0] != self.d:
             if points.shape != (1, self.d):
                 raise ValueError(
-                    f"points have dimension {points.shape[0]}, dataset has dimension {self.d}"
+                    f"points have dimension {points.shape[0]}, dataset has dimension {self.d}. Pass points "
+                    f"of shape ({self.d}, count)."
                 )
-            points = points.T  # one point, given as a row
+            points = points.T  # This is a single point, given as a row.
         return promote_dtypes_inexact("gaussian_kde", points, self.dataset)[0]
 
 
 def _factor(estimate, method):
-    """The part of the sample's standard deviation that the distributions have."""
+    """The standard deviation of the normal densities, relative to that of the sample."""
     n, d = estimate.neff, estimate.d
     if callable(method):
         return method(estimate)
@@ -213,7 +220,7 @@ def _factor(estimate, method):
 
 
 def _mixture(points, centers, weights, covariance):
-    """The logarithm of the weighted mean of normal densities around the centers."""
+    """The logarithm of the weighted mean of normal densities around `centers`, at `points`."""
     d = centers.shape[0]
     factor = lax.linalg.cholesky(covariance)
     solve = lambda v: lax.linalg.triangular_solve(factor, v, left_side=True, lower=True)  # noqa: E731

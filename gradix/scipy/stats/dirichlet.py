@@ -15,15 +15,15 @@ def logpdf(x, alpha) -> Array:
     """The logarithm of the density of the Dirichlet distribution.
 
     Args:
-        x: components along the first axis: as many as `alpha`, or one less, the last being what is
-            missing to 1.
+        x: components along the first axis, as many as in `alpha`; or one less, where the last
+            component is 1 minus their sum.
         alpha: the concentrations, a vector of positive numbers.
 
     Returns:
-        Minus infinity outside of the simplex.
+        An array of the shape of `x` without its first axis; minus infinity outside of the simplex.
 
     Raises:
-        ValueError: the shapes do not fit.
+        ValueError: the shapes do not fit each other.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -33,12 +33,14 @@ def logpdf(x, alpha) -> Array:
     """
     x, alpha = arguments("dirichlet.logpdf", x, alpha)
     if alpha.aval.ndim != 1:
-        raise ValueError(f"`alpha` must be one-dimensional; got alpha.shape={alpha.aval.shape}")
+        raise ValueError(
+            f"`alpha` must be one-dimensional; got alpha.shape={alpha.aval.shape}. Use vmap for several."
+        )
     n = alpha.aval.shape[0]
     if not x.aval.ndim or x.aval.shape[0] not in (n, n - 1):
         raise ValueError(
             "`x` must have either the same number of entries as `alpha` or one entry fewer; got "
-            f"x.shape={x.aval.shape}, alpha.shape={alpha.aval.shape}"
+            f"x.shape={x.aval.shape}, alpha.shape={alpha.aval.shape}."
         )
     if x.aval.shape[0] == n - 1:
         x = jnp.concatenate([x, 1 - jnp.sum(x, 0, keepdims=True)])
@@ -53,8 +55,8 @@ def pdf(x, alpha) -> Array:
     """The density of the Dirichlet distribution.
 
     Args:
-        x: components along the first axis: as many as `alpha`, or one less, the last being what is
-            missing to 1.
+        x: components along the first axis, as many as in `alpha`; or one less, where the last
+            component is 1 minus their sum.
         alpha: the concentrations, a vector of positive numbers.
 
     Example:

@@ -14,9 +14,9 @@ def logpdf(x, loc=0, scale=1) -> Array:
     """The logarithm of the density of the exponential distribution.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import expon
@@ -32,9 +32,9 @@ def pdf(x, loc=0, scale=1) -> Array:
     """The density of the exponential distribution.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import expon
@@ -48,9 +48,9 @@ def cdf(x, loc=0, scale=1) -> Array:
     """The probability that a draw from the exponential distribution is at most x.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import expon
@@ -66,9 +66,9 @@ def logcdf(x, loc=0, scale=1) -> Array:
     """The logarithm of `cdf`.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import expon
@@ -84,9 +84,9 @@ def sf(x, loc=0, scale=1) -> Array:
     """The probability that a draw from the exponential distribution exceeds x.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import expon
@@ -100,9 +100,9 @@ def logsf(x, loc=0, scale=1) -> Array:
     """The logarithm of `sf`.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import expon
@@ -115,12 +115,12 @@ def logsf(x, loc=0, scale=1) -> Array:
 
 
 def ppf(q, loc=0, scale=1) -> Array:
-    """The quantile of the exponential distribution at a given probability, the inverse of `cdf`.
+    """The quantile of the exponential distribution, the inverse of `cdf`.
 
     Args:
-        q: probabilities.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        q: probabilities, from 0 to 1.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import expon

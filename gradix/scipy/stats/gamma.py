@@ -19,10 +19,10 @@ def logpdf(x, a, loc=0, scale=1) -> Array:
     """The logarithm of the density of the gamma distribution.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         a: the shape, positive.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import gamma
@@ -40,10 +40,10 @@ def pdf(x, a, loc=0, scale=1) -> Array:
     """The density of the gamma distribution.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         a: the shape, positive.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import gamma
@@ -57,10 +57,10 @@ def cdf(x, a, loc=0, scale=1) -> Array:
     """The probability that a draw from the gamma distribution is at most x.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         a: the shape, positive.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import gamma
@@ -75,10 +75,10 @@ def logcdf(x, a, loc=0, scale=1) -> Array:
     """The logarithm of `cdf`.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         a: the shape, positive.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import gamma
@@ -92,10 +92,10 @@ def sf(x, a, loc=0, scale=1) -> Array:
     """The probability that a draw from the gamma distribution exceeds x.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         a: the shape, positive.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import gamma
@@ -110,10 +110,10 @@ def logsf(x, a, loc=0, scale=1) -> Array:
     """The logarithm of `sf`.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         a: the shape, positive.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import gamma

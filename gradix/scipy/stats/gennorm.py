@@ -13,7 +13,7 @@ def logpdf(x, beta) -> Array:
     """The logarithm of the density of the generalized normal distribution.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         beta: the power, positive.
 
     Example:
@@ -29,7 +29,7 @@ def pdf(x, beta) -> Array:
     """The density of the generalized normal distribution.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         beta: the power, positive.
 
     Example:
@@ -44,7 +44,7 @@ def cdf(x, beta) -> Array:
     """The probability that a draw from the generalized normal distribution is at most x.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         beta: the power, positive.
 
     Example:

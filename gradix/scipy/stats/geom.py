@@ -1,4 +1,4 @@
-"""The geometric distribution: `(1 - p)ᵏ⁻¹ p`, trials until the first success."""
+"""The geometric distribution of trials until the first success: `(1 - p)ᵏ⁻¹ p`."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from gradix.scipy.stats.operands import arguments, kept, within
 
 
 def logpmf(k, p, loc=0) -> Array:
-    """The logarithm of the probability of the geometric distribution.
+    """The logarithm of the probability of `k` under the geometric distribution.
 
     Args:
-        k: numbers of draws or of successes, as floats or integers.
+        k: the counts at which it is evaluated, floats or integers.
         p: the probability of success.
-        loc: moves the distribution.
+        loc: the location, by which the distribution is shifted.
 
     Example:
         >>> from gradix.scipy.stats import geom
@@ -32,12 +32,12 @@ def logpmf(k, p, loc=0) -> Array:
 
 
 def pmf(k, p, loc=0) -> Array:
-    """The probability of the geometric distribution.
+    """The probability of `k` under the geometric distribution.
 
     Args:
-        k: numbers of draws or of successes, as floats or integers.
+        k: the counts at which it is evaluated, floats or integers.
         p: the probability of success.
-        loc: moves the distribution.
+        loc: the location, by which the distribution is shifted.
 
     Example:
         >>> from gradix.scipy.stats import geom

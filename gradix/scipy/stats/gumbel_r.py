@@ -1,4 +1,4 @@
-"""The Gumbel distribution of largest values: `exp(-(z + e⁻ᶻ))`, `z = (x - loc) / scale`."""
+"""The Gumbel distribution of maxima: `exp(-(z + e⁻ᶻ))`, `z = (x - loc) / scale`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from gradix.scipy.stats.operands import arguments, log1m_exp, probability
 
 
 def logpdf(x, loc=0, scale=1) -> Array:
-    """The logarithm of the density of the Gumbel distribution of largest values.
+    """The logarithm of the density of the Gumbel distribution of maxima.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import gumbel_r
@@ -27,12 +27,12 @@ def logpdf(x, loc=0, scale=1) -> Array:
 
 
 def pdf(x, loc=0, scale=1) -> Array:
-    """The density of the Gumbel distribution of largest values.
+    """The density of the Gumbel distribution of maxima.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import gumbel_r
@@ -46,9 +46,9 @@ def logcdf(x, loc=0, scale=1) -> Array:
     """The logarithm of `cdf`.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import gumbel_r
@@ -60,12 +60,12 @@ def logcdf(x, loc=0, scale=1) -> Array:
 
 
 def cdf(x, loc=0, scale=1) -> Array:
-    """The probability that a draw from the Gumbel distribution of largest values is at most x.
+    """The probability that a draw from the Gumbel distribution of maxima is at most x.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import gumbel_r
@@ -76,12 +76,12 @@ def cdf(x, loc=0, scale=1) -> Array:
 
 
 def sf(x, loc=0, scale=1) -> Array:
-    """The probability that a draw from the Gumbel distribution of largest values exceeds x.
+    """The probability that a draw from the Gumbel distribution of maxima exceeds x.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import gumbel_r
@@ -95,9 +95,9 @@ def logsf(x, loc=0, scale=1) -> Array:
     """The logarithm of `sf`.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import gumbel_r
@@ -108,12 +108,12 @@ def logsf(x, loc=0, scale=1) -> Array:
 
 
 def ppf(p, loc=0, scale=1) -> Array:
-    """The quantile of the Gumbel distribution of largest values at a given probability, the inverse of `cdf`.
+    """The quantile of the Gumbel distribution of maxima, the inverse of `cdf`.
 
     Args:
-        p: probabilities.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        p: probabilities, from 0 to 1.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import gumbel_r

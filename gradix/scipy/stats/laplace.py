@@ -12,9 +12,9 @@ def logpdf(x, loc=0, scale=1) -> Array:
     """The logarithm of the density of the Laplace distribution.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import laplace
@@ -29,9 +29,9 @@ def pdf(x, loc=0, scale=1) -> Array:
     """The density of the Laplace distribution.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import laplace
@@ -45,9 +45,9 @@ def cdf(x, loc=0, scale=1) -> Array:
     """The probability that a draw from the Laplace distribution is at most x.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import laplace

@@ -13,9 +13,9 @@ def logpdf(x, loc=0, scale=1) -> Array:
     """The logarithm of the density of the logistic distribution.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import logistic
@@ -31,9 +31,9 @@ def pdf(x, loc=0, scale=1) -> Array:
     """The density of the logistic distribution.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import logistic
@@ -47,9 +47,9 @@ def cdf(x, loc=0, scale=1) -> Array:
     """The probability that a draw from the logistic distribution is at most x.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import logistic
@@ -64,9 +64,9 @@ def sf(x, loc=0, scale=1) -> Array:
     """The probability that a draw from the logistic distribution exceeds x.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import logistic
@@ -78,12 +78,12 @@ def sf(x, loc=0, scale=1) -> Array:
 
 
 def ppf(x, loc=0, scale=1) -> Array:
-    """The quantile of the logistic distribution at a given probability, the inverse of `cdf`.
+    """The quantile of the logistic distribution, the inverse of `cdf`.
 
     Args:
-        x: probabilities.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: probabilities, from 0 to 1.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import logistic
@@ -95,12 +95,12 @@ def ppf(x, loc=0, scale=1) -> Array:
 
 
 def isf(x, loc=0, scale=1) -> Array:
-    """The value that a draw from the logistic distribution exceeds with a given probability, the inverse of `sf`.
+    """The inverse of `sf`: the value that a draw exceeds with a given probability.
 
     Args:
-        x: probabilities.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: probabilities, from 0 to 1.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import logistic

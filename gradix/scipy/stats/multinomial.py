@@ -13,18 +13,19 @@ from gradix.scipy.special import gammaln, xlogy
 
 
 def logpmf(x, n, p) -> Array:
-    """The logarithm of the probability of counts of the multinomial distribution.
+    """The logarithm of the probability of counts under the multinomial distribution.
 
     Args:
-        x: how often each outcome came, integers, along the last axis.
-        n: how many trials there were, an integer.
-        p: the probability of each outcome, along the last axis.
+        x: the count of each outcome along the last axis, integers.
+        n: the number of trials, an integer.
+        p: the probability of each outcome along the last axis.
 
     Returns:
-        Minus infinity where the counts are negative or do not add up to `n`.
+        An array of the shape of `x` without its last axis; minus infinity where counts are negative
+        or do not add up to `n`.
 
     Raises:
-        ValueError: `x` or `n` is not of integers.
+        ValueError: the dtype of `x` or `n` is not an integer dtype.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -48,12 +49,12 @@ def logpmf(x, n, p) -> Array:
 
 
 def pmf(x, n, p) -> Array:
-    """The probability of counts of the multinomial distribution.
+    """The probability of counts under the multinomial distribution.
 
     Args:
-        x: how often each outcome came, integers, along the last axis.
-        n: how many trials there were, an integer.
-        p: the probability of each outcome, along the last axis.
+        x: the count of each outcome along the last axis, integers.
+        n: the number of trials, an integer.
+        p: the probability of each outcome along the last axis.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -1,4 +1,4 @@
-"""The normal distribution of vectors: `exp(-dᵀ C⁻¹ d / 2) / √((2π)ⁿ |C|)`, d the distance to the mean."""
+"""The multivariate normal distribution: `exp(-dᵀ C⁻¹ d / 2) / √((2π)ⁿ |C|)`, `d = x - mean`."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from gradix.scipy.stats.operands import LOG_2PI, arguments
 
 
 def logpdf(x, mean, cov, allow_singular: None = None) -> Array:
-    """The logarithm of the density of the normal distribution of vectors.
+    """The logarithm of the density of the multivariate normal distribution.
 
     Args:
-        x: vectors, along the last axis.
-        mean: their mean; a number for independent numbers.
-        cov: covariance matrices, in the last two axes, positive definite; a number or a vector for
-            independent numbers.
+        x: vectors along the last axis, of shape (..., n).
+        mean: their mean, of shape (..., n); a number makes `x` independent numbers.
+        cov: positive definite covariance matrices, of shape (..., n, n), or a number for its
+            product with the identity; the variances if `mean` is a number.
         allow_singular: must be None.
 
     Returns:
-        NaN where a covariance is not positive definite.
+        An array of the shape of `x` without its last axis; NaN where a covariance matrix is not
+        positive definite.
 
     Raises:
         NotImplementedError: `allow_singular` is given.
-        ValueError: the shapes do not fit.
+        ValueError: the shapes do not fit each other.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -35,8 +36,8 @@ def logpdf(x, mean, cov, allow_singular: None = None) -> Array:
     """
     if allow_singular is not None:
         raise NotImplementedError(
-            "multivariate_normal: allow_singular is not supported; a singular covariance has no "
-            "density."
+            "multivariate_normal: allow_singular is not supported, because a singular covariance has no "
+            "density. Leave it out."
         )
     x, mean, cov = arguments("multivariate_normal.logpdf", x, mean, cov)
     if not mean.aval.shape:
@@ -46,15 +47,15 @@ def logpdf(x, mean, cov, allow_singular: None = None) -> Array:
         cov = cov * jnp.eye(n, dtype=cov.dtype)
     if cov.aval.ndim < 2 or cov.aval.shape[-2:] != (n, n) or x.aval.shape[-1:] not in ((n,), (1,)):
         raise ValueError(
-            "multivariate_normal.logpdf got incompatible shapes: x of shape (..., n), mean (..., n) and "
-            f"cov (..., n, n) are needed, got {x.aval.shape}, {mean.aval.shape} and {cov.aval.shape}."
+            "multivariate_normal.logpdf got incompatible shapes: x must be of shape (..., n), mean (..., n) "
+            f"and cov (..., n, n); got {x.aval.shape}, {mean.aval.shape} and {cov.aval.shape}."
         )
     off = x - mean
     lead = lax.broadcast_shapes(off.aval.shape[:-1], cov.aval.shape[:-2])
     off = broadcast_to(off, (*lead, n))
     factor = lax.linalg.cholesky(cov)
     half_log = jnp.sum(jnp.log(lax.linalg._diagonal(factor)), -1)
-    # one factor for all: one system of many columns
+    # With one covariance matrix, all vectors are columns of one triangular system.
     if cov.aval.ndim == 2:
         flat = off.reshape(-1, n).T
         scaled = lax.linalg.triangular_solve(factor, flat, left_side=True, lower=True).T.reshape(
@@ -69,13 +70,10 @@ def logpdf(x, mean, cov, allow_singular: None = None) -> Array:
 
 
 def pdf(x, mean, cov) -> Array:
-    """The density of the normal distribution of vectors.
+    """The density of the multivariate normal distribution.
 
     Args:
-        x: vectors, along the last axis.
-        mean: their mean; a number for independent numbers.
-        cov: covariance matrices, in the last two axes, positive definite; a number or a vector for
-            independent numbers.
+        x, mean, cov: as for `logpdf`.
 
     Example:
         >>> import gradix.numpy as jnp

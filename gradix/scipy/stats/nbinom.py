@@ -1,4 +1,4 @@
-"""The negative binomial distribution: `C(k + n - 1, k) pⁿ (1 - p)ᵏ`, failures before the n-th success."""
+"""The negative binomial distribution of failures before success n: `C(k+n-1, k) pⁿ (1-p)ᵏ`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from gradix.scipy.stats.operands import arguments, kept, within
 
 
 def logpmf(k, n, p, loc=0) -> Array:
-    """The logarithm of the probability of the negative binomial distribution.
+    """The logarithm of the probability of `k` under the negative binomial distribution.
 
     Args:
-        k: numbers of draws or of successes, as floats or integers.
+        k: the counts at which it is evaluated, floats or integers.
         n: the number of successes, positive.
         p: the probability of success.
-        loc: moves the distribution.
+        loc: the location, by which the distribution is shifted.
 
     Example:
         >>> from gradix.scipy.stats import nbinom
@@ -35,13 +35,13 @@ def logpmf(k, n, p, loc=0) -> Array:
 
 
 def pmf(k, n, p, loc=0) -> Array:
-    """The probability of the negative binomial distribution.
+    """The probability of `k` under the negative binomial distribution.
 
     Args:
-        k: numbers of draws or of successes, as floats or integers.
+        k: the counts at which it is evaluated, floats or integers.
         n: the number of successes, positive.
         p: the probability of success.
-        loc: moves the distribution.
+        loc: the location, by which the distribution is shifted.
 
     Example:
         >>> from gradix.scipy.stats import nbinom

@@ -13,9 +13,9 @@ def logpdf(x, loc=0, scale=1) -> Array:
     """The logarithm of the density of the normal distribution.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import norm
@@ -31,9 +31,9 @@ def pdf(x, loc=0, scale=1) -> Array:
     """The density of the normal distribution.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import norm
@@ -47,9 +47,9 @@ def cdf(x, loc=0, scale=1) -> Array:
     """The probability that a draw from the normal distribution is at most x.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import norm
@@ -64,9 +64,9 @@ def logcdf(x, loc=0, scale=1) -> Array:
     """The logarithm of `cdf`.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import norm
@@ -81,9 +81,9 @@ def sf(x, loc=0, scale=1) -> Array:
     """The probability that a draw from the normal distribution exceeds x.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import norm
@@ -98,9 +98,9 @@ def logsf(x, loc=0, scale=1) -> Array:
     """The logarithm of `sf`.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import norm
@@ -112,12 +112,12 @@ def logsf(x, loc=0, scale=1) -> Array:
 
 
 def ppf(q, loc=0, scale=1) -> Array:
-    """The quantile of the normal distribution at a given probability, the inverse of `cdf`.
+    """The quantile of the normal distribution, the inverse of `cdf`.
 
     Args:
-        q: probabilities.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        q: probabilities, from 0 to 1.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import norm
@@ -129,12 +129,12 @@ def ppf(q, loc=0, scale=1) -> Array:
 
 
 def isf(q, loc=0, scale=1) -> Array:
-    """The value that a draw from the normal distribution exceeds with a given probability, the inverse of `sf`.
+    """The inverse of `sf`: the value that a draw exceeds with a given probability.
 
     Args:
-        q: probabilities.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        q: probabilities, from 0 to 1.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import norm

@@ -1,4 +1,4 @@
-"""What the distributions share: arguments of one dtype, and values outside of the support."""
+"""What the distributions share: the promotion of arguments, and values outside of the support."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from gradix.numpy.promotion import promote_dtypes_inexact
 
 
 def arguments(name: str, *xs):
-    """Arrays of one float dtype; numbers stretched to meet an array have the strength of an array's dtype."""
+    """The arguments as arrays of one float dtype.
+
+    Python numbers that are broadcast to the rank of an array are no longer weakly typed.
+    """
     xs = promote_dtypes_inexact(name, *xs)
     if not xs[0].aval.weak_type or len({x.ndim for x in xs}) == 1:
         return xs
@@ -20,7 +23,10 @@ LOG_2PI = float(np.log(2 * np.pi))
 
 
 def log1m_exp(x):
-    """log(1 - eˣ) for x ≤ 0, exact at both ends (M. Mächler, "Accurately computing log(1 - exp(-|a|))", 2012)."""
+    """log(1 - eˣ) for x ≤ 0, accurate near 0 and far from it.
+
+    M. Mächler, "Accurately computing log(1 - exp(-|a|))" (2012).
+    """
     near = x > -0.6931472
     return jnp.where(
         near,
@@ -30,24 +36,24 @@ def log1m_exp(x):
 
 
 def log_of_part(part, rest):
-    """The logarithm of one of two probabilities that add up to 1, with all digits where it is near 1 too."""
+    """log(part) for two probabilities that add up to 1, accurate also where `part` is near 1."""
     near = rest < 0.5
     return jnp.where(near, jnp.log1p(-jnp.where(near, rest, 0)), jnp.log(jnp.where(near, 1, part)))
 
 
 def within(outside, value, otherwise):
-    """`value`, but `otherwise` outside of the support, where derivatives are zero.
+    """`value` in the support, and `otherwise` outside of it, where derivatives are zero.
 
-    `outside` is a comparison that is false for NaN, so that the value of NaN is NaN.
+    `outside` must be a comparison that is false for NaN, so that the result for NaN is NaN.
     """
     return jnp.where(outside, otherwise, value)
 
 
 def kept(outside, x, safe):
-    """x, and a safe value outside of the support, so that derivatives of what is not selected are finite. NaN stays."""
+    """x in the support and for NaN, and a safe value outside, where derivatives must be finite."""
     return jnp.where(outside, safe, x)
 
 
 def probability(q, value):
-    """`value`, NaN where q is no probability."""
+    """`value`, but NaN where q is not within [0, 1]."""
     return jnp.where((q >= 0) & (q <= 1), value, np.nan)

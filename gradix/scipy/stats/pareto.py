@@ -14,10 +14,10 @@ def logpdf(x, b, loc=0, scale=1) -> Array:
     """The logarithm of the density of the Pareto distribution.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         b: the power, positive.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import pareto
@@ -34,10 +34,10 @@ def pdf(x, b, loc=0, scale=1) -> Array:
     """The density of the Pareto distribution.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         b: the power, positive.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import pareto
@@ -51,10 +51,10 @@ def logsf(x, b, loc=0, scale=1) -> Array:
     """The logarithm of `sf`.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         b: the power, positive.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import pareto
@@ -70,10 +70,10 @@ def sf(x, b, loc=0, scale=1) -> Array:
     """The probability that a draw from the Pareto distribution exceeds x.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         b: the power, positive.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import pareto
@@ -87,10 +87,10 @@ def cdf(x, b, loc=0, scale=1) -> Array:
     """The probability that a draw from the Pareto distribution is at most x.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         b: the power, positive.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import pareto
@@ -104,10 +104,10 @@ def logcdf(x, b, loc=0, scale=1) -> Array:
     """The logarithm of `cdf`.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         b: the power, positive.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import pareto
@@ -119,13 +119,13 @@ def logcdf(x, b, loc=0, scale=1) -> Array:
 
 
 def ppf(q, b, loc=0, scale=1) -> Array:
-    """The quantile of the Pareto distribution at a given probability, the inverse of `cdf`.
+    """The quantile of the Pareto distribution, the inverse of `cdf`.
 
     Args:
-        q: probabilities.
+        q: probabilities, from 0 to 1.
         b: the power, positive.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import pareto

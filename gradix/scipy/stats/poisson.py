@@ -15,12 +15,12 @@ _SERIES_FROM, _TERMS = 60.0, 140
 
 
 def logpmf(k, mu, loc=0) -> Array:
-    """The logarithm of the probability of the Poisson distribution.
+    """The logarithm of the probability of `k` under the Poisson distribution.
 
     Args:
-        k: numbers of draws or of successes, as floats or integers.
+        k: the counts at which it is evaluated, floats or integers.
         mu: the mean, not negative.
-        loc: moves the distribution.
+        loc: the location, by which the distribution is shifted.
 
     Example:
         >>> from gradix.scipy.stats import poisson
@@ -35,12 +35,12 @@ def logpmf(k, mu, loc=0) -> Array:
 
 
 def pmf(k, mu, loc=0) -> Array:
-    """The probability of the Poisson distribution.
+    """The probability of `k` under the Poisson distribution.
 
     Args:
-        k: numbers of draws or of successes, as floats or integers.
+        k: the counts at which it is evaluated, floats or integers.
         mu: the mean, not negative.
-        loc: moves the distribution.
+        loc: the location, by which the distribution is shifted.
 
     Example:
         >>> from gradix.scipy.stats import poisson
@@ -54,9 +54,9 @@ def cdf(k, mu, loc=0) -> Array:
     """The probability that a draw from the Poisson distribution is at most k.
 
     Args:
-        k: numbers of draws or of successes, as floats or integers.
+        k: the counts at which it is evaluated, floats or integers.
         mu: the mean, not negative.
-        loc: moves the distribution.
+        loc: the location, by which the distribution is shifted.
 
     Example:
         >>> from gradix.scipy.stats import poisson
@@ -73,7 +73,7 @@ def entropy(mu, loc=0):
 
     Args:
         mu: the mean, not negative.
-        loc: moves the distribution.
+        loc: the location, by which the distribution is shifted.
 
     Example:
         >>> from gradix.scipy.stats import poisson

@@ -1,4 +1,4 @@
-"""Statistics of samples: the most frequent value, ranks, the error of the mean."""
+"""Statistics of samples: the most frequent value, ranks, and the standard error of the mean."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gradix.numpy.promotion import as_operand, inexact_operand
 
 
 class ModeResult(NamedTuple):
-    """What `mode` gives."""
+    """The result of `mode`: the most frequent values, and their counts."""
 
     mode: Array
     count: Array  # type: ignore[assignment]
@@ -23,22 +23,22 @@ class ModeResult(NamedTuple):
 def _check_policy(name: str, nan_policy: str, allowed: tuple) -> None:
     if nan_policy not in ("propagate", "omit", "raise"):
         raise ValueError(
-            f"Illegal nan_policy value {nan_policy!r}; expected one of {{'propagate', 'omit', 'raise'}}"
+            f"Illegal nan_policy value {nan_policy!r}; expected one of {{'propagate', 'omit', 'raise'}}."
         )
     if nan_policy == "raise":
         raise NotImplementedError(
-            f"{name}: nan_policy='raise' is not supported, since values are not known while "
-            "compiling. Check jnp.isnan(a).any() outside."
+            f"{name}: nan_policy='raise' is not supported, because values are not known when a program "
+            "is compiled. Check jnp.isnan(a).any() outside of jit instead."
         )
     if nan_policy not in allowed:
         raise NotImplementedError(
-            f"{name}: nan_policy={nan_policy!r} is not implemented. Leave NaN out before: "
+            f"{name}: nan_policy={nan_policy!r} is not implemented. Remove NaNs first, as by "
             "a[~jnp.isnan(a)]."
         )
 
 
 def _ordered(x, axis):
-    """The array with the axis last, or in one row."""
+    """The array with the axis last, or flattened if it is None; and the axis as a number."""
     if axis is None:
         return x.reshape(-1), 0
     axis = axis_of(axis, x.ndim)
@@ -48,16 +48,17 @@ def _ordered(x, axis):
 def mode(
     a, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False
 ) -> ModeResult:
-    """The most frequent value along an axis, the least of several, and how often it comes.
+    """The most frequent value along an axis, and its count; of several values the smallest.
 
     Args:
         a: the array.
         axis: the axis; None for all elements.
         nan_policy: must be "propagate": NaN counts as a value.
-        keepdims: keep the axis, with size 1.
+        keepdims: whether to keep the axis, with size 1.
 
     Raises:
-        NotImplementedError: another policy.
+        NotImplementedError: `nan_policy` is "omit" or "raise".
+        ValueError: `nan_policy` has another value.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -97,22 +98,22 @@ def mode(
 def rankdata(
     a, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate"
 ) -> Array:
-    """The ranks of elements, from 1 on.
+    """The ranks of elements, counted from 1.
 
     Args:
         a: the array.
-        method: of equal elements, "average" gives all the mean of their ranks, "min" the least,
-            "max" the largest, "dense" the least without gaps behind, "ordinal" each another by its
-            place.
-        axis: the axis; None for all elements in one row.
-        nan_policy: must be "propagate": a row with NaN is NaN.
+        method: the ranks of equal elements: the mean of their ranks for "average", the smallest for
+            "min", the largest for "max", the smallest without gaps after it for "dense", and
+            different ranks in their order for "ordinal".
+        axis: the axis; None for all elements of the flattened array.
+        nan_policy: must be "propagate": all ranks of a row with a NaN are NaN.
 
     Returns:
-        Floats.
+        An array of floats, of the shape of `a`, or flat if `axis` is None.
 
     Raises:
-        ValueError: an unknown method.
-        NotImplementedError: another policy.
+        ValueError: `method` or `nan_policy` has another value.
+        NotImplementedError: `nan_policy` is "omit" or "raise".
 
     Example:
         >>> import gradix.numpy as jnp
@@ -123,7 +124,7 @@ def rankdata(
     _check_policy("rankdata", nan_policy, ("propagate",))
     if method not in ("average", "min", "max", "dense", "ordinal"):
         raise ValueError(
-            f"unknown method {method!r}: it takes 'average', 'min', 'max', 'dense' and 'ordinal'."
+            f"unknown method {method!r}. Use 'average', 'min', 'max', 'dense' or 'ordinal'."
         )
     x = as_operand("rankdata", a)
     x = x.reshape(1) if not x.ndim else x
@@ -143,7 +144,7 @@ def rankdata(
 
 
 def _sorted_ranks(rows, method: str):
-    """The ranks of elements that are sorted."""
+    """The ranks of sorted elements."""
     n, last = rows.shape[-1], rows.ndim - 1
     numbers = lax.iota(np.int32, n)
     new = jnp.concatenate(
@@ -167,12 +168,13 @@ def sem(
     Args:
         a: the array.
         axis: the axis; None for all elements.
-        ddof: what is taken off the count in the standard deviation.
-        nan_policy: "propagate", or "omit" to leave NaN out.
-        keepdims: keep the axis, with size 1.
+        ddof: the number that is subtracted from the count in the standard deviation.
+        nan_policy: "propagate", or "omit" to ignore NaNs.
+        keepdims: whether to keep the axis, with size 1.
 
     Raises:
-        NotImplementedError: the policy "raise".
+        NotImplementedError: `nan_policy` is "raise".
+        ValueError: `nan_policy` has another value.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -1,4 +1,7 @@
-"""Student's t distribution: `(1 + z²/df)^(-(df + 1)/2) / (√df B(df/2, 1/2))`, `z = (x - loc) / scale`."""
+"""Student's t distribution.
+
+Its density is `(1 + z²/df)^(-(df + 1)/2) / (√df B(df/2, 1/2)) / scale`, `z = (x - loc) / scale`.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,10 @@ def logpdf(x, df, loc=0, scale=1) -> Array:
     """The logarithm of the density of Student's t distribution.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         df: the degrees of freedom, positive.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import t
@@ -26,7 +29,7 @@ def logpdf(x, df, loc=0, scale=1) -> Array:
     x, df, loc, scale = arguments("t.logpdf", x, df, loc, scale)
     z = (x - loc) / scale
     half = df / 2
-    # B(df/2, 1/2) does not cancel for many degrees of freedom, as two values of log Γ would.
+    # The difference of two values of log Γ would lose digits for many degrees of freedom.
     return (
         -betaln(half, jnp.full_like(half, 0.5))
         - jnp.log(df) / 2
@@ -39,10 +42,10 @@ def pdf(x, df, loc=0, scale=1) -> Array:
     """The density of Student's t distribution.
 
     Args:
-        x: where.
+        x: the points at which it is evaluated.
         df: the degrees of freedom, positive.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import t

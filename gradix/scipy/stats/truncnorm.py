@@ -1,4 +1,4 @@
-"""The normal distribution between two ends: `loc + a·scale` and `loc + b·scale`."""
+"""The truncated normal distribution, between `loc + a·scale` and `loc + b·scale`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from gradix.scipy.stats.operands import LOG_2PI, arguments, kept, log1m_exp, wit
 
 
 def log_mass(a, b):
-    """The logarithm of the normal probability between a and b: by the tail that both lie in, or by both tails."""
+    """The logarithm of the probability of a standard normal number between a and b."""
+    # If both are on one side, the tails of that side are subtracted; else both tails from 1.
     left, right = b <= 0, a > 0
     low, high = (
         jnp.where(right, -b, jnp.where(left, a, -1)),
@@ -28,14 +29,14 @@ def _valid(a, b, value):
 
 
 def logpdf(x, a, b, loc=0, scale=1) -> Array:
-    """The logarithm of the density of the normal distribution between two ends.
+    """The logarithm of the density of the truncated normal distribution.
 
     Args:
-        x: where.
-        a: the lower end, in standard deviations from `loc`.
-        b: the upper end.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        a: the lower end, in units of `scale` from `loc`.
+        b: the upper end, likewise.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import truncnorm
@@ -50,14 +51,14 @@ def logpdf(x, a, b, loc=0, scale=1) -> Array:
 
 
 def pdf(x, a, b, loc=0, scale=1) -> Array:
-    """The density of the normal distribution between two ends.
+    """The density of the truncated normal distribution.
 
     Args:
-        x: where.
-        a: the lower end, in standard deviations from `loc`.
-        b: the upper end.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        a: the lower end, in units of `scale` from `loc`.
+        b: the upper end, likewise.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import truncnorm
@@ -71,11 +72,11 @@ def logcdf(x, a, b, loc=0, scale=1) -> Array:
     """The logarithm of `cdf`.
 
     Args:
-        x: where.
-        a: the lower end, in standard deviations from `loc`.
-        b: the upper end.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        a: the lower end, in units of `scale` from `loc`.
+        b: the upper end, likewise.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import truncnorm
@@ -90,14 +91,14 @@ def logcdf(x, a, b, loc=0, scale=1) -> Array:
 
 
 def cdf(x, a, b, loc=0, scale=1) -> Array:
-    """The probability that a draw from the normal distribution between two ends is at most x.
+    """The probability that a draw from the truncated normal distribution is at most x.
 
     Args:
-        x: where.
-        a: the lower end, in standard deviations from `loc`.
-        b: the upper end.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        a: the lower end, in units of `scale` from `loc`.
+        b: the upper end, likewise.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import truncnorm
@@ -111,11 +112,11 @@ def logsf(x, a, b, loc=0, scale=1) -> Array:
     """The logarithm of `sf`.
 
     Args:
-        x: where.
-        a: the lower end, in standard deviations from `loc`.
-        b: the upper end.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        a: the lower end, in units of `scale` from `loc`.
+        b: the upper end, likewise.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import truncnorm
@@ -130,14 +131,14 @@ def logsf(x, a, b, loc=0, scale=1) -> Array:
 
 
 def sf(x, a, b, loc=0, scale=1) -> Array:
-    """The probability that a draw from the normal distribution between two ends exceeds x.
+    """The probability that a draw from the truncated normal distribution exceeds x.
 
     Args:
-        x: where.
-        a: the lower end, in standard deviations from `loc`.
-        b: the upper end.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        a: the lower end, in units of `scale` from `loc`.
+        b: the upper end, likewise.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import truncnorm

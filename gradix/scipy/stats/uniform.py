@@ -14,9 +14,9 @@ def logpdf(x, loc=0, scale=1) -> Array:
     """The logarithm of the density of the uniform distribution.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import uniform
@@ -31,9 +31,9 @@ def pdf(x, loc=0, scale=1) -> Array:
     """The density of the uniform distribution.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import uniform
@@ -47,9 +47,9 @@ def cdf(x, loc=0, scale=1) -> Array:
     """The probability that a draw from the uniform distribution is at most x.
 
     Args:
-        x: where.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        x: the points at which it is evaluated.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import uniform
@@ -61,12 +61,12 @@ def cdf(x, loc=0, scale=1) -> Array:
 
 
 def ppf(q, loc=0, scale=1) -> Array:
-    """The quantile of the uniform distribution at a given probability, the inverse of `cdf`.
+    """The quantile of the uniform distribution, the inverse of `cdf`.
 
     Args:
-        q: probabilities.
-        loc: moves the distribution.
-        scale: stretches it about `loc`.
+        q: probabilities, from 0 to 1.
+        loc: the location, by which the distribution is shifted.
+        scale: the scale, by which it is stretched about `loc`; positive.
 
     Example:
         >>> from gradix.scipy.stats import uniform

@@ -1,4 +1,4 @@
-"""Solvers of linear equations that need products only, as `scipy.sparse.linalg`."""
+"""Iterative solvers of linear systems, as in `scipy.sparse.linalg`."""
 
 from gradix.scipy.sparse.linalg.conjugate_gradients import cg as cg
 from gradix.scipy.sparse.linalg.minimal_residuals import gmres as gmres

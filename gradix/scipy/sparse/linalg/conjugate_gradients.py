@@ -1,4 +1,4 @@
-"""Conjugate gradients."""
+"""`cg`, the method of conjugate gradients."""
 
 from __future__ import annotations
 
@@ -18,24 +18,25 @@ from gradix.scipy.sparse.linalg.systems import (
 
 @boundary
 def cg(A, b, x0=None, *, tol=1e-5, atol=0.0, maxiter=None, M=None):
-    """x with `A x = b`, for Hermitian positive definite maps, by conjugate gradients.
+    """The solution x of `A x = b` by conjugate gradients, for a Hermitian positive definite map A.
 
     M. Hestenes, E. Stiefel, "Methods of conjugate gradients for solving linear systems" (1952).
 
     Args:
-        A: a matrix, or a function of pytrees like `b`.
+        A: a matrix, or a linear function of pytrees like `b`.
         b: the right side, an array of any shape or a pytree of arrays.
-        x0: where to begin; zeros by default.
-        tol: the residual's norm that suffices, as a part of the norm of `b`.
-        atol: the residual's norm that suffices; the larger of both counts.
-        maxiter: when to stop; 10 steps for each unknown by default.
+        x0: the start; zeros by default.
+        tol: the tolerated norm of the residual, relative to that of `b`.
+        atol: the tolerated norm of the residual; the larger of the two tolerances is used.
+        maxiter: the largest number of steps; by default 10 for each unknown.
         M: an approximate inverse of `A`, Hermitian and positive definite; a matrix or a function.
 
     Returns:
-        x, and None. Derivatives are those of the exact solution, found by solving the system again.
+        x, which is like `b`, and None. Derivatives are those of the exact solution, which are found
+        by solving another system.
 
     Raises:
-        ValueError: shapes or structures that do not fit.
+        ValueError: shapes or structures do not fit each other.
         TypeError: `A` or `M` is neither a function nor a matrix.
 
     Example:
@@ -51,7 +52,7 @@ def _conjugate_gradients(apply, b, system):
     goal, wanted = squared_goal(b, system)
 
     def sizes(r, z):
-        """The inner product of the residual with the preconditioned one, and with itself."""
+        """The inner products of the residual with the preconditioned residual, and with itself."""
         gamma = real_dot(r, z)
         return gamma, gamma if z is r else real_dot(r, r)
 

@@ -1,4 +1,4 @@
-"""Generalized minimal residuals."""
+"""`gmres`, the method of generalized minimal residuals."""
 
 from __future__ import annotations
 
@@ -19,30 +19,29 @@ from gradix.scipy.sparse.linalg.systems import solution_for, solve, squared_goal
 def gmres(
     A, b, x0=None, *, tol=1e-5, atol=0.0, restart=20, maxiter=None, M=None, solve_method="batched"
 ):
-    """x with `A x = b`, for any map, by minimal residuals in Krylov spaces.
+    """The solution x of `A x = b` by minimal residuals in Krylov spaces, for any linear map A.
 
     Y. Saad, M. Schultz, "GMRES: a generalized minimal residual algorithm for solving nonsymmetric
     linear systems" (1986).
 
     Args:
-        A: a matrix, or a function of pytrees like `b`.
+        A: a matrix, or a linear function of pytrees like `b`.
         b: the right side, an array of any shape or a pytree of arrays.
-        x0: where to begin; zeros by default.
-        tol: the residual's norm that suffices, as a part of the norm of `b`.
-        atol: the residual's norm that suffices; the larger of both counts.
-        restart: the dimension of a Krylov space, after which another begins; as many vectors are
-            kept.
-        maxiter: how many spaces at most; 10 for each unknown by default.
+        x0: the start; zeros by default.
+        tol: the tolerated norm of the residual, relative to that of `b`.
+        atol: the tolerated norm of the residual; the larger of the two tolerances is used.
+        restart: the dimension of a Krylov space, which is also the number of vectors kept.
+        maxiter: the largest number of Krylov spaces; by default 10 for each unknown.
         M: an approximate inverse of `A`; a matrix or a function.
-        solve_method: "batched" builds each space whole, "incremental" stops within it when the
-            residual suffices.
+        solve_method: "batched" to build each space fully, or "incremental" to stop within a space
+            as soon as the residual is tolerated.
 
     Returns:
-        x; and 0, or -1 where x is NaN. Derivatives are those of the exact solution, found by
-        solving the system again.
+        x, which is like `b`; and 0, or -1 if x has a NaN. Derivatives are those of the exact
+        solution, which are found by solving another system.
 
     Raises:
-        ValueError: shapes or structures that do not fit, or an unknown method.
+        ValueError: shapes or structures do not fit each other, or `solve_method` has another value.
         TypeError: `A` or `M` is neither a function nor a matrix.
 
     Example:
@@ -53,7 +52,7 @@ def gmres(
     """
     if solve_method not in ("batched", "incremental"):
         raise ValueError(
-            f"invalid solve_method {solve_method}, must be either 'incremental' or 'batched'"
+            f"invalid solve_method {solve_method}, must be either 'incremental' or 'batched'."
         )
     size = sum(jnp.size(leaf) for leaf in flatten(b)[0])
     method = partial(
@@ -67,7 +66,7 @@ def gmres(
 
 
 def _minimal_residuals(apply, b, system, *, restart: int, early: bool):
-    """Restarts, on one vector of all unknowns."""
+    """The solution as a pytree, found by restarted steps on one vector of all unknowns."""
     goal, wanted = squared_goal(b, system)
     rhs, unravel = ravel_pytree(b)
     if not rhs.aval.size:
@@ -83,8 +82,7 @@ def _minimal_residuals(apply, b, system, *, restart: int, early: bool):
         x, r, size, count = state
         z = precondition(r)
         norm = jnp.sqrt(_square(z))
-        # The residual that is watched is the preconditioned one; it must shrink as much as the
-        # other.
+        # A step watches the preconditioned residual, which must shrink by the same factor.
         part = jnp.sqrt(goal / size)
         x = x + _step(
             lambda v: precondition(multiply(v)), z, norm, norm * part if early else None, restart
@@ -103,11 +101,13 @@ def _square(x):
 
 
 def _step(multiply, z, norm, goal, restart: int):
-    """The correction within one Krylov space that makes the residual least; it ends early below `goal`, if given."""
+    """The correction in one Krylov space that minimizes the residual.
+
+    It ends early when the residual is below `goal`, if that is given.
+    """
     dtype, n = z.aval.dtype, z.aval.shape[0]
     basis = jnp.zeros((restart + 1, n), dtype).at[0].set(z / jnp.where(norm == 0, 1, norm))
-    # Rotations make the Hessenberg matrix triangular while it grows; rows not reached are those of
-    # the identity.
+    # Rotations make the growing Hessenberg matrix triangular; other rows are those of the identity.
     triangle = jnp.eye(restart, restart + 1, dtype=dtype)
     turned = jnp.zeros(restart + 1, dtype).at[0].set(norm.astype(dtype))
     rotations = jnp.zeros((restart, 2), dtype)
@@ -141,7 +141,10 @@ def _step(multiply, z, norm, goal, restart: int):
 
 
 def _orthogonal(basis, w, k):
-    """A new vector of the basis by Gram and Schmidt, twice is enough; and the column of the Hessenberg matrix."""
+    """The basis with a new vector, and the new column of the Hessenberg matrix.
+
+    The vector is made orthogonal by Gram and Schmidt's method, which is accurate if applied twice.
+    """
     size = jnp.sqrt(_square(w))
     column = jnp.zeros(basis.aval.shape[0], w.aval.dtype)
     for _ in range(2):
@@ -152,14 +155,14 @@ def _orthogonal(basis, w, k):
         column = column + part
     norm = jnp.sqrt(_square(w))
     real = dtypes.real_dtype(w.aval.dtype) if w.aval.dtype in COMPLEX else w.aval.dtype
-    # the space holds the solution
+    # If nothing but rounding is left of the vector, the space contains the solution.
     norm = jnp.where(norm > float(np.finfo(real).eps) * size, norm, 0)
     w = jnp.where(norm > 0, w / jnp.where(norm > 0, norm, 1), 0)
     return basis.at[k + 1].set(w), column.at[k + 1].set(norm.astype(column.aval.dtype))
 
 
 def _rotated(column, rotations, k):
-    """The column after the previous rotations, and the rotation that makes its last element zero."""
+    """The column after the previous rotations, and the rotation that zeroes its last element."""
 
     def turn(i, column):
         (c, s), top, low = rotations[i], column[i], column[i + 1]

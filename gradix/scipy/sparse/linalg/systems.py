@@ -1,4 +1,4 @@
-"""Linear systems on pytrees: what users give, brought to one form, and solved with derivatives of the solution."""
+"""Linear systems on pytrees: checks of arguments, and solutions with derivatives."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gradix.numpy.promotion import as_operand, convert, inexact_operand
 
 
 class System(NamedTuple):
-    """What a method needs besides the map and the right side."""
+    """The options of a method: the start, tolerances, the number of steps, the preconditioner."""
 
     start: Any
     tol: Any
@@ -26,23 +26,23 @@ class System(NamedTuple):
     precondition: Callable
 
 
-# -- vectors that are pytrees ----------------------------------------------------------------------
+# -- pytrees as vectors ----------------------------------------------------------------------------
 
 
 def dot(x, y):
-    """The inner product, conjugated in `x`."""
+    """The inner product of pytrees, conjugated in `x`."""
     parts = [jnp.vdot(a, b, precision="highest") for a, b in zip(flatten(x)[0], flatten(y)[0])]
     return sum(parts[1:], parts[0])
 
 
 def real_dot(x, y):
-    """The real part of the inner product, exact for `x` beside itself."""
+    """The real part of the inner product of pytrees."""
     value = dot(x, y)
     return lax.real(value) if value.aval.dtype in COMPLEX else value
 
 
 def plus(x, scale, y):
-    """`x + scale · y`, in the dtypes of `x`."""
+    """`x + scale·y` of pytrees, in the dtypes of `x`."""
     return tree_map(lambda a, b: a + (scale * b).astype(a.aval.dtype), x, y)
 
 
@@ -54,35 +54,36 @@ def zeros_like(x):
     return tree_map(jnp.zeros_like, x)
 
 
-# -- what users give -------------------------------------------------------------------------------
+# -- arguments -------------------------------------------------------------------------------------
 
 
 def as_function(A, name: str) -> Callable:
     """A linear map as a function.
 
     Raises:
-        TypeError: it is no function, and nothing with a matrix product.
-        ValueError: a matrix that is not square.
+        TypeError: it is neither a function nor an object with a matrix product.
+        ValueError: it is a matrix that is not square.
     """
     if callable(A):
         return A
     shape = getattr(A, "shape", None)
     if shape is None or not hasattr(type(A), "__matmul__") or len(shape) == 0:
-        raise TypeError(
-            f"linear operator must be either a function or ndarray: got {A!r} for {name}."
-        )
+        raise TypeError(f"linear operator must be either a function or ndarray, got {name}={A!r}.")
     if len(shape) != 2 or shape[0] != shape[1]:
-        raise ValueError(f"linear operator must be a square matrix, but has shape: {tuple(shape)}")
+        raise ValueError(
+            f"linear operator must be a square matrix, but has shape: {name} has {tuple(shape)}."
+        )
     matrix = jnp.asarray(A) if hasattr(A, "__array__") else A
     return lambda x: matrix @ x
 
 
 def solve(method: Callable, A, b, x0, tol, atol, maxiter, M, hermitian: bool):
-    """The solution of `A(x) = b` by a method, differentiated as the solution of a linear system.
+    """The solution of `A(x) = b` by a method, with the derivatives of the exact solution.
 
     Args:
-        method: `method(A, b, system)` returns x.
-        hermitian: the map is its own adjoint, so that real maps are their own transpose.
+        method: a function `method(A, b, system)` that returns x.
+        A, b, x0, tol, atol, maxiter, M: as for `cg`.
+        hermitian: whether the map is its own adjoint, so that a real map is its own transpose.
     """
     apply = as_function(A, "A")
     precondition = (lambda x: x) if M is None else as_function(M, "M")
@@ -113,7 +114,7 @@ def _transposed(function: Callable, like):
 
 
 def _promoted(apply: Callable, b):
-    """The right side in the dtypes that the map gives for it."""
+    """The right side, promoted with the dtypes of the map's results."""
     leaves, tree = flatten(b)
     found, got = flatten(eval_shape(apply, b))
     if got != tree or len(found) != len(leaves):
@@ -127,11 +128,11 @@ def _start(x0, b):
     given, tree = flatten(x0)
     wanted, other = flatten(b)
     if tree != other:
-        raise ValueError(f"x0 and b must have matching tree structure: {tree} vs {other}")
+        raise ValueError(f"x0 and b must have matching tree structure: {tree} vs {other}.")
     given = [as_operand("x0", x) for x in given]
     shapes, have = [x.aval.shape for x in given], [x.aval.shape for x in wanted]
     if shapes != have:
-        raise ValueError(f"arrays in x0 and b must have matching shapes: {shapes} vs {have}")
+        raise ValueError(f"arrays in x0 and b must have matching shapes: {shapes} vs {have}.")
     return tree.unflatten([convert(x, w.aval.dtype) for x, w in zip(given, wanted)])
 
 
@@ -139,13 +140,13 @@ def _check_same(found, b, what: str) -> None:
     (got, tree), (want, other) = flatten(found), flatten(b)
     if tree != other or [g.shape for g in got] != [w.aval.shape for w in want]:
         raise ValueError(
-            f"matvec() output shapes must match b: {what} gives {tree} with {[g.shape for g in got]}, b "
-            f"is {other} with {[w.aval.shape for w in want]}."
+            f"matvec() output shapes must match b: {what} is {tree} with shapes {[g.shape for g in got]}, "
+            f"and b is {other} with shapes {[w.aval.shape for w in want]}."
         )
 
 
 def squared_goal(b, system: System):
-    """The square of the residual's norm that suffices; and the square of the norm of the right side."""
+    """The squares of the tolerated norm of the residual, and of the norm of the right side."""
     size = real_dot(b, b)
     goal = jnp.maximum(jnp.square(system.tol) * size, jnp.square(system.atol)).astype(
         size.aval.dtype
@@ -154,7 +155,7 @@ def squared_goal(b, system: System):
 
 
 def solution_for(size, x):
-    """The solution for a right side of zeros is zero, and for one with NaN is NaN, whatever a method made of it."""
+    """The solution, but zero if the right side is zero, and NaN if it has a NaN."""
     return tree_map(
         lambda v: jnp.where(size > 0, v, jnp.where(size == 0, 0, np.nan)).astype(v.aval.dtype), x
     )

@@ -1,4 +1,4 @@
-"""Rotations in space, as `scipy.spatial.transform`."""
+"""Rotations in three dimensions, as in `scipy.spatial.transform`."""
 
 from gradix.scipy.spatial.transform.rotation import Rotation as Rotation
 from gradix.scipy.spatial.transform.slerp import Slerp as Slerp

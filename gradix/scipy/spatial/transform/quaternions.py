@@ -1,4 +1,7 @@
-"""Quaternions (x, y, z, w) in the last axis, and other forms of rotations; all differentiable at no rotation."""
+"""Quaternions (x, y, z, w) in the last axis, and their conversion to other forms of rotations.
+
+All functions are differentiable at the identity.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,10 @@ from gradix.numpy.promotion import inexact_operand
 
 
 def floats(name: str, x, *last: int):
-    """An array of floats whose last axes have these sizes.
+    """An array of floats, whose last axes must have these sizes.
 
     Raises:
-        ValueError: they have others.
+        ValueError: they have other sizes.
     """
     x = inexact_operand(name, jnp.asarray(x))
     if x.aval.shape[x.aval.ndim - len(last) :] != last or x.aval.ndim < len(last):
@@ -32,7 +35,7 @@ def normalized(q):
 
 
 def product(p, q):
-    """The rotation by `q`, then by `p`."""
+    """The rotation by `q` followed by that of `p`."""
     (a, u), (b, v) = (p[..., 3:], p[..., :3]), (q[..., 3:], q[..., :3])
     vector = a * v + b * u + jnp.cross(*jnp.broadcast_arrays(u, v))
     return jnp.concatenate([vector, a * b - jnp.sum(u * v, -1, keepdims=True)], -1)
@@ -43,7 +46,7 @@ def conjugate(q):
 
 
 def canonical(q):
-    """Of the two quaternions of a rotation the one with w > 0; where it is zero, with the first other one positive."""
+    """The quaternion or its negative: with w > 0, or if w = 0, with its first nonzero part > 0."""
     x, y, z, w = (q[..., i] for i in range(4))
     negative = (w < 0) | ((w == 0) & ((x < 0) | ((x == 0) & ((y < 0) | ((y == 0) & (z < 0))))))
     return jnp.where(negative[..., None], -q, q)
@@ -53,7 +56,7 @@ def canonical(q):
 
 
 def from_vector(v):
-    """`(v sin(a/2)/a, cos(a/2))`, a the length of v."""
+    """`(v sin(a/2)/a, cos(a/2))`, where a is the length of v."""
     square = square_sum(v)
     small = square < 1e-4
     angle = jnp.sqrt(jnp.where(small, 1, square))
@@ -63,7 +66,7 @@ def from_vector(v):
 
 
 def to_vector(q):
-    """`v · 2 atan(|v| / w) / |v|`, v the vector part of the quaternion with w ≥ 0."""
+    """`v · 2 atan(|v| / w) / |v|`, where v is the vector part of the quaternion with w ≥ 0."""
     q = jnp.where(q[..., 3:] < 0, -q, q)
     v, w = q[..., :3], q[..., 3:]
     square = square_sum(v)
@@ -91,7 +94,10 @@ def to_matrix(q):
 
 
 def from_matrix(m):
-    """F. Markley, "Unit quaternion from rotation matrix" (2008): of four formulas the one that divides by most."""
+    """The quaternions of rotation matrices, by the one of four formulas with the largest divisor.
+
+    F. Markley, "Unit quaternion from rotation matrix" (2008).
+    """
     a = [[m[..., i, j] for j in range(3)] for i in range(3)]
     trace = a[0][0] + a[1][1] + a[2][2]
     rows = [
@@ -109,27 +115,27 @@ def from_matrix(m):
 
 
 def axes_of(seq: str) -> tuple[list[int], bool]:
-    """The axes of a sequence as numbers, and whether they stay in place (extrinsic).
+    """The numbers of the axes in a sequence, and whether they are fixed (extrinsic).
 
     Raises:
-        ValueError: the sequence is not one to three letters of "xyz" or of "XYZ", or two neighbours
-            agree.
+        ValueError: the sequence is not one to three letters of "xyz" or of "XYZ", or two successive
+            letters agree.
     """
     if not isinstance(seq, str) or not 1 <= len(seq) <= 3:
         raise ValueError(
-            f"Expected axis specification to be a non-empty string of up to 3 characters, got {seq!r}"
+            f"Expected axis specification to be a non-empty string of up to 3 characters, got {seq!r}."
         )
     if not (set(seq) <= set("xyz") or set(seq) <= set("XYZ")):
         raise ValueError(
-            f"Expected axes from `seq` to be from ['x', 'y', 'z'] or ['X', 'Y', 'Z'], got {seq}"
+            f"Expected axes from `seq` to be from ['x', 'y', 'z'] or ['X', 'Y', 'Z'], got {seq}."
         )
     if any(a == b for a, b in zip(seq, seq[1:])):
-        raise ValueError(f"Expected consecutive axes to be different, got {seq}")
+        raise ValueError(f"Expected consecutive axes to be different, got {seq}.")
     return ["xyz".index(c) for c in seq.lower()], seq.islower()
 
 
 def from_euler(seq: str, angles):
-    """Rotations about one axis after the other."""
+    """The product of rotations about the axes of a sequence."""
     axes, extrinsic = axes_of(seq)
     out = None
     for place, axis in enumerate(axes):
@@ -143,11 +149,14 @@ def from_euler(seq: str, angles):
 
 
 def to_euler(seq: str, q):
-    """E. Bernardes, S. Viollet, "Quaternion to Euler angles conversion: a direct, general and computationally efficient
-    method" (2022)."""
+    """The angles about the three axes of a sequence.
+
+    E. Bernardes, S. Viollet, "Quaternion to Euler angles conversion: a direct, general and
+    computationally efficient method" (2022).
+    """
     axes, extrinsic = axes_of(seq)
     if len(axes) != 3:
-        raise ValueError(f"Expected 3 axes, got {seq}.")
+        raise ValueError(f"Expected 3 axes in `seq`, got {seq}.")
     i, j, k = axes if extrinsic else axes[::-1]
     symmetric = i == k
     k = 3 - i - j if symmetric else k
@@ -163,7 +172,7 @@ def to_euler(seq: str, q):
     total, difference = jnp.arctan2(b, a), jnp.arctan2(d, c)
     first, last = total - difference, total + difference
     outer = (first, last) if extrinsic else (last, first)
-    # Of two rotations about one axis only the sum is determined: all of it is the first.
+    # Of two rotations about the same axis only the sum is determined, which the first one gets.
     locked = none | half_turn
     alone = jnp.where(none, 2 * total, 2 * difference * (-1 if extrinsic else 1))
     begin, end = jnp.where(locked, alone, outer[0]), jnp.where(locked, 0, outer[1])
@@ -174,7 +183,7 @@ def to_euler(seq: str, q):
 
 
 def _wrapped(angle):
-    """The angle between -π and π."""
+    """The equivalent angle between -π and π."""
     return jnp.where(
         angle < -np.pi, angle + 2 * np.pi, jnp.where(angle > np.pi, angle - 2 * np.pi, angle)
     )
@@ -184,14 +193,18 @@ def _wrapped(angle):
 
 
 def rotated(q, vectors, inverse: bool):
-    """Vectors rotated; leading axes broadcast."""
+    """The rotated vectors; leading axes are broadcast.
+
+    Raises:
+        ValueError: they do not broadcast.
+    """
     matrix = to_matrix(q)
     matrix = matrix.mT if inverse else matrix
     try:
         lax.broadcast_shapes(matrix.aval.shape[:-2], vectors.aval.shape[:-1])
     except ValueError:
         raise ValueError(
-            f"Rotation.apply: {q.aval.shape[:-1]} rotations and vectors of shape {vectors.aval.shape} do "
-            "not broadcast: their numbers must agree, or one of them be 1."
+            f"Rotation.apply: rotations of shape {q.aval.shape[:-1]} and vectors of shape "
+            f"{vectors.aval.shape} do not broadcast. Their numbers must agree, or one of them must be 1."
         ) from None
     return jnp.sum(matrix * vectors[..., None, :], -1)

@@ -1,4 +1,4 @@
-"""Rotations in three dimensions."""
+"""`Rotation`: rotations in three dimensions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradix.scipy.spatial.transform import quaternions
 
 
 class Rotation(NamedTuple):
-    """One rotation, or an array of them; a pytree of its quaternion.
+    """A rotation, or an array of rotations; it is a pytree of quaternions.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -29,18 +29,22 @@ class Rotation(NamedTuple):
 
     @classmethod
     def concatenate(cls, rotations):
-        """Rotations one after the other, as one array of them."""
+        """The concatenation of rotations, as one array of rotations."""
         quats = [r.quat if r.quat.ndim > 1 else r.quat[None] for r in rotations]
         return cls(jnp.concatenate(quats))
 
     @classmethod
     def from_euler(cls, seq: str, angles, degrees: bool = False):
-        """Rotations about one to three axes.
+        """The product of rotations about one to three axes.
 
         Args:
-            seq: letters of "xyz" for axes that stay in place, of "XYZ" for axes that turn as well.
-            angles: one for each letter, in the last axis; of one letter also a number.
-            degrees: the angles are in degrees.
+            seq: letters of "xyz" for fixed axes, or of "XYZ" for axes that are rotated too.
+            angles: the angles, one for each letter along the last axis; for one letter also a
+                number.
+            degrees: whether the angles are in degrees.
+
+        Raises:
+            ValueError: `seq` is not such a string, or the shape of `angles` does not fit.
         """
         count = len(quaternions.axes_of(seq)[0])
         angles = jnp.asarray(angles)
@@ -49,52 +53,56 @@ class Rotation(NamedTuple):
 
     @classmethod
     def from_matrix(cls, matrix):
-        """Rotations by orthogonal matrices with determinant 1, in the last two axes; this is not checked."""
+        """The rotations of matrices in the last two axes.
+
+        The matrices must be orthogonal with determinant 1, which is not checked.
+        """
         return cls(quaternions.from_matrix(quaternions.floats("from_matrix", matrix, 3, 3)))
 
     @classmethod
     def from_mrp(cls, mrp):
-        """Rotations by modified Rodrigues parameters: along the axis, of length tan(angle / 4)."""
+        """The rotations of modified Rodrigues parameters, which have the length tan(angle / 4)."""
         v = quaternions.floats("from_mrp", mrp, 3)
         square = quaternions.square_sum(v)
         return cls(jnp.concatenate([2 * v, 1 - square], -1) / (1 + square))
 
     @classmethod
     def from_quat(cls, quat):
-        """Rotations by quaternions (x, y, z, w) in the last axis, which are made of length 1."""
+        """The rotations of quaternions (x, y, z, w) in the last axis, which are normalized."""
         return cls(quaternions.normalized(quaternions.floats("from_quat", quat, 4)))
 
     @classmethod
     def from_rotvec(cls, rotvec, degrees: bool = False):
-        """Rotations by vectors along the axis, as long as the angle."""
+        """The rotations of vectors along their axes, whose lengths are the angles."""
         v = quaternions.floats("from_rotvec", rotvec, 3)
         return cls(quaternions.from_vector(jnp.deg2rad(v) if degrees else v))
 
     @classmethod
     def identity(cls, num: int | None = None, dtype=float):
-        """No rotation, or an array of `num` of them."""
+        """The identity, or an array of `num` identities."""
         none = jnp.asarray(np.array([0, 0, 0, 1]), dtype)
         return cls(none if num is None else jnp.broadcast_to(none, (num, 4)))
 
     @classmethod
     def random(cls, random_key, num: int | None = None):
-        """Rotations drawn uniformly: directions of normal variables in four dimensions (G. Marsaglia, 1972)."""
+        """A uniformly distributed rotation, or an array of `num` of them."""
+        # Normal variables in four dimensions have uniformly distributed directions.
         return cls.from_quat(random.normal(random_key, (4,) if num is None else (num, 4)))
 
     def __getitem__(self, indexer):
-        """Some of an array of rotations."""
+        """The rotations at an index of an array of rotations."""
         if self.single:
             raise TypeError("Single rotation is not subscriptable.")
         return type(self)(self.quat[indexer])
 
     def __len__(self):
-        """How many rotations there are in the array."""
+        """The number of rotations in the array."""
         if self.single:
             raise TypeError("Single rotation has no len().")
         return self.quat.shape[0]
 
     def __mul__(self, other):
-        """The rotation by `other`, then by `self`."""
+        """The rotation by `other` followed by that of `self`."""
         if not isinstance(other, Rotation):
             return NotImplemented
         return type(self)(
@@ -102,11 +110,14 @@ class Rotation(NamedTuple):
         )
 
     def apply(self, vectors, inverse: bool = False):
-        """Vectors rotated.
+        """Vectors rotated by the rotations.
 
         Args:
-            vectors: shape (..., 3); their number and that of the rotations broadcast.
-            inverse: rotate them back.
+            vectors: vectors of shape (..., 3), which are broadcast against the rotations.
+            inverse: whether to apply the inverse rotations.
+
+        Raises:
+            ValueError: the shapes do not broadcast.
         """
         q, v = promote_dtypes_inexact(
             "Rotation.apply", self.quat, quaternions.floats("apply", vectors, 3)
@@ -114,60 +125,64 @@ class Rotation(NamedTuple):
         return quaternions.rotated(q, v, inverse)
 
     def as_euler(self, seq: str, degrees: bool = False):
-        """Angles of rotations about three axes, in the last axis.
+        """The angles of rotations about three axes, of shape (..., 3).
 
         Args:
             seq: three letters, as for `from_euler`.
-            degrees: give degrees.
+            degrees: whether to give the angles in degrees.
 
         Returns:
-            The second angle between -90° and 90° for three different axes, between 0° and 180° for
-            two. Where it is at an end, and only a sum or difference of the others is determined,
-            the third is zero.
+            The angles. The second is between -90° and 90° for three different axes, and between 0°
+            and 180° for two. Where it is at an end, only the sum or difference of the others is
+            determined, and the third is zero.
         """
         angles = quaternions.to_euler(seq, self.quat)
         return jnp.rad2deg(angles) if degrees else angles
 
     def as_matrix(self):
-        """Matrices that turn columns, in the last two axes."""
+        """The matrices that rotate columns, of shape (..., 3, 3)."""
         return quaternions.to_matrix(self.quat)
 
     def as_mrp(self):
-        """Modified Rodrigues parameters, of angles up to 180°."""
+        """The modified Rodrigues parameters for angles up to 180°, of shape (..., 3)."""
         q = jnp.where(self.quat[..., 3:] < 0, -self.quat, self.quat)
         return q[..., :3] / (1 + q[..., 3:])
 
     def as_rotvec(self, degrees: bool = False):
-        """Vectors along the axis, as long as the angle, which is at most 180°."""
+        """The vectors along the axes whose lengths are the angles, which are at most 180°."""
         v = quaternions.to_vector(self.quat)
         return jnp.rad2deg(v) if degrees else v
 
     def as_quat(self, canonical: bool = False, scalar_first: bool = False):
-        """Quaternions.
+        """The quaternions, of shape (..., 4).
 
         Args:
-            canonical: of the two of each rotation the one with w > 0.
-            scalar_first: give (w, x, y, z) in place of (x, y, z, w).
+            canonical: whether to give the quaternion with w > 0, of the two of each rotation.
+            scalar_first: whether to give (w, x, y, z) instead of (x, y, z, w).
         """
         q = quaternions.canonical(self.quat) if canonical else self.quat
         return jnp.roll(q, 1, axis=-1) if scalar_first else q
 
     def inv(self):
-        """The rotation back."""
+        """The inverse rotation."""
         return type(self)(quaternions.conjugate(self.quat))
 
     def magnitude(self):
-        """The angle, between 0 and π."""
+        """The angle of the rotation, between 0 and π."""
         size = jnp.sqrt(jnp.sum(self.quat[..., :3] ** 2, -1))
         return 2 * jnp.arctan2(size, abs(self.quat[..., 3]))
 
     def mean(self, weights=None):
-        """The rotation nearest to all of an array in the sum of squared distances of matrices.
+        """The rotation with the least weighted sum of squared distances of matrices.
 
         F. Markley, Y. Cheng, J. Crassidis, Y. Oshman, "Averaging quaternions" (2007).
 
         Args:
-            weights: one for each rotation; equal by default.
+            weights: the weights of the rotations; equal by default.
+
+        Raises:
+            TypeError: this is a single rotation.
+            ValueError: the number of weights is not that of the rotations.
         """
         count = len(self)
         q, w = promote_dtypes_inexact(
@@ -183,5 +198,5 @@ class Rotation(NamedTuple):
 
     @property
     def single(self) -> bool:
-        """Whether this is one rotation, not an array of them."""
+        """Whether this is one rotation and not an array of rotations."""
         return self.quat.ndim == 1

@@ -1,4 +1,4 @@
-"""Rotations between rotations."""
+"""`Slerp`: interpolation between rotations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gradix.scipy.spatial.transform.rotation import Rotation
 
 
 class Slerp(NamedTuple):
-    """Rotations in time: from each of several to the next about one axis, at constant speed.
+    """Rotations as a function of time, which go from each to the next at constant angular velocity.
 
     K. Shoemake, "Animating rotation with quaternion curves" (1985).
 
@@ -30,14 +30,15 @@ class Slerp(NamedTuple):
 
     @classmethod
     def init(cls, times, rotations: Rotation):
-        """The way through rotations at given times.
+        """The interpolation of rotations at given times.
 
         Args:
-            times: ascending, at least two.
-            rotations: an array of as many.
+            times: a vector of at least two times in increasing order.
+            rotations: an array of as many rotations.
 
         Raises:
-            ValueError: there is one rotation only, or the numbers differ.
+            TypeError: `rotations` is not a `Rotation`.
+            ValueError: there are less than two rotations, or the numbers differ.
         """
         if not isinstance(rotations, Rotation):
             raise TypeError(
@@ -60,10 +61,13 @@ class Slerp(NamedTuple):
         return cls(times, jnp.diff(times), begins, (begins.inv() * rotations[1:]).as_rotvec())
 
     def __call__(self, times):
-        """The rotations at other times; before the first and after the last the motion goes on.
+        """The rotations at other times; outside of the given times the motion is continued.
 
         Args:
             times: a number or a vector.
+
+        Raises:
+            ValueError: `times` has more than one axis.
         """
         times = inexact_operand("Slerp", jnp.asarray(times))
         if times.ndim > 1:
