@@ -197,6 +197,81 @@ def known(x: Array) -> None:
     assert_type(jnp.where(x > 0, x, 0), Array)
     assert_type(jnp.where(x > 0), tuple[Array, ...])
     assert_type(gradix.make_jaxpr(jnp.sin)(x), ClosedJaxpr)
+    assert_type(jnp.add(x, 1) * jnp.maximum(x, 0), Array)
+    assert_type(jnp.logical_and(x > 0, x < 1), Array)
+    assert_type(jnp.linspace(0, 1, 3), Array)
+    assert_type(jnp.linspace(0, 1, 3, retstep=True), tuple[Array, Array])
+    assert_type(jnp.linalg.svd(jnp.eye(2)), tuple[Array, Array, Array])
+    assert_type(jnp.linalg.svd(jnp.eye(2), compute_uv=False), Array)
+    assert_type(jnp.average(x, weights=x), Array)
+    assert_type(jnp.unique(x), Array)
+    assert_type(jnp.meshgrid(x, x), list[Array])
+    assert_type(lax.top_k(x, 1), list[Array])
+    assert_type(lax.stop_gradient(adam), Adam)
+    assert_type(gradix.block_until_ready(adam), Adam)
+    assert_type(jnp.inner(x, x), Array)
+
+
+# -- options of the transformations --------------------------------------------------------------------------------------
+
+@functools.partial(gradix.jit, static_argnums=(1, 2), static_argnames="scale", inline=True)
+def powers(x: Array, n: int, reverse: bool = False, *, scale: float = 1.0) -> Array:
+    rows = jnp.stack([scale * x ** i for i in range(n)])
+    return rows[::-1] if reverse else rows
+
+
+@gradix.jit(donate_argnums=0)
+def moved(x: Array) -> Array:
+    return x + 1
+
+
+class Metrics(NamedTuple):
+    error: Array
+    size: int
+
+
+def measured(params: Params, batch: tuple[Array, Array], scale: float = 1.0) -> tuple[Array, Metrics]:
+    x, y = batch
+    error = scale * jnp.mean((x @ params["w"] - y) ** 2)
+    return error, Metrics(error, x.shape[0])
+
+
+def options(x: Array) -> Array:
+    batch, params = (jnp.ones((4, 3)), jnp.ones(4)), {"w": x}
+    (error, metrics), grads = gradix.value_and_grad(measured, has_aux=True)(params, batch)
+    only, aux = gradix.grad(measured, argnums=0, has_aux=True)(params, batch, scale=2.0)
+    first, second = gradix.grad(lambda a, b: jnp.vdot(a, b), argnums=(0, 1))(x, x)
+    total: Array = error + metrics.error + grads["w"].sum() + only["w"].sum() + aux.size + first.sum() + second[0]
+
+    each = gradix.vmap(lambda p, row: p["w"] @ row + p["b"], in_axes=({"w": None, "b": 0}, 0), out_axes=0)
+    named = gradix.vmap(lambda v: v - lax.pmean(v, "rows"), axis_name="rows")
+    total += each({"w": x, "b": jnp.ones(4)}, batch[0]).sum() + named(batch[0]).sum()
+
+    def body(carry: tuple[Array, int], row: Array) -> tuple[tuple[Array, int], dict[str, Array]]:
+        (state, n) = carry
+        return (state + row, n + 1), {"row": row, "norm": jnp.linalg.norm(row)}
+
+    (state, n), rows = lax.scan(body, (x, 0), batch[0], reverse=True, unroll=2)
+    total += state.sum() + n + rows["norm"].sum()
+    total += lax.cond(total > 0, lambda t, v: t + v.sum(), lambda t, v: t - v.sum(), total, x)
+    total += lax.switch(jnp.int32(1), [jnp.sin, jnp.cos, lambda t: t ** 2], total)
+    total = lax.fori_loop(0, 3, lambda i, t: t * 0.5 + i, total)
+    a, b = random.split(random.key(0))
+    keys = random.split(random.fold_in(a, 3), (2, 3))
+    draws = gradix.vmap(gradix.vmap(lambda k: random.normal(k, (2,))))(keys)
+    total += random.bernoulli(b, 0.5).sum() + draws.mean() + random.randint(b, (2,), 0, 5).sum() + random.choice(b, x)
+
+    paths = gradix.tree.map_with_path(lambda path, leaf: gradix.tree_util.keystr(path), params)
+    sizes = sum(leaf.size for leaf in gradix.tree.leaves(params)) + len(paths)
+    big = gradix.tree.reduce(lambda t, leaf: t + leaf.sum(), params, jnp.zeros(()))
+    flat, unravel = gradix.flatten_util.ravel_pytree(params)
+    solved, _ = gradix.scipy.sparse.linalg.cg(lambda v: 2 * v, flat)
+    mesh = gradix.make_mesh((1,), ("x",), axis_types=(gradix.sharding.AxisType.Auto,))
+    placed = gradix.device_put(jnp.ones(2), gradix.NamedSharding(mesh, gradix.P("x")))
+    spread = gradix.shard_map(lambda v: lax.psum(v, "x"), mesh=mesh, in_specs=gradix.P("x"), out_specs=gradix.P())
+    with gradix.debug_nans(True), gradix.default_matmul_precision("highest"):
+        total += spread(placed).sum() + placed.sharding.num_devices + solved.sum() + unravel(flat)["w"].sum()
+    return total + sizes + big + powers(x, 2, True, scale=0.5).sum() + moved(x + 0).sum()
 
 
 # -- stages, devices, programs ---------------------------------------------------------------------------------------
@@ -231,6 +306,7 @@ def main() -> None:
     print(root, train(), simulate(State(root, root), 0.1, 3)[0].position, repeated(root + 0, n=2), derivatives(jnp.ones(2)))
     print(distances(jnp.ones((3, 2)), jnp.zeros(2)), arrays(jnp.ones((3, 3)), 0), sampled(0), compiled(root), checked(root))
     known(jnp.ones(3))
+    print(options(jnp.ones(3)))
     print(divided(jnp.arange(gradix.device_count())), softplus(root), gradix.grad(clipped)(root))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeVar
 
 from gradix._api.flat_functions import arrays
 from gradix._api.placing import as_sharding, device_put, placed
@@ -24,11 +24,13 @@ from gradix._ops.sharding import (
 )
 from gradix._runtime.placement import check_move, sharding_of
 
+T = TypeVar("T")
+
 _options = _config.state
 _WHOLE = PartitionSpec()
 
 
-def with_sharding_constraint(x, shardings):
+def with_sharding_constraint(x: T, shardings) -> T:
     """`x`, which the compiler must divide over devices as given; a concrete array is moved there.
 
     Args:
@@ -133,7 +135,7 @@ def _checked(name: str, x, sharding) -> Sharding:
     return found
 
 
-def reshard(xs, out_shardings) -> Any:
+def reshard(xs: T, out_shardings) -> T:
     """Arrays divided over devices in another way; types show it for mesh axes that are `Explicit`.
 
     Args:

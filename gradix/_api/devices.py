@@ -6,6 +6,7 @@ import gc
 import os
 import platform as _platform
 import sys
+from typing import TypeVar
 
 import numpy as np
 
@@ -15,6 +16,8 @@ from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
 from gradix._runtime import xla
 from gradix._version import __version__
+
+T = TypeVar("T")
 
 # -- devices ---------------------------------------------------------------------------------------
 
@@ -147,7 +150,7 @@ def default_backend() -> str:
     return xla.devices()[0].platform
 
 
-def block_until_ready(x):
+def block_until_ready(x: T) -> T:
     """Wait until all arrays in a tree have been computed, and return the tree.
 
     Example:
@@ -162,7 +165,7 @@ def block_until_ready(x):
     return x
 
 
-def copy_to_host_async(x):
+def copy_to_host_async(x: T) -> T:
     """Begin to copy all arrays in a tree to the host, and return the tree.
 
     Example:

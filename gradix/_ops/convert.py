@@ -313,7 +313,7 @@ def bitcast_convert_type(operand, new_dtype) -> Array:
     )
 
 
-def reduce_precision(operand, exponent_bits: int, mantissa_bits: int):
+def reduce_precision(operand, exponent_bits: int, mantissa_bits: int) -> Array:
     """`operand` rounded to floats of `exponent_bits` and `mantissa_bits`, in its own dtype.
 
     Args:

@@ -295,7 +295,9 @@ def _unit_circle(key, shape, dtype, part):
     return lax.exp(lax.full((), 1j, dtype) * angle)
 
 
-def _named(name: str, scale: float, mode: str, distribution: str, summary: str):
+def _named(
+    name: str, scale: float, mode: str, distribution: str, summary: str
+) -> Callable[..., Initializer]:
     def function(in_axis=-2, out_axis=-1, batch_axis=(), dtype=None) -> Initializer:
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 

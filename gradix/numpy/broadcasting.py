@@ -51,7 +51,7 @@ def _given_shape(shape) -> tuple:
     )
 
 
-def broadcast_arrays(*args):
+def broadcast_arrays(*args) -> list[Array]:
     """A list of the arrays, each broadcast to the shape to which they broadcast together.
 
     Raises:

@@ -289,7 +289,7 @@ def fromfunction(function, shape, *, dtype=float, **kwargs) -> Array:
 
 
 @replayed
-def meshgrid(*xi, copy: bool = True, sparse: bool = False, indexing: str = "xy"):
+def meshgrid(*xi, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Array]:
     """The coordinates of the points of a grid, given by a vector of coordinates for each axis.
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, overload
 
 from gradix import lax
 from gradix._api.jit.replay import replayed
@@ -178,6 +178,37 @@ def eigvals(a) -> Array:
         compute_left_eigenvectors=False,
         compute_right_eigenvectors=False,
     )[0]
+
+
+@overload
+def svd(
+    a,
+    full_matrices: bool = True,
+    compute_uv: Literal[True] = True,
+    hermitian: bool = False,
+    subset_by_index=None,
+) -> tuple[Array, Array, Array]: ...
+
+
+@overload
+def svd(
+    a,
+    full_matrices: bool = True,
+    *,
+    compute_uv: Literal[False],
+    hermitian: bool = False,
+    subset_by_index=None,
+) -> Array: ...
+
+
+@overload
+def svd(
+    a,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    hermitian: bool = False,
+    subset_by_index=None,
+) -> Any: ...
 
 
 @replayed

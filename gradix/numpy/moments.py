@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -89,6 +89,22 @@ def mean(a, axis=None, dtype=None, out=None, keepdims: bool = False, *, where=No
         count = sum(convert(mask, work), axes + names, work, None, keepdims)
     total = sum(x, axes + names, work, None, keepdims, None, where)
     return convert(lax.div(total, count), result)
+
+
+@overload
+def average(
+    a, axis=None, weights=None, returned: Literal[False] = False, keepdims: bool = False
+) -> Array: ...
+
+
+@overload
+def average(
+    a, axis=None, weights=None, *, returned: Literal[True], keepdims: bool = False
+) -> tuple[Array, Array]: ...
+
+
+@overload
+def average(a, axis=None, weights=None, returned: bool = False, keepdims: bool = False) -> Any: ...
 
 
 @replayed

@@ -188,7 +188,7 @@ def dot(a, b, *, precision=None, preferred_element_type=None, out_sharding=None)
         raise _in_terms_of("dot", a, b, max(n - 2, 0), error) from None
 
 
-def inner(a, b, *, precision=None, preferred_element_type=None):
+def inner(a, b, *, precision=None, preferred_element_type=None) -> Array:
     """The sums of products over the last axes of `a` and `b`.
 
     Args:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -128,6 +128,48 @@ def _end(value, dtype):
         word = np.dtype(dtype).itemsize * 8
         return wrap_host(np.asarray(value & ((1 << word) - 1), f"uint{word}").astype(dtype))
     return number(value, dtype)
+
+
+@overload
+def linspace(
+    start,
+    stop,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: Literal[False] = False,
+    dtype=None,
+    axis: int = 0,
+    *,
+    device=None,
+) -> Array: ...
+
+
+@overload
+def linspace(
+    start,
+    stop,
+    num: int = 50,
+    endpoint: bool = True,
+    *,
+    retstep: Literal[True],
+    dtype=None,
+    axis: int = 0,
+    device=None,
+) -> tuple[Array, Array]: ...
+
+
+@overload
+def linspace(
+    start,
+    stop,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype=None,
+    axis: int = 0,
+    *,
+    device=None,
+) -> Any: ...
 
 
 @replayed

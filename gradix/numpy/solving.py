@@ -155,7 +155,9 @@ def inv(a) -> Array:
 # -- least squares and ranks -----------------------------------------------------------------------
 
 
-def lstsq(a, b, rcond: float | None = None, *, numpy_resid: bool = False):
+def lstsq(
+    a, b, rcond: float | None = None, *, numpy_resid: bool = False
+) -> tuple[Array, Array, Array, Array]:
     """The shortest x among those for which `a @ x` is nearest to `b` (least squares).
 
     Args:

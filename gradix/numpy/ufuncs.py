@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING, Any
 
 from gradix import lax
 from gradix._core import dtypes
+from gradix._core.operators import Array
 from gradix.numpy import arithmetic, cumulative, elementary, extremes, logic, reductions
 from gradix.numpy.axes import axes_of
 from gradix.numpy.promotion import as_operand, convert, number
@@ -67,8 +69,17 @@ def _at(method: str):
     return at
 
 
-def _binary(function, identity=None, **rules):
-    return ufunc(function, nin=2, nout=1, identity=identity, **rules)
+if TYPE_CHECKING:
+
+    class _Ufunc(ufunc):
+        """What type checkers take the ufuncs of one result for."""
+
+        def __call__(self, *args, out=None, where=None) -> Array: ...
+
+
+def _binary(function, identity=None, **rules) -> _Ufunc:
+    made: Any = ufunc(function, nin=2, nout=1, identity=identity, **rules)
+    return made
 
 
 add = _binary(

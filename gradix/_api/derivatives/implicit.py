@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from gradix._api.flat_functions import arrays
 from gradix._base.tracebacks import boundary
@@ -23,8 +23,10 @@ from gradix._transforms.jvp import jvp as _jvp
 from gradix._transforms.linearize import trace_for
 from gradix._transforms.staging import eval_closed, stage_open
 
+T = TypeVar("T")
 
-def stop_gradient(x):
+
+def stop_gradient(x: T) -> T:
     """`x`, with a derivative of zero.
 
     Args:

@@ -248,7 +248,7 @@ def lu_pivots_to_permutation(pivots, permutation_size: int) -> Array:
     )
 
 
-def lu(x):
+def lu(x) -> list[Array]:
     """The LU factorization with partial pivoting, `x[permutation] = L U`.
 
     Args:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from operator import index
 
 from gradix._core import dtypes
+from gradix._core.operators import Array
 from gradix._ops.canonicalization import canonical_axis
 from gradix._ops.complex_parts import neg
 from gradix._ops.operands import as_operand
@@ -48,7 +49,7 @@ def approx_max_k(
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-):
+) -> list[Array]:
     """About the `k` largest elements along an axis, at least `recall_target` of them, and indices.
 
     On CPUs they are exactly those of `lax.top_k`.
@@ -93,7 +94,7 @@ def approx_min_k(
     recall_target: float = 0.95,
     reduction_input_size_override: int = -1,
     aggregate_to_topk: bool = True,
-):
+) -> list[Array]:
     """The `k` smallest elements along an axis and their indices; see `approx_max_k`.
 
     Args:

@@ -244,7 +244,7 @@ def sort(operand, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
     )
 
 
-def sort_key_val(keys, values, dimension: int = -1, is_stable: bool = True) -> tuple[Array, Array]:
+def sort_key_val(keys, values, dimension: int = -1, is_stable: bool = True) -> list[Array]:
     """Sort `keys` and bring `values` into the same order.
 
     Args:
@@ -263,7 +263,7 @@ def sort_key_val(keys, values, dimension: int = -1, is_stable: bool = True) -> t
     return k, v
 
 
-def top_k(operand, k: int, *, axis: int = -1):
+def top_k(operand, k: int, *, axis: int = -1) -> list[Array]:
     """The `k` largest elements along an axis and their indices, largest first; ties in order.
 
     Args:

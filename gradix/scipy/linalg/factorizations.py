@@ -35,7 +35,9 @@ def cholesky(a, lower: bool = False, overwrite_a: bool = False, check_finite: bo
     return jnp.linalg.cholesky(matrices("cholesky", a), upper=not lower, symmetrize_input=False)
 
 
-def cho_factor(a, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True):
+def cho_factor(
+    a, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[Array, bool]:
     """The Cholesky factor of matrices, and `lower`, for `cho_solve`.
 
     Args:

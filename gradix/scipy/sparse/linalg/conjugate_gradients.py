@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gradix import lax, numpy as jnp
@@ -17,7 +19,7 @@ from gradix.scipy.sparse.linalg.systems import (
 
 
 @boundary
-def cg(A, b, x0=None, *, tol=1e-5, atol=0.0, maxiter=None, M=None):
+def cg(A, b, x0=None, *, tol=1e-5, atol=0.0, maxiter=None, M=None) -> tuple[Any, None]:
     """The solution x of `A x = b` by conjugate gradients, for a Hermitian positive definite map A.
 
     M. Hestenes, E. Stiefel, "Methods of conjugate gradients for solving linear systems" (1952).

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten as flatten
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
+from gradix._core.operators import Array
 from gradix.flatten_util import ravel_pytree
 from gradix.scipy.sparse.linalg.systems import solution_for, solve, squared_goal
 
@@ -18,7 +20,7 @@ from gradix.scipy.sparse.linalg.systems import solution_for, solve, squared_goal
 @boundary
 def gmres(
     A, b, x0=None, *, tol=1e-5, atol=0.0, restart=20, maxiter=None, M=None, solve_method="batched"
-):
+) -> tuple[Any, Array]:
     """The solution x of `A x = b` by minimal residuals in Krylov spaces, for any linear map A.
 
     Y. Saad, M. Schultz, "GMRES: a generalized minimal residual algorithm for solving nonsymmetric

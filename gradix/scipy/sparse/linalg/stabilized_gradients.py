@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gradix import lax, numpy as jnp
@@ -20,7 +22,7 @@ from gradix.scipy.sparse.linalg.systems import (
 
 
 @boundary
-def bicgstab(A, b, x0=None, *, tol=1e-5, atol=0.0, maxiter=None, M=None):
+def bicgstab(A, b, x0=None, *, tol=1e-5, atol=0.0, maxiter=None, M=None) -> tuple[Any, None]:
     """The solution x of `A x = b` by stabilized biconjugate gradients, for any linear map A.
 
     H. van der Vorst, "Bi-CGSTAB: a fast and smoothly converging variant of Bi-CG" (1992).
