@@ -21,8 +21,9 @@ def positional(function: ast.FunctionDef) -> list[str]:
 
 
 def long_signatures(path: Path) -> list[ast.FunctionDef]:
-    """The functions of a file that take more than `MOST` parameters by position."""
-    return [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef) and len(positional(n)) > MOST]
+    """The functions of a file that take more than `MOST` parameters by position; of overloads the function itself."""
+    return [n for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.FunctionDef) and len(positional(n)) > MOST
+            and not any(isinstance(d, ast.Name) and d.id == "overload" for d in n.decorator_list)]
 
 
 def public_places() -> set[tuple[str, int]]:

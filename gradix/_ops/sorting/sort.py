@@ -244,7 +244,7 @@ def sort(operand, dimension: int = -1, is_stable: bool = True, num_keys: int = 1
     )
 
 
-def sort_key_val(keys, values, dimension: int = -1, is_stable: bool = True) -> list[Array]:
+def sort_key_val(keys, values, dimension: int = -1, is_stable: bool = True) -> tuple[Array, Array]:
     """Sort `keys` and bring `values` into the same order.
 
     Args:
