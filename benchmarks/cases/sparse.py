@@ -61,4 +61,5 @@ for width in (0, 16, 256):
         _product(2000, width, form)
 for form in ("dense", "BCSR"):
     _product(5000, 64, form)
-_product(2000, 256, "BCOO", grad=True)
+for form in ("dense", "BCOO", "BCSR"):
+    _product(2000, 256, form, grad=True)

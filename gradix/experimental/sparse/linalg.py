@@ -125,9 +125,9 @@ def lobpcg_standard(A, X, m: int = 100, tol=None):
         A: a symmetric matrix of shape (n, n), ordinary or sparse, or a function that takes matrices
             of shape (n, k) and returns their product with it.
         X: the start, of shape (n, k) with 5 k < n; float32 or float64.
-        m: the largest number of steps.
-        tol: the tolerated residual, relative to the norms of the matrix and the eigenvalue; by
-            default ten times the machine epsilon of the dtype.
+        m: the largest number of steps; after none the values are those that the start's span has.
+        tol: the steps end where each residual `A x - x λ` is shorter than
+            `10 n tol (norm(A x) + λ)`, but not before the first; by default the machine epsilon.
 
     Returns:
         The k largest eigenvalues in decreasing order, of shape (k,); their orthonormal eigenvectors
@@ -164,7 +164,7 @@ def lobpcg_standard(A, X, m: int = 100, tol=None):
             f"{jnp.shape(multiply(X))}."
         )
     eps = float(jnp.finfo(X.dtype).eps)
-    return _search(multiply, X, m, 10 * eps if tol is None else tol)
+    return _search(multiply, X, m, eps if tol is None else tol)
 
 
 def _times(A, n: int) -> Callable:
@@ -177,17 +177,16 @@ def _times(A, n: int) -> Callable:
 
 
 def _search(multiply: Callable, X, m: int, tol):
-    k = X.shape[1]
+    n, k = X.shape
     X, AX, values = _rotated(multiply, _orthonormal(X))
-    size = jnp.linalg.norm(AX)
 
     def is_unfinished(X, AX, values):
-        return jnp.any(
-            ~(jnp.linalg.norm(AX - X * values, axis=0) <= tol * (jnp.abs(values) + size))
-        )
+        residuals, sizes = [jnp.linalg.norm(v, axis=0) for v in (AX - X * values, AX)]
+        return jnp.any(~(residuals < 10 * n * tol * (sizes + values)))
 
     def going(state):
-        return (state[0] < m) & is_unfinished(*state[1:4])
+        i, X, AX, values, _ = state
+        return (i < m) & ((i == 0) | is_unfinished(X, AX, values))
 
     def step(state):
         i, X, AX, values, P = state

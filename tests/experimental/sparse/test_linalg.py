@@ -74,6 +74,40 @@ def test_largest_eigenvalues(n, k, form):
     assert int(lobpcg_standard(given, RNG.normal(size=(n, k)).astype("f"), m=2)[2]) == 2
 
 
+def spectrum(n, k):
+    rng = np.random.default_rng(n)
+    q = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    return ((q * np.arange(1, n + 1) ** 1.5) @ q.T).astype("f"), rng.normal(size=(n, k)).astype("f")
+
+
+@pytest.mark.parametrize("tol", [1e9, 0.1, 3e-4, 1e-4, 1e-5])
+def test_steps_end_by_the_residual_but_not_before_the_first(tol):
+    a, x = spectrum(50, 1)
+    steps = int(lobpcg_standard(a, x, tol=tol)[2])
+
+    def is_done(i):
+        (value,), vector, _ = [np.asarray(v, float) for v in lobpcg_standard(a, x, m=i)]
+        image = a.astype(float) @ vector
+        return np.linalg.norm(image - value * vector) < 10 * 50 * tol * (np.linalg.norm(image) + value)
+    assert is_done(steps) and not any(is_done(i) for i in range(1, steps)) and (steps > 1 or tol > 2e-4)
+    assert int(lobpcg_standard(a, x, m=0, tol=tol)[2]) == 0
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("n, k", [(50, 1), (50, 3), (200, 2)])
+def test_steps_are_those_of_the_peer(n, k):
+    peer = pytest.importorskip("jax.experimental.sparse.linalg").lobpcg_standard
+    a, x = spectrum(n, k)
+    for options in ({}, {"m": 0}, {"m": 2}, {"tol": 1.0}, {"tol": 1e-4}, {"m": 3, "tol": 1e-9}):
+        (values, vectors, steps), (wanted, others, count) = [f(a, x, **options) for f in (lobpcg_standard, peer)]
+        assert abs(int(steps) - int(count)) <= (2 if options == {} else 0), options
+        # The vectors of a start of several are any basis of its span, and the first directions depend on them.
+        near = 0.05 if options else 1e-4
+        if options != {"m": 0}:
+            np.testing.assert_allclose(values, wanted, rtol=near)
+        np.testing.assert_allclose(vectors.T @ vectors, np.eye(k), atol=1e-5)
+
+
 @pytest.mark.parametrize("wrong", [
     lambda: lobpcg_standard(jnp.eye(9), jnp.ones((9, 2))), lambda: lobpcg_standard(jnp.eye(8), jnp.ones((9, 1))),
     lambda: lobpcg_standard(jnp.eye(9), jnp.ones((9, 1), int)), lambda: lobpcg_standard(lambda x: x[:1], jnp.ones((9, 1)))])
