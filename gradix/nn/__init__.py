@@ -1,4 +1,4 @@
-"""Functions of neural networks: activations, softmax and its relatives, attention, initializers.
+"""Functions of neural networks: activations, softmax and its like, attention, initializers.
 
 Example:
     >>> import gradix.numpy as jnp

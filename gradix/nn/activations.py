@@ -1,4 +1,4 @@
-"""Activation functions: rectifiers, sigmoids and their relatives."""
+"""Activation functions; all are elementwise but `glu`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gradix.numpy.selection import clip, where
 # -- rectifiers ------------------------------------------------------------------------------------
 
 
-# The derivative at a corner is that of the flat side, where max and min would give half.
+# The derivative at a corner is that of the flat side; that of max and min would be half as steep.
 @custom_jvp
 def _relu(x):
     return maximum(x, 0)
@@ -33,7 +33,7 @@ def _relu_jvp(primals, tangents):
 
 
 def relu(x) -> Array:
-    """max(x, 0); its derivative at 0 is 0.
+    """The rectifier max(x, 0), in the dtype of `x`; its derivative at 0 is 0.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -58,7 +58,7 @@ def _relu6_jvp(primals, tangents):
 
 
 def relu6(x) -> Array:
-    """min(max(x, 0), 6); its derivative at the corners is 0.
+    """The rectifier min(max(x, 0), 6) in a floating dtype; its derivative at the corners is 0.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -73,7 +73,7 @@ def relu6(x) -> Array:
 
 @fused
 def leaky_relu(x, negative_slope=0.01) -> Array:
-    """x where x ≥ 0, else negative_slope · x.
+    """The leaky rectifier: x where x ≥ 0, else negative_slope · x, in a floating dtype.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -86,7 +86,7 @@ def leaky_relu(x, negative_slope=0.01) -> Array:
 
 @fused
 def elu(x, alpha=1.0) -> Array:
-    """x where x > 0, else alpha · (eˣ − 1).
+    """The exponential linear unit: x where x > 0, else alpha · (eˣ − 1), in a floating dtype.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -94,14 +94,13 @@ def elu(x, alpha=1.0) -> Array:
         >>> nn.elu(jnp.array([-1.0, 2.0]))
         Array([-0.63212055,  2.        ], dtype=float32)
     """
-    # The inner choice keeps eˣ from overflowing where it is not used, and its derivative from
-    # becoming NaN.
+    # The inner choice avoids an overflow of eˣ where it is not used, and with it NaN derivatives.
     return where(x > 0, x, alpha * expm1(where(x > 0, 0.0, x)))
 
 
 @fused
 def celu(x, alpha=1.0) -> Array:
-    """max(x, 0) + min(alpha · (e^(x / alpha) − 1), 0): `elu` with a continuous derivative for every alpha.
+    """The unit max(x, 0) + min(alpha · (e^(x / alpha) − 1), 0), with a continuous derivative.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -117,7 +116,7 @@ _SELU_ALPHA, _SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804
 
 @fused
 def selu(x) -> Array:
-    """`elu` scaled so that layers of it keep mean 0 and variance 1 (Klambauer et al. 2017).
+    """`elu` scaled so that layers keep the mean 0 and the variance 1 (Klambauer et al. 2017).
 
     Example:
         >>> import gradix.numpy as jnp
@@ -130,7 +129,7 @@ def selu(x) -> Array:
 
 @fused
 def hard_tanh(x) -> Array:
-    """x limited to [−1, 1].
+    """The elements limited to [−1, 1], in the dtype of `x`.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -145,7 +144,10 @@ def hard_tanh(x) -> Array:
 
 
 def sigmoid(x) -> Array:
-    """1 / (1 + e⁻ˣ), of floats.
+    """The sigmoid 1 / (1 + e⁻ˣ), in the dtype of `x`.
+
+    Raises:
+        TypeError: `x` is neither floating nor complex.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -158,7 +160,7 @@ def sigmoid(x) -> Array:
 
 @fused
 def log_sigmoid(x) -> Array:
-    """log(sigmoid(x)), accurate for every x.
+    """The logarithm log(sigmoid(x)), accurate for all x, in a floating dtype.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -171,7 +173,7 @@ def log_sigmoid(x) -> Array:
 
 @fused(host=host_implementations.softplus)
 def softplus(x) -> Array:
-    """log(1 + eˣ).
+    """The smooth rectifier log(1 + eˣ), in a floating dtype; eˣ does not overflow.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -184,7 +186,7 @@ def softplus(x) -> Array:
 
 @fused
 def soft_sign(x) -> Array:
-    """x / (|x| + 1).
+    """The quotient x / (|x| + 1), in a floating dtype.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -197,7 +199,10 @@ def soft_sign(x) -> Array:
 
 @fused
 def silu(x) -> Array:
-    """x · sigmoid(x), also called swish.
+    """The product x · sigmoid(x), also called swish, in the dtype of `x`.
+
+    Raises:
+        TypeError: `x` is neither floating nor complex.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -213,7 +218,7 @@ swish = silu
 
 @fused
 def hard_sigmoid(x) -> Array:
-    """relu6(x + 3) / 6, a sigmoid of straight lines.
+    """The piecewise linear sigmoid relu6(x + 3) / 6, in a floating dtype.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -226,7 +231,7 @@ def hard_sigmoid(x) -> Array:
 
 @fused
 def hard_silu(x) -> Array:
-    """x · hard_sigmoid(x), also called hard_swish.
+    """The product x · hard_sigmoid(x), also called hard_swish, in a floating dtype.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -242,7 +247,7 @@ hard_swish = hard_silu
 
 @fused
 def mish(x) -> Array:
-    """x · tanh(softplus(x)).
+    """The product x · tanh(softplus(x)), in a floating dtype.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -255,7 +260,7 @@ def mish(x) -> Array:
 
 @fused
 def squareplus(x, b=4) -> Array:
-    """(x + √(x² + b)) / 2, an algebraic `softplus`.
+    """The algebraic `softplus` (x + √(x² + b)) / 2, in a floating dtype.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -269,7 +274,7 @@ def squareplus(x, b=4) -> Array:
 
 @fused
 def sparse_plus(x) -> Array:
-    """0 for x ≤ −1, x for x ≥ 1, and (x + 1)² / 4 between.
+    """The smooth rectifier that is 0 for x ≤ −1, x for x ≥ 1, and (x + 1)² / 4 between them.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -282,7 +287,7 @@ def sparse_plus(x) -> Array:
 
 @fused
 def sparse_sigmoid(x) -> Array:
-    """The derivative of `sparse_plus`: (x + 1) / 2, limited to [0, 1].
+    """The derivative of `sparse_plus`, (x + 1) / 2 limited to [0, 1].
 
     Example:
         >>> import gradix.numpy as jnp
@@ -294,7 +299,7 @@ def sparse_sigmoid(x) -> Array:
 
 
 def tanh(x, /) -> Array:
-    """The hyperbolic tangent.
+    """The hyperbolic tangent, in a floating or complex dtype.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -309,11 +314,11 @@ def tanh(x, /) -> Array:
 
 
 def gelu(x, approximate: bool = True) -> Array:
-    """x · Φ(x), with Φ the normal distribution function, or its approximation by a hyperbolic tangent.
+    """The product x · Φ(x), where Φ is the normal distribution function, in a floating dtype.
 
     Args:
         x: an array.
-        approximate: use the hyperbolic tangent; it differs by up to 5e-4.
+        approximate: whether to approximate Φ by a hyperbolic tangent; results differ by up to 5e-4.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -332,11 +337,14 @@ def gelu(x, approximate: bool = True) -> Array:
 
 @fused
 def glu(x, axis: int = -1) -> Array:
-    """a · sigmoid(b), for the two halves a and b of x along an axis.
+    """The product a · sigmoid(b) for the two halves a and b of x along an axis.
 
     Args:
         x: an array.
         axis: an axis of even size.
+
+    Returns:
+        An array in a floating dtype, in which the axis has half its size.
 
     Raises:
         ValueError: the axis has an odd size.
@@ -350,9 +358,7 @@ def glu(x, axis: int = -1) -> Array:
     shape = x.aval.shape
     axis = canonical_axis(axis, len(shape))
     if shape[axis] % 2:
-        raise ValueError(
-            f"axis size must be divisible by 2: glu got axis={axis} for an array of shape {shape}."
-        )
+        raise ValueError(f"glu: the size of axis {axis} must be divisible by 2, got shape {shape}.")
     a, b = lax.split(x, (shape[axis] // 2,) * 2, axis)
     return a * sigmoid(b)
 
@@ -369,7 +375,7 @@ def _log1mexp_jvp(primals, tangents):
 
 
 def log1mexp(x) -> Array:
-    """log(1 − e⁻ˣ) for x > 0, by whichever of two forms is accurate there.
+    """The value log(1 − e⁻ˣ) for x > 0, computed by the accurate one of two formulas.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -381,7 +387,7 @@ def log1mexp(x) -> Array:
 
 
 def identity(x) -> Array:
-    """x, as an array.
+    """The argument itself, as an array.
 
     Example:
         >>> from gradix import nn

@@ -1,4 +1,4 @@
-"""`vectorize`: functions of small arrays made functions of arrays that broadcast."""
+"""`vectorize`: a function of scalars or small arrays becomes one of arrays that broadcast."""
 
 from __future__ import annotations
 
@@ -23,10 +23,17 @@ def vectorize(pyfunc: Callable, *, excluded=frozenset(), signature: str | None =
     Args:
         pyfunc: a function of arrays.
         excluded: positions and names of arguments that are passed on as they are.
-        signature: the axes `pyfunc` works on, as in `'(n,m),(m)->(n)'`; scalars by default.
+        signature: the last axes of each argument and result of `pyfunc`, as in
+            `'(n,m),(m)->(n)'`; by default, all are scalars.
+
+    Returns:
+        A function with the arguments of `pyfunc`; its results have the broadcast leading axes, then
+        those of `pyfunc`.
 
     Raises:
-        ValueError: the signature is not well formed, or the arguments do not fit it.
+        TypeError: `excluded` holds something other than integers and strings.
+        ValueError: `signature` is not well formed or `excluded` holds negative positions; or, when
+            the function is called, arguments do not fit the signature.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -36,12 +43,12 @@ def vectorize(pyfunc: Callable, *, excluded=frozenset(), signature: str | None =
     """
     if any(not isinstance(e, (str, int)) for e in excluded):
         raise TypeError(
-            "gradix.numpy.vectorize can only exclude integer or string arguments, but "
-            f"excluded={excluded!r}."
+            f"vectorize: excluded must hold positions and names (integers and strings), got "
+            f"{excluded!r}."
         )
     if any(isinstance(e, int) and e < 0 for e in excluded):
         raise ValueError(
-            f"excluded={excluded!r} contains negative numbers: count positions from 0."
+            f"vectorize: excluded must not hold negative positions, got {excluded!r}. Count from 0."
         )
     axes = None if signature is None else _parse(signature)
 
@@ -50,7 +57,7 @@ def vectorize(pyfunc: Callable, *, excluded=frozenset(), signature: str | None =
     def vectorized(*args, **kwargs):
         function, positions, arrays = _bound(pyfunc, args, kwargs, excluded)
         given = axes
-        if any(x is None for x in arrays):  # None is not mapped over, but is handed on
+        if any(x is None for x in arrays):  # None is passed on as it is.
             absent = [i for i, x in zip(positions, arrays) if x is None]
             if axes is not None and len(axes[0]) == len(arrays):
                 given = [core for core, x in zip(axes[0], arrays) if x is not None], axes[1]
@@ -66,7 +73,7 @@ def _parse(signature: str) -> tuple[list, list]:
     text = signature.replace(" ", "")
     if not _SIGNATURE.match(text):
         raise ValueError(
-            f"not a valid gufunc signature: {signature!r}. Write for example '(n,m),(m)->(n)'."
+            f"vectorize: signature must have a form such as '(n,m),(m)->(n)', got {signature!r}."
         )
     sides = []
     for side in text.split("->"):
@@ -76,7 +83,7 @@ def _parse(signature: str) -> tuple[list, list]:
 
 
 def _bound(pyfunc, args, kwargs, excluded):
-    """The function of the arguments to map over, their positions, and these arguments."""
+    """A function of the mapped arguments alone, their positions and names, and the arguments."""
     names = [k for k in kwargs if k not in excluded]
     positions = [i for i in range(len(args)) if i not in excluded]
 
@@ -95,7 +102,7 @@ def _mapped(function, arrays, axes):
     core = [()] * len(arrays) if axes is None else axes[0]
     if len(core) != len(arrays):
         raise ValueError(
-            f"wrong number of positional arguments: expected {len(core)}, got {len(arrays)}."
+            f"vectorize: the signature is for {len(core)} arguments, got {len(arrays)}."
         )
     sizes: dict = {}
     leads = [_lead(x, names, sizes) for x, names in zip(arrays, core)]
@@ -116,42 +123,45 @@ def _mapped(function, arrays, axes):
 
 
 def _lead(x, names: tuple, sizes: dict) -> tuple:
-    """The shape in front of the axes the function works on; their sizes are noted by name."""
+    """The shape of the leading axes; sizes of the others are added to `sizes` by name."""
     if x.ndim < len(names):
         raise ValueError(
-            f"input with shape {x.shape} does not have enough dimensions for all core dimensions {names} "
-            "on vectorized function."
+            f"vectorize: an argument of shape {x.shape} has too few axes for ({','.join(names)}) "
+            "of the signature."
         )
     lead, own = x.shape[: x.ndim - len(names)], x.shape[x.ndim - len(names) :]
     for name, size in zip(names, own):
         if sizes.setdefault(name, size) != size:
             raise ValueError(
-                f"inconsistent size for core dimension {name!r}: {size} and {sizes[name]}."
+                f"vectorize: axis {name!r} of the signature has inconsistent sizes {sizes[name]} "
+                f"and {size}."
             )
     return lead
 
 
 def _checked(function, axes, sizes):
-    """The function with its results compared with the signature."""
+    """The function, which raises for results that do not fit the signature."""
 
     def checked(*arrays):
         out = function(*arrays)
         results = out if isinstance(out, (tuple, list)) else (out,)
         if len(results) != len(axes[1]):
             raise TypeError(
-                f"wrong number of outputs from the vectorized function: expected {len(axes[1])}, "
-                f"got {len(results)}."
+                f"vectorize: the signature is for {len(axes[1])} results, but the function "
+                f"returned {len(results)}."
             )
         for value, names in zip(results, axes[1]):
             value = as_operand("vectorize", value)
             if value.ndim != len(names):
                 raise ValueError(
-                    f"output of shape {value.shape} does not have the core dimensions {names}."
+                    f"vectorize: a result has shape {value.shape}, but the axes "
+                    f"({','.join(names)}) in the signature."
                 )
             for name, size in zip(names, value.shape):
                 if sizes.get(name, size) != size:
                     raise ValueError(
-                        f"inconsistent size for core dimension {name!r}: {size} and {sizes[name]}."
+                        f"vectorize: axis {name!r} of the signature has inconsistent sizes "
+                        f"{sizes[name]} and {size}."
                     )
         return out
 

@@ -1,4 +1,4 @@
-"""An array's bytes read as another dtype."""
+"""Views of an array's bytes as another dtype."""
 
 from __future__ import annotations
 
@@ -15,7 +15,13 @@ _BOOL, _UINT8 = np.dtype(bool), np.dtype("uint8")
 
 
 def view(self, dtype=None, type=None):
-    """The array's bytes read as another dtype; where the width differs, the last axis grows or shrinks.
+    """The array's bytes read as another dtype.
+
+    If the dtypes differ in width, the size of the last axis changes accordingly.
+
+    Raises:
+        ValueError: the last axis does not divide into elements of the dtype, or is missing.
+        NotImplementedError: `type` is given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -23,9 +29,7 @@ def view(self, dtype=None, type=None):
         Array([1065353216], dtype=int32)
     """
     if type is not None:
-        raise NotImplementedError(
-            f"`type` argument of array.view() is not supported, got type={type!r}."
-        )
+        raise NotImplementedError(f"x.view: type is not supported, got {type!r}. Give a dtype.")
     if dtype is None:
         return self
     dtype = dtypes.requested_dtype(dtype, "view")
@@ -35,18 +39,18 @@ def view(self, dtype=None, type=None):
     old, new = dtypes.itemsize_bits(own), dtypes.itemsize_bits(dtype)
     if not self.aval.ndim and old != new:
         raise ValueError(
-            f"view() of a 0d array is only supported if the itemsize is unchanged, got {own} and {dtype}."
+            f"x.view: a scalar of dtype {own} has no axis for parts of dtype {dtype}. Use x[None]."
         )
     if old < new and (self.aval.shape[-1] * old) % new:
         raise ValueError(
-            "When changing to a larger dtype, its size must be a divisor of the total size in bytes of "
-            f"the last axis of the array: got {own}{list(self.aval.shape)} and {dtype}."
+            f"x.view: the last axis of shape {self.aval.shape} and dtype {own} does not divide "
+            f"into elements of dtype {dtype}."
         )
     return _to_complex(_plain(self), dtype) if dtype in COMPLEX else _cast_bits(_plain(self), dtype)
 
 
 def _plain(x):
-    """Booleans as bytes, complex numbers as pairs of real ones along the last axis."""
+    """`x` with booleans as bytes, and complex numbers as pairs of real ones in the last axis."""
     dtype = x.aval.dtype
     if dtype == _BOOL:
         return convert(x, _UINT8)

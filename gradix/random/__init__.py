@@ -1,4 +1,4 @@
-"""Random numbers from keys: the same key gives the same numbers, on every device and in every program.
+"""Random numbers drawn with keys; a key gives the same numbers on all devices and in all programs.
 
 Example:
     >>> from gradix import random

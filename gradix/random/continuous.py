@@ -1,4 +1,4 @@
-"""Continuous distributions drawn by transforming uniform and normal numbers."""
+"""Continuous distributions that are drawn by transforming uniform and normal numbers."""
 
 from __future__ import annotations
 
@@ -41,8 +41,15 @@ def _standard(draw, name: str, summary: str) -> Callable[..., Array]:
 
     Args:
         key: a key, typed or raw.
-        shape: the result's shape.
-        dtype: a float dtype; the default float by default.
+        shape: the shape of the result.
+        dtype: a floating dtype; the default one if None.
+        out_sharding: the sharding of the result.
+
+    Returns:
+        An array of the given shape and dtype.
+
+    Raises:
+        ValueError: `dtype` is not floating, or `shape` is negative.
 
     Example:
         >>> from gradix import random
@@ -99,7 +106,7 @@ def _maxwell(key, *, shape, dtype):
 
 
 exponential = _standard(
-    _exponential, "exponential", "Exponential random numbers of rate 1: density e⁻ˣ for x ≥ 0."
+    _exponential, "exponential", "Exponential random numbers, with density e⁻ˣ for x ≥ 0."
 )
 laplace = _standard(_laplace, "laplace", "Laplace random numbers, with density e^(-|x|) / 2.")
 logistic = _standard(
@@ -107,7 +114,7 @@ logistic = _standard(
 )
 cauchy = _standard(_cauchy, "cauchy", "Cauchy random numbers, with density 1 / (π (1 + x²)).")
 maxwell = _standard(
-    _maxwell, "maxwell", "Maxwell random numbers: the length of a standard normal vector of three."
+    _maxwell, "maxwell", "Maxwell random numbers, the lengths of standard normal vectors of size 3."
 )
 
 
@@ -116,10 +123,14 @@ def gumbel(key, shape=(), dtype=None, mode: str | None = None, *, out_sharding=N
 
     Args:
         key: a key, typed or raw.
-        shape: the result's shape.
-        dtype: a float dtype; the default float by default.
-        mode: "low", the default, uses one word of bits for a number; "high" uses two, for exact
-            tails.
+        shape: the shape of the result.
+        dtype: a floating dtype; the default one if None.
+        mode: "low" (the default) takes one word of random bits for a number, "high" two, which
+            gives exact tails.
+        out_sharding: the sharding of the result.
+
+    Raises:
+        ValueError: `mode` is unknown, or `dtype` is not floating.
 
     Example:
         >>> from gradix import random
@@ -133,12 +144,11 @@ def gumbel(key, shape=(), dtype=None, mode: str | None = None, *, out_sharding=N
 
 
 def gumbel_mode(mode: str | None) -> str:
+    """The mode of Gumbel numbers, "high" or "low"; None is the one of the configuration."""
     if mode is None:
         return "high" if _options.jax_high_dynamic_range_gumbel else "low"
     if mode not in ("high", "low"):
-        raise ValueError(
-            f"Must provide valid mode for gumbel got: {mode!r}. Modes are 'low', 'high' and None."
-        )
+        raise ValueError(f"gumbel: mode must be 'low', 'high' or None, got {mode!r}.")
     return mode
 
 
@@ -167,13 +177,17 @@ def halves(x):
 
 
 def lognormal(key, sigma=1.0, shape=None, dtype=None, *, out_sharding=None) -> Array:
-    """Log-normal random numbers: exp(sigma · a standard normal number).
+    """Log-normal random numbers, exp(sigma · x) for standard normal x.
 
     Args:
         key: a key, typed or raw.
         sigma: the standard deviation of the logarithm, a number or an array.
-        shape: the result's shape; that of `sigma` by default.
-        dtype: a float or complex dtype; the default float by default.
+        shape: the shape of the result; by default that of `sigma`.
+        dtype: a floating or complex dtype; the default floating one if None.
+        out_sharding: the sharding of the result.
+
+    Raises:
+        ValueError: `sigma` does not broadcast to `shape`, or `dtype` is an integer one.
 
     Example:
         >>> from gradix import random
@@ -193,13 +207,17 @@ def _lognormal(key, sigma, *, shape, dtype):
 
 
 def pareto(key, b, shape=None, dtype=None, *, out_sharding=None) -> Array:
-    """Pareto random numbers of shape `b`, with density b / x^(b + 1) for x ≥ 1.
+    """Pareto random numbers, with density b / x^(b + 1) for x ≥ 1.
 
     Args:
         key: a key, typed or raw.
         b: the exponent, a number or an array.
-        shape: the result's shape; that of `b` by default.
-        dtype: a float dtype; the default float by default.
+        shape: the shape of the result; by default that of `b`.
+        dtype: a floating dtype; the default one if None.
+        out_sharding: the sharding of the result.
+
+    Raises:
+        ValueError: `b` does not broadcast to `shape`, or `dtype` is not floating.
 
     Example:
         >>> from gradix import random
@@ -221,9 +239,13 @@ def rayleigh(key, scale, shape=None, dtype=None, *, out_sharding=None) -> Array:
 
     Args:
         key: a key, typed or raw.
-        scale: a number or an array.
-        shape: the result's shape; that of `scale` by default.
-        dtype: a float dtype; the default float by default.
+        scale: the scale, a number or an array.
+        shape: the shape of the result; by default that of `scale`.
+        dtype: a floating dtype; the default one if None.
+        out_sharding: the sharding of the result.
+
+    Raises:
+        ValueError: `scale` does not broadcast to `shape`, or `dtype` is not floating.
 
     Example:
         >>> from gradix import random
@@ -242,15 +264,17 @@ def _rayleigh(key, scale, *, shape, dtype):
 
 
 def weibull_min(key, scale, concentration, shape=(), dtype=None) -> Array:
-    """Weibull random numbers: scale · (an exponential number)^(1 / concentration).
+    """Weibull random numbers, scale · x^(1 / concentration) for exponential x.
 
     Args:
         key: a key, typed or raw.
-        scale, concentration: numbers or arrays, which broadcast against the draw as operands of `*`
-            do: they may widen it.
-        shape: the shape of the draw before it meets the parameters.
-        dtype: a float dtype; the default float by default. Parameters of a wider one give it to the
-            result.
+        scale, concentration: numbers or arrays, which broadcast with the exponential numbers.
+        shape: the shape of the exponential numbers.
+        dtype: a floating dtype; the default one if None. The result has a wider one if parameters
+            do.
+
+    Returns:
+        An array of the shape to which `shape` and the parameters broadcast.
 
     Example:
         >>> from gradix import random
@@ -274,15 +298,19 @@ def _weibull_min(key, scale, concentration, *, shape, dtype):
 
 
 def wald(key, mean, shape=None, dtype=None, *, out_sharding=None) -> Array:
-    """Wald (inverse Gaussian) random numbers of the given mean and of scale 1.
+    """Wald (inverse Gaussian) random numbers with a given mean and scale 1.
 
-    By the method of Michael, Schucany and Haas (1976).
+    The method is that of Michael, Schucany and Haas (1976).
 
     Args:
         key: a key, typed or raw.
-        mean: a positive number or an array.
-        shape: the result's shape; that of `mean` by default.
-        dtype: a float dtype; the default float by default.
+        mean: the mean, a positive number or an array.
+        shape: the shape of the result; by default that of `mean`.
+        dtype: a floating dtype; the default one if None.
+        out_sharding: the sharding of the result.
+
+    Raises:
+        ValueError: `mean` does not broadcast to `shape`, or `dtype` is not floating.
 
     Example:
         >>> from gradix import random
@@ -316,9 +344,13 @@ def triangular(key, left, mode, right, shape=None, dtype=None, *, out_sharding=N
 
     Args:
         key: a key, typed or raw.
-        left, mode, right: numbers or arrays.
-        shape: the result's shape; the parameters' common shape by default.
-        dtype: a float dtype; the default float by default.
+        left, mode, right: the ends and the place of the peak, numbers or arrays.
+        shape: the shape of the result; by default the one to which the parameters broadcast.
+        dtype: a floating dtype; the default one if None.
+        out_sharding: the sharding of the result.
+
+    Raises:
+        ValueError: the parameters do not broadcast to `shape`, or `dtype` is not floating.
 
     Example:
         >>> from gradix import random
@@ -342,15 +374,18 @@ def _triangular(key, left, mode, right, *, shape, dtype):
 
 
 def double_sided_maxwell(key, loc, scale, shape=(), dtype=None) -> Array:
-    """Maxwell random numbers with a random sign, scaled by `scale` about `loc`.
+    """Random numbers loc + scale · s · x, for Maxwell numbers x and random signs s.
 
     Args:
         key: a key, typed or raw.
-        loc, scale: numbers or arrays.
-        shape: of the draws for each pair of `loc` and `scale`, by default their common shape; the
-            result is of this shape, and then of their common one.
-        dtype: a float dtype; the default float by default. Parameters of a wider one give it to the
-            result.
+        loc, scale: the center and the scale, numbers or arrays.
+        shape: the shape of the draws for each pair of `loc` and `scale`; by default the one to
+            which they broadcast.
+        dtype: a floating dtype; the default one if None. The result has a wider one if parameters
+            do.
+
+    Returns:
+        An array of this shape, followed by the one to which the parameters broadcast.
 
     Example:
         >>> from gradix import random

@@ -34,7 +34,7 @@ def _unit(key, shape, dtype):
 
 
 def _where(pred, x, y):
-    """`x` where `pred`, else `y`; numbers take the shape of `pred`, and the dtype of the other."""
+    """`x` where `pred` is true, else `y`; numbers get the shape of `pred` and the other's dtype."""
     dtype = next(v.aval.dtype for v in (x, y) if not isinstance(v, (int, float)))
     x, y = [
         lax.full_like(pred, v, dtype=dtype) if isinstance(v, (int, float)) else v for v in (x, y)
@@ -46,20 +46,21 @@ def _where(pred, x, y):
 
 
 def poisson(key, lam, shape=None, dtype=None, *, out_sharding=None) -> Array:
-    """Poisson random numbers: how many events of rate `lam` happen in a unit of time.
+    """Poisson random numbers: how many events with rate `lam` happen in a unit of time.
 
     Args:
         key: a key, typed or raw.
-        lam: the mean, a number that is not negative, or an array.
-        shape: the result's shape; that of `lam` by default.
-        dtype: an integer dtype; the default integer by default.
+        lam: the mean, a non-negative number or an array.
+        shape: the shape of the result; by default that of `lam`.
+        dtype: an integer dtype; the default one if None.
+        out_sharding: the sharding of the result.
 
     Returns:
-        Integers from 0; -1 where `lam` is NaN or negative, and the greatest integer where it is too
-        large.
+        Non-negative integers. They are -1 where `lam` is NaN or negative, and the largest integer
+        where it is too large.
 
     Raises:
-        ValueError: `dtype` is no integer, or `shape` does not go with that of `lam`.
+        ValueError: `dtype` is not an integer dtype, or `lam` does not broadcast to `shape`.
 
     Example:
         >>> from gradix import random
@@ -86,7 +87,10 @@ def _poisson(key, lam, *, shape, dtype):
 
 
 def _by_waiting(key, lam, dtype):
-    """D. E. Knuth, The Art of Computer Programming 2, 3.4.1: exponential waiting times until they exceed `lam`."""
+    """Poisson numbers by exponential waiting times until their sum exceeds `lam`.
+
+    The method is in D. E. Knuth, The Art of Computer Programming 2, 3.4.1.
+    """
     shape, limit = lam.aval.shape, lax.neg(lam)
 
     def turn(values):
@@ -102,7 +106,11 @@ def _by_waiting(key, lam, dtype):
 
 
 def _by_rejection(key, lam, dtype):
-    """W. Hörmann, "The transformed rejection method for generating Poisson random variables" (1993), algorithm PTRS."""
+    """Poisson numbers by the algorithm PTRS.
+
+    It is that of W. Hörmann, "The transformed rejection method for generating Poisson random
+    variables" (1993).
+    """
     shape = lam.aval.shape
     c = lambda x: number(x, _F32)  # noqa: E731
     log_lam = lax.log(lam)
@@ -139,20 +147,21 @@ def _by_rejection(key, lam, dtype):
 
 
 def binomial(key, n, p, shape=None, dtype=None) -> Array:
-    """Binomial random numbers: how many of `n` tosses of probability `p` succeed.
+    """Binomial random numbers: how many of `n` trials succeed, each with probability `p`.
 
     Args:
         key: a key, typed or raw.
-        n: the number of tosses, a number or an array.
+        n: the number of trials, a number or an array.
         p: the probability of success, a number or an array.
-        shape: the result's shape; the common shape of `n` and `p` by default.
-        dtype: a float dtype; the default float by default.
+        shape: the shape of the result; by default the one to which `n` and `p` broadcast.
+        dtype: a floating dtype; the default one if None.
 
     Returns:
-        Whole numbers in [0, n], as floats; NaN where `n` is negative or `p` no probability.
+        Integers in [0, n], as floating-point numbers; NaN where `n` is negative or `p` is not a
+        probability.
 
     Raises:
-        ValueError: `dtype` is no float, or `shape` does not go with those of `n` and `p`.
+        ValueError: `dtype` is not floating, or `n` and `p` do not broadcast to `shape`.
 
     Example:
         >>> from gradix import random
@@ -166,7 +175,7 @@ def binomial(key, n, p, shape=None, dtype=None) -> Array:
 
 
 def _common_float(n, p):
-    """The dtype in which counts are drawn, that of the parameters: a half precision asked for would not hold them."""
+    """The dtype in which counts are drawn; half precision, if asked for, would not hold them."""
     return dtypes.to_inexact_dtype(dtypes.result_type(n, p))
 
 
@@ -175,7 +184,7 @@ def _binomial(key, n, p, *, shape, dtype):
     n, p = spread(n, dtype, shape), spread(p, dtype, shape)
     c = lambda x: number(x, dtype)  # noqa: E731
     lower = lax.lt(p, c(0.5))
-    # count the rarer outcome
+    # The rarer outcome is counted.
     q = _where(lower, p, lax.sub(c(1), p))
     no_count = lax.bitwise_or(lax.ne(n, n), lax.lt(n, c(0)))
     no_chance = lax.bitwise_or(lax.ne(q, q), lax.lt(q, c(0)))
@@ -197,7 +206,10 @@ def _binomial(key, n, p, *, shape, dtype):
 
 
 def _by_gaps(key, n, p):
-    """Geometric gaps between successes until `n` is passed (Devroye, Non-Uniform Random Variate Generation, X.4.3)."""
+    """Binomial numbers by geometric gaps between successes, until their sum exceeds `n`.
+
+    The method is in L. Devroye, Non-Uniform Random Variate Generation, X.4.3.
+    """
     shape, dtype = n.aval.shape, n.aval.dtype
     log_miss = lax.log1p(lax.neg(p))
 
@@ -213,8 +225,8 @@ def _by_gaps(key, n, p):
     return lax.sub(count, number(1, dtype))
 
 
-# log k! less Stirling's formula in k + 1, for k = 0 … 9; from there on the tails of what is
-# compared nearly cancel.
+# These are log k! minus Stirling's formula in k + 1, for k = 0 … 9; for larger k the differences
+# of tails that occur nearly vanish.
 _TAILS = [
     math.lgamma(k + 1) - (0.5 * math.log(2 * math.pi) + (k + 0.5) * math.log(k + 1) - (k + 1))
     for k in range(10)
@@ -230,7 +242,10 @@ def _tail(k):
 
 
 def _by_transformed_rejection(key, n, p):
-    """W. Hörmann, "The generation of binomial random variates" (1993), algorithm BTRS."""
+    """Binomial numbers by the algorithm BTRS.
+
+    It is that of W. Hörmann, "The generation of binomial random variates" (1993).
+    """
     shape, dtype = n.aval.shape, n.aval.dtype
     c = lambda x: number(x, dtype)  # noqa: E731
     one = c(1)
@@ -281,16 +296,16 @@ def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1) -> Array:
     Args:
         key: a key, typed or raw.
         n: the number of draws; its shape broadcasts to that of `p` without the last axis.
-        p: the probabilities, along the last axis.
-        shape: the result's shape, with the axis of categories last; that of `p` by default.
-        dtype: a float or integer dtype; the default float by default.
-        unroll: how many categories the loop over them takes at once.
+        p: the probabilities of the categories, along the last axis.
+        shape: the shape of the result, with the axis of categories last; by default that of `p`.
+        dtype: a floating or integer dtype; the default floating one if None.
+        unroll: how many categories one step of the loop over them handles.
 
     Returns:
-        Whole numbers of sum `n` along the last axis.
+        Integers in the given dtype, with the sum `n` along the last axis.
 
     Raises:
-        ValueError: `dtype` is no float or integer, or the shapes do not go together.
+        ValueError: `dtype` is neither floating nor integer, or the shapes do not fit.
 
     Example:
         >>> from gradix import random, numpy as jnp
@@ -301,13 +316,13 @@ def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1) -> Array:
     n, p = parameter("multinomial", n), parameter("multinomial", p)
     own = p.aval.shape
     if not own:
-        raise ValueError("multinomial takes p with an axis of categories, got a scalar.")
+        raise ValueError("multinomial: p must have an axis of categories, got a scalar.")
     if shape is not None:
         *batch, count = batch_shape("multinomial", shape, own, f"p of shape {own}")
         if count != own[-1]:
             raise ValueError(
-                f"multinomial draws counts of the {own[-1]} categories of p: the last axis of shape must "
-                f"have that size, got shape={tuple(shape)}."
+                f"multinomial: the last size of shape must be {own[-1]}, the number of categories "
+                f"of p, got shape={tuple(shape)}."
             )
         shape = tuple(batch)
     else:

@@ -1,4 +1,4 @@
-"""Discrete distributions: coin tosses, categories, waiting times."""
+"""Discrete distributions: coin tosses, categories, and waiting times."""
 
 from __future__ import annotations
 
@@ -37,13 +37,15 @@ def bernoulli(key, p=0.5, shape=None, mode: str = "low", *, out_sharding=None) -
 
     Args:
         key: a key, typed or raw.
-        p: a probability, a float or an array of floats.
-        shape: the result's shape; that of `p` by default.
-        mode: "low" uses one word of bits for a toss; "high" two, for probabilities below 10⁻⁷.
+        p: a probability, a float or a floating array.
+        shape: the shape of the result; by default that of `p`.
+        mode: "low" takes one word of random bits for a toss, "high" two, which is needed for
+            probabilities below 10⁻⁷.
+        out_sharding: the sharding of the result.
 
     Raises:
-        TypeError: `p` is of no float dtype.
-        ValueError: `mode` is unknown.
+        TypeError: `p` is not floating.
+        ValueError: `mode` is unknown, or `p` does not broadcast to `shape`.
 
     Example:
         >>> from gradix import random
@@ -53,11 +55,11 @@ def bernoulli(key, p=0.5, shape=None, mode: str = "low", *, out_sharding=None) -
     if out_sharding is not None:
         return divided(bernoulli, out_sharding, key, p, shape, mode)
     if mode not in ("high", "low"):
-        raise ValueError(f"got mode={mode!r}, expected 'high' or 'low'")
+        raise ValueError(f"bernoulli: mode must be 'high' or 'low', got {mode!r}.")
     p = parameter("bernoulli", p)
     if p.aval.dtype not in dtypes.FLOAT:
         raise TypeError(
-            "bernoulli probability `p` must have a floating dtype, got "
+            "bernoulli: p must have a floating dtype, got "
             f"{dtypes.dtype_name(p.aval.dtype)}. Write p=0.5, or p.astype(float)."
         )
     shape = parameter_shape("bernoulli", shape, p)
@@ -76,12 +78,13 @@ def _bernoulli(key, p, *, shape, mode):
 
 
 def rademacher(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
-    """Random signs: -1 or 1 with equal chance.
+    """Random signs: -1 or 1 with equal probability.
 
     Args:
         key: a key, typed or raw.
-        shape: the result's shape.
-        dtype: any dtype of numbers; the default integer by default.
+        shape: the shape of the result.
+        dtype: a dtype of numbers; the default integer dtype if None.
+        out_sharding: the sharding of the result.
 
     Example:
         >>> from gradix import random
@@ -124,21 +127,25 @@ def categorical(
     *,
     out_sharding=None,
 ) -> Array:
-    """Random categories, numbered along an axis of `logits`, by the Gumbel-max trick.
+    """Random categories, as numbers along an axis of `logits`, drawn by the Gumbel-max trick.
 
     Args:
         key: a key, typed or raw.
-        logits: unnormalised log probabilities, floats.
+        logits: a floating array of unnormalised log probabilities.
         axis: the axis of the categories.
-        shape: the result's shape: the other axes of `logits`, with axes for more draws before them.
+        shape: the shape of the result, which ends with the other axes of `logits`; by default these
+            alone.
         replace: whether a category may be drawn again.
-        mode: of the Gumbel numbers, "low", "high" or None.
+        mode: the mode of the Gumbel numbers, "low", "high" or None.
+        out_sharding: the sharding of the result.
 
     Returns:
         Integers in [0, logits.shape[axis]).
 
     Raises:
-        IndexError: `logits` have no axis, or `axis` is out of bounds.
+        IndexError: `logits` is a scalar, or `axis` is out of bounds.
+        ValueError: `logits` is not floating, `shape` does not fit, or there are more draws without
+            replacement than categories.
 
     Example:
         >>> from gradix import random, numpy as jnp
@@ -150,13 +157,9 @@ def categorical(
     logits = parameter("categorical", logits)
     own = logits.aval.shape
     if not own:
-        raise IndexError(
-            "categorical takes logits with an axis of categories, got an array of shape ()."
-        )
+        raise IndexError("categorical: logits must have an axis of categories, got a scalar.")
     if not -len(own) <= axis < len(own):
-        raise IndexError(
-            f"index {axis} is out of bounds: categorical got axis={axis} for logits of shape {own}."
-        )
+        raise IndexError(f"categorical: axis {axis} is out of bounds for logits of shape {own}.")
     axis = canonical_axis(axis, len(own))
     dtype = _logits_dtype(logits)
     batch = own[:axis] + own[axis + 1 :]
@@ -172,8 +175,9 @@ def categorical(
 def _logits_dtype(logits):
     if logits.aval.dtype not in dtypes.FLOAT:
         raise ValueError(
-            f"categorical takes logits of a float dtype, got {dtypes.dtype_name(logits.aval.dtype)}. "
-            "They are log probabilities: write jnp.log(p), or logits.astype(float)."
+            "categorical: logits must have a floating dtype, got "
+            f"{dtypes.dtype_name(logits.aval.dtype)}. They are log probabilities: write "
+            "jnp.log(p), or logits.astype(float)."
         )
     return logits.aval.dtype
 
@@ -182,10 +186,9 @@ def _check_batch(shape, batch, own) -> None:
     tail = shape[len(shape) - len(batch) :] if batch else ()
     if len(shape) < len(batch) or any(m not in (1, n) for m, n in zip(batch, tail)):
         raise ValueError(
-            f"Incompatible shapes for broadcasting: categorical got shape={shape} for logits of shape "
-            f"{own}. It "
-            f"must end with {batch}, the axes of logits without the categories; draws more go before "
-            "them."
+            f"Incompatible shapes for broadcasting: categorical got shape={shape} for logits of "
+            f"shape {own}. It must end with {batch}, the axes of logits but for the categories; "
+            "axes for more draws come before them."
         )
 
 
@@ -204,8 +207,8 @@ def _without_replacement(key, logits, axis, shape, more, *, dtype, mode):
     count = math.prod(more)
     if count > own[axis]:
         raise ValueError(
-            f"Number of samples without replacement ({count}) cannot exceed number of categories "
-            f"({own[axis]})."
+            f"categorical: shape asks for {count} draws without replacement, which must not exceed "
+            f"the number of categories, {own[axis]}. Draw fewer, or pass replace=True."
         )
     noise = draw_gumbel(key, shape=own, dtype=dtype, mode=mode)
     _, drawn = lax.top_k(lax.add(logits, noise), count, axis=axis)
@@ -217,13 +220,17 @@ def _without_replacement(key, logits, axis, shape, more, *, dtype, mode):
 
 
 def geometric(key, p, shape=None, dtype=None, *, out_sharding=None) -> Array:
-    """The number of tosses until the first success, each of probability `p`: 1, 2, …
+    """Geometric random numbers 1, 2, …: how many trials it takes until one succeeds.
 
     Args:
         key: a key, typed or raw.
-        p: a probability, a number or an array.
-        shape: the result's shape; that of `p` by default.
-        dtype: an integer dtype; the default integer by default.
+        p: the probability of success, a number or an array.
+        shape: the shape of the result; by default that of `p`.
+        dtype: an integer dtype; the default one if None.
+        out_sharding: the sharding of the result.
+
+    Raises:
+        ValueError: `dtype` is not an integer dtype, or `p` does not broadcast to `shape`.
 
     Example:
         >>> from gradix import random

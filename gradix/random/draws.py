@@ -1,4 +1,4 @@
-"""What the samplers share: where a draw runs, and the checks of shapes and dtypes."""
+"""Parts of all samplers: where a draw runs, and how shapes and dtypes are checked."""
 
 from __future__ import annotations
 
@@ -24,17 +24,14 @@ from gradix._core.trace import state
 from gradix._ops.canonicalization import canonical_shape
 from gradix._ops.random.generators import is_composed
 
-# elements up to which composing a draw eagerly is quicker than compiling a program for it
-EAGER_LIMIT = 1 << 16
-# eager draws of one signature, after which a program for it has paid for itself
-COMPILE_AFTER = 256
-# elements up to which uniform numbers are quicker on the host than a compiled call
-QUICK = 1 << 8
+EAGER_LIMIT = 1 << 16  # Draws of up to so many elements are composed of eager operations.
+COMPILE_AFTER = 256  # After so many eager draws of one signature, it is compiled.
+QUICK = 1 << 8  # Up to so many elements, uniform numbers are always drawn on the host.
 _options = config.state
 
 
 class _Turn(threading.local):
-    """Whether a draw is composed right now: those it is made of are not counted."""
+    """Whether a draw is being composed; the draws of which it consists are not counted."""
 
     inside = False
 
@@ -43,12 +40,13 @@ _turn = _Turn()
 
 
 def sampler(function: Callable, limit: int = EAGER_LIMIT, quick: int = 0) -> Callable:
-    """A draw `function(key, *arrays, shape, dtype, ...)`: run eagerly up to `limit` elements, else compiled.
+    """A draw `function(key, *arrays, shape, dtype, ...)`, eager up to `limit` elements or compiled.
 
-    A signature drawn `COMPILE_AFTER` times is compiled from then on, unless `gradix_eager` is
-    "host": counted, so that runs of a program repeat exactly. Up to `quick` elements the host stays
-    quicker. Inside a traced function a draw is one equation, `jit[name=_uniform ...]`, traced once
-    per signature. The attribute `compiled` is the draw as one program.
+    After `COMPILE_AFTER` eager draws of a signature with more than `quick` elements, the signature
+    is compiled, unless `gradix_eager` is "host". They are counted, not timed, so that runs of a
+    program repeat exactly. In a traced function a draw is one equation, such as
+    `jit[name=_uniform ...]`, which is traced once for a signature. The attribute `compiled` is the
+    draw as one program.
     """
     parameters = inspect.signature(function).parameters.values()
     compiled = jit(
@@ -66,7 +64,7 @@ def sampler(function: Callable, limit: int = EAGER_LIMIT, quick: int = 0) -> Cal
         if size <= quick or _turn.inside or type(key) is not ArrayImpl:
             return function(key, *args, shape=shape, **options)
         if is_frequent(counts, args, shape, options):
-            # already on the device
+            # Such numbers are on the device already.
             args = [number(a, options["dtype"]) if type(a) is float else a for a in args]
             return compiled(key, *args, shape=shape, **options)
         _turn.inside = True
@@ -80,7 +78,7 @@ def sampler(function: Callable, limit: int = EAGER_LIMIT, quick: int = 0) -> Cal
 
 
 def is_frequent(counts: BoundedCache, args: tuple, shape: tuple, options: dict) -> bool:
-    """Count a draw of these types, not being part of another; whether there were many before."""
+    """Count a draw of a signature unless it is part of another, and tell if there were many."""
     if _turn.inside:
         return False
     try:
@@ -94,8 +92,7 @@ def is_frequent(counts: BoundedCache, args: tuple, shape: tuple, options: dict) 
     return False
 
 
-# as EAGER_LIMIT, of draws that loop until all elements are accepted
-REJECTION_LIMIT = 1 << 9
+REJECTION_LIMIT = 1 << 9  # The same for draws that loop until all elements are accepted.
 rejection_sampler = functools.partial(sampler, limit=REJECTION_LIMIT)
 
 
@@ -104,7 +101,7 @@ def size_of(shape: tuple) -> Any:
 
 
 def on_host(key) -> bool:
-    """Whether a draw from this key may be computed by NumPy at once."""
+    """Whether a draw with this key may be computed by NumPy at once."""
     return (
         state.stage is None
         and type(key) is ArrayImpl
@@ -120,18 +117,18 @@ def on_host(key) -> bool:
 def float_dtype(
     name: str, dtype, kinds: frozenset = dtypes.FLOAT, what: str = "float", stacklevel: int = 4
 ):
-    """The dtype of a sampler's `dtype=` argument; the default float when None.
+    """The dtype that a sampler's argument `dtype` stands for; None is the default floating one.
 
     Raises:
-        ValueError: it is of another kind.
+        ValueError: the dtype is none of `kinds`.
     """
     if dtype is None:
         return dtypes.python_scalar_dtype(float)
     found = dtypes.requested_dtype(dtype, name, stacklevel=stacklevel)
     if found not in kinds:
         raise ValueError(
-            f"dtype argument to `{name}` must be a {what} dtype, got {dtypes.dtype_name(found)}. "
-            f"Draw floats and convert them: {name}(key, ...).astype({dtypes.dtype_name(found)!r})."
+            f"{name}: dtype must be a {what} dtype, got {dtypes.dtype_name(found)}. Convert the "
+            f"numbers: {name}(key, ...).astype({dtypes.dtype_name(found)!r})."
         )
     return found
 
@@ -145,7 +142,8 @@ def int_dtype(name: str, dtype):
     )
     if found not in dtypes.INTEGER:
         raise ValueError(
-            f"dtype argument to `{name}` must be an int dtype, got {dtypes.dtype_name(found)}."
+            f"{name}: dtype must be an int dtype, got {dtypes.dtype_name(found)}. Convert the "
+            f"numbers: {name}(key, ...).astype({dtypes.dtype_name(found)!r})."
         )
     return found
 
@@ -154,17 +152,17 @@ def int_dtype(name: str, dtype):
 
 
 def shape_of(name: str, shape) -> tuple:
-    """A sampler's `shape=` argument as a tuple."""
+    """A sampler's argument `shape` as a tuple."""
     if type(shape) is not tuple or shape:
         shape = canonical_shape(shape)
         for n in shape:
             if type(n) is int and n < 0:
-                raise ValueError(f"{name} got shape {shape}: sizes must not be negative.")
+                raise ValueError(f"{name}: shape must not hold negative sizes, got {shape}.")
     return shape
 
 
 def parameter_shape(name: str, shape, *params: Array) -> tuple:
-    """The shape of a draw with array parameters: their common shape, or the one asked for, which they must fit.
+    """The shape of a draw with array parameters: `shape`, or the one to which they broadcast.
 
     Raises:
         ValueError: the parameters do not broadcast to `shape`.
@@ -175,9 +173,8 @@ def parameter_shape(name: str, shape, *params: Array) -> tuple:
     shape = shape_of(name, shape)
     if any(shapes) and _broadcast([shape, *shapes]) != shape:
         raise ValueError(
-            f"{name} got shape={shape} for parameters of shapes {', '.join(map(str, shapes))}, which "
-            f"broadcast to {_broadcast([shape, *shapes])}. The shape of the draw must be that or a "
-            "larger one."
+            f"{name}: parameters of shapes {', '.join(map(str, shapes))} do not broadcast to "
+            f"shape={shape}. Give shape={_broadcast([shape, *shapes])}, or a larger one."
         )
     return shape
 
@@ -189,22 +186,24 @@ def _broadcast(shapes) -> tuple:
     try:
         return lax.broadcast_shapes(*shapes)
     except (ValueError, TypeError):
-        raise ValueError(f"Incompatible shapes for broadcasting: shapes={list(shapes)}") from None
+        raise ValueError(
+            f"Incompatible shapes for broadcasting: {', '.join(map(str, shapes))}. Axes are "
+            "matched from the last one, and must agree or have size 1."
+        ) from None
 
 
 # -- parameters ------------------------------------------------------------------------------------
 
 
 def parameter(name: str, x) -> Array:
-    """An array parameter of a sampler: a number or an array, no list."""
+    """A parameter of a sampler, a number or an array, as an array."""
     if isinstance(x, Array):
         return x
     try:
         return as_array(x)
     except TypeError:
         raise TypeError(
-            f"{name} requires ndarray or scalar arguments, got {type(x)}. Convert it with "
-            "gradix.numpy.asarray(...)."
+            f"{name} takes arrays and numbers, got {type(x)}. Convert it with jnp.asarray(...)."
         ) from None
 
 
@@ -212,7 +211,7 @@ def fitting(name: str, dtype, *params) -> tuple:
     """Parameters of a sampler that promote to `dtype`.
 
     Raises:
-        TypePromotionError: one does not, so that digits would be lost.
+        TypePromotionError: a parameter does not, so that digits would be lost.
     """
     found = tuple([parameter(name, x) for x in params])
     for x in found:
@@ -220,9 +219,8 @@ def fitting(name: str, dtype, *params) -> tuple:
         if aval.dtype is not dtype and dtypes.result_type(aval, dtype) != dtype:
             own, wanted = dtypes.dtype_name(aval.dtype), dtypes.dtype_name(dtype)
             raise dtypes.TypePromotionError(
-                f"{name} cannot safely cast a parameter of dtype {own} to dtype={wanted}, "
-                f"that of the draw. Convert it with .astype({wanted!r}), or draw in a "
-                "wider dtype."
+                f"{name} cannot safely cast a parameter of dtype {own} to dtype={wanted} of the "
+                f"draw. Convert it with .astype({wanted!r}), or draw in a wider dtype."
             )
     return found
 
@@ -237,7 +235,7 @@ def spread(x, dtype, shape: tuple):
 
 
 def converted(x, dtype, shape: tuple):
-    """A parameter in `dtype` and of the rank of `shape`; scalars stay scalars."""
+    """A parameter in `dtype` with the rank of `shape`; scalars stay scalars."""
     x = lax.convert_element_type(x, dtype)
     return raise_rank(x, len(shape)) if x.aval.shape else x
 
@@ -252,11 +250,11 @@ def raise_rank(x: Array, rank: int) -> Array:
 
 
 def number(x, dtype) -> ArrayImpl:
-    """A Python number as a scalar of `dtype`, made once."""
+    """A Python number as a scalar of `dtype`; it is made once and kept."""
     key = (x, dtype)
     found = _numbers.get(key)
     if found is None:
-        found = ArrayImpl(np.asarray(x, dtype), make_aval((), dtype))  # never a tracer
+        found = ArrayImpl(np.asarray(x, dtype), make_aval((), dtype))  # It is never a tracer.
         if len(_numbers) < _numbers.limit:
             _numbers.keep(key, shared(found))
     return found

@@ -1,4 +1,4 @@
-"""Uniform bits, uniform floats, and the normal distributions."""
+"""Random bits, uniform floats, and the normal distributions."""
 
 from __future__ import annotations
 
@@ -38,15 +38,16 @@ _F32, _F64 = np.dtype("float32"), np.dtype("float64")
 
 
 def bits(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
-    """Uniform random unsigned integers: every bit is 0 or 1 with equal chance.
+    """Uniform random unsigned integers: each bit is 0 or 1 with equal probability.
 
     Args:
         key: a key, typed or raw.
-        shape: the result's shape.
-        dtype: uint8, uint16, uint32 or uint64; the default unsigned integer by default.
+        shape: the shape of the result.
+        dtype: uint8, uint16, uint32 or uint64; the default unsigned dtype if None.
+        out_sharding: the sharding of the result.
 
     Raises:
-        ValueError: `dtype` is of no unsigned integers.
+        ValueError: `dtype` is not an unsigned integer dtype.
 
     Example:
         >>> from gradix import random
@@ -64,8 +65,8 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
     )
     if dtype not in dtypes.UNSIGNED:
         raise ValueError(
-            f"dtype argument to `bits` must be an unsigned int dtype, got {dtypes.dtype_name(dtype)}. "
-            "Use random.randint for integers in a range."
+            f"bits: dtype must be an unsigned int dtype, got {dtypes.dtype_name(dtype)}. Use "
+            "random.randint for integers in a range."
         )
     shape = shape_of("bits", shape)
     return accounted(random_bits, take_key("bits", key), 8 * dtype.itemsize, shape)
@@ -75,7 +76,7 @@ def bits(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
 
 
 class _Layout(NamedTuple):
-    """How uniform floats are made of bits: the mantissa of a number in [1, 2), less one."""
+    """How uniform floats are made of bits: the mantissa of a number in [1, 2), minus 1."""
 
     bit_width: int
     words: np.dtype
@@ -100,17 +101,22 @@ def _layout(dtype) -> _Layout:
     return found
 
 
-_ZERO, _ONE = 0.0, 1.0  # the usual bounds, recognised by identity
+_ZERO, _ONE = 0.0, 1.0  # These are the default bounds, which are recognised by identity.
 
 
 def uniform(key, shape=(), dtype=None, minval=_ZERO, maxval=_ONE, *, out_sharding=None) -> Array:
-    """Uniform random floats in [minval, maxval).
+    """Uniform random numbers in [minval, maxval).
 
     Args:
         key: a key, typed or raw.
-        shape: the result's shape.
-        dtype: a float dtype; the default float by default.
+        shape: the shape of the result.
+        dtype: a floating dtype; the default one if None.
         minval, maxval: the bounds, numbers or arrays that broadcast to `shape`.
+        out_sharding: the sharding of the result.
+
+    Raises:
+        ValueError: `dtype` is not floating.
+        TypeError: a bound does not broadcast to `shape`.
 
     Example:
         >>> from gradix import random
@@ -134,8 +140,8 @@ def _bound(name: str, x, shape):
         len(own) > len(shape) or any(m not in (1, n) for m, n in zip(own[::-1], shape[::-1]))
     ):
         raise TypeError(
-            f"uniform got incompatible shapes for broadcasting: {name} of shape {own} does not broadcast "
-            f"to shape={shape}. Give shape={own}, or reshape {name}."
+            f"uniform got incompatible shapes for broadcasting: {name} of shape {own} does not "
+            f"broadcast to shape={shape}. Give shape={own}, or reshape {name}."
         )
     return x
 
@@ -195,7 +201,7 @@ def _host_uniform(key, low, high, shape, dtype) -> ArrayImpl:
 
 
 def _scaled(x, span, low):
-    """x·span + low, rounded once, as compiled programs fuse it."""
+    """x·span + low, rounded once, as in compiled programs, where it is fused."""
     if x.dtype == _F64:
         return _fused64(x, span, low)
     if x.dtype == _F32:
@@ -225,7 +231,7 @@ _below_one: dict[np.dtype, ArrayImpl] = {}
 
 
 def after_minus_one(dtype) -> ArrayImpl:
-    """The least number of `dtype` above -1."""
+    """The smallest number of `dtype` above -1."""
     found = _below_one.get(dtype)
     if found is None:
         found = _below_one[dtype] = _scalar(
@@ -235,12 +241,16 @@ def after_minus_one(dtype) -> ArrayImpl:
 
 
 def normal(key, shape=(), dtype=None, *, out_sharding=None) -> Array:
-    """Standard normal random numbers; complex ones have independent parts of variance 1/2 each.
+    """Standard normal random numbers; complex ones have independent parts of variance 1/2.
 
     Args:
         key: a key, typed or raw.
-        shape: the result's shape.
-        dtype: a float or complex dtype; the default float by default.
+        shape: the shape of the result.
+        dtype: a floating or complex dtype; the default floating one if None.
+        out_sharding: the sharding of the result.
+
+    Raises:
+        ValueError: `dtype` is neither floating nor complex.
 
     Example:
         >>> from gradix import random
@@ -275,19 +285,23 @@ draw_normal = _normal
 
 
 def split_keys(key, num: int):
-    """New keys for the parts of one draw."""
+    """A list of new keys, for the parts of one draw."""
     keys = random_split(key, (num,))
     return [lax.squeeze(lax.slice_in_dim(keys, i, i + 1), (0,)) for i in range(num)]
 
 
 def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=None) -> Array:
-    """Normal random numbers in the open interval (lower, upper).
+    """Standard normal random numbers that lie in the open interval (lower, upper).
 
     Args:
         key: a key, typed or raw.
         lower, upper: the bounds, numbers or arrays.
-        shape: the result's shape; the common shape of the bounds by default.
-        dtype: a float dtype; the default float by default.
+        shape: the shape of the result; by default the one to which the bounds broadcast.
+        dtype: a floating dtype; the default one if None.
+        out_sharding: the sharding of the result.
+
+    Raises:
+        ValueError: `dtype` is not floating, or the bounds do not broadcast to `shape`.
 
     Example:
         >>> from gradix import random

@@ -1,4 +1,4 @@
-"""The gamma distribution, and those made of it: beta, chi-square, Dirichlet, F and Student's t."""
+"""The gamma distribution, and those drawn with it: beta, chi-square, Dirichlet, F, Student's t."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ from gradix.random.parametric import drawn
 
 
 def lane_keys(keys, num: int):
-    """`num` new keys from each key."""
+    """A list of `num` arrays of new keys, one made of each key."""
     new, ndim = random_split(keys, (num,)), keys.aval.ndim
     return [lax.squeeze(lax.slice_in_dim(new, i, i + 1, axis=ndim), (ndim,)) for i in range(num)]
 
 
 def lane_uniform(keys, dtype, low=None):
-    """A uniform number in [low, 1) from each key; from [0, 1) by default."""
+    """A uniform number in [low, 1), or by default in [0, 1), drawn with each key."""
     return floats_of(lambda width: random_bits(keys, width, ()), dtype, low)
 
 
 def lane_normal(keys, dtype):
-    """A standard normal number from each key."""
+    """A standard normal number drawn with each key."""
     u = lane_uniform(keys, dtype, after_minus_one(dtype))
     return lax.mul(number(2**0.5, dtype), lax.erf_inv(u))
 
 
 def repeat_while(cond, body, values):
-    """`lax.while_loop`, stepped in Python as long as the values are known, and whether it goes on is."""
+    """`lax.while_loop`, which runs in Python as long as the values and the condition are known."""
     while state.stage is None and all(type(v) is ArrayImpl for v in values):
         goes_on = cond(values)
-        if type(goes_on) is not ArrayImpl:  # the functions hold a tracer
+        if type(goes_on) is not ArrayImpl:  # The functions hold a tracer.
             break
         if not goes_on:
             return values
@@ -62,7 +62,7 @@ def repeat_while(cond, body, values):
 
 
 def is_any(mask):
-    """Whether any element holds."""
+    """Whether any element of a mask is true."""
     return lax.reduce_or(mask, tuple(range(mask.aval.ndim)))
 
 
@@ -71,11 +71,11 @@ def is_any(mask):
 
 @functools.partial(custom_jvp, nondiff_argnums=(2,))
 def _gammas(keys, a, log_space: bool):
-    """Gamma numbers of shape `a` from keys of the shape of `a`, or their logarithms.
+    """Gamma numbers of shape `a`, drawn with keys of the shape of `a`, or their logarithms.
 
-    G. Marsaglia and W. W. Tsang, "A simple method for generating gamma variables" (2000): d·V with
-    V = (1 + c·x)³ for normal x, accepted against a uniform number. Below a = 1 a number of shape a
-    + 1 times u^(1/a), their section 6.
+    The method is that of G. Marsaglia and W. W. Tsang, "A simple method for generating gamma
+    variables" (2000): d·V with V = (1 + c·x)³ for normal x is accepted against a uniform number.
+    For a < 1, a number for a + 1 is multiplied by u^(1/a) for uniform u (their section 6).
     """
     dtype = a.aval.dtype
     one = number(1, dtype)
@@ -97,7 +97,7 @@ def _gammas(keys, a, log_space: bool):
 
 
 def _accepted(keys, c, d):
-    """V of the first proposal accepted, for each key."""
+    """The V of the first proposal that is accepted, for each key."""
     dtype = d.aval.dtype
 
     def rejects(values):
@@ -123,7 +123,7 @@ def _accepted(keys, c, d):
 
 
 def _positive(open_, keys, c):
-    """A normal x with 1 + c·x > 0, and that number; where `open_` holds."""
+    """A normal x with 1 + c·x > 0, and this number, where `open_` is true."""
     dtype = c.aval.dtype
 
     def turn(values):
@@ -140,7 +140,7 @@ def _positive(open_, keys, c):
 
 @_gammas.defjvp
 def _gammas_jvp(log_space, primals, tangents):
-    """Implicit reparameterisation: the number moves with `a` so that its place in the distribution stays."""
+    """Implicit reparameterisation: the number changes with `a` so that its quantile stays."""
     (keys, a), (_, t) = primals, tangents
     drawn = _gammas(keys, a, log_space)
     if not log_space:
@@ -148,7 +148,7 @@ def _gammas_jvp(log_space, primals, tangents):
     plain = lax.exp(drawn)
     zero = lax.lt(plain, _tiny(plain))
     safe = lax.select_n(zero, plain, lax.full_like(plain, 1))
-    # P(a, x) → x^a / Γ(a + 1) for x → 0, so ∂ log x/∂a = (ψ(a + 1) - log x) / a
+    # P(a, x) → x^a / Γ(a + 1) for x → 0, and so ∂ log x/∂a = (ψ(a + 1) - log x) / a.
     limit = lax.div(lax.sub(lax.digamma(lax.add(a, number(1, a.aval.dtype))), drawn), a)
     slope = lax.select_n(zero, lax.div(lax.random_gamma_grad(a, safe), safe), limit)
     return drawn, lax.mul(t, slope)
@@ -160,7 +160,10 @@ def _tiny(x):
 
 @functools.cache
 def _one_by_one(log_space: bool):
-    """`_gammas` of keys of which the first would draw for all: one after another, also those of all mapped examples."""
+    """`_gammas` for generators that draw for all keys with the first one.
+
+    The numbers are drawn one after the other, also those of mapped examples.
+    """
 
     @custom_vmap
     def draw(keys, a):
@@ -185,7 +188,7 @@ def _one_by_one(log_space: bool):
 
 @rejection_sampler
 def _gamma(key, a, *, shape, dtype, log_space):
-    # loops over short rows would have no vectors
+    # One long row lets the loops use vector instructions.
     a = lax.reshape(spread(a, dtype, shape), (size_of(shape),))
     if draws_together(key.aval.dtype):
         return lax.reshape(_one_by_one(log_space)(key, a), shape)
@@ -206,16 +209,20 @@ def _gamma_function(name: str, log_space: bool, summary: str) -> Callable[..., A
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""{summary}
 
-    The draw has a derivative in `a`, by implicit reparameterisation (Figurnov, Mohamed and Mnih 2018).
+    The draw has a derivative in `a`, by implicit reparameterisation (Figurnov, Mohamed, Mnih 2018).
 
     Args:
         key: a key, typed or raw.
-        a: the shape of the distribution, a positive number or an array.
-        shape: the result's shape; that of `a` by default.
-        dtype: a float dtype; the default float by default.
+        a: the parameter of the distribution, a positive number or an array.
+        shape: the shape of the result; by default that of `a`.
+        dtype: a floating dtype; the default one if None.
+        out_sharding: the sharding of the result.
+
+    Returns:
+        An array of the given shape and dtype.
 
     Raises:
-        ValueError: `dtype` is no float, or `shape` does not go with that of `a`.
+        ValueError: `dtype` is not floating, or `a` does not broadcast to `shape`.
 
     Example:
         >>> from gradix import random
@@ -226,29 +233,30 @@ def _gamma_function(name: str, log_space: bool, summary: str) -> Callable[..., A
 
 
 gamma = _gamma_function(
-    "gamma", False, "Gamma random numbers of scale 1, with density x^(a-1) e⁻ˣ / Γ(a)."
+    "gamma", False, "Gamma random numbers with scale 1, with density x^(a-1) e⁻ˣ / Γ(a)."
 )
 loggamma = _gamma_function(
-    "loggamma", True, "The logarithms of gamma random numbers, exact where those underflow."
+    "loggamma", True, "The logarithms of gamma random numbers, also where these underflow."
 )
 
 
-# -- made of gamma numbers -------------------------------------------------------------------------
+# -- drawn with gamma numbers ----------------------------------------------------------------------
 
 
 def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None) -> Array:
-    """Beta random numbers, in [0, 1], with density proportional to x^(a-1) (1-x)^(b-1).
+    """Beta random numbers in [0, 1], with density proportional to x^(a-1) (1-x)^(b-1).
 
     The draw has derivatives in `a` and `b`.
 
     Args:
         key: a key, typed or raw.
-        a, b: the shape of the distribution, positive numbers or arrays.
-        shape: the result's shape; the common shape of `a` and `b` by default.
-        dtype: a float dtype; the default float by default.
+        a, b: the parameters of the distribution, positive numbers or arrays.
+        shape: the shape of the result; by default the one to which `a` and `b` broadcast.
+        dtype: a floating dtype; the default one if None.
+        out_sharding: the sharding of the result.
 
     Raises:
-        ValueError: `dtype` is no float, or `shape` does not go with those of `a` and `b`.
+        ValueError: `dtype` is not floating, or `a` and `b` do not broadcast to `shape`.
 
     Example:
         >>> from gradix import random
@@ -271,16 +279,17 @@ def _beta(key, a, b, *, shape, dtype):
 
 
 def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None) -> Array:
-    """Chi-square random numbers: the sum of `df` squares of standard normal numbers.
+    """Chi-square random numbers, distributed as sums of `df` squares of standard normal numbers.
 
     Args:
         key: a key, typed or raw.
         df: the degrees of freedom, a positive number or an array.
-        shape: the result's shape; that of `df` by default.
-        dtype: a float dtype; the default float by default.
+        shape: the shape of the result; by default that of `df`.
+        dtype: a floating dtype; the default one if None.
+        out_sharding: the sharding of the result.
 
     Raises:
-        ValueError: `dtype` is no float, or `shape` does not go with that of `df`.
+        ValueError: `dtype` is not floating, or `df` does not broadcast to `shape`.
 
     Example:
         >>> from gradix import random
@@ -300,16 +309,18 @@ def _chisquare(key, df, *, shape, dtype):
 
 
 def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
-    """F random numbers: the ratio of two chi-square numbers, each over its degrees of freedom.
+    """F random numbers: ratios of two chi-square numbers, each divided by its degrees of freedom.
 
     Args:
         key: a key, typed or raw.
-        dfnum, dfden: the degrees of freedom above and below, positive numbers or arrays.
-        shape: the result's shape; the common shape of the degrees by default.
-        dtype: a float dtype; the default float by default.
+        dfnum, dfden: the degrees of freedom of numerator and denominator, positive numbers or
+            arrays.
+        shape: the shape of the result; by default the one to which the degrees broadcast.
+        dtype: a floating dtype; the default one if None.
+        out_sharding: the sharding of the result.
 
     Raises:
-        ValueError: `dtype` is no float, or `shape` does not go with those of the degrees.
+        ValueError: `dtype` is not floating, or the degrees do not broadcast to `shape`.
 
     Example:
         >>> from gradix import random
@@ -330,16 +341,17 @@ def _f(key, dfnum, dfden, *, shape, dtype):
 
 
 def t(key, df, shape=None, dtype=None, *, out_sharding=None) -> Array:
-    """Student's t random numbers.
+    """Student's t random numbers, with density proportional to (1 + x²/df)^(-(df+1)/2).
 
     Args:
         key: a key, typed or raw.
         df: the degrees of freedom, a positive number or an array.
-        shape: the result's shape; that of `df` by default.
-        dtype: a float dtype; the default float by default.
+        shape: the shape of the result; by default that of `df`.
+        dtype: a floating dtype; the default one if None.
+        out_sharding: the sharding of the result.
 
     Raises:
-        ValueError: `dtype` is no float, or `shape` does not go with that of `df`.
+        ValueError: `dtype` is not floating, or `df` does not broadcast to `shape`.
 
     Example:
         >>> from gradix import random
@@ -360,17 +372,21 @@ def _t(key, df, *, shape, dtype):
 
 
 def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None) -> Array:
-    """Dirichlet random vectors: not negative, of sum 1 along the last axis.
+    """Dirichlet random vectors, whose elements are non-negative and have the sum 1.
 
     Args:
         key: a key, typed or raw.
-        alpha: the concentrations, positive, along the last axis.
-        shape: the result's shape without that axis; the other axes of `alpha` by default.
-        dtype: a float dtype; the default float by default.
+        alpha: an array of positive concentrations along the last axis, of shape (..., n).
+        shape: the shape of the result without the last axis; by default the other axes of `alpha`.
+        dtype: a floating dtype; the default one if None.
+        out_sharding: the sharding of the result.
+
+    Returns:
+        An array of shape (*shape, n).
 
     Raises:
-        ValueError: `alpha` has no axis, `dtype` is no float, or `shape` does not go with that of
-            `alpha`.
+        ValueError: `alpha` is a scalar, `dtype` is not floating, or the other axes of `alpha` do
+            not broadcast to `shape`.
 
     Example:
         >>> from gradix import random, numpy as jnp
@@ -383,7 +399,7 @@ def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None) -> Array
     own = alpha.aval.shape
     if not own:
         raise ValueError(
-            "dirichlet requires alpha.ndim >= 1, got a scalar: give the concentrations as a vector."
+            "dirichlet: alpha must have an axis of concentrations (alpha.ndim >= 1), got a scalar."
         )
     shape = (
         own[:-1]
@@ -394,18 +410,18 @@ def dirichlet(key, alpha, shape=None, dtype=None, *, out_sharding=None) -> Array
 
 
 def batch_shape(name: str, shape, own: tuple, whose: str) -> tuple:
-    """A draw's `shape=`, which the axes `own` of a parameter must fit.
+    """The argument `shape` of a draw, checked against the axes `own` of a parameter.
 
     Raises:
-        ValueError: they do not.
+        ValueError: these axes do not broadcast to `shape`.
     """
     shape = shape_of(name, shape)
     if own and (
         len(own) > len(shape) or any(m not in (1, n) for m, n in zip(own[::-1], shape[::-1]))
     ):
         raise ValueError(
-            f"{name} got shape={shape} for {whose}, whose axes {own} do not broadcast to it. Give a "
-            f"shape that ends with {own}."
+            f"{name}: the axes {own} of {whose} do not broadcast to shape={shape}. Give a shape "
+            f"that ends with {own}."
         )
     return shape
 

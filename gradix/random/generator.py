@@ -1,4 +1,4 @@
-"""Random numbers with a state: a generator for scripts, which every transformation makes explicit state."""
+"""Generators with a state, for scripts; the transformations make the state explicit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _U32 = np.dtype("uint32")
 
 
 class _KeyAndCount(ForkedKind):
-    """A ref that holds the words of a key, and after them how many keys were made of it."""
+    """The kind of a ref that holds the words of a key, and then how many keys were made of it."""
 
     __slots__ = ("impl",)
 
@@ -48,13 +48,13 @@ class _KeyAndCount(ForkedKind):
         return hash((_KeyAndCount, self.impl))
 
     def next_key(self, ref: Ref) -> Array:
-        """A key never made before."""
+        """A key that was never made before."""
         state = ref.read()
         words = self.impl.words
         if state.ndim > 1:
             raise ValueError(
-                f"this generator holds states of shape {state.shape[:-1]}, made by split: pass it to a "
-                "function under vmap, which sees one of them at a time."
+                f"This generator holds states of shape {state.shape[:-1]}, made by split. Pass it "
+                "to a function under vmap, which sees one of them at a time."
             )
         base = lax.slice_in_dim(state, 0, words)
         count = lax.slice_in_dim(state, words, words + 1)
@@ -65,7 +65,7 @@ class _KeyAndCount(ForkedKind):
         return key
 
     def states(self, made: Array) -> Array:
-        """The states that begin with the keys `made`."""
+        """The states of generators that start with the keys `made`."""
         data = _random.random_unwrap(made)
         return lax.concatenate([data, lax.full((*made.shape, 1), 0, _U32)], made.ndim)
 
@@ -84,16 +84,16 @@ def _new_state(made: Array, count: Any = None) -> Ref:
 
 
 class Stateful:
-    """What generators with a state share: a ref of the key and of how many keys were made of it."""
+    """The base of generators with a state, a ref of a key and of how many keys were made of it."""
 
     __slots__ = ("_state",)
     _state: Ref
 
     def key(self, shape: int | Sequence[int] = ()) -> Array:
-        """A new key, or an array of keys, of the generator's kind; the state goes on.
+        """A new key, or an array of new keys; the state advances.
 
         Args:
-            shape: the shape of an array of keys.
+            shape: the shape of the array of keys; by default, one key is made.
 
         Example:
             >>> from gradix import random
@@ -106,10 +106,10 @@ class Stateful:
         return keys.split(made, shape) if shape else made
 
     def split(self, num: int | Sequence[int]):
-        """One generator with the states of many: an argument of a function under `vmap`.
+        """A generator with many states, as an argument of a function under `vmap`.
 
         Args:
-            num: how many, or the shape of the array of states.
+            num: the number of states, or the shape of the array of states.
 
         Example:
             >>> import gradix
@@ -123,7 +123,7 @@ class Stateful:
         """A list of independent generators.
 
         Args:
-            n_children: how many.
+            n_children: the number of generators.
 
         Example:
             >>> from gradix import random
@@ -147,26 +147,26 @@ class Stateful:
 
 
 def register(cls: Any) -> Any:
-    """A generator is a pytree of one leaf, its state: it passes through `jit` and `vmap` as an argument."""
+    """Register a class of generators as pytrees of one leaf, the state, for `jit` and `vmap`."""
     register_pytree_node(cls, lambda g: ((g._state,), None), lambda _, leaves: cls._of(leaves[0]))
     return cls
 
 
 @register
 class Generator(Stateful):
-    """Draws random numbers without keys; the state it holds goes on at every draw.
+    """A generator that draws random numbers without keys; its state advances with each draw.
 
-    Each sampler of `gradix.random` is a method, without the key: `rng.normal(shape)`. Under `jit`,
-    loops and branches the state goes in and out of the program; under `vmap` each example draws its
-    own numbers; derivatives take the numbers as constants. No two draws use the same key, for the
-    2^32 draws a generator has.
+    Each sampler of `gradix.random` is a method without the argument `key`: `rng.normal(shape)`.
+    Under `jit` and in loops and branches, the state is an input and an output of the program. Under
+    `vmap`, each example draws its own numbers. Derivatives take the numbers as constants. No two of
+    the first 2^32 draws use the same key.
 
     Args:
-        seed: an integer, or a key; None draws a seed from the operating system.
+        seed: an integer, or a key; None takes a seed from the operating system.
         impl: the name of the generator of bits, as for `random.key`.
 
     Raises:
-        TypeError: the seed is no integer and no key.
+        TypeError: the seed is neither an integer nor a key.
 
     Example:
         >>> import gradix
@@ -186,7 +186,7 @@ class Generator(Stateful):
 
 
 def base_key(seed: Any, impl: Any) -> Array:
-    """The key a generator starts from."""
+    """The key with which a generator starts."""
     if seed is None:
         return keys.key(secrets.randbits(31), impl=impl)
     if isinstance(seed, Array) and isinstance(seed.aval.dtype, dtypes.KeyType):
@@ -195,7 +195,7 @@ def base_key(seed: Any, impl: Any) -> Array:
 
 
 def stateful_of(cls: type, made: Any, count: Any):
-    """A generator of `cls` that made `count` keys of the key `made` before."""
+    """A generator of the class `cls` that made `count` keys of the key `made` already."""
     return cls._of(_new_state(made, count.read() if isinstance(count, Ref) else count))  # type: ignore[attr-defined]
 
 
@@ -210,7 +210,9 @@ def _method(function: Callable) -> Callable:
     own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
     draw.__signature__ = sig.replace(parameters=[own, *list(sig.parameters.values())[1:]])  # type: ignore[attr-defined]
     draw.__qualname__ = f"Generator.{function.__name__}"
-    draw.__doc__ = f"`random.{function.__name__}` with a key of its own for each call: the arguments after the key."
+    draw.__doc__ = (
+        f"`random.{function.__name__}` with a new key for each call; it takes the other arguments."
+    )
     return draw
 
 

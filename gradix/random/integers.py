@@ -34,16 +34,19 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None) -> Arr
 
     Args:
         key: a key, typed or raw.
-        shape: the result's shape.
-        minval, maxval: the bounds, numbers or arrays that broadcast to `shape`; clipped to what
-            `dtype` holds, where a `maxval` past the end means its largest number is drawn too.
-        dtype: an integer dtype; the default integer by default.
+        shape: the shape of the result.
+        minval, maxval: the bounds, numbers or arrays that broadcast to `shape`. They are clipped to
+            the range of `dtype`; its largest number is drawn too if `maxval` is larger.
+        dtype: an integer dtype; the default one if None.
+        out_sharding: the sharding of the result.
 
     Returns:
-        The integers; `minval` where `maxval <= minval`.
+        An array of the given shape and dtype; it is `minval` where `maxval <= minval`.
 
     Raises:
-        TypeError: `dtype` is of no integers.
+        TypeError: `dtype` is not an integer dtype.
+        ValueError: the bounds do not broadcast to `shape`.
+        OverflowError: a Python integer does not fit the default integer dtype.
 
     Example:
         >>> from gradix import random
@@ -59,8 +62,8 @@ def randint(key, shape, minval, maxval, dtype=None, *, out_sharding=None) -> Arr
     )
     if dtype not in dtypes.INTEGER:
         raise TypeError(
-            f"randint only accepts integer dtypes, got {dtypes.dtype_name(dtype)}. Draw integers and "
-            "convert them, or use random.uniform for floats, random.bernoulli for booleans."
+            f"randint only accepts integer dtypes, got {dtypes.dtype_name(dtype)}. Draw integers "
+            "and convert them, or use random.uniform for floats, random.bernoulli for booleans."
         )
     if type(minval) is int and type(maxval) is int:
         minval, maxval = _checked("minval", minval), _checked("maxval", maxval)
@@ -77,8 +80,8 @@ def _checked(name: str, x: int) -> int:
     info = np.iinfo(dtypes.python_scalar_dtype(int))
     if not info.min <= x <= info.max:
         raise OverflowError(
-            f"randint got {name}={x}, which does not fit {dtypes.python_scalar_dtype(int)}. Draw "
-            "32-bit parts with random.bits, or enable 64-bit integers with jax_enable_x64."
+            f"randint: {name}={x} does not fit {dtypes.python_scalar_dtype(int)}. Draw 32-bit "
+            "parts with random.bits, or enable 64-bit integers with jax_enable_x64."
         )
     return x
 
@@ -91,7 +94,7 @@ _counts: BoundedCache[tuple, int] = BoundedCache(4096)
 
 
 def draw_integers(key, minval, maxval, *, shape: tuple, dtype):
-    """Integers from a typed key; those of fewer than 32 bits are drawn as int32."""
+    """Integers drawn with a typed key; those of fewer than 32 bits are drawn as int32."""
     if (
         type(minval) is int
         and type(maxval) is int
@@ -126,7 +129,7 @@ def _whole(x, dtype):
 
 
 def _clip(x, least: int, most: int):
-    """Integers within the given numbers, as far as their dtype holds those."""
+    """Integers clipped to two bounds, as far as their dtype holds these."""
     dtype = x.aval.dtype
     info = dtypes.iinfo(dtype)
     least, most = max(least, int(info.min)), min(most, int(info.max))
@@ -151,7 +154,7 @@ def _randint(key, minval, maxval, *, shape, dtype):
         raise_rank(beyond, rank) if beyond.aval.ndim else beyond, lax.gt(high, low)
     )
     span = lax.select_n(beyond, span, lax.add(span, lax.full((), 1, words)))
-    # The first word counts for 2ⁿ of the second: 2ⁿ mod span, from its square root.
+    # The first word counts 2ⁿ times as much as the second; 2ⁿ mod span is made of its square root.
     factor = lax.rem(lax.full((), 1 << width // 2, words), span)
     factor = lax.rem(lax.mul(factor, factor), span)
     offset = lax.add(lax.mul(lax.rem(first, span), factor), lax.rem(second, span))
@@ -159,7 +162,7 @@ def _randint(key, minval, maxval, *, shape, dtype):
 
 
 def _host_randint(key, minval: int, maxval: int, shape, dtype) -> ArrayImpl:
-    """As `_randint`, for Python bounds: NumPy does the draw, Python the arithmetic of the bounds."""
+    """As `_randint`, for bounds that are Python integers; NumPy draws the numbers."""
     drawn = np.dtype("int32") if dtype.itemsize < 4 else dtype
     info, width = dtypes.iinfo(dtype), 8 * drawn.itemsize
     narrow = drawn is not dtype
@@ -170,7 +173,7 @@ def _host_randint(key, minval: int, maxval: int, shape, dtype) -> ArrayImpl:
     words = np.dtype(f"uint{width}")
     whose = generator_of(key)
     halves = random_split_p.host(key.host, shape=(2,), **whose)
-    # At least one axis: NumPy warns when a scalar wraps around, an array just does.
+    # Arrays have at least one axis, since NumPy warns when a scalar wraps around.
     first, second = [
         random_bits_p.host(halves[i, ...], bit_width=width, shape=shape or (1,), **whose)
         for i in (0, 1)

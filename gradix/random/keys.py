@@ -1,4 +1,4 @@
-"""Random keys: made from seeds, split, and derived."""
+"""Random keys, which are made from seeds, split, and derived from others."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gradix.random.draws import is_frequent, size_of
 KEY = dtypes.KEY
 _SCALAR_KEY, _WORDS = make_aval((), KEY), make_aval((2,), U32)
 _IMPLS = {made: name for name, made in dtypes.KEYS.items()}
-_MANY = 1 << 9  # keys that a compiled program makes quicker than the host
+_MANY = 1 << 9  # So many keys or more are made by a compiled program, if often.
 _options = config.state
 
 
@@ -35,11 +35,11 @@ _options = config.state
 
 
 def take_key(name: str, key) -> Array:
-    """The single typed key a sampler was given; the sampler consumes it.
+    """The single key that a sampler was given, as a typed one; the sampler consumes it.
 
     Raises:
-        TypeError: `key` is no random key.
-        ValueError: it is an array of keys.
+        TypeError: `key` is not a random key.
+        ValueError: `key` is an array of keys.
     """
     if type(key) is not ArrayImpl or key.aval is not _SCALAR_KEY:
         key = single_key(name, key)[0]
@@ -49,8 +49,8 @@ def take_key(name: str, key) -> Array:
 
 
 def consume_eagerly(name: str, key: Array) -> None:
-    """Mark a concrete key as used; uses inside a program are seen in its jaxpr."""
-    while hasattr(key, "val"):  # the keys a vmap runs over
+    """Mark a concrete key as used; uses in a program are found in its jaxpr."""
+    while hasattr(key, "val"):  # These are the keys that vmap maps.
         key = key.val
     if type(key) is ArrayImpl and state.stage is None and not is_accounted():
         consume(name, key.host)
@@ -63,7 +63,7 @@ def single_key(name: str, key) -> tuple[Array, bool]:
         shape = (*keys.aval.shape, *keys.aval.dtype.key_shape) if raw else keys.aval.shape
         raise ValueError(
             f"{name} accepts a single key, but was given a key array of shape {shape} != (). Use "
-            f"gradix.vmap for batching: vmap(lambda k: {name}(k, ...))(keys); or take one of them, "
+            f"gradix.vmap for batching: vmap(lambda k: {name}(k, ...))(keys). Or take one of them, "
             "keys[0]."
         )
     return keys, raw
@@ -102,8 +102,8 @@ def _no_key(name: str, key) -> str:
         else f"{key!r} of type {type(key)}"
     )
     return (
-        f"{name} takes a random key, got {what}: unexpected PRNG key type {type(key)}. Make a key from a seed: "
-        f"key = gradix.random.key({seed}), then {name}(key, ...)."
+        f"{name} takes a random key, got {what}: unexpected PRNG key type {type(key)}. Make a key "
+        f"from a seed: key = gradix.random.key({seed}), then {name}(key, ...)."
     )
 
 
@@ -119,20 +119,22 @@ def _not_words(name: str, aval, made: dtypes.KeyType) -> str:
         ""
         if aval.dtype != U32 or aval.shape[-1:] not in ((1,), (2,), (4,))
         else (
-            " Raw keys are taken for the generator of the option jax_default_prng_impl; random.wrap_key_data(words, "
-            "impl=...) names another one."
+            " Raw keys are taken for those of the generator that the option jax_default_prng_impl "
+            "names; random.wrap_key_data(words, impl=...) names another one."
         )
     )
     return (
-        f"{name} encountered invalid PRNG key data: {wrong}. A random key is gradix.random.key(seed), of dtype "
-        f"{made}, or gradix.random.PRNGKey(seed), of dtype uint32 and shape ({made.words},).{other}"
+        f"{name} encountered invalid PRNG key data: {wrong}. A random key is "
+        f"gradix.random.key(seed), of dtype {made}, or gradix.random.PRNGKey(seed), of dtype "
+        f"uint32 and shape ({made.words},).{other}"
     )
 
 
 def _refuse_raw(name: str) -> None:
     text = (
-        f"{name} was given a raw uint32 key, and jax_legacy_prng_key is {_options.jax_legacy_prng_key!r}. "
-        "Make typed keys with gradix.random.key(seed), or wrap raw words with gradix.random.wrap_key_data."
+        f"{name} was given a raw uint32 key, and jax_legacy_prng_key is "
+        f"{_options.jax_legacy_prng_key!r}. Make typed keys with gradix.random.key(seed), or wrap "
+        "raw words with gradix.random.wrap_key_data."
     )
     if _options.jax_legacy_prng_key == "error":
         raise ValueError(text)
@@ -147,20 +149,20 @@ def _as_given(keys: Array, raw: bool) -> Array:
 
 
 def key(seed, *, impl=None, dtype=None) -> Array:
-    """A typed random key, of dtype `key<fry>` for the default generator and shape (), from an integer seed.
+    """A typed random key from an integer seed; a scalar of dtype `key<fry>`, or by generator.
 
     Args:
-        seed: an integer; its low 32 bits count unless 64-bit integers are enabled. The option
+        seed: an integer; only its low 32 bits count unless 64-bit integers are enabled. The option
             `jax_random_seed_offset` is added to it.
-        impl: the generator's name: "threefry2x32", the default, "threefry4x32", "philox2x32" and
-            "philox4x32", which draw from each key on its own (Salmon et al. 2011); "rbg", XLA's own
-            generator, which draws large arrays several times faster; "unsafe_rbg", which splits
-            keys by that generator as well.
-        dtype: the key's dtype, in place of `impl`.
+        impl: the name of the generator. "threefry2x32" (the default), "threefry4x32", "philox2x32"
+            and "philox4x32" draw with each key on its own (Salmon et al. 2011). "rbg" is XLA's own
+            generator, which draws large arrays faster; "unsafe_rbg" also splits keys with it.
+        dtype: the dtype of the key, instead of `impl`.
 
     Raises:
-        TypeError: the seed is no integer, or is an array with axes.
-        ValueError: there is no generator of this name.
+        TypeError: the seed is not an integer, or is an array with axes.
+        ValueError: the generator is unknown, or `impl` and `dtype` are both given.
+        OverflowError: the seed has more than 64 bits.
 
     Example:
         >>> from gradix import random
@@ -171,16 +173,22 @@ def key(seed, *, impl=None, dtype=None) -> Array:
     """
     if dtype is not None:
         if impl is not None:
-            raise ValueError("Cannot specify both `impl` and `dtype` of a random key.")
+            raise ValueError(
+                f"key: impl and dtype exclude each other, got {impl!r} and {dtype}. Give one."
+            )
         impl = dtype
     return _random.random_seed(_seed("key", seed), resolve_impl(impl)._impl)
 
 
 def PRNGKey(seed, *, impl=None) -> Array:
-    """A raw random key, uint32 words, from an integer seed; `key` makes typed keys, which are safer.
+    """A raw random key from an integer seed, a uint32 vector; typed keys of `key` are safer.
 
-    It has two words; one with `impl` "philox2x32", four with "threefry4x32", "rbg" and
+    It has two elements, but one with `impl` "philox2x32", and four with "threefry4x32", "rbg" and
     "unsafe_rbg". Draws take raw keys for those of the default generator.
+
+    Raises:
+        TypeError: the seed is not an integer, or is an array with axes.
+        ValueError: the generator is unknown.
 
     Example:
         >>> from gradix import random
@@ -196,7 +204,7 @@ def _seed(name: str, seed) -> Array:
     if isinstance(seed, (bool, int)):
         return _python_seed(int(seed) + offset)
     if isinstance(seed, Array) and isinstance(seed.aval.dtype, dtypes.KeyType):
-        raise TypeError(f"{name} accepts a scalar seed, but was given a PRNG key.")
+        raise TypeError(f"{name} accepts a scalar seed, but was given a PRNG key. Use that key.")
     try:
         x = as_array(seed)
     except TypeError as e:
@@ -208,8 +216,8 @@ def _seed(name: str, seed) -> Array:
         )
     if x.aval.dtype not in dtypes.INTEGER:
         raise TypeError(
-            f"PRNG key seed must be an integer; got {seed!r} of dtype {dtypes.dtype_name(x.aval.dtype)}. "
-            f"Write gradix.random.{name}(int(seed))."
+            f"PRNG key seed must be an integer; got {seed!r} of dtype "
+            f"{dtypes.dtype_name(x.aval.dtype)}. Write gradix.random.{name}(int(seed))."
         )
     return add(x, _wrapped(offset, x.aval.dtype)) if offset else x
 
@@ -224,13 +232,13 @@ def _python_seed(seed: int) -> ArrayImpl:
     if not -1 << 63 <= seed < 1 << 63:
         raise OverflowError(
             f"Python int too large to convert to a seed: {seed} has more than 64 bits. Seeds are "
-            "integers of 32 bits, or 64 with jax_enable_x64; take seed % 2**32."
+            "integers of 32 bits, or 64 with jax_enable_x64. Take seed % 2**32."
         )
     return _wrapped(seed, dtypes.python_scalar_dtype(int))
 
 
 def resolve_impl(impl) -> dtypes.KeyType:
-    """The key dtype of a generator given by its name or by a key dtype."""
+    """The key dtype of a generator, which is given by its name or by a key dtype."""
     spec = _options.jax_default_prng_impl if impl is None else impl
     if isinstance(spec, dtypes.KeyType):
         return spec
@@ -244,7 +252,7 @@ def resolve_impl(impl) -> dtypes.KeyType:
 
 
 def key_dtype(impl_spec=None):
-    """The dtype of the keys of a generator.
+    """The dtype of the keys of a generator; None is the default generator.
 
     Example:
         >>> from gradix import random
@@ -254,11 +262,11 @@ def key_dtype(impl_spec=None):
     return resolve_impl(impl_spec)
 
 
-# -- looking into keys -----------------------------------------------------------------------------
+# -- the parts of keys -----------------------------------------------------------------------------
 
 
 def key_data(keys) -> Array:
-    """The words of keys: uint32, with an axis of their number at the end: 2, or 1 or 4 for other generators.
+    """The 32-bit words of keys, as uint32 along a new last axis: two, or one or four by generator.
 
     Example:
         >>> from gradix import random
@@ -270,16 +278,19 @@ def key_data(keys) -> Array:
 
 
 def wrap_key_data(key_bits_array, *, impl=None, dtype=None) -> Array:
-    """Typed keys around raw words, whose last axis has size 2, or as many as keys of `impl` have.
+    """Typed keys made of raw words.
 
     Args:
-        key_bits_array: uint32, of shape (..., words).
-        impl: the generator's name, as for `key`; by default that of the option
+        key_bits_array: a uint32 array of shape (..., n) for the n words of the generator's keys.
+        impl: the name of the generator, as for `key`; by default that of the option
             `jax_default_prng_impl`.
-        dtype: the keys' dtype, in place of `impl`.
+        dtype: the dtype of the keys, instead of `impl`.
+
+    Returns:
+        An array of keys, of shape (...).
 
     Raises:
-        TypeError: the words are not uint32, or not as many as keys of this generator have.
+        TypeError: the words are not uint32, or the generator's keys have another number of them.
 
     Example:
         >>> from gradix import random
@@ -298,7 +309,7 @@ def wrap_key_data(key_bits_array, *, impl=None, dtype=None) -> Array:
 
 
 def key_impl(keys) -> str:
-    """The name of the generator of these keys; of a user's own, what `define_prng_impl` gave.
+    """The name of the generator of keys, or for a user's own what `define_prng_impl` was given.
 
     Example:
         >>> from gradix import random
@@ -312,12 +323,12 @@ def _impl_of(made: dtypes.KeyType):
     return _IMPLS.get(made) or _defined[made]
 
 
-# key dtypes of users' generators -> what they are named by
+# The values are what names the users' generators, by the dtypes of their keys.
 _defined: dict[dtypes.KeyType, Any] = {}
 
 
 def define_key_type(made: dtypes.KeyType, impl: Any) -> None:
-    """Let `impl`, any hashable object, name the generator whose keys have this dtype."""
+    """Let `impl`, a hashable object, name the generator whose keys have the dtype `made`."""
     _defined[made] = impl
 
 
@@ -325,18 +336,19 @@ def define_key_type(made: dtypes.KeyType, impl: Any) -> None:
 
 
 def split(key, num: int | tuple[int, ...] = 2) -> Array:
-    """New, independent keys from one key; the old key should not be used again.
+    """New, independent keys made of one key, which should not be used again.
 
     Args:
         key: a key, typed or raw.
-        num: how many, or the shape of the array of keys.
+        num: the number of keys, or the shape of the array of keys.
 
     Returns:
-        Keys of the given kind, of shape `(num,)` or `num`; raw keys have an axis of their words
-        more.
+        An array of typed or raw keys, as `key` is, of shape `(num,)` or `num`; raw keys have one
+        more axis, for their words.
 
     Raises:
-        ValueError: `num` is negative.
+        ValueError: `num` is negative, or `key` is an array of keys.
+        TypeError: `key` is not a random key, or `num` not an integer.
 
     Example:
         >>> from gradix import random
@@ -350,9 +362,7 @@ def split(key, num: int | tuple[int, ...] = 2) -> Array:
     shape = (num,) if type(num) is int else num if type(num) is tuple else _split_shape(num)
     for n in shape:
         if type(n) is int and n < 0:
-            raise ValueError(
-                f"split makes a number of keys, got num={num}: sizes must not be negative."
-            )
+            raise ValueError(f"split: num must not be negative, got {num}.")
     if (
         state.stage is None
         and type(keys) is ArrayImpl
@@ -374,14 +384,17 @@ def _split_shape(num) -> tuple:
 
 
 def fold_in(key, data) -> Array:
-    """A new key from a key and an integer: for the steps of a loop, the layers of a network, the devices.
+    """A new key made of a key and an integer, such as the number of a step, a layer or a device.
 
     Args:
         key: a key, typed or raw.
-        data: an integer of 32 bits, traced or not.
+        data: an integer of 32 bits, which may be traced.
+
+    Returns:
+        A typed or raw key, as `key` is.
 
     Raises:
-        TypeError: `data` has axes.
+        TypeError: `data` has axes, or `key` is not a random key.
         OverflowError: `data` does not fit uint32.
 
     Example:
@@ -410,7 +423,7 @@ def _fold_data(data) -> Array:
 
 
 def clone(key) -> Array:
-    """The same key, to be used once more on purpose, where key reuse is checked.
+    """The same key, which may be used once more on purpose where the reuse of keys is checked.
 
     Example:
         >>> from gradix import random

@@ -1,4 +1,4 @@
-"""Draws of distributions with float parameters: what such a sampler does before it draws."""
+"""Draws of distributions with floating parameters: the checks of arguments before the draw."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ def drawn(
     kinds: frozenset = dtypes.FLOAT,
     what: str = "float",
 ) -> Array:
-    """`draw(key, *params, shape=shape, dtype=dtype)` of the checked arguments of the public function `name`.
+    """`draw(key, *params, shape=shape, dtype=dtype)` for checked arguments.
 
     Args:
         draw: a `sampler`.
+        name: the name of the public function, for messages.
         key: a single key, typed or raw.
         params: numbers or arrays that promote to `dtype`.
-        shape: the result's shape; None for the common shape of the parameters.
-        dtype: of one of `kinds`, `what` in words; None for the default float.
+        shape: the shape of the result; None for the one to which the parameters broadcast.
+        dtype: a dtype among `kinds`, which `what` names; None for the default floating one.
 
     Raises:
-        TypeError: `key` is no key, or a parameter is no array.
-        ValueError: `dtype` is of another kind, or the parameters do not broadcast to `shape`.
+        TypeError: `key` is not a random key, or a parameter is not an array.
+        ValueError: `dtype` is none of `kinds`, or the parameters do not broadcast to `shape`.
     """
     dtype = float_dtype(name, dtype, kinds, what, stacklevel=5)
     params = fitting(name, dtype, *params)

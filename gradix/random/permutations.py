@@ -1,4 +1,4 @@
-"""Random order and random selection."""
+"""Random permutations and random samples."""
 
 from __future__ import annotations
 
@@ -27,16 +27,20 @@ from gradix.random.keys import take_key
 
 
 def permutation(key, x, axis: int = 0, independent: bool = False, *, out_sharding=None) -> Array:
-    """The elements of an array, or the numbers below an integer, in random order.
+    """The parts of an array along an axis, or the numbers below an integer, in random order.
 
     Args:
         key: a key, typed or raw.
-        x: an integer n for the numbers 0 to n - 1, or an array.
+        x: an array, or an integer n for the numbers 0 to n - 1.
         axis: the axis along which the array is reordered.
-        independent: reorder every line along the axis on its own, instead of moving whole slices.
+        independent: whether each row along the axis is reordered on its own.
+        out_sharding: the sharding of the result.
+
+    Returns:
+        An array of the shape and dtype of `x`, or a vector of n integers.
 
     Raises:
-        TypeError: `x` is a scalar and no integer.
+        TypeError: `x` is a scalar that is not an integer.
 
     Example:
         >>> from gradix import random
@@ -51,8 +55,8 @@ def permutation(key, x, axis: int = 0, independent: bool = False, *, out_shardin
     if not x.aval.shape:
         if x.aval.dtype not in dtypes.INTEGER:
             raise TypeError(
-                f"x must be an integer or at least 1-dimensional; permutation got a scalar of dtype "
-                f"{dtypes.dtype_name(x.aval.dtype)}."
+                "permutation: x must be an integer or have at least one axis, got a scalar of "
+                f"dtype {dtypes.dtype_name(x.aval.dtype)}."
             )
         return _shuffled_numbers(take_key("permutation", key), max(index(x), 0))  # type: ignore[arg-type]
     axis = canonical_axis(axis, x.aval.ndim)
@@ -79,12 +83,12 @@ _ROUND = math.log(np.iinfo(np.uint32).max) / 3
 
 
 def _rounds(shape) -> int:
-    """Sorting by 32 random bits leaves ties in their old order; more rounds make that too rare to matter."""
+    """How many times to sort by 32 random bits; ties keep their order, and must be rare enough."""
     return math.ceil(math.log(max(1, math.prod(shape))) / _ROUND)
 
 
 def _is_sorted_at_once(key, shape) -> bool:
-    """Whether `_order` does it: several rounds, along one axis, of keys whose bits are the same drawn together."""
+    """Whether `_order` applies: to several rounds on a vector, with keys that draw on their own."""
     if is_symbolic_shape(shape):
         return False
     return (
@@ -108,7 +112,7 @@ def _shuffle(key, x, *, shape, axis):
 
 
 def _shuffle_openly(key, x, shape, axis: int):
-    """As many rounds as the size asks for that is known when the program runs, three at most for 32 bits."""
+    """A shuffle of a symbolic size, which gives the number of rounds, up to three, when it runs."""
     size = lax.convert_element_type(math.prod(shape).__jax_array__(), np.float32)
 
     def sorted_once(subkey, x):
@@ -124,7 +128,7 @@ def _shuffle_openly(key, x, shape, axis: int):
 
 @sampler
 def _order(key, *, shape):
-    """The places that all rounds together give; no round waits for another, so each is a row to sort."""
+    """The order after all rounds; these do not depend on each other, so they are sorted as rows."""
     subkeys = []
     for _ in range(_rounds(shape)):
         key, subkey = split_keys(key, 2)
@@ -138,16 +142,19 @@ def _order(key, *, shape):
 def choice(
     key, a, shape=(), replace: bool = True, p=None, axis: int = 0, mode: str | None = None
 ) -> Array:
-    """A random sample of an array's elements.
+    """A random sample of the elements of an array, or of its parts along an axis.
 
     Args:
         key: a key, typed or raw.
-        a: an integer n for the numbers 0 to n - 1, or an array.
-        shape: the shape of the sample, which takes the place of `axis`.
+        a: an array, or an integer n for the numbers 0 to n - 1.
+        shape: the shape of the sample.
         replace: whether an element may be drawn again.
-        p: the probability of each element; uniform by default.
-        axis: the axis the elements lie along.
-        mode: of the Gumbel numbers used with `p` and without replacement: "low", "high" or None.
+        p: a vector of the probabilities of the elements; they are equal by default.
+        axis: the axis along which the elements lie.
+        mode: the mode of the Gumbel numbers for `p` without replacement, "low", "high" or None.
+
+    Returns:
+        An array of the dtype and shape of `a`, with `shape` in the place of the axis.
 
     Raises:
         ValueError: `p` does not fit the elements, or there are too few elements to draw.
@@ -178,20 +185,20 @@ def choice(
 
 
 def _population(a) -> int:
-    """How many there are to choose from: a number, which no trace needs to see."""
+    """The number of elements to choose from, as a Python integer; it is not traced."""
     return int(a.host) if type(a) is ArrayImpl and a.aval.dtype.kind in "biuf" else index(a)
 
 
 def _check_population(elements: int, count: int, replace: bool) -> None:
     if elements <= 0 and count:
         raise ValueError(
-            f"a must be greater than 0 unless no samples are taken; choice got {elements} elements and "
-            f"{count} samples to take."
+            f"choice: a must be greater than 0, or have elements, to draw {count} of them, got "
+            f"{elements}."
         )
     if not replace and count > elements:
         raise ValueError(
-            f"Cannot take a larger sample (size {count}) than population (size {elements}) when "
-            "'replace=False'"
+            f"choice: without replacement, the sample (size {count}) must not be larger than the "
+            f"population (size {elements}). Draw fewer, or pass replace=True."
         )
 
 
@@ -201,8 +208,8 @@ def _weights(p, elements: int, axis: int):
         p = lax.convert_element_type(p, dtypes.to_inexact_dtype(p.aval.dtype))
     if p.aval.shape != (elements,):
         raise ValueError(
-            "p must be None or a 1D vector with the same size as a.shape[axis]. "
-            f"p has shape {p.aval.shape} and a.shape[axis] is {elements}."
+            f"choice: p must be None or a vector with a probability for each of the {elements} "
+            f"elements, got shape {p.aval.shape}."
         )
     return p
 

@@ -1,4 +1,4 @@
-"""Random vectors and matrices: the multivariate and generalized normal distributions, balls, orthogonal matrices."""
+"""Random vectors and matrices: normal vectors, vectors in balls, and orthogonal matrices."""
 
 from __future__ import annotations
 
@@ -24,24 +24,25 @@ _METHODS = ("cholesky", "eigh", "svd")
 def multivariate_normal(
     key, mean, cov, shape=None, dtype=None, method: str = "cholesky", *, out_sharding=None
 ) -> Array:
-    """Normal random vectors of a mean and a covariance.
+    """Normal random vectors with a given mean and covariance.
 
     Args:
         key: a key, typed or raw.
-        mean: the mean along the last axis, (..., n).
-        cov: the covariance along the last two axes, (..., n, n).
-        shape: the result's shape without the last axis; the common shape of the other axes of
-            `mean` and `cov` by default.
-        dtype: a float dtype, that of the normal numbers; that of `mean` and `cov` by default. The
-            result has the wider of both.
-        method: how the covariance is factored: "cholesky", the quickest; "eigh" or "svd" also where
-            it is singular.
+        mean: the mean, of shape (..., n).
+        cov: the covariance, of shape (..., n, n).
+        shape: the shape of the result without the last axis; by default the one to which the other
+            axes of `mean` and `cov` broadcast.
+        dtype: the floating dtype in which normal numbers are drawn; by default that of `mean` and
+            `cov`. The result has the wider of both.
+        method: how the covariance is factored: "cholesky" is the fastest; "eigh" and "svd" also
+            work for singular covariances.
+        out_sharding: the sharding of the result.
 
     Returns:
         An array of shape (*shape, n).
 
     Raises:
-        ValueError: the shapes do not go together, `dtype` is no float, or there is no such method.
+        ValueError: the shapes do not fit, `dtype` is not floating, or `method` is unknown.
 
     Example:
         >>> from gradix import random, numpy as jnp
@@ -55,7 +56,10 @@ def multivariate_normal(
     dtype = float_dtype("multivariate_normal", common if dtype is None else dtype)
     mean, cov = lax.convert_element_type(mean, common), lax.convert_element_type(cov, common)
     if method not in _METHODS:
-        raise ValueError(f"method must be one of {set(_METHODS)}, got {method!r}.")
+        raise ValueError(
+            "multivariate_normal: method must be one of "
+            f"{', '.join(map(repr, _METHODS))}, got {method!r}."
+        )
     _check_moments(mean.aval.shape, cov.aval.shape)
     own = lax.broadcast_shapes(mean.aval.shape[:-1], cov.aval.shape[:-2])
     if shape is None:
@@ -64,8 +68,8 @@ def multivariate_normal(
         shape = shape_of("multivariate_normal", shape)
         if lax.broadcast_shapes(shape, own) != shape:
             raise ValueError(
-                f"multivariate_normal got shape={shape} for mean of shape {mean.aval.shape} and cov of "
-                f"shape {cov.aval.shape}. It must end with their common other axes, {own}."
+                f"multivariate_normal got shape={shape} for mean of shape {mean.aval.shape} and "
+                f"cov of shape {cov.aval.shape}. It must end with their other axes, {own}."
             )
     return _multivariate_normal(
         take_key("multivariate_normal", key), mean, cov, shape=shape, dtype=dtype, method=method
@@ -75,17 +79,17 @@ def multivariate_normal(
 def _check_moments(mean, cov) -> None:
     if not mean:
         raise ValueError(
-            "multivariate_normal requires mean.ndim >= 1, got mean.ndim == 0: give a vector."
+            "multivariate_normal: mean must have at least one axis, got mean.ndim == 0."
         )
     if len(cov) < 2:
         raise ValueError(
-            f"multivariate_normal requires cov.ndim >= 2, got cov.ndim == {len(cov)}: give a matrix, as "
-            "in jnp.diag(variances)."
+            f"multivariate_normal: cov must have at least two axes, got cov.ndim == {len(cov)}. "
+            "Write jnp.diag(variances) for independent elements."
         )
     if cov[-2:] != (mean[-1], mean[-1]):
         raise ValueError(
-            f"multivariate_normal requires cov.shape == (..., n, n) for n={mean[-1]}, but got cov.shape "
-            f"== {cov}."
+            f"multivariate_normal: cov must have shape (..., n, n) for n={mean[-1]}, the size of "
+            f"mean, got cov.shape == {cov}."
         )
 
 
@@ -112,11 +116,12 @@ def generalized_normal(key, p, shape=(), dtype=None, *, out_sharding=None) -> Ar
     Args:
         key: a key, typed or raw.
         p: the exponent, a positive number.
-        shape: the result's shape.
-        dtype: a float dtype; the default float by default.
+        shape: the shape of the result.
+        dtype: a floating dtype; the default one if None.
+        out_sharding: the sharding of the result.
 
     Raises:
-        ValueError: `dtype` is no float.
+        ValueError: `dtype` is not floating.
 
     Example:
         >>> from gradix import random
@@ -142,21 +147,23 @@ _generalized_normal = rejection_sampler(_generalized_normals)
 def ball(key, d: int, p=2, shape=(), dtype=None, *, out_sharding=None) -> Array:
     """Uniform random vectors in the unit ball of the p-norm.
 
-    F. Barthe and others, "A probabilistic approach to the geometry of the Lₚⁿ-ball" (2005):
-    generalized normal vectors over the p-norm of themselves and an exponential number.
+    The method is that of F. Barthe and others, "A probabilistic approach to the geometry of the
+    Lₚⁿ-ball" (2005): generalized normal vectors are divided by a p-norm of themselves and an
+    exponential number.
 
     Args:
         key: a key, typed or raw.
         d: the size of the vectors.
         p: the exponent of the norm, a positive number.
-        shape: the result's shape without the last axis.
-        dtype: a float dtype; the default float by default.
+        shape: the shape of the result without the last axis.
+        dtype: a floating dtype; the default one if None.
+        out_sharding: the sharding of the result.
 
     Returns:
         An array of shape (*shape, d).
 
     Raises:
-        ValueError: `dtype` is no float.
+        ValueError: `dtype` is not floating.
 
     Example:
         >>> from gradix import numpy as jnp, random
@@ -187,23 +194,25 @@ _ball = rejection_sampler(_balls)
 def orthogonal(
     key, n: int, shape=(), dtype=None, m: int | None = None, *, out_sharding=None
 ) -> Array:
-    """Uniform random orthogonal matrices, or unitary ones; with orthonormal rows or columns where they are not square.
+    """Uniform random orthogonal matrices, or for complex dtypes unitary ones.
 
+    Matrices that are not square have orthonormal rows or columns. The method is that of
     F. Mezzadri, "How to generate random matrices from the classical compact groups" (2007): the Q
-    of a normal matrix, with the signs of the diagonal of R.
+    of the QR factorization of a normal matrix, with the signs of the diagonal of R.
 
     Args:
         key: a key, typed or raw.
         n: the number of rows.
-        shape: the result's shape without the last two axes.
-        dtype: a float or complex dtype; the default float by default.
+        shape: the shape of the result without the last two axes.
+        dtype: a floating or complex dtype; the default floating one if None.
         m: the number of columns; `n` by default.
+        out_sharding: the sharding of the result.
 
     Returns:
         An array of shape (*shape, n, m).
 
     Raises:
-        ValueError: `dtype` is no float or complex dtype.
+        ValueError: `dtype` is neither floating nor complex.
 
     Example:
         >>> from gradix import numpy as jnp, random
