@@ -1,4 +1,4 @@
-"""Operations on arrays as XLA has them, strict in dtypes and shapes; control flow; collectives."""
+"""The operations of XLA, which are strict in dtypes and shapes; control flow; collectives."""
 
 # fmt: off
 from gradix._base.lazy import on_demand

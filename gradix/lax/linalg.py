@@ -1,4 +1,4 @@
-"""Matrix factorizations and what is computed with them, on stacks of matrices in the last two axes."""
+"""Factorizations of matrices, and solvers that use them, for matrices in the last two axes."""
 
 # fmt: off
 from gradix._ops.linalg.eig import EigImplementation as EigImplementation, eig as eig, eig_p as eig_p

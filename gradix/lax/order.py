@@ -1,3 +1,3 @@
-"""Order statistics: what `numpy` builds medians and quantiles of."""
+"""Order statistics, of which `numpy` computes medians and quantiles."""
 
 from gradix._ops.sorting.ranked import ranked as ranked

@@ -31,30 +31,32 @@ def dot_product_attention(
     implementation: str | None = None,
     return_residual: bool = False,
 ) -> Any:
-    """softmax(scale · QKᵀ + bias) V for each head, over the keys the masks let through.
+    """softmax(scale · QKᵀ + bias) V for each head, over the keys that the masks allow.
 
-    With letters B batch, T and S the lengths of queries and keys, N the heads of queries, K those
-    of keys, H features:
+    In shapes, B is the size of the batch, T and S are the lengths of queries and keys, N and K the
+    numbers of heads of queries and of keys, and H is the number of features.
 
     Args:
-        query: of shape (B, T, N, H), or (T, N, H).
-        key, value: of shape (B, S, K, H), or (S, K, H), with N a multiple of K: each head of keys
-            serves N / K of queries.
-        bias: numbers added to the products, of shape (B, N, T, S) or one that broadcasts to it.
-        mask: booleans of such a shape; False keeps a query from a key.
-        scale: 1 / √H by default.
-        is_causal: keep queries from later keys.
-        query_seq_lengths, key_value_seq_lengths: of shape (B,): how many of each sequence there
-            are; the results for queries past the end are 0.
-        local_window_size: how many keys before and after its own place a query sees.
+        query: an array of shape (B, T, N, H) or (T, N, H).
+        key, value: arrays of shape (B, S, K, H) or (S, K, H). N is a multiple of K, and each head
+            of keys belongs to N / K heads of queries.
+        bias: an array that is added to the products; it broadcasts to the shape (B, N, T, S).
+        mask: booleans that broadcast to this shape; where they are False, a query ignores a key.
+        scale: the factor of the products; by default 1 / √H.
+        is_causal: whether queries ignore later keys.
+        query_seq_lengths, key_value_seq_lengths: vectors of size B, the true lengths of the
+            sequences. Results for queries after the end are 0.
+        local_window_size: how many keys before and after its own place a query sees, one number or
+            a pair.
         implementation: "xla" or None.
-        return_residual: also return the logarithm of the sums of exponentials, of shape (B, T, N),
-            with its derivatives.
+        return_residual: whether to return the logarithms of the sums of exponentials too.
 
     Returns:
-        An array of the shape and dtype of `query`.
+        An array of the shape and dtype of `query`; or a pair of it and the logarithms, of shape
+        (B, T, N) or (T, N).
 
     Raises:
+        ValueError: the shapes do not fit, or the dtypes of `query`, `key` and `value` differ.
         NotImplementedError: `implementation` is neither "xla" nor None.
 
     Example:
@@ -66,7 +68,8 @@ def dot_product_attention(
     """
     if implementation not in (None, "xla"):
         raise NotImplementedError(
-            f"dot_product_attention has implementation='xla' or None, got {implementation!r}."
+            "dot_product_attention: implementation must be 'xla' or None, got "
+            f"{implementation!r}. Leave it out."
         )
     q, k, v = [as_operand("dot_product_attention", x) for x in (query, key, value)]
     shape = q.aval.shape
@@ -122,7 +125,8 @@ def _check_shapes(q, k, v) -> None:
         )
     if not q.dtype == k.dtype == v.dtype:
         raise ValueError(
-            f"query, key and value must have one dtype, got {q.dtype}, {k.dtype}, {v.dtype}."
+            "dot_product_attention: query, key and value must have one dtype, got "
+            f"{q.dtype}, {k.dtype}, {v.dtype}."
         )
 
 
@@ -131,13 +135,14 @@ def _four_axes(name: str, x, full: tuple):
     shape = (1,) * (4 - x.aval.ndim) + x.aval.shape
     if len(shape) != 4 or any(m not in (1, n) for m, n in zip(shape, full)):
         raise ValueError(
-            f"{name} must broadcast to (B, N, T, S) = {full} with at most 4 axes, got shape {x.aval.shape}."
+            f"dot_product_attention: {name} must broadcast to (B, N, T, S) = {full}, got shape "
+            f"{x.aval.shape}."
         )
     return lax.reshape(x, shape)
 
 
 def _allowed(mask, t: int, s: int, is_causal: bool, window, query_lengths, *, key_lengths):
-    """Where queries may look, of a shape that broadcasts to (B, N, T, S); None for everywhere."""
+    """A mask of the keys that queries see, which broadcasts to (B, N, T, S); None for all keys."""
     parts = [] if mask is None else [lax.ne(mask, False) if mask.aval.dtype != bool else mask]
     line = jnp.arange if is_symbolic_shape((t, s)) else np.arange
     rows, columns = line(t)[:, None], line(s)[None, :]
@@ -163,21 +168,21 @@ def _allowed(mask, t: int, s: int, is_causal: bool, window, query_lengths, *, ke
 
 
 def _scores(q, k, scale):
-    """scale · QKᵀ in float32 or wider, of shape (B, N, T, S)."""
+    """The products scale · QKᵀ in float32 or wider, of shape (B, N, T, S)."""
     (b, t, n, h), (_, s, heads, _) = q.aval.shape, k.aval.shape
     q = lax.reshape(q, (b, t, heads, n // heads, h))
     wide = _F32 if q.aval.dtype.itemsize < 4 else q.aval.dtype
-    # (B, K, T, N/K, S)
+    # The products have the shape (B, K, T, N/K, S).
     products = lax.dot_general(q, k, (((4,), (3,)), ((0, 2), (0, 2))), preferred_element_type=wide)
     return lax.reshape(lax.transpose(products, (0, 1, 3, 2, 4)), (b, n, t, s)) * scale
 
 
 def _weighted_values(weights, v, like):
-    """Weights (B, N, T, S) times values (B, S, K, H), as (B, T, N, H)."""
+    """The products of weights (B, N, T, S) and values (B, S, K, H), of shape (B, T, N, H)."""
     (b, n, t, s), heads = weights.aval.shape, v.aval.shape[2]
     weights = lax.reshape(
         lax.convert_element_type(weights, like.dtype), (b, heads, n // heads, t, s)
     )
-    # (B, K, N/K, T, H)
+    # The products have the shape (B, K, N/K, T, H).
     out = lax.dot_general(weights, v, (((4,), (1,)), ((0, 1), (0, 2))))
     return lax.reshape(lax.transpose(out, (0, 3, 1, 2, 4)), like.shape)

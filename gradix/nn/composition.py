@@ -1,4 +1,4 @@
-"""What the functions of `nn` share: where they run, and reading their operands."""
+"""`fused`: how the functions of `nn` run, and how they read their operands."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from gradix._core.operators import Array
 from gradix._core.trace import state
 from gradix.numpy.promotion import as_operand
 
-# elements up to which composing eagerly is quicker than a compiled program
-_EAGER_LIMIT = 1 << 16
+_EAGER_LIMIT = 1 << 16  # Arrays of up to so many elements are computed by eager operations.
 F = TypeVar("F", bound=Callable)
 
 
@@ -26,9 +25,10 @@ def fused(*, host: Callable | None = None) -> Callable[[F], F]: ...
 
 
 def fused(function: Callable | None = None, *, host: Callable | None = None) -> Any:
-    """A function of arrays composed at once while small; large arrays, and traced functions, take it as one program.
+    """A function that is run as eager operations for small arrays, and as one program otherwise.
 
-    `host` gives the function's own host rule, as `gradix._api.jit.replay.replayed` takes it.
+    It is one program for large arrays and in traced functions. `host` is the function's own host
+    rule, if it has one, as `gradix._api.jit.replay.replayed` takes it.
     """
     if function is None:
         return functools.partial(fused, host=host)
@@ -50,7 +50,7 @@ def fused(function: Callable | None = None, *, host: Callable | None = None) -> 
 
 
 def static_names(function: Callable) -> list[str]:
-    """The parameters that shape the program instead of taking part in it."""
+    """The parameters on which the program depends, and which are no operands of it."""
     names = function.__code__.co_varnames[
         : function.__code__.co_argcount + function.__code__.co_kwonlyargcount
     ]

@@ -1,4 +1,4 @@
-"""Functions of neural networks by NumPy, as `gradix.numpy.host_implementations` has those of `gradix.numpy`."""
+"""Host rules of functions of neural networks, by NumPy; see `gradix.numpy.host_implementations`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def softplus(x):
 def standardize(
     x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, *, algorithm="fast"
 ):
-    """Of a row, with numbers where the program has arrays of one element."""
+    """For a row; it computes with numbers where the program has arrays of one element."""
     if (
         x.dtype not in _FLOATS
         or len(x.shape) != 1

@@ -1,4 +1,4 @@
-"""First values of parameters: functions `(key, shape, dtype) -> array`."""
+"""Initializers: functions `(key, shape, dtype) -> array` that make first values of parameters."""
 
 from __future__ import annotations
 
@@ -41,13 +41,19 @@ __all__ = [
 
 
 class Initializer(Protocol):
-    """What makes the first value of a parameter: a function `(key, shape, dtype=...) -> array`."""
+    """The type of functions `(key, shape, dtype=...) -> array` that make a parameter's value."""
 
     def __call__(self, key, shape, dtype: Any = None, out_sharding: Any = None): ...
 
 
 def zeros(key, shape, dtype=None, out_sharding=None) -> Array:
-    """Zeros.
+    """An initializer itself: zeros of the given shape, in the default floating dtype by default.
+
+    Args:
+        key: it has no effect.
+        shape: the shape.
+        dtype: the dtype.
+        out_sharding: the sharding of the result.
 
     Example:
         >>> from gradix.nn import initializers
@@ -60,7 +66,13 @@ def zeros(key, shape, dtype=None, out_sharding=None) -> Array:
 
 
 def ones(key, shape, dtype=None, out_sharding=None) -> Array:
-    """Ones.
+    """An initializer itself: ones of the given shape, in the default floating dtype by default.
+
+    Args:
+        key: it has no effect.
+        shape: the shape.
+        dtype: the dtype.
+        out_sharding: the sharding of the result.
 
     Example:
         >>> from gradix.nn import initializers
@@ -73,7 +85,7 @@ def ones(key, shape, dtype=None, out_sharding=None) -> Array:
 
 
 def constant(value, dtype=None) -> Initializer:
-    """An initializer that fills the parameter with `value`.
+    """An initializer that fills the parameter with `value`, in the dtype given here or in the call.
 
     Example:
         >>> from gradix.nn import initializers
@@ -91,7 +103,7 @@ def constant(value, dtype=None) -> Initializer:
 
 
 def uniform(scale=1e-2, dtype=None) -> Initializer:
-    """An initializer that draws from [0, scale).
+    """An initializer that draws uniform numbers from [0, scale).
 
     Example:
         >>> from gradix import random
@@ -111,7 +123,7 @@ def uniform(scale=1e-2, dtype=None) -> Initializer:
 
 
 def normal(stddev=1e-2, dtype=None) -> Initializer:
-    """An initializer that draws normal numbers of this standard deviation.
+    """An initializer that draws normal numbers with the standard deviation `stddev`.
 
     Example:
         >>> from gradix import random
@@ -131,12 +143,12 @@ def normal(stddev=1e-2, dtype=None) -> Initializer:
 
 
 def truncated_normal(stddev=1e-2, dtype=None, lower=-2.0, upper=2.0) -> Initializer:
-    """An initializer that draws normal numbers cut off at `lower` and `upper` and scaled by `stddev`.
+    """An initializer that draws normal numbers between two bounds, scaled by `stddev`.
 
     Args:
-        stddev: the factor; the deviation of what is drawn is a little smaller.
-        dtype: of what is drawn, unless the call says another; None is the default float.
-        lower, upper: bounds, in units of `stddev`.
+        stddev: the factor; the standard deviation of the numbers is smaller, because of the bounds.
+        dtype: the dtype if the call gives none; the default floating one if None.
+        lower, upper: the bounds, in units of `stddev`.
 
     Example:
         >>> from gradix import random
@@ -156,7 +168,7 @@ def truncated_normal(stddev=1e-2, dtype=None, lower=-2.0, upper=2.0) -> Initiali
 
 
 def _dtype(dtype, default):
-    """The dtype asked for when called, else when made, else the default float."""
+    """The dtype of the call, or that of the initializer, or the default floating one."""
     dtype = default if dtype is None else dtype
     return (
         dtypes.python_scalar_dtype(float)
@@ -175,7 +187,7 @@ def _number(x, dtype):
 
 # -- scaled by the size of a layer -----------------------------------------------------------------
 
-# The standard deviation left by cutting a normal distribution off at 2, real and complex.
+# These are the standard deviations of a normal distribution cut off at 2, a real and a complex one.
 _CUT_REAL, _CUT_COMPLEX = 0.87962566103423978, 0.95311164380491208
 _MODES: dict[str, Callable[[float, float], float]] = {
     "fan_in": lambda fan_in, fan_out: fan_in,
@@ -194,20 +206,21 @@ def variance_scaling(
     batch_axis: int | Sequence[int] = (),
     dtype=None,
 ) -> Initializer:
-    """An initializer of variance `scale / n`, where n measures the layer.
+    """An initializer that draws numbers with the variance `scale / n` for a size n of the layer.
 
     Args:
         scale: a positive number.
-        mode: what n is: "fan_in", the inputs of one output, "fan_out", the outputs of one input,
-            "fan_avg", their mean, or "fan_geo_avg", their geometric mean.
+        mode: the size n: "fan_in" for the number of inputs of one output, "fan_out" for that of the
+            outputs of one input, "fan_avg" for their mean, "fan_geo_avg" for their geometric mean.
         distribution: "normal", "truncated_normal" or "uniform".
         in_axis, out_axis: the axes of inputs and outputs; the other axes are those of a receptive
             field.
-        batch_axis: axes of independent parameters.
-        dtype: of the parameter; the default float by default.
+        batch_axis: the axes of independent parameters.
+        dtype: the dtype if the call gives none; the default floating one if None.
 
-    Raises:
-        ValueError: `mode` or `distribution` is unknown.
+    Returns:
+        A function `(key, shape, dtype)`, which raises ValueError if `mode` or `distribution` is
+        unknown, or the shape has less than two axes.
 
     Example:
         >>> from gradix import random
@@ -223,7 +236,8 @@ def variance_scaling(
         dtype, shape = _dtype(dtype, default), tuple(shape)
         if mode not in _MODES:
             raise ValueError(
-                f"invalid mode for variance scaling initializer: {mode}. Modes are {', '.join(_MODES)}."
+                f"variance_scaling: mode must be one of {', '.join(map(repr, _MODES))}, got "
+                f"{mode!r}."
             )
         variance = lax.full(
             (), scale / _MODES[mode](*_fans(shape, in_axis, out_axis, batch_axis)), dtype
@@ -250,17 +264,17 @@ def _scaled(distribution: str, key, variance, shape, dtype):
         )
         return drawn * deviation
     raise ValueError(
-        f"invalid distribution for variance scaling initializer: {distribution}. Distributions are "
-        "'normal', 'truncated_normal' and 'uniform'."
+        "variance_scaling: distribution must be 'normal', 'truncated_normal' or 'uniform', got "
+        f"{distribution!r}."
     )
 
 
 def _fans(shape, in_axis, out_axis, batch_axis) -> tuple[float, float]:
-    """How many inputs reach an output, and how many outputs an input."""
+    """The number of inputs of one output, and the number of outputs of one input."""
     if len(shape) <= 1:
         raise ValueError(
-            f"Can't compute input and output sizes of a {len(shape)}-dimensional weights tensor with "
-            f"default in_axis, shape {shape}. Must be at least 2D or specify in_axis explicitly."
+            "variance_scaling: the parameter must have at least two axes, for inputs and outputs, "
+            f"got shape {shape}. Use initializers.normal for others."
         )
     inputs, outputs, batch = [_sizes(shape, axis) for axis in (in_axis, out_axis, batch_axis)]
     field = math.prod(shape) / inputs / outputs / batch
@@ -272,7 +286,7 @@ def _sizes(shape, axis) -> int:
 
 
 def _disk(key, shape, dtype):
-    """Complex numbers of variance 1, uniform on a disk."""
+    """Complex random numbers with variance 1 that are uniform on a disk."""
     radius_key, angle_key = split_keys(take_key("uniform", key), 2)
     part = dtypes.real_dtype(dtype)
     radius = lax.sqrt(_number(2, part) * random.uniform(radius_key, shape, part))
@@ -280,7 +294,7 @@ def _disk(key, shape, dtype):
 
 
 def _cut_normal(key, upper, shape, dtype):
-    """Standard complex normal numbers of at most the size `upper`."""
+    """Standard complex normal numbers with absolute values up to `upper`."""
     radius_key, angle_key = split_keys(take_key("truncated_normal", key), 2)
     part = dtypes.real_dtype(dtype)
     inside = _number(1, dtype) - lax.exp(_number(-(float(upper) ** 2), dtype))
@@ -306,8 +320,12 @@ def _named(
 
     Args:
         in_axis, out_axis: the axes of inputs and outputs.
-        batch_axis: axes of independent parameters.
-        dtype: of the parameter; the default float by default.
+        batch_axis: the axes of independent parameters.
+        dtype: the dtype if the call gives none; the default floating one if None.
+
+    Returns:
+        A function `(key, shape, dtype)`, which raises ValueError if the shape has less than two
+        axes.
 
     Example:
         >>> from gradix import random
@@ -323,38 +341,42 @@ glorot_uniform = _named(
     1.0,
     "fan_avg",
     "uniform",
-    "Uniform numbers of variance 2 / (inputs + outputs) (Glorot and Bengio 2010).",
+    "An initializer with uniform numbers of variance 2 / (inputs + outputs) (Glorot, Bengio 2010).",
 )
 glorot_normal = _named(
     "glorot_normal",
     1.0,
     "fan_avg",
     "truncated_normal",
-    "Normal numbers of variance 2 / (inputs + outputs), cut off at two deviations.",
+    "An initializer with normal numbers of variance 2 / (inputs + outputs), within two deviations.",
 )
 lecun_uniform = _named(
-    "lecun_uniform", 1.0, "fan_in", "uniform", "Uniform numbers of variance 1 / inputs."
+    "lecun_uniform",
+    1.0,
+    "fan_in",
+    "uniform",
+    "An initializer with uniform numbers of variance 1 / inputs.",
 )
 lecun_normal = _named(
     "lecun_normal",
     1.0,
     "fan_in",
     "truncated_normal",
-    "Normal numbers of variance 1 / inputs, cut off at two deviations.",
+    "An initializer with normal numbers of variance 1 / inputs, within two deviations.",
 )
 he_uniform = _named(
     "he_uniform",
     2.0,
     "fan_in",
     "uniform",
-    "Uniform numbers of variance 2 / inputs (He et al. 2015).",
+    "An initializer with uniform numbers of variance 2 / inputs (He et al. 2015).",
 )
 he_normal = _named(
     "he_normal",
     2.0,
     "fan_in",
     "truncated_normal",
-    "Normal numbers of variance 2 / inputs, cut off at two deviations.",
+    "An initializer with normal numbers of variance 2 / inputs, within two deviations.",
 )
 xavier_uniform, xavier_normal = glorot_uniform, glorot_normal
 kaiming_uniform, kaiming_normal = he_uniform, he_normal
@@ -366,15 +388,15 @@ kaiming_uniform, kaiming_normal = he_uniform, he_normal
 def orthogonal(scale=1.0, column_axis: int = -1, dtype=None) -> Initializer:
     """An initializer with uniform random orthogonal matrices (Saxe, McClelland and Ganguli 2014).
 
-    Where the matrix is not square its rows or columns are orthonormal, whichever are fewer.
+    If the matrix is not square, its rows or its columns are orthonormal, whichever are fewer.
 
     Args:
-        scale: what the matrix is multiplied by.
+        scale: the factor by which the matrix is multiplied.
         column_axis: the axis of the outputs; all others together are the inputs.
-        dtype: of the parameter; the default float by default.
+        dtype: the dtype if the call gives none; the default floating one if None.
 
     Returns:
-        A function `(key, shape, dtype)`, which raises a ValueError for shapes of fewer than two
+        A function `(key, shape, dtype)`, which raises ValueError if the shape has less than two
         axes.
 
     Example:
@@ -392,7 +414,7 @@ def orthogonal(scale=1.0, column_axis: int = -1, dtype=None) -> Initializer:
         dtype = _dtype(dtype, default)
         if len(shape) < 2:
             raise ValueError(
-                f"orthogonal initializer requires at least a 2D shape, got {tuple(shape)}."
+                f"initializers.orthogonal: shape must have at least two axes, got {tuple(shape)}."
             )
         columns = shape[column_axis]
         rows = math.prod(shape) // columns if columns else 0
@@ -406,16 +428,18 @@ def orthogonal(scale=1.0, column_axis: int = -1, dtype=None) -> Initializer:
 
 
 def delta_orthogonal(scale=1.0, column_axis: int = -1, dtype=None) -> Initializer:
-    """An initializer of convolutions: an orthogonal matrix at the centre, zeros elsewhere (Xiao et al. 2018).
+    """An initializer of convolutions with an orthogonal matrix at the centre and zeros elsewhere.
+
+    It is that of Xiao et al. (2018).
 
     Args:
-        scale: what the matrix is multiplied by.
+        scale: the factor by which the matrix is multiplied.
         column_axis: the axis of the outputs.
-        dtype: of the parameter; the default float by default.
+        dtype: the dtype if the call gives none; the default floating one if None.
 
     Returns:
-        A function `(key, shape, dtype)` of shapes (..., inputs, outputs) with one to three axes of
-        space; it raises a ValueError for others, and for more inputs than outputs.
+        A function `(key, shape, dtype)` for shapes (..., inputs, outputs) with one to three spatial
+        axes; it raises ValueError for others, and for more inputs than outputs.
 
     Example:
         >>> from gradix import random
@@ -432,14 +456,14 @@ def delta_orthogonal(scale=1.0, column_axis: int = -1, dtype=None) -> Initialize
         dtype = _dtype(dtype, default)
         if len(shape) not in (3, 4, 5):
             raise ValueError(
-                f"Delta orthogonal initializer requires a 3D, 4D or 5D shape, got {tuple(shape)}: axes "
-                "of space, inputs, outputs."
+                "delta_orthogonal: shape must have one to three spatial axes, then inputs and "
+                f"outputs, got {tuple(shape)}."
             )
         *space, inputs, outputs = shape
         if inputs > outputs:
             raise ValueError(
-                "`fan_in` must be less or equal than `fan_out`: delta_orthogonal cannot map "
-                f"{inputs} inputs to {outputs} outputs without loss, as shape={tuple(shape)} asks."
+                "delta_orthogonal: the number of inputs must not be larger than that of outputs, "
+                f"got {inputs} and {outputs} in shape={tuple(shape)}."
             )
         matrix = orthogonal(scale, column_axis, dtype)(key, (inputs, outputs))
         centre = tuple([(n - 1) // 2 for n in space])

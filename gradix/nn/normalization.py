@@ -1,6 +1,7 @@
 """Sums of exponentials, softmax and standardisation, each with a mask; one-hot vectors.
 
-Axes are positions, names of mapped axes (`vmap(..., axis_name=)`), or tuples of both.
+The functions take axes of the array, names of mapped axes (`vmap(..., axis_name=)`), and tuples of
+both.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ _INF = math.inf
 def logsumexp(
     a, axis=None, b=None, keepdims: bool = False, return_sign: bool = False, where=None
 ) -> Any:
-    """log Σ b·eᵃ over axes, without overflow on the way.
+    """The logarithm log Σ b·eᵃ over axes; the exponentials do not overflow.
 
     Args:
-        a: the exponents.
+        a: an array of exponents.
         axis: the axis, or axes, of the sum; all by default. Mapped axes are given by name.
-        b: factors, of either sign, that broadcast against `a`.
-        keepdims: keep the axes of the sum, with size 1.
-        return_sign: also return the sum's sign, for sums that may be negative; without it those
-            give NaN.
-        where: which elements take part.
+        b: an array of factors, which may be negative and broadcast with `a`.
+        keepdims: whether the axes of the sum stay, with size 1.
+        return_sign: whether to return the sign of the sum too; without it, negative sums give NaN.
+        where: booleans that broadcast to the shape of `a` and tell which elements count.
 
     Returns:
-        The logarithm of the sum, or of its absolute value, with the sign.
+        An array in a floating or complex dtype, with the shape of `a` without the axes; or with
+        `return_sign` a pair of the logarithm of the sum's absolute value, and its sign.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -79,7 +80,7 @@ def logsumexp(
 
 
 def _axes(axis, ndim: int) -> tuple[tuple, tuple]:
-    """The positions counted from the front, and these with the names of mapped axes behind them."""
+    """The axes as numbers from 0 on, and these followed by the names of mapped axes."""
     positions, names = positions_and_names(axis)
     axes = axes_of(positions, ndim)
     return axes, axes + names
@@ -95,13 +96,16 @@ def _is_complex(x) -> bool:
 
 @fused
 def logmeanexp(x, axis=None, where=None, keepdims: bool = False) -> Array:
-    """The logarithm of the mean of eˣ over axes, without overflow on the way.
+    """The logarithm of the mean of eˣ over axes; the exponentials do not overflow.
 
     Args:
-        x: the exponents.
+        x: an array of exponents.
         axis: the axis, or axes, of the mean; all by default. Mapped axes are given by name.
-        where: which elements take part.
-        keepdims: keep those axes, with size 1.
+        where: booleans that broadcast to the shape of `x` and tell which elements count.
+        keepdims: whether the axes stay, with size 1.
+
+    Returns:
+        An array in a floating or complex dtype, with the shape of `x` without the axes.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -129,12 +133,15 @@ def _count(x, axis) -> int:
 
 @replayed
 def softmax(x, axis=-1, where=None) -> Array:
-    """eˣ / Σ eˣ along axes: positive numbers that add up to 1.
+    """The quotients eˣ / Σ eˣ along axes, positive numbers with the sum 1.
 
     Args:
-        x: the exponents.
+        x: an array of exponents.
         axis: the axis, or axes, of the sum; None for all. Mapped axes are given by name.
-        where: which elements take part; the others become 0.
+        where: booleans that broadcast with `x` and tell which elements count; the others become 0.
+
+    Returns:
+        An array of the shape of `x`, in a floating dtype.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -149,8 +156,8 @@ def softmax(x, axis=-1, where=None) -> Array:
 
 
 def _exponentials(x, axes, where):
-    """The exponentials of x less its maximum, their sum, and the exponents."""
-    shift = stop_gradient(max_of_numbers(x, axes, -_INF, where))  # the exponentials keep NaN
+    """The exponentials of x minus its maximum, their sum, and the exponents."""
+    shift = stop_gradient(max_of_numbers(x, axes, -_INF, where))  # The exponentials keep NaN.
     exponents = (x if where is None else choose(where, x, -_INF)) - shift
     terms = lax.exp(exponents)
     return terms, jnp.sum(terms, axis=axes, keepdims=True, where=where), exponents
@@ -158,12 +165,15 @@ def _exponentials(x, axes, where):
 
 @fused
 def log_softmax(x, axis=-1, where=None) -> Array:
-    """x − log Σ eˣ along axes: the logarithm of `softmax`.
+    """The logarithm of `softmax`, x − log Σ eˣ along axes.
 
     Args:
-        x: the exponents.
+        x: an array of exponents.
         axis: the axis, or axes, of the sum; None for all. Mapped axes are given by name.
-        where: which elements take part; the others become −∞.
+        where: booleans that broadcast with `x` and tell which elements count; the others become −∞.
+
+    Returns:
+        An array of the shape of `x`, in a floating dtype.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -181,16 +191,19 @@ def log_softmax(x, axis=-1, where=None) -> Array:
 def standardize(
     x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, *, algorithm: str = "fast"
 ) -> Array:
-    """(x − mean) / √(variance + epsilon) along axes: mean 0 and variance 1.
+    """The array brought to mean 0 and variance 1 along axes: (x − mean) / √(variance + epsilon).
 
     Args:
         x: an array.
         axis: the axis, or axes, of mean and variance. Mapped axes are given by name.
-        mean, variance: known ones, to be used instead of those of `x`.
-        epsilon: keeps the divisor from zero.
-        where: which elements mean and variance are taken of.
-        algorithm: "fast", the mean of squares less the square of the mean, or "stable", the mean of
-            squared differences.
+        mean, variance: the mean and the variance, if they are known.
+        epsilon: a number that keeps the divisor from being zero.
+        where: booleans that tell of which elements mean and variance are taken.
+        algorithm: how the variance is computed: "fast" for the mean of the squares minus the square
+            of the mean, "stable" for the mean of squared differences.
+
+    Returns:
+        An array of the shape of `x`, in a floating dtype.
 
     Raises:
         ValueError: `algorithm` is unknown.
@@ -202,7 +215,7 @@ def standardize(
         Array([-0.999995,  0.999995], dtype=float32)
     """
     if algorithm not in ("fast", "stable"):
-        raise ValueError(f"Unknown algorithm {algorithm!r}. Expected 'fast' or 'stable'.")
+        raise ValueError(f"standardize: algorithm must be 'fast' or 'stable', got {algorithm!r}.")
     x = inexact_operand("standardize", x)
     _, axes = _axes(axis, x.aval.ndim)
     if mean is None:
@@ -218,14 +231,18 @@ def standardize(
 
 @replayed
 def one_hot(x, num_classes: int, *, dtype=None, axis: int | str = -1) -> Array:
-    """Vectors with a 1 at the places given and 0 elsewhere; a place out of range gives all zeros.
+    """Vectors with a 1 at given places and 0 elsewhere; they are 0 for a place out of bounds.
 
     Args:
-        x: places, integers.
+        x: an array of integers, the places.
         num_classes: the size of the vectors.
-        dtype: of the result; the default float by default.
-        axis: where the vectors' axis goes; or the name of a mapped axis of their size, at whose
-            places they are then laid out.
+        dtype: the dtype of the result; the default floating one if None.
+        axis: the axis of the vectors in the result; or the name of a mapped axis of their size, on
+            which their elements are distributed.
+
+    Returns:
+        An array of the shape of `x` with the new axis of size `num_classes`, or of the shape of `x`
+        for a named axis.
 
     Raises:
         ValueError: `num_classes` is not the size of a named axis.
@@ -248,7 +265,7 @@ def one_hot(x, num_classes: int, *, dtype=None, axis: int | str = -1) -> Array:
         size = lax.axis_size(axis)
         if size != classes:
             raise ValueError(
-                f"Expected num_classes to match the size of axis {axis}, but {classes} != {size}"
+                f"one_hot: num_classes must be the size {size} of the axis {axis!r}, got {classes}."
             )
         return lax.convert_element_type(x == lax.axis_index(axis), dtype)
     ndim = x.aval.ndim

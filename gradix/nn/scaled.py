@@ -1,4 +1,4 @@
-"""Products of matrices in eight or four bits, with a scale for each block of elements."""
+"""Products of matrices with elements of eight or four bits, and a scale for each block of them."""
 
 from __future__ import annotations
 
@@ -21,10 +21,11 @@ from gradix.numpy.promotion import as_operand
 
 @dataclasses.dataclass
 class BlockScaleConfig:
-    """How an operand is brought to few bits: `data_type` elements, a `scale_type` scale for `block_size` of them.
+    """How an operand is quantized: as elements of `data_type`, with a scale for each block of them.
 
-    Made by `get_scaled_dot_general_config`. The scales are multiples of `global_scale`, where there
-    is one; `infer_only` leaves the operands of derivatives as they are.
+    `get_scaled_dot_general_config` makes it. A block has `block_size` elements and a scale of the
+    dtype `scale_type`, which is a multiple of `global_scale` if there is one. With `infer_only`,
+    the operands of derivatives are not quantized.
     """
 
     mode: str
@@ -45,16 +46,19 @@ register_pytree_node(
 def get_scaled_dot_general_config(
     mode: Literal["nvfp4", "mxfp8"], global_scale=None
 ) -> BlockScaleConfig:
-    """How `scaled_dot_general` brings an operand to few bits.
+    """A description of how `scaled_dot_general` quantizes an operand.
 
     Args:
-        mode: "mxfp8", 8 bits and a power of two for 32 elements; or "nvfp4", 4 bits and an 8-bit
-            scale for 16.
-        global_scale: for "nvfp4", what the scales are multiples of, an array of one float32; None
-            for 1.
+        mode: "mxfp8" for elements of 8 bits with a power of two as the scale of 32 of them, or
+            "nvfp4" for elements of 4 bits with an 8-bit scale of 16 of them.
+        global_scale: for "nvfp4" the number of which the scales are multiples, a float32 array of
+            one element; 1 by default.
+
+    Returns:
+        A `BlockScaleConfig`.
 
     Raises:
-        ValueError: the mode is another.
+        ValueError: the mode is unknown.
 
     Example:
         >>> from gradix import nn
@@ -66,24 +70,27 @@ def get_scaled_dot_general_config(
     if mode == "nvfp4":
         one = jnp.ones(1, np.float32) if global_scale is None else global_scale
         return BlockScaleConfig(mode, 16, ml_dtypes.float4_e2m1fn, ml_dtypes.float8_e4m3fn, one)
-    raise ValueError(f"Unsupported mode: {mode}. There are 'mxfp8' and 'nvfp4'.")
+    raise ValueError(f"mode must be 'mxfp8' or 'nvfp4', got {mode!r}.")
 
 
 # -- products of scaled blocks ---------------------------------------------------------------------
 
 
 def scaled_matmul(lhs, rhs, lhs_scales, rhs_scales, preferred_element_type=np.float32) -> Array:
-    """`einsum("BMK,BNK->BMN")` of operands stored with a scale for each block along K.
+    """The products `einsum("BMK,BNK->BMN")` of operands with a scale for each block along K.
 
     Args:
-        lhs: shape (B, M, K).
-        rhs: shape (B, N, K).
-        lhs_scales: shape (B, M, K / block).
-        rhs_scales: shape (B, N, K / block).
-        preferred_element_type: the dtype of the result; products and sums are in float32.
+        lhs: an array of shape (B, M, K).
+        rhs: an array of shape (B, N, K).
+        lhs_scales: an array of shape (B, M, K / size of the blocks).
+        rhs_scales: an array of shape (B, N, K / size of the blocks).
+        preferred_element_type: the dtype of the result; products and sums are computed in float32.
+
+    Returns:
+        An array of shape (B, M, N).
 
     Raises:
-        ValueError: ranks or sizes do not fit.
+        ValueError: the shapes do not fit.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -103,44 +110,42 @@ def scaled_matmul(lhs, rhs, lhs_scales, rhs_scales, preferred_element_type=np.fl
 def _check_scaled(a, b, s, t) -> None:
     if {len(x) for x in (a, b, s, t)} != {3}:
         raise ValueError(
-            f"scaled_matmul requires all inputs to be 3-dimensional arrays, got shapes {a}, {b}, {s} and "
-            f"{t}."
+            f"scaled_matmul: all operands must have three axes, got shapes {a}, {b}, {s} and {t}."
         )
-    for what, x, y in (("inputs a and b", a, b), ("scales", s, t)):
+    for what, x, y in (("lhs and rhs", a, b), ("their scales", s, t)):
         if (x[0], x[2]) != (y[0], y[2]):
             raise ValueError(
-                f"scaled_matmul requires {what} to have matching batch (B) and contract (K) dimensions, "
-                f"but got shapes {x} and {y}."
+                f"scaled_matmul: {what} must have the same first and last sizes, got shapes {x} "
+                f"and {y}."
             )
     if a[:2] != s[:2] or b[:2] != t[:2]:
         raise ValueError(
-            "scaled_matmul requires scales to match non-contract dimensions of inputs, but got shapes a: "
-            f"{a}, b: {b}, a_scales: {s}, b_scales: {t}."
+            "scaled_matmul: scales must have the first two sizes of their operands, got shapes "
+            f"{s} for lhs of shape {a}, and {t} for rhs of shape {b}."
         )
     if not s[2] or a[2] % s[2]:
         raise ValueError(
-            f"scaled_matmul requires the {s[2]} scales of a row to be those of blocks of one size, but "
-            f"{a[2]} "
-            "elements cannot be divided so."
+            f"scaled_matmul: rows of {a[2]} elements do not divide into {s[2]} blocks, one for "
+            "each scale."
         )
 
 
 def _spread(x, scales):
-    """The values that are meant."""
+    """The elements multiplied by their scales, in float32."""
     return x.astype(np.float32) * jnp.repeat(
         scales.astype(np.float32), x.shape[2] // scales.shape[2], axis=2
     )
 
 
-# -- few bits --------------------------------------------------------------------------------------
+# -- quantized operands ----------------------------------------------------------------------------
 
 
 def _quantized(x, config: BlockScaleConfig) -> tuple:
-    """Elements and scales along the last axis, and the factor that is left.
+    """The quantized elements and scales along the last axis, and the common factor of the scales.
 
-    OCP Microscaling Formats v1.0 (2023), section 6.3, for "mxfp8": the scale is the power of two
-    that brings the largest element of a block into the range of the elements. For "nvfp4" it is
-    that which makes the largest the largest there is.
+    For "mxfp8", a scale is the power of two that brings the largest element of a block into the
+    range of the dtype (OCP Microscaling Formats v1.0, 2023, section 6.3). For "nvfp4", it makes
+    the largest element the largest number of the dtype.
     """
     x = x.astype(np.float32)
     size = -x.shape[-1] % config.block_size
@@ -170,7 +175,7 @@ def _quantized(x, config: BlockScaleConfig) -> tuple:
 
 
 def _product(a, b, configs, dtype):
-    """`einsum("BMK,BNK->BMN")` in few bits."""
+    """The products `einsum("BMK,BNK->BMN")` of quantized operands."""
     x, s, f = _quantized(a, configs[0])
     y, t, g = _quantized(b, configs[1])
     return (scaled_matmul(x, y, s, t, np.float32) * (f * g)).astype(dtype)
@@ -186,7 +191,7 @@ def _forward(a, b, configs, dtype):
 
 
 def _backward(dtype, res, ct):
-    """`ct Bᵀ` and `ctᵀ A`, in few bits too; rounding counts as the identity."""
+    """`ct Bᵀ` and `ctᵀ A` of quantized operands; rounding has the derivative of the identity."""
     a, b, configs = res
     lhs, rhs, out = configs
     swap = functools.partial(jnp.swapaxes, axis1=1, axis2=2)
@@ -215,25 +220,30 @@ def scaled_dot_general(
     configs: list[BlockScaleConfig] | None = None,
     implementation: Literal["cudnn"] | None = None,
 ) -> Array:
-    """A contraction whose operands, and those of its derivatives, are brought to few bits first.
+    """A contraction whose operands, and those of its derivatives, are quantized first.
 
     Args:
         lhs, rhs: arrays.
-        dimension_numbers: as for `lax.dot_general`.
+        dimension_numbers: the dimension numbers, as for `lax.dot_general`.
         preferred_element_type: the dtype of the result: float32, bfloat16 or float16.
-        configs: of `lhs`, of `rhs` and of the cotangent, each by `get_scaled_dot_general_config`;
-            None for the contraction as it is.
-        implementation: has no effect.
+        configs: a list of three results of `get_scaled_dot_general_config`, for `lhs`, `rhs` and
+            the cotangent; None leaves the operands as they are.
+        implementation: it has no effect.
+
+    Returns:
+        An array of the shape that `lax.dot_general` gives.
 
     Raises:
-        TypeError: the dtype of the result is another.
-        ValueError: there are not three configs.
+        TypeError: `preferred_element_type` is another dtype.
+        ValueError: `configs` does not have three entries.
 
     Example:
         >>> import gradix.numpy as jnp
         >>> from gradix import nn
         >>> configs = [nn.get_scaled_dot_general_config("mxfp8")] * 3
-        >>> nn.scaled_dot_general(jnp.full((1, 32), 3.0), jnp.ones((1, 32)), (((1,), (1,)), ((), ())), configs=configs)
+        >>> numbers = (((1,), (1,)), ((), ()))
+        >>> x, y = jnp.full((1, 32), 3.0), jnp.ones((1, 32))
+        >>> nn.scaled_dot_general(x, y, numbers, configs=configs)
         Array([[96.]], dtype=float32)
     """
     lhs, rhs = as_operand("scaled_dot_general", lhs), as_operand("scaled_dot_general", rhs)
@@ -242,11 +252,13 @@ def scaled_dot_general(
         return lax.dot_general(lhs, rhs, dimension_numbers, preferred_element_type=dtype)
     if dtype not in (np.float32, np.float16, dtypes.bfloat16):
         raise TypeError(
-            f"Only support preferred_element_type in (f32, bf16, f16), but got {dtypes.dtype_name(dtype)}."
+            "scaled_dot_general: preferred_element_type must be float32, bfloat16 or float16, got "
+            f"{dtypes.dtype_name(dtype)}."
         )
     if len(configs) != 3:
         raise ValueError(
-            f"scaled_dot_general needs three configs, of lhs, rhs and the cotangent, got {len(configs)}."
+            "scaled_dot_general: configs must have three entries, for lhs, rhs and the cotangent, "
+            f"got {len(configs)}."
         )
     (lc, rc), (lb, rb) = dimension_numbers
     shape = eval_shape(lambda x, y: lax.dot_general(x, y, dimension_numbers), lhs, rhs).shape
@@ -255,7 +267,7 @@ def scaled_dot_general(
 
 
 def _as_matrices(x, contracted, batch):
-    """(B, M, K): the batch axes in one, the others in one, the contracted ones in one."""
+    """The array in the shape (B, M, K): batch axes, other axes and contracted axes are joined."""
     free = [i for i in range(x.ndim) if i not in contracted and i not in batch]
     sizes = [prod([x.shape[i] for i in axes]) for axes in (batch, free, contracted)]
     return jnp.transpose(x, (*batch, *free, *contracted)).reshape(sizes)

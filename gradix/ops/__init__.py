@@ -1,4 +1,4 @@
-"""Reductions over segments.
+"""Reductions over segments: of the rows of an array that have the same number.
 
 Example:
     >>> import gradix.numpy as jnp

@@ -1,4 +1,4 @@
-"""Sums, products and extremes of the rows of an array, grouped by numbers given to the rows."""
+"""Sums, products and extremes of the rows of an array, grouped by a number for each row."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def _segment(kind: _Kind, data, segment_ids, num_segments, promises: dict, bucke
     data, ids = as_operand(name, data), as_operand(name, segment_ids)
     if ids.aval.dtype not in dtypes.INTEGER:
         raise TypeError(
-            f"{name} takes integers as segment_ids, got dtype {ids.aval.dtype}. Convert them: "
+            f"{name}: segment_ids must be integers, got dtype {ids.aval.dtype}. Convert them: "
             "ids.astype(int)."
         )
     if not data.aval.shape or ids.aval.shape != data.aval.shape[:1]:
         data, ids = _spread(name, data, ids)
     count = _count(name, ids) if num_segments is None else as_dim(num_segments)
     if count < 0:
-        raise ValueError(f"num_segments must be non-negative, {name} got {count}.")
+        raise ValueError(f"{name}: num_segments must be non-negative, got {count}.")
     rows, tail = data.aval.shape[0], data.aval.shape[1:]
     start = identity(data.aval.dtype)
     if bucket_size is None:
@@ -65,7 +65,7 @@ def _segment(kind: _Kind, data, segment_ids, num_segments, promises: dict, bucke
 
 
 def _spread(name: str, data, ids):
-    """Data repeated for each id, with the axes of ids made one."""
+    """The data broadcast to the shape of the ids, both with the axes of the ids joined to one."""
     row = data.aval.shape[1:]
     shape = (*ids.aval.shape, *row)
     try:
@@ -74,9 +74,9 @@ def _spread(name: str, data, ids):
         fits = False
     if not fits:
         raise ValueError(
-            f"{name} takes one segment id for each row of data, got data of shape {data.aval.shape} and "
-            f"segment_ids of shape {ids.aval.shape}. Incompatible types for broadcasting: reshape data so "
-            "that its first axis is that of segment_ids."
+            f"{name} takes one segment id for each row of data, got data of shape "
+            f"{data.aval.shape} and segment_ids of shape {ids.aval.shape}. Incompatible types for "
+            "broadcasting: reshape data so that its first axis is that of segment_ids."
         )
     places = tuple(range(len(shape) - data.aval.ndim, len(shape)))
     whole = lax.broadcast_in_dim(data, shape, places)
@@ -105,13 +105,13 @@ def _count(name: str, ids) -> int:
     if is_unknown(ids):
         raise ConcretizationTypeError(
             ids,
-            f"{name}() `num_segments` argument: without it the number of segments depends on "
-            f"the values of segment_ids. Write {name}(data, ids, num_segments=n).",
+            f"Without the num_segments argument of {name}(), the values of segment_ids determine "
+            f"the number of segments. Write {name}(data, ids, num_segments=n).",
         )
     if not ids.aval.size:
         raise ValueError(
-            f"zero-size array to reduction operation max which has no identity: {name} got no "
-            "segment_ids. Give num_segments."
+            f"{name}: segment_ids is empty (a zero-size array), so the number of segments is not "
+            "known. Give num_segments=."
         )
     top = (
         lax.reduce_max(ids, tuple(range(ids.aval.ndim)))
@@ -178,15 +178,25 @@ def _public(name: str, summary: str, empty: str, shown: str, scatter, reduce, *,
 
     Args:
         data: an array whose rows are reduced.
-        segment_ids: an integer for each row, the segment it belongs to; rows of ids out of range take no part.
-        num_segments: how many segments there are; one more than the largest id by default. Needed while tracing.
-        indices_are_sorted: a promise that the ids ascend.
-        unique_indices: a promise that no id comes twice.
-        bucket_size: reduce so many rows at a time, then the results, for accuracy.
-        mode: what happens to ids out of range: dropped by default; see `GatherScatterMode`.
+        segment_ids: a vector with the number of each row's segment; rows with numbers out of bounds
+            do not count.
+        num_segments: the number of segments; by default one more than the largest of `segment_ids`.
+            It is needed if these are traced.
+        indices_are_sorted: a promise that the numbers ascend.
+        unique_indices: a promise that no number occurs twice.
+        bucket_size: for more accuracy, reduce so many rows at a time, and then the results.
+        mode: how to treat numbers out of bounds, a `GatherScatterMode`; rows are dropped by
+            default.
+        out_sharding: the sharding of the result.
 
     Returns:
-        An array of shape `(num_segments, *data.shape[1:])`; {empty} where a segment has no rows.
+        An array of shape `(num_segments, *data.shape[1:])` and the dtype of `data`; it is {empty}
+        for a segment without rows.
+
+    Raises:
+        TypeError: `segment_ids` are not integers.
+        ValueError: the shapes do not fit, or `num_segments` is negative or missing for empty data.
+        ConcretizationTypeError: `segment_ids` is traced and `num_segments` is not given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -217,8 +227,8 @@ segment_prod = _public(
 )
 segment_max = _public(
     "segment_max",
-    "The largest of the rows of each segment.",
-    "the dtype's lowest value",
+    "The elementwise maximum of the rows of each segment.",
+    "the smallest value of the dtype",
     "Array([2., 5.], dtype=float32)",
     scatter_max,
     lax.reduce_max,
@@ -226,8 +236,8 @@ segment_max = _public(
 )
 segment_min = _public(
     "segment_min",
-    "The least of the rows of each segment.",
-    "the dtype's highest value",
+    "The elementwise minimum of the rows of each segment.",
+    "the largest value of the dtype",
     "Array([1., 5.], dtype=float32)",
     scatter_min,
     lax.reduce_min,

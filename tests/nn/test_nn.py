@@ -149,8 +149,8 @@ def test_delta_orthogonal_keeps_lengths(space):
 
 
 @pytest.mark.parametrize("make, shape, match", [
-    (initializers.orthogonal, (3,), "at least a 2D"), (initializers.delta_orthogonal, (3, 3), "3D, 4D or 5D"),
-    (initializers.delta_orthogonal, (3, 4, 2), "fan_in")])
+    (initializers.orthogonal, (3,), "at least two axes"), (initializers.delta_orthogonal, (3, 3), "one to three spatial axes"),
+    (initializers.delta_orthogonal, (3, 4, 2), "number of inputs")])
 def test_orthogonal_initializers_refuse(make, shape, match):
     with pytest.raises(ValueError, match=match):
         make()(random.key(0), shape)

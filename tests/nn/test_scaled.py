@@ -54,8 +54,8 @@ def test_scaled_matmul():
     want = np.einsum("bmk,bnk->bmn", A * s.repeat(16, 2), B * t.repeat(16, 2))
     np.testing.assert_allclose(nn.scaled_matmul(A, B, s, t), want, rtol=1e-4, atol=1e-4)
     assert nn.scaled_matmul(A, B, s, t, "bfloat16").dtype == jnp.bfloat16
-    for args, pattern in (((A[0], B, s, t), "3-dimensional"), ((A, B[..., :30], s, t), "inputs a and b"),
-                          ((A, B, s[..., :2], t), "scales"), ((A, B, s[:, :3], t), "non-contract"),
+    for args, pattern in (((A[0], B, s, t), "three axes"), ((A, B[..., :30], s, t), "lhs and rhs"),
+                          ((A, B, s[..., :2], t), "scales"), ((A, B, s[:, :3], t), "first two sizes"),
                           ((A, B, s[..., :3], t[..., :3]), "64 elements")):
         with pytest.raises(ValueError, match=pattern):
             nn.scaled_matmul(*args)
@@ -64,7 +64,7 @@ def test_scaled_matmul():
 def test_wrong_configs():
     with pytest.raises(ValueError, match="fp4"):
         nn.get_scaled_dot_general_config("fp4")
-    with pytest.raises(ValueError, match="three configs"):
+    with pytest.raises(ValueError, match="three entries"):
         nn.scaled_dot_general(A, B, BATCHED, configs=configs("mxfp8")[:2])
     with pytest.raises(TypeError, match="int32"):
         nn.scaled_dot_general(A, B, BATCHED, "int32", configs("mxfp8"))

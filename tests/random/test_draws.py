@@ -98,7 +98,7 @@ def test_choice_without_replacement():
     assert random.choice(KEY, jnp.zeros((3, 4)), (2, 1), axis=1).shape == (3, 2, 1)
     weighted = random.choice(KEY, 4, (2,), replace=False, p=jnp.array([0.0, 0.5, 0.5, 0.0]))
     assert sorted(np.asarray(weighted)) == [1, 2]
-    with pytest.raises(ValueError, match="larger sample"):
+    with pytest.raises(ValueError, match="must not be larger"):
         random.choice(KEY, 3, (4,), replace=False)
 
 
