@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
+import code
 import os
 import runpy
 import sys
+from importlib.util import find_spec
+from types import ModuleType
 
 from gradix.compat import answering, check, doctor, install_as_jax
+from gradix.compat.install import JAX_VERSION
 
 _USAGE = """usage: python -m gradix program.py [arguments]
        python -m gradix -m module [arguments]
        python -m gradix -c code [arguments]
+       python -m gradix [-]
        python -m gradix check path ...
        python -m gradix doctor
        python -m gradix enable | disable
 
-Runs a Python program with gradix in place of jax. `check` lists the names of JAX that files use and gradix
-lacks, without running them. `doctor` reports what gradix finds on this machine. `enable` makes `import jax`
-give gradix in every program of this virtual environment, and `disable` undoes it."""
+Runs a Python program with gradix in place of jax; without one, an interactive session, or what comes on
+standard input. `check` lists the names of JAX that files use and gradix lacks, without running them.
+`doctor` reports what gradix finds on this machine. `enable` makes `import jax` give gradix in every program
+of this virtual environment, and `disable` undoes it."""
 
 
 def main(argv: list[str]) -> int:
     """Run the command of these arguments, and return the exit status."""
-    if not argv or argv[0] in ("-h", "--help"):
-        print(_USAGE, file=sys.stderr if not argv else sys.stdout)
-        return 0 if argv else 2
-    first, rest = argv[0], argv[1:]
+    first, rest = (argv[0], argv[1:]) if argv else ("-", [])
+    if first in ("-h", "--help"):
+        print(_USAGE)
+        return 0
     if first in ("-m", "-c") and not rest:
         print(f"python -m gradix: {first} needs an argument\n{_USAGE}", file=sys.stderr)
         return 2
@@ -34,11 +40,20 @@ def main(argv: list[str]) -> int:
     answering.reach_children()
     install_as_jax()
     if first == "-m":
+        if _is_unknown(rest[0]):
+            print(f"python -m gradix: no module named {rest[0]!r}", file=sys.stderr)
+            return 1
         sys.argv = rest
         runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
     elif first == "-c":
         sys.argv = ["-c", *rest[1:]]
-        exec(compile(rest[0], "<string>", "exec"), {"__name__": "__main__"})
+        exec(compile(rest[0], "<string>", "exec"), _main_module())
+    elif first == "-":
+        sys.argv = argv or [""]
+        if sys.stdin.isatty():
+            _interact()
+        else:
+            exec(compile(sys.stdin.read(), "<stdin>", "exec"), _main_module())
     else:
         if not os.path.exists(first):
             print(
@@ -50,6 +65,25 @@ def main(argv: list[str]) -> int:
         sys.path[0] = os.path.dirname(os.path.abspath(first))
         runpy.run_path(first, run_name="__main__")
     return 0
+
+
+def _is_unknown(module: str) -> bool:
+    try:
+        return find_spec(module) is None
+    except ModuleNotFoundError:
+        return True
+
+
+def _main_module() -> dict:
+    """The names of a new module `__main__`, in which code that is no file runs."""
+    module = sys.modules["__main__"] = ModuleType("__main__")
+    return vars(module)
+
+
+def _interact() -> None:
+    """An interactive session, as Python's own, in which `import jax` gives gradix."""
+    version = f"Python {sys.version.split()[0]}, with gradix in place of jax {JAX_VERSION}"
+    code.interact(f"{version}; leave it with exit().", local=_main_module(), exitmsg="")
 
 
 def _check(paths: list[str]) -> int:

@@ -1,4 +1,5 @@
 """gradix under the name jax, in fresh processes."""
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -110,7 +111,29 @@ class TestMain:
         script.write_text("raise SystemExit(7)\n")
         assert run("-m", "gradix", str(script)).returncode == 7
 
-    @pytest.mark.parametrize("arguments", [(), ("no_such.py",), ("-m",)])
+    def test_programs_on_standard_input(self):
+        program = "import sys, jax\ndef f(x): return jax.numpy.sin(x)\nprint(jax.grad(f)(0.0), f.__module__, sys.argv)\n"
+        for arguments, argv in (((), [""]), (("-", "a"), ["-", "a"])):
+            done = run("-m", "gradix", *arguments, text=program)
+            assert done.stdout == f"1.0 __main__ {argv}\n", done.stderr
+
+    def test_interactive_session(self):
+        pty = pytest.importorskip("pty")
+        ours, theirs = pty.openpty()
+        program = subprocess.Popen([sys.executable, "-m", "gradix"], stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        os.write(ours, b"import jax\nx = jax.numpy.ones(2)\nx + 1\n1 / 0\nx.shape\nexit()\n")
+        out = program.communicate(timeout=120)[0]
+        os.close(ours)
+        os.close(theirs)
+        assert "with gradix in place of jax 0.10.2" in out and "Array([2., 2.], dtype=float32)" in out
+        assert "ZeroDivisionError" in out and "(2,)" in out and program.returncode == 0
+
+    def test_unknown_modules_are_told_without_a_traceback(self):
+        for name in ("no_such_module", "no_such.module"):
+            done = run("-m", "gradix", "-m", name)
+            assert done.returncode == 1 and done.stderr == f"python -m gradix: no module named {name!r}\n"
+
+    @pytest.mark.parametrize("arguments", [("no_such.py",), ("-m",)])
     def test_usage_errors(self, arguments):
         done = run("-m", "gradix", *arguments)
         assert done.returncode == 2 and "usage" in done.stderr
