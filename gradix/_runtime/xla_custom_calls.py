@@ -36,7 +36,7 @@ def register(
 
 
 def explained(error: Exception) -> Exception:
-    """XLA's error, with what to write where a program calls a function that nobody registered."""
+    """XLA's error, with advice if the program calls a function that is not registered."""
     found = re.search(r"No FFI handler registered for (\S+) on a platform", str(error))
     if found is None:
         return error

@@ -108,12 +108,12 @@ def _native(sharding: Sharding, ndim: int, devices: tuple):
 
 
 def op_sharding_from(proto: bytes):
-    """XLA's form of a sharding, from the bytes of its protocol buffer."""
+    """The `OpSharding` of XLA, read from the bytes of its protocol buffer."""
     op = xc.OpSharding()
     op.ParseFromString(proto)
     return op
 
 
 def hlo_sharding_from(proto: bytes):
-    """XLA's object that stands for a sharding, from the bytes of its protocol buffer."""
+    """The `HloSharding` of XLA, made of the bytes of an `OpSharding`."""
     return xc.HloSharding.from_proto(op_sharding_from(proto))  # type: ignore[attr-defined]

@@ -82,7 +82,7 @@ def why_missing(name: str) -> str | None:
 
 
 def _why_removed(name: str) -> str | None:
-    """Why the dotted name `jax...` is missing if JAX has removed it, or a module or class that holds it."""
+    """Why `jax...` is missing, if JAX has removed it or the module or class that contains it."""
     parts = name.split(".")[1:]
     if parts[0] == "core" and len(parts) > 1 and hasattr(extend_core, parts[1]):
         return f"JAX has removed it too; write jax.extend.core.{parts[1]}"

@@ -1,8 +1,8 @@
-"""Names that programs for older releases of JAX use, and that the release whose behaviour is matched has no longer."""
+"""Names that JAX has removed, which programs for older releases use, and what replaces them."""
 
 from __future__ import annotations
 
-# The name below `jax`, or the module that holds it -> what to write instead.
+# Each name, or the module that contains it, without its `jax.` -> what to write instead.
 _INSTEAD = {
     "abstract_arrays": "jax.core.ShapedArray",
     "api": "the functions of jax itself",
@@ -70,7 +70,9 @@ _INSTEAD = {
 
 
 def instead_of(name: str) -> str | None:
-    """What to write for the name that JAX no longer has, given without its `jax.`; None if it is none of these.
+    """What to write instead of a name that JAX has removed; None if it has not removed the name.
+
+    The name is given without its `jax.`.
 
     Example:
         >>> instead_of("tree_map")
@@ -80,6 +82,6 @@ def instead_of(name: str) -> str | None:
 
 
 def why_removed(name: str) -> str | None:
-    """The same, as a sentence of an error about it."""
+    """The end of an error text about a name that JAX has removed, or None as in `instead_of`."""
     instead = instead_of(name)
     return None if instead is None else f"JAX has removed it too; write {instead}"

@@ -1,4 +1,4 @@
-"""Calls of Python functions that write their results into memory given to them."""
+"""`buffer_callback`: calls of Python functions that write their results into given buffers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Buffer", "ExecutionContext", "ExecutionStage", "buffer_callback"]
 
 
 class ExecutionStage(enum.Enum):
-    """When a callback is called: always while the program runs."""
+    """The stage of a program at which a callback is called; here it is always EXECUTE."""
 
     INSTANTIATE = 0
     PREPARE = 1
@@ -25,7 +25,7 @@ class ExecutionStage(enum.Enum):
 
 
 class ExecutionContext:
-    """What a callback is told of the program that calls it."""
+    """The first argument of a callback, which describes the program that calls it."""
 
     @property
     def stage(self) -> ExecutionStage:
@@ -33,12 +33,14 @@ class ExecutionContext:
 
     @property
     def stream(self) -> int:
-        """Raises RuntimeError: a CPU has no streams."""
-        raise RuntimeError("ctx.stream is for callbacks on GPUs; a program on the CPU has none.")
+        """Not available, because callbacks run on the CPU: it raises RuntimeError."""
+        raise RuntimeError(
+            "ctx.stream is not available: the callback runs on the CPU, which has no streams."
+        )
 
 
 class Buffer:
-    """The memory of an array, while the callback runs; NumPy and DLPack see it without a copy."""
+    """The memory of an array during a callback; NumPy and DLPack use it without a copy."""
 
     __slots__ = ("_array",)
 
@@ -54,7 +56,8 @@ class Buffer:
         want = self._array.dtype if dtype is None else np.dtype(dtype)
         if copy is False and want != self._array.dtype:
             raise ValueError(
-                f"a buffer of {self._array.dtype} is no array of {want} without a copy"
+                f"A buffer of dtype {self._array.dtype} needs a copy to become an array of dtype "
+                f"{want}, but copy=False was given. Leave copy out, or do not change the dtype."
             )
         return (
             np.array(self._array, want, copy=True) if copy else self._array.astype(want, copy=False)
@@ -76,27 +79,28 @@ def buffer_callback(
     input_output_aliases: dict[int, int] | None = None,
     command_buffer_compatible: bool = False,
 ) -> Callable[..., Any]:
-    """A function of arrays that calls Python, which writes the results into buffers.
+    """A function of arrays that calls a Python function, which writes the results into buffers.
 
     Args:
-        callback: `callback(ctx, out, *args, **kwargs)` with an `ExecutionContext`, and `Buffer`s in
-            the structures of the results and the arguments. It writes to all of `out`, and returns
-            nothing.
-        result_shape_dtypes: `ShapeDtypeStruct`s in a pytree.
-        has_side_effect: whether it is called where its results are not used; then `vmap` calls it
-            once for each example.
-        vmap_method: as for `gradix.pure_callback`; buffers have the leading axis of the examples
-            where it is called once for all.
-        input_output_aliases: which results start with the values of which arguments, by their
-            numbers among the leaves.
+        callback: a function that is called as `callback(ctx, out, *args, **kwargs)`, with an
+            `ExecutionContext` and with `Buffer`s in the pytrees of the results and the arguments.
+            It writes to every buffer of `out`, and returns None.
+        result_shape_dtypes: the shapes and dtypes of the results, `ShapeDtypeStruct`s in a pytree.
+        has_side_effect: whether to call `callback` even if its results are not used; `vmap` then
+            calls it once for each example.
+        vmap_method: how `vmap` calls `callback`, as for `gradix.pure_callback`. If it is called
+            once for all examples, buffers have a leading axis of the examples.
+        input_output_aliases: a map from arguments to results that start with the values of these
+            arguments, both by their numbers among the leaves.
         command_buffer_compatible: not used; it is for GPUs.
 
     Returns:
-        A function of arrays in pytrees that returns the results.
+        A function of pytrees of arrays that returns the results.
 
     Raises:
-        TypeError: `callback` is no function, or returned something.
-        ValueError: an alias joins an argument and a result of other types, or numbers none.
+        TypeError: `callback` is not a function, or it does not return None.
+        ValueError: an alias names an argument or a result that does not exist, or their types
+            differ.
 
     Example:
         >>> import numpy as np, gradix, gradix.numpy as jnp
@@ -117,7 +121,7 @@ def buffer_callback(
         def run(*args, **kwargs):
             leaves, tree = tree_flatten((args, kwargs))
             inputs = [np.asarray(x) for x in leaves]
-            # A call for many examples has their axis in front of all results.
+            # In one call for many examples, all results have the axis of the examples first.
             examples = np.broadcast_shapes(
                 *[x.shape[: x.ndim - n] for x, n in zip(inputs, given)], ()
             )
@@ -132,7 +136,7 @@ def buffer_callback(
             if found is not None:
                 raise TypeError(
                     "The callback of buffer_callback must write to its buffers and return None, but "
-                    f"returned a value of type {type(found).__name__}."
+                    f"it returned a value of type {type(found).__name__}."
                 )
             return out_tree.unflatten(outs)
 
@@ -159,7 +163,7 @@ def _check_alias(source: int, result: int, inputs: list, outs: list) -> None:
     if x.shape != y.shape or x.dtype != y.dtype:
         raise ValueError(
             f"input_output_aliases joins argument {source} of {x.dtype}{list(x.shape)} and result "
-            f"{result} of {y.dtype}{list(y.shape)}. Join two of one type."
+            f"{result} of {y.dtype}{list(y.shape)}. Join an argument and a result of the same type."
         )
 
 

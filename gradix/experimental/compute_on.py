@@ -1,4 +1,4 @@
-"""Where a part of a program is computed, on accelerators: by the device, or by the host it is attached to."""
+"""`compute_on`: parts of a program that an accelerator leaves to its host, or the reverse."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gradix.experimental.xla_metadata import set_xla_metadata
 
 __all__ = ["compute_on", "compute_on2"]
 
-# The name of the attribute that XLA reads for each kind of place; the device needs none.
+# The attributes by which XLA recognizes each compute type; "device" needs none.
 _ATTRIBUTES = {
     "device": {},
     "device_host": {"_xla_compute_type": "host"},
@@ -22,17 +22,16 @@ _ATTRIBUTES = {
 
 
 def compute_on(compute_type: str):
-    """A context manager and decorator: what is recorded inside is computed there.
+    """A context manager and decorator: operations traced inside run on the given compute type.
 
-    XLA reads it on accelerators. On the CPU, which is the host, programs do the same with it and
-    without it.
+    It has an effect on accelerators only; on the CPU, which is the host, nothing changes.
 
     Args:
-        compute_type: "device"; "device_host", the CPU of the machine; "tpu_sparsecore"; or
-            "gpu_stream:N", the stream of that number.
+        compute_type: "device"; "device_host", which is the CPU of the machine; "tpu_sparsecore";
+            or "gpu_stream:N", which is the stream with number N.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: `compute_type` is none of these.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -63,16 +62,20 @@ def compute_on2(
     out_memory_spaces: Any,
     compiler_options: dict | None = None,
 ):
-    """The function `f`, computed there, with its results in the memories asked for.
+    """The function `f`, run on a compute type, with its results in the given memory spaces.
 
     Args:
-        f: a function of arrays in pytrees; without it, the result is a decorator.
+        f: a function of pytrees of arrays; without it, `compute_on2` returns a decorator.
         compute_type: as for `compute_on`.
-        out_memory_spaces: a `gradix.memory.Space`, or a tree prefix of the results of these.
-        compiler_options: not used: a part of a program is compiled as the whole is.
+        out_memory_spaces: a `gradix.memory.Space`, or a pytree of them that is a prefix of the
+            results.
+        compiler_options: not used, because a part of a program is compiled like the whole.
+
+    Returns:
+        A function with the arguments and results of `f`.
 
     Raises:
-        ValueError: `compute_type` is no such place.
+        ValueError: `compute_type` is none of those that `compute_on` supports.
 
     Example:
         >>> import gradix

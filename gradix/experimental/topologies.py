@@ -1,4 +1,4 @@
-"""What devices there are, as something meshes are made of."""
+"""Topologies: descriptions of the devices of a machine, from which meshes are made."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["TopologyDescription", "get_attached_topology", "get_topology_desc", 
 
 
 class TopologyDescription:
-    """A number of devices.
+    """A description of the devices of a machine.
 
     Args:
-        devices: the devices.
+        devices: a list of devices.
     """
 
     def __init__(self, devices: list):
@@ -25,13 +25,13 @@ class TopologyDescription:
 
 
 def get_attached_topology(platform: str | None = None) -> TopologyDescription:
-    """The devices of this process's platform.
+    """The topology of the devices of one platform that this process sees.
 
     Args:
-        platform: the name of a platform; None for the default one.
+        platform: the name of the platform; None for the default platform.
 
     Raises:
-        RuntimeError: there is no such platform.
+        RuntimeError: `platform` is not available.
 
     Example:
         >>> from gradix.experimental import topologies
@@ -44,20 +44,20 @@ def get_attached_topology(platform: str | None = None) -> TopologyDescription:
 def get_topology_desc(
     topology_name: str = "", platform: str | None = None, **kwargs: Any
 ) -> TopologyDescription:
-    """Raises: programs are compiled for the devices of this process only.
+    """The topology of a machine that is not attached, which is not supported.
 
     Args:
         topology_name: the name of a kind of machine.
-        platform: its platform.
-        kwargs: further properties of the machine.
+        platform: the platform of the machine.
+        **kwargs: further properties of the machine.
 
     Raises:
         NotImplementedError: always.
     """
     wanted = topology_name or platform or "another machine"
     raise NotImplementedError(
-        f"topology not implemented for {wanted}: programs are compiled for devices that are there. "
-        "Use get_attached_topology(), and gradix.export to compile on another machine."
+        f"topology not implemented for {wanted}: programs are compiled for attached devices only. "
+        "Use get_attached_topology(), or gradix.export to compile on another machine."
     )
 
 
@@ -68,16 +68,16 @@ def make_mesh(
     *,
     contiguous_submeshes: bool = False,
 ) -> Mesh:
-    """A mesh of the devices, with axes of type `Auto`.
+    """A mesh of the devices of a topology, with axes of type `Auto`.
 
     Args:
-        topo: the devices.
+        topo: the topology, whose devices are all in the mesh.
         mesh_shape: the sizes of the axes; their product must be the number of devices.
         axis_names: the names of the axes.
         contiguous_submeshes: not used; it is for devices in a physical grid.
 
     Raises:
-        ValueError: the sizes do not fit the number of devices, or the number of names.
+        ValueError: `mesh_shape` does not fit the number of devices or of `axis_names`.
 
     Example:
         >>> from gradix.experimental import topologies

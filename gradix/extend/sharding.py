@@ -1,4 +1,4 @@
-"""Shardings in the compiler's form, and their bytes."""
+"""Shardings in the form that XLA uses, and their serialization as bytes."""
 
 from __future__ import annotations
 
@@ -15,21 +15,28 @@ __all__ = [
 
 
 def get_op_sharding_from_serialized_proto(sharding: bytes):
-    """The `OpSharding` of jaxlib that the bytes describe."""
+    """The `OpSharding` of jaxlib that was serialized to the given bytes.
+
+    Args:
+        sharding: the bytes of a protocol buffer.
+    """
     return _partitioning.op_sharding_from(sharding)
 
 
 def get_hlo_sharding_from_serialized_proto(sharding: bytes):
-    """The `HloSharding` of jaxlib that the bytes describe.
+    """The `HloSharding` of jaxlib that was serialized to the given bytes.
 
     Args:
-        sharding: what `get_serialized_proto_from_hlo_sharding` returned.
+        sharding: the bytes that `get_serialized_proto_from_hlo_sharding` returned.
     """
     return _partitioning.hlo_sharding_from(sharding)
 
 
 def get_serialized_proto_from_hlo_sharding(sharding) -> bytes:
-    """The bytes that describe an `HloSharding` of jaxlib; other processes read them.
+    """The `HloSharding` of jaxlib serialized to bytes, which other processes can read.
+
+    Args:
+        sharding: an `HloSharding`.
 
     Example:
         >>> from gradix.extend import sharding

@@ -37,7 +37,7 @@ class Zero:
         return f"Zero({self.aval.str_short()})"
 
 
-# A rule may map the derivative of a function, whose zeros then pass through vmap.
+# A differentiation rule may call `vmap`, so symbolic zeros must pass through it.
 handed_on.add(Zero)
 
 

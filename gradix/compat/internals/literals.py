@@ -1,4 +1,4 @@
-"""`jax._src.literals`: NumPy arrays and Python numbers that know their type as arrays of gradix."""
+"""`jax._src.literals`: NumPy arrays and Python numbers that carry a dtype of gradix arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gradix.core import ShapedArray
 
 
 class _Typed:
-    """A Python number of a given dtype, as an array of which it is weakly typed."""
+    """A Python number with a given dtype; an array made of it is weakly typed."""
 
     dtype: np.dtype
 
@@ -27,15 +27,15 @@ class _Typed:
 
 
 class TypedInt(_Typed, int):
-    """An integer of a given dtype."""
+    """A Python integer with a given dtype."""
 
 
 class TypedFloat(_Typed, float):
-    """A float of a given dtype."""
+    """A Python float with a given dtype."""
 
 
 class TypedComplex(_Typed, complex):
-    """A complex number of a given dtype."""
+    """A Python complex number with a given dtype."""
 
 
 class TypedNdArray(np.ndarray):

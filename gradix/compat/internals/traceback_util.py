@@ -27,5 +27,5 @@ def include_frame(frame) -> bool:
 
 
 def api_boundary(function=None, **_):
-    """The function, which leaves out of exceptions the frames that tracebacks leave out."""
+    """The function, with gradix's own frames removed from the tracebacks of its exceptions."""
     return boundary if function is None else boundary(function)

@@ -1,1 +1,1 @@
-"""Modules below `jax._src.random`."""
+"""The modules of `jax._src.random` that libraries import."""

@@ -1,4 +1,4 @@
-"""`jax._src.random.threefry2x32`: the default generator, on raw keys."""
+"""`jax._src.random.threefry2x32`: the functions of the default generator, for raw keys."""
 
 from __future__ import annotations
 
