@@ -75,7 +75,7 @@ def _is_unknown(module: str) -> bool:
 
 
 def _main_module() -> dict:
-    """The names of a new module `__main__`, in which code that is no file runs."""
+    """The namespace of a new module `__main__`, in which code that is not a file runs."""
     module = sys.modules["__main__"] = ModuleType("__main__")
     return vars(module)
 

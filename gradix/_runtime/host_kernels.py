@@ -316,7 +316,7 @@ def _not_below_bound(x, k: int) -> np.ndarray | None:
     maxima = (np.fmax if is_float else np.maximum).reduce(
         x[:, : parts * size].reshape(len(x), parts, size), 1
     )
-    # A NaN may have either sign, so it is no lower bound.
+    # A NaN may have either sign, so it is not a lower bound.
     if is_float and (nans := np.isnan(maxima)).any():
         maxima[nans] = -np.inf
     # NumPy partitions numbers of 32 bits by vector instructions, but not shorter ones.

@@ -69,7 +69,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
     options = tuning.options_for(
         module, traced.options, is_alone=not isinstance(program, PlacedProgram)
     )
-    told = {
+    fields = {
         "format": _FORMAT,
         "jaxlib": xla.jaxlib_version,
         "code": _code(program, options),
@@ -84,7 +84,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
         "places": None,
     }
     if isinstance(program, PlacedProgram):
-        told["places"] = (
+        fields["places"] = (
             program.home.devices,
             program.home.mesh,
             list(program.in_shardings),
@@ -92,7 +92,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
             [(a.plain, a.place) for a in compiled._places or ()],
         )
     out = io.BytesIO()
-    _Pickler(out, protocol=5).dump(told)
+    _Pickler(out, protocol=5).dump(fields)
     return out.getvalue(), compiled.in_tree, compiled.out_tree
 
 
@@ -133,49 +133,52 @@ def deserialize_and_load(
             "deserialize_and_load: backend must be the default platform, "
             f"{xla.local_devices()[0].platform}, or None; got backend={backend!r}."
         )
-    told = _Unpickler(io.BytesIO(serialized), execution_devices).load()
-    if told["format"] != _FORMAT or told["jaxlib"] != xla.jaxlib_version:
+    fields = _Unpickler(io.BytesIO(serialized), execution_devices).load()
+    if fields["format"] != _FORMAT or fields["jaxlib"] != xla.jaxlib_version:
         raise ValueError(
-            f"the program was serialized with jaxlib {told['jaxlib']} (format {told['format']}), and "
+            f"the program was serialized with jaxlib {fields['jaxlib']} (format {fields['format']}), and "
             f"this process has jaxlib {xla.jaxlib_version} (format {_FORMAT}). Compile the function "
             "again and serialize it."
         )
-    if in_tree.num_leaves != len(told["avals"]):
+    if in_tree.num_leaves != len(fields["avals"]):
         raise ValueError(
-            f"in_tree has {in_tree.num_leaves} leaves, but the program takes {len(told['avals'])} arrays. "
+            f"in_tree has {in_tree.num_leaves} leaves, but the program takes {len(fields['avals'])} arrays. "
             "Pass the trees that serialize returned with these bytes."
         )
-    owner = Owner(told["name"], False, None, False, TraceLog())
-    placed, n = told["places"], len(told["consts"])
-    signature: Any = _Signature([*told["consts"], *told["avals"]], told["out_avals"])
+    owner = Owner(fields["name"], False, None, False, TraceLog())
+    placed, n = fields["places"], len(fields["consts"])
+    signature: Any = _Signature([*fields["consts"], *fields["avals"]], fields["out_avals"])
     kind = Traced if placed is None else PlacedTraced
     traced = kind(
         owner,
         signature,
-        told["consts"],
+        fields["consts"],
         out_tree,
-        DebugInfo(told["name"], told["arguments"]),
-        told["avals"],
-        donated=told["donated"],
+        DebugInfo(fields["name"], fields["arguments"]),
+        fields["avals"],
+        donated=fields["donated"],
     )
-    donated, saved = tuple([i + n for i in told["donated"]]), Saved(told["code"], told["options"])
+    donated, saved = (
+        tuple([i + n for i in fields["donated"]]),
+        Saved(fields["code"], fields["options"]),
+    )
     if placed is None:
         program = Program(
-            signature, told["name"], donated=donated, lowered=told["module"], saved=saved
+            signature, fields["name"], donated=donated, lowered=fields["module"], saved=saved
         )
         return Compiled(traced, in_tree, program)
     devices, mesh, ins, outs, places = placed
     avals = [located(a, p) for a, p in places]
-    every = [*[c.aval for c in told["consts"]], *avals]
+    every = [*[c.aval for c in fields["consts"]], *avals]
     program = PlacedProgram(
         signature,
-        told["name"],
+        fields["name"],
         Home(tuple(devices), mesh),
         every,
         ins,
         outs,
         donated=donated,
-        lowered=told["module"],
+        lowered=fields["module"],
         saved=saved,
     )
     return PlacedCompiled(traced, in_tree, program, avals)

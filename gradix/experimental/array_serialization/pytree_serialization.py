@@ -64,7 +64,7 @@ def save(
 
     Raises:
         ValueError: the directory has a checkpoint, and `overwrite` is False.
-        TypeError: a leaf is no array, or an array of random keys.
+        TypeError: a leaf is not an array, or is an array of random keys.
 
     Example:
         >>> import tempfile, gradix, gradix.numpy as jnp
