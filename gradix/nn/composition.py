@@ -50,7 +50,7 @@ def fused(function: Callable | None = None, *, host: Callable | None = None) -> 
 
 
 def static_names(function: Callable) -> list[str]:
-    """The parameters on which the program depends, and which are no operands of it."""
+    """The parameters on which the program depends, and which are not its operands."""
     names = function.__code__.co_varnames[
         : function.__code__.co_argcount + function.__code__.co_kwonlyargcount
     ]

@@ -10,7 +10,7 @@ from gradix._base.errors import ConcretizationTypeError
 from gradix._core.dimensions.expression import as_dim
 from gradix._core.trace import Tracer, is_unknown
 
-ALL = tuple([tuple(range(n)) for n in range(65)])  # the axes of an array of n dimensions
+ALL = tuple([tuple(range(n)) for n in range(65)])  # ALL[n] are the axes of an array of rank n.
 
 
 def axis_of(axis, ndim: int) -> int:
@@ -35,7 +35,7 @@ def axis_of(axis, ndim: int) -> int:
 
 
 def are_several(axis) -> bool:
-    """Whether an axis argument is a sequence of axes, which a vector of NumPy's is too."""
+    """Whether an axis argument is a sequence of axes; a NumPy vector is one too."""
     return isinstance(axis, (tuple, list, range)) or isinstance(axis, np.ndarray) and axis.ndim == 1
 
 

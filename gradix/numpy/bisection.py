@@ -7,7 +7,7 @@ from collections.abc import Callable
 from gradix import lax
 from gradix.numpy.promotion import number
 
-_FEW = 1 << 10  # up to this many values, all steps are one fused expression
+_FEW = 1 << 10  # Up to this many values, all steps are one fused expression.
 _PLACES = lax.GatherDimensionNumbers(
     offset_dims=(), collapsed_slice_dims=(0,), start_index_map=(0,)
 )

@@ -33,7 +33,7 @@ def read_index(x: Array, index) -> tuple[Array, tuple, list]:
 
     Raises:
         TypeError: the index is or holds a list, a float, or a string.
-        IndexError: the index holds another object that is no index, or a mask of the wrong shape.
+        IndexError: the index holds another object that is not an index, or a mask of a wrong shape.
         NonConcreteBooleanIndexError: a mask is traced.
     """
     entries = index if type(index) is tuple else _as_entries(index)
@@ -77,14 +77,14 @@ def _as_entries(index) -> tuple:
             else "array"
         )
         raise TypeError(
-            f"x[{index!r}]: a {type(index).__name__} is no index, as it could mean a tuple or an "
-            f"array. Write x[{'' if kind == 'tuple' else 'jnp.'}{kind}({index!r})]."
+            f"x[{index!r}]: a {type(index).__name__} is not an index, as it could mean a tuple or "
+            f"an array. Write x[{'' if kind == 'tuple' else 'jnp.'}{kind}({index!r})]."
         )
     return (index,)
 
 
 def _no_string(e) -> str:
-    return f"x[{e!r}]: a string is no index, since arrays have no fields. Use a dict of arrays."
+    return f"x[{e!r}]: a string is not an index, as arrays have no fields. Use a dict of arrays."
 
 
 def _slice_key(e: slice, position: int) -> tuple:
@@ -139,8 +139,8 @@ def entry_of(e) -> Any:
     if hasattr(e, "__array__"):
         return _checked(np.asarray(e))
     raise IndexError(
-        f"x[{e!r}]: a {type(e).__name__} is no index. Use integers, slices, ..., None, and arrays "
-        "of integers or booleans."
+        f"x[{e!r}]: a {type(e).__name__} is not an index. Use integers, slices, ..., None, and "
+        "arrays of integers or booleans."
     )
 
 

@@ -48,7 +48,7 @@ def ix_(*args) -> tuple:
                 "values. Use jnp.flatnonzero(mask)."
             )
         if not x.aval.size:
-            x = convert(x, dtypes.python_scalar_dtype(int))  # An empty list is no list of floats.
+            x = convert(x, dtypes.python_scalar_dtype(int))  # An empty list holds no floats.
         shape = [1] * len(args)
         shape[i] = x.aval.size
         out.append(lax.reshape(x, tuple(shape)))

@@ -282,7 +282,8 @@ def _str(self) -> str:
 def _array_namespace(self, *, api_version: str | None = None):
     if api_version is not None and api_version not in API_VERSIONS:
         raise ValueError(
-            f"api_version must be one of {', '.join(API_VERSIONS)}, got {api_version!r}."
+            f"api_version: {api_version!r} is not an available version of the array API. Give one "
+            f"of {', '.join(API_VERSIONS)}."
         )
     return sys.modules["gradix.numpy"]
 

@@ -138,7 +138,7 @@ def _matmul(self, other):
             try:
                 return lax._dot_general(self, other, products.MATRICES, None, a.dtype)
             except TypeError:
-                pass  # The error is told by `matmul`.
+                pass  # `matmul` raises an error with the user's shapes.
         return products.matmul(self, other)
     return products.matmul(self, other) if _is_operand(other) else NotImplemented
 

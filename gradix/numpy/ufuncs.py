@@ -72,7 +72,7 @@ def _at(method: str):
 if TYPE_CHECKING:
 
     class _Ufunc(ufunc):
-        """What type checkers take the ufuncs of one result for."""
+        """The class that type checkers see for ufuncs with one result."""
 
         def __call__(self, *args, out=None, where=None) -> Array: ...
 

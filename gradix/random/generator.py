@@ -172,8 +172,10 @@ class Generator(Stateful):
         >>> import gradix
         >>> from gradix import random
         >>> rng = random.Generator(0)
-        >>> rng.uniform((2,)), rng.uniform((2,))
-        (Array([0.8423141 , 0.18237865], dtype=float32), Array([0.00729382, 0.02089119], dtype=float32))
+        >>> rng.uniform((2,))
+        Array([0.8423141 , 0.18237865], dtype=float32)
+        >>> rng.uniform((2,))
+        Array([0.00729382, 0.02089119], dtype=float32)
         >>> draw = gradix.jit(lambda: rng.normal())
         >>> bool(draw() == draw())
         False
@@ -217,8 +219,8 @@ def _method(function: Callable) -> Callable:
 
 
 _SAMPLERS = {
-    continuous: "cauchy double_sided_maxwell exponential gumbel laplace logistic lognormal maxwell pareto rayleigh "
-    "triangular wald weibull_min",
+    continuous: "cauchy double_sided_maxwell exponential gumbel laplace logistic lognormal maxwell "
+    "pareto rayleigh triangular wald weibull_min",
     counts: "binomial multinomial poisson",
     discrete: "bernoulli categorical geometric rademacher",
     floats: "bits normal truncated_normal uniform",

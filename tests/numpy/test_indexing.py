@@ -255,7 +255,7 @@ WRONG = [
     (lambda x: x[[slice(1)]], TypeError, r"Write x\[tuple\(\[slice"),
     (lambda x: x[1.0], TypeError, "integer or boolean dtype, got float64"),
     (lambda x: x[jnp.ones(2)], TypeError, "integer or boolean dtype, got float32"),
-    (lambda x: x["a"], TypeError, "a string is no index"),
+    (lambda x: x["a"], TypeError, "a string is not an index"),
     (lambda x: x[{}], IndexError, "Use integers, slices"),
     (lambda x: x[1.0:], TypeError, "of type 'float'"),
     (lambda x: x[::0], ValueError, "zero"),
