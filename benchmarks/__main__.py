@@ -1,8 +1,8 @@
-"""Compare Gradix with JAX, NumPy and PyTorch, those of them that are installed, side by side in one run.
+"""Compare Gradix with JAX, NumPy and PyTorch, as far as they are installed, side by side in one run.
 
 Each group of cases runs in processes of its own, the libraries by turns, for several rounds; the table holds the
-median over rounds of the least time within a process. Long cases have a process each, in which one call is timed.
-It judges nothing: the exit status is always 0.
+median over rounds of the least time within a process. Each long case has its own process, in which one call is timed.
+No ratio is an error: the exit status is always 0.
 
     python -m benchmarks [--group eager] [--rounds 5] [--only matmul] [--json FILE] [--markdown]
 """
@@ -28,7 +28,7 @@ GROUPS = tuple(dict.fromkeys(case.group for case in CASES.values()))
 
 
 def main() -> int:
-    """Run the rounds, print the table, keep the samples if asked to."""
+    """Run the rounds, print the table, and save the samples if asked to."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description="Ratios of time, Gradix to JAX."
     )
@@ -102,7 +102,7 @@ def main() -> int:
 def run_worker(
     name: str, group: str, options: argparse.Namespace, only_case: str
 ) -> dict[str, float | str]:
-    """Seconds per case from one process; a process that dies gives its last words for every case."""
+    """Seconds per case from one process; if it fails, the last line of its error for every case."""
     command = [sys.executable, "-m", "benchmarks.worker", "--target", name, "--group", group]
     command += ["--only", options.only, "--budget", str(options.budget)]
     command += ["--case", only_case, "--clock", options.clock]
@@ -124,7 +124,7 @@ def run_worker(
 
 
 def progress(text: str) -> None:
-    """Say on a terminal, in one line that is written over, what runs now."""
+    """Show on a terminal what runs now, in one line that is overwritten."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 

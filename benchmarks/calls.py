@@ -1,9 +1,9 @@
-"""How much of a call of a program whose devices communicate is XLA's own time.
+"""How much of the time of a call is XLA's own, for programs whose devices communicate.
 
     python -m benchmarks.calls
 
-Eight CPU devices in one process; JAX in a process of its own. XLA alone is the compiled program, started on the
-buffers and waited for, with nothing around it. Microseconds, the least of many calls; rounds alternate.
+Programs run on eight CPU devices in one process; JAX has its own process. "XLA alone" starts the compiled program on
+its buffers and waits for it, and does nothing else. Times are the least of many calls, in microseconds; rounds alternate.
 """
 
 import json
@@ -48,7 +48,7 @@ def least(call: Callable[[], None]) -> float:
 
 
 def alone(f, x) -> Callable[[], None]:
-    """What runs the program of a call and nothing else."""
+    """A function that runs the program of a call and nothing else."""
     from gradix._runtime.program import to_device
 
     loaded, buffers = f.lower(x).compile().runtime_executable(), [to_device(x)]

@@ -1,4 +1,4 @@
-"""What a benchmark is: a name, a target, and one piece of code that runs on any library with JAX's interface."""
+"""A benchmark: a name, a ratio to aim at, and one piece of code that runs on any library with JAX's interface."""
 
 import importlib
 from collections.abc import Callable
@@ -54,14 +54,14 @@ class Case:
     """One line of the table.
 
     Attributes:
-        name: what the table calls it.
+        name: its name in the table.
         group: cases of a group share a process.
         limit: the ratio of seconds, Gradix to JAX, that is aimed at.
         make: from a target to the function whose calls are timed.
         numpy: the same for NumPy, where NumPy can do the work.
         torch: the same for PyTorch.
         fresh: from a target to a function that prepares each call's argument, untimed.
-        alone: whether the case has processes of its own, in which its first call is what is timed.
+        alone: whether the case has its own processes, in which its first call is timed.
     """
 
     name: str
@@ -88,7 +88,7 @@ def case(
     fresh: Any = None,
     alone: bool = False,
 ) -> Callable[[Any], Any]:
-    """Register a `make` function as a case; `numpy=True` and `torch=True` say that it serves them as it stands."""
+    """Register a `make` function as a case; `numpy=True` and `torch=True` say that it works for them unchanged."""
 
     def register(make: Any) -> Any:
         if name in CASES:

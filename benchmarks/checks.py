@@ -46,7 +46,7 @@ def training_step(has_check: bool) -> tuple[Callable, tuple]:
 
 
 def seconds(function: Callable, args: tuple) -> np.ndarray:
-    """The mean time of some calls, on the clock and of all processors together."""
+    """The mean time of some calls: on the clock, and summed over all processors."""
     clock, processors = time.perf_counter(), time.process_time()
     for _ in range(STEPS):
         gradix.block_until_ready(function(*args))

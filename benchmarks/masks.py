@@ -1,8 +1,8 @@
-"""Products with boolean masks of finite numbers: with the rewrite that keeps NaN, without it, and on JAX.
+"""Time products with boolean masks of finite numbers: with the rewrite that keeps NaN, without it, and on JAX.
 
 python -m benchmarks.masks [--size 30000] [--rounds 60]
 
-Processor time in µs, the tenth percentile of rounds in which the three run in a random order.
+The table shows processor time in µs, the tenth percentile of rounds in which the three run in random order.
 """
 
 import argparse

@@ -24,7 +24,7 @@ def resident() -> float:
 
 
 def calls(x: Target) -> Callable[[int], object]:
-    """One compiled function, called again and again with what it gave."""
+    """One compiled function, called again and again with its last result."""
     f, state = x.api.jit(lambda v: v * 0.5 + 1.0), [x.array(8)]
 
     def step(i: int) -> None:
@@ -58,7 +58,7 @@ def traces(x: Target) -> Callable[[int], object]:
 def signatures(x: Target) -> Callable[[int], object]:
     """One jitted function that meets a new static argument each time."""
     if x.name == "gradix":
-        # to do what it warns of is the point here
+        # This case does on purpose what the warning is about.
         x.api.config.update("gradix_retrace_warning", 0)
     a, f = x.array(8), x.api.jit(lambda v, k: x.np.sin(v) * k, static_argnums=1)
     return lambda i: f.trace(a, float(i))
@@ -71,7 +71,7 @@ def compiles(x: Target) -> Callable[[int], object]:
 
 
 def watch(name: str, step: Callable[[int], object], count: int, allowance: float) -> bool:
-    """Run a phase with resident memory at checkpoints; says whether its second half stayed within the allowance."""
+    """Run a phase, with resident memory at checkpoints; return whether its second half stayed within the allowance."""
     step(0)
     gc.collect()
     seen = [resident()]

@@ -23,7 +23,7 @@ DTYPES = ("float32", "float64")
 class Engine:
     """One way to compute: `engine(function, *arrays)` gives a NumPy array, or None where there is no such way.
 
-    Arrays are repeated up to `least` elements, from which on another formulation may be used.
+    Arrays are repeated up to `least` elements, because large arrays may be computed by other formulas.
     """
 
     def __init__(self, name: str, library: str, eager: str | None, least: int = 1):

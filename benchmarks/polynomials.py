@@ -21,7 +21,7 @@ SINGLE, DOUBLE = coefficients.SINGLE, coefficients.DOUBLE
 
 @dataclass(frozen=True)
 class Target:
-    """What a polynomial stands for.
+    """A polynomial and the function that it approximates.
 
     Attributes:
         table: the coefficients by format, or `{format: them}` made from one tuple.
@@ -188,7 +188,7 @@ TARGETS = {
 
 
 def points(target: Target, count: int) -> list:
-    """Chebyshev's, which are dense at the ends; 0 itself is left out."""
+    """Chebyshev's points, which are dense at the ends, without 0."""
     place = (1 - np.cos(np.pi * (np.arange(count) + 0.5) / count)) / 2
     return [mp.mpf(v) for v in target.low + (target.high - target.low) * place if abs(v) > 1e-9]
 

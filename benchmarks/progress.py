@@ -24,7 +24,7 @@ SIZES = 64, 2048, 50_000
 
 
 def loops(steps: int) -> dict[str, Callable]:
-    """Functions of the state, compiled, which take so many steps."""
+    """Compiled functions of the state that take this many steps."""
 
     def step(x):
         return x * 0.999 + 0.001
@@ -43,7 +43,7 @@ def loops(steps: int) -> dict[str, Callable]:
 
 
 def seconds(function: Callable) -> float:
-    """Of the processor, for one call."""
+    """Seconds of processor time for one call."""
     start = time.process_time()
     gradix.block_until_ready(function())
     return time.process_time() - start

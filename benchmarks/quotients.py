@@ -38,7 +38,7 @@ def of_square(z):
 
 @dataclass(frozen=True)
 class Target:
-    """What a quotient stands for.
+    """A quotient of polynomials and the function that it approximates.
 
     Attributes:
         polynomials: numerator and denominator, highest power first.
@@ -64,7 +64,7 @@ TARGETS["DAWSON float32"] = Target(coefficients.DAWSON, of_square, lambda u: 8 *
 
 
 def points(target: Target, count: int) -> list:
-    """Chebyshev's, which are dense at the ends."""
+    """Chebyshev's points, which are dense at the ends."""
     angles = [mp.pi * (k + mp.mpf(1) / 2) / count for k in range(count)]
     return [target.place(mp.cos(angle)) for angle in angles]
 
@@ -80,7 +80,7 @@ def error(target: Target, pair, count: int = 500) -> float:
 
 
 def fit(target: Target, rounds: int = 8) -> tuple:
-    """Coefficients close to the best, with constants of 1.
+    """Coefficients close to the best, with constant terms of 1.
 
     The relative error, times the denominator over that of the last round, is linear in the
     coefficients (Sanathanan and Koerner 1963); its weights are those of Lawson.

@@ -1,4 +1,4 @@
-"""From samples to a table."""
+"""Turns samples into a table."""
 
 import platform
 import statistics
@@ -22,7 +22,7 @@ class Comparison:
         self.samples: dict[str, dict[str, list[float | str]]] = {case.name: {} for case in cases}
 
     def add(self, library: str, results: dict[str, float | str]) -> None:
-        """Take in what one process measured."""
+        """Add the results of one process."""
         for name, seconds in results.items():
             if name in self.samples:
                 self.samples[name].setdefault(library, []).append(seconds)
@@ -57,7 +57,7 @@ class Comparison:
 
 
 def describe_machine(targets: list[str], rounds: int, clock: str = "wall") -> str:
-    """What the figures depend on, in one line."""
+    """One line about the machine and the versions, on which the figures depend."""
     versions = ", ".join(f"{name} {version(name)}" for name in [*targets, "jaxlib"])
     python = f"Python {platform.python_version()}, {platform.machine()}, {cpu_count()} cores"
     seconds = "" if clock == "wall" else "; processor time of all threads"
@@ -65,7 +65,7 @@ def describe_machine(targets: list[str], rounds: int, clock: str = "wall") -> st
 
 
 def version(name: str) -> str:
-    """Version of an installed distribution, or where else it comes from."""
+    """The version of an installed distribution, or its source if it is not installed."""
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

@@ -1,10 +1,10 @@
-"""Each rewrite and each choice of the CPU's table on and off: what it saves, and which has lost its reason on this jaxlib.
+"""Time programs with each rewrite and choice of the CPU's table on and off, to find those that no longer pay.
 
     python -m benchmarks --rewrites [--only sorts] [--markdown]
 
 A program that takes the rewrite is compiled with it and without it, and the two run in turns. The table holds the
-ratios of the times on to off, of a call and of the compilation; below 1, the rewrite pays. It judges nothing: the exit
-status is always 0.
+ratios of the times on to off, of a call and of the compilation; below 1, the rewrite pays. No ratio is an error: the
+exit status is always 0.
 """
 
 import gc
@@ -82,7 +82,7 @@ _LAYERS = (layers, (floats(8, 32), *[floats(32, 32) for _ in range(24)]))
 
 
 def augmented(images):
-    """Pictures flipped by chance, brightened by a random number and blurred."""
+    """Pictures, flipped at random, brightened by a random number and blurred."""
 
     def one(key, x):
         flip, bright = gradix.random.split(key)
@@ -245,7 +245,7 @@ def names(only: str = "") -> list[str]:
 
 
 def main(only: str = "", markdown: bool = False) -> None:
-    """Print the table, and what has lost its reason."""
+    """Print the table, and the rewrites that no longer pay."""
     gradix.config.update("gradix_cache", "off")
     lost, idle = [], []
     if markdown:

@@ -1,8 +1,8 @@
 """The worst of 1,000 calls of small products and factorizations, with several threads configured for BLAS.
 
-A median does not show what waits for a thread now and then, so the table has three numbers for each case, in
-milliseconds: the median, what 99 of 100 calls stay below, and the worst. NumPy's own product stands beside; its
-worst with one thread is what the other programs of the machine cost.
+A median does not show the few calls that wait for a thread, so the table has three numbers for each case, in
+milliseconds: the median, the 99th percentile, and the worst. NumPy's own product is measured too; its worst call
+with one thread shows the cost of other programs on the machine.
 
 python -m benchmarks.stalls                         # 1, 2, 8 and 16 threads, as a table for the documentation
 python -m benchmarks.stalls --threads 2 --only svd
@@ -47,7 +47,7 @@ def cases(rows: int) -> dict:
 
 
 def measured(function, calls: int, budget: float) -> list[float]:
-    """Median, 99th of 100 and worst, in milliseconds, and the number of calls that the budget of seconds allowed."""
+    """Median, 99th percentile and worst, in milliseconds, and the number of calls within the budget of seconds."""
     for _ in range(3):
         gradix.block_until_ready(function())
     seconds: list[float] = []
@@ -62,7 +62,7 @@ def measured(function, calls: int, budget: float) -> list[float]:
 
 
 def measure(threads: int, only: str, calls: int, budget: float) -> dict[str, list[float]]:
-    """All cases in this process, with so many threads for each BLAS that is loaded."""
+    """Measure all cases in this process, with this many threads for each BLAS that is loaded."""
     for rows in ROWS[:1]:
         for function in cases(rows).values():  # loads the libraries
             gradix.block_until_ready(function())
@@ -76,7 +76,7 @@ def measure(threads: int, only: str, calls: int, budget: float) -> dict[str, lis
 
 
 def main() -> int:
-    """A process for each number of threads; the table goes to standard output."""
+    """Run a process for each number of threads, and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.stalls")
     parser.add_argument("--threads", type=int, action="append", help="may be repeated")
     parser.add_argument("--only", default="", metavar="TEXT", help="only cases whose name holds it")

@@ -1,8 +1,8 @@
 """What it costs to trace programs with symbolic sizes, beside the same programs with numbers for sizes.
 
-"New" is a trace in a scope made for it, so that nothing is known of its dimensions yet, beside a trace with a size
-not met before. "Again" is a trace with dimensions, or a size, met before. All in processor time, by turns; the value
-is the one that a fifth of the turns do not reach.
+"New" compares a trace in a scope made for it, where nothing is known of its dimensions, with a trace of a new size.
+"Again" compares traces with dimensions, or a size, that were met before. Times are processor time, by turns; the
+value is the 20th percentile of the turns.
 
 python -m benchmarks.symbolic_tracing
 python -m benchmarks.symbolic_tracing --only attention --turns 200
@@ -96,12 +96,12 @@ def programs() -> dict[str, tuple[Callable, Callable]]:
 
 
 def dimension():
-    """A dimension of a scope of its own."""
+    """A dimension in a new scope."""
     return export.symbolic_shape("n")[0]
 
 
 def seconds(f: Callable, args) -> float:
-    """Of the processor, for one trace of a function not traced before."""
+    """Seconds of processor time for one trace of a function not traced before."""
 
     def fresh(*xs):
         return f(*xs)
@@ -112,7 +112,7 @@ def seconds(f: Callable, args) -> float:
 
 
 def costs(f: Callable, arguments: Callable, turns: int) -> tuple[float, float, float]:
-    """Seconds of a trace with numbers, and how many times as much symbolic sizes cost: new ones, and again."""
+    """Seconds of a trace with numbers, and the ratios of traces with symbolic sizes to it: new ones, and again."""
     known = dimension()
     sizes = [lambda: SIZE, lambda: known, lambda: next(_new_sizes), dimension]
     for size in sizes * 3:

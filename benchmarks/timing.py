@@ -1,4 +1,4 @@
-"""Seconds per call: warmed up, long enough for the clock, the least of several batches."""
+"""Measures seconds per call: after a warm-up, long enough for the clock, the least of several batches."""
 
 import gc
 import time
@@ -12,7 +12,7 @@ _chosen = [CLOCKS["wall"]]
 
 
 def choose_clock(name: str) -> None:
-    """Count seconds of the wall's clock, or of all threads of this process on processors: "wall" or "cpu"."""
+    """Measure the time on the clock ("wall"), or the processor time of all threads of this process ("cpu")."""
     _chosen[0] = CLOCKS[name]
 
 
@@ -22,7 +22,7 @@ def clock() -> float:
 
 
 def measure(case: Case, target: Target, budget: float = 0.25) -> float:
-    """Seconds that one call of the case takes on the target, spending about `budget` seconds on finding out."""
+    """Seconds that one call of the case takes on the target; measuring takes about `budget` seconds."""
     make = case.form(target.name)
     if make is None:
         raise ValueError(f"case {case.name!r} has no form on {target.name}")

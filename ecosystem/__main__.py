@@ -1,4 +1,4 @@
-"""`python -m ecosystem`: the programs of `ecosystem/programs` on Gradix and on JAX in turns, and a table of what they took.
+"""`python -m ecosystem`: run the programs of `ecosystem/programs` on Gradix and on JAX in turns, and print their times.
 
 The environment has the libraries without jax; that of the comparison lies in a folder of its own, which only its processes see.
 `make ecosystem` makes both.
@@ -69,7 +69,7 @@ def _last_error(text: str) -> str:
 
 
 def compare(name: str, path: str, rounds: int, timeout: float) -> dict:
-    """Both in turns: the least times, and whether the values agree."""
+    """Run a program on both in turns: the least times, and whether the values agree."""
     ours, theirs = [], []
     for _ in range(rounds):
         for runs, command, extra in ((ours, GRADIX, ""), (theirs, JAX, path)):

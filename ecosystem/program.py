@@ -1,4 +1,4 @@
-"""Runs one program of `ecosystem/programs`, on what `import jax` gives, and prints as JSON how long it took and what it gave."""
+"""Run one program of `ecosystem/programs` on the library that `import jax` gives; print its times and values as JSON."""
 
 import importlib
 import json

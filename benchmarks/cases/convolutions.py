@@ -69,7 +69,7 @@ convolution(BOTH, (32, 28, 28, 1), (5, 5, 1, 6))
 convolution(BOTH, (32, 28, 28, 1), (3, 3, 1, 16))
 convolution(BOTH, (32, 28, 28, 1), (3, 3, 1, 32))
 convolution(ALL, (32, 14, 14, 6), (5, 5, 6, 16))
-# itself among the kernels
+# The convolution of this one is itself a case of the group of kernels.
 convolution(("to input", "to kernel"), (8, 32, 32, 16), (3, 3, 16, 32))
 convolution(ALL, (32, 32, 32, 16), (3, 3, 16, 16))
 convolution(ALL, (8, 33, 33, 16), (3, 3, 16, 32), 2)

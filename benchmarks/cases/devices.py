@@ -1,4 +1,4 @@
-"""What calls over eight CPU devices cost besides the work: dispatch, putting arrays there, pmap, tracing shard_map."""
+"""Calls over eight CPU devices, apart from their work: dispatch, device_put, pmap, tracing of shard_map."""
 
 import os
 import re
@@ -11,14 +11,14 @@ COUNT = 8
 
 
 def on_mesh(x, *spec):
-    """A sharding on a mesh of 4 by 2 devices; of those there are, outside of this group's processes."""
+    """A sharding on a mesh of 4 by 2 devices; outside of this group's processes, on the devices that exist."""
     s, devices = x.api.sharding, numpy.array(x.api.devices()[:COUNT])
     shape = (4, 2) if len(devices) == COUNT else (len(devices), 1)
     return s.NamedSharding(s.Mesh(devices.reshape(shape), ("x", "y")), s.PartitionSpec(*spec))
 
 
 def often(x, call):
-    """A call that has been made so often that whatever a library changes about it has been changed."""
+    """A call that was made so often before that a library does not change it any more."""
     for _ in range(300):
         x.block(call())
     return lambda: x.block(call())

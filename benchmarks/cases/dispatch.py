@@ -1,4 +1,4 @@
-"""Calls of compiled functions that do almost nothing: what is left is the price of the call."""
+"""Calls of compiled functions that do almost nothing, which measure the cost of the call itself."""
 
 import numpy
 

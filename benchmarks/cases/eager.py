@@ -1,4 +1,4 @@
-"""Single operations on small arrays, outside `jit`: what a user at a prompt waits for."""
+"""Single operations on small arrays, outside `jit`, as at an interactive prompt."""
 
 from itertools import count
 

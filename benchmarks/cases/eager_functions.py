@@ -1,10 +1,10 @@
-"""Functions people call on small arrays outside `jit`, one line each: half should take 0.3 of JAX's time, none more than JAX."""
+"""Functions on small arrays outside `jit`, one line each: half should take 0.3 of JAX's time or less, none more than JAX."""
 
 from benchmarks.case import case
 
 LIMIT = 1.05
 
-# Of v and w, 8 floats; m and k, 16 by 16; s, 8 by 8; p, 16 by 16 and positive definite; i, 8 integers; b, 8 booleans;
+# The operands are v and w, 8 floats; m and k, 16 by 16; s, 8 by 8; p, 16 by 16 and positive definite; i, 8 integers; b, 8 booleans;
 # z, 8 complex numbers; e, 8 edges; key, a random key; x is the library.
 EXPRESSIONS = """
 v + w|v - w|v * w|v / w|v ** 2|v ** 0.5|v // w|v % w|-v|abs(v)|v > w|v == w|b & b|~b|i + 1|i * i|i // 3|i % 3|i << 2

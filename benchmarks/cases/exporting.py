@@ -40,7 +40,7 @@ def _read(x):
 
 
 def _read_and_called(x):
-    """What reads a file, makes it ready for a size not met before in this process, and calls it."""
+    """A function that reads a file, prepares it for a size that is new in this process, and calls it."""
     export = importlib.import_module(f"{x.name}.export")
     blob, w, sizes = _traced(x).serialize(), uniform(16, 16), itertools.count(3)
     return lambda: x.api.jit(export.deserialize(blob).call)(

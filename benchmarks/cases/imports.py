@@ -10,7 +10,7 @@ from benchmarks.case import case
 @case("import in a new process", "import", 0.45, numpy=True)
 def whole_process(x):
     statement = "import numpy" if x.name == "numpy" else f"import {x.name}, {x.name}.numpy"
-    # an installed package has its bytecode: let a source tree keep its own too
+    # An installed package has its bytecode, so a source tree may keep its bytecode too.
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
     return lambda: (
         subprocess.run([sys.executable, "-c", statement], check=True, env=environment) and None

@@ -1,4 +1,4 @@
-"""Loops of small operations, which XLA:CPU runs slowly unless it makes one function of them; and some it must not."""
+"""Loops of small operations, which XLA:CPU runs slowly unless it compiles them into one function, and loops where it must not."""
 
 from benchmarks.case import case, uniform
 

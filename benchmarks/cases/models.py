@@ -1,4 +1,4 @@
-"""What statistical models are made of, a million numbers at a time: in ratio to JAX, and to SciPy or NumPy."""
+"""Parts of statistical models, on a million numbers each, beside JAX, and SciPy or NumPy."""
 
 import importlib
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def _whole(low: int, high: int, seed: int = 0) -> numpy.ndarray:
 
 # -- special functions -----------------------------------------------------------------------------
 
-# Of one number each, from where to where.
+# Functions of one number, with the interval of their operands.
 _OF_ONE = {
     "gamma": (0.1, 20),
     "gammaln": (0.1, 100),
@@ -54,7 +54,7 @@ _OF_ONE = {
     "logit": (0.01, 0.99),
     "entr": (0, 5),
 }
-# Of which a million takes JAX minutes.
+# Functions of which a million values take JAX minutes.
 _FEW = "exp1", "hyp1f1", "hyp2f1"
 _OF_MORE = {
     "beta": [(0.1, 20), (0.1, 20)],
@@ -106,7 +106,7 @@ for _name, _domains in _OF_MORE.items():
 
 # -- log-densities ---------------------------------------------------------------------------------
 
-# Numbers, then parameters.
+# For each density, the numbers and then the parameters.
 _DENSITIES: dict[str, tuple[Callable, list]] = {
     "beta.logpdf": (lambda: _between(0.01, 0.99), [2.0, 3.0]),
     "cauchy.logpdf": (lambda: _between(-20, 20), []),
@@ -141,7 +141,7 @@ def _density(name: str, numbers: Callable, params: list) -> None:
         module = importlib.import_module(f"{x.name}.scipy.stats")
         f = x.api.jit(getattr(getattr(module, distribution), function))
         values = x.np.asarray(numbers())
-        # as arrays, which a model's parameters are: none of them is known when it is compiled
+        # arrays, as the parameters of a model are, so that none is known when compiling
         given = [x.np.asarray(numpy.float32(p)) for p in params]
         return lambda: f(values, *given)
 
@@ -158,7 +158,7 @@ for _name, (_numbers, _params) in _DENSITIES.items():
 
 # -- samplers --------------------------------------------------------------------------------------
 
-# What is drawn, and NumPy's generator where it draws the same.
+# What is drawn, and the method of NumPy's generator if it draws the same.
 _SAMPLERS: dict[str, tuple[Callable, Callable | None]] = {
     "bits": (lambda r, k: r.bits(k, (N,)), None),
     "uniform": (lambda r, k: r.uniform(k, (N,)), lambda g: g.random(N, numpy.float32)),

@@ -1,4 +1,4 @@
-"""Ordinary differential equations, in ratio to JAX and to SciPy's integrator of the same method."""
+"""Ordinary differential equations, beside JAX and SciPy's integrator of the same method."""
 
 import importlib
 

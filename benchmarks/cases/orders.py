@@ -1,4 +1,4 @@
-"""Compiled sorts, order statistics, running sums and functions of single numbers: kernels of Gradix's own beside the peers'."""
+"""Compiled sorts, order statistics, running sums and functions of single numbers: Gradix's own kernels beside others."""
 
 import numpy
 

@@ -1,4 +1,4 @@
-"""Programs that somebody's measurement found slower than with JAX though no table did: each in processes of its own.
+"""Programs that were reported to be slower than with JAX, although no table showed it, each in its own processes.
 
 `python -m benchmarks --group reported --rounds 9` is how they were measured: fresh processes by turns.
 """

@@ -1,6 +1,8 @@
-"""How the cost of a first call, and of the calls after it, grows: with operations, leaves of a tree, layers, functions inside of
-functions. A cost that grows faster than the program shows in the ratios between the lines of one kind. Each case
-has processes of its own, and of a first call one is timed: `python -m benchmarks --group scaling --rounds 1`."""
+"""How the time of first and later calls grows: with operations, leaves of a tree, layers, and nested functions.
+
+Ratios between the lines of one kind show times that grow faster than the program. Each case has its own processes, and
+one first call is timed in each: `python -m benchmarks --group scaling --rounds 1`.
+"""
 
 from benchmarks.case import case
 from benchmarks.cases.startup import cache, never_called
@@ -8,7 +10,7 @@ from benchmarks.cases.trace import chain
 
 
 def first_call(title, program, limit=1.0):
-    """The first call of a new function, with nothing kept from before."""
+    """Register the first call of a new function, with empty caches."""
 
     def make(x):
         cache(x, None)

@@ -1,4 +1,4 @@
-"""Products of sparse matrices, in ratio to JAX and to SciPy, and beside the dense product of the same matrix."""
+"""Products of sparse matrices, beside JAX, SciPy and the dense product of the same matrix."""
 
 import importlib
 
@@ -11,7 +11,7 @@ LIMIT = 1.0
 
 
 def _elements(n: int):
-    """A matrix of which 1 % is given, in the order of rows."""
+    """A matrix with 1 % of its elements given, in the order of rows."""
     return scipy.sparse.random(n, n, 0.01, format="csr", dtype=numpy.float32, random_state=0)
 
 

@@ -1,4 +1,4 @@
-"""First calls: of functions nobody compiled before, of functions an earlier process compiled, and of whole scripts.
+"""First calls: of functions that were not compiled before, of functions that an earlier process compiled, and of scripts.
 
 Every timed call is the first of a new function, with all caches in memory cleared; arguments are made outside the
 clock.
@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def cache(x, path):
-    """Keep compiled programs at `path`, or nowhere, whatever they cost to compile."""
+    """Keep all compiled programs at `path`, however quickly they compiled; None keeps none."""
     if x.name == "gradix":
         x.api.config.update("gradix_cache", path or "off")
     elif path:
@@ -69,7 +69,7 @@ PROGRAMS = {"x + 1": tiny, "an MLP's step": mlp_step, "a hessian": hessian, "900
 
 
 def never_called(program):
-    """What makes a new jitted function and its arguments, with nothing kept in memory from before."""
+    """A function that makes a new jitted function and its arguments, after clearing all caches in memory."""
 
     def arguments(x):
         def fresh():

@@ -1,4 +1,4 @@
-"""From Python function to program, and from program to text; every call traces a function object it has not met."""
+"""Tracing functions, and lowering their programs to text; every call traces a new function object."""
 
 from benchmarks.case import case
 from benchmarks.cases.grad import mlp_loss, mlp_params
@@ -58,7 +58,7 @@ def mlp(x):
 
 
 def traced_chain(x):
-    """Prepares a program that was traced and not yet lowered."""
+    """A function that prepares a traced program that is not lowered yet."""
     a = x.array(8)
     return lambda: x.api.jit(chain(x)).trace(a)
 

@@ -1,4 +1,4 @@
-"""Derivatives of programs people write: what tracing them takes, and what the compiled program takes."""
+"""Derivatives of typical programs: the time of tracing them, and of running the compiled program."""
 
 from benchmarks.case import case
 from benchmarks.cases.grad import mlp_loss, mlp_params
@@ -54,7 +54,7 @@ def per_example(x):
 
 
 def square_map(x):
-    """500 numbers to 500."""
+    """A function from 500 numbers to 500."""
     np, w = x.np, x.array(500, 500) / 500
     return lambda v: np.tanh(w @ np.sin(v)) * v
 

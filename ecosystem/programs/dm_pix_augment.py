@@ -1,4 +1,4 @@
-"""dm_pix: random augmentation of a batch of images, and measures of likeness."""
+"""dm_pix: random augmentation of a batch of images, and measures of similarity."""
 
 import dm_pix as pix
 import jax

@@ -1,4 +1,4 @@
-"""e3nn-jax: tensor products and spherical harmonics in a function that turns as its argument turns."""
+"""e3nn-jax: tensor products and spherical harmonics in a function that is equivariant under rotations."""
 
 import e3nn_jax as e3nn
 import jax

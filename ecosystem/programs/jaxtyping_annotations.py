@@ -25,7 +25,7 @@ def setup():
     k, v = jax.random.normal(keys[1], (6, 4)), jax.random.normal(keys[2], (6, 4))
     try:
         attend(k, v[:, :2], v)
-        raise AssertionError("a shape that does not fit was taken")
+        raise AssertionError("a shape that does not fit was accepted")
     except Exception as e:
         assert type(e).__name__ == "TypeCheckError", e
 

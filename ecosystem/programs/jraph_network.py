@@ -1,4 +1,4 @@
-"""jraph: a graph network over a batch of padded graphs, trained to tell sums of nodes."""
+"""jraph: a graph network over a batch of padded graphs, trained to predict sums of nodes."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,4 @@
-"""orbax-checkpoint: a tree of arrays written and read back, by number, while the program goes on."""
+"""orbax-checkpoint: numbered trees of arrays, written while the program goes on, and read back."""
 
 import tempfile
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""penzai: named axes, layers as trees that are looked into and patched, and a training step."""
+"""penzai: named axes, layers as trees that are inspected and patched, and a training step."""
 
 import jax
 import jax.numpy as jnp
