@@ -282,7 +282,7 @@ def fmax(x1, x2) -> Array:
         Array([1. , 0.5], dtype=float32)
     """
     x, y = operands("fmax", x1, x2)
-    first = _ordered(lax.gt, x, y)
+    first = ordered(lax.gt, x, y)
     return where(lax.bitwise_or(first, lax.ne(y, y)), x, y)
 
 
@@ -296,11 +296,11 @@ def fmin(x1, x2) -> Array:
         Array([0.5, 0.5], dtype=float32)
     """
     x, y = operands("fmin", x1, x2)
-    first = _ordered(lax.lt, x, y)
+    first = ordered(lax.lt, x, y)
     return where(lax.bitwise_or(first, lax.ne(y, y)), x, y)
 
 
-def _ordered(compare, x, y):
+def ordered(compare, x, y):
     """`compare` of numbers; it compares complex ones by real part, then by imaginary part."""
     if x.aval.dtype not in COMPLEX:
         return compare(x, y)

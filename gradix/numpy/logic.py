@@ -13,6 +13,7 @@ from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, FLOAT
 from gradix._core.operators import Array
 from gradix._core.promotion import promote_pair
+from gradix.numpy.arithmetic import ordered
 from gradix.numpy.axes import no_out
 from gradix.numpy.promotion import (
     as_operand,
@@ -24,7 +25,6 @@ from gradix.numpy.promotion import (
     operands,
     same_rank,
 )
-from gradix.numpy.selection import where
 
 _BOOL = np.dtype(bool)
 
@@ -38,9 +38,7 @@ def _comparison(name: str, op, summary: str, value: str) -> Callable[..., Array]
 
     def function(x, y, /):
         x, y = operands(name, x, y)
-        if equality or x.aval.dtype not in COMPLEX:
-            return op(x, y)
-        return compare_complex(op, x, y)
+        return op(x, y) if equality else ordered(op, x, y)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
@@ -48,12 +46,6 @@ def _comparison(name: str, op, summary: str, value: str) -> Callable[..., Array]
         f"    >>> jnp.{name}(jnp.array([1, 2, 3]), 2)\n    Array({value}, dtype=bool)\n"
     )
     return function
-
-
-def compare_complex(op, x, y):
-    """A comparison of complex numbers by real part, then by imaginary part."""
-    xr, yr = lax.real(x), lax.real(y)
-    return where(lax.eq(xr, yr), op(lax.imag(x), lax.imag(y)), op(xr, yr))
 
 
 equal = _comparison("equal", lax.eq, "Whether x == y, elementwise.", "[False,  True, False]")

@@ -22,16 +22,11 @@ from gradix.numpy.division import remainder
 from gradix.numpy.indexing import take_index
 from gradix.numpy.masks import decided_places, first_places, index_dtype, unravelled
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, promote_dtypes
-from gradix.numpy.selection import where
+from gradix.numpy.selection import truth, where
 from gradix.numpy.shapes import ravel
 
 _INT = np.dtype("int32")
 _METHODS = ("compare_all", "scan", "scan_unrolled", "sort")
-
-
-def _truth(name: str, a) -> Array:
-    x = as_operand(name, a)
-    return x if x.aval.dtype == bool else lax.ne(x, number(0, x.aval.dtype))
 
 
 # -- nonzero ---------------------------------------------------------------------------------------
@@ -58,7 +53,7 @@ def nonzero(a, *, size: int | None = None, fill_value=None) -> tuple:
         >>> jnp.nonzero(jnp.array([0, 3, 0, 4]))
         (Array([1, 3], dtype=int32),)
     """
-    mask = _truth("nonzero", a)
+    mask = truth("nonzero", a)
     if not mask.aval.ndim:
         raise ValueError(
             "nonzero: a must have at least one axis, got a scalar. Write jnp.atleast_1d(a)."

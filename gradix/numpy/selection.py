@@ -82,7 +82,7 @@ def where(condition, x=None, y=None, /, *, size=None, fill_value=None) -> Any:
                     return lax._choose(condition, y, x)
             elif not b.weak_type and b.dtype in BESIDE.get(type(y), ()):
                 return lax._choose(condition, number(y, b.dtype), x)
-    return _select(_truth("where", condition), *_values(x, y))
+    return _select(truth("where", condition), *_values(x, y))
 
 
 def _values(x, y):
@@ -112,7 +112,8 @@ def _select(condition, x, y):
     return lax._choose(condition, y, x)
 
 
-def _truth(name: str, x) -> Array:
+def truth(name: str, x) -> Array:
+    """Whether each element is other than zero."""
     x = as_operand(name, x)
     dtype = x.aval.dtype
     return x if dtype == _BOOL else lax.ne(x, number(0, dtype))
@@ -153,7 +154,7 @@ def select(condlist, choicelist, default=0) -> Array:
             "select: condlist and choicelist must have the same length, which is not zero, got "
             f"{len(condlist)} conditions and {len(choicelist)} choices."
         )
-    conditions = [_truth("select", c) for c in condlist]
+    conditions = [truth("select", c) for c in condlist]
     *choices, out = promote_dtypes("select", *choicelist, default)
     shape = common_shape("select", *conditions, *choices, out)
     out = broadcast_to(out, shape)
@@ -204,15 +205,15 @@ def _piece_conditions(condlist) -> list:
     if isinstance(condlist, (Array, np.ndarray)):
         c = as_operand("piecewise", condlist)
         return (
-            [_truth("piecewise", c[i]) for i in range(c.shape[0])]
+            [truth("piecewise", c[i]) for i in range(c.shape[0])]
             if c.ndim > 1
-            else [_truth("piecewise", c)]
+            else [truth("piecewise", c)]
         )
     if not isinstance(condlist, (list, tuple)) or (
         condlist and isinstance(condlist[0], (bool, np.bool_))
     ):
         condlist = [np.asarray(condlist)]
-    return [_truth("piecewise", c) for c in condlist]
+    return [truth("piecewise", c) for c in condlist]
 
 
 @replayed
