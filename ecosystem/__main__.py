@@ -68,6 +68,15 @@ def _last_error(text: str) -> str:
     return lines[-1][:160] if lines else ""
 
 
+def _told(error: str) -> str:
+    """An error, and what to do about it where the environment is the cause."""
+    if "No module named 'jax'" in error:
+        return "it is not at hand (name its folder with --jax)"
+    if error.startswith("ModuleNotFoundError"):
+        return f"{error} (install what --packages prints)"
+    return error
+
+
 def compare(name: str, path: str, rounds: int, timeout: float) -> dict:
     """Run a program on both in turns: the least times, and whether the values agree."""
     ours, theirs = [], []
@@ -98,7 +107,8 @@ def row(found: dict) -> str:
     """A line of the table."""
     ours, theirs = found["gradix"], found["jax"]
     if "error" in ours or "error" in theirs:
-        return f"| {found['name']} | {ours.get('error', 'runs')} | {theirs.get('error', 'runs')} | | | |"
+        texts = [_told(side["error"]) if "error" in side else "runs" for side in (ours, theirs)]
+        return f"| {found['name']} | {texts[0]}; on JAX: {texts[1]} | | | | |"
     start = [r["import_s"] + r["first_s"] for r in (ours, theirs)]
     values = "the same values" if found["agrees"] else "other values"
     ratios = [start[0] / start[1], *[ours[k] / theirs[k] for k in ("step_s", "memory_mb")]]
@@ -114,7 +124,7 @@ HEAD = """| program | result | start to first step | to JAX's | a step, to JAX's
 
 
 def main(argv: list[str]) -> int:
-    """Print the table; the exit status says whether all programs run and agree where JAX runs them."""
+    """Print the table; the exit status is 0 if all programs run, and agree with JAX where it is at hand and runs them."""
     parser = argparse.ArgumentParser(prog="python -m ecosystem", description=__doc__.split("\n")[0])
     parser.add_argument("names", nargs="*", help="programs; all by default")
     parser.add_argument("--jax", default="", help="the folder that holds jax")
@@ -126,11 +136,14 @@ def main(argv: list[str]) -> int:
     if options.packages:
         print(*packages())
         return 0
+    unknown = sorted({*options.names} - {*PROGRAMS})
+    if unknown:
+        parser.error(f"no such program: {', '.join(unknown)}; there are {', '.join(PROGRAMS)}")
     print(HEAD, flush=True)
     bad = 0
     for name in options.names or PROGRAMS:
         found = compare(name, options.jax, options.rounds, options.timeout)
-        bad += "error" not in found["jax"] and not found.get("agrees", False)
+        bad += "error" in found["gradix"] or not found.get("agrees", True)
         print(row(found), flush=True)
         if options.verbose:
             for side in ("gradix", "jax"):
