@@ -328,12 +328,9 @@ def _method(function: Any) -> Any:
     made.__module__, made.__qualname__ = function.__module__, f"Array.{function.__name__}"
     first, *rest = inspect.signature(function).parameters.values()
     made.__signature__ = inspect.Signature([first.replace(name="self"), *rest])  # type: ignore[attr-defined]
-    made.__doc__ = re.sub(
-        rf"^        {first.name}: .*\n(         .*\n)*",
-        "",
-        function.__doc__ or "",
-        flags=re.MULTILINE,
-    )
+    doc = function.__doc__ or ""
+    doc = re.sub(rf"^        {first.name}: .*\n(         .*\n)*", "", doc, flags=re.MULTILINE)
+    made.__doc__ = doc.replace(f"`{first.name}`", "the array")
     return made
 
 
