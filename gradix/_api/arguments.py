@@ -69,7 +69,7 @@ def debug_info(function, args: tuple, kwargs: dict) -> DebugInfo:
         names += leaf_names(given, value)
     for key in sorted(kwargs):
         names += leaf_names(key, kwargs[key])
-    return DebugInfo(name_of(function), names, place_of(function))
+    return DebugInfo.of(name_of(function), names, place_of(function))
 
 
 def leaf_names(name: str, value: Any) -> list[str]:

@@ -67,7 +67,7 @@ def _run(rule, refs, name: str, values, args) -> tuple[list, list, list]:
         seen[:] = len(outs), [o is not None for o in others]
         return [*outs, *[o for o in others if o is not None]]
 
-    debug = DebugInfo(name) if name else no_debug
+    debug = DebugInfo.of(name) if name else no_debug
     jaxpr, consts, used = stage_with_refs(flat, [a.aval for a in args], debug)
     unknown = next((r for r in written(used) if r not in refs), None)
     if unknown is not None:

@@ -114,17 +114,53 @@ def new_jaxpr_eqn(
 
 
 class DebugInfo:
-    """The names of a traced function and of its arguments, for messages."""
+    """The names of a traced function and of its arguments, for messages.
 
-    __slots__ = ("name", "arg_names", "place", "result_paths")
+    Args:
+        traced_for: the transformation that traced the function.
+        func_src_info: the name of the function, and " at " its file and line.
+        arg_names: the names of the leaves of its arguments.
+        result_paths: the names of the leaves of its results.
+    """
 
-    def __init__(self, name: str = "", arg_names=(), place: str = "", result_paths=()):
-        self.name, self.arg_names, self.place, self.result_paths = (
-            name,
-            tuple(arg_names),
-            place,
-            tuple(result_paths),
-        )
+    __slots__ = ("name", "arg_names", "place", "result_paths", "_traced_for")
+
+    def __init__(
+        self, traced_for: str = "jit", func_src_info: str = "", arg_names=(), result_paths=()
+    ):
+        self._traced_for, (self.name, _, self.place) = traced_for, func_src_info.partition(" at ")
+        self.arg_names, self.result_paths = tuple(arg_names or ()), tuple(result_paths or ())
+
+    @classmethod
+    def of(cls, name: str, arg_names=(), place: str = "") -> DebugInfo:
+        """The names of the function `name`, which stands at `place`."""
+        return cls("jit", f"{name} at {place}" if place else name, arg_names)
+
+    @property
+    def traced_for(self) -> str:
+        """The transformation that traced the function."""
+        return getattr(self, "_traced_for", "jit")
+
+    @property
+    def func_src_info(self) -> str:
+        """The name of the function, and where it stands."""
+        return f"{self.name} at {self.place}" if self.place else self.name
+
+    @property
+    def func_name(self) -> str:
+        """The name of the function."""
+        return self.name
+
+    @property
+    def func_filename(self) -> str | None:
+        """The file of the function."""
+        return self.place.rpartition(":")[0] or None
+
+    @property
+    def func_lineno(self) -> int | None:
+        """The line of its file where the function begins."""
+        line = self.place.rpartition(":")[2]
+        return int(line) if line.isdigit() else None
 
 
 no_debug = DebugInfo()

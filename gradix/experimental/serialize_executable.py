@@ -154,7 +154,7 @@ def deserialize_and_load(
         signature,
         fields["consts"],
         out_tree,
-        DebugInfo(fields["name"], fields["arguments"]),
+        DebugInfo.of(fields["name"], fields["arguments"]),
         fields["avals"],
         donated=fields["donated"],
     )

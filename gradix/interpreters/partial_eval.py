@@ -107,7 +107,7 @@ def trace_to_jaxpr_nounits(fun, pvals, instantiate=False) -> tuple[Jaxpr, list[P
         (Array(6., dtype=float32), False)
     """
     function = getattr(fun, "call_wrapped", fun)
-    trace = StagingTrace(DebugInfo(getattr(getattr(fun, "f", fun), "__name__", "")))
+    trace = StagingTrace(DebugInfo.of(getattr(getattr(fun, "f", fun), "__name__", "")))
     with new_level(trace):  # This is not staging, so known values are computed at once.
         outs = list(function(*[p[1] if p.is_known() else trace.new_arg(p[0]) for p in pvals]))
         outs = [as_array(o) for o in outs]
@@ -133,7 +133,7 @@ def trace_to_jaxpr_dynamic(fun, in_avals) -> tuple[Jaxpr, list, list]:
     """
     function = getattr(fun, "call_wrapped", fun)
     name = getattr(getattr(fun, "f", fun), "__name__", "")
-    jaxpr, consts = _stage(lambda *xs: list(function(*xs)), list(in_avals), DebugInfo(name))
+    jaxpr, consts = _stage(lambda *xs: list(function(*xs)), list(in_avals), DebugInfo.of(name))
     return jaxpr, jaxpr.out_avals, consts
 
 

@@ -349,3 +349,18 @@ def test_forms_of_modules():
         bindings.nothing
     for name in ("builtin", "math", "memref", "mpmd", "scf", "sdy", "sparse_tensor", "vector"):
         assert len(dir(importlib.import_module(f"gradix.extend.mlir.dialects.{name}"))) > 5
+
+
+@pytest.mark.parity
+def test_names_of_traced_functions():
+    jax = pytest.importorskip("jax")
+    from jax.extend import core as theirs
+    for lib, extend in ((gradix, gradix.extend.core), (jax, theirs)):
+        def double(x):
+            return x * 2
+        info = lib.make_jaxpr(double)(1.0).jaxpr.debug_info
+        assert (info.traced_for, info.func_name, info.arg_names) == ("jit", "double", ("x",))
+        assert info.func_src_info == f"double at {info.func_filename}:{info.func_lineno}" and info.func_filename == __file__
+        info = extend.DebugInfo("mine", "f at y.py:1", ("a",), ("r",))
+        assert (info.traced_for, info.func_src_info, info.func_name, info.arg_names, info.result_paths) == (
+            "mine", "f at y.py:1", "f", ("a",), ("r",))

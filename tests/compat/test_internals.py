@@ -208,3 +208,21 @@ def test_the_default_generator_on_raw_keys(as_jax):
     assert key.tolist() == [0, 3]
     np.testing.assert_array_equal(threefry2x32.threefry_split(key, (2,)), jax.random.key_data(jax.random.split(jax.random.key(3))))
     np.testing.assert_array_equal(threefry2x32.threefry_random_bits(key, 8, (3,)), jax.random.bits(jax.random.key(3), (3,), "uint8"))
+
+
+class Pair:
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+
+def test_nodes_are_taken_apart_and_put_together(as_jax):
+    from jax._src.tree_util import _registry
+    gradix.tree_util.register_pytree_node(Pair, lambda p: ((p.a,), p.b), lambda b, children: Pair(*children, b))
+    for node, children, data in (((1, 2), [1, 2], None), ({"b": 1, "a": 2}, [2, 1], ("a", "b")), (Pair(1, "q"), [1], "q"), (None, [], None)):
+        entry = _registry[type(node)]
+        found, rest = entry.to_iter(node)
+        assert (list(found), rest) == (children, data)
+        joined = entry.from_iter(rest, [10 * c for c in found])
+        assert gradix.tree.leaves(joined) == [10 * c for c in children] and type(joined) is type(node)
+    with pytest.raises(KeyError):
+        _registry[int]

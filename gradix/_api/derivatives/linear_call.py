@@ -52,11 +52,11 @@ def linear_call(fun: Callable, fun_transpose: Callable, residual_args: Any, line
     call = Flat(fun, "linear_call", both_tree)
     avals = [x.aval for x in xs]
     res_avals = [r.aval for r in res]
-    callee = stage_closed(call, [*res_avals, *avals], DebugInfo(name_of(fun)))
+    callee = stage_closed(call, [*res_avals, *avals], DebugInfo.of(name_of(fun)))
     pulled_tree = tree_structure((residual_args, call.out_tree.unflatten(callee.out_avals)))
     pull = Flat(fun_transpose, "linear_call", pulled_tree)
     cts = [tangent_aval(a) for a in callee.out_avals]
-    transpose = stage_closed(pull, [*res_avals, *cts], DebugInfo(name_of(fun_transpose)))
+    transpose = stage_closed(pull, [*res_avals, *cts], DebugInfo.of(name_of(fun_transpose)))
     if pull.out_tree != tree:
         raise TypeError(
             "linear_call: transpose output pytree structure must match that of linear inputs, got "

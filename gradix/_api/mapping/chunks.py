@@ -95,7 +95,9 @@ def batch_in_chunks(
         for x in rows
     ]
     avals = [make_aval(x.aval.shape[1:], x.aval.dtype, x.aval.weak_type) for x in xs]
-    traced = stage_with_refs(checkpoint(one, prevent_cse=False), avals, DebugInfo("chunk", [], ""))
+    traced = stage_with_refs(
+        checkpoint(one, prevent_cse=False), avals, DebugInfo.of("chunk", [], "")
+    )
     refs = written(traced[2])
     body, consts = hoist(*with_refs(*traced, refs))
     body = interned(body)

@@ -143,7 +143,7 @@ class _ShardMapped:
                 for o, s in zip(given, wanted)
             ]
 
-        debug = DebugInfo(self.name, argument_names(self.f, len(args)))
+        debug = DebugInfo.of(self.name, argument_names(self.f, len(args)))
         with part_of_mesh(mesh, axes, self.check_vma):
             jaxpr, consts = stage_open(flat, avals, debug)
         results = bind(
