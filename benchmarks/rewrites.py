@@ -19,7 +19,7 @@ import gradix.numpy as jnp
 from gradix import lax
 from gradix._platforms.cpu import TABLE
 from gradix._platforms.records import CORRECTNESS
-from gradix._runtime.cores import cores
+from gradix._runtime.machine import cores
 from gradix.experimental.sparse import BCOO
 
 Program = tuple[Callable, tuple]

@@ -14,12 +14,12 @@ from gradix._base.errors import (
     JaxprTypeError as JaxprTypeError,
 )
 from gradix._base.listing import own_names as _own_names
-from gradix._core.abstract import (
+from gradix._core.array import typeof as _typeof
+from gradix._core.aval import (
     AbstractValue as AbstractValue,
+    ShapedArray as ShapedArray,
     abstract_token as abstract_token,
 )
-from gradix._core.array import typeof as _typeof
-from gradix._core.aval import ShapedArray as ShapedArray
 from gradix._core.checks import (
     am_i_under_a_jit as unsafe_am_i_under_a_jit_DO_NOT_USE,
     am_i_under_a_vmap as nonempty_axis_env_DO_NOT_USE,

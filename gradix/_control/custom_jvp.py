@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gradix._base.errors import UnexpectedTracerError
+from gradix._base.lazy import lazy_module
 from gradix._control.inner_programs import dependent
 from gradix._control.rules_with_refs import jvp_through, stage_ruled
 from gradix._core.array import as_array
@@ -14,16 +17,17 @@ from gradix._core.jaxpr import axis_names, no_debug
 from gradix._core.operators import Array
 from gradix._core.primitive import Inlining, MeshTraits, Primitive
 from gradix._core.trace import Tracer, bind, state
-from gradix._core.wrapped_functions import WrappedFun
 from gradix._ops.basis import is_differentiable, move_axis, tangent_aval, to_axis, zeros
 from gradix._transforms.batch import AxisData, batch, batch_jaxpr
 from gradix._transforms.jvp import JVPTrace, JVPTracer
 from gradix._transforms.staging import eval_closed, give_back
 
+_wrapped = lazy_module("gradix._core.wrapped_functions")  # for interpreters of libraries
 
-def _as_function(closed) -> WrappedFun:
+
+def _as_function(closed) -> Any:
     """A program as a function from arrays to a list of arrays, for interpreters of libraries."""
-    return WrappedFun(lambda *args: eval_closed(closed, *map(as_array, args)))
+    return _wrapped.WrappedFun(lambda *args: eval_closed(closed, *map(as_array, args)))
 
 
 class RuledCall(Primitive):
@@ -105,7 +109,7 @@ class CustomJVPCall(RuledCall):
             return [*outs, *instantiated(outs, tangents)]
 
         function = _as_function(params["call_jaxpr"])
-        return interpret(self, function, WrappedFun(rule), args, symbolic_zeros=False)
+        return interpret(self, function, _wrapped.WrappedFun(rule), args, symbolic_zeros=False)
 
     def jvp(
         self,
@@ -255,8 +259,8 @@ def call_custom_jvp(
     if interpret is not None:  # of a trace that a library defines
         return interpret(
             custom_jvp_call_p,
-            WrappedFun(function),
-            WrappedFun(_rule_of_both(jvp, symbolic_zeros)),
+            _wrapped.WrappedFun(function),
+            _wrapped.WrappedFun(_rule_of_both(jvp, symbolic_zeros)),
             args,
             symbolic_zeros=symbolic_zeros,
         )

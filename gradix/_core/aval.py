@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABCMeta
 from math import prod
 from sys import getrefcount
 from typing import Any
@@ -239,6 +240,17 @@ class AbstractToken:
 
     def __repr__(self) -> str:
         return "AbstractToken()"
+
+
+class AbstractValue(metaclass=ABCMeta):  # noqa: B024
+    """The type of a value in a program, for `isinstance`: `ShapedArray` for arrays."""
+
+    __slots__ = ()
+
+
+AbstractValue.register(ShapedArray)
+AbstractValue.register(AbstractToken)
+abstract_token = AbstractToken()
 
 
 def same_types(xs, ys) -> bool:

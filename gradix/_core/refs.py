@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from gradix._base import source
-from gradix._core.abstract import AbstractValue
 from gradix._core.array import as_array
-from gradix._core.aval import ShapedArray
+from gradix._core.aval import AbstractValue, ShapedArray
 from gradix._core.trace import LEAKED, Trace, Tracer, state
 
 

@@ -7,7 +7,7 @@ import os
 
 from gradix._base.lazy import lazy_module
 from gradix._runtime import xla
-from gradix._runtime.cores import cores
+from gradix._runtime.machine import cores
 from gradix._version import __version__
 
 hashlib = lazy_module("hashlib")

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gradix._runtime.cores import cores
+from gradix._runtime.machine import cores
 
 _SHARED = 1 << 15  # Each thread gets at least so many elements.
 # So many elements of rows are processed together, whose copies stay in a processor's cache.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gradix._base import config
 from gradix._base.lazy import lazy_module
 from gradix._runtime import xla
-from gradix._runtime.cores import cores
+from gradix._runtime.machine import cores
 
 if TYPE_CHECKING:
     from gradix._stablehlo.module import LoweredModule

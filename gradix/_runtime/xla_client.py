@@ -15,7 +15,7 @@ from jaxlib.version import __version__ as jaxlib_version
 
 from gradix._base import config, source
 from gradix._base.lazy import lazy_module
-from gradix._runtime.host_memory import keep_freed_memory
+from gradix._runtime.machine import keep_freed_memory
 
 # These modules load slowly and are needed for compilation only.
 hashlib, xc = lazy_module("hashlib"), lazy_module("jaxlib.xla_client")

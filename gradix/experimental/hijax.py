@@ -24,8 +24,7 @@ from gradix._base.tree import (
     tree_map as _tree_map,
 )
 from gradix._core import library_values as _library_values
-from gradix._core.abstract import AbstractValue as AbstractValue
-from gradix._core.aval import ShapedArray as ShapedArray
+from gradix._core.aval import AbstractValue as AbstractValue, ShapedArray as ShapedArray
 from gradix._core.refs import AbstractRef as AbstractRef
 from gradix._core.trace import state
 from gradix._core.user_primitive import Primitive

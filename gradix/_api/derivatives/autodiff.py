@@ -19,19 +19,22 @@ from gradix._api.derivatives.linear_maps import (
     spread_inputs,
     tangent_of,
 )
-from gradix._api.derivatives.mutable_arguments import holds_refs, jvp_of_refs
 from gradix._api.derivatives.nondiff import Mixed, check_nondiff
 from gradix._api.flat_functions import Flat, arrays, named_as
 from gradix._api.hi_values import flatten, kinds
+from gradix._base.lazy import lazy_module
 from gradix._base.tracebacks import boundary, filter_frames
 from gradix._core import dtypes
 from gradix._core.array import as_array
 from gradix._core.aval import make_aval
 from gradix._core.operators import Array
+from gradix._core.refs import Ref
 from gradix._ops.basis import full_like_one, is_differentiable
 from gradix._transforms.jvp import jvp as _jvp
 from gradix._transforms.linearize import linear_program, linearize as _linearize, trace_for
 from gradix._transforms.repeats import is_slope
+
+_mutable = lazy_module("gradix._api.derivatives.mutable_arguments")  # few functions take refs
 
 T = TypeVar("T")
 
@@ -236,8 +239,8 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
                 f"primal and tangent arguments to jvp must have the same tree structure; primals have tree "
                 f"structure {tree} whereas tangents have tree structure {t_tree}."
             )
-        if holds_refs(leaves) or holds_refs(t_leaves):
-            return jvp_of_refs(jvp, fun, leaves, t_leaves, tree, has_aux)
+        if any(isinstance(x, Ref) for x in (*leaves, *t_leaves)):
+            return _mutable.jvp_of_refs(jvp, fun, leaves, t_leaves, tree, has_aux)
         leaves = arrays("jvp", leaves, tree, "primals")
         ts = [tangent_of("jvp", x.aval, t, i) for i, (x, t) in enumerate(zip(leaves, t_leaves))]
         flat = Flat(fun, name_of(fun), tree, has_aux)

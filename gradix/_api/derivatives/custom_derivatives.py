@@ -16,13 +16,15 @@ from gradix._api.arguments import (
     stand_in,
 )
 from gradix._api.flat_functions import arrays
+from gradix._base.lazy import lazy_module
 from gradix._base.tree import tree_flatten as flatten
-from gradix._control.program_interning import key_of
 from gradix._core.array import as_array
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
 from gradix._core.trace import Tracer
 from gradix._ops.basis import add_any, tangent_aval, zeros
+
+_interning = lazy_module("gradix._control.program_interning")
 
 
 class CustomDerivative:
@@ -119,7 +121,7 @@ class Arguments:
 
     def interning_key(self) -> tuple:
         """What is equal for arguments that mean the same, by which programs are recognised."""
-        return self.tree, tuple(self.places), key_of(self.leaves)
+        return self.tree, tuple(self.places), _interning.key_of(self.leaves)
 
 
 class Static(Arguments):

@@ -7,7 +7,7 @@ import functools
 from gradix._api.arguments import argument_names, leaf_names, name_of
 from gradix._api.derivatives.hi_arguments import refuse_values
 from gradix._api.flat_functions import Flat, arrays
-from gradix._api.hi_values import flatten
+from gradix._api.hi_values import flatten, kinds
 from gradix._core import dtypes
 
 
@@ -20,7 +20,8 @@ def differentiated(name, fun, args, kwargs, numbers, has_aux=False):
         ValueError: `numbers` holds an argument twice.
     """
     count = len(args)
-    refuse_values(name, [args[n] for n in numbers if -count <= n < count])
+    if kinds:
+        refuse_values(name, [args[n] for n in numbers if -count <= n < count])
     places = []
     for n in numbers:
         if not -count <= n < count:

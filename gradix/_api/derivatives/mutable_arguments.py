@@ -10,11 +10,6 @@ from gradix._core.refs import AbstractRef, Ref
 from gradix._transforms.staging import give_back
 
 
-def holds_refs(leaves: list) -> bool:
-    """Whether some leaves are mutable arrays."""
-    return any(isinstance(x, Ref) for x in leaves)
-
-
 def jvp_of_refs(jvp: Callable, fun: Callable, leaves: list, tangents: list, tree, has_aux: bool):
     """`jvp` where some leaves of primals are refs, to which and to whose tangents `fun` writes.
 

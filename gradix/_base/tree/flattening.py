@@ -1,12 +1,13 @@
-"""Takes pytrees apart and puts them together."""
+"""Takes pytrees apart and puts them together, and names the places of leaves."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .native import KeyPath, PyTreeDef, flatten, flatten_with_path
+from .native import KeyPath, PyTreeDef, flatten, flatten_with_path, key_string
 from .recursion import LOAN, failure, leave
 
 __all__ = [
+    "keystr",
     "tree_flatten",
     "tree_flatten_with_path",
     "tree_leaves",
@@ -135,3 +136,30 @@ def _one_frame_down(walk: Callable, tree: Any, is_leaf: Callable | None) -> tupl
 
 def _with_path(is_leaf: IsLeaf | None) -> Callable[[tuple, Any], bool] | None:
     return None if is_leaf is None else lambda path, node: is_leaf(node)
+
+
+def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
+    """A key path as text.
+
+    Args:
+        keys: the key path.
+        simple: write only the names and indices, without brackets and quotes.
+        separator: the text between the keys.
+
+    Example:
+        >>> from gradix._base.tree import tree_leaves_with_path
+        >>> path = tree_leaves_with_path({"a": [1, {"w": 2}]})[1][0]
+        >>> keystr(path), keystr(path, simple=True, separator="/")
+        ("['a'][1]['w']", 'a/1/w')
+    """
+    if not simple and not separator:
+        return key_string(keys)
+    return separator.join(map(_simple_key if simple else str, keys))
+
+
+def _simple_key(key: Any) -> str:
+    for attribute in ("key", "idx", "name"):
+        value = getattr(key, attribute, None)
+        if value is not None:
+            return str(value)
+    return str(key)

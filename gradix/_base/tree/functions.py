@@ -1,16 +1,16 @@
-"""Functions on pytrees, which map, reduce, broadcast and transpose them, and name their places."""
+"""Functions on pytrees, which map, reduce, broadcast and transpose them."""
 
 import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from .flattening import IsLeaf, tree_flatten, tree_flatten_with_path, tree_leaves, tree_structure
-from .native import KeyPath, PyTreeDef, children_with_keys, key_string, pytree, registry
+from .native import PyTreeDef, children_with_keys, pytree, registry
 from .prefix import _up_to, broadcast_prefix
 
 # fmt: off
 __all__ = [
-    "all_leaves", "flatten_one_level", "flatten_one_level_with_keys", "is_tree_node", "keystr", "tree_all",
+    "all_leaves", "flatten_one_level", "flatten_one_level_with_keys", "is_tree_node", "tree_all",
     "tree_broadcast", "tree_map", "tree_map_with_path", "tree_reduce", "tree_reduce_associative", "tree_transpose",
     "treedef_children", "treedef_is_leaf", "treedef_tuple",
 ]
@@ -218,33 +218,6 @@ def tree_map_with_path(
         _up_to(treedef, tree, r, plain, "tree", _rest_name(i, rest)) for i, r in enumerate(rest)
     ]
     return treedef.unflatten(map(f, paths, leaves, *others))
-
-
-def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
-    """A key path as text.
-
-    Args:
-        keys: the key path.
-        simple: write only the names and indices, without brackets and quotes.
-        separator: the text between the keys.
-
-    Example:
-        >>> from gradix._base.tree import tree_leaves_with_path
-        >>> path = tree_leaves_with_path({"a": [1, {"w": 2}]})[1][0]
-        >>> keystr(path), keystr(path, simple=True, separator="/")
-        ("['a'][1]['w']", 'a/1/w')
-    """
-    if not simple and not separator:
-        return key_string(keys)
-    return separator.join(map(_simple_key if simple else str, keys))
-
-
-def _simple_key(key: Any) -> str:
-    for attribute in ("key", "idx", "name"):
-        value = getattr(key, attribute, None)
-        if value is not None:
-            return str(value)
-    return str(key)
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:

@@ -1,4 +1,4 @@
-"""The option `gradix_kept_memory`: how much freed memory the process keeps for its next arrays.
+"""The machine that this process runs on: its processors, and how much freed memory is kept.
 
 By default the C library returns the memory of large arrays to the system as soon as they are freed.
 A program that makes results of the same sizes in every step would then wait in every step until
@@ -8,6 +8,7 @@ the system has cleared new pages.
 from __future__ import annotations
 
 import ctypes
+import functools
 import os
 import sys
 
@@ -47,3 +48,9 @@ def keep_freed_memory() -> None:
     if mallopt is not None:
         mallopt(_MMAP_THRESHOLD, _LARGEST_ON_HEAP)
         mallopt(_TRIM_THRESHOLD, size)
+
+
+@functools.lru_cache(None)
+def cores() -> int:
+    """The number of processors this process may use, and of XLA:CPU's threads for large loops."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
