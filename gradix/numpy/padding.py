@@ -163,6 +163,8 @@ def _value_pairs(name: str, values, x) -> list:
 
 
 def _pad_constant(x, widths, values):
+    if not widths:  # a scalar stays as it is, whatever would be added
+        return x
     pairs = _value_pairs("constant_values", values, x)
     kinds = {id(v) for p in pairs for v in p}
     if len(kinds) <= 1:

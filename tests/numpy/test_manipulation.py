@@ -252,3 +252,9 @@ WRONG = [
 def test_misuse(f, error, text):
     with pytest.raises(error, match=text):
         f()
+
+
+@pytest.mark.parametrize("values", [0, np.ones(3), np.ones((2, 0))])
+def test_a_padded_scalar_stays_as_it_is(values):
+    padded = jnp.pad(0.5, 1, constant_values=values)
+    assert padded.shape == () and padded.weak_type and padded == 0.5
