@@ -208,6 +208,7 @@ def tree_map_with_path(
         is_leaf, is_leaf_takes_path: as for `tree_flatten_with_path`.
 
     Example:
+        >>> from gradix._base.tree import keystr
         >>> tree_map_with_path(lambda path, x: f"{keystr(path)} = {x}", {"w": 1, "b": (2,)})
         {'b': ("['b'][0] = 2",), 'w': "['w'] = 1"}
     """
