@@ -138,12 +138,39 @@ def plain(comparison: Comparison, machine: str) -> str:
     return "\n".join([machine, "", *lines, "", *comparison.failures(), summary(comparison)])
 
 
+# Groups of docs/models-performance.md, and what the column of NumPy's forms is called there.
+MODELS = {
+    "special": "SciPy",
+    "densities": "SciPy",
+    "samplers": "NumPy",
+    "solvers": "SciPy",
+    "odes": "SciPy",
+    "sparse": "SciPy",
+}
+
+
 def markdown(comparison: Comparison, machine: str) -> str:
-    """The table for the documentation."""
+    """The tables for the documentation, with a heading of few columns for each group of models."""
+    groups = dict.fromkeys(case.group for case in comparison.cases)
+    failures = [f"- {line}" for line in comparison.failures()]
+    if MODELS.keys() >= groups.keys():
+        lines = [line for group in groups for line in [*brief(comparison, group), ""]]
+        return "\n".join([*lines, *failures, f"{summary(comparison)}. {machine}."])
     lines = [
         "| " + " | ".join(HEADER) + " |",
         "|" + "".join("---|" if i in LEFT else "--:|" for i in range(len(HEADER))),
     ]
     lines += ["| " + " | ".join(row) + " |" for row in rows(comparison)]
-    failures = [f"- {line}" for line in comparison.failures()]
     return "\n".join([*lines, "", *failures, f"{summary(comparison)}. {machine}."])
+
+
+def brief(comparison: Comparison, group: str) -> list[str]:
+    """The lines of one group's table: times on Gradix, JAX and NumPy or SciPy in µs, and the ratio to JAX."""
+    lines = [f"| | Gradix | JAX | {MODELS[group]} | to JAX |", "|---|---:|---:|---:|---:|"]
+    for case in comparison.cases:
+        if case.group == group:
+            times = [microseconds(comparison.median(case, name)) for name in LIBRARIES[:3]]
+            name = case.name.removeprefix("random ")
+            cells = (name, *times, ratio_text(comparison.ratio(case)))
+            lines.append("| " + " | ".join(cells) + " |")
+    return lines

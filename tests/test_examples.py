@@ -222,3 +222,15 @@ def test_report_marks_what_misses_its_target():
     assert "gradix: ValueError: no (broken)" in text
     assert text.endswith("1 of 2 targets met")
     assert "| g | quick | 2.00 | 10.0 | – | 5.00 | 0.20 | 0.40 | ≤ 0.5 | yes |" in markdown(comparison, "machine")
+
+
+def test_tables_of_models_have_the_columns_of_their_page():
+    one, two = [Case(name, group, 1, lambda x: None) for name, group in (("random normal", "samplers"), ("erf", "special"))]
+    comparison = Comparison([one, two])
+    comparison.add("gradix", {"random normal": 1e-6, "erf": 3e-6})
+    comparison.add("jax", {"random normal": 2e-6, "erf": 2e-6})
+    comparison.add("numpy", {"erf": 70e-6})
+    text = markdown(comparison, "machine")
+    assert "| | Gradix | JAX | NumPy | to JAX |" in text and "| normal | 1.00 | 2.00 | – | 0.50 |" in text
+    assert "| | Gradix | JAX | SciPy | to JAX |" in text and "| erf | 3.00 | 2.00 | 70.0 | 1.50 |" in text
+    assert text.endswith("1 of 2 targets met. machine.")
