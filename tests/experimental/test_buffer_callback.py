@@ -34,7 +34,7 @@ def test_trees_keywords_and_what_buffers_show():
         with pytest.raises(RuntimeError, match="stream"):
             ctx.stream
     f = gradix.jit(buffer_callback(callback, {"s": THREE, "d": THREE}))
-    out = f({"a": jnp.ones(3)}, y=jnp.arange(3.0))
+    out = f({"a": jnp.ones(3, F)}, y=jnp.arange(3, dtype=F))
     assert np.array_equal(out["s"], [1, 2, 3]) and np.array_equal(out["d"], [1, 0, -1])
     assert seen == [(False, True, (3,), F, 1)]
 
@@ -46,7 +46,7 @@ def test_aliases_start_results_with_arguments():
     x = jnp.arange(3, dtype=F)
     assert np.array_equal(f(x * 0, x), [0, 7, 2]) and np.array_equal(x, [0, 1, 2])
     with pytest.raises(Exception, match="joins argument 0 of float32"):
-        buffer_callback(callback, THREE, input_output_aliases={0: 0})(jnp.ones(2), x)
+        buffer_callback(callback, THREE, input_output_aliases={0: 0})(jnp.ones(2, F), x)
     with pytest.raises(Exception, match="2 arguments and 1 results"):
         buffer_callback(callback, THREE, input_output_aliases={5: 0})(x, x)
 
