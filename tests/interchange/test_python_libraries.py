@@ -144,6 +144,7 @@ def affine(x: Float[Array, "n m"], w: Float[Array, "m"]) -> Float[Array, "n"]:
 @pytest.mark.parametrize("checker, name", [("beartype", "beartype"), ("typeguard", "typechecked")])
 def test_jaxtyping(checker, name, tmp_path, monkeypatch):
     jaxtyping = pytest.importorskip("jaxtyping")
+    pytest.importorskip("jax", reason="jaxtyping's PyTree imports jax: without it, run with -p gradix.pytest")
     module = pytest.importorskip(checker)
     if checker == "typeguard" and hasattr(module, "TypeCheckError"):
         pytest.skip("jaxtyping needs typeguard 2: later ones read the strings in annotations as Python")
