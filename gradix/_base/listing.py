@@ -54,7 +54,7 @@ def own_names(face: str, *others: str) -> Callable[[], list[str]]:
 
 
 def _is_own(value, namespace: dict) -> bool:
-    """Whether a module defines the function or class; functions may have been told another module."""
+    """Whether a module defines the function or class; a function may name another module."""
     if isinstance(value, FunctionType):
         return getattr(inspect.unwrap(value), "__globals__", None) is namespace
     return isinstance(value, type) and value.__module__ == namespace["__name__"]

@@ -199,10 +199,10 @@ def _show(kind: type[BaseException], error: BaseException, whole: TracebackType 
         shortened = any(len(_links(e.__traceback__)) < len(_links(t)) for e, t in before)
         for e, frames in before:
             BaseException.with_traceback(e, frames)
-    told = any(NOTE in getattr(e, "__notes__", ()) for e in chain)
+    noted = any(NOTE in getattr(e, "__notes__", ()) for e in chain)
     if (
         shortened
-        and not told
+        and not noted
         and state.jax_traceback_filtering != "quiet_remove_frames"
         and sys.stderr is not None
     ):

@@ -27,12 +27,12 @@ class Call(Primitive):
     # tangents that are equal outside of a call become distinct inputs of the called program
     inlining = Inlining(in_high_orders=True)
 
-    def told(self, trace, args, params):
+    def hand_to(self, trace, args, params):
         more = {"donated_invars": (False,) * len(args), "keep_unused": False, "inline": False}
         return trace.process_primitive(self, args, {**params, **more})
 
     def bind(self, *args, donated_invars=(), keep_unused=False, inline=False, **params):
-        """Apply the program; the parameters named here are those that libraries are told."""
+        """Apply the program; only traces of libraries get the parameters that are named here."""
         return super().bind(*args, **params)
 
     def bind_with_trace(self, trace, args, avals, params):

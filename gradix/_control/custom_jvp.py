@@ -98,7 +98,7 @@ class CustomJVPCall(RuledCall):
         with set_current_trace(trace):
             return self.bind(*args, **params)
 
-    def told(self, trace, args, params):
+    def hand_to(self, trace, args, params):
         interpret = getattr(trace, "process_custom_jvp_call", None)
         if interpret is None:
             return trace.process_primitive(self, args, params)

@@ -264,8 +264,8 @@ class Primitive:
         """The parameters of an equation as `bind` takes them."""
         return dict(params)
 
-    def told(self, trace, args, params) -> Any:
-        """Tell a trace that a library defines of this primitive."""
+    def hand_to(self, trace, args, params) -> Any:
+        """Let a trace that a library defines process this primitive."""
         return trace.process_primitive(self, args, params)
 
     def bind_with_trace(self, trace, args, avals, params) -> Any:

@@ -112,7 +112,7 @@ class Trace:
 
     def interpret(self, prim, args, params):
         """Interpret a primitive; traces that libraries define have `process_primitive`."""
-        return prim.told(self, args, params)
+        return prim.hand_to(self, args, params)
 
     def process_primitive(self, primitive, tracers, params):
         """Apply a primitive; a trace that a library defines overrides this method.

@@ -61,7 +61,7 @@ def test_the_table_shows_everything_declared():
     shown |= {"expand", "run", "accepts"}                       # within the columns lower, host and dtypes
     shown |= {"effectful", "named"}                             # whether `effects` and `names` are asked
     shown |= {"hlo", "identity", "combine"}                               # parts of `lower`
-    shown |= {"bind", "impl", "abstract_eval", "get_bind_params", "bind_with_trace", "missing"}
+    shown |= {"bind", "impl", "abstract_eval", "get_bind_params", "bind_with_trace", "hand_to", "missing"}
     assert {n for n in vars(Primitive) if not n.startswith("__")} - shown == set()
 
 

@@ -65,7 +65,7 @@ def test_what_is_no_rule(rule, kinds, match):
     ("i->i", {}, ([(2,), (2,)], [(2,)]), "1 operands, but the operation has 2"), ("i->i,i", {}, ([(2,)], [(2,)]), "2 results, but the operation has 1"),
     ("i j->i", {}, ([(2,)], [(2,)]), r"rank 2.*rank 1: \('i', 'j'\) for the shape \(2,\)"), ("(a b)->(b a)", {"a": 2, "b": 3}, ([(8,)], [(8,)]), "size 8.*size 6"),
     ("... i, ... j->...", {}, ([(2, 3), (2, 2, 3)], [(2,)]), "number of leading dimensions 1 and 2"), ("i i->i", {}, ([(2, 2)], [(2,)]), "factor i twice"),
-    ("i j->i", {"reduction_factors": ("i",)}, ([(2, 3)], [(2,)]), "operands alone"),
+    ("i j->i", {"reduction_factors": ("i",)}, ([(2, 3)], [(2,)]), "only in operands"),
 ])
 def test_what_is_no_rule_of_an_operation(rule, kinds, shapes, match):
     with pytest.raises(ValueError, match=match):

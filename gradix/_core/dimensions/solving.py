@@ -97,7 +97,7 @@ class Solver:
             ValueError: the sizes contradict each other or a constraint.
         """
         values = dict(given or {})
-        told: list[str] = []
+        explanations: list[str] = []
         actual = [
             n
             for a, shape in zip(self.avals, shapes)
@@ -106,36 +106,38 @@ class Solver:
         ]
         for name, i in self.steps:
             dim, n = self.sizes[i].dim, actual[i]
-            values[name] = self._find(name, dim, n, values, told)
-            told.append(
+            values[name] = self._find(name, dim, n, values, explanations)
+            explanations.append(
                 f"'{name}' = {values[name]} from specification '{dim}' for dimension {self.sizes[i].name} (= "
                 f"{n})"
             )
             if bounds(values[name])[1] < 1:
-                raise self._error(f"Expected value >= 1 for dimension variable '{name}'.", told)
+                raise self._error(
+                    f"Expected value >= 1 for dimension variable '{name}'.", explanations
+                )
         for size, n in zip(self.sizes, actual):
             if not _may_hold(expected := size.dim.evaluate(values), "==", n):
                 raise self._error(
                     f"Found inconsistency between dimension size {size.name} (= {n}) and the "
                     f"specification '{size.dim}' (= {expected}).",
-                    told,
+                    explanations,
                 )
-        self._check_fixed(shapes, told)
+        self._check_fixed(shapes, explanations)
         if self.scope is not None:
-            check_constraints(self.scope, values, lambda why: self._error(why, told))
+            check_constraints(self.scope, values, lambda why: self._error(why, explanations))
         return values
 
-    def _check_fixed(self, shapes, told) -> None:
+    def _check_fixed(self, shapes, explanations) -> None:
         for a, shape, name in zip(self.avals, shapes, self.names):
             for i, (d, n) in enumerate(zip(a.shape, shape)):
                 if type(d) is int and not _may_hold(d, "==", n):
                     raise self._error(
                         f"Found inconsistency between dimension size {name}.shape[{i}] (= {n}) and the "
                         f"specification '{d}'.",
-                        told,
+                        explanations,
                     )
 
-    def _find(self, name: str, dim: SymbolicDim, n: int, values: dict, told) -> int:
+    def _find(self, name: str, dim: SymbolicDim, n: int, values: dict, explanations) -> int:
         """The value of a variable for which a dimension is `n`."""
         coefficients = _in_one_variable(dim, name, values)
         if len(coefficients) == 2:
@@ -143,7 +145,8 @@ class Solver:
             value, rest = divmod(n - constant, c)
             if type(rest) is int and rest:
                 raise self._error(
-                    f"Division had remainder {rest} when computing the value of '{name}'.", told
+                    f"Division had remainder {rest} when computing the value of '{name}'.",
+                    explanations,
                 )
             return value
         if type(n) is SymbolicDim or SymbolicDim in map(type, coefficients):
@@ -153,7 +156,7 @@ class Solver:
             )
         value = _root(coefficients, n)
         if value is None:
-            raise self._error(f"No value of '{name}' makes '{dim}' equal to {n}.", told)
+            raise self._error(f"No value of '{name}' makes '{dim}' equal to {n}.", explanations)
         return value
 
     def specifications(self) -> str:
@@ -167,8 +170,10 @@ class Solver:
         )
         return f"Using the following polymorphic shapes specifications: {shown}."
 
-    def _error(self, why: str, told: list[str]) -> ValueError:
-        obtained = f" Obtained dimension variables: {', '.join(told)}." if told else ""
+    def _error(self, why: str, explanations: list[str]) -> ValueError:
+        obtained = (
+            f" Obtained dimension variables: {', '.join(explanations)}." if explanations else ""
+        )
         return ValueError(
             f"Input shapes do not match the polymorphic shapes specification. {why} "
             f"{self.specifications()}{obtained} {_HELP}"
