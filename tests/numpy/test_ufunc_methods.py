@@ -124,7 +124,7 @@ def test_a_number_is_true_for_its_imaginary_part_too():
 
 def test_what_is_not_reorderable_takes_one_axis():
     assert jnp.logaddexp.reduce(jnp.zeros((2, 3, 2)), axis=(0, -1), keepdims=True).shape == (1, 3, 1)
-    with pytest.raises(NotImplementedError, match=r"'?subtract'? is not reorderable.*axis=\(0, 1\)"):
+    with pytest.raises(NotImplementedError, match=r"subtract.*not reorderable.*axis=\(0, 1\)"):
         jnp.subtract.reduce(jnp.ones((2, 2)), axis=(0, 1))
 
 
