@@ -157,6 +157,14 @@ class SampledProduct(Primitive):
     def abstract(self, x, y, rows, columns):
         return make_aval(rows.shape, x.dtype, x.weak_type and y.weak_type)
 
+    def divide(self, mesh, avals, outs, params):
+        """Sum over columns that are divided alike; the elements are whole."""
+        (first, *of_x), (second, *of_y) = entries(avals[0]), entries(avals[1])
+        places = [e for a in avals[2:] for e in entries(a)]
+        if of_x != of_y or any(e is not None for e in (first, second, *places)):
+            return super().divide(mesh, avals, outs, params)
+        return [(None,)]
+
     def host(self, x, y, rows, columns):
         wide = np.dtype("float32") if x.dtype in _HALVES else x.dtype
         terms = x[rows].astype(wide) * y[columns].astype(wide)
