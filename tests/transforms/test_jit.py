@@ -155,7 +155,7 @@ class Surly:
         (
             lambda: gradix.jit(lambda x, n: x, static_argnums=1)(1.0, jnp.ones(2)),
             ValueError,
-            "Non-hashable static arguments.*arrays",
+            "Non-hashable static arguments.*an array",
         ),
         (lambda: gradix.jit(lambda x, n: x, static_argnames="n")(1.0, n=jnp.ones(2)), ValueError, "Non-hashable"),
         (
