@@ -44,6 +44,7 @@ class Executable:
         "handlers",
         "has_callbacks",
         "is_awaited",
+        "is_from_bytes",
     )
 
     def __init__(
@@ -54,7 +55,9 @@ class Executable:
         where: Place,
         has_callbacks: bool = False,
         has_host_kernels: bool = False,
+        is_from_bytes: bool = False,
     ):
+        self.is_from_bytes = is_from_bytes
         self.loaded, self.in_avals, self.out_avals = loaded, tuple(in_avals), tuple(out_avals)
         self.device = where.device
         self.execute, self.has_callbacks = loaded.execute_sharded, has_callbacks
@@ -87,8 +90,11 @@ class Executable:
         """The machine code as bytes, which `deserialize` loads on the same kind of CPU and jaxlib.
 
         Raises:
-            RuntimeFailure: XLA cannot serialize this program, such as some sorts that have run.
+            RuntimeFailure: XLA cannot serialize this program, such as some sorts that have run, or a
+                program that came from bytes, of which it would write no code.
         """
+        if self.is_from_bytes:
+            raise RuntimeFailure("UNIMPLEMENTED: a program that came from bytes is not serialized")
         return self.loaded.serialize()
 
 
@@ -177,7 +183,15 @@ def deserialize(
             loaded = client().deserialize_executable(
                 blob, where.device_list, _options(options, where), functions
             )
-            return Executable(loaded, in_avals, out_avals, where, bool(functions), has_host_kernels)
+            return Executable(
+                loaded,
+                in_avals,
+                out_avals,
+                where,
+                bool(functions),
+                has_host_kernels,
+                is_from_bytes=True,
+            )
         except RuntimeFailure as error:
             if not xla_options.drop_unknown(options, error):
                 raise

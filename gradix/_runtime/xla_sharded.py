@@ -234,8 +234,10 @@ class PartitionedExecutable(Executable):
         *,
         has_callbacks: bool,
         has_host_kernels: bool,
+        is_from_bytes: bool,
         name: tuple[str, str] = ("", ""),
     ):
+        self.is_from_bytes = is_from_bytes
         self.loaded, self.in_avals, self.out_avals = loaded, tuple(in_avals), tuple(out_avals)
         self.device, self.execute = devices[0], loaded.execute_sharded
         self.has_callbacks, self.is_awaited = has_callbacks, has_callbacks or has_host_kernels
@@ -402,6 +404,7 @@ def compile_partitioned(
                 name=_name_of(text),
                 has_callbacks=bool(functions),
                 has_host_kernels=has_host_kernels,
+                is_from_bytes=blob is not None,
             )
         except RuntimeFailure as error:
             if not xla_options.drop_unknown(options, error):

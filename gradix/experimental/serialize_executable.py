@@ -99,11 +99,27 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
 def _code(program, options) -> bytes:
     try:
         return program.executable.serialize()
-    except xla.RuntimeFailure:  # XLA cannot serialize some programs after they have run.
-        if isinstance(program, PlacedProgram):
-            raise
-        module = program.lowered
-        return xla.compile(module.text, module.in_avals, module.out_avals, (), options).serialize()
+    except (
+        xla.RuntimeFailure
+    ):  # It came from bytes, or has run; some of these cannot be serialized.
+        return _compiled_anew(program, options).serialize()
+
+
+def _compiled_anew(program, options):
+    module = program.lowered
+    if not isinstance(program, PlacedProgram):
+        return xla.compile(module.text, module.in_avals, module.out_avals, (), options)
+    return xla.compile_partitioned(
+        module.text,
+        module.in_avals,
+        module.out_avals,
+        (),
+        options,
+        program.home.devices,
+        mesh=program.home.mesh,
+        out_shardings=program.executable.out_shardings,
+        partitioners=module.partitioners,
+    )
 
 
 def deserialize_and_load(

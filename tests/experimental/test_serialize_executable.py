@@ -96,3 +96,31 @@ def test_what_cannot_be_kept_is_refused():
         deserialize_and_load(old, *trees)
     with pytest.raises(ValueError, match="backend='tpu'"):
         deserialize_and_load(blob, *trees, backend="tpu")
+
+
+PROGRAM = """if True:
+    import sys, gradix, gradix.numpy as jnp
+    from gradix.experimental.serialize_executable import deserialize_and_load, serialize
+    gradix.config.update("jax_num_cpu_devices", {devices})
+    gradix.config.update("jax_compilation_cache_dir", sys.argv[1])
+    gradix.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    places = {{}}
+    if {devices} > 1:
+        mesh = gradix.make_mesh(({devices},), ("d",))
+        places["out_shardings"] = gradix.NamedSharding(mesh, gradix.P("d"))
+    double = gradix.jit(lambda x: 2 * jnp.sin(x) + x[::-1], **places).lower(jnp.arange(8.0)).compile()
+    print("loaded" if double._program.executable.is_from_bytes else "compiled")
+    once = serialize(double)
+    twice = serialize(deserialize_and_load(*once))                   # bytes of a program that came from bytes
+    for given in once, twice:
+        assert deserialize_and_load(*given)(jnp.arange(8.0)).tolist() == double(jnp.arange(8.0)).tolist()
+"""
+
+
+@pytest.mark.parametrize("devices", [1, 4])
+def test_a_program_from_the_disk_cache_is_kept_whole(tmp_path, devices):
+    for expected in "compiled", "loaded":
+        command = [sys.executable, "-c", PROGRAM.format(devices=devices), str(tmp_path)]
+        environment = {**os.environ, "GRADIX_CACHE": "on"}
+        done = subprocess.run(command, capture_output=True, text=True, env=environment)
+        assert done.stdout == f"{expected}\n", done.stderr
