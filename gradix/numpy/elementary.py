@@ -185,7 +185,18 @@ def log10(x, /) -> Array:
         >>> jnp.log10(100.0)
         Array(2., dtype=float32)
     """
-    return _scaled_log(inexact_operand("log10", x), lambda y: lax.mul(y, like(y, 1 / math.log(10))))
+    return _scaled_log(inexact_operand("log10", x), _by_log_of_ten)
+
+
+# 1/log(10) as a float64, and what it lacks.
+_INVERSE, _REST = 1 / math.log(10), 6.649434773342547e-17
+
+
+def _by_log_of_ten(y):
+    """y / log(10), by an inverse in two parts, so that powers of ten have whole logarithms."""
+    head = float(y.aval.dtype.type(_INVERSE))
+    rest = (_INVERSE - head) + _REST
+    return lax.add(lax.mul(y, like(y, head)), lax.mul(y, like(y, rest)))
 
 
 @replayed(host=host_implementations.logaddexp)

@@ -299,3 +299,9 @@ def test_vectorize():
         jnp.vectorize(jnp.sin, signature="(n->")
     with pytest.raises(ValueError, match="inconsistent size"):
         dot(jnp.ones(3), jnp.ones(2))
+
+
+@pytest.mark.parametrize("run", [lambda f: f, gradix.jit], ids=["eagerly", "compiled"])
+def test_powers_of_ten_have_whole_logarithms(run):
+    powers = jnp.asarray(10.0 ** np.arange(11))
+    assert run(jnp.log10)(powers).tolist() == list(range(11))
