@@ -54,6 +54,7 @@ class Executable:
         out_avals,
         where: Place,
         has_callbacks: bool = False,
+        *,
         has_host_kernels: bool = False,
         is_from_bytes: bool = False,
     ):
@@ -127,7 +128,14 @@ def compile(
     while True:
         try:
             loaded = _compile(text, where, options, functions)
-            return Executable(loaded, in_avals, out_avals, where, bool(functions), has_host_kernels)
+            return Executable(
+                loaded,
+                in_avals,
+                out_avals,
+                where,
+                bool(functions),
+                has_host_kernels=has_host_kernels,
+            )
         except RuntimeFailure as error:
             if not xla_options.drop_unknown(options, error):
                 if SMALL_CALL not in text and WHOLE_CALL not in text:
@@ -189,7 +197,7 @@ def deserialize(
                 out_avals,
                 where,
                 bool(functions),
-                has_host_kernels,
+                has_host_kernels=has_host_kernels,
                 is_from_bytes=True,
             )
         except RuntimeFailure as error:

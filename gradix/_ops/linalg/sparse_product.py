@@ -226,7 +226,7 @@ sparse_product_p = SparseProduct("sparse_product")
 sampled_product_p = SampledProduct("sampled_product")
 
 
-def sparse_product(data, rows, columns, dense, height: int, ordered: bool = False, starts=None):
+def sparse_product(data, rows, columns, dense, height: int, *, ordered: bool = False, starts=None):
     """The product of a sparse matrix of `height` rows and a dense one.
 
     Args:

@@ -121,7 +121,7 @@ def _with_dense(mat: BCOO, dense, numbers, ordered: bool):
             columns + zero,
             flat.astype("int32"),
             math.prod(outer),
-            is_ordered,
+            ordered=is_ordered,
         )
         return (counted != 0).reshape(shape)
     out = sparse_product(
@@ -130,7 +130,7 @@ def _with_dense(mat: BCOO, dense, numbers, ordered: bool):
         columns + zero,
         flat.astype(dtype),
         math.prod(outer),
-        is_ordered,
+        ordered=is_ordered,
     )
     return out.reshape(shape)
 

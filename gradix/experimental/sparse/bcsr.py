@@ -404,9 +404,9 @@ def _product(mat: BCSR, dense):
     data = jnp.where(inside, mat.data, 0).astype(dtype)
     columns = jnp.clip(mat.indices, 0, width - 1)
     rows = jnp.clip(_rows(mat), 0, height - 1)
-    return sparse_product(data, rows, columns, flat.astype(dtype), height, True, starts).reshape(
-        shape
-    )
+    return sparse_product(
+        data, rows, columns, flat.astype(dtype), height, ordered=True, starts=starts
+    ).reshape(shape)
 
 
 def bcsr_broadcast_in_dim(
