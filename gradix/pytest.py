@@ -2,8 +2,8 @@
 
 from gradix.compat import answering, install_as_jax
 
-answering.reach_children()
 install_as_jax()
+answering.reach_children()
 
 
 def pytest_report_header() -> str:

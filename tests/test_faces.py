@@ -55,7 +55,10 @@ PUBLIC_PARTS = ("numpy.linalg", "numpy.fft", "nn.initializers")
 
 
 def public_modules():
-    """The names of the modules that users import, without `gradix.`; distributions of `scipy.stats` among them."""
+    """The names of the modules that users import, without `gradix.`; distributions of `scipy.stats` among them.
+
+    Without `pytest`, whose import takes the place of jax in this process.
+    """
     found = []
     for module in pkgutil.walk_packages(gradix.__path__, "gradix."):
         name = module.name.partition(".")[2]
@@ -63,7 +66,7 @@ def public_modules():
         made_of = any(name.startswith(p + ".") for p in PARTS) and name not in PUBLIC_PARTS
         if package == "scipy.stats":
             made_of = last in ("operands", "samples", "density_estimates")
-        if not made_of and name.partition(".")[0] != "compat" and not any(part.startswith("_") for part in name.split(".")):
+        if name != "pytest" and not made_of and name.partition(".")[0] != "compat" and not any(part.startswith("_") for part in name.split(".")):
             found.append(name)
     return found
 

@@ -34,8 +34,8 @@ def check_key_reuse(fun: Callable, /, *args: Any) -> None:
         gradix.errors.KeyReuseError: In uniform, argument 0 is a key that is already consumed.
           first:   by normal at ...
           again:   by uniform at ...
-          instead: make a key for each use, key, subkey = random.split(key), or random.fold_in(key, i) in a loop;
-                   to repeat a draw on purpose use random.clone(key).
+          instead: make a key for each use: key, subkey = random.split(key), or random.fold_in(key, i) in a loop;
+                   to repeat a draw on purpose, use random.clone(key).
     """
     key_flow(make_jaxpr(fun)(*args))
 

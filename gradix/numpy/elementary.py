@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from gradix import lax
 from gradix._api.derivatives.custom_jvp import custom_jvp
 from gradix._api.jit.replay import replayed
@@ -188,13 +190,17 @@ def log10(x, /) -> Array:
     return _scaled_log(inexact_operand("log10", x), _by_log_of_ten)
 
 
-# 1/log(10) as a float64, and what it lacks.
+# 1/log(10) is the sum of the two, of which the first is rounded down.
 _INVERSE, _REST = 1 / math.log(10), 6.649434773342547e-17
 
 
 def _by_log_of_ten(y):
     """y / log(10), by an inverse in two parts, so that powers of ten have whole logarithms."""
     head = float(y.aval.dtype.type(_INVERSE))
+    if y.aval.dtype.itemsize < 4:
+        return lax.mul(y, like(y, head))
+    if head > _INVERSE:  # Both parts are positive, so that infinities keep their sign.
+        head -= float(np.finfo(y.aval.dtype).eps) / 4
     rest = (_INVERSE - head) + _REST
     return lax.add(lax.mul(y, like(y, head)), lax.mul(y, like(y, rest)))
 

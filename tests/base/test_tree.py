@@ -253,7 +253,7 @@ def test_a_tree_that_contains_itself(call):
     before = room()
     with pytest.raises(RecursionError, match="contains itself: tree"):
         call()
-    assert room() == pytest.approx(before, abs=40)
+    assert room() >= before - 40
 
 
 @pytest.mark.parametrize("make", [lambda x: [x], lambda x: {"k": x}, Link], ids=["list", "dict", "node"])
@@ -261,7 +261,7 @@ def test_a_tree_too_deep(make):
     before = room()
     with pytest.raises(RecursionError, match="nested more than"):
         tree.leaves(deep(make))
-    assert room() == pytest.approx(before, abs=40)
+    assert room() >= before - 40
 
 
 def test_errors_in_callbacks_do_not_use_up_the_stack():

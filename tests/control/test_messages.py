@@ -32,7 +32,7 @@ WRONG = {
     "fori_loop, arguments": (
         lambda: lax.fori_loop(0, 3, lambda c: c, x),
         TypeError, ["fori_loop calls <lambda> at", "test_messages.py", "with (i, val), but its arguments are (c)"]),
-    "scan, arguments": (lambda: lax.scan(lambda c: c, 0.0, x), TypeError, ["with (carry, x)", "Give it 2 positional"]),
+    "scan, arguments": (lambda: lax.scan(lambda c: c, 0.0, x), TypeError, ["with (carry, x)", "Write it with 2 positional"]),
     "cond, arguments": (lambda: lax.cond(True, lambda: x, lambda v: v, x), TypeError, ["cond calls", "(operand 0)"]),
     "while_loop, arguments": (lambda: lax.while_loop(lambda: True, lambda c: c, x), TypeError, ["with (carry)"]),
     "a TypeError of the body's own": (lambda: lax.scan(lambda c, v: (c, len(3)), 0.0, x), TypeError, ["object of type 'int'"]),

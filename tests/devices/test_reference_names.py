@@ -6,7 +6,7 @@ import sys
 import pytest
 
 # Parts of the reference's own making: primitives and their rules, and what it imports.
-INTERNAL = {"P", "partial", "lru_cache", "safe_zip", "tree_flatten", "tree_unflatten", "global_array_to_host_local_array_impl",
+INTERNAL = {"Any", "P", "partial", "lru_cache", "safe_zip", "tree_flatten", "tree_unflatten", "global_array_to_host_local_array_impl",
             "global_array_to_host_local_array_p", "gtl_abstract_eval", "host_local_array_to_global_array_impl",
             "host_local_array_to_global_array_p", "ltg_abstract_eval", "ltg_batcher"}
 PROGRAM = """

@@ -215,7 +215,7 @@ WRONG = {
     "other rank": (answer, dict(sharding_rule="i -> i"), ValueError, "rank 1.*rank 2.*shape \\(8, 4\\)"),
     "other count": (answer, dict(sharding_rule="i j, k -> i j"), ValueError, "2 operands, but the operation has 1"),
     "factor twice": (answer, dict(sharding_rule="i i -> i i"), ValueError, "factor i twice"),
-    "sum in the result": (answer, dict(sharding_rule="i j -> i j", reduction_factors=("i",)), ValueError, "operands alone"),
+    "sum in the result": (answer, dict(sharding_rule="i j -> i j", reduction_factors=("i",)), ValueError, "occur only in operands"),
     "unknown factor": (answer, dict(sharding_rule="i j -> i j", reduction_factors=("q",)), ValueError, "factors are i, j"),
     "no arrow": (answer, dict(sharding_rule="i j"), ValueError, "no ->"),
     "no rule": (answer, dict(sharding_rule=3), TypeError, "must be a str"),

@@ -132,7 +132,7 @@ def test_products_are_the_kernels_where_that_pays(ordered, width, is_kernel):
     dense = dense[:, :width]
 
     def f(data, dense):
-        return sparse_product(data, rows, columns, dense, 30, ordered)
+        return sparse_product(data, rows, columns, dense, 30, ordered=ordered)
     lowered = gradix.jit(f).lower(data, dense)
     assert ("cpu_csr_sparse_dense" in lowered.as_text()) == is_kernel
     np.testing.assert_allclose(lowered.compile()(data, dense), whole @ np.asarray(dense), rtol=1e-4, atol=1e-4)
@@ -150,7 +150,7 @@ def test_mapped_products_are_a_loop(axes):
     args = [x if a is None else jnp.stack([x, x[::-1], x * 2 if x.dtype == "float32" else x], a) for x, a in zip(args, axes)]
 
     def f(*args):
-        return sparse_product(*args, 6, False)
+        return sparse_product(*args, 6, ordered=False)
     loop = [f(*[x if a is None else jnp.take(x, i, a) for x, a in zip(args, axes)]) for i in range(3)]
     np.testing.assert_allclose(gradix.vmap(f, axes)(*args), loop, rtol=1e-5, atol=1e-5)
 
@@ -216,7 +216,7 @@ def test_products_with_known_starts(axes):
     dense = dense[:, :9]
 
     def f(data, dense):
-        return sparse_product(data, rows, columns, dense, 6, True, starts)
+        return sparse_product(data, rows, columns, dense, 6, ordered=True, starts=starts)
     want = whole @ np.asarray(dense)
     for g in (f, gradix.jit(f)):
         np.testing.assert_allclose(g(data, dense), want, rtol=1e-4, atol=1e-4)
@@ -226,7 +226,7 @@ def test_products_with_known_starts(axes):
         np.testing.assert_allclose(gradix.jit(gradix.vmap(f, axes))(*stacked)[1], factor * want, rtol=1e-4, atol=1e-4)
     gradix.test_util.check_grads(lambda d, x: jnp.sin(f(d, x)), (data, dense), order=1, rtol=2e-2, atol=2e-2, eps=1e-2)
     with pytest.raises(TypeError, match="starts"):
-        sparse_product(data, rows, columns, dense, 6, True, starts[1:])
+        sparse_product(data, rows, columns, dense, 6, ordered=True, starts=starts[1:])
 
 
 def test_compressed_rows_ignore_what_is_out_of_bounds():
