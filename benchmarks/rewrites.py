@@ -72,8 +72,8 @@ def sparse_product(values, places, x):
     return BCOO((values, places), shape=(2000, 2000)) @ x
 
 
-def chain(x):
-    for _ in range(30):
+def chain(x, length: int = 30):
+    for _ in range(length):
         x = jnp.sin(x) * 1.1
     return x
 
@@ -106,7 +106,7 @@ PROGRAMS: dict[str, Program] = {
     "products_without_transposes": (lambda x, y: x.T @ y, (floats(512, 512), floats(512, 512))),
     "convolutions_by_wider_dtypes": (
         lambda a, b: lax.conv(a, b, (1, 1), "SAME", preferred_element_type=jnp.int32),
-        (whole(4, 8, 32, 32, dtype="int8"), whole(8, 8, 3, 3, dtype="int8")),
+        (whole(4, 2, 64, 64, dtype="int8"), whole(3, 2, 3, 3, dtype="int8")),
     ),
     "convolutions_as_products": conv((16, 64, 32, 32), (64, 64, 1, 1)),
     "short_convolutions_as_sums": conv((16, 2, 5000), (3, 2, 3)),
@@ -172,11 +172,14 @@ PROGRAMS: dict[str, Program] = {
     "powers_by_vectors": (jnp.power, (floats(1 << 16), floats(1 << 16))),
     "small_loops": (small_loop, (floats(2000, 64),)),
     "older_generator": (chain, (floats(64),)),
-    "no_unrolling": (chain, (floats(1000),)),
-    "narrow_vectors": (chain, (floats(8),)),
+    "no_unrolling": (
+        gradix.grad(lambda w, x: layers(x, w, w).sum()),
+        (floats(32, 32), floats(8, 32)),
+    ),
+    "narrow_vectors": (lambda x: chain(x, 300), (floats(8),)),
     "small_products_in_loops": (
-        lambda a, x: lax.fori_loop(0, 5000, lambda i, x: a @ x, x),
-        (floats(4, 4) / 10, floats(4)),
+        lambda a, x: lax.fori_loop(0, 2000, lambda i, x: jnp.tanh(a @ x), x),
+        (floats(8, 8), floats(8, 8)),
     ),
     "divided_convolutions": conv((16, 32, 64, 64), (32, 32, 3, 3)),
 }
