@@ -269,6 +269,11 @@ class Config:
             setattr(_State, implied, value)
         _refresh_contexts()
 
+    def preset(self, name: str, value: Any) -> None:
+        """Set an option to a value of the library's own, which is valid and is not checked."""
+        setattr(_State, _known(name), value)
+        _refresh_contexts()
+
     def read(self, name: str) -> Any:
         """The value of an option in this thread."""
         return getattr(state, _known(name))

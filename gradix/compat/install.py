@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from gradix._api import callbacks
-from gradix._base import advice
+from gradix._base import advice, config
 from gradix._base.lazy import lazy_module
 from gradix._runtime.xla import jaxlib_version
 from gradix.compat.removed import why_removed
@@ -150,6 +150,9 @@ class _FinderOfAbsent:
 # Libraries expect these modules in sys.modules after `import jax` alone.
 _LOADED_WITH_JAX = "dtypes", "errors", "tree", "tree_util", "typing"
 
+# Programs for JAX count on XLA's selection of 0 where a mask is false, also before infinity.
+_REWRITES = "all,-products_with_masks"
+
 _finder, _finder_of_absent = _Finder(), _FinderOfAbsent()
 
 
@@ -194,6 +197,8 @@ def install_as_jax() -> None:
     sys.modules.update({_JAX: module, "jax.version": version, "jax.lib": lib})
     advice.to_log(True)
     callbacks.told.as_runtime_errors = True
+    if config.state.gradix_rewrites == "all":
+        config.config.preset("gradix_rewrites", _REWRITES)
     sys.meta_path.insert(0, _finder)
     sys.meta_path.append(_finder_of_absent)
     for name in _LOADED_WITH_JAX:
@@ -222,6 +227,8 @@ def uninstall() -> None:
         return
     advice.to_log(False)
     callbacks.told.as_runtime_errors = False
+    if config.state.gradix_rewrites == _REWRITES:
+        config.config.preset("gradix_rewrites", "all")
     sys.meta_path[:] = [f for f in sys.meta_path if f not in (_finder, _finder_of_absent)]
     for name in [n for n in sys.modules if n == _JAX or n.startswith(_JAX + ".")]:
         del sys.modules[name]

@@ -137,3 +137,13 @@ class TestMain:
     def test_usage_errors(self, arguments):
         done = run("-m", "gradix", *arguments)
         assert done.returncode == 2 and "usage" in done.stderr
+
+
+def test_masks_hide_infinities_in_programs_for_jax_alone():
+    """As XLA has it where it turns a product with a mask into a selection; in our own name 0 times infinity is NaN."""
+    code = ("import gradix, gradix.numpy as jnp; {}f = gradix.jit(lambda x: (x > 0) * jnp.log(x)); "
+            "print(f(jnp.array([0.0, 1.0])).tolist(), gradix.config.gradix_rewrites)")
+    for first, expected in (("", "[nan, 0.0] all"), ("gradix.install_as_jax(); ", "[0.0, 0.0] all,-products_with_masks"),
+                            ("gradix.install_as_jax(); gradix.compat.uninstall(); ", "[nan, 0.0] all")):
+        done = subprocess.run([sys.executable, "-c", code.format(first)], capture_output=True, text=True)
+        assert done.stdout.strip() == expected, done.stderr
