@@ -31,6 +31,7 @@ _ALIASES, _COPIES = (
 )
 _SMALL = 1 << 16
 _FEW = 1 << 12
+_ALIGNMENT = 64  # bytes; XLA copies other memory of the host
 _bit_widths: dict[np.dtype, int] = {}
 
 
@@ -40,6 +41,14 @@ def physical(aval) -> Physical:
     if found is None:
         found = _physicals.keep(aval, Physical(tuple(aval.shape), storage_dtype(aval.dtype)))
     return found
+
+
+def aligned(shape: tuple, dtype: np.dtype) -> np.ndarray:
+    """An array of zeros whose memory is aligned so that XLA uses it without a copy."""
+    size = prod(shape) * dtype.itemsize
+    raw = np.zeros(size + _ALIGNMENT, np.uint8)
+    start = -raw.__array_interface__["data"][0] % _ALIGNMENT
+    return raw[start : start + size].view(dtype).reshape(shape)
 
 
 def put(array: np.ndarray, aval, device=None, owned: bool = False):
@@ -68,7 +77,9 @@ def put(array: np.ndarray, aval, device=None, owned: bool = False):
         raise ValueError(
             f"cannot store an array of shape {array.shape} as one of shape {kind.shape}. Reshape it first."
         )
-    share = owned and (array.nbytes < _SMALL or array.__array_interface__["data"][0] % 64 == 0)
+    share = owned and (
+        array.nbytes < _SMALL or array.__array_interface__["data"][0] % _ALIGNMENT == 0
+    )
     return _jax.batched_device_put(
         kind,
         where.sharding,

@@ -148,8 +148,23 @@ def put_sharded(array: np.ndarray, aval, sharding: Sharding):
 
 def put_copied(array: np.ndarray, aval, sharding: Sharding):
     """As `put_sharded`, for an array that may be written to later and is therefore copied."""
-    where = layout_of(sharding, aval.ndim)
-    return put_parts([array[s] for s in where.slices(array.shape)], physical(aval), where, False)
+    kind, where = physical(aval), layout_of(sharding, aval.ndim)
+    slices = where.slices(array.shape)
+    if prod(where.factors) == len(where.devices):
+        return put_parts([array[s] for s in slices], kind, where, False)
+    # XLA fails on one memory for several devices unless they may share it.
+    copies: dict[tuple, np.ndarray] = {}
+    for part_ends in map(_ends, slices):
+        if part_ends not in copies:
+            part = array[tuple([slice(*ends) for ends in part_ends])]
+            copies[part_ends] = xla_buffers.aligned(part.shape, kind.dtype)
+            copies[part_ends][...] = part
+    return put_parts([copies[_ends(s)] for s in slices], kind, where)
+
+
+def _ends(place: tuple) -> tuple:
+    """An index of slices in a form that can be hashed."""
+    return tuple([(s.start, s.stop) for s in place])
 
 
 def put_parts(parts: Sequence, kind, where: Layout, is_owned: bool = True):

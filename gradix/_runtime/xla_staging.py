@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradix._runtime.xla_buffers import is_at, physical, put
+from gradix._runtime.xla_buffers import aligned, is_at, physical, put
 
-_ALIGNMENT = 64
 _PLAIN = frozenset(map(np.dtype, ("bool", "int32", "int64", "float32", "float64")))
 
 
@@ -33,7 +32,8 @@ def staging(avals, are_numbers, device) -> Callable[[], tuple] | None:
     def make() -> tuple:
         found: list[Any] = []
         for aval, is_number in zip(avals, are_numbers):
-            view = _aligned(aval)
+            kind = physical(aval)
+            view = aligned(kind.shape, kind.dtype)
             found += _as_number(view) if is_number else view, put(view, aval, device, owned=True)
             if not is_at(found[-1], view):
                 raise NotImplementedError
@@ -44,15 +44,6 @@ def staging(avals, are_numbers, device) -> Callable[[], tuple] | None:
     except NotImplementedError:
         return None
     return make
-
-
-def _aligned(aval) -> np.ndarray:
-    """An array of zeros whose memory is aligned so that XLA uses it without a copy."""
-    kind = physical(aval)
-    size = aval.size * kind.dtype.itemsize
-    raw = np.zeros(size + _ALIGNMENT, np.uint8)
-    start = -raw.__array_interface__["data"][0] % _ALIGNMENT
-    return raw[start : start + size].view(kind.dtype).reshape(kind.shape)
 
 
 def _as_number(view: np.ndarray) -> memoryview:

@@ -1,0 +1,118 @@
+"""Every way to place an array × every division × sizes on both sides of the limits of transfers × dtypes."""
+import functools
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import gradix
+import gradix.numpy as jnp
+from gradix import lax
+from gradix.sharding import NamedSharding, PartitionSpec as P
+from tests.devices.eight.common import mesh, on
+
+MESHES = {"4x2": mesh(), "2x4": mesh((2, 4)), "8": mesh((8,), ("x",)), "2x2x2": mesh((2, 2, 2), ("x", "y", "z")), "2x2": mesh((2, 2))}
+SPECS = (P(), P("x"), P(None, "x"), P("y"), P(None, "y"), P("x", "y"), P("y", "x"), P(("x", "y")), P(None, ("y", "x")), P("x", ("y", "z")), P("z"))
+# Arrays of more than 64 KB are copied part by part, and those of 256 KB and more are not staged.
+SHAPES = ((8, 8), (8, 16, 2), (128, 136), (200, 200), (264, 256), (520, 512))
+DTYPES = ("float32", "bool", "int8", "uint16", "int64", "float64", "complex64", "bfloat16", "float8_e4m3fn", "int4")
+
+
+def value(shape, dtype) -> np.ndarray:
+    kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    return (np.arange(np.prod(shape)).reshape(shape) % 7).astype(kind)
+
+
+def _rebuilt(x, s):
+    shards = [gradix.device_put(x[i], d) for d, i in s.addressable_devices_indices_map(x.shape).items()]
+    return gradix.make_array_from_single_device_arrays(x.shape, s, shards)
+
+
+def _mapped(x, s):
+    return gradix.jit(gradix.shard_map(lambda v: v, mesh=s.mesh, in_specs=s.spec, out_specs=s.spec))(x)
+
+
+def _explicit(x, s):
+    m = gradix.sharding.Mesh(s.mesh.devices, s.mesh.axis_names, axis_types=(gradix.sharding.AxisType.Explicit,) * len(s.mesh.axis_names))
+    with gradix.set_mesh(m):
+        return gradix.sharding.reshard(gradix.device_put(x, NamedSharding(m, P())), s.spec)
+
+
+WAYS = {
+    "device_put": gradix.device_put,
+    "device_put of an array": lambda x, s: gradix.device_put(jnp.asarray(x), s),
+    "device_put of a view": lambda x, s: gradix.device_put(np.asfortranarray(x), s),
+    "device_put of a divided array": lambda x, s: gradix.device_put(gradix.device_put(x, on(s.mesh, None, "x")), s),
+    "device_put of an array on a device": lambda x, s: gradix.device_put(gradix.device_put(x, gradix.devices()[-1]), s),
+    "may_alias": lambda x, s: gradix.device_put(x, s, may_alias=False),
+    "donated": lambda x, s: gradix.device_put(jnp.array(x), s, donate=True),
+    "jit in_shardings": lambda x, s: gradix.jit(lambda v: v, in_shardings=s, out_shardings=s)(x),
+    "jit out_shardings": lambda x, s: gradix.jit(lambda v: v, out_shardings=s)(x),
+    "with_sharding_constraint": lambda x, s: gradix.jit(lambda v: lax.with_sharding_constraint(v, s))(x),
+    "eager constraint": lambda x, s: lax.with_sharding_constraint(gradix.device_put(x, on(s.mesh)), s),
+    "make_array_from_callback": lambda x, s: gradix.make_array_from_callback(x.shape, s, lambda i: x[i]),
+    "make_array_from_process_local_data": lambda x, s: gradix.make_array_from_process_local_data(s, x),
+    "make_array_from_single_device_arrays": _rebuilt,
+    "shard_map": _mapped,
+    "reshard": _explicit,
+}
+
+COMPILED = ("jit in_shardings", "jit out_shardings", "with_sharding_constraint", "shard_map")  # each case compiles
+
+
+def divisions(shape):
+    for m in MESHES.values():
+        for spec in SPECS:
+            names = [a for e in spec for a in ((e,) if isinstance(e, str) else e or ())]
+            if set(names) <= set(m.axis_names) and all(
+                    n % int(np.prod([m.shape[a] for a in ((e,) if isinstance(e, str) else e or ())], initial=1)) == 0
+                    for n, e in zip(shape, spec)):
+                yield NamedSharding(m, spec)
+
+
+def check(way, shape, dtype, s):
+    x = value(shape, dtype)
+    given = x.copy()
+    a = WAYS[way](given, s)
+    given[...] = 0  # Nothing may share the user's memory.
+    label = f"{way} {shape} {dtype} {s}"
+    assert a.sharding.is_equivalent_to(s, a.ndim), label
+    np.testing.assert_array_equal(np.asarray(a), x, label)
+    for part in a.addressable_shards:
+        np.testing.assert_array_equal(np.asarray(part.data), x[part.index], label)
+
+
+@functools.cache
+def cases():
+    return [(shape, s) for shape in SHAPES for s in divisions(shape)]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_ways(way):
+    step = 30 if way in COMPILED else 6
+    with gradix.enable_x64():
+        for i, (shape, s) in list(enumerate(cases()))[len(way) % step::step]:
+            check(way, shape, DTYPES[i // 6 % len(DTYPES)] if i % 2 else "float32", s)
+
+
+@pytest.mark.parametrize("spec", [P("x"), P("y"), P(None, "y"), P()])
+def test_a_batch_of_real_size(spec):
+    check("device_put", (200, 200), "float32", on(mesh(), *spec))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", WAYS)
+def test_all_ways(way):
+    with gradix.enable_x64():
+        for shape, s in cases():
+            for dtype in DTYPES:
+                check(way, shape, dtype, s)
+
+
+def test_donation_does_not_write_to_repeated_parts():
+    x = value((256, 256), "float32")
+    for s in (on(mesh(), "x"), on(mesh(), None, "y"), on(mesh())):
+        a = gradix.device_put(x, s)
+        b = gradix.jit(lambda v: v + 1, donate_argnums=0)(a)
+        for part in b.addressable_shards:
+            np.testing.assert_array_equal(np.asarray(part.data), x[part.index] + 1)
