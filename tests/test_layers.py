@@ -269,7 +269,7 @@ def test_a_lawful_tree_passes(tmp_path):
     ("_core/array.py", "def f():\n    import os\n"),
     ("_core/array.py", "from importlib import import_module\nimport_module('scipy')\n"),
     ("_core/array.py", "class A:\n    def f(self):\n        from math import pi\n"),
-    ("_core/array.py", "x = 1\n" * 501),
+    ("_core/array.py", "x = 1\n" * (MAX_LINES + 1)),
     ("_core/array.py", "def f():\n    pass\nfrom math import pi\n"),
     ("_base/tree.py", "from . import lazy\nfrom . import other\n@_other\ndef f(): pass\n"),
     ("_ops/sine.py", "from gradix._stablehlo import emit\n"),
