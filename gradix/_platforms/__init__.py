@@ -53,7 +53,7 @@ def options_for(platform: str, selection: str, facts, cores: int) -> dict:
 
 
 def quick_options_for(platform: str, facts) -> dict:
-    """The options with which the compiler takes the least time for a program with these facts."""
+    """The options for the shortest compilation of a program with these facts, as `options_for`."""
     table = _table(platform)
     return table.quick(facts) if table and table.quick else {}
 

@@ -145,6 +145,7 @@ class Program:
         donated=(),
         keep_unused: bool = False,
         compiler_options: dict | None = None,
+        is_quick: bool = False,
         lowered: LoweredModule | None = None,
         saved: Saved | None = None,
     ):
@@ -156,9 +157,8 @@ class Program:
             )
             self.is_loaded = True
         else:
-            self.executable, self.is_loaded = _compilation.obtain(
-                lowered, name, tuning.options_for(lowered, compiler_options)
-            )
+            options = tuning.options_for(lowered, compiler_options, is_quick=is_quick)
+            self.executable, self.is_loaded = _compilation.obtain(lowered, name, options)
         self.run = tuning.tuned(self.executable, lowered).run
         self.consts = [to_device(c) for c in lowered.const_args]
         self.out_avals = lowered.out_avals

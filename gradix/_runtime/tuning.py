@@ -36,11 +36,6 @@ def needed_rewrites_of(platform: str) -> Mapping[Any, tuple] | None:
     return None if platform == "cpu" else _platforms.rewrites_of(platform, "correctness")
 
 
-def quick_options_for(module: LoweredModule) -> dict:
-    """The compiler options for the shortest compilation; empty if they are not known."""
-    return _platforms.quick_options_for(module.platform, module.facts)
-
-
 def tuned(executable: xla.Executable, module: LoweredModule) -> xla.Executable:
     """The executable, which keeps LAPACK to one thread if the program's matrices are small."""
     if _platforms.factors_on_one_thread(module.platform, module.facts):
@@ -49,7 +44,10 @@ def tuned(executable: xla.Executable, module: LoweredModule) -> xla.Executable:
 
 
 def options_for(
-    module: LoweredModule, compiler_options: dict | None = None, is_alone: bool = True
+    module: LoweredModule,
+    compiler_options: dict | None = None,
+    is_alone: bool = True,
+    is_quick: bool = False,
 ) -> xla.Options:
     """The compiler options for a program.
 
@@ -57,10 +55,13 @@ def options_for(
         module: the lowered program.
         compiler_options: the user's options, which override those of the table.
         is_alone: whether the program runs on one device. Only some options suit several devices.
+        is_quick: whether to compile in the shortest time, for a program that runs more slowly.
     """
     chosen = _platforms.options_for(
         module.platform, _options.gradix_rewrites, module.facts, cores()
     )
     if not is_alone:
         chosen = {k: v for k, v in chosen.items() if k in ("unroll", "fusion_emitters")}
+    if is_quick:
+        chosen |= _platforms.quick_options_for(module.platform, module.facts)
     return xla.options(compiler_options=compiler_options, **chosen)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +13,9 @@ from gradix._base.lazy import lazy_module
 xc: Any = lazy_module("jaxlib.xla_client")
 SMALL_LOOP_BYTES = 1 << 18
 _dropped: set[str] = set()  # the flags that this version of XLA does not know
+_REFUSED = re.compile(
+    r"No such compile option: '(\w+)'|While setting option (\w+), .* is not a valid"
+)
 
 
 class Options(NamedTuple):
@@ -134,27 +138,15 @@ def options_key(opts: Options, platform: str) -> str:
 
 
 def drop_unknown(opts: Options, error: Exception) -> bool:
-    """Whether `error` says that a flag of `opts` is unknown; it is then never passed again."""
-    text = str(error)
-    if "No such compile option" not in text and "is not a valid enum value" not in text:
+    """Whether `error` refuses a flag that the user did not set; it is then never passed again."""
+    refused = _REFUSED.search(str(error))
+    if refused is None:
         return False
-    user = {k for k, _ in opts.overrides}
-    found = {
-        k
-        for k in (
-            "xla_cpu_use_fusion_emitters",
-            "xla_cpu_experimental_ynn_fusion_type",
-            "xla_cpu_prefer_vector_width",
-        )
-        if k in text and k not in user and k not in _dropped
-    }
-    _dropped.update(found)
-    return bool(found)
-
-
-def is_unknown(flag: str) -> bool:
-    """Whether XLA has refused a flag because it does not know it."""
-    return flag in _dropped
+    flag = refused[1] or refused[2]
+    if flag in dict(opts.overrides) or flag in _dropped:
+        return False
+    _dropped.add(flag)
+    return True
 
 
 @functools.lru_cache(None)

@@ -60,3 +60,16 @@ def lower():
 @pytest.fixture
 def compiled():
     return compile_module
+
+
+@pytest.fixture
+def has_flag():
+    """Whether this XLA takes a debug option."""
+    def taken(name, value):
+        try:
+            xla.compile("module @m { func.func public @main() { return } }", [], [], options=xla.options(compiler_options={name: value}))
+        except xla.RuntimeFailure as error:
+            assert "No such compile option" in str(error)
+            return False
+        return True
+    return taken

@@ -4,9 +4,13 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
+from gradix._core.aval import make_aval
 from gradix._platforms.cpu import compiling
 from gradix._runtime import xla, xla_options
 
+AVAL = make_aval((4,), np.dtype("float32"))
+TEXT = ("module @m { func.func public @main(%a: tensor<4xf32>) -> tensor<4xf32> "
+        "{ %0 = stablehlo.add %a, %a : tensor<4xf32>\n return %0 : tensor<4xf32> } }")
 SMALL, LARGE = np.ones((16, 32), np.float32), np.ones((64, 64), np.float32)
 
 
@@ -120,8 +124,8 @@ def test_a_chain_of_ten_thousand_operations_is_compiled():
     np.testing.assert_allclose(gradix.jit(f)(x), f(x), rtol=1e-4)
 
 
-def test_repeated_layers_give_the_same_bits_whatever_compiles_them():
-    if xla_options.is_unknown("xla_cpu_use_fusion_emitters"):
+def test_repeated_layers_give_the_same_bits_whatever_compiles_them(has_flag):
+    if not has_flag("xla_cpu_use_fusion_emitters", False):
         pytest.skip("this XLA has one way to compile them")
     f, ws, x = _layers(8)
     outs = [gradix.jit(f, compiler_options={"xla_cpu_use_fusion_emitters": newer})(ws, x) for newer in (False, True)]
@@ -175,9 +179,25 @@ def test_divided_convolutions_are_the_same():
     np.testing.assert_array_equal(*outs)                                                        # whole numbers
 
 
-def test_a_value_that_is_not_known_is_left_out(monkeypatch):
+# Each alone and all together, as the quick tier and the table of the platform ask for them.
+EACH = [{"small_loops": True}, {"small_loops": True, "small_dots": True}, {"quick": True}, {"fusion_emitters": False}, {"unroll": False},
+        {"narrow": True}, {"spread_convolutions": True}]
+ALL = {name: value for options in EACH for name, value in options.items()}
+
+
+@pytest.mark.parametrize("asked", [*EACH, ALL], ids=str)
+def test_every_jaxlib_compiles_with_the_options_it_has(asked, monkeypatch):
     monkeypatch.setattr(xla_options, "_dropped", set())
-    error = RuntimeError("While setting option xla_cpu_experimental_ynn_fusion_type, 'X' is not a valid enum value.")
+    made = xla.compile(TEXT, [AVAL], [AVAL], options=xla.options(**asked))
+    assert set(xla_options._dropped) <= set(xla_options._flags(xla.options(**asked), "cpu"))
+    np.testing.assert_array_equal(xla.get(made([xla.put(np.arange(4, dtype="f4"), AVAL)])[0]), [0, 2, 4, 6])
+
+
+@pytest.mark.parametrize("message", ["While setting option xla_cpu_experimental_ynn_fusion_type, 'X' is not a valid enum value.",
+                                     "No such compile option: 'xla_cpu_experimental_ynn_fusion_type'"])
+def test_a_value_that_is_not_known_is_left_out(message, monkeypatch):
+    monkeypatch.setattr(xla_options, "_dropped", set())
+    error = RuntimeError(message)
     asked = xla.options(spread_convolutions=True)
     assert xla_options.drop_unknown(asked, error) and not xla_options.drop_unknown(asked, error)
     assert b"LIBRARY_FUSION" not in xla_options.build(asked, np.zeros((1, 1))).SerializeAsString()

@@ -12,7 +12,7 @@ from gradix._api.jit.tiers import first_calls_on_host, quick_calls, run_on_host
 from gradix._base import config as _config, source
 from gradix._base.lazy import lazy_module
 from gradix._core.jaxpr import ClosedJaxpr
-from gradix._runtime import dispatch, tuning
+from gradix._runtime import dispatch
 from gradix._runtime.program import Donation, Program, lower
 from gradix._transforms.cse import simplify
 from gradix._transforms.staging import eval_closed
@@ -86,7 +86,7 @@ class Traced:
 
     def _compile(self) -> None:
         donated = tuple([i + len(self.consts) for i in self.donated])
-        self.program = self._made(donated, lambda module: self.options)
+        self.program = self._made(donated)
         if not donated and not self.consts and type(self) is Traced and self.out_tree is not None:
             self.call = _caller(self.program.call, self.out_tree)
 
@@ -94,15 +94,20 @@ class Traced:
         """The program that is compiled for calls with concrete arrays."""
         return self.jaxpr
 
-    def _made(self, donated: tuple, options: Callable) -> Program:
-        """Compile the program, with the options that `options(module)` returns."""
+    def _made(self, donated: tuple, is_quick: bool = False) -> Program:
+        """Compile the program, either fully or in the shortest time."""
         start = time.perf_counter()
         closed = simplify(self.lowered_program())
         module = lower(closed, self.name, donated=donated, keep_unused=self.keep_unused)
         if donated:
             donation.check(module, self)
         program = Program(
-            closed, self.name, donated=donated, compiler_options=options(module), lowered=module
+            closed,
+            self.name,
+            donated=donated,
+            compiler_options=self.options,
+            is_quick=is_quick,
+            lowered=module,
         )
         self.log.compiled(time.perf_counter() - start, program.is_loaded)
         return program
@@ -127,9 +132,7 @@ class Traced:
         with self.log.lock:
             program = self.quick
             if program is None:
-                program = self.quick = self._made(
-                    (), lambda module: tuning.quick_options_for(module)
-                )
+                program = self.quick = self._made((), is_quick=True)
             self.by_quick -= 1
             if not self.by_quick:
                 self.quick = None

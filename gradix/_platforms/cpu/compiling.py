@@ -59,12 +59,7 @@ def _is_beyond_the_older_generator(facts) -> bool:
 
 def quick_options(facts) -> dict:
     """Options for quick compilation: without LLVM's optimizations, programs run more slowly."""
-    options: dict = {"xla_backend_optimization_level": 0}
-    return (
-        options
-        if _is_beyond_the_older_generator(facts)
-        else {**options, "xla_cpu_use_fusion_emitters": False}
-    )
+    return {"quick": True, "fusion_emitters": _is_beyond_the_older_generator(facts)}
 
 
 _FACTORED = 1 << 18  # elements of a matrix
