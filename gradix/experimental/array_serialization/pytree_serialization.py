@@ -2,20 +2,21 @@
 
 A checkpoint is a folder with one file per part, and a manifest that lists the files with their
 digests. All processes write it under a temporary name, and the first process renames it to a number
-when all parts are on disk. So a folder named by a number is complete, even if a process is stopped.
+when all parts are on disk and have been read back. So a folder named by a number is complete, even
+if a process is stopped. Saves into one directory happen one after another, also those of several
+processes.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import itertools
 import json
 import os
-import shutil
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +27,23 @@ from gradix._api.devices import process_count, process_index
 from gradix._api.distributed import client as _client
 from gradix._api.placing import as_sharding
 from gradix._api.structs import ShapeDtypeStruct
+from gradix._base import config
 from gradix._base.listing import own_names as _own_names
-from gradix._base.tree import (
-    flatten_axes,
-    keystr,
-    tree_flatten as flatten,
-    tree_flatten_with_path,
-    tree_map,
-)
+from gradix._base.tree import keystr, tree_flatten_with_path
 from gradix._core.array import ArrayImpl, as_array
-from gradix._core.dtypes import is_extended
+from gradix._core.dtypes import SUPPORTED, is_extended
+from gradix.experimental.array_serialization import _swapping
+from gradix.experimental.array_serialization._manifest import (
+    MANIFEST as _MANIFEST,
+    Checkpoint as _Checkpoint,
+    Leaf as _Leaf,
+    Replaced as _Replaced,
+    built as _built,
+    encoded as _encoded,
+    file_digest as _file_digest,
+    outline_of as _outline_of,
+    part_digest as _part_digest,
+)
 
 __all__ = [
     "PyTreeFuture",
@@ -46,7 +54,8 @@ __all__ = [
     "save",
 ]
 
-_MANIFEST = "manifest.json"
+_WAIT_MS = 600_000
+_ATTEMPTS = 100  # to load a checkpoint, while others are put in its place
 _saves = itertools.count()
 
 
@@ -65,6 +74,7 @@ def save(
     Raises:
         ValueError: the directory has a checkpoint, and `overwrite` is False.
         TypeError: a leaf is not an array, or is an array of random keys.
+        OSError: the disk is full, or the directory cannot be written. The older checkpoint stays.
 
     Example:
         >>> import tempfile, gradix, gradix.numpy as jnp
@@ -74,7 +84,7 @@ def save(
         {'w': Array([0., 1., 2.], dtype=float32)}
     """
     _check_specs("save", ts_specs)
-    _save(data, _held(data), directory, overwrite)
+    _Save(data, directory, overwrite).run()
 
 
 def _check_specs(what: str, ts_specs: Any) -> None:
@@ -85,159 +95,157 @@ def _check_specs(what: str, ts_specs: Any) -> None:
         )
 
 
-def _save(data: Any, held: list, directory: str | os.PathLike, overwrite: bool) -> None:
-    root = Path(directory)
-    root.mkdir(parents=True, exist_ok=True)
-    before = _checkpoints(root)
-    if before and not overwrite:
-        raise ValueError(
-            f"{root} has a checkpoint already, {before[-1].name}. Pass overwrite=True to replace it."
+class _Save:
+    """A save in its place in the queue of the directory, with the values at the time of the call."""
+
+    def __init__(self, data: Any, directory: str | os.PathLike, overwrite: bool):
+        self.root, self.overwrite = Path(directory), overwrite
+        self.outline = _outline_of(data)
+        self.types, self.parts = _held(data)
+        self.number = next(_saves)
+        self.turn = _swapping.Turn(directory)
+
+    def run(self) -> None:
+        """Write the checkpoint, and remove the older ones."""
+        is_first = process_index() == 0
+        with ExitStack() as opened:
+            opened.enter_context(self.turn)
+            self.root.mkdir(parents=True, exist_ok=True)
+            if is_first:
+                lock = opened.enter_context(_swapping.locked(self.root))
+            folder = self._begin(bool(lock)) if is_first else self._told()
+            try:
+                rows = _write_parts(self.parts, folder)
+                _write(folder / f"parts-{process_index()}.json", json.dumps(rows).encode())
+                _wait(f"written-{self.number}")
+                if is_first:
+                    self._finish(folder)
+            except BaseException:
+                if is_first:
+                    _swapping.remove(folder)
+                raise
+            _wait(f"done-{self.number}")
+
+    def _begin(self, is_locked: bool) -> Path:
+        """Make the temporary folder, and tell the other processes of it."""
+        before = _swapping.checkpoints(self.root)
+        if before and not self.overwrite:
+            self._tell("")
+            raise self._refusal()
+        _swapping.sweep(self.root, is_locked)
+        folder = _swapping.temporary_folder(self.root)
+        self._tell(folder.name)
+        return folder
+
+    def _tell(self, name: str) -> None:
+        connection = _client()
+        if connection is not None and process_count() > 1:
+            connection.key_value_set(f"gradix/save/{self.number}", f"folder {name}")
+
+    def _told(self) -> Path:
+        connection = _client()
+        name = connection.blocking_key_value_get(f"gradix/save/{self.number}", _WAIT_MS)[7:]
+        if not name:
+            raise self._refusal()
+        return self.root / name
+
+    def _refusal(self) -> ValueError:
+        found = _swapping.checkpoints(self.root)
+        return ValueError(
+            f"{self.root} has a checkpoint already, {found[-1].name if found else 'of now'}. Pass "
+            "overwrite=True to replace it."
         )
-    number = next(_saves)
-    _wait(f"begin-{number}")  # all processes have listed the directory before it changes
-    name = f"{int(before[-1].name) + 1 if before else 0:08d}"
-    temporary = root / f".{name}.tmp"
-    if process_index() == 0:
-        shutil.rmtree(temporary, ignore_errors=True)  # a stopped process may have left it
-        temporary.mkdir()
-    _wait(f"made-{number}")
-    parts = _write_parts(held, temporary)
-    _write(temporary / f"parts-{process_index()}.json", json.dumps(parts).encode())
-    _wait(f"written-{number}")
-    if process_index() == 0:
-        _finish(data, root, temporary, name, before)
-    _wait(f"done-{number}")
+
+    def _finish(self, folder: Path) -> None:
+        """Write the manifest, verify the checkpoint, and put it in the place of the older ones."""
+        listed: dict[str, Any] = {}
+        for part in sorted(folder.glob("parts-*.json")):
+            for key, files in json.loads(part.read_text()).items():
+                listed.setdefault(key, []).extend(files)
+            part.unlink()
+        leaves = [
+            {
+                "path": p,
+                "shape": list(t.shape),
+                "dtype": str(t.dtype),
+                "parts": listed.get(str(i), []),
+            }
+            for i, (p, t) in enumerate(self.types)
+        ]
+        _write(folder / _MANIFEST, _encoded(self.outline, leaves))
+        _swapping.sync(folder)
+        with _Checkpoint(folder) as written:
+            written.check_sizes()
+        path = _swapping.publish(self.root, folder)
+        for old in _swapping.checkpoints(self.root):
+            if int(old.name) < int(path.name):
+                _swapping.remove(old)
 
 
-def _finish(data, root: Path, temporary: Path, name: str, before: list[Path]) -> None:
-    """Write the manifest, and rename the checkpoint to its final name."""
-    listed: dict[str, Any] = {}
-    for part in sorted(temporary.glob("parts-*.json")):
-        for key, files in json.loads(part.read_text()).items():
-            listed.setdefault(key, []).extend(files)
-    leaves = [
-        {
-            "path": keystr(p),
-            "shape": list(np.shape(x)),
-            "dtype": str(as_array(x).aval.dtype),
-            "parts": listed.get(str(i), []),
-        }
-        for i, (p, x) in enumerate(tree_flatten_with_path(data)[0])
-    ]
-    _write(temporary / _MANIFEST, json.dumps({"tree": _outline(data), "leaves": leaves}).encode())
-    _sync(temporary)
-    os.replace(temporary, root / name)
-    _sync(root)
-    for old in before:
-        shutil.rmtree(old, ignore_errors=True)
+def _held(data: Any) -> tuple[list[tuple[str, ShapeDtypeStruct]], list]:
+    """The path and the type of each leaf, and the parts on the devices of this process.
 
-
-def _held(data) -> list[tuple[int, list[int], np.ndarray]]:
-    """The parts on the devices of this process: number of the leaf, start of the part, and value.
-
-    A part that several devices hold occurs once. The values stay valid if the arrays are donated.
+    A part is the number of its leaf, its start, and its value; one that several devices hold occurs
+    once. The values stay valid if the arrays are donated.
     """
-    out = []
-    for i, x in enumerate(flatten(data)[0]):
-        try:
-            array = as_array(x)
-        except TypeError as e:
-            raise TypeError(f"save takes trees of arrays and numbers. {e}") from None
-        if is_extended(array.aval.dtype):
-            raise TypeError(
-                "arrays of random keys cannot be saved; save gradix.random.key_data(keys)."
-            )
-        for shard in array.global_shards if type(array) is ArrayImpl else ():  # type: ignore[attr-defined]
-            alone = array.aval.place is None or array.aval.place.device is not None
+    types, parts = [], []
+    for i, (path, x) in enumerate(tree_flatten_with_path(data)[0]):
+        array = _saveable(x, keystr(path))
+        aval = array.aval
+        types.append((keystr(path), ShapeDtypeStruct(aval.shape, aval.dtype)))
+        alone = aval.place is None or aval.place.device is not None
+        for shard in array.global_shards:  # type: ignore[attr-defined]
             if shard.data is None or shard.replica_id or (alone and process_index()):
                 continue
-            starts = [s.indices(n)[0] for s, n in zip(shard.index, array.aval.shape)]
-            out.append((i, starts, np.asarray(shard.data)))
-    return out
+            starts = [s.indices(n)[0] for s, n in zip(shard.index, aval.shape)]
+            parts.append((i, starts, np.asarray(shard.data)))
+    return types, parts
+
+
+def _saveable(x: Any, path: str) -> ArrayImpl:
+    try:
+        array = as_array(x)
+    except TypeError as e:
+        raise TypeError(f"save takes trees of arrays and numbers. {e}") from None
+    if is_extended(array.aval.dtype):
+        raise TypeError("arrays of random keys cannot be saved; save gradix.random.key_data(keys).")
+    if type(array) is not ArrayImpl or array.aval.dtype not in SUPPORTED:
+        raise TypeError(
+            f"save: data{path} is {array.aval}, which has no values that a file can keep. Save outside of "
+            "traced functions, and leave out tangents of integers."
+        )
+    return array
 
 
 def _write_parts(held: list, folder: Path) -> dict[str, list]:
+    """Write parts, and read them back; the rows of the manifest, by the number of the leaf."""
     out: dict[str, list] = {}
-    for i, starts, value in held:
-        file = f"{i}-{'_'.join(map(str, starts))}.bin"
-        raw = np.ascontiguousarray(value).tobytes()
+    for count, (i, starts, value) in enumerate(held):
+        file = f"{i}-{process_index()}-{count}.bin"
+        raw = np.ascontiguousarray(value).reshape(-1).view(np.uint8)
+        digest = _part_digest(raw)
         _write(folder / file, raw)
-        out.setdefault(str(i), []).append(
-            {
-                "file": file,
-                "start": starts,
-                "shape": list(value.shape),
-                "digest": hashlib.blake2b(raw, digest_size=16).hexdigest(),
-            }
-        )
+        if _file_digest(folder / file) != digest:
+            raise OSError(
+                f"{folder / file} was written, and reads as something else. The disk may be failing; save "
+                "to another one. The checkpoint before was kept."
+            )
+        row = {"file": file, "start": starts, "shape": list(value.shape), "digest": digest}
+        out.setdefault(str(i), []).append(row)
     return out
 
 
-def _write(path: Path, data: bytes) -> None:
+def _write(path: Path, data: Any) -> None:
     with open(path, "wb") as f:
         f.write(data)
         f.flush()
         os.fsync(f.fileno())
 
 
-def _sync(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # not every file system can sync a folder
-        fd = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(fd)
-        finally:
-            os.close(fd)
-
-
 def _wait(name: str) -> None:
     connection = _client()
     if connection is not None and process_count() > 1:
-        connection.wait_at_barrier(f"gradix/save/{name}", 600_000)
-
-
-def _checkpoints(root: Path) -> list[Path]:
-    """The complete checkpoints of a directory, oldest first."""
-    found = (
-        [p for p in root.iterdir() if p.name.isdigit() and (p / _MANIFEST).exists()]
-        if root.is_dir()
-        else []
-    )
-    return sorted(found, key=lambda p: int(p.name))
-
-
-def _outline(tree) -> Any:
-    """A tree of dicts, lists and tuples as JSON, with a number in place of each leaf."""
-    counter = itertools.count()
-
-    def walk(node):
-        if isinstance(node, dict):
-            if not all(isinstance(k, str) for k in node):
-                raise TypeError(
-                    f"save: the keys of dicts must be strings, got {list(node)}. Convert them first."
-                )
-            return {"dict": {k: walk(node[k]) for k in sorted(node)}}
-        if type(node) in (list, tuple):
-            return {type(node).__name__: [walk(v) for v in node]}
-        if node is None:
-            return {"none": 0}
-        leaves = flatten(node)[0]
-        if len(leaves) != 1 or leaves[0] is not node:
-            raise TypeError(
-                f"save: data must be a tree of dicts, lists and tuples, got a {type(node).__name__}. "
-                "Convert it to one of them first."
-            )
-        return {"leaf": next(counter)}
-
-    return walk(tree)
-
-
-def _built(outline, leaves) -> Any:
-    ((kind, value),) = outline.items()
-    if kind == "dict":
-        return {k: _built(v, leaves) for k, v in value.items()}
-    if kind in ("list", "tuple"):
-        return (list if kind == "list" else tuple)([_built(v, leaves) for v in value])
-    return None if kind == "none" else leaves[value]
+        connection.wait_at_barrier(f"gradix/save/{name}", _WAIT_MS)
 
 
 def load(
@@ -253,19 +261,24 @@ def load(
             None in place of arrays that are not loaded.
         ts_specs: must be None; `serialization.run_deserialization` reads files of TensorStore.
 
+    Whatever is read is checked: digests, the names and sizes of files, that the parts of an array
+    cover it, and types. A digest is not a signature: it detects damage, not a forger.
+
     Raises:
         FileNotFoundError: there is no complete checkpoint.
-        ValueError: a file is damaged.
+        ValueError: a file is damaged, missing, or not one that `save` writes; or integers of 64
+            bits do not fit into 32 bits while jax_enable_x64 is off.
+        OSError: a file cannot be read.
     """
     _check_specs("load", ts_specs)
-    folder, outline, rows = _newest(directory)
-    tree = flatten(_built(outline, list(range(len(rows)))))[1]
-    places = flatten_axes("load shardings", tree, shardings)
-    wanted = flatten_axes("load mask", tree, True if mask is None else mask)
-    return _built(
-        outline,
-        [_read(folder, row, s) if w else None for row, s, w in zip(rows, places, wanted)],
-    )
+
+    def read(opened: _Checkpoint) -> Any:
+        places = opened.spread("load shardings", shardings)
+        wanted = opened.spread("load mask", True if mask is None else mask)
+        rows = zip(opened.leaves, places, wanted)
+        return opened.tree([_read(opened, leaf, s) if w else None for leaf, s, w in rows])
+
+    return _with_newest(directory, read)
 
 
 def load_pytreedef(directory: str | os.PathLike) -> Any:
@@ -273,6 +286,7 @@ def load_pytreedef(directory: str | os.PathLike) -> Any:
 
     Raises:
         FileNotFoundError: there is no complete checkpoint.
+        ValueError: the manifest is damaged.
 
     Example:
         >>> import tempfile
@@ -281,53 +295,73 @@ def load_pytreedef(directory: str | os.PathLike) -> Any:
         ...     load_pytreedef(where)
         {'w': ShapeDtypeStruct(shape=(3,), dtype=float32)}
     """
-    _, outline, rows = _newest(directory)
-    return _built(
-        outline, [ShapeDtypeStruct(tuple(r["shape"]), np.dtype(r["dtype"])) for r in rows]
+    return _with_newest(
+        directory, lambda c: c.tree([ShapeDtypeStruct(x.shape, x.dtype) for x in c.leaves])
     )
 
 
-def _newest(directory: str | os.PathLike) -> tuple[Path, Any, list]:
-    """The folder of the newest complete checkpoint, its tree and its leaves."""
-    found = _checkpoints(Path(directory))
-    if not found:
-        raise FileNotFoundError(
-            f"{directory} has no complete checkpoint. Pass the directory that was given to save."
-        )
-    manifest = json.loads((found[-1] / _MANIFEST).read_text())
-    return found[-1], manifest["tree"], manifest["leaves"]
+def _with_newest(directory: str | os.PathLike, read: Callable[[_Checkpoint], Any]) -> Any:
+    """What `read` returns for the newest complete checkpoint, which may be replaced meanwhile."""
+    root = Path(directory)
+    for attempt in range(_ATTEMPTS):
+        found = _swapping.checkpoints(root)
+        if found:
+            try:
+                with _Checkpoint(found[-1]) as opened:
+                    out = read(opened)
+            except _Replaced:
+                continue
+            _tidy(root)
+            return out
+        # While a checkpoint is put in the place of another, a listing may miss both.
+        if attempt > 2 or not root.is_dir() or not os.listdir(root):
+            raise FileNotFoundError(
+                f"{directory} has no complete checkpoint. Pass the directory that was given to save."
+            )
+        time.sleep(0.01)
+    raise OSError(
+        f"{directory}: its checkpoints were replaced {_ATTEMPTS} times while they were being read. Load "
+        "when nothing is saved so often."
+    )
 
 
-def _read(folder: Path, row: dict, sharding):
-    shape, dtype = tuple(row["shape"]), np.dtype(row["dtype"])
-    if sharding is None:
-        return as_array(_region(folder, row, [(0, n) for n in shape], dtype))
+def _tidy(root: Path) -> None:
+    """Remove what stopped processes left, unless something is being saved."""
+    try:
+        if _swapping.has_leftovers(root):
+            with _swapping.locked(root, wait=False) as got:
+                if got:
+                    _swapping.sweep(root, True)
+    except OSError:  # The directory may only be read.
+        pass
+
+
+def _read(opened: _Checkpoint, leaf: _Leaf, sharding: Any) -> Any:
+    known: dict[str, np.ndarray] = {}
 
     def part(index):
-        return _region(folder, row, [s.indices(n)[:2] for s, n in zip(index, shape)], dtype)
+        bounds = [s.indices(n)[:2] for s, n in zip(index, leaf.shape)]
+        return _fitting(opened.region(leaf, bounds, known), leaf)
 
-    return make_array_from_callback(shape, as_sharding(sharding, "load"), part)
+    if sharding is None:
+        return as_array(part([slice(None)] * len(leaf.shape)))
+    return make_array_from_callback(leaf.shape, as_sharding(sharding, "load"), part)
 
 
-def _region(folder: Path, row: dict, bounds: list, dtype) -> np.ndarray:
-    """A part of an array, read from the files that overlap it."""
-    out = np.empty([b - a for a, b in bounds], dtype)
-    for file in row["parts"]:
-        whole = [(s, s + n) for s, n in zip(file["start"], file["shape"])]
-        common = [(max(a, c), min(b, d)) for (a, b), (c, d) in zip(bounds, whole)]
-        if any(a >= b for a, b in common):
-            continue
-        raw = (folder / file["file"]).read_bytes()
-        if hashlib.blake2b(raw, digest_size=16).hexdigest() != file["digest"]:
+def _fitting(value: np.ndarray, leaf: _Leaf) -> np.ndarray:
+    """The value, if its integers are not cut to 32 bits.
+
+    Raises:
+        ValueError: they would be.
+    """
+    if value.dtype.kind in "iu" and value.dtype.itemsize == 8 and not config.state.jax_enable_x64:
+        info = np.iinfo(f"{value.dtype.kind}4")
+        if value.size and not (info.min <= value.min() and value.max() <= info.max):
             raise ValueError(
-                f"{folder / file['file']} is damaged: its digest is not that of the saved data. Restore "
-                "it from a copy, or save again."
+                f"load: {leaf.path} was saved as {leaf.dtype} and has values that {info.dtype} cannot hold. Enable "
+                "the option jax_enable_x64."
             )
-        value = np.frombuffer(raw, dtype).reshape(file["shape"])
-        out[tuple([slice(a - c, b - c) for (a, b), (c, _) in zip(common, bounds)])] = value[
-            tuple([slice(a - c, b - c) for (a, b), (c, _) in zip(common, whole)])
-        ]
-    return out
+    return value
 
 
 class PyTreeFuture(Future):
@@ -354,9 +388,11 @@ def _in_background(function: Callable[[], Any], pytree: Any) -> PyTreeFuture:
 
     def run():
         try:
-            future.set_result(function())
+            result = function()
         except BaseException as e:  # `result()` raises it
             future.set_exception(e)
+        else:
+            future.set_result(result)
 
     threading.Thread(target=run, name="gradix.array_serialization").start()
     return future
@@ -367,6 +403,8 @@ def nonblocking_save(
 ) -> PyTreeFuture:
     """As `save`, in a background thread; the arrays may be donated meanwhile.
 
+    Saves into one directory are written in the order of the calls, so that the last one stays.
+
     Example:
         >>> import tempfile
         >>> with tempfile.TemporaryDirectory() as where:
@@ -375,9 +413,12 @@ def nonblocking_save(
         {'step': Array(3, dtype=int32)}
     """
     _check_specs("nonblocking_save", ts_specs)
-    held = _held(data)
-    types = tree_map(lambda x: ShapeDtypeStruct(np.shape(x), as_array(x).aval.dtype), data)
-    return _in_background(lambda: _save(data, held, directory, overwrite), types)
+    planned = _Save(data, directory, overwrite)
+    try:
+        return _in_background(planned.run, _built(planned.outline, [t for _, t in planned.types]))
+    except BaseException:  # The thread could not be started.
+        planned.turn.pass_on()
+        raise
 
 
 def nonblocking_load(
