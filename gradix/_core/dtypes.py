@@ -481,5 +481,22 @@ def issubdtype(a: Any, b: Any) -> bool:
     return issubclass(dtype.type, b)
 
 
+_INT32, _INT64 = np.dtype("int32"), np.dtype("int64")
+_INDEX_TOPS = {np.dtype(t): np.iinfo(t).max for t in ("int32", "uint32", "int64", "uint64")}
+
+
+def index_dtype(dtype, sizes) -> np.dtype:
+    """The dtype in which indices of a dtype into axes of these sizes are computed with.
+
+    It has at least 32 bits and holds the sizes: in a narrower one, adding a length or clamping at a
+    bound wraps around. Symbolic sizes are taken to fit.
+    """
+    top = _INDEX_TOPS.get(dtype, -1)
+    for n in sizes:
+        if type(n) is int and n > top:
+            return index_dtype(_INT64 if n > _INDEX_TOPS[_INT32] else _INT32, sizes)
+    return _INT32 if top < 0 else dtype
+
+
 iinfo = ml_dtypes.iinfo
 finfo = ml_dtypes.finfo

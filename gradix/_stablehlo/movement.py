@@ -8,6 +8,7 @@ import numpy as np
 
 from gradix._core.aval import make_aval
 from gradix._core.dimensions.expression import is_symbolic_shape
+from gradix._core.dtypes import index_dtype
 from gradix._stablehlo.attributes import axes_by_name, i64_array
 from gradix._stablehlo.dimensions import SIZE, Dimensions, is_open
 from gradix._stablehlo.types import tensor_type
@@ -180,10 +181,17 @@ class Movement(Dimensions):
             else self.op("concatenate", out, *xs, attrs=f"dimension = {axis} : i64")
         )
 
+    def index(self, i: Value, shape: Sequence) -> Value:
+        """Indices into axes of these sizes, in a type in which XLA's arithmetic with them is exact."""
+        own = i.aval.dtype
+        dtype = index_dtype(own, shape)
+        return i if dtype is own else self.convert(i, dtype)
+
     def dynamic_slice(self, x: Value, starts: Sequence[Value], sizes: Sequence, out=None) -> Value:
         """A block of these sizes; the start indices are clamped so that it lies inside."""
         if out is None:
             out = make_aval(tuple(sizes), x.aval.dtype, False)
+        starts = [self.index(s, x.aval.shape) for s in starts]
         if not is_symbolic_shape(sizes):
             return self.op(
                 "dynamic_slice", out, x, *starts, attrs=f"slice_sizes = {i64_array(sizes)}"
@@ -191,7 +199,7 @@ class Movement(Dimensions):
         vector = make_aval((len(sizes),), SIZE.dtype, False)
         one = make_aval((1,), SIZE.dtype, False)
         first = self.concatenate(
-            [self.op("reshape", one, self.convert(s, SIZE.dtype)) for s in starts], 0, vector
+            [self.op("reshape", one, self._int32(s)) for s in starts], 0, vector
         )
         span = self.sizes(sizes)
         last = self.op("subtract", vector, self.sizes(x.aval.shape), span)
@@ -207,11 +215,20 @@ class Movement(Dimensions):
             self.constant(1, vector),
         )
 
+    def _int32(self, i: Value) -> Value:
+        """Indices as int32, where those above its range become its largest number."""
+        top = np.iinfo(np.int32).max
+        if np.iinfo(i.aval.dtype).max > top:
+            low, high = self.constant(0, i.aval), self.constant(top, i.aval)
+            i = self.op("clamp", i.aval, low, i, high)
+        return self.convert(i, SIZE.dtype)
+
     def dynamic_update_slice(self, x: Value, update: Value, starts: Sequence[Value]) -> Value:
         """`x` with a block replaced.
 
         The start indices are clamped so that the block lies inside.
         """
+        starts = [self.index(s, x.aval.shape) for s in starts]
         return self.op("dynamic_update_slice", x.aval, x, update, *starts)
 
     def gather(
@@ -230,6 +247,7 @@ class Movement(Dimensions):
                 axis of `indices`.
             is_sorted: whether the index vectors are in order.
         """
+        indices = self.index(indices, x.aval.shape)
         attrs = f"dimension_numbers = #stablehlo.gather<{axes_by_name(numbers, indices.aval.ndim - 1)}>, "
         rest = f"indices_are_sorted = {str(is_sorted).lower()}"
         if is_symbolic_shape(sizes):

@@ -49,6 +49,7 @@ class SingleOperations(Windows):
                 axis of `indices`.
         """
         scalar, axes = make_aval((), out.dtype), axes_by_name(numbers, indices.aval.ndim - 1)
+        indices = self.index(indices, x.aval.shape)  # type: ignore[attr-defined]
         return self.op(
             "scatter",
             out,

@@ -79,6 +79,9 @@ with on_demand(globals()):
         dynamic_update_index_in_dim as dynamic_update_index_in_dim, dynamic_update_slice as dynamic_update_slice,
         dynamic_update_slice_in_dim as dynamic_update_slice_in_dim, dynamic_update_slice_p as dynamic_update_slice_p,
     )
+    from gradix._ops.indexing.index_values import (
+        fitted_index as _fitted_index, index_from_end as _index_from_end, wide_index as _wide_index,
+    )
     from gradix._ops.fft import fft as fft, fft_p as fft_p, FftType as FftType
     from gradix._ops.indexing.gather import gather as gather, gather_p as gather_p, index_take as index_take
     from gradix._ops.markers import (

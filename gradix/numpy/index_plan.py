@@ -378,7 +378,7 @@ def _number(plan: IndexPlan, inner, axes) -> None:
             place, shape = e.array
             columns.append(Picked(place, tuple(range(end - len(shape), end)), e.size))
         elif e.at is not None:
-            columns.append(Number(e.at))
+            columns.append(Number(_held(e.at, plan.index_dtype)))
         elif not e.is_window:
             columns.append(Steps(e.start, abs(e.step), e.count, steps_axis[id(e)]))
         elif type(e.start) is int and e.start == 0:
@@ -389,3 +389,11 @@ def _number(plan: IndexPlan, inner, axes) -> None:
     plan.columns, plan.indexed = tuple(columns), tuple(indexed)
     plan.collapsed = tuple([i for i, e in enumerate(axes) if not e.is_window])
     plan.window = tuple([e.count if e.is_window else 1 for e in axes])
+
+
+def _held(i, dtype):
+    """An integer that the dtype of the index array holds; others are out of bounds and stay so."""
+    if type(i) is not int:
+        return i
+    info = np.iinfo(dtype)
+    return min(max(i, int(info.min)), int(info.max))

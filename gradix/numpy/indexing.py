@@ -90,7 +90,10 @@ def _finished(x, plan: IndexPlan):
 
 def _take_dynamic(x, plan: IndexPlan, arrays, wrap: bool):
     dtype = _common_index_dtype(plan, arrays)
-    starts = [s if type(s) is int else convert(as_array(arrays[s[0]]), dtype) for s in plan.starts]
+    starts = [
+        s if type(s) is int else lax._fitted_index(as_array(arrays[s[0]]), dtype)
+        for s in plan.starts
+    ]
     sizes = [b - a if type(a) is int else 1 for a, b in zip(plan.starts, plan.limits)]
     return _finished(lax.dynamic_slice(x, starts, sizes, allow_negative_indices=wrap), plan)
 
@@ -176,7 +179,7 @@ def _host_column(a: np.ndarray, c: Picked, plan: IndexPlan, wrap: bool) -> np.nd
         a = np.clip(a, max(info.min, np.iinfo(a.dtype).min), min(info.max, np.iinfo(a.dtype).max))
     a = a.astype(plan.index_dtype)
     if wrap:
-        a = np.where(a < 0, a + plan.index_dtype.type(c.size), a)
+        a = a + (a < 0) * plan.index_dtype.type(c.size)
     return a.reshape(
         [a.shape[c.axes.index(k)] if k in c.axes else 1 for k in range(len(plan.batch))]
     )
@@ -185,7 +188,7 @@ def _host_column(a: np.ndarray, c: Picked, plan: IndexPlan, wrap: bool) -> np.nd
 def _picked(c: Picked, arrays, dtype, wrap: bool) -> Array:
     a = arrays[c.place]
     a = as_array(a) if type(a) is np.ndarray else a
-    return convert(index_from_end(a, c.size) if wrap else a, dtype)
+    return lax._fitted_index(lax._index_from_end(a, c.size) if wrap else a, dtype)
 
 
 def _column(c, picked: dict, shape, dtype) -> Array:
@@ -196,19 +199,6 @@ def _column(c, picked: dict, shape, dtype) -> Array:
     line = lax.iota(dtype, c.count)
     line = lax.add(lax.mul(line, number(c.step, dtype)), number(c.start, dtype))
     return lax.broadcast_in_dim(line, shape, (c.axis,))
-
-
-def index_from_end(a: Array, size) -> Array:
-    """Indices in which negative ones are counted from the end of an axis."""
-    dtype = a.aval.dtype
-    if dtype not in dtypes.SIGNED:
-        return a
-    if type(size) is int and size > dtypes.iinfo(dtype).max:
-        dtype = np.dtype("int32" if size <= dtypes.iinfo("int32").max else "int64")
-        a = convert(a, dtype)
-    zero = number(0, dtype)
-    end = number(size, dtype) if type(size) is int else convert(as_array(size), dtype)
-    return lax.select_n(lax.lt(a, zero), a, lax.add(a, end))
 
 
 def _common_index_dtype(plan: IndexPlan, arrays):

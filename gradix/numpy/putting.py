@@ -59,6 +59,7 @@ def put(a, ind, v, mode: str | None = None, *, inplace: bool = True) -> Array:
     if not x.aval.size or not i.aval.size or not v.aval.size:
         return x
     if mode == "wrap":
+        i = lax._wide_index(i, x.aval.size)
         i = remainder(i, number(x.aval.size, i.aval.dtype))
     elif mode not in (None, "clip"):
         raise ValueError(f"put: mode must be 'clip' or 'wrap', got {mode!r}.")

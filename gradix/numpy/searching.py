@@ -320,6 +320,7 @@ def ravel_multi_index(
         raise TypeError(
             f"ravel_multi_index: multi_index must hold integers, got dtype {parts[0].aval.dtype}."
         )
+    parts = [lax._wide_index(p, prod(dims)) for p in parts]
     if mode == "raise":
         _check_inside(parts, dims)
     elif mode == "clip":

@@ -14,7 +14,7 @@ from gradix._core.trace import Tracer
 from gradix.numpy import row_host_implementations
 from gradix.numpy.axes import axis_of, no_out
 from gradix.numpy.division import remainder
-from gradix.numpy.indexing import index_from_end, take_index
+from gradix.numpy.indexing import take_index
 from gradix.numpy.promotion import (
     as_operand,
     broadcast_to,
@@ -97,6 +97,7 @@ def take(
             "take: mode='raise' is not supported. Use 'fill', 'clip' or 'wrap'."
         )
     if mode == "wrap":
+        i = lax._wide_index(i, n)
         i, mode = remainder(i, number(n, i.aval.dtype)), "promise_in_bounds"
     index = (*[slice(None)] * axis, i)
     if mode in (None, "fill", "drop"):
@@ -168,7 +169,7 @@ def take_along_axis(
     axis = axis_of(axis, x.aval.ndim)
     mode = "fill" if mode is None else mode
     if wrap_negative_indices is None or wrap_negative_indices:
-        i = index_from_end(i, x.aval.shape[axis])
+        i = lax._index_from_end(i, x.aval.shape[axis])
     if not i.aval.size:
         sizes = [
             n if d == axis else m if n == 1 else n
@@ -181,7 +182,10 @@ def take_along_axis(
             f"take, and indices of shape {i.aval.shape} ask for some."
         )
     numbers, window, shape = _along_axis(x.aval.shape, i.aval.shape, axis)
-    i = lax.reshape(convert(i, _INT) if i.aval.dtype != np.int64 else i, shape)
+    wide = (
+        np.dtype(np.int64) if i.aval.dtype == np.int64 else dtypes.index_dtype(_INT, x.aval.shape)
+    )
+    i = lax.reshape(lax._fitted_index(i, wide), shape)
     return lax.gather(x, i, numbers, window, mode=mode, fill_value=fill_value)
 
 
@@ -258,12 +262,14 @@ def choose(a, choices, out=None, mode: str = "raise") -> Array:
                 f"{held.max()}. Use mode='wrap' or mode='clip' to allow others."
             )
     elif mode == "wrap":
+        which = lax._wide_index(which, n)
         which = remainder(which, number(n, which.aval.dtype))
     elif mode != "clip":
         raise ValueError(f"choose: mode must be 'raise', 'wrap' or 'clip', got {mode!r}.")
     shape = common_shape("choose", which, *cases)
     out = lax.select_n(
-        broadcast_to(convert(which, _INT), shape), *[broadcast_to(c, shape) for c in cases]
+        broadcast_to(lax._fitted_index(which, _INT), shape),
+        *[broadcast_to(c, shape) for c in cases],
     )
     return convert(out, out.aval.dtype)
 

@@ -13,6 +13,7 @@ from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.dimensions.expression import as_dim
 from gradix._core.trace import Tracer, is_unknown
+from gradix._ops.indexing.index_values import wide_index
 from gradix._ops.indexing.scatter import scatter_add, scatter_max, scatter_min, scatter_mul
 from gradix.numpy.promotion import as_operand
 
@@ -51,6 +52,7 @@ def _segment(kind: _Kind, data, segment_ids, num_segments, promises: dict, bucke
             **promises,
         )
     buckets = -(-rows // bucket_size)
+    ids = wide_index(ids, buckets, count)
     numbers = lax.iota(ids.aval.dtype, rows) // bucket_size
     places = lax.concatenate([lax.expand_dims(numbers, (1,)), lax.expand_dims(ids, (1,))], 1)
     parts = _scatter(

@@ -13,10 +13,8 @@ from gradix._core.dtypes import INTEGER
 from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
-from gradix._ops.arithmetic import add
 from gradix._ops.basis import broadcast_in_dim, instantiate, to_axis, to_front, zeros
 from gradix._ops.canonicalization import canonical_axis, canonical_shape, memoised
-from gradix._ops.comparison import lt
 from gradix._ops.convert import convert
 from gradix._ops.indexing.gather import gather_p
 from gradix._ops.indexing.gather_dimension_numbers import (
@@ -24,11 +22,11 @@ from gradix._ops.indexing.gather_dimension_numbers import (
     GatherScatterMode,
     ScatterDimensionNumbers,
 )
+from gradix._ops.indexing.index_values import index_from_end
 from gradix._ops.indexing.scatter import scatter_p
 from gradix._ops.indexing.slicing import slice_in_dim
 from gradix._ops.joining import concatenate
 from gradix._ops.operands import arrays
-from gradix._ops.select import select_n
 from gradix._ops.shape import expand_dims, squeeze
 
 
@@ -268,13 +266,29 @@ def _starts(name, shape, start_indices, allow_negative):
             dtype, i = _known(i, dtype)
         elif type(i) is not int:
             dtype = dtype or i.aval.dtype
-            i = _from_end(i, n) if negative else i
         if type(i) is int and i < 0 and negative:
             i = i + n
         starts.append(i)
     if dtype is None or dtype not in INTEGER:
         dtype = dtypes.python_scalar_dtype(int)
-    return [_scalar(i, dtype) if type(i) is int else i for i in starts]
+    wide = dtypes.index_dtype(dtype, shape)
+    for d, i in enumerate(starts):
+        starts[d] = (
+            _scalar(i, wide)
+            if type(i) is int
+            else _traced(i, shape[d], allow_negative[d], dtype, wide)
+        )
+    return starts
+
+
+def _traced(i, n, negative, dtype, wide):
+    """A start index counted from the front; `_check_starts` refuses those not of `dtype`."""
+    aval = i.aval
+    if aval.dtype != dtype or aval.shape:
+        return i
+    if negative:
+        i = index_from_end(i, n)
+    return i if i.aval.dtype is wide else convert(i, wide)
 
 
 def _entries(name, vector):
@@ -301,7 +315,7 @@ _scalars: BoundedCache[tuple, ArrayImpl] = BoundedCache(4096)
 
 
 def _scalar(i: int, dtype) -> ArrayImpl:
-    """A start index as an array, clamped to the dtype's range, as blocks are clamped anyway."""
+    """A start index as an array; a number that the dtype does not hold is out of bounds anyway."""
     found = _scalars.get((i, dtype))
     if found is None:
         info = dtypes.iinfo(dtype)
@@ -309,14 +323,6 @@ def _scalar(i: int, dtype) -> ArrayImpl:
             (i, dtype), scalar_array(min(max(i, int(info.min)), int(info.max)), dtype, False)
         )
     return found
-
-
-def _from_end(i, n):
-    """A traced index, counted from the end of an axis of size `n` where it is negative."""
-    dtype = i.aval.dtype
-    if dtype not in dtypes.SIGNED or i.aval.shape or type(n) is not int:
-        return i
-    return select_n(lt(i, _scalar(0, dtype)), i, add(convert(i, dtype), _scalar(n, dtype)))
 
 
 # -- functions -------------------------------------------------------------------------------------

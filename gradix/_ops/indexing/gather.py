@@ -27,12 +27,14 @@ from gradix._ops.indexing.gather_dimension_numbers import (
     GatherDimensionNumbers,
     GatherScatterMode,
     canonical_numbers,
+    inside,
     shifted,
     windows,
     windows_shape,
     with_batching_axis,
     with_window_axis,
 )
+from gradix._ops.indexing.index_values import wide_index
 from gradix._ops.joining import concatenate
 from gradix._ops.operands import arrays
 from gradix._ops.select import select_n
@@ -77,7 +79,7 @@ class Gather(Primitive):
                 else np.ascontiguousarray(x).reshape(plan.rows, plan.inner)
             )
             at = indices[..., 0]
-            at = at if at.dtype.kind == "i" else np.minimum(at, plan.limits[0])
+            at = at if at.dtype.kind == "i" else inside(at, plan.limits[0])
             out = rows.take(at.reshape(-1), 0, mode="clip").reshape(plan.shape)
         else:
             rows = np.ascontiguousarray(x).reshape(plan.rows, plan.inner)
@@ -337,8 +339,9 @@ def index_take(src, idxs, axes) -> Array:
     """
     src, *idxs = arrays("index_take", src, *idxs)
     axes = tuple(axes)
-    indices = concatenate([expand_dims(i, (1,)) for i in idxs], 1)
-    sizes = _row_of([src.aval.shape[a] for a in axes], indices.aval.dtype)
+    shape = [src.aval.shape[a] for a in axes]
+    indices = concatenate([expand_dims(wide_index(i, *shape), (1,)) for i in idxs], 1)
+    sizes = _row_of(shape, indices.aval.dtype)
     left = rem(indices, sizes)
     indices = select_n(lt(left, np.zeros((), indices.aval.dtype)), left, add(left, sizes))
     ndim = src.aval.ndim

@@ -147,7 +147,7 @@ class Windows:
         for j, (limit, stride) in enumerate(zip(self.limits, self.strides)):
             if not stride:
                 continue
-            at = _inside(indices[..., j], limit).reshape(self.slots)
+            at = inside(indices[..., j], limit).reshape(self.slots)
             if stride != 1:
                 at = at * stride
             flat = at if flat is None else flat + at
@@ -193,7 +193,8 @@ def windows_shape(operand_shape, indices_shape, dnums, slice_sizes) -> tuple:
     )
 
 
-def _inside(column, limit):
+def inside(column, limit):
+    """Indices clamped to [0, limit], as NumPy's index type."""
     if column.dtype.kind == "u":
         return np.minimum(column, min(limit, np.iinfo(column.dtype).max)).astype(np.intp)
     return np.minimum(np.maximum(column.astype(np.intp, copy=False), 0), limit)

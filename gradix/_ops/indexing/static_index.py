@@ -76,7 +76,7 @@ def host_get(x, index) -> ArrayImpl | None:
         return None
     try:
         out = h[where]
-    except (IndexError, TypeError, ValueError):
+    except (IndexError, OverflowError, TypeError, ValueError):
         return None
     aval = x.aval
     if type(out) is not np.ndarray:
@@ -112,7 +112,7 @@ def host_update(x, index, y, op: str) -> ArrayImpl | None:
                 _combine(out, where, value, _COMBINE[op])
         else:
             return None
-    except (IndexError, TypeError, ValueError):
+    except (IndexError, OverflowError, TypeError, ValueError):
         return None
     return ArrayImpl(out, x.aval)
 
