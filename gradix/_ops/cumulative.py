@@ -24,7 +24,7 @@ from gradix._ops.indexing.slicing import pad
 from gradix._ops.operands import as_operand, scalar_like
 from gradix._ops.reduction_identities import highest, lowest
 from gradix._ops.select import choose
-from gradix._ops.transcendental import exp
+from gradix._ops.transcendental import exp, exp_p
 
 _WIDE = np.dtype("float32")
 
@@ -250,7 +250,7 @@ def _emit_log_add(em, x, y):
 
 
 def _emit_log1p_exp(em, x):
-    return em.op("log_plus_one", x.aval, em.op("exponential", x.aval, x))
+    return em.op("log_plus_one", x.aval, em.lower(exp_p, x.aval, x))
 
 
 cumsum_p = CumulativeSum(

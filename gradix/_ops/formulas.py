@@ -13,6 +13,7 @@ import numpy as np
 
 from gradix._base.lazy import lazy_module
 from gradix._core.aval import make_aval
+from gradix._ops.transcendental import exp_p, expm1_p
 
 _special = lazy_module("scipy.special")
 _BOOL, _F32, _F64 = np.dtype(bool), np.dtype("float32"), np.dtype("float64")
@@ -160,6 +161,15 @@ def _unary(op: str):
     return lower
 
 
+def _primitive(primitive):
+    """An operation in the form that is right, and best, on the platform."""
+
+    def lower(self, x: LoweredValue) -> LoweredValue:
+        return LoweredValue(self.em, self.em.lower(primitive, x.value.aval, x.value))
+
+    return lower
+
+
 def _binary(op: str):
     def lower(self, x: LoweredValue, y: LoweredValue) -> LoweredValue:
         return LoweredValue(self.em, self.em.op(op, x.value.aval, x.value, y.value))
@@ -173,9 +183,8 @@ class Program:
     def __init__(self, em):
         self.em = em
 
-    exp, log, log1p, expm1 = map(
-        _unary, ("exponential", "log", "log_plus_one", "exponential_minus_one")
-    )
+    exp, expm1 = map(_primitive, (exp_p, expm1_p))
+    log, log1p = map(_unary, ("log", "log_plus_one"))
     abs, sqrt, floor = map(_unary, ("abs", "sqrt", "floor"))
     pow, zeta = map(_binary, ("power", "chlo.zeta"))
     lgamma, digamma, erfc = map(_unary, ("chlo.lgamma", "chlo.digamma", "chlo.erfc"))

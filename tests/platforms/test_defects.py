@@ -63,6 +63,8 @@ DEFECTS = {
     "complex_cosines": [(jnp.cos, np.array([2 - 88j], np.complex64), np.array([-3.436616e37 + 7.509143e37j], np.complex64))],
     "signs_on_branch_cuts": [(getattr(jnp, name), branches(), getattr(np, name)(branches()))
                              for name in ("arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "sqrt")],
+    "exponentials_of_nan": [(lambda x, f=f: jnp.abs(f(x * NAN)), np.full(8, .5, np.float32), np.full(8, NAN))
+                            for f in (jnp.exp, jnp.sinh, jnp.cosh)],
     "products_with_masks": [(lambda x: jnp.abs((x > 5) * x), np.float32([NAN, -INF, 1, 7]), np.float32([NAN, NAN, 0, 7]))],
     "signs_of_float8_nan": [
         (lambda b: lax.bitcast_convert_type(-lax.bitcast_convert_type(b, "float8_e5m2"), "uint8"), np.uint8([126, 254, 60, 0, 252]),

@@ -109,7 +109,7 @@ def _by_formula(em, site, *xs):
 def _in_single(em, site, x):
     """XLA's function in float32, as XLA does not vectorize it for float16."""
     wide = make_aval(site.out.shape, _F32)
-    return em.convert(site.plain(em, em.convert(x, _F32), out=wide), site.out.dtype)
+    return em.convert(em.lower(site.primitive, wide, em.convert(x, _F32)), site.out.dtype)
 
 
 # -- sines, whose formula takes no huge argument ---------------------------------------------------

@@ -9,7 +9,7 @@ from gradix._core.aval import make_aval
 from gradix._core.dtypes import BOOL, COMPLEX, FLOAT, real_dtype
 from gradix._ops.arithmetic import mul_p
 from gradix._ops.complex_parts import neg_p
-from gradix._ops.transcendental import cbrt_p, sqrt_p
+from gradix._ops.transcendental import cbrt_p, exp_p, expm1_p, logistic_p, sqrt_p
 from gradix._ops.trigonometric import (
     acos_p,
     acosh_p,
@@ -18,7 +18,9 @@ from gradix._ops.trigonometric import (
     atan_p,
     atanh_p,
     cos_p,
+    cosh_p,
     sin_p,
+    sinh_p,
 )
 from gradix._platforms.records import CORRECTNESS, Rewrite
 
@@ -34,8 +36,8 @@ def _parts(em, z):
 def _half_difference_and_sum(em, part, y):
     """sinh y and cosh y from expm1(±y), which is exact near 0 too."""
     up, down = (
-        em.op("exponential_minus_one", part, y),
-        em.op("exponential_minus_one", part, em.op("negate", part, y)),
+        em.lower(expm1_p, part, y),
+        em.lower(expm1_p, part, em.op("negate", part, y)),
     )
     half = em.constant(0.5, part)
     difference = em.op("multiply", part, half, em.op("subtract", part, up, down))
@@ -150,7 +152,19 @@ def _negated_bits(em, site, x):
     return em.bitcast(bits, site.out)
 
 
+def _guarded(em, site, x):
+    """f(x), and x where it is NaN."""
+    return em.select(em.compare(x, x, "EQ"), site.plain(em), x)
+
+
 REWRITES = (
+    Rewrite(
+        "exponentials_of_nan",
+        (exp_p, expm1_p, logistic_p, sinh_p, cosh_p),
+        _guarded,
+        lambda site: site.out.dtype in FLOAT,
+        CORRECTNESS,
+    ),
     Rewrite(
         "signs_of_float8_nan",
         (neg_p,),
