@@ -6,6 +6,8 @@ import functools
 import itertools
 import re
 import threading
+import weakref
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -35,6 +37,14 @@ def host_function(callback):
             raise RuntimeError(failure(error)) from None
 
     return call
+
+
+def held_weakly(functions: Sequence[Callable]) -> list:
+    """The functions as XLA gets them: jaxlib never releases a callback that a program was made with.
+
+    Whoever runs the program keeps the functions themselves.
+    """
+    return [weakref.proxy(f) for f in functions]
 
 
 def _copy(buffer, dtype) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gradix._runtime import xla_callbacks
+from gradix._runtime.xla_callbacks import held_weakly, parse_module
 from gradix._runtime.xla_client import client
 
 
@@ -12,7 +12,7 @@ def compile_module(backend, module, devices, options, functions: Sequence[Callab
     """The executable of a module; `functions` are the Python functions that it calls, by index."""
     if functions:
         return backend.compile_and_load(
-            xla_callbacks.parse_module(module), devices, options, list(functions)
+            parse_module(module), devices, options, held_weakly(functions)
         )
     return backend.compile_and_load(module, devices, options)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,7 @@ class Executable:
         in_avals,
         out_avals,
         where: Place,
-        has_callbacks: bool = False,
+        functions: Sequence[Callable] = (),
         *,
         has_host_kernels: bool = False,
         is_from_bytes: bool = False,
@@ -61,10 +61,10 @@ class Executable:
         self.is_from_bytes = is_from_bytes
         self.loaded, self.in_avals, self.out_avals = loaded, tuple(in_avals), tuple(out_avals)
         self.device = where.device
-        self.execute, self.has_callbacks = loaded.execute_sharded, has_callbacks
-        self.is_awaited = has_callbacks or has_host_kernels
+        self.execute, self.has_callbacks = loaded.execute_sharded, bool(functions)
+        self.is_awaited = self.has_callbacks or has_host_kernels
         self.handlers = handlers = [_handler(a, where) for a in self.out_avals]
-        self.run = runner_for(has_callbacks, has_host_kernels)(loaded, handlers)
+        self.run = runner_for(loaded, handlers, functions, has_host_kernels)
 
     def __call__(self, buffers: list) -> list:
         return self.run(buffers)
@@ -133,7 +133,7 @@ def compile(
                 in_avals,
                 out_avals,
                 where,
-                bool(functions),
+                functions,
                 has_host_kernels=has_host_kernels,
             )
         except RuntimeFailure as error:
@@ -189,14 +189,17 @@ def deserialize(
     while True:
         try:
             loaded = client().deserialize_executable(
-                blob, where.device_list, _options(options, where), functions
+                blob,
+                where.device_list,
+                _options(options, where),
+                xla_callbacks.held_weakly(functions),
             )
             return Executable(
                 loaded,
                 in_avals,
                 out_avals,
                 where,
-                bool(functions),
+                functions,
                 has_host_kernels=has_host_kernels,
                 is_from_bytes=True,
             )
@@ -242,16 +245,12 @@ def _handler(aval, where: Place) -> Any:
 
 
 def runner_for(
-    has_callbacks: bool, has_host_kernels: bool
-) -> Callable[..., Callable[[list], list]]:
-    """The function that makes `Executable.run`, for a program of this kind."""
-    return (
-        _runner_with_callbacks
-        if has_callbacks
-        else _runner_with_host_kernels
-        if has_host_kernels
-        else _runner
-    )
+    loaded, handlers: list, functions: Sequence[Callable], has_host_kernels: bool
+) -> Callable[[list], list]:
+    """The function of buffers that is `Executable.run`; it keeps `functions`, which XLA calls."""
+    if functions:
+        return _runner_with_callbacks(loaded, handlers, functions)
+    return (_runner_with_host_kernels if has_host_kernels else _runner)(loaded, handlers)
 
 
 def _runner(loaded, handlers: list) -> Callable[[list], list]:
@@ -275,11 +274,14 @@ def _runner_with_host_kernels(loaded, handlers: list) -> Callable[[list], list]:
     return run
 
 
-def _runner_with_callbacks(loaded, handlers: list) -> Callable[[list], list]:
+def _runner_with_callbacks(
+    loaded, handlers: list, functions: Sequence[Callable]
+) -> Callable[[list], list]:
     """A function that waits for the program, so that it can raise the exception of a callback."""
     execute = loaded.execute_sharded
 
-    def run(buffers):
+    # XLA holds the functions weakly, so what runs the program must hold them until it has ended.
+    def run(buffers, _kept=tuple(functions)):
         try:
             results = execute(buffers, with_tokens=True)
             token = results.consume_token()

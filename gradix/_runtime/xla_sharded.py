@@ -247,7 +247,7 @@ class PartitionedExecutable(Executable):
         mesh,
         wanted,
         *,
-        has_callbacks: bool,
+        functions: Sequence[Callable],
         has_host_kernels: bool,
         is_from_bytes: bool,
         name: tuple[str, str] = ("", ""),
@@ -255,7 +255,8 @@ class PartitionedExecutable(Executable):
         self.is_from_bytes = is_from_bytes
         self.loaded, self.in_avals, self.out_avals = loaded, tuple(in_avals), tuple(out_avals)
         self.device, self.execute = devices[0], loaded.execute_sharded
-        self.has_callbacks, self.is_awaited = has_callbacks, has_callbacks or has_host_kernels
+        self.has_callbacks = bool(functions)
+        self.is_awaited = self.has_callbacks or has_host_kernels
         chosen = loaded.get_output_shardings() if any(w is None for w in wanted) else None
         self.out_shardings = [
             w if w is not None else _chosen(chosen, i, devices, mesh, a.ndim)
@@ -264,7 +265,7 @@ class PartitionedExecutable(Executable):
         self.handlers = [
             _handler(a, layout_of(s, a.ndim)) for a, s in zip(self.out_avals, self.out_shardings)
         ]
-        self.run = runner_for(has_callbacks, has_host_kernels)(loaded, self.handlers)
+        self.run = runner_for(loaded, self.handlers, functions, has_host_kernels)
         if devices[0].platform == "cpu" and len(devices) > 1 and _communicates(loaded):
             self.is_awaited, self.run = (
                 True,
@@ -417,7 +418,7 @@ def compile_partitioned(
                 mesh,
                 out_shardings,
                 name=_name_of(text),
-                has_callbacks=bool(functions),
+                functions=functions,
                 has_host_kernels=has_host_kernels,
                 is_from_bytes=blob is not None,
             )
@@ -436,5 +437,7 @@ def _answering(partitioners: Sequence, devices: tuple, mesh):
 def _load(text, functions, devices, built, blob):
     where = _jax.DeviceList(devices)
     if blob is not None:
-        return client().deserialize_executable(blob, where, built, functions)
+        return client().deserialize_executable(
+            blob, where, built, xla_callbacks.held_weakly(functions)
+        )
     return compile_and_load(text, where, built, functions)

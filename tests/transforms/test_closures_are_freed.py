@@ -8,6 +8,7 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
+from gradix.experimental import io_callback
 
 XS = jnp.arange(3.0)
 USES = {
@@ -36,9 +37,15 @@ USES = {
     "while_loop": lambda f: lax.while_loop(lambda x: x < 9, f, 1.0),
     "fori_loop": lambda f: lax.fori_loop(0, 3, lambda i, x: f(x), 1.0),
     "custom_jvp": lambda f: gradix.grad(_own_derivative(f))(1.0),
-    "pure_callback": lambda f: gradix.jit(lambda x: gradix.pure_callback(lambda y: y, x, x) + f(x))(
-        1.0
-    ),
+    "pure_callback": lambda f: gradix.jit(lambda x: gradix.pure_callback(f, x, x))(1.0),
+    "io_callback": lambda f: gradix.jit(lambda x: io_callback(f, x, x))(1.0),
+    "ordered io_callback": lambda f: gradix.jit(lambda x: io_callback(f, x, x, ordered=True))(1.0),
+    "debug.callback": lambda f: gradix.jit(lambda x: gradix.debug.callback(f, x))(1.0),
+    "debug.print": lambda f: gradix.jit(lambda x: gradix.debug.log("{}{}", x, Shown(f)))(1.0),
+    "a callback that raises": lambda f: _raised(lambda x: gradix.pure_callback(_raising(f), x, x)),
+    "a mapped callback": lambda f: gradix.jit(
+        gradix.vmap(lambda x: gradix.pure_callback(f, x, x, vmap_method="sequential"))
+    )(XS),
     "lower": lambda f: gradix.jit(f).lower(1.0).compile()(1.0),
 }
 
@@ -47,6 +54,26 @@ def _own_derivative(f):
     g = gradix.custom_jvp(f)
     g.defjvp(lambda primals, tangents: (f(*primals), 2 * tangents[0]))
     return g
+
+
+class Shown:
+    """What a print shows, which is not an array."""
+
+    def __init__(self, shown):
+        self.shown = shown
+
+
+def _raising(f):
+    def raises(x):
+        f(x)
+        raise ValueError("no")
+
+    return raises
+
+
+def _raised(f):
+    with pytest.raises(ValueError, match="no"):
+        gradix.jit(f)(1.0)
 
 
 class Model:
@@ -79,3 +106,19 @@ class Wrapped:
 def test_objects_that_wrap_others_without_end_are_traced_as_they_are():
     assert lax.scan(Wrapped(), 1.0, XS)[0] == 8
     assert gradix.jit(lambda c: lax.scan(Wrapped(), c, XS)[0])(1.0) == 8
+
+
+def test_a_callback_that_holds_its_own_program_is_freed():
+    class Learner:
+        def __init__(self):
+            self.step = gradix.jit(lambda x: gradix.pure_callback(self.read, x, x))
+
+        def read(self, x):
+            return x * 2
+
+    learner = Learner()
+    assert learner.step(jnp.float32(2.0)) == 4
+    gone = weakref.ref(learner)
+    del learner
+    gc.collect()
+    assert gone() is None
