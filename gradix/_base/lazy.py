@@ -7,8 +7,12 @@ from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any
 
+from .apart import apart
+
 # module -> the distribution to install, if it has another name
 _DISTRIBUTIONS = {"opt_einsum": "opt-einsum", "absl": "absl-py", "sklearn": "scikit-learn"}
+# Packages of extensions, which may end the process if a signal interrupts their import.
+_NATIVE = ("jaxlib", "numpy", "scipy")
 
 
 class LazyModule:
@@ -41,6 +45,8 @@ class LazyModule:
 
 def _import(name: str):
     try:
+        if name not in sys.modules and name.partition(".")[0] in _NATIVE:
+            return apart(importlib.import_module, name)
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not (name == error.name or name.startswith(error.name + ".")):

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from gradix._base.apart import apart
 from gradix._runtime.xla_callbacks import held_weakly, parse_module
 from gradix._runtime.xla_client import client
 
 
 def compile_module(backend, module, devices, options, functions: Sequence[Callable] = ()):
-    """The executable of a module; `functions` are the Python functions that it calls, by index."""
+    """The executable of a module; `functions` are the Python functions that it calls, by index.
+
+    While XLA's threads compile, jaxlib looks for signals in the main thread, and if a handler raises
+    it frees the module that they read. So the main thread only waits.
+    """
+    return apart(_compile_whole, backend, module, devices, options, functions)
+
+
+def _compile_whole(backend, module, devices, options, functions: Sequence[Callable]):
     if functions:
-        return backend.compile_and_load(
-            parse_module(module), devices, options, held_weakly(functions)
-        )
+        weak = held_weakly(functions)
+        return backend.compile_and_load(parse_module(module), devices, options, weak)
     return backend.compile_and_load(module, devices, options)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from gradix._base.apart import apart
 from gradix._base.lazy import lazy_module
 
 xc = lazy_module("jaxlib.xla_client")
@@ -79,7 +80,7 @@ def ensure_lapack() -> None:
     """
     for name, function, version in _lapack.registrations()["cpu"]:
         register(name, function, "cpu", version)
-    _cpu_lapack.initialize()
+    apart(_cpu_lapack.initialize)  # It imports SciPy's extensions.
 
 
 def ensure_named_in(program: str | bytes) -> None:

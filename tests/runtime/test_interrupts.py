@@ -1,0 +1,81 @@
+"""Interrupts at any moment: the process lives, the exception comes out as itself, and what follows works."""
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+# What the programs below share: `interrupted(work, delay)` sends Ctrl-C while `work()` runs, which must be interrupted.
+COMMON = """
+import os, random, signal, sys, threading, time
+import numpy as np
+import gradix, gradix.numpy as jnp
+from gradix import lax
+
+def interrupted(work, delay, must=True):
+    done, sent = threading.Event(), threading.Event()
+    def kick():
+        if not done.wait(delay):
+            os.kill(os.getpid(), signal.SIGINT)
+            sent.set()
+    thread = threading.Thread(target=kick)
+    try:
+        thread.start()
+        try:
+            work()
+        finally:
+            done.set()
+        thread.join()
+        if sent.is_set():
+            time.sleep(0.1)      # the handler runs here at the latest
+    except KeyboardInterrupt:
+        thread.join()
+        return True
+    thread.join()
+    assert not sent.is_set(), "the interrupt was lost"
+    assert not must, "the work ended before the interrupt"
+    return False
+"""
+
+
+def run(program, *args, code=0):
+    """Run a program in a process of its own and return what it printed."""
+    done = subprocess.run([sys.executable, "-c", COMMON + textwrap.dedent(program), *args], capture_output=True, text=True,
+                          timeout=300, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"})
+    assert done.returncode == code, (done.returncode, done.stdout[-2000:], done.stderr[-4000:])
+    return done.stdout
+
+
+COMPILING = """
+def long(x):
+    for i in range(400):
+        x = jnp.sin(x) @ x + jnp.cos(x) * i
+    return gradix.pure_callback(np.asarray, x, x) if "callback" in sys.argv else x
+lowered = gradix.jit(long).lower(jnp.ones((8, 8)))
+interrupted(lowered.compile, 0.05)
+time.sleep(0.5)                  # XLA's threads go on, and must find what they read
+print(gradix.jit(lambda x: x * 2)(jnp.ones(2)).tolist(), flush=True)
+"""
+
+
+@pytest.mark.parametrize("how", ["plain", "callback"])
+def test_a_compilation_is_interrupted(how):
+    assert run(COMPILING + "os._exit(0)", how) == "[2.0, 2.0]\n"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_a_process_ends_as_python_ends_it_though_a_compilation_goes_on():
+    assert run(COMPILING + "raise KeyboardInterrupt", "plain", code=-signal.SIGINT) == "[2.0, 2.0]\n"
+
+
+def test_an_import_of_mlirs_bindings_is_interrupted():
+    """The bindings end the process if a handler raises while they load."""
+    program = """
+    from gradix._runtime import xla
+    interrupted(lambda: (xla.parse_module("module {}"), time.sleep(9)), float(sys.argv[1]))
+    print(gradix.jit(lambda x: gradix.pure_callback(np.asarray, x, x))(jnp.ones(2)).tolist())
+    """
+    for delay in (0.002, 0.008):
+        assert run(program, str(delay)) == "[1.0, 1.0]\n"
