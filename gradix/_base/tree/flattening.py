@@ -18,6 +18,10 @@ __all__ = [
 
 IsLeaf = Callable[[Any], bool]
 
+# Called like this, they enter one more level of recursion, which a handler of a RecursionError needs.
+_flatten = flatten.__call__
+_flatten_with_path = flatten_with_path.__call__
+
 
 def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTreeDef]:
     """The leaves of a pytree, in order, and its structure.
@@ -41,7 +45,7 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], P
         ([3, 1, 2], PyTreeDef({'a': (*, None), 'b': [*, *]}))
     """
     try:
-        return _one_frame_down(flatten, tree, is_leaf)
+        return _flatten(tree, is_leaf)
     except Exception as error:
         for _ in LOAN:
             leave()
@@ -104,7 +108,7 @@ def tree_flatten_with_path(
     """
     predicate = is_leaf if is_leaf_takes_path else _with_path(is_leaf)
     try:
-        return _one_frame_down(flatten_with_path, tree, predicate)
+        return _flatten_with_path(tree, predicate)
     except Exception as error:
         for _ in LOAN:
             leave()
@@ -127,11 +131,6 @@ def tree_leaves_with_path(
         [("['a'][0]", 1), ("['a'][1]", 2)]
     """
     return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
-
-
-def _one_frame_down(walk: Callable, tree: Any, is_leaf: Callable | None) -> tuple:
-    """Call `walk` one frame deeper, which a handler of a RecursionError then has to spare."""
-    return walk(tree, is_leaf)
 
 
 def _with_path(is_leaf: IsLeaf | None) -> Callable[[tuple, Any], bool] | None:

@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import functools
 import sys
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -39,7 +40,7 @@ def failure(error: Exception, tree: Any, is_leaf: Callable[[tuple, Any], bool] |
         _settle(-len(LOAN))  # jaxlib raised this error itself, so no levels were lost
         return _caused_by(error, _nesting_error(*where))
     if where[1] != "raises" and isinstance(error, RecursionError):
-        _settle(sys.getrecursionlimit() - _depth() - _budget())
+        _settle(_missing())
         return _caused_by(error, _nesting_error(*where))
     lost = len(where[0]) if where[1] == "raises" and _is_lossy() else 0
     _settle(lost - len(LOAN))
@@ -60,9 +61,12 @@ def _nesting_error(path: tuple, kind: str, ancestor: tuple = ((), None)) -> Recu
             f"The pytree contains itself: tree{key_string(path)} is the {type(node).__name__} at "
             f"tree{key_string(at)}. Break the cycle, or stop at it with is_leaf."
         )
+    limit, raised = sys.getrecursionlimit(), ", or raise the limit with sys.setrecursionlimit"
+    if not _is_shared_with_frames():
+        limit, raised = _whole_budget(), ""
     return RecursionError(
-        f"The pytree is nested more than {sys.getrecursionlimit()} levels deep, which the interpreter's stack does not "
-        "allow. Keep the values in a flat list, or raise the limit with sys.setrecursionlimit."
+        f"The pytree is nested more than {limit} levels deep, which the interpreter's stack does not "
+        f"allow. Keep the values in a flat list{raised}."
     )
 
 
@@ -107,6 +111,37 @@ def _settle(levels: int) -> None:
         leave()
     for _ in range(-levels):
         _enter()
+
+
+def _missing() -> int:
+    """The number of levels to leave, after `LOAN`, if all were entered; negative to enter some.
+
+    From Python 3.12 on, calls of C have a budget of their own, and how many of them are on the
+    stack is not known: no more than two for each frame, so that never too many levels are left.
+    """
+    if _is_shared_with_frames():
+        return sys.getrecursionlimit() - _depth() - _budget()
+    return max(_whole_budget() - 2 * _depth() - _budget(), -len(LOAN))
+
+
+@functools.cache
+def _is_shared_with_frames() -> bool:
+    """Whether frames of Python and calls of C have one budget, which `setrecursionlimit` sets."""
+
+    def deeper(frames: int) -> int:
+        return deeper(frames - 1) if frames else _budget()
+
+    return _budget() > deeper(8)
+
+
+@functools.cache
+def _whole_budget() -> int:
+    """The number of recursion levels of a thread that has entered none."""
+    found: list[int] = []
+    thread = threading.Thread(target=lambda: found.append(_budget()))
+    thread.start()
+    thread.join()
+    return found[0]
 
 
 def _budget() -> int:
