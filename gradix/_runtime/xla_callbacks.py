@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from gradix._base import signals
 from gradix._base.lazy import lazy_module
 from gradix._core.dtypes import physical_dtype
 
@@ -29,10 +30,21 @@ def host_function(callback):
     # Ordered callbacks have a token before the operands and before the results.
     skip = int(ordered)
 
+    def fill(buffers):
+        ins = [_copy(b, d) for b, d in zip(buffers[skip : skip + n], dtypes)]
+        _fill(fn, fn(*ins), buffers[n + 2 * skip :], outs)
+
     def call(ctx, *buffers):
+        deferral = signals.current()
         try:
-            ins = [_copy(b, d) for b, d in zip(buffers[skip : skip + n], dtypes)]
-            _fill(fn, fn(*ins), buffers[n + 2 * skip :], outs)
+            if deferral is None:
+                fill(buffers)
+                return
+            try:
+                deferral.end()
+                fill(buffers)
+            finally:
+                deferral.begin()
         except BaseException as error:
             raise RuntimeError(failure(error)) from None
 

@@ -17,6 +17,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from gradix._base import signals
 from gradix._runtime import host_kernels
 from gradix._runtime.xla_client import RuntimeFailure
 from gradix._runtime.xla_custom_calls import capsule, register
@@ -121,6 +122,8 @@ def _handler(function):
         if stage != _EXECUTE:
             return None
         try:
+            if signals.waiting():  # No handler of a signal runs in here (`Executable`).
+                return _error(api, "interrupted")
             function(*_arrays(n, operands), *_arrays(m, results))
         except BaseException as error:  # An exception must not reach the C++ code of XLA.
             return _error(api, f"{type(error).__name__}: {error}")

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax
 
+from gradix._base import signals
 from gradix._base.lazy import lazy_module
 from gradix._core.aval import make_aval
 from gradix._runtime import xla_callbacks, xla_options
@@ -60,11 +61,11 @@ class Executable:
     ):
         self.is_from_bytes = is_from_bytes
         self.loaded, self.in_avals, self.out_avals = loaded, tuple(in_avals), tuple(out_avals)
-        self.device = where.device
-        self.execute, self.has_callbacks = loaded.execute_sharded, bool(functions)
+        self.device, self.has_callbacks = where.device, bool(functions)
         self.is_awaited = self.has_callbacks or has_host_kernels
+        self.execute = executing(loaded, self.is_awaited)
         self.handlers = handlers = [_handler(a, where) for a in self.out_avals]
-        self.run = runner_for(loaded, handlers, functions, has_host_kernels)
+        self.run = runner_for(self.execute, handlers, functions, has_host_kernels)
 
     def __call__(self, buffers: list) -> list:
         return self.run(buffers)
@@ -244,27 +245,31 @@ def _handler(aval, where: Place) -> Any:
     return found
 
 
+def executing(loaded, calls_python: bool) -> Callable:
+    """The function that runs a program; the handlers of signals wait if it calls Python.
+
+    XLA calls Python in the thread that calls the program, unless an argument is being computed.
+    """
+    return signals.deferring(loaded.execute_sharded) if calls_python else loaded.execute_sharded
+
+
 def runner_for(
-    loaded, handlers: list, functions: Sequence[Callable], has_host_kernels: bool
+    execute: Callable, handlers: list, functions: Sequence[Callable], has_host_kernels: bool
 ) -> Callable[[list], list]:
     """The function of buffers that is `Executable.run`; it keeps `functions`, which XLA calls."""
     if functions:
-        return _runner_with_callbacks(loaded, handlers, functions)
-    return (_runner_with_host_kernels if has_host_kernels else _runner)(loaded, handlers)
+        return _runner_with_callbacks(execute, handlers, functions)
+    return (_runner_with_host_kernels if has_host_kernels else _runner)(execute, handlers)
 
 
-def _runner(loaded, handlers: list) -> Callable[[list], list]:
-    execute = loaded.execute_sharded
-
+def _runner(execute: Callable, handlers: list) -> Callable[[list], list]:
     def run(buffers):
         return execute(buffers).consume_with_handlers(handlers)
 
     return run
 
 
-def _runner_with_host_kernels(loaded, handlers: list) -> Callable[[list], list]:
-    execute = loaded.execute_sharded
-
+def _runner_with_host_kernels(execute: Callable, handlers: list) -> Callable[[list], list]:
     def run(buffers):
         outs = execute(buffers).consume_with_handlers(handlers)
         for out in outs:
@@ -275,10 +280,9 @@ def _runner_with_host_kernels(loaded, handlers: list) -> Callable[[list], list]:
 
 
 def _runner_with_callbacks(
-    loaded, handlers: list, functions: Sequence[Callable]
+    execute: Callable, handlers: list, functions: Sequence[Callable]
 ) -> Callable[[list], list]:
     """A function that waits for the program, so that it can raise the exception of a callback."""
-    execute = loaded.execute_sharded
 
     # XLA holds the functions weakly, so what runs the program must hold them until it has ended.
     def run(buffers, _kept=tuple(functions)):

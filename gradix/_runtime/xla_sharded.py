@@ -22,7 +22,7 @@ from gradix._runtime.xla_buffers import physical
 from gradix._runtime.xla_client import RuntimeFailure, client, on_renewal, place
 from gradix._runtime.xla_compiler import compile_and_load
 from gradix._runtime.xla_custom_calls import ensure_named_in, explained
-from gradix._runtime.xla_program import Executable, runner_for
+from gradix._runtime.xla_program import Executable, executing, runner_for
 from gradix._stablehlo.emitter import SMALL_CALL, WHOLE_CALL
 from gradix._stablehlo.structured import HOST_KERNEL
 
@@ -254,9 +254,9 @@ class PartitionedExecutable(Executable):
     ):
         self.is_from_bytes = is_from_bytes
         self.loaded, self.in_avals, self.out_avals = loaded, tuple(in_avals), tuple(out_avals)
-        self.device, self.execute = devices[0], loaded.execute_sharded
-        self.has_callbacks = bool(functions)
+        self.device, self.has_callbacks = devices[0], bool(functions)
         self.is_awaited = self.has_callbacks or has_host_kernels
+        self.execute = executing(loaded, self.is_awaited)
         chosen = loaded.get_output_shardings() if any(w is None for w in wanted) else None
         self.out_shardings = [
             w if w is not None else _chosen(chosen, i, devices, mesh, a.ndim)
@@ -265,7 +265,7 @@ class PartitionedExecutable(Executable):
         self.handlers = [
             _handler(a, layout_of(s, a.ndim)) for a, s in zip(self.out_avals, self.out_shardings)
         ]
-        self.run = runner_for(loaded, self.handlers, functions, has_host_kernels)
+        self.run = runner_for(self.execute, self.handlers, functions, has_host_kernels)
         if devices[0].platform == "cpu" and len(devices) > 1 and _communicates(loaded):
             self.is_awaited, self.run = (
                 True,

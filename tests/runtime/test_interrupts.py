@@ -79,3 +79,72 @@ def test_an_import_of_mlirs_bindings_is_interrupted():
     """
     for delay in (0.002, 0.008):
         assert run(program, str(delay)) == "[1.0, 1.0]\n"
+
+
+LOOPS = {
+    "host kernel": """
+    call = gradix.jit(jnp.sort)
+    x = jnp.asarray(np.random.rand(4000).astype("f"))
+    """,
+    "host kernels in a loop": """
+    call = gradix.jit(lambda x: lax.fori_loop(0, 9, lambda i, x: jnp.sort(x) * 0.5, x))
+    x = jnp.asarray(np.random.rand(4000).astype("f"))
+    """,
+    "callback": """
+    call = gradix.jit(lambda x: gradix.pure_callback(lambda v: np.sort(v), x, x))
+    x = jnp.ones(50)
+    """,
+    "ordered callbacks in a loop": """
+    from gradix.experimental import io_callback
+    def step(i, x):
+        io_callback(lambda i: None, None, i, ordered=True)
+        return x + 1
+    call = gradix.jit(lambda x: lax.fori_loop(0, 20, step, x))
+    x = jnp.ones(50)
+    """,
+    "print": """
+    sys.stdout = open(os.devnull, "w")
+    call = gradix.jit(lambda x: (gradix.debug.print("{}", x), x)[1])
+    x = jnp.ones(2)
+    """,
+}
+
+REPEATING = """
+random.seed(int(sys.argv[1]))
+expected = np.asarray(call(x))
+call(x), call(x), call(x)        # now by generated code
+
+class Late(BaseException):
+    pass
+
+def late(*_):
+    raise Late("by a handler of the user")
+
+def forever():
+    while True:
+        call(x)
+
+for i in range(int(sys.argv[2])):
+    assert interrupted(forever, random.uniform(0, 0.02))
+    if i % 4 == 0 and hasattr(signal, "SIGALRM"):        # any signal's handler may raise anything
+        signal.signal(signal.SIGALRM, late)
+        signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-3, 0.02))
+        try:
+            forever()
+        except Late as error:
+            assert error.args == ("by a handler of the user",)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+np.testing.assert_array_equal(call(x), expected)
+print("right", file=sys.__stdout__)
+"""
+
+
+@pytest.mark.parametrize("what", LOOPS)
+def test_python_that_programs_call_is_interrupted(what):
+    assert run(textwrap.dedent(LOOPS[what]) + REPEATING, "0", "15") == "right\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", LOOPS)
+def test_python_that_programs_call_is_interrupted_many_times(what):
+    assert run(textwrap.dedent(LOOPS[what]) + REPEATING, "1", "300") == "right\n"
