@@ -129,6 +129,12 @@ def _winner(t, x, y, ahead):
     return select_n(eq(x, y), select_n(ahead, zeros(t.aval), t), mul(t, scalar_like(t, 0.5)))
 
 
+def _divisor_tangent(t, x, y):
+    # -x·y⁻¹·y⁻¹, as y² may overflow where the quotient does not.
+    inverse = integer_pow(y, -1)
+    return mul(t, mul(mul(neg(x), inverse), inverse))
+
+
 def _rem_by(t, x, y):
     q = div(x, y)
     return mul(neg(t), mul(sign(q), floor(abs(q))))  # -trunc(x / y)
@@ -144,7 +150,8 @@ def _abs_tangent(t, y, x):
         )
     y = convert(y, y.aval.dtype)
     size = select_n(eq(y, scalar_like(y, 0)), y, scalar_like(y, 1))
-    return div(add(mul(real(t), real(x)), mul(imag(t), imag(x))), size)  # Re(x̄·t) / |x|
+    # Re(x̄·t) / |x|
+    return add(mul(real(t), div(real(x), size)), mul(imag(t), div(imag(x), size)))
 
 
 def _sign_tangent(t, y, x):
@@ -241,7 +248,7 @@ div_p = Elementwise(
     "div",
     WhereFinite(_host_div, floats=np.divide),
     lambda t, x, y: div(t, y),
-    lambda t, x, y: mul(mul(neg(t), x), integer_pow(y, -2)),
+    _divisor_tangent,
     hlo="divide",
     dtypes=NUMERIC,
     transpose=lambda ct, x, y: (div(ct, y), None),

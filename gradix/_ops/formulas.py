@@ -266,6 +266,18 @@ def host(formula: Callable) -> Callable:
     return rule
 
 
+def host_float(formula: Callable) -> Callable:
+    """The host rule of a formula in the operands' precision, but halves in float32."""
+
+    def rule(*arrays):
+        dtype = arrays[0].dtype
+        if dtype == _F32 or dtype == _F64:
+            return formula(HOST, *arrays)
+        return formula(HOST, *[x.astype(_F32) for x in arrays]).astype(dtype)
+
+    return rule
+
+
 def chebyshev(m, t, coefficients: tuple):
     """Σ cₖ Tₖ(t), by Clenshaw's recurrence (Clenshaw 1955).
 

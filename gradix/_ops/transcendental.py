@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from gradix._core.array import ArrayImpl
+from gradix._core.aval import make_aval
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
 from gradix._core.operators import Array
 from gradix._core.primitive import ValueTraits
@@ -14,10 +15,14 @@ from gradix._core.trace import bind
 from gradix._ops.accuracy import check_accuracy
 from gradix._ops.arithmetic import add, div, integer_pow, mul, sub
 from gradix._ops.comparison import eq
+from gradix._ops.complex_parts import neg
 from gradix._ops.convert import convert
 from gradix._ops.families import Elementwise, HostRule, WhereFinite
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.select import choose as select_n
+
+
+_F32, _F64 = np.dtype("float32"), np.dtype("float64")
 
 
 def _host_logistic(x):
@@ -128,6 +133,29 @@ def _host_expm1(x):
     return out
 
 
+def _host_logistic_slope(x):
+    """e / (1 + e)², e = e⁻|ˣ|; 1 - y would leave nothing of a y near 1."""
+    e = np.exp(-np.abs(x))
+    return e / np.square(e + np.ones((), x.dtype))
+
+
+def _lower_logistic_slope(em, out, x):
+    """y·(e·y), e = e⁻ˣ, where XLA makes y of the same e: both together cost little more than y."""
+    wide = make_aval(out.shape, _F64 if out.dtype == _F64 else _F32)
+    x = em.convert(x, wide.dtype)
+    e, y = em.op("exponential", wide, em.op("negate", wide, x)), em.op("logistic", wide, x)
+    # Where e overflows, y is 0.
+    e = em.op("minimum", wide, e, em.splat(float(np.finfo(wide.dtype).max), wide))
+    slope = em.op("multiply", wide, y, em.op("multiply", wide, e, y))
+    return em.convert(slope, out.dtype)
+
+
+def _logistic_tangent(t, y, x):
+    if x.aval.dtype in COMPLEX:
+        return mul(t, mul(y, _one_minus(y)))
+    return mul(t, bind(logistic_slope_p, (x,), {}))
+
+
 def _lower_exp2(em, out, x):
     return em.op("power", out, em.splat(2, out), x)
 
@@ -161,7 +189,7 @@ expm1_p = Elementwise(
     HostRule(_host_expm1, floats=np.expm1),
     hlo="exponential_minus_one",
     dtypes=INEXACT,
-    from_result=lambda t, y, x: mul(t, _one_plus(y)),
+    from_result=lambda t, y, x: mul(t, exp(x)),
     values=ValueTraits(singular=True, keeps_nan=True),
 )
 log1p_p = Elementwise(
@@ -177,7 +205,16 @@ logistic_p = Elementwise(
     _host_logistic,
     hlo="logistic",
     dtypes=INEXACT,
-    from_result=lambda t, y, x: mul(t, mul(y, _one_minus(y))),
+    from_result=_logistic_tangent,
+    values=ValueTraits(keeps_nan=True),
+)
+logistic_slope_p = Elementwise(
+    "logistic_slope",
+    _host_logistic_slope,
+    hlo=_lower_logistic_slope,
+    dtypes=INEXACT - COMPLEX,
+    # -s·tanh(x / 2)
+    from_result=lambda t, s, x: mul(t, mul(neg(s), tanh(mul(x, scalar_like(x, 0.5))))),
     values=ValueTraits(keeps_nan=True),
 )
 tanh_p = Elementwise(
@@ -201,7 +238,7 @@ rsqrt_p = Elementwise(
     _host_rsqrt,
     hlo="rsqrt",
     dtypes=INEXACT,
-    from_result=lambda t, y, x: mul(t, mul(scalar_like(y, -0.5), div(y, x))),
+    from_result=lambda t, y, x: mul(t, div(mul(scalar_like(y, -0.5), y), x)),
     values=ValueTraits(singular=True, keeps_nan=True),
 )
 cbrt_p = Elementwise(

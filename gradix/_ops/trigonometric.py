@@ -12,6 +12,7 @@ from gradix._ops.accuracy import check_accuracy
 from gradix._ops.arithmetic import add, div, mul, square, sub
 from gradix._ops.complex_parts import neg
 from gradix._ops.families import Elementwise, WhereFinite
+from gradix._ops.formulas import host_float, program
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.transcendental import rsqrt
 
@@ -39,10 +40,67 @@ def _lower_atan2(em, out, x, y):
     return em.op("multiply", out, em.splat(complex(0, -1), out), em.op("log", out, turn))
 
 
-def _atan2_part(t, x, y, numerator):
-    return mul(t, div(numerator, add(square(x), square(y))))
+def _atan2_slope(m, x, y):
+    """y / (x² + y²), by the quotient of the smaller and the larger one, whose square stays finite."""
+    ahead = m.abs(y) > m.abs(x)
+    large, small = m.where(ahead, y, x), m.where(ahead, x, y)
+    ratio = small / large
+    return m.where(ahead, 1.0, ratio) / (large * (ratio * ratio + 1.0))
 
 
+def _atan2_part(t, x, y, sign):
+    if x.aval.dtype in COMPLEX:
+        return mul(t, div(sign(y), add(square(x), square(y))))
+    return mul(t, sign(_slope_of_angle(x, y)))
+
+
+def _slope_of_angle(x, y):
+    return bind(atan2_slope_p, (x, y), {})
+
+
+def _twice_product(t, x, y):
+    """-2xy / (x² + y²)²."""
+    return mul(t, mul(mul(scalar_like(x, -2), _slope_of_angle(x, y)), _slope_of_angle(y, x)))
+
+
+def _difference_of_squares(t, x, y):
+    """(x² - y²) / (x² + y²)²."""
+    u, v = _slope_of_angle(y, x), _slope_of_angle(x, y)
+    return mul(t, mul(sub(u, v), add(u, v)))
+
+
+def _asinh_slope(m, x):
+    """1 / √(1 + x²), whose square does not overflow."""
+    x = m.abs(x)
+    far = x > 1.0 / m.eps(x)
+    near = m.where(far, 0.0, x)
+    return m.where(far, 1.0 / x, 1.0 / m.sqrt(near * near + 1.0))
+
+
+def _asinh_tangent(t, x):
+    if x.aval.dtype in COMPLEX:
+        return mul(t, rsqrt(add(square(x), _one(x))))
+    return mul(t, bind(asinh_slope_p, (x,), {}))
+
+
+def _lower_one_minus_square(em, out, x):
+    one = em.splat(1, out)
+    return em.op("multiply", out, em.op("subtract", out, one, x), em.op("add", out, one, x))
+
+
+def _one_minus_square(x):
+    return bind(one_minus_square_p, (x,), {})
+
+
+# 1 - x², exact near ±1, with a derivative that is exact near 0.
+one_minus_square_p = Elementwise(
+    "one_minus_square",
+    lambda x: (1 - x) * (1 + x),
+    lambda t, x: mul(t, mul(scalar_like(x, -2), x)),
+    hlo=_lower_one_minus_square,
+    dtypes=INEXACT,
+    values=ValueTraits(keeps_nan=True),
+)
 sin_p = Elementwise(
     "sin", np.sin, lambda t, x: mul(t, cos(x)), hlo="sine", dtypes=INEXACT, formula="periodic"
 )
@@ -66,7 +124,7 @@ tan_p = Elementwise(
 asin_p = Elementwise(
     "asin",
     np.arcsin,
-    lambda t, x: mul(t, rsqrt(sub(_one(x), square(x)))),
+    lambda t, x: mul(t, rsqrt(_one_minus_square(x))),
     hlo="chlo.asin",
     dtypes=INEXACT,
     values=ValueTraits(singular=True),
@@ -74,7 +132,7 @@ asin_p = Elementwise(
 acos_p = Elementwise(
     "acos",
     np.arccos,
-    lambda t, x: mul(t, neg(rsqrt(sub(_one(x), square(x))))),
+    lambda t, x: mul(t, neg(rsqrt(_one_minus_square(x)))),
     hlo="chlo.acos",
     dtypes=INEXACT,
     values=ValueTraits(singular=True),
@@ -89,10 +147,19 @@ atan_p = Elementwise(
 atan2_p = Elementwise(
     "atan2",
     _host_atan2,
-    lambda t, x, y: _atan2_part(t, x, y, y),
-    lambda t, x, y: _atan2_part(t, x, y, neg(x)),
+    lambda t, x, y: _atan2_part(t, x, y, lambda v: v),
+    lambda t, x, y: _atan2_part(t, y, x, neg),
     hlo=_lower_atan2,
     dtypes=INEXACT,
+)
+# y / (x² + y²)
+atan2_slope_p = Elementwise(
+    "atan2_slope",
+    host_float(_atan2_slope),
+    _twice_product,
+    _difference_of_squares,
+    hlo=program(_atan2_slope),
+    dtypes=INEXACT - COMPLEX,
 )
 sinh_p = Elementwise(
     "sinh",
@@ -113,9 +180,18 @@ cosh_p = Elementwise(
 asinh_p = Elementwise(
     "asinh",
     np.arcsinh,
-    lambda t, x: mul(t, rsqrt(add(square(x), _one(x)))),
+    _asinh_tangent,
     hlo="chlo.asinh",
     dtypes=INEXACT,
+)
+asinh_slope_p = Elementwise(
+    "asinh_slope",
+    host_float(_asinh_slope),
+    hlo=program(_asinh_slope),
+    dtypes=INEXACT - COMPLEX,
+    # -x·s³
+    from_result=lambda t, s, x: mul(t, mul(mul(mul(neg(x), s), s), s)),
+    values=ValueTraits(keeps_nan=True),
 )
 acosh_p = Elementwise(
     "acosh",
@@ -128,7 +204,7 @@ acosh_p = Elementwise(
 atanh_p = Elementwise(
     "atanh",
     WhereFinite(np.arctanh),
-    lambda t, x: div(t, mul(sub(_one(x), x), add(_one(x), x))),
+    lambda t, x: div(t, _one_minus_square(x)),
     hlo="chlo.atanh",
     dtypes=INEXACT,
     values=ValueTraits(singular=True),

@@ -184,6 +184,18 @@ def softplus(x) -> Array:
     return logaddexp(x, 0)
 
 
+@custom_jvp
+def _soft_sign(x):
+    return x / (abs(x) + 1)
+
+
+@_soft_sign.defjvp
+def _soft_sign_jvp(primals, tangents):
+    (x,), (t,) = primals, tangents
+    part = 1 / (abs(x) + 1)
+    return _soft_sign(x), t * (part * part)
+
+
 @fused
 def soft_sign(x) -> Array:
     """The quotient x / (|x| + 1), in a floating dtype.
@@ -194,7 +206,7 @@ def soft_sign(x) -> Array:
         >>> nn.soft_sign(jnp.array([1.0, -3.0]))
         Array([ 0.5 , -0.75], dtype=float32)
     """
-    return x / (abs(x) + 1)
+    return _soft_sign(x)
 
 
 @fused
@@ -371,7 +383,7 @@ def _log1mexp(x):
 @_log1mexp.defjvp
 def _log1mexp_jvp(primals, tangents):
     (x,), (t,) = primals, tangents
-    return _log1mexp(x), t / expm1(x)  # e⁻ˣ / (1 − e⁻ˣ)
+    return _log1mexp(x), t * (exp(-x) / -expm1(-x))  # e⁻ˣ / (1 − e⁻ˣ)
 
 
 def log1mexp(x) -> Array:

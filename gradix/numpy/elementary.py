@@ -143,16 +143,35 @@ def hypot(x1, x2, /) -> Array:
         raise ValueError(
             f"hypot: x1 and x2 must be real, got dtype {dtype}. Take jnp.abs of complex numbers."
         )
+    return _length(x, y)
+
+
+@custom_jvp
+def _length(x, y):
     x, y = lax.abs(x), lax.abs(y)
     zero, one, inf = (like(y if y.aval.ndim else x, v) for v in (0.0, 1.0, math.inf))
     infinite = lax.bitwise_or(lax.eq(x, inf), lax.eq(y, inf))
     behind = lax.lt(x, y)
-    # It does not use max and min, whose derivative at NaN is 0.
     large, small = where(behind, y, x), where(behind, x, y)
     none = lax.eq(large, zero)
     ratio = lax.div(small, where(none, one, large))
     length = lax.mul(large, lax.sqrt(lax.add(one, lax.square(ratio))))
     return where(infinite, where(lax.eq(x, inf), x, y), where(none, lax.max(x, y), length))
+
+
+@_length.defjvp
+def _length_jvp(primals, tangents):
+    length = _length(*primals)
+    zero, infinite = lax.eq(length, like(length, 0.0)), lax.eq(length, like(length, math.inf))
+    size = where(lax.bitwise_or(zero, infinite), like(length, 1.0), length)
+
+    def cosine(x):
+        # As for a maximum, half at 0; an infinite operand alone determines the length.
+        edge = where(lax.eq(lax.abs(x), like(x, math.inf)), lax.sign(x), like(x, 0.0))
+        return where(zero, like(x, 0.5), where(infinite, edge, lax.div(x, size)))
+
+    (x, y), (s, t) = primals, tangents
+    return length, s * cosine(x) + t * cosine(y)
 
 
 # -- logarithms of other bases ---------------------------------------------------------------------

@@ -52,6 +52,7 @@ _MODULES = {
         "expm1",
         "log",
         "log1p",
+        "logistic",
         "erf",
         "erf_inv",
         "erfc",

@@ -26,6 +26,7 @@ from gradix._ops.transcendental import (
     expm1_p,
     log1p_p,
     log_p,
+    logistic_p,
     pow_p,
     rsqrt_p,
     sqrt_p,
@@ -268,7 +269,7 @@ REWRITES = (
     Rewrite("functions_by_vectors", tuple(_FORMULAS), _by_formula, _has_formula),
     Rewrite(
         "halves_in_single",
-        (exp_p, log_p, sqrt_p),
+        (exp_p, log_p, logistic_p, sqrt_p),
         _in_single,
         lambda site: _is_long(site, _FLOAT16),
     ),
