@@ -5,6 +5,8 @@ import numpy as np
 import scipy.special
 
 from gradix import lax
+from gradix._ops.transcendental import logistic_slope_p
+from gradix._ops.trigonometric import asinh_slope_p, atan2_slope_p, one_minus_square_p
 from tests.specs.spec import BF16, BOOL, C64, F16, F32, I8, I32, U8, U32, Operand, Sample, Spec
 
 FLOATS, INTS = (F32, F16, BF16), (I32, I8, U8, U32)
@@ -65,6 +67,11 @@ SPECS = [
     unary("erf_inv", scipy.special.erfinv, -0.9, 0.9, FLOATS, rtol=1e-5),
     unary("real", np.real, dtypes=(C64,)), unary("imag", np.imag, dtypes=(C64,)),
     unary("conj", np.conj, dtypes=(C64, F32)),
+    *[Spec(p.name, p.bind, tuple(Sample((Operand(s),)) for s in ((), (3,), (0,))), f, FLOATS, edge=EDGES) for p, f in (
+        (logistic_slope_p, lambda x: scipy.special.expit(x) * scipy.special.expit(-x)), (asinh_slope_p, lambda x: 1 / np.hypot(1, x)),
+        (one_minus_square_p, lambda x: (1 - x) * (1 + x)))],
+    Spec("atan2_slope", atan2_slope_p.bind, tuple(Sample((Operand(s, 0.5, 2.0), Operand(s, 0.5, 2.0))) for s in ((), (3,), (0,))),
+         lambda x, y: y / (x * x + y * y), FLOATS, edge=EDGES),
     Spec("not", lax.bitwise_not, tuple(Sample((Operand(s),)) for s in ((), (3,), (0,))), np.invert, BITS, "zero"),
     Spec("population_count", lax.population_count, tuple(Sample((Operand(s, -100, 100),)) for s in ((), (5,), (0,))), None, INTS, "zero"),
     Spec("mulhi", lax.mulhi, tuple(Sample((Operand(s, -100, 100), Operand(s, -100, 100))) for s in ((), (5,), (0,))),
