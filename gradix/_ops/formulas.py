@@ -271,7 +271,7 @@ def host_float(formula: Callable) -> Callable:
 
     def rule(*arrays):
         dtype = arrays[0].dtype
-        if dtype == _F32 or dtype == _F64:
+        if dtype in (_F32, _F64):
             return formula(HOST, *arrays)
         return formula(HOST, *[x.astype(_F32) for x in arrays]).astype(dtype)
 

@@ -21,7 +21,6 @@ from gradix._ops.families import Elementwise, HostRule, WhereFinite
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.select import choose as select_n
 
-
 _F32, _F64 = np.dtype("float32"), np.dtype("float64")
 
 
