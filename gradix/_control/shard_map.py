@@ -320,7 +320,12 @@ class ShardMap(Primitive):
         ]
         names = [a for a in mesh.axis_names if is_partial and a in manual_axes]
         numbers = [em.op("iota", a, attrs="iota_dimension = 0 : i64") for a in index_avals]
-        ins = [*args, *numbers]
+        text = em.meshes.text
+        # Newer versions of XLA take summands from a constraint only, which says that they are meant.
+        ins = [
+            em.sharding_constraint(x, text(mesh, s, x.aval.ndim)) if s.unreduced else x
+            for x, s in zip(args, in_specs)
+        ] + numbers
         specs_in = [*in_specs, *[P(n) for n in names]]
 
         def body(*xs):
@@ -338,7 +343,6 @@ class ShardMap(Primitive):
             region = em.isolated_region(local, body, "sdy.return")
         finally:
             em.manual = outer
-        text = em.meshes.text
         operands = ", ".join([text(mesh, s, v.aval.ndim) for s, v in zip(specs_in, ins)])
         manual = ", ".join([_quoted(a) for a in mesh.axis_names if a in manual_axes])
         attrs = (

@@ -158,7 +158,8 @@ def harvests(lib, extend, ad, batching, mlir):
     def loop(eqn, values, reaped, planted):
         """Of a scan, the values of all steps are reaped, one above the other."""
         p, inner = eqn.params, eqn.params["jaxpr"]
-        k, c = p["num_consts"], p["num_carry"]
+        # From version 0.12 on, the reference keeps the trees of (constants, carry, rows) instead of the two numbers.
+        k, c = (p["num_consts"], p["num_carry"]) if "num_consts" in p else map(len, p["ft_in"].unpack()[:2])
         consts, init, rows = values[:k], values[k:k + c], values[k + c:]
 
         def body(carry, row):

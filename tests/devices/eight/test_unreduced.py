@@ -92,6 +92,9 @@ TYPES = {
     "as a factor": "ShardingTypeError", "reduced and whole": "ShardingTypeError", "reduced and divided": "ShardingTypeError", "sine": "NotImplementedError",
     **{f"gradient of parts: {name}": "float32[4,8@x]" for name in PARTS}, "cotangent of parts": "float32[4,4]{R:x}",
 }
+# Where the reference from 0.12 on differs from the one before, which is as we are: it has another class for one error, and wants parts
+# cast by `pcast` before they leave a shard_map as summands.
+NEWER = {"sine": ("NotImplementedError", "ShardingTypeError"), "of parts": ("float32[4]{U:x}", "ValueError"), "of parts summed": ("float32[4]", "ValueError")}
 
 
 def part(n, s, a, b):
@@ -134,7 +137,7 @@ def test_types_and_values():
 @pytest.mark.skipif(importlib.util.find_spec("jax") is None, reason="the peer is not installed")
 def test_types_and_values_are_the_peer_s():
     (ours, values), (peers, want) = outcomes("gradix"), outcomes("jax")
-    assert {k: (v, peers[k]) for k, v in ours.items() if v != peers[k]} == {}
+    assert {k: (v, peers[k]) for k, v in ours.items() if v != peers[k]}.items() <= NEWER.items()
     for k, v in want.items():
         np.testing.assert_allclose(values[k], v, rtol=1e-4, atol=1e-4, err_msg=k)
 
@@ -164,6 +167,24 @@ def test_sums_are_made_where_they_are_asked_for():
         vmapped = gradix.vmap(lambda a, b: gradix.sharding.reshard(jnp.matmul(a, b, out_sharding=spec(P, u="x")), P(None, None)))
         np.testing.assert_allclose(vmapped(gradix.device_put(np.stack([A, A]), P(None, None, "x")), gradix.device_put(np.stack([B, B]), P(None, "x", None))),
                                    np.stack([A @ B] * 2), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("call", [lambda f: f, lambda f: __import__("gradix").jit(f)], ids=["eager", "jit"])
+@pytest.mark.parametrize("out, inner, factor", [
+    (((None, None), ""), lambda g, p: g.lax.psum(p, "x"), 1), (((None, None), ""), lambda g, p: g.lax.psum(p * 2.0, "x"), 2),
+    ((("x", None), ""), lambda g, p: p, None), (((None, None), "x"), lambda g, p: p, 1),
+], ids=["summed", "scaled", "parts", "summands"])
+def test_summands_that_come_from_outside(call, out, inner, factor):
+    """An array of summands is an argument of the program, which nothing in it has made."""
+    import gradix
+    import gradix.numpy as jnp
+    P = gradix.sharding.PartitionSpec
+    with gradix.set_mesh(gradix.make_mesh((4, 2), ("x", "y"))):
+        a, b = gradix.device_put(A, P(None, "x")), gradix.device_put(B, P("x", None))
+        q = gradix.jit(lambda a, b: jnp.matmul(a, b, out_sharding=spec(P, None, None, u="x")))(a, b)
+        f = call(gradix.shard_map(lambda p: inner(gradix, p), in_specs=spec(P, None, None, u="x"), out_specs=spec(P, *out[0], u=out[1])))
+        whole = np.asarray(gradix.sharding.reshard(f(q), P(None, None)))
+    np.testing.assert_allclose(whole if factor else whole.reshape(4, 4, 4).sum(0), (A @ B) * (factor or 1), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("checked", [True, False])
