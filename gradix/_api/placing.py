@@ -10,7 +10,7 @@ from gradix._base import config as _config
 from gradix._base.lazy import lazy_module
 from gradix._base.tree import flatten_axes, tree_flatten as flatten, tree_map
 from gradix._core import dtypes
-from gradix._core.array import ArrayImpl, as_array, copied, host_array
+from gradix._core.array import ArrayImpl, as_array, copied, host_array, is_shared
 from gradix._core.array_layouts import AutoLayout, Format, Layout, row_major
 from gradix._core.aval import located, make_aval
 from gradix._core.divisions import explicit_part
@@ -151,6 +151,8 @@ def _put(x, place):
         raise TypeError(f"Argument {x!r} of type {type(x)} is not a valid JAX type. {e}") from None
     if not isinstance(x, Array):
         _guard("host_to_device", array.aval, place)
+        if is_shared(array):  # type: ignore[arg-type]
+            array = copied(array)  # type: ignore[arg-type]
     if place is None:
         return array if isinstance(x, Array) else on_default_device(array)
     if isinstance(place, MemorySpace):

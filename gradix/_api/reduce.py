@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from gradix._api.flat_functions import arrays
-from gradix._api.tracing import Flattened
-from gradix._base.bounded import BoundedCache
+from gradix._api.tracing import Flattened, hollow
+from gradix._base.bounded import BoundedCache, on_clear
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten as flatten
 from gradix._control.reduce import reduce_p
@@ -35,6 +35,7 @@ _KNOWN: dict[str, tuple[Callable, Callable]] = {
 }
 
 _computations: BoundedCache[int, tuple[ClosedJaxpr, Callable]] = BoundedCache(1024, drop=1)
+on_clear(_computations.clear)
 
 
 @boundary
@@ -93,7 +94,9 @@ def reduce(
         return tree.unflatten([known(xs[0], dims)])
     check_starts("reduce", inits, xs)
     # equal bodies are one object, and take one function, so that they compile once
-    _, first = _computations.get(id(body)) or _computations.keep(id(body), (body, computation))
+    _, first = _computations.get(id(body)) or _computations.keep(
+        id(body), (body, hollow(computation))
+    )
     outs = bind(reduce_p, [*xs, *inits], {"computation": first, "dimensions": dims, "jaxpr": body})
     return tree.unflatten(outs)
 

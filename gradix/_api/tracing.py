@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
+import functools
 import types
 from collections.abc import Callable
 from typing import Any
@@ -28,19 +28,38 @@ from gradix._transforms.staging import hoist, stage, stage_open, stage_with_refs
 _options = _config.state
 
 
-def hollow(function: Callable) -> Callable:
+def hollow(function: Callable, depth: int = 8) -> Callable:
     """A function with the name, place and parameters of `function`, but without what it captured.
 
     Programs are kept longer than the functions they were traced from, which may hold whole models.
-    Other callables stay as they are.
+    So do methods, partial functions and other callable objects. What C implements stays as it is.
     """
-    if isinstance(function, types.FunctionType):
-        function = inspect.unwrap(function)
-    if not isinstance(function, types.FunctionType):
-        return function
+    kind = type(function)
+    if kind is types.MethodType:
+        return types.MethodType(hollow(function.__func__, depth), _nobody)
+    inner = getattr(function, "__wrapped__", None)
+    if depth and callable(inner):
+        return hollow(inner, depth - 1)
+    if kind is types.FunctionType:
+        return _without_captures(function, function.__name__)
+    if kind is functools.partial:
+        given = [_nobody] * len(function.args)
+        return functools.partial(
+            hollow(function.func, depth), *given, **dict.fromkeys(function.keywords)
+        )
+    call = kind.__dict__.get("__call__")
+    if type(call) is types.FunctionType and not isinstance(function, type):
+        return types.MethodType(_without_captures(call, name_of(function)), _nobody)
+    return function
+
+
+_nobody = object()
+
+
+def _without_captures(function: types.FunctionType, name: str) -> types.FunctionType:
     code = function.__code__
     cells = tuple([types.CellType() for _ in code.co_freevars])
-    return types.FunctionType(code, {}, function.__name__, None, cells)
+    return types.FunctionType(code, {}, name, None, cells)
 
 
 class FunctionDebug(DebugInfo):

@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+
+_forget: list[Callable[[], Any]] = []
+
+
+def on_clear(forget: Callable[[], Any]) -> None:
+    """Call `forget()` in `gradix.clear_caches()`, to drop programs and what their users captured."""
+    _forget.append(forget)
+
+
+def clear_all() -> None:
+    """Drop all caches of programs of this process."""
+    for forget in _forget:
+        forget()
 
 
 class BoundedCache(dict[K, V]):

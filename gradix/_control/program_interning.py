@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from gradix._base.bounded import BoundedCache
+from gradix._base.bounded import BoundedCache, on_clear
 from gradix._core.array import ArrayImpl
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from gradix._core.operators import Array
 
 _DEPTH = 8
+# few of those that hold objects their functions captured, such as the model a callback reads
+_captors: BoundedCache[tuple, tuple[ClosedJaxpr, bool]] = BoundedCache(16, drop=1)
 _interned: BoundedCache[tuple, tuple[ClosedJaxpr, bool]] = BoundedCache(1024, drop=1)
 
 
@@ -33,14 +35,17 @@ def interned(closed: ClosedJaxpr) -> ClosedJaxpr:
         return closed
     try:
         key = _fingerprint(closed.jaxpr)
-        found, has_closures = _interned.get(key) or (None, False)
+        found, has_closures = _interned.get(key) or _captors.get(key) or (None, False)
         # what a function captured may be another value by now, such as a later loop index
         if found is not None and has_closures and _fingerprint(found.jaxpr) != key:
             found = None
     except (TypeError, ValueError, _Opaque):
         return closed
     if found is None:
-        found, _ = _interned.keep(key, (closed, _mentions(key, FunctionType)))
+        table = _captors if _holds_captured(key) else _interned
+        found, _ = table.keep(key, (closed, _mentions(key, FunctionType)))
+        if table is _interned:
+            found.memo["interned"] = True
     return found
 
 
@@ -49,9 +54,20 @@ def _mentions(key, marker) -> bool:
     return key is marker or type(key) is tuple and any(_mentions(k, marker) for k in key)
 
 
+def _holds_captured(key) -> bool:
+    """Whether a program of this key holds an object that may be used nowhere else."""
+    if type(key) is tuple:
+        return any(_holds_captured(k) for k in key)
+    return type(key) is _One or (type(key) is _Same and not key.is_named)
+
+
 def clear() -> None:
     """Forget all programs."""
     _interned.clear()
+    _captors.clear()
+
+
+on_clear(clear)
 
 
 class _Opaque(Exception):
@@ -61,11 +77,13 @@ class _Opaque(Exception):
 class _Same:
     """A key for an object compared by identity; the key does not keep the object alive."""
 
-    __slots__ = ("id", "ref")
+    __slots__ = ("id", "ref", "is_named")
 
     def __init__(self, value):
         # this raises TypeError for objects without weak references
         self.id, self.ref = id(value), weakref.ref(value)
+        # functions of modules live on
+        self.is_named = "<locals>" not in getattr(value, "__qualname__", "<locals>")
 
     def __hash__(self) -> int:
         return self.id

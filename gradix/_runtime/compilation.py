@@ -6,7 +6,7 @@ import time
 from typing import Any, NamedTuple
 
 from gradix._base import config, events
-from gradix._base.bounded import BoundedCache
+from gradix._base.bounded import BoundedCache, on_clear
 from gradix._runtime import disk_cache, xla
 from gradix._runtime.cache_key import key_of
 from gradix._stablehlo.module import LoweredModule
@@ -128,7 +128,7 @@ def obtain_partitioned(
 
 # Executables for several devices by their programs, because eager calls lower them again each time.
 _recent: BoundedCache[tuple, xla.Executable] = BoundedCache(256, drop=1)
-xla.on_renewal(_recent.clear)
+on_clear(_recent.clear)
 
 
 def _remember(known: tuple | None, made: xla.Executable) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradix._base import config as _config
-from gradix._base.bounded import BoundedCache
+from gradix._base.bounded import BoundedCache, on_clear
 from gradix._base.lazy import lazy_module
 from gradix._core import array as _array, trace as _trace
 from gradix._core.array import ArrayImpl
@@ -254,7 +254,7 @@ def _placed_program(prim, args, params):
     avals = tuple([a.aval for a in args])
     try:
         key = prim, _options.context, avals, tuple([(k, type(v), v) for k, v in params.items()])
-        program = _programs.get(key)
+        program = _programs.get(key) or _own_programs(params).get(key)
     except TypeError:
         key = program = None
     if program is None:
@@ -270,7 +270,7 @@ def _placed_program(prim, args, params):
         home = home_of(named, closed.effects, prim.name) or Home((xla.local_devices()[0],), None)
         program = PlacedProgram(closed, prim.name, home, avals, out_shardings=prim.asked_of(params))
         if key is not None:
-            _programs.keep(key, program)
+            _keep(key, program, params)
     results = program(args)
     if _options.jax_debug_nans or _options.jax_debug_infs:
         check_floats(prim.name, results)
@@ -313,7 +313,7 @@ def compiled(prim, args, params):
     avals = tuple([a.aval for a in args])
     try:
         key = prim, avals, tuple([(k, type(v), v) for k, v in params.items()])  # True != 1
-        program = _programs.get(key)
+        program = _programs.get(key) or _own_programs(params).get(key)
     except TypeError as e:
         raise TypeError(
             f"A parameter of primitive '{prim.name}' cannot be hashed: {params}. "
@@ -324,11 +324,33 @@ def compiled(prim, args, params):
         if any(type(e) is MeshEffect for e in closed.effects):
             return _placed_program(prim, args, params)
         program = Program(closed, prim.name)
-        _programs.keep(key, program)
+        _keep(key, program, params)
     results = program(args)
     if _options.jax_debug_nans or _options.jax_debug_infs:
         check_floats(prim.name, results)
     return results if prim.multiple_results else results[0]
+
+
+def _own_programs(params) -> dict:
+    """Where the program of an equation is kept: with what it was made of, to be freed with it.
+
+    Inner programs and exported ones hold what users captured. Those that stand for all equal ones
+    live on, and the program with them.
+    """
+    for value in params.values():
+        for item in value if type(value) is tuple else (value,):
+            memo = getattr(item, "memo", None)
+            if type(memo) is dict and not memo.get("interned"):
+                return memo
+    return _programs
+
+
+def _keep(key: tuple, program, params) -> None:
+    own = _own_programs(params)
+    if own is _programs:
+        _programs.keep(key, program)
+    else:
+        own[key] = program
 
 
 def single(prim, avals, params) -> ClosedJaxpr:
@@ -373,7 +395,7 @@ def clear() -> None:
     _plans.clear()
 
 
-xla.on_renewal(clear)
+on_clear(clear)
 _trace.install_evaluator(evaluate)
 _array.install_device(fetch=fetch, put=to_device, runtime=xla)
 __all__: list[Any] = ["evaluate", "single", "clear"]

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from gradix._base import signals
+from gradix._base.bounded import on_clear
 from gradix._base.lazy import lazy_module
 from gradix._core.dtypes import physical_dtype
 
@@ -106,6 +107,9 @@ def _remember(error: BaseException) -> int:
         while len(_failures) > 64:  # The oldest are of programs whose error was never read.
             del _failures[next(iter(_failures))]
     return number
+
+
+on_clear(_failures.clear)
 
 
 def failure(error: BaseException) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -237,7 +236,10 @@ def call(exported, args: tuple, kwargs: dict):
     variables_of(exported, avals)
     # Functions with a custom derivative cannot have ordered effects.
     is_plain = exported.ordered_effects or not any(a.dtype in dtypes.INEXACT for a in avals)
-    run = _plain(exported) if is_plain else _differentiable(exported)
+    make = _plain if is_plain else _differentiable
+    run = exported.memo.get(make)
+    if run is None:
+        run = exported.memo[make] = make(exported)
     outs = run(*leaves) if exported.nr_devices == 1 else shardings.on_devices(exported, run, leaves)
     return exported.out_tree.unflatten([wrapped(x, a) for x, a in zip(outs, exported.out_avals)])
 
@@ -257,12 +259,10 @@ def _differences(exported, args, kwargs) -> str:
     )
 
 
-@lru_cache(256)
 def _plain(exported):
     return lambda *leaves: bind(call_exported_p, leaves, {"exported": exported})
 
 
-@lru_cache(256)
 def _differentiable(exported):
     """The call as a function whose reverse-mode rule is the exported gradient."""
 

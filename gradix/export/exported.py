@@ -73,6 +73,8 @@ class Exported:
     bound_dims: tuple[tuple[str, int], ...] = ()
     constraints: tuple[str, ...] = ()
     assumptions: tuple[tuple[str, str], ...] = ()
+    # functions and programs that call it, and go with it
+    memo: dict[Any, Any] = dataclasses.field(default_factory=dict, init=False, repr=False)
 
     def __str__(self) -> str:
         return f"Exported(fun_name={self.fun_name}, ...)"

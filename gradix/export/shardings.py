@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -146,8 +145,15 @@ def _devices(exported, leaves) -> tuple:
     return devices[:n]
 
 
-@lru_cache(64)
 def _placed(exported, run, devices):
+    key = (_placed, run, devices)
+    found = exported.memo.get(key)
+    if found is None:
+        found = exported.memo[key] = _placed_call(exported, run, devices)
+    return found
+
+
+def _placed_call(exported, run, devices):
     def constrained(xs, shardings):
         return [x if s is None else divide(x, s) for x, s in zip(xs, shardings)]
 

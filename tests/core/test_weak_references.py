@@ -18,6 +18,7 @@ MADE = {
     "a scalar of a dtype": lambda: jnp.float32(2.5),
     "an array of NumPy": lambda: jnp.asarray(np.ones(4)),
     "an array put on a device": lambda: gx.device_put(np.ones(3)),
+    "a number put on a device": lambda: gx.device_put(1.0),
     "a constant array": lambda: jnp.zeros((2, 2)),
     "a row": lambda: jnp.ones((4, 4))[1],
     "a key": lambda: random.key(5),

@@ -43,7 +43,7 @@ from gradix._api.jit.traced import FloatCheckedTraced, Owner, Traced, kind_of_tr
 from gradix._api.leaves import as_result, path_of, stand_in_of, typed
 from gradix._api.refs import TracedWithRefs, all_of, check_no_refs, sources, stand_ins, without_refs
 from gradix._base import config as _config
-from gradix._base.bounded import BoundedCache
+from gradix._base.bounded import BoundedCache, clear_all
 from gradix._base.config import guards_transfers
 from gradix._base.lazy import lazy_module
 from gradix._base.tracebacks import boundary, filter_frames
@@ -55,7 +55,7 @@ from gradix._core.dtypes import canonicalize_dtype
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
 from gradix._core.trace import Tracer, bind, state
-from gradix._runtime import dispatch, xla
+from gradix._runtime import xla
 from gradix._transforms.staging import eval_closed, hoist, stage_with_refs
 
 _abstracted = lazy_module("gradix._api.jit.abstracted")
@@ -79,9 +79,9 @@ def clear_caches() -> None:
         >>> f.stats().traces
         2
     """
-    for function in _functions:
+    for function in list(_functions):
         function.clear_cache()
-    dispatch.clear()
+    clear_all()
 
 
 xla.on_renewal(clear_caches)
@@ -448,6 +448,7 @@ class JitFunction(Generic[Result]):
         self._fast, self._first = (), no_code
         self._mixed.clear()
         self._with_values.clear()
+        self._log.forget()
 
     def stats(self) -> Stats:
         """How often the function was called, traced and compiled, and the reason of each retrace.

@@ -16,14 +16,14 @@ from typing import Any, TypeVar, overload
 import numpy as np
 
 from gradix._base import config as _config
-from gradix._base.bounded import BoundedCache
+from gradix._base.bounded import BoundedCache, on_clear
 from gradix._base.lazy import lazy_module
 from gradix._base.tree import tree_flatten as flatten
 from gradix._core.array import ArrayImpl
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.operators import Array
 from gradix._core.trace import state
-from gradix._runtime import dispatch, policy, xla
+from gradix._runtime import dispatch, policy
 from gradix._runtime.program import Program, to_device
 from gradix._transforms.cse import cse_jaxpr
 from gradix._transforms.dce import dce_jaxpr
@@ -79,7 +79,7 @@ def replayed(function: Callable | None = None, *, host: Callable | None = None) 
     if function is None:
         return functools.partial(replayed, host=host)
     table: BoundedCache[tuple, Any] = BoundedCache(_LIMIT)
-    xla.on_renewal(table.clear)
+    on_clear(table.clear)
 
     @functools.wraps(function)
     def call(*args, **kwargs):
@@ -224,15 +224,16 @@ def _is_listed(values: list | tuple, key: list, arrays: list) -> bool:
 def _of_arrays(function, args, kwargs) -> tuple[Callable, list]:
     """The call as a function of its array arguments alone, and the types of these."""
     found: list = []
-    for a in (*args, *kwargs.values()):
-        _replaced(a, lambda a: found.append(a.aval))
+    # the function is kept, and the arrays of this call are not
+    args = tuple([_replaced(a, lambda a: found.append(a.aval) or _HOLE) for a in args])
+    kwargs = {n: _replaced(a, lambda a: found.append(a.aval) or _HOLE) for n, a in kwargs.items()}
 
     def bound(*arrays):
         rest = iter(arrays)
         following = lambda _: next(rest)  # noqa: E731
         return function(
-            *[_replaced(a, following) for a in args],
-            **{n: _replaced(a, following) for n, a in kwargs.items()},
+            *[_filled(a, following) for a in args],
+            **{n: _filled(a, following) for n, a in kwargs.items()},
         )
 
     return bound, found
@@ -244,6 +245,17 @@ def _replaced(value, by: Callable) -> Any:
     if t is ArrayImpl:
         return by(value)
     return t([_replaced(a, by) for a in value]) if t is list or t is tuple else value
+
+
+_HOLE = object()
+
+
+def _filled(value, by: Callable) -> Any:
+    """An argument with each hole in it replaced by `by(hole)`."""
+    if value is _HOLE:
+        return by(value)
+    t = type(value)
+    return t([_filled(a, by) for a in value]) if t is list or t is tuple else value
 
 
 def _program(bound, avals):

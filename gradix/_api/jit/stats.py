@@ -101,6 +101,10 @@ class TraceLog:
         retraces.log_miss(name, reason)
         return reason
 
+    def forget(self) -> None:
+        """Drop what earlier traces depended on, such as static arguments; the counts stay."""
+        self._known.clear()
+
     def traced(self, name: str, seconds: float, reason: str) -> None:
         """Add the time of a trace."""
         self.seconds += seconds
