@@ -11,15 +11,16 @@ JOBS ?= 2
 PYTEST := $(PY) -m pytest
 SPEC := ../shared/spec
 
-.PHONY: help demo test test-full bench ecosystem lint types suite plain wide wide-sample spec clean
+.PHONY: help demo test test-full bench ecosystem gpu lint types suite newest plain wide wide-sample spec clean
 # Steps of `make test` run one after the other, also under `make -j`.
 .NOTPARALLEL:
 
 help:
 	@echo "make demo       install, then train on handwritten digits (examples/digits.py)"
-	@echo "make test       lint, types, tests, doctests; what CI runs"
+	@echo "make test       lint, types, tests, doctests, also on the newest Python there is; what CI runs"
 	@echo "make test-full  the same with the slow tests"
 	@echo "make bench      speed against the reference implementation, as ratios"
+	@echo "make gpu        for a machine with a GPU: values there, and speed, as a report (docs/devices.md)"
 	@echo "make ecosystem  the programs of 26 libraries written for JAX, on Gradix and on JAX in turns"
 	@echo "make lint       ruff only        make clean  remove .venv and caches"
 
@@ -40,10 +41,10 @@ demo: $(VENV)/stamp-demo
 
 # All steps run even when one fails; the suite comes last, so its closing line does too.
 test: $(VENV)/stamp-test
-	@$(MAKE) --no-print-directory --keep-going lint types spec wide-sample suite
+	@$(MAKE) --no-print-directory --keep-going lint types spec wide-sample newest suite
 
 test-full: $(VENV)/stamp-test
-	@GRADIX_TEST_PROFILE=full $(MAKE) --no-print-directory --keep-going lint types spec suite plain wide MARKERS=
+	@GRADIX_TEST_PROFILE=full $(MAKE) --no-print-directory --keep-going lint types spec newest suite plain wide MARKERS=
 
 lint: $(VENV)/stamp-test
 	$(PY) -m ruff check .
@@ -54,7 +55,15 @@ types: $(VENV)/stamp-test
 
 MARKERS ?= not slow
 suite: $(VENV)/stamp-test
+	@$(PY) .ci/about.py
 	$(PYTEST) tests gradix --doctest-modules -n $(JOBS) -m "$(MARKERS)"
+
+# The suite once more on the newest Python of this machine, with the newest jaxlib; a line where there is none.
+NEWEST := .venv-newest
+newest: $(VENV)/stamp-test
+	@$(PY) .ci/newest.py $(NEWEST) test,parity,demo
+	@if [ -x $(NEWEST)/bin/python ]; then $(NEWEST)/bin/python .ci/about.py && \
+		$(NEWEST)/bin/python -m pytest tests gradix --doctest-modules -n $(JOBS) -m "$(MARKERS)"; fi
 
 # The same results without what the CPU's compiler is asked for the sake of speed.
 plain: $(VENV)/stamp-test
@@ -87,5 +96,5 @@ ecosystem:
 	$(LIBRARIES)/venv/bin/python -m ecosystem --jax $(LIBRARIES)/jax
 
 clean:
-	rm -rf $(VENV) $(LIBRARIES) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) $(NEWEST) $(LIBRARIES) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
