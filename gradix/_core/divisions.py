@@ -65,21 +65,23 @@ def sums_kept(prim, mesh: BaseMesh, avals) -> Sums:
         NotImplementedError: an operand is unreduced, and the operation does not commute with sums.
     """
     values = [a for a in avals if a.dtype.kind not in "biu"] or list(avals)
-    found = [sums(a) for a in values]
-    unreduced = frozenset().union(*[s.unreduced for s in found])
-    reduced = frozenset().union(*[s.reduced for s in found])
     shown = ", ".join([a.str_short() for a in avals])
     way_out = "with gradix.sharding.reshard(x, PartitionSpec(...))."
     kind = prim.mesh.sums or ("kept" if prim.live == "moves" else "")
-    if unreduced and kind == "product":
-        held = [s for s in found if s.unreduced]
-        other = next((s for s in found if not s.unreduced), None)
-        if len(held) > 1 or other is None or other.reduced != unreduced:
+    unreduced = frozenset().union(*[sums(a).unreduced for a in values])
+    reduced = frozenset().union(*[sums(a).reduced for a in values])
+    # A number is the same on all devices, and multiplies every part.
+    others = [a for a in values if a.ndim or a.division is not None]
+    if unreduced and kind in ("product", "quotient"):
+        held = [a for a in values if sums(a).unreduced]
+        fits = len(held) == 1 and (kind == "product" or sums(values[0]).unreduced)
+        if not fits or any(sums(a).reduced != unreduced for a in others if a is not held[0]):
             raise ShardingTypeError(
                 f"{prim.name} of a value that is still to be summed over {_listed(unreduced)}: the other operand "
                 f"must be reduced along the same axes. Got {shown}. Sum it first, {way_out}"
             )
         return Sums(unreduced)
+    found = [sums(a) for a in (values if unreduced else others)]
     if unreduced and kind != "kept":
         raise NotImplementedError(
             f"unreduced rule for {prim.name} is not implemented: {shown} is still to be summed over "
@@ -91,7 +93,7 @@ def sums_kept(prim, mesh: BaseMesh, avals) -> Sums:
             f"result would be summed too often. Got {shown}. Give them the same sharding, {way_out}"
         )
     if any(s.reduced != reduced for s in found) or any(
-        reduced & set(names_in(entries(a))) for a in values
+        reduced & set(names_in(entries(a))) for a in others
     ):
         raise ShardingTypeError(
             f"{prim.name}: inputs cannot be divided or replicated on the same axes that another input is reduced "

@@ -56,7 +56,7 @@ class MeshTraits(NamedTuple):
     # the types that `abstract` returns already say how results are divided over explicit axes
     divides: bool = False
     # "kept" makes the result of unreduced operands unreduced; "product" does so if only one
-    # of two factors is unreduced
+    # of two factors is unreduced, "quotient" if only the dividend is
     sums: str = ""
 
 

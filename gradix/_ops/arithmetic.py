@@ -252,6 +252,7 @@ div_p = Elementwise(
     hlo="divide",
     dtypes=NUMERIC,
     transpose=lambda ct, x, y: (div(ct, y), None),
+    mesh=MeshTraits(sums="quotient"),
     values=ValueTraits(neutral=1, singular=_may_divide_by_zero, keeps_nan=True),
 )
 rem_p = Elementwise(

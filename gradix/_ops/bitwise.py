@@ -5,6 +5,7 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 
+from gradix._core.aval import make_aval
 from gradix._core.dtypes import BOOL, INTEGER, NARROW_INTEGER, SIGNED, itemsize_bits
 from gradix._core.operators import Array
 from gradix._core.trace import bind
@@ -83,6 +84,28 @@ def _host_mulhi(x, y):
     return np.asarray(product >> bits).astype(x.dtype)
 
 
+def _emit_mulhi(em, out, x, y):
+    """XLA's operation, or where XLA cannot divide that over devices, products of 64 bits."""
+    if not em.is_divided:
+        return em.op("chlo.mulhi", out, x, y)
+    bits, is_signed = itemsize_bits(out.dtype), out.dtype in SIGNED
+    wide = make_aval(out.shape, np.dtype("int64" if is_signed else "uint64"))
+    shift = "shift_right_arithmetic" if is_signed else "shift_right_logical"
+    do = lambda name, x, y: em.op(name, wide, x, y)
+    number = lambda n: em.constant(n, wide)
+    x, y = em.convert(x, wide.dtype), em.convert(y, wide.dtype)
+    if bits < 64:
+        return em.convert(do(shift, do("multiply", x, y), number(bits)), out.dtype)
+    # Hacker's Delight, 8-2: by halves, of which the lower ones are unsigned.
+    half, low = number(32), number((1 << 32) - 1)
+    (x0, x1), (y0, y1) = [(do("and", v, low), do(shift, v, half)) for v in (x, y)]
+    carried = do("shift_right_logical", do("multiply", x0, y0), half)
+    middle = do("add", do("multiply", x1, y0), carried)
+    rest = do("add", do("multiply", x0, y1), do("and", middle, low))
+    high = do("add", do("multiply", x1, y1), do(shift, middle, half))
+    return do("add", high, do(shift, rest, half))
+
+
 _BITS = BOOL | INTEGER
 not_p = _Bits("not", np.invert, hlo="not", dtypes=_BITS)
 and_p = _Bits("and", np.bitwise_and, hlo="and", dtypes=_BITS)
@@ -101,7 +124,7 @@ shift_right_logical_p = _Bits(
 population_count_p = _Bits("population_count", _host_population_count, hlo="popcnt", dtypes=INTEGER)
 clz_p = _Bits("clz", _host_clz, hlo="count_leading_zeros", dtypes=INTEGER)
 
-mulhi_p = _Bits("mulhi", _host_mulhi, hlo="chlo.mulhi", dtypes=INTEGER)
+mulhi_p = _Bits("mulhi", _host_mulhi, hlo=_emit_mulhi, dtypes=INTEGER)
 
 
 def bitwise_not(x) -> Array:

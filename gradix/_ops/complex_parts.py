@@ -8,7 +8,7 @@ from gradix._core.array import scalar_array
 from gradix._core.aval import make_aval
 from gradix._core.dtypes import COMPLEX, NUMERIC, real_dtype, to_complex_dtype
 from gradix._core.operators import Array
-from gradix._core.primitive import Linear, ValueTraits
+from gradix._core.primitive import Linear, MeshTraits, ValueTraits
 from gradix._core.trace import bind
 from gradix._ops.families import Elementwise, linear_unary
 from gradix._ops.operands import operands, scalar_like
@@ -64,6 +64,7 @@ neg_p = linear_unary(
     lambda ct, x: neg(ct),
     formula="simple",
     values=ValueTraits(keeps_nan=True),
+    mesh=MeshTraits(sums="kept"),
 )
 real_p = linear_unary(
     "real", np.real, "real", COMPLEX, lambda ct, x: complex(ct, _zero(ct)), out=real_dtype

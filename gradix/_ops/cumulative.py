@@ -10,7 +10,7 @@ from gradix._core import dtypes
 from gradix._core.aval import make_aval
 from gradix._core.divisions import merged, undivided
 from gradix._core.operators import Array
-from gradix._core.primitive import Linear, Primitive
+from gradix._core.primitive import Linear, MeshTraits, Primitive
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import abs, max_p, min_p, mul, sub
 from gradix._ops.basis import add_any, to_axis
@@ -92,6 +92,8 @@ class Cumulative(Primitive):
 
 
 class CumulativeSum(Cumulative):
+    mesh = MeshTraits(sums="kept")
+
     def jvp(self, primals, tangents, **params):
         (t,) = tangents
         return bind(self, primals, params), None if t is None else bind(self, (t,), params)

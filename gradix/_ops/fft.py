@@ -113,7 +113,10 @@ class Fft(Structural):
             return em.constant(0, out)
         if is_symbolic_shape(fft_lengths):
             return emit_open(em, out, x, FftType(fft_type).name, fft_lengths)
-        return em.fft(out, x, FftType(fft_type).name, fft_lengths)
+        # XLA divides a transform only over the axes before the transformed ones.
+        axes = range(out.ndim - len(fft_lengths), out.ndim)
+        found = em.fft(out, em.gathered(x, axes), FftType(fft_type).name, fft_lengths)
+        return em.gathered(found, axes)
 
 
 def _from_half(ct, lengths):

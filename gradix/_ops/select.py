@@ -14,6 +14,7 @@ from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim, instantiate, to_axis, unbroadcast, zeros
 from gradix._ops.canonicalization import memoised
 from gradix._ops.operands import arrays
+from gradix._ops.sharding import summed_like
 
 
 def _masked(which, x, y):
@@ -104,7 +105,7 @@ class SelectN(Primitive):
             if type(case) is not Linear:
                 cts.append(None)
                 continue
-            zero = zeros(make_aval((), ct.aval.dtype, ct.aval.weak_type))
+            zero = summed_like(zeros(make_aval((), ct.aval.dtype, ct.aval.weak_type)), ct)
             back = choose(which, *[ct if i == k else zero for k in range(len(cases))])
             cts.append(unbroadcast(back, case.aval))
         return [None, *cts]

@@ -29,6 +29,10 @@ class Rewrite(NamedTuple):
             operation (`_stablehlo/uses.py`); None for always.
         kind: "speed" or "correctness".
         seen_on: the versions of jaxlib on which the gain, or the defect, was seen.
+        alone: whether it is left out where the compiler divides the operation over several devices,
+            as it divides the plain operation better, or cannot divide what the rewrite writes.
+        native: whether it writes native kernels. It is left out of programs for several devices,
+            which would run each of their steps by itself.
     """
 
     name: str
@@ -37,6 +41,8 @@ class Rewrite(NamedTuple):
     applies: Callable | None = None
     kind: str = SPEED
     seen_on: tuple[str, ...] = ("0.10.2",)
+    alone: bool = False
+    native: bool = False
 
     @property
     def evidence(self) -> str:

@@ -31,8 +31,10 @@ def sort(x, out) -> None:
     _by_rows(_sort, out, x)
 
 
-def sort_numbers(_, out) -> None:
-    """Sort each row of `out` in place, for numbers without zeros of both signs and without NaNs."""
+def sort_numbers(x, out) -> None:
+    """Sort the rows of `x`, for numbers without zeros of both signs and without NaNs."""
+    if not np.may_share_memory(x, out):  # A program over several devices has two buffers.
+        out[...] = x
     _by_rows(_put_in_order, out, out)
 
 

@@ -80,6 +80,7 @@ def ensure_lapack() -> None:
     """
     for name, function, version in _lapack.registrations()["cpu"]:
         register(name, function, "cpu", version)
+        register_as_batch_partitionable(name)
     apart(_cpu_lapack.initialize)  # It imports SciPy's extensions.
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from gradix._base import signals
 from gradix._runtime import host_kernels
 from gradix._runtime.xla_client import RuntimeFailure
-from gradix._runtime.xla_custom_calls import capsule, register
+from gradix._runtime.xla_custom_calls import capsule, register, register_as_batch_partitionable
 from gradix._stablehlo.structured import HOST_KERNEL
 
 # Each structure begins with its size and a list of extensions. In the formats of `struct`, N is a
@@ -103,6 +103,7 @@ def register_host_kernel(name: str, function) -> None:
     handler = _handler(function)
     try:
         register(HOST_KERNEL + name, capsule(handler))
+        register_as_batch_partitionable(HOST_KERNEL + name)
     except RuntimeFailure as error:
         # This module was imported again, and XLA keeps the first function.
         if "Duplicate" not in str(error):

@@ -18,7 +18,7 @@ from gradix._runtime.xla_buffers import physical
 from gradix._runtime.xla_client import Place, RuntimeFailure, client, place
 from gradix._runtime.xla_compiler import compile_and_load
 from gradix._runtime.xla_custom_calls import ensure_named_in, explained
-from gradix._stablehlo.emitter import SMALL_CALL, WHOLE_CALL
+from gradix._stablehlo.emitter import unmarked
 from gradix._stablehlo.structured import HOST_KERNEL
 
 _threads: Any = lazy_module("gradix._base.one_thread")
@@ -139,10 +139,9 @@ def compile(
             )
         except RuntimeFailure as error:
             if not xla_options.drop_unknown(options, error):
-                if SMALL_CALL not in text and WHOLE_CALL not in text:
+                if (plain := unmarked(text)) == text:
                     raise explained(error) from None
-                # XLA cannot make one kernel of a marked call, so the marks are removed.
-                text = text.replace(SMALL_CALL, "").replace(WHOLE_CALL, "")
+                text = plain
 
 
 def _largest() -> int:

@@ -23,7 +23,7 @@ from gradix._runtime.xla_client import RuntimeFailure, client, on_renewal, place
 from gradix._runtime.xla_compiler import compile_and_load
 from gradix._runtime.xla_custom_calls import ensure_named_in, explained
 from gradix._runtime.xla_program import Executable, executing, runner_for
-from gradix._stablehlo.emitter import SMALL_CALL, WHOLE_CALL
+from gradix._stablehlo.emitter import unmarked
 from gradix._stablehlo.structured import HOST_KERNEL
 
 _host = lazy_module("gradix._runtime.xla_host_kernels")
@@ -395,8 +395,6 @@ def compile_partitioned(
     Raises:
         RuntimeFailure: XLA refuses the program or its options.
     """
-    # A call that is partitioned cannot be one kernel, so its marks are removed.
-    text = text.replace(SMALL_CALL, "").replace(WHOLE_CALL, "")
     functions: list[Callable] = [xla_callbacks.host_function(c) for c in host_callbacks]
     ensure_named_in(text)
     has_host_kernels = HOST_KERNEL in text
@@ -424,7 +422,9 @@ def compile_partitioned(
             )
         except RuntimeFailure as error:
             if not xla_options.drop_unknown(options, error):
-                raise explained(error) from None
+                if (plain := unmarked(text)) == text:
+                    raise explained(error) from None
+                text = plain
 
 
 def _answering(partitioners: Sequence, devices: tuple, mesh):

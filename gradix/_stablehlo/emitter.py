@@ -25,6 +25,11 @@ SMALL_CALL = 'mhlo.frontend_attributes = {xla_cpu_small_call = "true"}'
 WHOLE_CALL = 'mhlo.frontend_attributes = {xla_cpu_small_call = "true", inlineable = "false"}'
 
 
+def unmarked(text: str) -> str:
+    """A module without the marks of native kernels, where XLA cannot make one of a marked call."""
+    return text.replace(f", {WHOLE_CALL}", "").replace(f", {SMALL_CALL}", "")
+
+
 # Primitives whose operations are named differently in the metadata.
 _WRITTEN_AS = {"scan": "while", "remat2": "checkpoint"}
 
@@ -150,7 +155,10 @@ class Emitter(Contractions):
 
     def _rewritten(self, rewrites: tuple, site: Site):
         """The result of the first rewrite that does not decline, or NotImplemented."""
+        several = self.has_several_devices
         for rewrite in rewrites:
+            if several and (rewrite.native or rewrite.alone and self.is_divided):
+                continue
             if rewrite.applies is None or rewrite.applies(site):
                 found = rewrite.emit(self, site, *site.values)
                 if found is not NotImplemented:

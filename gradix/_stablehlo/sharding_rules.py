@@ -299,6 +299,20 @@ class ShapedRule(NamedTuple):
         return f"#sdy.op_sharding_rule<{head}{f' {{{sizes}}}' if sizes else ''}{kinds}, custom>"
 
 
+def batch_rule(operands, results, batch: int) -> ShapedRule:
+    """The rule of an operation on stacks: only the leading `batch` axes of all arrays are divided."""
+    sizes: dict[str, int] = {}
+
+    def row(shape) -> tuple:
+        names = [f"batch{i}" if i < batch else f"own{len(sizes) + i}" for i in range(len(shape))]
+        sizes.update(zip(names, shape))
+        return tuple([(n,) for n in names])
+
+    rows = [tuple([row(shape) for shape in shapes]) for shapes in (operands, results)]
+    own = tuple([name for name in sizes if name.startswith("own")])
+    return ShapedRule(rows[0], rows[1], tuple(sizes.items()), ((), own, ()))
+
+
 def shaped(rule: SdyShardingRule, operands, results) -> ShapedRule:
     """A rule for operands and results of these shapes.
 

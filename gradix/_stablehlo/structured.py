@@ -11,7 +11,9 @@ import numpy as np
 from gradix._base import config
 from gradix._core.aval import AbstractToken, make_aval
 from gradix._core.dimensions.expression import SymbolicDim
+from gradix._core.sharding import UNCONSTRAINED, PartitionSpec
 from gradix._stablehlo.attributes import dictionary, i64_array, i64_tensor, layout, string
+from gradix._stablehlo.sharding_rules import batch_rule
 from gradix._stablehlo.shardings import Manual, Meshes, communication, coordinates, pairs
 from gradix._stablehlo.types import element_type
 from gradix._stablehlo.writer import Value, Writer
@@ -52,6 +54,31 @@ class Structured(Writer):
         self.reduced: tuple = ()
         self.meshes = Meshes(None)  # for programs over several devices
         self.manual: Manual | None = None  # set inside a region for one device's part
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether the compiler divides what is being written over several devices."""
+        if not self.has_several_devices:
+            return False
+        manual = self.manual
+        return manual is None or len(manual.axes) < len(manual.mesh.axis_names)
+
+    @property
+    def has_several_devices(self) -> bool:
+        devices = self.meshes.devices
+        return devices is not None and len(devices) > 1
+
+    def gathered(self, x: Value, axes) -> Value:
+        """`x`, of which each device has all elements along some axes.
+
+        The compiler divides the others as it likes. On one device it is `x` itself.
+        """
+        mesh = self.meshes.mesh
+        if mesh is None or not self.is_divided:
+            return x
+        spec = PartitionSpec(*[None if i in axes else UNCONSTRAINED for i in range(x.aval.ndim)])
+        sharding = f"sharding = #sdy.sharding{self.meshes.text(mesh, spec, x.aval.ndim)}"
+        return self.op("sdy.sharding_constraint", x.aval, x, attrs=sharding)
 
     # -- communication, inside of a region for one device's part -----------------------------------
 
@@ -122,6 +149,8 @@ class Structured(Writer):
             body: a StableHLO name such as "add" (one operand), or a function of the scalars
                 `*accumulated, *elements` that returns the new accumulated ones.
         """
+        if self.is_divided and len(xs) == 1 and not _is_combined(body, xs[0].aval.dtype):
+            xs = [self.gathered(xs[0], axes)]
         region = self.reducer([x.aval.dtype for x in xs], body, [x.aval for x in xs])
         return self.ops(
             "reduce",
@@ -236,6 +265,7 @@ class Structured(Writer):
         has_side_effect: bool = False,
         attrs: str = "",
         is_refined: bool = False,
+        batch: int = 0,
     ) -> list[Value]:
         """Call a function registered with XLA under `target`.
 
@@ -247,6 +277,8 @@ class Structured(Writer):
             aliases: `{result index: operand index}` of buffers the call may reuse.
             is_refined: whether XLA infers the shapes of symbolic results. Otherwise the call takes
                 these shapes as operands.
+            batch: over how many leading axes of all operands and results the compiler may divide the
+                call. The function must be registered as one that it can divide so.
         """
         self.facts.custom_calls.add(target)
         parts = [
@@ -280,6 +312,10 @@ class Structured(Writer):
             )
         if attrs:
             parts.append(attrs)
+        if batch and self.is_divided:
+            rule = batch_rule([v.shape for v in values], [a.shape for a in out_avals], batch)
+            parts.append(f'mhlo.frontend_attributes = {{num_batch_dims = "{batch}"}}')
+            parts.append(f"sdy.sharding_rule = {rule.text()}")
         return self.ops("custom_call", out_avals, *values, attrs=", ".join(parts))
 
     def has_host_kernels(self, *avals) -> bool:
@@ -291,11 +327,12 @@ class Structured(Writer):
         )
 
     def host_kernel(
-        self, name: str, outs: list, *values: Value, aliases: dict | None = None
+        self, name: str, outs: list, *values: Value, aliases: dict | None = None, batch: int = 1
     ) -> list[Value]:
         """Call a loop of NumPy (`_runtime/host_kernels.py`).
 
-        `aliases` lets results reuse operand buffers.
+        `aliases` lets results reuse operand buffers. The compiler may divide the call over `batch`
+        leading axes.
         """
         layouts = [tuple(range(a.ndim - 1, -1, -1)) for a in (*[v.aval for v in values], *outs)]
         return self.custom_call(
@@ -306,6 +343,7 @@ class Structured(Writer):
             operand_layouts=layouts[: len(values)],
             result_layouts=layouts[len(values) :],
             aliases=aliases,
+            batch=batch,
         )
 
     def callback(
@@ -342,6 +380,15 @@ class Structured(Writer):
 
     def _converted(self, x: Value, aval) -> Value:
         return x if x.aval is aval else self.op("convert", aval, x)
+
+
+def _is_combined(body, dtype) -> bool:
+    """Whether XLA can combine the results of a reduction on several devices."""
+    return (
+        body in ("add", "multiply", "maximum", "minimum")
+        or body in ("and", "or")
+        and dtype.kind == "b"
+    )
 
 
 def _carrier(aval):

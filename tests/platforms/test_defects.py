@@ -100,8 +100,11 @@ def test_the_process_lives(name):
     assert run("off").returncode < 0, f"jaxlib has mended what {name} is for"
 
 
+BETWEEN_DEVICES = {"collective_extrema_keep_nan", "extrema_over_devices"}  # shown in tests/devices/eight/test_collectives.py
+
+
 def test_every_rewrite_for_correctness_has_a_defect():
-    assert {r.name for r in TABLE.rewrites if r.kind == CORRECTNESS} == set(DEFECTS) | set(CRASHES)
+    assert {r.name for r in TABLE.rewrites if r.kind == CORRECTNESS} == set(DEFECTS) | set(CRASHES) | BETWEEN_DEVICES
 
 
 # The smallest numbers of each type, halves and thirds of them, and all about them.

@@ -18,6 +18,7 @@ from gradix._ops.families import Structural
 from gradix._ops.operands import arrays, scalar_like
 from gradix._ops.select import choose
 from gradix._ops.shape import squeeze
+from gradix._ops.sharding import summed_like
 
 _slice, _int = slice, index
 
@@ -78,7 +79,7 @@ class Slice(Structural):
             # one past the last element taken
             reached = a + m if s == 1 else a + (m - 1) * s + 1 if type(m) is not int or m else a
             config.append((a, n - reached, s - 1))
-        return [pad(ct, scalar_like(ct, 0), config)]
+        return [pad(ct, summed_like(scalar_like(ct, 0), ct), config)]
 
     def batch(self, size, args, axes, *, start_indices, limit_indices, strides):
         (x,), (a,) = args, axes
@@ -167,7 +168,7 @@ class Pad(Primitive):
 
     def transpose(self, ct, x, value, *, padding_config):
         cut = [(-lo, -hi, 0) for lo, hi, _ in padding_config]
-        kept = pad(ct, scalar_like(ct, 0), cut)
+        kept = pad(ct, summed_like(scalar_like(ct, 0), ct), cut)
         if any(i for _, _, i in padding_config):
             kept = slice(
                 kept, (0,) * ct.aval.ndim, kept.aval.shape, [i + 1 for _, _, i in padding_config]

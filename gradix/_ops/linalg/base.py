@@ -127,9 +127,8 @@ def lapack(
     `columns` says for each operand and result whether it holds matrices, in column-major order.
     """
     em.facts.add_factored([v.aval for v in values])
-    layouts = [
-        _layout(a.ndim, matrix) for a, matrix in zip([*[v.aval for v in values], *outs], columns)
-    ]
+    avals = [*[v.aval for v in values], *outs]
+    layouts = [_layout(a.ndim, matrix) for a, matrix in zip(avals, columns)]
     if em.solver is not None:
         return em.solver(em, target, values, outs, layouts, config=config or {}, aliases=aliases)
     return em.custom_call(
@@ -140,6 +139,7 @@ def lapack(
         aliases=aliases,
         operand_layouts=layouts[: len(values)],
         result_layouts=layouts[len(values) :],
+        batch=min([a.ndim - 2 for a, is_matrix in zip(avals, columns) if is_matrix]),
     )
 
 

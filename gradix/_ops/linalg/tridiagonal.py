@@ -184,6 +184,7 @@ class PerturbedTridiagonalSolve(TridiagonalSolve):
             b,
             backend_config={},
             operand_layouts=[*layouts, matrix],
+            batch=out.ndim - 2,
             result_layouts=[matrix],
         )
         return x

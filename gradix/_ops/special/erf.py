@@ -92,11 +92,20 @@ def _gaussian(t, factor, square_of, sign):
     return mul(mul(scalar_like(square_of, factor), t), exp(sign(square(square_of))))
 
 
+def _emit_erf(em, out, x):
+    found = em.op("chlo.erf", out, x)
+    if em.is_divided:  # The partitioner has no rule for it, and would gather the operand.
+        group = em.meshes.new_group()
+        em.sharding_group(x, group)
+        em.sharding_group(found, group)
+    return found
+
+
 erf_p = Elementwise(
     "erf",
     _wide(lambda x: _special.erf(x)),
     lambda t, x: _gaussian(t, 2 / math.sqrt(math.pi), x, neg),
-    hlo="chlo.erf",
+    hlo=_emit_erf,
     dtypes=_REAL,
 )
 erfc_p = Elementwise(

@@ -7,7 +7,7 @@ _MODULES = {
     "products": ("dot_general",),
     "convolutions": ("conv_general_dilated",),
     "sums": ("reduce_sum", "log1p", "erfc", "digamma"),
-    "extrema": ("reduce_max", "reduce_min", "max", "min"),
+    "extrema": ("reduce_max", "reduce_min", "max", "min", "pmax", "pmin"),
     "reductions": ("reduce_prod", "reduce_and", "reduce_or"),
     "running_reductions": (
         "cumsum",

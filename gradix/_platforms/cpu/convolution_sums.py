@@ -159,5 +159,6 @@ def emit_correlation(forms, x, w):
         "correlate",
         [make_aval((rows, axis.result), x.aval.dtype)],
         *[em.reshape(v, v.aval.shape[:2]) for v in (x, w)],
+        batch=0,
     )
     return em.reshape(found, (rows, axis.result, 1))

@@ -330,12 +330,12 @@ def _group_by_group(em, site, lhs, rhs):
     return em.op("concatenate", out, *parts, attrs=f"dimension = {axis} : i64")
 
 
-def _record(name: str, emit, applies) -> Rewrite:
-    return Rewrite(name, (conv_general_dilated_p,), emit, applies)
+def _record(name: str, emit, applies, alone: bool = True) -> Rewrite:
+    return Rewrite(name, (conv_general_dilated_p,), emit, applies, alone=alone)
 
 
 REWRITES = (
-    _record("convolutions_by_wider_dtypes", _by_working_dtype, _has_other_dtypes),
+    _record("convolutions_by_wider_dtypes", _by_working_dtype, _has_other_dtypes, alone=False),
     _record("convolutions_as_products", _as_product, _of_case(_is_product)),
     _record("short_convolutions_as_sums", _as_sum, _of_case(_is_short)),
     _record("correlations_by_numpy", _by_numpy, _of_case(_is_correlation)),

@@ -111,5 +111,6 @@ REWRITES = (
         (scatter_p, scatter_add_p, scatter_sub_p, scatter_mul_p, scatter_min_p, scatter_max_p),
         _by_elements,
         _is_of_one_number,
+        native=True,
     ),
 )

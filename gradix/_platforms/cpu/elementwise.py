@@ -265,7 +265,7 @@ _FORMULAS = {
 }
 
 REWRITES = (
-    Rewrite("sines_by_vectors", tuple(_SINES), _sine, _is_long_sine),
+    Rewrite("sines_by_vectors", tuple(_SINES), _sine, _is_long_sine, alone=True),
     Rewrite("functions_by_vectors", tuple(_FORMULAS), _by_formula, _has_formula),
     Rewrite(
         "halves_in_single",
@@ -278,6 +278,7 @@ REWRITES = (
         (rem_p,),
         _remainder,
         lambda site: _is_long(site, least=_LEAST_REMAINDERS),
+        alone=True,
     ),
     Rewrite(
         "powers_as_products",

@@ -10,8 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._core.aval import make_aval
+from gradix._core.dtypes import FLOAT
 from gradix._core.jaxpr import Literal
 from gradix._ops.arithmetic import max_p, min_p
+from gradix._ops.collectives import pmax_p, pmin_p
 from gradix._ops.comparison import gt_p, lt_p
 from gradix._ops.reductions import reduce_max_p, reduce_min_p
 from gradix._platforms.cpu.blocks import WORDS, emit_blocks
@@ -87,6 +89,24 @@ def _with_nan(em, site, x):
     )[0]
 
 
+def _is_of_floats(site) -> bool:
+    return site.out.dtype in FLOAT and not site.params.get("drops_nan")
+
+
+def _over_devices(em, site, x):
+    """The extremum, made NaN where another reduction finds a NaN.
+
+    XLA drops NaN where it combines the extrema of devices, and cannot combine other reductions.
+    """
+    if not em.is_divided:
+        return NotImplemented
+    truth = make_aval(site.out.shape, np.dtype(bool))
+    start = em.constant(False, make_aval((), truth.dtype))
+    isnan = em.compare(x, x, "NE")
+    (found,) = em.reduce([isnan], [start], site.params["axes"], [truth], "or")
+    return em.select(found, em.constant(np.nan, site.out), site.plain(em))
+
+
 def _carefully(em, site, out, x, axes):
     if out.dtype not in _LIBRARY_FLOATS:
         return site.plain(em, x, out=out, axes=axes)
@@ -94,6 +114,19 @@ def _carefully(em, site, out, x, axes):
     return em.reduce(
         [x], [initial], axes, [out], lambda x, y: [larger_or_nan(em, site.primitive.hlo, x, y)]
     )[0]
+
+
+def _along_mesh(em, site, x):
+    """The extremum over devices, made NaN where one of them has a NaN, which XLA would drop."""
+    names = site.primitive.names(site.params)
+    if em.manual is None or not names or not x.aval.size:
+        return NotImplemented
+    found, axes = em.compare(x, x, "NE"), [a for a in site.params["axes"] if isinstance(a, int)]
+    if axes:
+        truth, start = make_aval(site.out.shape, np.dtype(bool)), make_aval((), np.dtype(bool))
+        (found,) = em.reduce([found], [em.constant(False, start)], axes, [truth], "or")
+    found = em.all_reduce(found, names, site.params.get("axis_index_groups"), "or")
+    return em.select(found, em.constant(np.nan, site.out), site.plain(em))
 
 
 # -- maxima and minima of two arrays ---------------------------------------------------------------
@@ -129,12 +162,20 @@ _EXTREMA = (reduce_max_p, reduce_min_p)
 
 REWRITES = (
     Rewrite(
+        "collective_extrema_keep_nan",
+        (pmax_p, pmin_p),
+        _along_mesh,
+        lambda site: site.out.dtype in FLOAT,
+        CORRECTNESS,
+    ),
+    Rewrite(
         "extrema_that_hide_nan",
         _EXTREMA,
         lambda em, site, x: site.plain(em),
         _nobody_sees_nan,
     ),
-    Rewrite("extrema_by_blocks", _EXTREMA, _by_blocks, _is_worth_blocks),
+    Rewrite("extrema_over_devices", _EXTREMA, _over_devices, _is_of_floats, CORRECTNESS),
+    Rewrite("extrema_by_blocks", _EXTREMA, _by_blocks, _is_worth_blocks, alone=True),
     Rewrite("extrema_keep_nan", _EXTREMA, _with_nan, _keeps_nan, CORRECTNESS),
     Rewrite(
         "extrema_in_reductions_keep_nan",

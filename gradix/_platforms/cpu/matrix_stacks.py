@@ -357,17 +357,20 @@ REWRITES = (
         (lu_p,),
         lambda em, site, x: emit_lu(em, site.out, x),
         lambda site: _is_stack(site.out[0]),
+        native=True,
     ),
     Rewrite(
         "cholesky_of_stacks",
         (cholesky_p,),
         lambda em, site, x: emit_cholesky(em, site.out, x),
         lambda site: _is_stack(site.out),
+        native=True,
     ),
     Rewrite(
         "triangular_solves_of_stacks",
         (triangular_solve_p,),
         _triangular_solve,
         _is_stack_of_systems,
+        native=True,
     ),
 )

@@ -216,7 +216,10 @@ REWRITES = (
         (dot_general_p,),
         _by_sums_of_terms,
         _is_stack_of_small_products,
+        alone=True,
     ),
     Rewrite("complex_products_by_parts", (dot_general_p,), _by_real_parts, _is_large_and_complex),
-    Rewrite("products_without_transposes", (dot_general_p,), _untransposed, _is_of_matrices),
+    Rewrite(
+        "products_without_transposes", (dot_general_p,), _untransposed, _is_of_matrices, alone=True
+    ),
 )

@@ -49,6 +49,6 @@ def _on_their_own(em, site, keys):
 
 
 REWRITES = (
-    Rewrite("few_draws_apart", (random_bits_p,), _on_their_own, _is_small),
-    Rewrite("bits_in_one_row", (random_bits_p,), _as_one_row, _has_short_rows),
+    Rewrite("few_draws_apart", (random_bits_p,), _on_their_own, _is_small, alone=True),
+    Rewrite("bits_in_one_row", (random_bits_p,), _as_one_row, _has_short_rows, alone=True),
 )

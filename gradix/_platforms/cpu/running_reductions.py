@@ -196,6 +196,7 @@ REWRITES = (
         (cumsum_p, cumprod_p, cummax_p, cummin_p, cumlogsumexp_p),
         _running,
         _has_writer,
+        native=True,
     ),
-    Rewrite("recurrences_by_loops", (recurrence_p,), _recurrence),
+    Rewrite("recurrences_by_loops", (recurrence_p,), _recurrence, native=True),
 )

@@ -110,6 +110,9 @@ REWRITES = (
         (sparse_product_p,),
         _by_rows,
         _has_many_columns,
+        alone=True,
     ),
-    Rewrite("sampled_products_by_blocks", (sampled_product_p,), _by_blocks, _has_many_rows),
+    Rewrite(
+        "sampled_products_by_blocks", (sampled_product_p,), _by_blocks, _has_many_rows, alone=True
+    ),
 )

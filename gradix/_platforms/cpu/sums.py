@@ -141,8 +141,10 @@ def _apart(em, site, x):
 
 
 REWRITES = (
-    Rewrite("sums_by_blocks", (reduce_sum_p,), _by_blocks, _is_worth_blocks),
-    Rewrite("column_sums", (reduce_sum_p,), _by_product_with_ones, _is_of_columns),
+    Rewrite("sums_by_blocks", (reduce_sum_p,), _by_blocks, _is_worth_blocks, alone=True),
+    Rewrite("column_sums", (reduce_sum_p,), _by_product_with_ones, _is_of_columns, alone=True),
     Rewrite("log1p_in_sums", (log1p_p,), lambda em, site, x: site.plain(em), is_summed),
-    Rewrite("formulas_before_extrema", (erfc_p, digamma_p), _apart, _goes_into_extremum),
+    Rewrite(
+        "formulas_before_extrema", (erfc_p, digamma_p), _apart, _goes_into_extremum, alone=True
+    ),
 )

@@ -8,7 +8,7 @@ import gradix
 import gradix.numpy as jnp
 from gradix import lax
 from gradix.sharding import PartitionSpec as P
-from tests.devices.eight.common import mesh
+from tests.devices.eight.common import mesh, on
 
 N = 8
 GROUPS = [[0, 3], [6, 1], [2, 7], [5, 4]]
@@ -283,3 +283,30 @@ def test_wrong_use_is_said_in_each(mapping):
     for call, kind, match in WRONG:
         with pytest.raises(kind, match=match):
             gradix.jit(MAPS[mapping](call))(X)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("at", [0, 3, 7])
+def test_extrema_over_devices_keep_nan(dtype, at):
+    x = np.arange(8, dtype=np.float32)
+    x[at] = np.nan
+    m = mesh((8,), ("x",))
+    a = gradix.device_put(jnp.asarray(x, dtype), on(m, "x"))
+    for call in (lax.pmax, lax.pmin):
+        assert np.isnan(np.asarray(gradix.jit(gradix.shard_map(lambda v: call(v, "x"), mesh=m, in_specs=P("x"), out_specs=P()))(a), np.float32)).all()
+        assert np.isnan(np.asarray(gradix.pmap(lambda v: call(v, "i"), axis_name="i")(a), np.float32)).all()
+        assert np.isnan(np.asarray(gradix.jit(gradix.shard_map(lambda v: call(v[:, None], ("x", 0)), mesh=m, in_specs=P("x"), out_specs=P()))(a), np.float32)).all()
+    assert np.isnan(gradix.jit(jnp.max)(a)) and np.isnan(jnp.min(a)) and np.isnan(gradix.jit(lambda v: jnp.max(v[:, None] * jnp.ones((8, 600), v.dtype)))(a))
+
+
+@pytest.mark.parametrize(("rewrite", "call"), [
+    ("collective_extrema_keep_nan", lambda a: gradix.shard_map(lambda v: lax.pmax(v, "x"), mesh=mesh((8,), ("x",)), in_specs=P("x"), out_specs=P())(a)),
+    ("extrema_over_devices", jnp.max)])
+def test_the_compiler_drops_nan_between_devices(rewrite, call):
+    a = gradix.device_put(np.array([np.nan, *range(7)], np.float32), on(mesh((8,), ("x",)), "x"))
+    assert np.isnan(gradix.jit(lambda v: call(v))(a)).all()
+    gradix.config.update("gradix_rewrites", f"all,-{rewrite}")
+    try:
+        assert not np.isnan(gradix.jit(lambda v: call(v))(a)).any(), f"{rewrite} is no longer needed"
+    finally:
+        gradix.config.update("gradix_rewrites", "all")
