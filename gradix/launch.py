@@ -3,7 +3,8 @@
 Each process joins the others by `gradix.distributed.initialize()`. Their output is printed line by
 line after the number of the process. When a process fails, the others are ended, and the exit
 status is that of the process that failed first. The processes run on this machine, or with `--ray`
-on the machines of a Ray cluster.
+on the machines of a Ray cluster. On Linux, those of this machine end with the launcher, even if it
+is killed.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -22,6 +24,7 @@ from typing import Any
 
 from gradix._api.ray_processes import RayCluster
 from gradix._base.listing import own_names as _own_names
+from gradix._base.ports import port_number
 
 __all__ = ["launch", "main"]
 _GRACE = 5.0  # the seconds between asking a process to end and killing it
@@ -61,12 +64,15 @@ def launch(
         number of the signal for a process that a signal ends.
 
     Raises:
-        ValueError: `num_processes` is not positive.
+        ValueError: `num_processes` is not positive, or the port is none.
+        FileNotFoundError: there is no such program.
         ModuleNotFoundError: `ray` is True, and Ray is not installed.
         RuntimeError: the Ray cluster has not enough resources for the processes.
     """
     if num_processes < 1:
         raise ValueError(f"launch: num_processes must be positive, got {num_processes}.")
+    if port is not None:
+        port = port_number("launch", port)
     where = RayCluster(num_processes, cpus, gpus) if ray else _ThisMachine()
     running: list[Any] = []
     with contextlib.closing(where), _signals_passed_on(running) as received:
@@ -121,13 +127,29 @@ class _ThisMachine:
         pass
 
 
+# A kill of the launcher that it cannot pass on kills its processes too (PR_SET_PDEATHSIG is 1).
+_TIED = (
+    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); "
+    "os.getppid() == int(sys.argv[1]) or os._exit(1); os.execvp(sys.argv[2], sys.argv[2:])"
+)
+
+
+def _tied(command: Sequence[str]) -> list[str]:
+    """The command, so that on Linux it is killed when the thread that starts it has ended."""
+    if not sys.platform.startswith("linux"):
+        return list(command)
+    if shutil.which(command[0]) is None:
+        raise FileNotFoundError(f"launch: there is no program {command[0]!r}.")
+    return [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid()), *command]
+
+
 class _Process:
     """A process of this machine, and the processes that it starts, which end with it."""
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str]):
         group: dict[str, Any] = {"process_group": 0} if hasattr(os, "killpg") else {}
         self.popen = subprocess.Popen(
-            list(command),
+            _tied(command),
             env=env,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -242,7 +264,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add = parser.add_argument
     add("-n", "--num-processes", type=_positive, required=True, metavar="N", help="their number")
     add("-d", "--devices", type=_positive, metavar="D", help="CPU devices of each process")
-    add("--port", type=_positive, help="the port of process 0; a free one by default")
+    add("--port", type=_port, help="the port of process 0; a free one by default")
     add("--ray", action="store_true", help="run on the Ray cluster that ray.init() finds")
     add("--cpus", type=float, default=1, help="processors of the Ray cluster for each process")
     add("--gpus", type=float, default=0, help="GPUs of the Ray cluster for each process")
@@ -271,6 +293,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (ModuleNotFoundError, RuntimeError) as e:
         print(f"gradix.launch: {e}", file=sys.stderr)
         return 2
+
+
+def _port(text: str) -> int:
+    try:
+        return port_number("--port", text)
+    except ValueError as e:
+        raise argparse.ArgumentTypeError(str(e)) from None
 
 
 def _positive(text: str) -> int:

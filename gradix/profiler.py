@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gradix._base.listing import own_names as _own_names
+from gradix._base.ports import check_free as _check_free, port_number as _port_number
 from gradix._runtime import xla_profiler
 from gradix._runtime.xla_profiler import (
     ProfileOptions as ProfileOptions,
@@ -164,12 +165,16 @@ def save_device_memory_profile(filename: os.PathLike | str, backend: str | None 
 def start_server(port: int, requires_backend: bool = True):
     """Start a server from which tools request profiles, until `stop_server`.
 
+    XLA's server listens at all addresses of this machine, and asks for no password: whoever reaches
+    the port can record what the program does. Let a firewall close it to others.
+
     Args:
         port: the port of the server.
         requires_backend: whether to start the devices first, so that profiles include them.
 
     Raises:
-        ValueError: a server is running already.
+        ValueError: a server is running already, or the port is none.
+        RuntimeError: another program listens at the port.
     """
     if _servers:
         raise ValueError(
@@ -177,6 +182,8 @@ def start_server(port: int, requires_backend: bool = True):
         )
     if requires_backend:
         _get_backend()
+    port = _port_number("start_server", port)
+    _check_free("start_server", "[::]", port)
     _servers.append(xla_profiler.start_server(port))
     return _servers[0]
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+import time
 from collections.abc import Sequence
 from typing import Any
 
 from gradix._api.clusters import detected, table
 from gradix._api.devices import give_up_devices
+from gradix._base.ports import port_number
 from gradix._runtime import xla
 
 
@@ -59,13 +61,16 @@ def initialize(
         heartbeat_timeout_seconds: after how many seconds without a sign of a process the others
             end with an error.
         shutdown_timeout_seconds: seconds to wait for the others at the end.
-        coordinator_bind_address: the address process 0 binds to; by default, all its addresses.
+        coordinator_bind_address: the address process 0 binds to, with or without a port. By
+            default, `coordinator_address` itself if it is of the loopback network, where no other
+            machine reaches it, and otherwise all addresses of process 0.
         slice_index, partition_index: accepted for compatibility.
 
     Raises:
         ValueError: some of address, number and id are given while others are neither given nor
-            found, or they do not fit together.
-        RuntimeError: it was called before, or an array lies on a device already. If the others do
+            found, or they do not fit together, or a port is none.
+        RuntimeError: it was called before, an array lies on a device already, or another program
+            listens at the port. If the others do
             not come in time, the process ends with a message that names those it waited for.
     """
     state = global_state
@@ -101,22 +106,30 @@ def initialize(
         )
     if ":" not in address:
         raise ValueError(f"coordinator_address needs a port, as {address}:1234; got {address!r}.")
+    port = port_number(f"coordinator_address={address!r}", address.rpartition(":")[2])
+    bind = coordinator_bind_address
+    if bind is not None:
+        host, colon, own = bind.rpartition(":")
+        if not colon or bind.endswith("]"):
+            host, own = bind, str(port)
+        bind = f"{host}:{port_number(f'coordinator_bind_address={bind!r}', own)}"
     give_up_devices("distributed.initialize() must come before")
+    start = time.monotonic()
     try:
         joined = xla.join_processes(
             address,
             count,
             rank,
-            bind_address=coordinator_bind_address,
+            bind_address=bind,
             init_timeout=initialization_timeout,
             heartbeat=heartbeat_timeout_seconds,
             shutdown_timeout=shutdown_timeout_seconds,
         )
     except xla.RuntimeFailure as e:
         raise RuntimeError(
-            f"distributed.initialize: process {rank} of {count} waited {initialization_timeout} s for "
-            f"the others at {address}. Are all of them started, with this address and number? "
-            f"{str(e).splitlines()[0]}"
+            f"distributed.initialize: process {rank} of {count} could not join the others at "
+            f"{address}, after {time.monotonic() - start:.0f} s. Are all of them started, with this address "
+            f"and number? {str(e).splitlines()[0]}"
         ) from None
     state.joined, state.num_processes, state.process_id, state.coordinator_address = (
         joined,

@@ -14,6 +14,7 @@ from jaxlib import _jax
 
 from gradix._base import config as _config
 from gradix._base.lazy import lazy_module
+from gradix._base.ports import check_free
 from gradix._runtime import xla_client
 from gradix._runtime.collective_calls import RemoteCall, calls, decide, mismatch
 
@@ -45,18 +46,24 @@ def join_processes(
     Args:
         address: the address and port of the service.
         num_processes, process_id: the number of processes, and the number of this one.
-        bind_address: the address at which process 0 serves; by default all of its addresses.
+        bind_address: the address and port at which process 0 serves. By default that of `address`
+            if it is of the loopback network, else all of its addresses.
         init_timeout: the seconds to wait for the other processes.
         heartbeat: the seconds without a sign of life after which a process counts as lost.
         shutdown_timeout: the seconds to wait for the other processes at the end.
 
     Raises:
+        RuntimeError: process 0 cannot serve at its address.
         RuntimeFailure: some processes did not come within `init_timeout` seconds.
     """
     service = None
+    host, _, port = address.rpartition(":")
     if process_id == 0:
+        served = bind_address or (address if host in _LOOPBACK else f"[::]:{port}")
+        # the service itself does not say what is wrong, and later use of it may end the process
+        check_free("distributed.initialize: process 0", *_split(served))
         service = _jax.get_distributed_runtime_service(
-            bind_address or f"[::]:{address.rpartition(':')[2]}",
+            served,
             num_processes,
             heartbeat_timeout=heartbeat,
             shutdown_timeout=shutdown_timeout,
@@ -88,6 +95,14 @@ def join_processes(
     return Joined(client, service, watch, shutdown_timeout)
 
 
+_LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+
+
+def _split(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    return host, int(port)
+
+
 @contextlib.contextmanager
 def _printing_before_timeout(address: str, count: int, rank: int, seconds: int) -> Iterator[None]:
     """Print what is awaited shortly before XLA's timeout, which ends the process at once."""
@@ -117,7 +132,7 @@ def _own_host(address: str) -> str | None:
     It is not looked up by the machine's name, which often resolves to a loopback address.
     """
     host, _, port = address.rpartition(":")
-    if host in ("127.0.0.1", "localhost", "[::1]"):
+    if host in _LOOPBACK:
         return "127.0.0.1"
     try:
         family, kind, _, _, there = socket.getaddrinfo(

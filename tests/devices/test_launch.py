@@ -149,3 +149,31 @@ def test_on_a_ray_cluster(tmp_path):
     assert running.stdout.readline() == "[0] begun by 0\n"
     os.kill(running.pid, signal.SIGINT)
     assert "interrupted" in running.communicate(timeout=60)[0] and running.returncode == 128 + signal.SIGINT
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems have no signal for the death of a parent")
+def test_processes_end_with_a_launcher_that_is_killed(tmp_path):
+    text = 'import os, pathlib, sys, time\npathlib.Path(sys.argv[1], os.environ["GRADIX_PROCESS_ID"]).write_text(str(os.getpid()))\ntime.sleep(60)\n'
+    with subprocess.Popen([sys.executable, "-m", "gradix.launch", "-n", "2", _program(tmp_path, text), str(tmp_path)], env=_env()) as launcher:
+        files = [tmp_path / "0", tmp_path / "1"]
+        _wait_for(files)
+        while not all(f.read_text() for f in files):
+            time.sleep(0.01)
+        launcher.kill()
+    until = time.monotonic() + 30
+    while any(_is_running(int(f.read_text())) for f in files):
+        assert time.monotonic() < until, "a process outlives its launcher"
+        time.sleep(0.02)
+
+
+def _is_running(number: int) -> bool:
+    try:
+        with open(f"/proc/{number}/stat") as f:
+            return f.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_program_that_is_not_there():
+    with pytest.raises(FileNotFoundError, match="no-such-program"):
+        launch.launch(["no-such-program"], 1)

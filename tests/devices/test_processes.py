@@ -149,3 +149,64 @@ def test_damage_and_wrong_use_of_checkpoints(tmp_path):
     part.write_bytes(b"\0" * len(part.read_bytes()) if part.read_bytes().strip(b"\0") else b"\1" * len(part.read_bytes()))
     with pytest.raises(ValueError, match="damaged"):
         load(tmp_path)
+
+
+@pytest.mark.parametrize("port", ["99999", "0", "-1", "x", "", "1.5", "²"])
+def test_what_is_no_port_is_refused(port):
+    with pytest.raises(ValueError, match="from 1 to 65535"):
+        gradix.distributed.initialize(f"127.0.0.1:{port}", 1, 0)
+    with pytest.raises(ValueError, match="from 1 to 65535"):
+        gradix.distributed.initialize("127.0.0.1:1234", 1, 0, coordinator_bind_address=f"127.0.0.1:{port}")
+    with pytest.raises(ValueError, match="from 1 to 65535"):
+        gradix.profiler.start_server(port)
+    with pytest.raises(ValueError, match="from 1 to 65535"):
+        launch.launch(["true"], 1, port=port)
+
+
+TAKEN = """
+import socket, sys
+import gradix
+with socket.socket() as s:
+    s.bind(("127.0.0.1", 0))
+    s.listen()
+    port = s.getsockname()[1]
+    for start in (lambda: gradix.distributed.initialize(f"127.0.0.1:{port}", 1, 0), lambda: gradix.profiler.start_server(port, False)):
+        try:
+            start()
+        except RuntimeError as e:
+            print(str(e).replace(str(port), "PORT"))
+"""
+LISTENING = """
+import os, sys
+import gradix
+gradix.distributed.initialize(f"127.0.0.1:{sys.argv[1]}", 1, 0, **eval(sys.argv[2]))
+links = [os.readlink(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd") if os.path.islink(f"/proc/self/fd/{n}")]
+own = {link[8:-1] for link in links if link.startswith("socket:")}
+for kind in ("tcp", "tcp6"):
+    for line in open(f"/proc/net/{kind}").readlines()[1:]:
+        fields = line.split()
+        host, port = fields[1].split(":")
+        if fields[3] == "0A" and fields[9] in own and int(port, 16) == int(sys.argv[1]):
+            print(host)
+"""
+ANY, LOOPBACK = {"0" * 8, "0" * 32}, {"0100007F", "0000000000000000FFFF00000100007F"}
+
+
+def _alone(text: str, *arguments: str) -> list[str]:
+    done = subprocess.run([sys.executable, "-c", text, *arguments], env=_env(), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.splitlines()
+
+
+def test_a_taken_port_is_named():
+    first, second = _alone(TAKEN)
+    assert first.startswith("distributed.initialize: process 0 cannot listen at 127.0.0.1, port PORT: Address already in use.")
+    assert second.startswith("start_server cannot listen at [::], port PORT: Address already in use.")
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/net/tcp"), reason="needs Linux's list of open ports")
+@pytest.mark.parametrize(("options", "hosts"), [("{}", LOOPBACK), ("{'coordinator_bind_address': '127.0.0.1'}", LOOPBACK),
+                                                ("{'coordinator_bind_address': '0.0.0.0'}", ANY)])
+def test_the_service_listens_where_it_is_told_to(options, hosts):
+    found = _alone(LISTENING, str(launch._free_port()), options)
+    assert found and set(found) <= hosts

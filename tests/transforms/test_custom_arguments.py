@@ -134,3 +134,22 @@ def test_zeros_of_values():
     assert repr(CustomVJPPrimal(1.0, True)) == "CustomVJPPrimal(value=1.0, perturbed=True)"
     with pytest.raises(TypeError, match="symbolic_zeros=True"):
         custom_vjp_primal_tree_values((1.0,))
+
+
+def _with_default(kind):
+    if kind == "jvp":
+        f = gradix.custom_jvp(lambda x, *, n=2: x * n)
+        f.defjvp(lambda primals, tangents: (primals[0] * 2, tangents[0] * 5))
+    else:
+        f = gradix.custom_vjp(lambda x, *, n=2: x * n)
+        f.defvjp(lambda x: (x * 2, None), lambda _, ct: (ct * 5,))
+    return f
+
+
+@pytest.mark.parametrize("kind", ["jvp", "vjp"])
+def test_keyword_only_arguments_keep_their_defaults(kind):
+    f = _with_default(kind)
+    assert f(3.0) == 6 and f(x=3.0) == 6 and gradix.grad(f)(3.0) == 5 and gradix.jit(gradix.grad(f))(3.0) == 5
+    assert gradix.vmap(gradix.grad(f))(np.ones(2, "f4")).tolist() == [5, 5]
+    with pytest.raises(TypeError, match=r"cannot receive the keyword-only arguments \['n'\]"):
+        f(3.0, n=4)

@@ -57,7 +57,7 @@ class CustomDerivative:
         return self.__qualname__ if found_by_name(self) else super().__reduce_ex__(protocol)
 
     def _resolve(self, args, kwargs) -> tuple:
-        """All arguments by position, with defaults filled in."""
+        """All arguments by position, with defaults filled in; keyword-only ones keep theirs."""
         sig = signature(self.fun)
         if sig is None:
             return args
@@ -68,12 +68,13 @@ class CustomDerivative:
                 f"The input arguments to the {type(self).__name__}-decorated function {self._name} could "
                 f"not be resolved to positional-only arguments: {e}."
             ) from None
-        bound.apply_defaults()
         if bound.kwargs:
             raise TypeError(
-                f"The {type(self).__name__}-decorated function {self._name} has keyword-only arguments "
-                f"{sorted(bound.kwargs)}, which its rule cannot receive. Make them positional."
+                f"The {type(self).__name__}-decorated function {self._name} could not be resolved to "
+                f"positional-only arguments: its rule cannot receive the keyword-only arguments "
+                f"{sorted(bound.kwargs)}. Make them positional, or leave them at their defaults."
             )
+        bound.apply_defaults()
         return bound.args
 
     def _split(self, args):
