@@ -15,6 +15,7 @@ from gradix._ops.convert import convert_element_type
 from gradix._ops.creation import broadcasted_iota
 from gradix._ops.cumulative import cumsum
 from gradix._ops.dot import dot_general
+from gradix._ops.indexing.index_values import wide_index
 from gradix._ops.operands import as_operand, scalar_like
 from gradix._ops.select import choose
 from gradix._ops.shape import reshape
@@ -114,6 +115,7 @@ def _sizes(lhs, rhs, group_sizes, plan: _Plan, numbers):
             "ragged_dot_general requires that group_sizes.dtype is subtype of np.integer, got "
             f"{group_sizes.aval}."
         )
+    group_sizes = wide_index(group_sizes, lhs.aval.shape[plan.ragged])
     count = group_sizes.aval.shape[-1] if group_sizes.aval.ndim else 0
     want = (*[lhs.aval.shape[i] for i in plan.outer], count)
     if plan.kind == "free":

@@ -100,7 +100,8 @@ def dot_product_attention(
     out = _weighted_values(softmax(scores), v, q.aval)
     if query_seq_lengths is not None:
         present = lax.lt(
-            lax.iota(np.dtype("int32"), t)[None, :], jnp.asarray(query_seq_lengths)[:, None]
+            lax.iota(np.dtype("int32"), t)[None, :],
+            lax._fitted_index(jnp.asarray(query_seq_lengths), np.dtype("int32"))[:, None],
         )
         out = where(present[:, :, None, None], out, 0)
     out = lax.reshape(out, shape)

@@ -272,6 +272,8 @@ def one_hot(x, num_classes: int, *, dtype=None, axis: int | str = -1) -> Array:
     place = canonical_axis(axis, ndim + 1)
     shape = [1] * (ndim + 1)
     shape[place] = classes
+    if x.aval.dtype in dtypes.INTEGER:
+        x = lax._wide_index(x, classes)
     numbers = lax.broadcasted_iota(
         x.aval.dtype if x.aval.dtype not in dtypes.BOOL else np.dtype("int32"), shape, place
     )

@@ -290,6 +290,7 @@ def _delete_traced(x, obj, axis: int, n: int):
     count = n - obj.aval.size
     if is_known_at_most(count, 0):
         return lax.slice_in_dim(x, 0, 0, axis=axis)
+    obj = lax._wide_index(obj, n)
     obj = lax.sort(lax.reshape(remainder(obj, n), (obj.aval.size,)))
     places = lax.iota(np.int32, count)
     shifted = lax.sub(obj, lax.iota(obj.aval.dtype, obj.aval.size))

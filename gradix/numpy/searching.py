@@ -273,6 +273,7 @@ def unravel_index(indices, shape) -> tuple:
     if i.aval.dtype not in INTEGER:
         raise TypeError(f"unravel_index: indices must be integers, got dtype {i.aval.dtype}.")
     total, weak = prod(shape), i.aval.weak_type
+    i = lax._wide_index(i, total)
     i = where(lax.lt(i, number(0, i.aval.dtype)), i + total, i)
     i = lax.max(lax.min(i, number(total - 1, i.aval.dtype)), number(0, i.aval.dtype))
     return tuple([convert(v, v.aval.dtype, weak) for v in unravelled(i, shape)])

@@ -7,7 +7,8 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
-from gradix import lax, ops
+from gradix import lax, nn, ops
+from gradix.experimental import sparse
 
 DTYPES = [np.dtype(t) for t in (ml_dtypes.int4, ml_dtypes.uint4, "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")]
 SIZES = [1, 5, 100, 128, 200, 256, 300, 40_000, 70_000]
@@ -261,3 +262,79 @@ def test_many_indices_eager_compiled_and_mapped(dtype, n):
             check({name: v[k] for name, v in found.items()}, wanted, f"mapped, {k}")
     else:
         check(gradix.jit(by_many)(x, places), want, "compiled")
+
+
+# -- functions that compute with indices -----------------------------------------------------------
+
+def some(dtype, *numbers):
+    return np.array([k for k in numbers if np.iinfo(dtype).min <= k <= np.iinfo(dtype).max], dtype)
+
+
+def sparse_arrays(i):
+    """What a matrix of 300 rows with elements at (i, i) gives."""
+    at, x = jnp.stack([i, i], 1), jnp.arange(300.0)
+    m = sparse.BCOO((jnp.ones(i.shape), at), shape=(300, 300))
+    column = sparse.COO((jnp.ones(i.shape), i, i), shape=(300, 300))
+    return (
+        m.todense(), m @ x, gradix.vmap(lambda k: m @ (k * x))(jnp.arange(2.0)), m.sum_duplicates(nse=150).todense(),
+        sparse.bcoo_reshape(m, new_sizes=(90_000,)).todense(), sparse.bcoo_concatenate([m, m], dimension=0).todense(),
+        (m @ m).todense(), m[5:270, 3:299].todense(), column @ x, column.todense(),
+    )
+
+
+COMPUTED = {
+    "one_hot": (lambda i: nn.one_hot(i, 300), lambda t: some(t, 0, 44, 100, -1, 200, 255)),
+    "repeat": (lambda i: jnp.repeat(jnp.arange(5.0), i, total_repeat_length=600), lambda t: some(t, 100, 100, 50, 100, 100)),
+    "roll": (lambda i: jnp.roll(jnp.arange(300), i), lambda t: t.type(100)),
+    "roll back": (lambda i: jnp.roll(jnp.arange(300).reshape(10, 30), (i, i), (0, 1)), lambda t: some(t, -100, 101)[0]),
+    "roll thrice": (lambda i: jnp.roll(jnp.arange(300), i, (0, 0, 0)), lambda t: some(t, 100, 100, 100)),
+    "unravel_index": (lambda i: jnp.stack(jnp.unravel_index(i, (300, 3))), lambda t: some(t, 1, 100, 127, -5, 200)),
+    "unravel_index of rows": (lambda i: jnp.stack(jnp.unravel_index(i, (3, 1000))), lambda t: some(t, 1, 100, 127, -5, 200)),
+    "bincount": (lambda i: jnp.bincount(i, length=300), lambda t: some(t, 1, 100, 100, 127, 200)),
+    "insert": (lambda i: jnp.insert(jnp.arange(300), i, -1), lambda t: some(t, 100, 127, 200)),
+    "delete": (lambda i: jnp.delete(jnp.arange(300), i, assume_unique_indices=True), lambda t: some(t, 100, 120, -3)),
+    "delete one": (lambda i: jnp.delete(jnp.arange(300), i), lambda t: some(t, -100, 100)[0]),
+    "searchsorted": (lambda i: jnp.searchsorted(i, i[::5000] + i[1]), lambda t: np.repeat(np.arange(100), 400).astype(t)),
+    "argsort": (jnp.argsort, lambda t: np.tile(np.arange(100), 400).astype(t)),
+    "segment_sum": (lambda i: ops.segment_sum(jnp.ones(40_000), i, 300, bucket_size=7), lambda t: np.tile(np.arange(100), 400).astype(t)),
+    "ragged_dot": (
+        lambda i: lax.ragged_dot(jnp.arange(1200.0).reshape(400, 3), jnp.arange(45.0).reshape(5, 3, 3), i),
+        lambda t: some(t, 100, 100, 20, 100, 80),
+    ),
+    "dot_product_attention": (
+        lambda i: nn.dot_product_attention(
+            *[jnp.ones((1, 300, 1, 4))] * 2, jnp.arange(1200.0).reshape(1, 300, 1, 4),
+            query_seq_lengths=i, key_value_seq_lengths=i,
+        ),
+        lambda t: some(t, 100),
+    ),
+    "switch": (lambda i: lax.switch(i, [lambda k=k: jnp.int32(k) for k in range(130)]), lambda t: some(t, 100, 200)[-1]),
+    "switch before the first": (lambda i: lax.switch(i, [lambda k=k: jnp.int32(k) for k in range(130)]), lambda t: some(t, 7, -100)[-1]),
+    "scan": (lambda i: lax.scan(lambda c, k: (c + jnp.arange(300)[k], k), 0, i)[0], lambda t: np.arange(100).astype(t)),
+    "sparse": (sparse_arrays, lambda t: np.arange(3, 100).astype(t)),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.dtype("int8"), *[pytest.param(np.dtype(t), marks=pytest.mark.slow) for t in ("uint8", "int16")]], ids=str)
+def test_functions_that_compute_with_indices(dtype):
+    """They give what they give for the same indices as int64."""
+    places = {name: np.asarray(make(dtype)) for name, (_, make) in COMPUTED.items()}
+
+    def all_of(places):
+        return {name: function(places[name]) for name, (function, _) in COMPUTED.items()}
+
+    want = gradix.jit(all_of)({name: i.astype("int64") for name, i in places.items()})
+    for way, found in (
+        ("eager", all_of({name: jnp.asarray(i) for name, i in places.items()})), ("compiled", gradix.jit(all_of)(places)),
+    ):
+        for name in COMPUTED:
+            for a, b in zip(gradix.tree.leaves(found[name]), gradix.tree.leaves(want[name]), strict=True):
+                np.testing.assert_allclose(a, b, 1e-6, err_msg=f"{name}, {way}")
+
+
+def test_integers_that_no_index_type_holds_are_out_of_bounds_and_warn_of_nothing():
+    x = jnp.arange(5.0)
+    for i in (2**31 - 1, 2**31, 2**40, -(2**31), -(2**40)):
+        assert np.array_equal(x.at[i].set(9), x) and np.array_equal(x.at[jnp.int64(i)].set(9), x)
+        assert np.isnan(x.at[i].get(mode="fill")) and np.isnan(gradix.jit(lambda x, i=i: x.at[i].get(mode="fill"))(x))
+        assert np.array_equal(gradix.jit(lambda x, i: x.at[i].set(9))(x, np.int64(i)), x)

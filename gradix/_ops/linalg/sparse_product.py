@@ -13,6 +13,7 @@ from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import add, mul
 from gradix._ops.basis import add_any, broadcast_in_dim, move_axis, reduce_sum, to_front
+from gradix._ops.indexing.index_values import wide_index
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.shape import expand_dims, reshape
 
@@ -218,6 +219,7 @@ def _taken(x, places):
 
 def _moved(places, by: int):
     """Row or column numbers of stacked matrices, shifted to the diagonal blocks of a large one."""
+    places = wide_index(places, places.aval.shape[0] * by)
     steps = _creation.broadcasted_iota(places.aval.dtype, places.aval.shape, 0)
     return add(places, mul(steps, scalar_like(places, by)))
 

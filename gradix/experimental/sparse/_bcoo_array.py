@@ -10,7 +10,7 @@ from gradix import numpy as jnp
 from gradix._base.lazy import lazy_module
 from gradix._base.tree import register_pytree_node_class as _register
 from gradix.experimental.sparse._array import JAXSparse, as_arrays
-from gradix.experimental.sparse._layout import Layout, layout_of
+from gradix.experimental.sparse._layout import Layout, holding, layout_of
 
 _bcoo: Any = lazy_module("gradix.experimental.sparse.bcoo")
 _transform: Any = lazy_module("gradix.experimental.sparse.transform")
@@ -56,6 +56,7 @@ class BCOO(JAXSparse):
         self.data, self.indices = as_arrays(args)
         self.indices_sorted, self.unique_indices = bool(indices_sorted), bool(unique_indices)
         super().__init__(args, shape=shape)
+        self.indices = holding(self.indices, self.shape)
         layout_of(self.data, self.indices, self.shape)
 
     # -- parts and layout --------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from gradix import numpy as jnp
 from gradix.experimental.sparse._bcoo_array import BCOO
 from gradix.experimental.sparse._bcoo_storage import bcoo_update_layout
 from gradix.experimental.sparse._layout import (
+    holding,
     in_bounds,
     index_dtype_for,
     joined,
@@ -213,7 +214,7 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     shape = (*first.shape[:d], total, *first.shape[d + 1 :])
     dtype = jnp.result_type(*[m.dtype for m in operands])
     n = first.n_batch
-    parts = [whole_parts(m) for m in operands]
+    parts = [(x, holding(i, shape)) for x, i in [whole_parts(m) for m in operands]]
     if d < n:
         most = max(m.nse for m in operands)
         outside = jnp.array(sparse_shape(first), first.indices.dtype)
@@ -301,6 +302,7 @@ def bcoo_reshape(
         wide = index_dtype_for(old, indices.dtype)
         flat = joined([indices[..., i].astype(wide) for i in range(mat.n_sparse)], old)
         flat = jnp.broadcast_to(jnp.asarray(flat, wide), indices.shape[:-1])
+        indices = holding(indices, sparse)
         outside = jnp.array(sparse, indices.dtype)
         places = taken_apart(flat, sparse)
         moved = (

@@ -130,6 +130,15 @@ def taken_apart(flat, sizes) -> list:
     return out[::-1]
 
 
+def holding(indices, sizes):
+    """Indices in a dtype that holds each of these sizes, the index of elements that are left out."""
+    longest = max(sizes, default=0)
+    dtype = getattr(indices, "dtype", None)
+    if dtype is None or dtype.kind not in "iu" or longest <= jnp.iinfo(dtype).max:
+        return indices
+    return indices.astype(index_dtype_for((longest,), dtype))
+
+
 def index_dtype_for(sizes, dtype):
     """The dtype, or a wider integer dtype if it cannot count the elements of these sizes."""
     if math.prod(sizes) > jnp.iinfo(dtype).max:

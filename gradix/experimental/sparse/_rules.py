@@ -28,7 +28,7 @@ from gradix.experimental.sparse._bcoo_storage import (
     bcoo_todense,
     bcoo_update_layout,
 )
-from gradix.experimental.sparse._layout import in_bounds
+from gradix.experimental.sparse._layout import holding, in_bounds
 
 # Functions f with f(0) = 0 are applied to the specified elements only. Where they are not linear,
 # elements of equal indices must be added first.
@@ -209,9 +209,10 @@ def _pad(x, value, *, padding_config, **params):
             for n, (low, high, inner) in zip(x.shape, padding_config)
         ]
     )
-    low, inner = [jnp.array([c[k] for c in padding_config[a:b]], x.indices.dtype) for k in (0, 2)]
-    moved = x.indices * (inner + 1) + low
-    limit = jnp.array(shape[a:b], x.indices.dtype)
+    indices = holding(x.indices, shape)
+    low, inner = [jnp.array([c[k] for c in padding_config[a:b]], indices.dtype) for k in (0, 2)]
+    moved = indices * (inner + 1) + low
+    limit = jnp.array(shape[a:b], indices.dtype)
     inside = in_bounds(x) & jnp.all((moved >= 0) & (moved < limit), -1)
     data = jnp.where(inside[(..., *[None] * x.n_dense)], x.data, 0)
     return BCOO(
