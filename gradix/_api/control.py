@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gradix._api.flat_functions import arrays
+from gradix._api.flat_functions import arrays, with_arrays
 from gradix._api.hi_values import flatten
 from gradix._api.refs import bound_refs, without_refs
 from gradix._api.tracing import Flattened, check_branches
@@ -23,6 +23,7 @@ from gradix._core.trace import Tracer, outside
 from gradix._ops.clamp import clamp
 from gradix._ops.comparison import ne
 from gradix._ops.convert import convert, convert_element_type
+from gradix._ops.indexing.index_values import fitted_index
 from gradix._ops.operands import scalar_like
 from gradix._transforms.staging import give_back, with_refs, written
 
@@ -79,7 +80,7 @@ def cond(
         operands = _operands(operands, operand)
         index = _truth(pred)
         if _options.jax_disable_jit and not isinstance(index, Tracer):
-            return (true_fun if bool(np.asarray(index)) else false_fun)(*operands)
+            return (true_fun if bool(np.asarray(index)) else false_fun)(*with_arrays(operands))
         return branches_on(
             index, (false_fun, true_fun), operands, "cond", ("false_fun", "true_fun"), order=(1, 0)
         )
@@ -133,10 +134,11 @@ def switch(
         if not branches:
             raise ValueError("Empty branch sequence: lax.switch needs at least one function.")
         if len(branches) == 1:
-            return branches[0](*operands)
+            return branches[0](*with_arrays(operands))
         if _options.jax_disable_jit and not isinstance(which, Tracer):
-            return branches[min(max(int(np.asarray(which)), 0), len(branches) - 1)](*operands)
-        which = clamp(np.int32(0), convert_element_type(which, INDEX), np.int32(len(branches) - 1))
+            branch = branches[min(max(int(np.asarray(which)), 0), len(branches) - 1)]
+            return branch(*with_arrays(operands))
+        which = clamp(np.int32(0), fitted_index(which, INDEX), np.int32(len(branches) - 1))
         names = tuple([f"branch {i}" for i in range(len(branches))])
         return branches_on(which, branches, operands, "switch", names, order=range(len(branches)))
     except Exception as error:

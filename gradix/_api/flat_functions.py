@@ -6,13 +6,16 @@ import contextlib
 import functools
 from collections.abc import Callable
 
+import numpy as np
+
 from gradix._api.hi_values import flatten
 from gradix._base.config import state as _options
-from gradix._base.tree import keystr, tree_flatten_with_path, tree_unflatten
+from gradix._base.tree import keystr, tree_flatten_with_path, tree_map, tree_unflatten
 from gradix._core.array import as_array, check_number
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer
 
+_VALUES = (np.ndarray, np.generic, int, float, complex)
 _GIVEN = ("argument", "primals", "init", "initial_guess", "operand ")
 
 
@@ -40,6 +43,11 @@ def arrays(name: str, leaves, tree, what: str, axes=None) -> list[Array]:
             wrong = "is not an array" if isinstance(e, TypeError) else "does not fit"
             raise type(e)(f"{name}: {what}{path} {wrong}. {e}") from None
     return out
+
+
+def with_arrays(values):
+    """A pytree in which numbers and NumPy arrays are made arrays, which no one can change in place."""
+    return tree_map(lambda x: as_array(x) if isinstance(x, _VALUES) else x, values)
 
 
 class Flat:

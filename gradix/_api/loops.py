@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gradix._api.arguments import argument_names, leaf_names
-from gradix._api.flat_functions import arrays
+from gradix._api.flat_functions import arrays, with_arrays
 from gradix._api.hi_values import flatten
 from gradix._api.mapping.vmap import vmap
 from gradix._api.refs import check_only_read, scan_rows_of_refs
@@ -95,7 +95,7 @@ def scan(
         return _progress.watched_scan(scan, f, init, xs, steps, reverse=reverse, unroll=unroll)
     unroll = _unroll(unroll, steps)
     if _options.jax_disable_jit:
-        return _scan_in_python(f, init, rows, xs_tree, steps, reverse)
+        return _scan_in_python(f, with_arrays(init), rows, xs_tree, steps, reverse)
     flat = Flattened(f, (init_tree, xs_tree), "scan", _pair)
     row_avals = [row(x.aval) for x in rows]
     while True:
@@ -253,7 +253,7 @@ def while_loop(
     init, tree = flatten(init_val)
     init = arrays("while_loop", init, tree, "init_val")
     if _options.jax_disable_jit and not any(isinstance(x, Tracer) for x in init):
-        return _while_in_python(cond_fun, body_fun, init_val)
+        return _while_in_python(cond_fun, body_fun, with_arrays(init_val))
     going, turn = (
         Flattened(cond_fun, (tree,), "while_loop"),
         Flattened(body_fun, (tree,), "while_loop"),
@@ -330,6 +330,7 @@ def fori_loop(
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")
     start, end = _bounds(lower, upper)
     if _options.jax_disable_jit and not (isinstance(start, Tracer) or isinstance(end, Tracer)):
+        init_val = with_arrays(init_val)
         for i in range(int(start), int(end)):
             init_val = body_fun(i, init_val)
         return init_val

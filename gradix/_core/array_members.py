@@ -10,7 +10,7 @@ import numpy as np
 
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import array as _arrays, dtypes
-from gradix._core.array import ArrayImpl, is_shared
+from gradix._core.array import ArrayImpl, copied, is_shared
 from gradix._core.aval import make_aval
 
 
@@ -318,6 +318,6 @@ MEMBERS = {
     "clone": clone,
     "platform": platform,
     "unsafe_buffer_pointer": unsafe_buffer_pointer,
-    "__copy__": lambda self: self,
-    "__deepcopy__": lambda self, memo: self,
+    "__copy__": lambda self: copied(self),
+    "__deepcopy__": lambda self, memo: copied(self),
 }

@@ -241,6 +241,8 @@ def dtype_of(x: Any):
                 return default_dtype(scalar, is_x64())
         if is_symbolic_dim(x):
             return default_dtype(int, is_x64())
+        if hasattr(x, "__jax_array__"):
+            return dtype_of(x.__jax_array__())
         raise TypeError(
             f"Cannot determine dtype of {x!r}: it is neither an array nor a number. "
             "Convert it first, for example with gradix.numpy.asarray(x)."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradix._base.tree import tree_flatten, tree_unflatten
+from gradix._core.array import ArrayImpl, copied
 from gradix._core.divisions import entries
 from gradix._core.effects import SinkEffect
 from gradix._core.primitive import Linear, Primitive, ValueTraits
@@ -77,16 +78,21 @@ class Copy(Name):
 
     def jvp(self, primals, tangents):
         (t,) = tangents
-        return bind(self, primals, {}), None if t is None else bind(self, [t], {})
+        return separate(*primals), None if t is None else separate(t)
 
     def transpose(self, ct, x):
-        return [bind(self, [ct], {})]
+        return [separate(ct)]
 
     def batch(self, size, args, axes):
-        return bind(self, args, {}), axes[0]
+        return separate(*args), axes[0]
 
     def lower(self, em, out, x):
         return x
+
+
+def separate(x):
+    """A copy of an array, with memory of its own; of a traced one, the equation that says so."""
+    return copied(x) if type(x) is ArrayImpl else bind(copy_p, [x], {})
 
 
 class DevicePut(Copy):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradix import lax
 from gradix._core import dtypes
 from gradix._core.operators import Array
 from gradix.numpy.conversion import array, asarray
@@ -31,6 +32,7 @@ def from_dlpack(x, /, *, device=None, copy: bool | None = None) -> Array:
         Array([0., 1., 2.], dtype=float32)
     """
     if isinstance(x, Array):
+        x = lax._separate(x) if copy else x
         return x if device is None else place(x, device, None)
     if copy is False:
         raise ValueError(

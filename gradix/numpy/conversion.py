@@ -83,7 +83,9 @@ def array(
     x = _converted(object, dtype)
     if x.aval.ndim < ndmin:
         x = raise_rank(x, ndmin)
-    if type(x) is ArrayImpl and (copy if x is object else is_shared(x)):
+    if copy and x is object:
+        x = lax._separate(x)
+    elif type(x) is ArrayImpl and is_shared(x):
         x = copied(x)
     if device is None and out_sharding is None:
         return x if _options.jax_default_device is None else on_default_device(x)
@@ -351,7 +353,7 @@ def copy(a, order: str | None = None) -> Array:
         raise NotImplementedError(
             f"copy: order must be 'K', got {order!r}. Leave it out: XLA chooses memory layouts."
         )
-    return copied(x) if type(x) is ArrayImpl else x
+    return lax._separate(x)
 
 
 def astype(x, dtype, /, *, copy: bool = False, device=None) -> Array:
@@ -360,7 +362,8 @@ def astype(x, dtype, /, *, copy: bool = False, device=None) -> Array:
     Args:
         x: the array.
         dtype: the dtype; None is the default floating dtype.
-        copy: it has no visible effect, since arrays are immutable.
+        copy: whether the result must have memory of its own, which stays when that of `x` is
+            donated.
         device: the device, or sharding, to which the result goes.
 
     Returns:
@@ -374,11 +377,10 @@ def astype(x, dtype, /, *, copy: bool = False, device=None) -> Array:
         >>> jnp.astype(jnp.array([1.7, -1.7]), int)
         Array([ 1, -1], dtype=int32)
     """
-    del copy
-    return converted(x, dtype, device)
+    return converted(x, dtype, device, copy)
 
 
-def converted(x, dtype, device=None):
+def converted(x, dtype, device=None, copy: bool = False):
     """The result of `astype`, function or method; warnings point at the caller of either."""
     x = as_operand("astype", x)
     dtype = dtypes.requested_dtype(dtype, "astype", stacklevel=4)
@@ -398,4 +400,6 @@ def converted(x, dtype, device=None):
             "and random.wrap_key_data for keys of numbers."
         )
     out = convert(x, dtype)
+    if copy and out is x:
+        out = lax._separate(x)
     return out if device is None else place(out, device, None)

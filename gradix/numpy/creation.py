@@ -248,7 +248,10 @@ def _like(name, a, value, dtype, shape, device, *, out_sharding):
 def _sharding_of(a):
     """The sharding of an array that another is to be like; None if it has none to pass on."""
     if not isinstance(a, Array) and hasattr(a, "__jax_array__"):
-        a = as_operand("zeros_like", a)  # It is an object of a library, as a layer's weight.
+        try:  # It is an object of a library, as a layer's weight, or has no more than a type.
+            a = as_operand("zeros_like", a)
+        except Exception:
+            return None
     aval = getattr(a, "aval", None)
     if type(a) is ArrayImpl and aval.place is not None and not is_staging():
         return a.sharding if aval.place.is_committed else None

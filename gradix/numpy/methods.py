@@ -193,8 +193,7 @@ def astype(self, dtype, copy: bool = False, device=None):
         >>> jnp.array([1.7]).astype(int)
         Array([1], dtype=int32)
     """
-    del copy
-    return conversion.converted(self, dtype, device)
+    return conversion.converted(self, dtype, device, copy)
 
 
 def clip(self, min=None, max=None):

@@ -9,6 +9,7 @@ import numpy as np
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
+from gradix._core.array import as_array
 from gradix._core.dtypes import INEXACT
 from gradix._core.operators import Array
 from gradix.numpy import extremes, moments, reductions, row_host_implementations
@@ -22,16 +23,19 @@ def _isnan(x):
 
 
 def _without(name: str, x, value):
-    """`x` with NaN replaced by a value."""
-    return choose(_isnan(x), number(value, x.aval.dtype), x) if x.aval.dtype in INEXACT else x
+    """`x` with NaN replaced by a value, a number of Python or a scalar of the dtype."""
+    if x.aval.dtype not in INEXACT:
+        return x
+    known = isinstance(value, np.generic)
+    return choose(_isnan(x), as_array(value) if known else number(value, x.aval.dtype), x)
 
 
-def _extreme(name: str, reduce, fill: float, a, axis, out, *, keepdims, initial, where):
+def _extreme(name: str, reduce, fill, a, axis, out, *, keepdims, initial, where):
     no_out(name, out)
     x = as_operand(name, a)
     if x.aval.dtype not in INEXACT:
         return reduce(x, axis, None, keepdims, initial, where)
-    y = reduce(_without(name, x, fill), axis, None, keepdims, initial, where)
+    y = reduce(_without(name, x, fill(x.aval.dtype)), axis, None, keepdims, initial, where)
     if initial is not None:
         return y
     none = reductions.all(_isnan(x), axis, None, keepdims)
@@ -65,7 +69,7 @@ def nanmax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=N
     return _extreme(
         "nanmax",
         extremes.max,
-        -math.inf,
+        lax._lowest,
         a,
         axis,
         out,
@@ -102,7 +106,7 @@ def nanmin(a, axis=None, out=None, keepdims: bool = False, initial=None, where=N
     return _extreme(
         "nanmin",
         extremes.min,
-        math.inf,
+        lax._highest,
         a,
         axis,
         out,
@@ -307,12 +311,12 @@ def nanstd(
     return lax.sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where, mean))
 
 
-def _position(name: str, find, fill: float, a, axis, out, *, keepdims):
+def _position(name: str, find, fill, a, axis, out, *, keepdims):
     no_out(name, out)
     x = as_operand(name, a)
     if x.aval.dtype not in INEXACT:
         return find(x, axis, None, keepdims)
-    y = find(_without(name, x, fill), axis, None, keepdims)
+    y = find(_without(name, x, fill(x.aval.dtype)), axis, None, keepdims)
     none = reductions.all(_isnan(x), axis, None, bool(keepdims))
     return choose(none, number(-1, y.aval.dtype), y)
 
@@ -339,7 +343,7 @@ def nanargmax(a, axis: int | None = None, out=None, keepdims: bool | None = None
         >>> jnp.nanargmax(jnp.array([1.0, jnp.nan, 3.0]))
         Array(2, dtype=int32)
     """
-    return _position("nanargmax", extremes.argmax, -math.inf, a, axis, out, keepdims=keepdims)
+    return _position("nanargmax", extremes.argmax, lax._lowest, a, axis, out, keepdims=keepdims)
 
 
 @replayed
@@ -364,4 +368,4 @@ def nanargmin(a, axis: int | None = None, out=None, keepdims: bool | None = None
         >>> jnp.nanargmin(jnp.array([jnp.nan, 2.0, 1.0]))
         Array(2, dtype=int32)
     """
-    return _position("nanargmin", extremes.argmin, math.inf, a, axis, out, keepdims=keepdims)
+    return _position("nanargmin", extremes.argmin, lax._highest, a, axis, out, keepdims=keepdims)

@@ -82,6 +82,15 @@ def _firsts(line):
     return lax.concatenate([lax.full((1,), True), differs_from_previous(line, True)], 0)
 
 
+def _alone(line):
+    """Whether each element of a sorted row differs from those beside it; NaN differs from NaN."""
+    if not line.aval.size:
+        return lax.full((0,), False)
+    ends = [lax.full((1,), True)]
+    new = differs_from_previous(line, False)
+    return lax.bitwise_and(lax.concatenate([*ends, new], 0), lax.concatenate([new, *ends], 0))
+
+
 def _kept(line, keep, size: int | None, fill, name: str):
     """The elements of a row to keep, their places, and which of them exist.
 
@@ -217,7 +226,8 @@ def setxor1d(
 
     Args:
         ar1, ar2: arrays, which are taken as rows.
-        assume_unique: it has no effect.
+        assume_unique: values are counted as they are, so that those which occur twice in one array
+            are left out; for arrays of distinct values the result is the same.
         size: how many values to return; it is needed if the arrays are traced.
         fill_value: the value to fill in if there are fewer; by default the smallest one.
 
@@ -229,9 +239,10 @@ def setxor1d(
         >>> jnp.setxor1d(jnp.array([3, 1]), jnp.array([1, 2]))
         Array([2, 3], dtype=int32)
     """
-    del assume_unique
     a, b = _rows("setxor1d", ar1, ar2)
     line = sort(lax.concatenate([a, b], 0))
+    if assume_unique:
+        return _kept(line, _alone(line), size, fill_value, "setxor1d")[0]
     keep = lax.bitwise_and(_firsts(line), lax.ne(isin(line, a), isin(line, b)))
     if line.aval.dtype in INEXACT and line.aval.size:
         nan = lax.ne(line, line)

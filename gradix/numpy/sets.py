@@ -159,6 +159,9 @@ def unique(
 
 
 def _unique_known(rows: np.ndarray, equal_nan: bool) -> list:
+    own = rows.dtype
+    if own in INEXACT and own.type.__module__ != "numpy":
+        rows = rows.astype(np.float32)  # NumPy does not order NaN of types that are not its own.
     out = np.unique(
         rows,
         return_index=True,
@@ -167,7 +170,7 @@ def _unique_known(rows: np.ndarray, equal_nan: bool) -> list:
         axis=None if rows.ndim == 1 else 0,
         equal_nan=equal_nan,
     )
-    return [out[0], out[1], np.reshape(out[2], rows.shape[:1]), out[3]]
+    return [out[0].astype(own, copy=False), out[1], np.reshape(out[2], rows.shape[:1]), out[3]]
 
 
 def _unique_of_size(rows, equal_nan: bool, size: int, fill_value, places: bool) -> list:

@@ -31,7 +31,8 @@ def reshape(a, shape, order: str = "C", *, copy: bool | None = None, out_shardin
         shape: an int or a sequence of ints; one of them may be -1, and is then inferred.
         order: the order in which elements are read and written: "C" if the last axis varies
             fastest, "F" if the first does.
-        copy: it has no effect, since arrays are immutable.
+        copy: whether the result must have memory of its own, which stays when that of `a` is
+            donated.
         out_sharding: the sharding of the result.
 
     Returns:
@@ -59,7 +60,8 @@ def reshape(a, shape, order: str = "C", *, copy: bool | None = None, out_shardin
     a = as_operand("reshape", a)
     shape = _new_shape(a.aval.shape, shape)
     if order == "C":
-        return lax.reshape(a, shape)
+        out = lax.reshape(a, shape)
+        return lax._separate(out) if copy and out is a else out
     if order == "F":
         return transpose(lax.reshape(transpose(a), shape[::-1]))
     if order == "A":
@@ -373,7 +375,11 @@ def shape(a) -> tuple:
         >>> jnp.shape(jnp.ones((2, 3)))
         (2, 3)
     """
-    return a.aval.shape if isinstance(a, Array) else np.shape(a)
+    if isinstance(a, Array):
+        return a.aval.shape
+    if hasattr(a, "__jax_array__") and not hasattr(a, "shape"):
+        return as_operand("shape", a).aval.shape
+    return np.shape(a)
 
 
 def ndim(a) -> int:

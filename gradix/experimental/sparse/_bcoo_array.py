@@ -329,10 +329,14 @@ def _binary(function, *args):
 
 
 def _fitting(data, indices, shape: tuple) -> tuple:
-    """The shape of an array of parts to which `vmap` may have added or removed batch axes."""
+    """The shape of an array of parts of which `vmap` may have added, removed or moved batch axes.
+
+    Batch axes are as long as those of the parts; where these repeat one row, as the shape says.
+    """
     n_batch = len(indices) - 2
-    total = n_batch + indices[-1] + len(data) - n_batch - 1
-    if total <= len(shape):
-        return shape[len(shape) - total :]
-    new = total - len(shape)
-    return tuple([max(a, b) for a, b in zip(data[:new], indices[:new])]) + shape
+    inner = indices[-1] + len(data) - n_batch - 1
+    kept = shape[len(shape) - inner :] if inner else ()
+    known = (1,) * n_batch + shape[: len(shape) - inner]
+    sizes = [a if b == 1 else b for a, b in zip(data[:n_batch], indices[:n_batch])]
+    old = known[len(known) - n_batch :]
+    return (*[m if n == 1 else n for n, m in zip(sizes, old)], *kept)

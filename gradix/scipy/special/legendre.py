@@ -178,7 +178,7 @@ def sph_harm_y(n, m, theta, phi, diff_n: int | None = None, n_max: int | None = 
     Args:
         n: the degrees, which are non-negative integers.
         m: the orders, which are integers between -n and n.
-        theta: the polar angles, between 0 and π.
+        theta: the polar angles; beyond [0, π] the Legendre functions are those of cos(theta).
         phi: the azimuthal angles.
         diff_n: only None is supported.
         n_max: the highest degree; by default the largest value of `n`.
@@ -209,7 +209,8 @@ def sph_harm_y(n, m, theta, phi, diff_n: int | None = None, n_max: int | None = 
             )
         n_max = int(np.max(np.asarray(n), initial=0))
     n, m, theta, phi = jnp.broadcast_arrays(n, m, theta, phi)
-    table = _table(n_max, n_max, jnp.cos(theta), jnp.sin(theta), True)
+    sine = jnp.sin(theta)  # √(1 - cos² θ), which is not negative where theta is beyond [0, π]
+    table = _table(n_max, n_max, jnp.cos(theta), jnp.where(sine < 0, -sine, sine), True)
     order = abs(m)
     degree, row = jnp.clip(n, 0, n_max)[None, None], jnp.clip(order, 0, n_max)[None, None]
     value = jnp.take_along_axis(jnp.take_along_axis(table, row, 0), degree, 1)[0, 0]

@@ -240,3 +240,14 @@ def test_negative_axes():
     same(sparse.bcoo_reduce_sum(m, axes=(-1,)), whole.sum(-1))
     with pytest.raises(TypeError, match="counted from 0 to 1"):      # as lax.rev
         sparse.bcoo_rev(m, (-1,))
+
+
+def test_vmap_moves_batch_axes_of_sparse_arrays_with_their_shape():
+    dense = jnp.arange(24.0).reshape(2, 3, 4)
+    m = sparse.BCOO.fromdense(dense, n_batch=2)
+    assert gradix.vmap(lambda m: m, out_axes=1)(m).shape == (3, 2, 4)
+    np.testing.assert_array_equal(gradix.vmap(lambda m: m, out_axes=1)(m).todense(), dense.swapaxes(0, 1))
+    np.testing.assert_array_equal(gradix.vmap(lambda m: m.todense(), in_axes=1)(m), dense.swapaxes(0, 1))
+    np.testing.assert_array_equal(gradix.vmap(lambda m: m.todense(), in_axes=1, out_axes=1)(m), dense)
+    twice = gradix.vmap(gradix.vmap(lambda m: m), in_axes=1, out_axes=1)(m)
+    assert twice.shape == m.shape and (twice.todense() == dense).all()
