@@ -199,3 +199,51 @@ def test_logarithms_of_probabilities_near_1_keep_their_digits():
     np.testing.assert_allclose(stats.beta.logcdf(y, 2.0, 3.0), reference.beta.logcdf(y.astype(float), 2, 3), rtol=3e-4)
     slopes = gradix.vmap(gradix.grad(lambda v: stats.gamma.logsf(v, 2.5)))(x)
     np.testing.assert_allclose(slopes, -np.exp(reference.gamma.logpdf(x, 2.5) - reference.gamma.logsf(x, 2.5)), rtol=1e-3)
+
+
+# -- parameters outside of their domain, and their limits ------------------------------------------
+
+_SHAPES, _CHANCES, _TRIALS = (-1.0, 0.0, 0.5, 2.0, np.nan), (-0.1, 0.0, 0.3, 1.0, 1.1, np.nan), (-1.0, 0.0, 5.0, np.nan)
+PARAMETERS = {
+    "norm": (), "cauchy": (), "expon": (), "gumbel_l": (), "gumbel_r": (), "laplace": (), "logistic": (), "uniform": (),
+    "beta": (_SHAPES, _SHAPES), "gamma": (_SHAPES,), "chi2": (_SHAPES,), "pareto": (_SHAPES,), "t": ((*_SHAPES, np.inf),),
+    "gennorm": (_SHAPES,), "vonmises": (_SHAPES,), "wrapcauchy": (_CHANCES,), "truncnorm": ((-np.inf, -1.0, 0.5, np.nan),) * 2,
+    "bernoulli": (_CHANCES,), "binom": (_TRIALS, _CHANCES), "nbinom": ((-1.0, 0.0, 2.5, 5.0, np.nan), _CHANCES),
+    "geom": (_CHANCES,), "poisson": (_SHAPES,), "betabinom": (_TRIALS, _SHAPES, _SHAPES),
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_parameters_outside_of_their_domain_give_nan(name):
+    ours, theirs = getattr(stats, name), getattr(reference, name)
+    for function in ("logpdf", "pdf", "logpmf", "pmf", "cdf", "logcdf", "sf", "logsf", "ppf"):
+        if not hasattr(ours, function) or name == "bernoulli" and function == "ppf":
+            continue
+        first = (0.3, 0.7) if function == "ppf" else (-1.0, 0.0, 1.0, 5.0, np.nan) if hasattr(ours, "pmf") else (-1.5, 0.0, 0.3, 1.0, np.nan)
+        args = [v.ravel() for v in np.meshgrid(first, *PARAMETERS[name])]
+        want = getattr(theirs, function)(*args)
+        close(getattr(ours, function)(*args), want)
+        if function in ("logpdf", "logpmf") or name == "gennorm":
+            close(gradix.jit(getattr(ours, function))(*args), want)
+        if not hasattr(ours, "pmf") and name not in NOT_PLACED:
+            for scale in (-1.0, 0.0, np.nan):
+                assert jnp.isnan(getattr(ours, function)(*[a[:30] for a in args], scale=scale)).all()
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0])
+def test_what_is_certain_has_the_logarithm_zero(p):
+    n = np.arange(200.0)
+    assert (np.asarray(stats.binom.logpmf(n * p, n, p)) == 0).all()
+    assert (np.asarray(stats.nbinom.logpmf(0.0, n + 1, 1.0)) == 0).all()
+    assert (np.asarray(stats.geom.logpmf(1.0, 1.0)) == 0).all() and (np.asarray(stats.bernoulli.logpmf(p, p)) == 0).all()
+
+
+def test_a_logarithm_of_a_truncated_tail_keeps_its_digits_near_zero():
+    from scipy.special import erfc
+    for end in (2.0, 4.0, 8.0):
+        z = end - np.array([1.0, 0.5, 0.1])
+        rest = (erfc(z / np.sqrt(2)) - erfc(end / np.sqrt(2))) / 2
+        whole = 1 - erfc(end / np.sqrt(2))
+        np.testing.assert_allclose(stats.truncnorm.logcdf(z, -end, end), np.log1p(-rest / whole), rtol=1e-11)
+        np.testing.assert_allclose(stats.truncnorm.logsf(-z, -end, end), np.log1p(-rest / whole), rtol=1e-11)

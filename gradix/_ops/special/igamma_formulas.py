@@ -299,7 +299,9 @@ def _at_the_ends(m, a, x, inside, result, *, at_zero: float, at_infinity: float)
         at_infinity,
         m.where((x == 0.0) | (a == math.inf), at_zero, a),
     )
-    outside = ~((a >= 0.0) & (x >= 0.0)) | ((a == 0.0) & (x == 0.0))
+    # XLA takes x ≥ 0 for true where x is a power, which may be NaN.
+    unknown = (a != a) | (x != x)
+    outside = (a < 0.0) | (x < 0.0) | unknown | ((a == 0.0) & (x == 0.0))
     return m.where(outside, math.nan, m.where(inside, result, ends))
 
 

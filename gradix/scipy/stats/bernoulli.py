@@ -61,7 +61,7 @@ def cdf(k, p) -> Array:
     """
     k, p = arguments("bernoulli.cdf", k, p)
     value = jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1))
-    return jnp.where((p >= 0) & (p <= 1) & (k == k), value, np.nan)
+    return jnp.where(k == k, value, np.nan)
 
 
 def ppf(q, p) -> Array:
@@ -78,7 +78,7 @@ def ppf(q, p) -> Array:
     """
     q, p = arguments("bernoulli.ppf", q, p)
     value = jnp.where(q <= 1 - p, 0, 1).astype(q.dtype)
-    return jnp.where((p >= 0) & (p <= 1), probability(q, value), np.nan)
+    return probability(q, value)
 
 
 __dir__ = _own_names(__name__)

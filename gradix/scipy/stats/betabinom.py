@@ -8,7 +8,7 @@ from gradix import numpy as jnp
 from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.special.gammas import log_beta
-from gradix.scipy.stats.operands import arguments, kept, within
+from gradix.scipy.stats.operands import arguments, as_log_probability, kept, within
 
 
 def logpmf(k, n, a, b, loc=0) -> Array:
@@ -32,8 +32,7 @@ def logpmf(k, n, a, b, loc=0) -> Array:
     k = kept(outside, k, 0)
     ways = -log_beta(k + 1, n - k + 1, n + 2) - jnp.log1p(n)
     chances = log_beta(k + a, n - k + b, n + a + b) - log_beta(a, b, a + b)
-    value = within(outside, ways + chances, -np.inf)
-    return jnp.where((n >= 0) & (a > 0) & (b > 0), value, np.nan)
+    return within(outside, as_log_probability(ways + chances), -np.inf)
 
 
 def pmf(k, n, a, b, loc=0) -> Array:

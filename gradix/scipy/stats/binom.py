@@ -9,7 +9,7 @@ from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.special import xlog1py, xlogy
 from gradix.scipy.special.gammas import log_beta
-from gradix.scipy.stats.operands import arguments, kept, within
+from gradix.scipy.stats.operands import arguments, as_log_probability, kept, within, zero_where
 
 
 def logpmf(k, n, p, loc=0) -> Array:
@@ -31,7 +31,9 @@ def logpmf(k, n, p, loc=0) -> Array:
     outside = (k < 0) | (k > n)
     k = kept(outside, k, 0)
     ways = -log_beta(k + 1, n - k + 1, n + 2) - jnp.log1p(n)
-    return within(outside, ways + xlogy(k, p) + xlog1py(n - k, -p), -np.inf)
+    ways = zero_where((k == 0) | (k == n), ways)
+    value = as_log_probability(ways + xlogy(k, p) + xlog1py(n - k, -p))
+    return within(outside, value, -np.inf)
 
 
 def pmf(k, n, p, loc=0) -> Array:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from gradix import numpy as jnp
 from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
@@ -22,6 +24,7 @@ def logpdf(x, beta) -> Array:
         Array(-0.5724, dtype=float32, weak_type=True)
     """
     x, beta = arguments("gennorm.logpdf", x, beta)
+    beta = jnp.where(beta > 0, beta, np.nan)  # A NaN to the power 0 would be 1.
     return jnp.log(beta / 2) - gammaln(1 / beta) - jnp.power(abs(x), beta)
 
 
@@ -53,6 +56,7 @@ def cdf(x, beta) -> Array:
         Array(0.7602, dtype=float32, weak_type=True)
     """
     x, beta = arguments("gennorm.cdf", x, beta)
+    beta = jnp.where(beta > 0, beta, np.nan)
     tail = gammaincc(1 / beta, jnp.power(abs(x), beta)) / 2
     return jnp.where(x < 0, tail, 1 - tail)
 

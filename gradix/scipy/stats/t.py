@@ -5,11 +5,13 @@ Its density is `(1 + z²/df)^(-(df + 1)/2) / (√df B(df/2, 1/2)) / scale`, `z =
 
 from __future__ import annotations
 
+import numpy as np
+
 from gradix import numpy as jnp
 from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.special import betaln
-from gradix.scipy.stats.operands import arguments
+from gradix.scipy.stats.operands import LOG_2PI, arguments, kept
 
 
 def logpdf(x, df, loc=0, scale=1) -> Array:
@@ -28,14 +30,17 @@ def logpdf(x, df, loc=0, scale=1) -> Array:
     """
     x, df, loc, scale = arguments("t.logpdf", x, df, loc, scale)
     z = (x - loc) / scale
+    # With infinitely many degrees of freedom it is the normal distribution.
+    normal = df == np.inf
+    df = kept(normal, df, 1)
     half = df / 2
     # The difference of two values of log Γ would lose digits for many degrees of freedom.
-    return (
+    value = (
         -betaln(half, jnp.full_like(half, 0.5))
         - jnp.log(df) / 2
-        - jnp.log(scale)
         - (half + 0.5) * jnp.log1p(z * z / df)
     )
+    return jnp.where(normal, -(z * z + LOG_2PI) / 2, value) - jnp.log(scale)
 
 
 def pdf(x, df, loc=0, scale=1) -> Array:

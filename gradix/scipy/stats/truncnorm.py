@@ -24,6 +24,18 @@ def log_mass(a, b):
     return jnp.where(left | right, one_tail, jnp.log1p(-ndtr(a) - ndtr(-b)))
 
 
+def _log_masses(a, z, b):
+    """The logarithms of the probabilities below and above z."""
+    whole = log_mass(a, b)
+    return log_mass(a, z) - whole, log_mass(z, b) - whole
+
+
+def _log_part(part, rest):
+    """`part`, by the logarithm of the rest where that is less than half."""
+    near = rest < -0.6931472
+    return jnp.where(near, log1m_exp(jnp.where(near, rest, -1)), part)
+
+
 def _valid(a, b, value):
     return jnp.where(a < b, value, np.nan)
 
@@ -86,7 +98,7 @@ def logcdf(x, a, b, loc=0, scale=1) -> Array:
     x, a, b, loc, scale = arguments("truncnorm.logcdf", x, a, b, loc, scale)
     z = (x - loc) / scale
     outside = (z <= a) | (z >= b)
-    value = log_mass(a, kept(outside, z, (a + b) / 2)) - log_mass(a, b)
+    value = _log_part(*_log_masses(a, kept(outside, z, (a + b) / 2), b))
     return _valid(a, b, within(outside, value, jnp.where(z <= a, -np.inf, 0)))
 
 
@@ -126,7 +138,8 @@ def logsf(x, a, b, loc=0, scale=1) -> Array:
     x, a, b, loc, scale = arguments("truncnorm.logsf", x, a, b, loc, scale)
     z = (x - loc) / scale
     outside = (z <= a) | (z >= b)
-    value = log_mass(kept(outside, z, (a + b) / 2), b) - log_mass(a, b)
+    below, above = _log_masses(a, kept(outside, z, (a + b) / 2), b)
+    value = _log_part(above, below)
     return _valid(a, b, within(outside, value, jnp.where(z >= b, -np.inf, 0)))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from gradix import numpy as jnp
 from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
@@ -16,7 +14,7 @@ def logpdf(x, kappa) -> Array:
 
     Args:
         x: angles.
-        kappa: the concentration, positive.
+        kappa: the concentration, not negative.
 
     Example:
         >>> from gradix.scipy.stats import vonmises
@@ -24,8 +22,7 @@ def logpdf(x, kappa) -> Array:
         Array(-1.0738, dtype=float32, weak_type=True)
     """
     x, kappa = arguments("vonmises.logpdf", x, kappa)
-    value = kappa * (jnp.cos(x) - 1) - jnp.log(i0e(kappa)) - LOG_2PI
-    return jnp.where(kappa > 0, value, np.nan)
+    return kappa * (jnp.cos(x) - 1) - jnp.log(i0e(kappa)) - LOG_2PI
 
 
 def pdf(x, kappa) -> Array:
@@ -33,7 +30,7 @@ def pdf(x, kappa) -> Array:
 
     Args:
         x: angles.
-        kappa: the concentration, positive.
+        kappa: the concentration, not negative.
 
     Example:
         >>> from gradix.scipy.stats import vonmises

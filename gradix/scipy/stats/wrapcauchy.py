@@ -24,8 +24,7 @@ def logpdf(x, c) -> Array:
     """
     x, c = arguments("wrapcauchy.logpdf", x, c)
     value = jnp.log1p(-c * c) - LOG_2PI - jnp.log1p(c * c - 2 * c * jnp.cos(x))
-    value = within((x < 0) | (x > 2 * np.pi), value, -np.inf)
-    return jnp.where((c > 0) & (c < 1), value, np.nan)
+    return within((x < 0) | (x > 2 * np.pi), value, -np.inf)
 
 
 def pdf(x, c) -> Array:
