@@ -6,6 +6,7 @@ from operator import index
 
 import numpy as np
 
+from gradix._base.lazy import lazy_module
 from gradix._core.aval import make_aval
 from gradix._core.dtypes import (
     COMPLEX,
@@ -33,6 +34,8 @@ from gradix._ops.rounding import (
 from gradix._ops.select import choose as select_n
 
 # -- host rules that differ from NumPy's ufuncs ----------------------------------------------------
+
+_complex_functions = lazy_module("gradix._ops.complex_functions")
 
 
 def _divides_all(y) -> bool:
@@ -79,10 +82,7 @@ def _float_sign(x):
 
 
 def _host_sign(x):
-    if x.dtype.kind != "c":
-        return _float_sign(x) if x.dtype in FLOAT else np.sign(x)
-    size = np.abs(x)
-    return np.where(size == 0, x, x / np.where(size == 0, 1, size)).astype(x.dtype)
+    return _float_sign(x) if x.dtype in FLOAT else np.sign(x)
 
 
 def _host_integer_pow(x, *, y):
@@ -186,11 +186,15 @@ class _IntegerPow(Elementwise):
 
 
 def _lower_sign(em, out, x):
-    if out.dtype.kind == "c":  # zeros keep their signs
-        return em.select(em.compare(x, em.splat(0, out), "EQ"), x, em.op("sign", out, x))
     if out.dtype not in UNSIGNED:
         return em.op("sign", out, x)
     return em.op("minimum", out, x, em.splat(1, out))
+
+
+def _lower_abs(em, out, x):
+    if x.aval.dtype in COMPLEX:
+        return _complex_functions.size(em, out, x)
+    return em.op("abs", out, x)
 
 
 def _lower_max(em, out, x, y, name="maximum", direction="GT"):
@@ -282,15 +286,16 @@ min_p = Elementwise(
 )
 sign_p = Elementwise(
     "sign",
-    WhereFinite(_host_sign, floats=_float_sign),
+    HostRule(_host_sign, floats=_float_sign),
     hlo=_lower_sign,
+    complex_hlo="sign",
     dtypes=NUMERIC,
     from_result=_sign_tangent,
 )
 abs_p = Elementwise(
     "abs",
     np.abs,
-    hlo="abs",
+    hlo=_lower_abs,
     dtypes=SIGNED | FLOAT | COMPLEX,
     from_result=_abs_tangent,
     out=real_dtype,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradix._base.bounded import BoundedCache
+from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
 from gradix._core.array import typeof
 from gradix._core.aval import make_aval
@@ -16,6 +17,8 @@ from gradix._core.dtypes import COMPLEX
 from gradix._core.primitive import MeshTraits, Primitive, ValueTraits
 from gradix._core.trace import bind
 from gradix._ops.basis import add_any, broadcast_to, expand_axis, lead_axes, to_front, unbroadcast
+
+_complex_functions = lazy_module("gradix._ops.complex_functions")
 
 ZERO = object()  # as a partial: the derivative is zero wherever it exists
 
@@ -84,6 +87,7 @@ class Elementwise(Primitive):
             the tangent, or `ZERO` where the derivative is zero. Without any the operation has no
             derivative.
         hlo: StableHLO's name of the operation, or a lowering `(em, out, *values, **params)`.
+        complex_hlo: the name of the lowering in `complex_functions`, for complex results.
         dtypes: what the operands may be of.
         from_result: in place of `partials`, for one operand: `(t, result, operand)` to the tangent.
         out: the operands' dtype to the result's, where they differ.
@@ -107,6 +111,7 @@ class Elementwise(Primitive):
         out: Callable | None = None,
         transpose: Callable | None = None,
         formula: str | None = None,
+        complex_hlo: str | None = None,
         values: ValueTraits = Primitive.values,
         mesh: MeshTraits = Primitive.mesh,
     ):
@@ -118,6 +123,7 @@ class Elementwise(Primitive):
             self.declines = COMPLEX
         self.partials, self.from_result = partials, from_result
         self.hlo, self.accepts, self.out = hlo, dtypes, out
+        self.complex_hlo = complex_hlo
         self._transpose = transpose
         self._types: BoundedCache[tuple, Any] = BoundedCache(4096)
 
@@ -214,6 +220,8 @@ class Elementwise(Primitive):
             if x.aval.shape != shape:
                 args = spread(em, shape, args)
                 break
+        if self.complex_hlo is not None and out.dtype in COMPLEX:
+            return getattr(_complex_functions, self.complex_hlo)(em, out, *args)
         if callable(self.hlo):
             return self.hlo(em, out, *args, **params)
         return em.op(self.hlo, out, *args)

@@ -11,7 +11,7 @@ from gradix._core.trace import bind
 from gradix._ops.accuracy import check_accuracy
 from gradix._ops.arithmetic import add, div, mul, square, sub
 from gradix._ops.complex_parts import neg
-from gradix._ops.families import Elementwise, WhereFinite
+from gradix._ops.families import Elementwise
 from gradix._ops.formulas import host_float, program
 from gradix._ops.operands import operands, scalar_like
 from gradix._ops.transcendental import rsqrt
@@ -102,20 +102,28 @@ one_minus_square_p = Elementwise(
     values=ValueTraits(keeps_nan=True),
 )
 sin_p = Elementwise(
-    "sin", np.sin, lambda t, x: mul(t, cos(x)), hlo="sine", dtypes=INEXACT, formula="periodic"
+    "sin",
+    np.sin,
+    lambda t, x: mul(t, cos(x)),
+    hlo="sine",
+    complex_hlo="sine",
+    dtypes=INEXACT,
+    formula="periodic",
 )
 cos_p = Elementwise(
     "cos",
     np.cos,
     lambda t, x: neg(mul(t, sin(x))),
     hlo="cosine",
+    complex_hlo="cosine",
     dtypes=INEXACT,
     formula="periodic",
 )
 tan_p = Elementwise(
     "tan",
-    WhereFinite(np.tan),
+    np.tan,
     hlo="tan",
+    complex_hlo="tan",
     dtypes=INEXACT,
     from_result=lambda t, y, x: mul(t, add(_one(y), square(y))),
     formula="periodic",
@@ -126,6 +134,7 @@ asin_p = Elementwise(
     np.arcsin,
     lambda t, x: mul(t, rsqrt(_one_minus_square(x))),
     hlo="chlo.asin",
+    complex_hlo="asin",
     dtypes=INEXACT,
     values=ValueTraits(singular=True),
 )
@@ -134,14 +143,16 @@ acos_p = Elementwise(
     np.arccos,
     lambda t, x: mul(t, neg(rsqrt(_one_minus_square(x)))),
     hlo="chlo.acos",
+    complex_hlo="acos",
     dtypes=INEXACT,
     values=ValueTraits(singular=True),
 )
 atan_p = Elementwise(
     "atan",
-    WhereFinite(np.arctan),
+    np.arctan,
     lambda t, x: div(t, add(_one(x), square(x))),
     hlo="chlo.atan",
+    complex_hlo="atan",
     dtypes=INEXACT,
 )
 atan2_p = Elementwise(
@@ -163,17 +174,19 @@ atan2_slope_p = Elementwise(
 )
 sinh_p = Elementwise(
     "sinh",
-    WhereFinite(np.sinh),
+    np.sinh,
     lambda t, x: mul(t, cosh(x)),
     hlo="chlo.sinh",
+    complex_hlo="sinh",
     dtypes=INEXACT,
     values=ValueTraits(singular=True),
 )
 cosh_p = Elementwise(
     "cosh",
-    WhereFinite(np.cosh),
+    np.cosh,
     lambda t, x: mul(t, sinh(x)),
     hlo="chlo.cosh",
+    complex_hlo="cosh",
     dtypes=INEXACT,
     values=ValueTraits(singular=True),
 )
@@ -182,6 +195,7 @@ asinh_p = Elementwise(
     np.arcsinh,
     _asinh_tangent,
     hlo="chlo.asinh",
+    complex_hlo="asinh",
     dtypes=INEXACT,
 )
 asinh_slope_p = Elementwise(
@@ -197,15 +211,17 @@ acosh_p = Elementwise(
     "acosh",
     np.arccosh,
     hlo="chlo.acosh",
+    complex_hlo="acosh",
     dtypes=INEXACT,
     from_result=lambda t, y, x: mul(t, mul(rsqrt(sub(x, _one(x))), rsqrt(add(x, _one(x))))),
     values=ValueTraits(singular=True),
 )
 atanh_p = Elementwise(
     "atanh",
-    WhereFinite(np.arctanh),
+    np.arctanh,
     lambda t, x: div(t, _one_minus_square(x)),
     hlo="chlo.atanh",
+    complex_hlo="atanh",
     dtypes=INEXACT,
     values=ValueTraits(singular=True),
 )

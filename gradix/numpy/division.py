@@ -112,7 +112,8 @@ def remainder(x1, x2, /) -> Array:
         y = where(lax.eq(y, zero), matching(y, 1), y)
     r = lax.rem(x, y)
     away = lax.bitwise_and(lax.ne(lax.lt(r, zero), lax.lt(y, zero)), lax.ne(r, zero))
-    return where(away, lax.add(r, y), r)
+    r = where(away, lax.add(r, y), r)
+    return r if dtype in dtypes.INTEGER else _with_zeros_like(r, y)
 
 
 def _remainder_of_positive(x, y, divisor: int):
@@ -175,8 +176,13 @@ def _float_divmod(x, y):
     r = lax.rem(x, y)
     q = lax.div(where(lax.eq(y, zero), x, lax.sub(x, r)), y)
     down = lax.bitwise_and(lax.ne(r, zero), lax.ne(lax.lt(y, zero), lax.lt(r, zero)))
-    r = where(down, lax.add(r, y), r)
+    r = _with_zeros_like(where(down, lax.add(r, y), r), y)
     # q is an integer up to rounding errors, so it does not matter how halves are rounded.
-    return lax.round(
-        where(down, lax.sub(q, matching(q, 1)), q), lax.RoundingMethod.TO_NEAREST_EVEN
-    ), r
+    q = lax.round(where(down, lax.sub(q, matching(q, 1)), q), lax.RoundingMethod.TO_NEAREST_EVEN)
+    return where(lax.eq(q, zero), lax.mul(lax.div(x, y), zero), q), r
+
+
+def _with_zeros_like(r, y):
+    """`r` with the sign of `y` at its zeros, as NumPy has them."""
+    zero = matching(r, 0)
+    return where(lax.eq(r, zero), where(lax.lt(y, zero), lax.neg(zero), zero), r)

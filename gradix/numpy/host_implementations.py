@@ -54,37 +54,15 @@ def _sinc(x):
 
 
 def floor_divide(x, y):
-    return _floor_quotient if alike(FLOATS, x, y) else None
+    return np.floor_divide if alike(FLOATS, x, y) else None
 
 
 def remainder(x, y):
-    return _remainder if alike(FLOATS, x, y) else None
+    return np.remainder if alike(FLOATS, x, y) else None
 
 
 def divmod(x, y):
-    return _divmod if alike(FLOATS, x, y) else None
-
-
-def _floor_quotient(x, y):
-    return _with_zeros_like(np.floor_divide(x, y), y)  # NumPy gives zeros the quotient's sign.
-
-
-def _remainder(x, y):
-    return _with_zeros_like(np.remainder(x, y), x)  # NumPy gives zeros the divisor's sign.
-
-
-def _divmod(x, y):
-    q, r = np.divmod(x, y)
-    return _with_zeros_like(q, y), _with_zeros_like(r, x)
-
-
-def _with_zeros_like(x, signs):
-    """`x` with the signs of others at its zeros; it is changed in place."""
-    if np.count_nonzero(x) == x.size:
-        return x
-    out = x if type(x) is np.ndarray else np.array(x)  # NumPy returns a scalar for 0-d arrays.
-    np.putmask(out, np.logical_not(out), np.copysign(out, signs))
-    return out
+    return np.divmod if alike(FLOATS, x, y) else None
 
 
 def gcd(x, y):

@@ -58,9 +58,6 @@ DEFECTS = {
     "extrema_keep_nan": [(lambda x: x.max(), ramp(5000, 1), NAN), (lambda x: x.min(), ramp(5000, 4999), NAN)],
     "extrema_in_reductions_keep_nan": [
         (lambda x: lax.reduce(x, np.float32(-INF), lambda a, b: lax.max(a, b) * 1, (0,)), ramp(5000, 7), NAN)],
-    "complex_sines": [(jnp.sin, np.array([2 - 88j], np.complex64), np.array([7.5091428e37 + 3.436616e37j], np.complex64)),
-                      (jnp.sin, np.array([1e-3 + 1e-3j], np.complex64), np.array([1.0000003e-3 + 9.9999967e-4j], np.complex64))],
-    "complex_cosines": [(jnp.cos, np.array([2 - 88j], np.complex64), np.array([-3.436616e37 + 7.509143e37j], np.complex64))],
     "signs_on_branch_cuts": [(getattr(jnp, name), branches(), getattr(np, name)(branches()))
                              for name in ("arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "sqrt")],
     "exponentials_of_nan": [(lambda x, f=f: jnp.abs(f(x * NAN)), np.full(8, .5, np.float32), np.full(8, NAN))

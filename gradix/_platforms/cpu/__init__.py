@@ -65,8 +65,6 @@ _MODULES = {
     ),
     "exactness": (
         "neg",
-        "sin",
-        "cos",
         "asin",
         "acos",
         "atan",

@@ -17,9 +17,7 @@ from gradix._ops.trigonometric import (
     asinh_p,
     atan_p,
     atanh_p,
-    cos_p,
     cosh_p,
-    sin_p,
     sinh_p,
 )
 from gradix._platforms.records import CORRECTNESS, Rewrite
@@ -31,49 +29,6 @@ _E5M2 = np.dtype(ml_dtypes.float8_e5m2)
 def _parts(em, z):
     part = make_aval(z.aval.shape, real_dtype(z.aval.dtype))
     return part, em.op("real", part, z), em.op("imag", part, z)
-
-
-def _half_difference_and_sum(em, part, y):
-    """sinh y and cosh y from expm1(±y), which is exact near 0 too."""
-    up, down = (
-        em.lower(expm1_p, part, y),
-        em.lower(expm1_p, part, em.op("negate", part, y)),
-    )
-    half = em.constant(0.5, part)
-    difference = em.op("multiply", part, half, em.op("subtract", part, up, down))
-    total = em.op("multiply", part, half, em.op("add", part, up, down))
-    return difference, em.op("add", part, total, em.constant(1, part))
-
-
-def complex_sine(em, out, z):
-    """sin(x + iy) = sin x cosh y + i cos x sinh y."""
-    part, x, y = _parts(em, z)
-    sinh, cosh = _half_difference_and_sum(em, part, y)
-    real = em.op("multiply", part, em.op("sine", part, x), cosh)
-    # where cosh y may be infinite
-    on_axis = em.compare(x, em.constant(0, part), "EQ")
-    return em.op(
-        "complex",
-        out,
-        em.select(on_axis, x, real),
-        em.op("multiply", part, em.op("cosine", part, x), sinh),
-    )
-
-
-def complex_cosine(em, out, z):
-    """cos(x + iy) = cos x cosh y - i sin x sinh y."""
-    part, x, y = _parts(em, z)
-    sinh, cosh = _half_difference_and_sum(em, part, y)
-    imag = em.op("multiply", part, em.op("sine", part, x), sinh)
-    # where sinh y may be infinite
-    on_axis = em.compare(x, em.constant(0, part), "EQ")
-    imag = em.select(on_axis, em.op("multiply", part, x, em.op("sign", part, y)), imag)
-    return em.op(
-        "complex",
-        out,
-        em.op("multiply", part, em.op("cosine", part, x), cosh),
-        em.op("negate", part, imag),
-    )
 
 
 def cube_root(em, out, x):
@@ -170,20 +125,6 @@ REWRITES = (
         (neg_p,),
         _negated_bits,
         lambda site: site.out.dtype == _E5M2,
-        CORRECTNESS,
-    ),
-    Rewrite(
-        "complex_sines",
-        (sin_p,),
-        lambda em, site, z: complex_sine(em, site.out, z),
-        _is_complex,
-        CORRECTNESS,
-    ),
-    Rewrite(
-        "complex_cosines",
-        (cos_p,),
-        lambda em, site, z: complex_cosine(em, site.out, z),
-        _is_complex,
         CORRECTNESS,
     ),
     Rewrite("signs_on_branch_cuts", tuple(_BRANCHES), _on_branch, _is_complex, CORRECTNESS),
