@@ -83,11 +83,11 @@ def canonical_axis(axis, ndim: int, name: str = "axis") -> int:
     """An axis counted from the front.
 
     Raises:
-        ValueError: when the array has no such axis.
+        AxisError: when the array has no such axis; it is a ValueError and an IndexError.
     """
     a = index(axis)
     if not -ndim <= a < ndim:
-        raise ValueError(
+        raise np.exceptions.AxisError(
             f"{name} {a} is out of bounds for array of dimension {ndim}. "
             + (
                 f"Use one within [{-ndim}, {ndim})."

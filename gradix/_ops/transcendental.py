@@ -69,13 +69,22 @@ def _host_rsqrt(x):
     return np.ones((), x.dtype) / np.sqrt(x)
 
 
+def _power_of_half(x, y):
+    """Powers by 0.5; NumPy takes the square root for one exponent, another number at -∞ and -0."""
+    if x.size < 64:
+        return np.power(x, np.full(x.shape, y) if y.size == 1 else y.copy())
+    out, odd = np.power(x, y), (y == 0.5) & ((x == 0) | (x == -np.inf))
+    return np.where(odd, np.abs(x), out) if odd.any() else out
+
+
 def _host_pow(x, y):
     if y.dtype.kind == "c":
         nan = y.dtype.type(complex("nan+nanj"))
         # Follow XLA in this case.
         return np.where((x == 0) & (y.imag != 0), nan, np.power(x, y)).astype(y.dtype, copy=False)
     if y.dtype.kind not in "iu":
-        return np.power(x, y)
+        is_half = y.item() == 0.5 if y.size == 1 else 0 in y.strides
+        return _power_of_half(x, y) if is_half else np.power(x, y)
     if x.dtype.kind not in "iu":
         return np.power(x, y.astype(np.float64)).astype(x.dtype)
     if y.dtype.kind == "u" or not (y < 0).any():

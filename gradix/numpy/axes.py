@@ -30,7 +30,7 @@ def axis_of(axis, ndim: int) -> int:
             f"axis must be an integer, got {axis!r} of type {type(axis).__name__}."
         ) from None
     if not -ndim <= i < ndim:
-        raise ValueError(f"axis {i} is out of bounds for an array of rank {ndim}.")
+        raise np.exceptions.AxisError(f"axis {i} is out of bounds for an array of rank {ndim}.")
     return i + ndim if i < 0 else i
 
 

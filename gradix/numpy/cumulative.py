@@ -33,7 +33,7 @@ def _running(name: str, op, a, axis, dtype, out, *, fill=None, promote: bool = F
 
 
 def _widened(dtype):
-    """The dtype of running sums: the default integer dtype for integers of fewer bits."""
+    """The dtype of running sums and products: the default integer dtype for integers of fewer bits."""
     default = dtypes.python_scalar_dtype(int)
     if dtype in dtypes.UNSIGNED:
         default = dtypes.canonicalize_dtype("uint64")
@@ -189,7 +189,8 @@ def cumulative_prod(
     Args:
         x: an array with at least one axis.
         axis: the axis; it must be named if there are several.
-        dtype: the dtype of the products; by default that of `x`.
+        dtype: the dtype of the products; by default that of `x`, and for booleans and integers of
+            fewer bits the default integers.
         include_initial: whether a one comes first.
 
     Returns:
@@ -220,7 +221,7 @@ def _cumulative(name: str, op, first, x, axis, dtype, *, include_initial):
             )
         axis = 0
     axis = axis_of(axis, x.aval.ndim)
-    y = _running(name, op, x, axis, dtype, None, promote=name == "cumulative_sum")
+    y = _running(name, op, x, axis, dtype, None, promote=True)
     if not include_initial:
         return y
     shape = tuple([1 if i == axis else n for i, n in enumerate(y.aval.shape)])

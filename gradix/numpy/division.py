@@ -179,10 +179,11 @@ def _float_divmod(x, y):
     r = _with_zeros_like(where(down, lax.add(r, y), r), y)
     # q is an integer up to rounding errors, so it does not matter how halves are rounded.
     q = lax.round(where(down, lax.sub(q, matching(q, 1)), q), lax.RoundingMethod.TO_NEAREST_EVEN)
-    return where(lax.eq(q, zero), lax.mul(lax.div(x, y), zero), q), r
+    return where(lax.eq(q, zero), lax.mul(lax.stop_gradient(lax.div(x, y)), zero), q), r
 
 
 def _with_zeros_like(r, y):
-    """`r` with the sign of `y` at its zeros, as NumPy has them."""
+    """`r` with the sign of `y` at its zeros, as NumPy has them, and with the derivative of `r`."""
     zero = matching(r, 0)
-    return where(lax.eq(r, zero), where(lax.lt(y, zero), lax.neg(zero), zero), r)
+    signed = where(lax.lt(y, zero), lax.neg(zero), zero)
+    return where(lax.eq(r, zero), lax.sub(signed, lax.sub(lax.stop_gradient(r), r)), r)

@@ -123,7 +123,7 @@ def digitize(x, bins, right: bool = False, *, method: str | None = None) -> Arra
         raise ValueError(f"digitize: bins must be a vector of edges, got shape {bins.aval.shape}.")
     n = bins.aval.shape[0]
     if not n:
-        return lax.full(x.aval.shape, number(0, np.dtype("int32")))
+        return lax.full(x.aval.shape, number(0, dtypes.python_scalar_dtype(int)))
     side, options = ("left" if right else "right"), {} if method is None else {"method": method}
     rises = greater_equal(bins[-1], bins[0])
     found = choose(rises, bins, lax.rev(bins, (0,))).searchsorted(x, side=side, **options)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from gradix._core.dtypes import python_scalar_dtype
 from gradix.numpy.host_implementations import (
     FLOATS,
     alike,
@@ -92,7 +93,9 @@ def digitize(x, bins, right=False, *, method=None):
         if edges[-1] >= edges[0]:
             return _places(edges, x, side)
         found = _places(edges, x, side)
-        return found if found is NotImplemented else np.subtract(_INT.type(edges.size), found)
+        return (
+            found if found is NotImplemented else np.subtract(found.dtype.type(edges.size), found)
+        )
 
     return places
 
@@ -107,9 +110,9 @@ def _places(row, x, side):
         values.size > row.size
         and np.count_nonzero(np.less_equal(row[:-1], row[1:])) == row.size - 1
     ):
-        return row.searchsorted(x, side).astype(_INT)
+        return row.searchsorted(x, side).astype(python_scalar_dtype(int))
     found = (np.less if side == "left" else np.less_equal)(row[:, None], values)
-    found = _ONES[: row.size].dot(found.view(np.uint8)).astype(_INT)
+    found = _ONES[: row.size].dot(found.view(np.uint8)).astype(python_scalar_dtype(int))
     return found if x.ndim == 1 else found.reshape(x.shape)
 
 

@@ -168,7 +168,7 @@ def searchsorted(a, v, side: str = "left", sorter=None, *, method: str = "scan")
             to sort both arrays together.
 
     Returns:
-        An array of int32 of the shape of `v`.
+        An array of default integers of the shape of `v`.
 
     Raises:
         ValueError: `a` is not a vector, or `side` or `method` is unknown.
@@ -189,6 +189,10 @@ def searchsorted(a, v, side: str = "left", sorter=None, *, method: str = "scan")
         raise ValueError(f"searchsorted: a must be a vector, got shape {x.aval.shape}.")
     if sorter is not None:
         x = take_index(x, as_operand("searchsorted", sorter))
+    return convert(_places(x, v, side, method), dtypes.python_scalar_dtype(int))
+
+
+def _places(x, v, side: str, method: str):
     n = x.aval.shape[0]
     if not n:
         return lax.full(v.aval.shape, number(0, _INT))

@@ -70,7 +70,7 @@ def test_equations_without_unknowns_or_without_a_stack(shape):
 def test_signs_of_zeros_in_division():
     x, y = jnp.array([0.0, -0.0, 0.0, -0.0]), jnp.array([-2.0, 3.0, 2.0, -3.0])
     for f in (jnp.floor_divide, gradix.jit(jnp.floor_divide)):
-        assert np.signbit(f(x, y)).tolist() == [True, False, False, True]
+        assert np.signbit(f(x, y)).tolist() == [True, True, False, False]
     halves = jnp.array([-0.0, -0.4, -0.5, 0.5, 0.4, math.inf])
     for method in lax.RoundingMethod:
         f = lambda x, method=method: lax.round(x, method)
@@ -82,3 +82,47 @@ def test_dlpack_of_our_own_arrays_needs_no_copy():
     assert jnp.from_dlpack(x, copy=False) is x and jnp.from_dlpack(x, copy=None) is x
     with pytest.raises(ValueError, match="copy=False"):
         jnp.from_dlpack(np.arange(3), copy=False)
+
+
+PAIRS = np.array([(x, y) for x in (0.0, -0.0, 1.0, -3.0, 7.5, math.inf, -math.inf, math.nan, 3e4) for y in (0.0, -0.0, 2.0, -3.0, .1, math.inf, -math.inf)])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["floor_divide", "remainder", "divmod"])
+@pytest.mark.parametrize("engine", ["host", "compiled"])
+def test_quotients_and_remainders_have_numpys_signs_of_zero(name, dtype, engine):
+    x, y = PAIRS.T.astype(jnp.dtype(dtype))
+    with np.errstate(all="ignore"):
+        want = np.asarray(getattr(np, name)(x, y), np.float64)
+    f = getattr(jnp, name)
+    found = np.asarray((f if engine == "host" else gradix.jit(f))(x, y), np.float64)
+    np.testing.assert_array_equal(found, want)
+    settled = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(found)[settled], np.signbit(want)[settled])
+
+
+@pytest.mark.parametrize("x, y, slope", [(6.0, 3.0, -2), (6.0, -3.0, 2), (-0.0, 2.0, 0), (5.0, 3.0, -1)])
+def test_remainders_that_vanish_keep_their_derivatives(x, y, slope):
+    assert gradix.grad(jnp.remainder, (0, 1))(x, y) == (1, slope)
+    assert gradix.grad(jnp.floor_divide, (0, 1))(x, y) == (0, 0)
+
+
+def test_small_integers_grow_and_positions_are_default_integers(x64):
+    wide = 64 if x64 else 32
+    row = jnp.arange(50)
+    for name in ("int8", "uint8", "int16", "bool"):
+        want = f"uint{wide}" if name[0] == "u" else f"int{wide}"
+        for f in (jnp.cumulative_prod, jnp.cumulative_sum):
+            assert f(jnp.ones(3, name)).dtype == gradix.jit(f)(jnp.ones(3, name)).dtype == want
+    for edges in (row, row[:5], row[:0], row[:5].astype("float32")):
+        for f in (jnp.searchsorted, lambda edges, x: jnp.digitize(x, edges)):
+            x = jnp.ones(3, edges.dtype)
+            assert f(edges, x).dtype == gradix.jit(f)(edges, x).dtype == f"int{wide}"
+
+
+def test_an_axis_out_of_bounds_is_an_index_error_too():
+    for kind in (ValueError, IndexError):
+        with pytest.raises(kind, match="axis 3 is out of bounds"):
+            jnp.expand_dims(jnp.ones(2), 3)
+        with pytest.raises(kind, match="axis 2 is out of bounds"):
+            jnp.sum(jnp.ones(2), 2)

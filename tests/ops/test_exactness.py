@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import gradix
+import gradix.numpy as jnp
 from gradix import lax
 
 SIZES = (0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 2.0, -2.0, 1e5, -1e5)
@@ -117,3 +118,24 @@ def test_the_sign_of_a_complex_zero_is_zero(dtype):
             np.testing.assert_array_equal(found, 0)
             assert not np.signbit(found.real).any() and not np.signbit(found.imag).any()
             np.testing.assert_allclose(function(np.array([3 + 4j, -2j], dtype)), [0.6 + 0.8j, -1j], rtol=1e-6)
+
+
+def compare_powers(power, x):
+    for exponent in (0.5, -0.5, 1.5, 2.0, -1.0):
+        with np.errstate(all="ignore"):
+            on_host = np.asarray(power(x, exponent))
+        found = np.asarray(gradix.jit(lambda x, y=exponent: power(x, y))(x))
+        np.testing.assert_allclose(on_host.astype(float), found.astype(float), rtol=1e-2)
+        if exponent == 0.5 and on_host.ndim:
+            np.testing.assert_array_equal(on_host.astype(float), np.tile([0, 0, np.inf, np.inf, 2, np.nan], x.size // 6))
+            assert not np.signbit(on_host[:4]).any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
+@pytest.mark.parametrize("power", [lambda x, y: x ** y, jnp.pow, jnp.power, jnp.float_power, lambda x, y: x ** jnp.full(1, y, x.dtype),
+                                   lambda x, y: lax.pow(x, jnp.full_like(x, y)), lambda x, y: lax.pow(x[1], jnp.asarray(y, x.dtype))])
+def test_powers_by_a_half_are_no_square_roots(power, dtype):
+    """NumPy takes the square root where one exponent serves all; of -∞ and -0 it is another number (C99, F.10.4.4)."""
+    with gradix.enable_x64(dtype == "float64"):
+        for size in (6, 120):
+            compare_powers(power, jnp.tile(jnp.array([0.0, -0.0, np.inf, -np.inf, 4.0, -4.0], dtype), size // 6))
