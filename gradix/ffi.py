@@ -77,6 +77,7 @@ def register_ffi_target(
         >>> gradix.ffi.register_ffi_target("mine", gradix.ffi.pycapsule(lib.Mine))   # doctest: +SKIP
     """
     _calls.register(name, fn, platform, api_version, **kwargs)
+    _calls.of_user.add(name)
 
 
 def register_ffi_type(

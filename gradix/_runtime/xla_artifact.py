@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from io import BytesIO
+from typing import Any, NamedTuple
 
 from gradix._base.bounded import BoundedCache
 from gradix._base.lazy import lazy_module
@@ -197,8 +198,70 @@ def module(artifact: bytes):
         ) from None
 
 
+class CustomCall(NamedTuple):
+    """A call of a function of the runtime in a module.
+
+    Attributes:
+        target: the name of the function; of operations that exchange data with the host, their own.
+        operands, results: the shapes, None if they have no ranks; symbolic sizes are None.
+        config: the options, as numbers and texts.
+    """
+
+    target: str
+    operands: tuple
+    results: tuple
+    config: dict[str, Any]
+
+
+_Check = Callable[[list[CustomCall]], None] | None
+_FOREIGN = ("custom_call", "infeed", "outfeed", "stablehlo.send", "stablehlo.recv")
+
+
+def custom_calls(module) -> list[CustomCall]:
+    """The calls of functions of the runtime anywhere in a module, in regions too."""
+    found = []
+
+    def visit(op):
+        if op.name == "stablehlo.custom_call":
+            found.append(_custom_call(op))
+        elif op.name.endswith(_FOREIGN):
+            found.append(CustomCall(op.name, (), (), {}))
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return found
+
+
+def _custom_call(op) -> CustomCall:
+    attributes = op.attributes
+    config: dict[str, Any] = {}
+    for name in ("backend_config", "mhlo.backend_config"):  # JAX writes the second one.
+        if name in attributes and isinstance(attributes[name], ir.DictAttr):
+            for a in attributes[name]:
+                value = getattr(a.attr, "value", None)
+                config[a.name] = value if config.get(a.name, value) == value else None
+    return CustomCall(
+        ir.StringAttr(attributes["call_target_name"]).value,
+        tuple([_shape(v.type) for v in op.operands]),
+        tuple([_shape(v.type) for v in op.results]),
+        config,
+    )
+
+
+def _shape(kind) -> tuple | None:
+    if not isinstance(kind, ir.RankedTensorType):
+        return None
+    sizes = range(kind.rank)
+    return tuple([None if kind.is_dynamic_dim(i) else kind.get_dim_size(i) for i in sizes])
+
+
 def static_functions(
-    text: str, given: Sequence[int], in_avals, out_avals, unused: Callable[[str], str]
+    text: str,
+    given: Sequence[int],
+    in_avals,
+    out_avals,
+    unused: Callable[[str], str],
+    check: _Check = None,
 ) -> tuple[str, list[str]]:
     """The functions of a module for arguments of fixed shapes.
 
@@ -207,6 +270,7 @@ def static_functions(
         given: the values of its first arguments, which are int32 scalars.
         in_avals, out_avals: the types of the other arguments and of the results, of fixed shapes.
         unused: a function that makes the name of a function unique.
+        check: a function that raises an error if the module may not make its custom calls.
 
     Returns:
         The name of the function that computes the results, and the texts of all functions.
@@ -242,17 +306,19 @@ def static_functions(
             )
     except Exception as e:
         raise ValueError(_first_message(str(e))) from None
-    return _functions(code, unused)
+    return _functions(code, unused, check)
 
 
-def open_functions(text: str, unused: Callable[[str], str]) -> tuple[str, list[str], bool]:
+def open_functions(
+    text: str, unused: Callable[[str], str], check: _Check = None
+) -> tuple[str, list[str], bool]:
     """The functions of a module, whose symbolic shapes are kept.
 
     Returns:
         The name of the function that computes the results, the texts of all functions, and whether
         the first argument of that function is an integer of 64 bits.
     """
-    symbol, texts = _functions(text, unused)
+    symbol, texts = _functions(text, unused, check)
     head = next(t for t in texts if re.match(rf"\s*func\.func private @{re.escape(symbol)}\(", t))
     return symbol, texts, re.search(r"@[\w.$]+\(%\w+: tensor<i64>", head) is not None
 
@@ -293,12 +359,14 @@ def _wrapper(given, ins, outs, want_ins, want_outs) -> str:
     )
 
 
-def _functions(code, unused: Callable[[str], str]) -> tuple[str, list[str]]:
+def _functions(code, unused: Callable[[str], str], check: _Check) -> tuple[str, list[str]]:
     """The new name of a module's `main`, and the texts of its functions under new names."""
     with context():
         module = ir.Module.parse(code)
         old = [op.attributes["sym_name"].value for op in module.body.operations]
         texts = [op.operation.get_asm(assume_verified=True) for op in module.body.operations]
+        if check is not None and any(word in t for t in texts for word in _FOREIGN):
+            check(custom_calls(module))
     names = {name: unused("exported" if name == MAIN else f"exported_{name}") for name in old}
     texts = [_renamed(t, names).replace("func.func public", "func.func private", 1) for t in texts]
     return names[MAIN], texts

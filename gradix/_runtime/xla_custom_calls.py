@@ -22,6 +22,8 @@ _sparse = lazy_module("jaxlib.cpu_sparse")
 # The platforms that a user may name, with the names that jaxlib has for them.
 _PLATFORMS = {"cpu": "cpu", "gpu": "CUDA", "cuda": "CUDA", "rocm": "ROCM"}
 
+of_user: set[str] = set()  # the functions that users registered by name
+
 
 def register(
     name: str, function, platform: str = "cpu", api_version: int = 1, **options: Any

@@ -25,6 +25,7 @@ from gradix._stablehlo.structured import TOKEN
 from gradix._stablehlo.types import tensor_type
 from gradix.export import shardings
 from gradix.export.effects import name_of
+from gradix.export.portability import check_of_file
 
 _WIDE = frozenset(["int64", "uint64", "float64", "complex128"])
 
@@ -112,6 +113,7 @@ class CallExported(Primitive):
             [*tokens, *[x.aval for x in kept]],
             [*tokens, *outs],
             em._unused,
+            check_of_file(exported),
         )
         em.functions.extend(texts)
         return _called(em, symbol, [], kept, outs, len(tokens))
@@ -127,7 +129,9 @@ def _called(em, symbol: str, given: list, operands: list, outs, tokens: int) -> 
 
 def _called_open(em, exported, given: list, kept: list, outs: list) -> list:
     """Call a module in a module with symbolic shapes, and convert arguments and results."""
-    symbol, functions, wide = xla_artifact.open_functions(exported.mlir_module(), em._unused)
+    symbol, functions, wide = xla_artifact.open_functions(
+        exported.mlir_module(), em._unused, check_of_file(exported)
+    )
     em.functions.extend(functions)
     numbers = [em.number(n, np.dtype("int64" if wide else "int32")) for n in given]
     types = [physical(exported.in_avals[i]) for i in exported.module_kept_var_idx]

@@ -73,6 +73,8 @@ class Exported:
     bound_dims: tuple[tuple[str, int], ...] = ()
     constraints: tuple[str, ...] = ()
     assumptions: tuple[tuple[str, str], ...] = ()
+    # The functions of the runtime that the reader of a file allows; None if it was not read.
+    _allowed_calls: frozenset[str] | None = None
     # functions and programs that call it, and go with it
     memo: dict[Any, Any] = dataclasses.field(default_factory=dict, init=False, repr=False)
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+
+from gradix._runtime import xla_artifact, xla_custom_calls
+from gradix.export import lapack_calls
 
 # These functions exist on every platform.
 _ANYWHERE = (
     r"Sharding|SPMDFullToShardShape|SPMDShardToFullShape|shape_assertion|stablehlo\.dynamic_[a-z_]+|"
-    r"mhlo\.[a-z_]+|ApproxTopK|annotate_device_placement"
+    r"mhlo\.(?!custom_call|async|infeed|outfeed|send|recv)[a-z0-9_]+|ApproxTopK|annotate_device_placement"
 )
 _ONLY = {
     "cpu": r"lapack_[a-z0-9_]+_ffi|tridiagonal_solve_perturbed_ffi",
@@ -16,6 +20,11 @@ _ONLY = {
     "tpu": r"Eigh|Qr|Lu|LuDecomposition|Cholesky|ProductOfElementaryHouseholderReflectors",
 }
 _STABLE = re.compile(f"^(?:{'|'.join([_ANYWHERE, *_ONLY.values()])})$")
+# The options of these calls are addresses in the memory of the process that made them.
+_ADDRESSES = re.compile(
+    r".*python.*callback.*|CustomSPMDPartitioning|.*callback_to_host.*", re.IGNORECASE
+)
+_ON_CPU = re.compile(f"^(?:{_ONLY['cpu']})$")
 _CALL = re.compile(r'call_target_name = "([^"]*)"')
 _LAPACK = re.compile(r"^lapack_[sdcz]?([a-z0-9]+?)_ffi$")
 _ROUTINES = {
@@ -82,3 +91,43 @@ def check_platform(calls: set[str], platform: str, name: str, allowed: set) -> N
 def _what(call: str) -> str:
     found = _LAPACK.match(call)
     return _ROUTINES.get(found[1], found[1]) if found else call
+
+
+# -- programs of files -----------------------------------------------------------------------------
+
+
+def check_of_file(exported) -> Callable[[list[xla_artifact.CustomCall]], None] | None:
+    """A function that checks the custom calls of a program that was read from a file.
+
+    None for programs that were exported in this process, which `check_stable` has checked.
+    """
+    if exported._allowed_calls is None:
+        return None
+    name = exported.fun_name
+    told = {c.is_custom_call() for c in exported.disabled_safety_checks}
+    # A file may say itself that it calls a function of its user's, who registered it here.
+    allowed = exported._allowed_calls | (told & xla_custom_calls.of_user)
+
+    def check(calls: list[xla_artifact.CustomCall]) -> None:
+        for call in calls:
+            if _ADDRESSES.match(call.target):
+                raise ValueError(
+                    f"the exported function '{name}' was read from a file and calls '{call.target}', with an "
+                    "address in the memory of the process that wrote it. Such a call cannot work, and is "
+                    "made to harm whoever calls it. Do not use the file."
+                )
+            if call.target in allowed:
+                continue
+            why = (
+                "is not one of those that files may call" if not _STABLE.match(call.target) else ""
+            )
+            if _ON_CPU.match(call.target):
+                why = lapack_calls.fault(call)
+            if why:
+                raise ValueError(
+                    f"the exported function '{name}' was read from a file, and its call of the runtime's "
+                    f"function '{call.target}' {why}. If you trust who wrote the file, pass "
+                    f"disabled_checks=[export.DisabledSafetyCheck.custom_call({call.target!r})] to deserialize."
+                )
+
+    return check

@@ -187,8 +187,12 @@ def _check(check) -> dict:
 # -- reading ---------------------------------------------------------------------------------------
 
 
-def read_fields(data: bytes) -> tuple[dict, Any]:
+def read_fields(data: bytes, is_trusted: bool) -> tuple[dict, Any]:
     """The fields of an exported function in a file, and those of its gradient or None.
+
+    Args:
+        data: the file.
+        is_trusted: whether a digest that fits shows that the module may be read in this process.
 
     Raises:
         ValueError: the bytes are not such a file, or of a version that this library cannot read.
@@ -198,14 +202,14 @@ def read_fields(data: bytes) -> tuple[dict, Any]:
             f"the file of an exported function must have at most {MAX_BYTES} bytes, got {len(data)}."
         )
     try:
-        return _fields(Table.root(data))
+        return _fields(Table.root(data), is_trusted)
     except Malformed as e:
         raise ValueError(
             f"the bytes are not a file of an exported function, or are damaged: {e}."
         ) from None
 
 
-def _fields(t: Table) -> tuple[dict, Any]:
+def _fields(t: Table, is_trusted: bool) -> tuple[dict, Any]:
     version = t.number(0, U16)
     if not OLDEST_VERSION <= version <= VERSION:
         raise ValueError(
@@ -218,7 +222,8 @@ def _fields(t: Table) -> tuple[dict, Any]:
             f"the file has calling convention {convention}, but this library supports 9 and 10. Export the "
             "function again."
         )
-    scope = _scope(t.texts(CONSTRAINTS))
+    constraints = t.texts(CONSTRAINTS)
+    scope = _scope(constraints)
     in_avals, out_avals = _types(t, 22, 3, scope), _types(t, 23, 5, scope)
     in_tree, out_tree = _read_tree(t.table(2)), _read_tree(t.table(4))
     for what, tree, avals in (("arguments", in_tree, in_avals), ("results", out_tree, out_avals)):
@@ -261,14 +266,15 @@ def _fields(t: Table) -> tuple[dict, Any]:
         calling_convention_version=convention,
         module_kept_var_idx=kept,
         uses_global_constants=bool(t.number(16, BOOL)),
-        constraints=tuple(t.texts(CONSTRAINTS)),
+        constraints=tuple(constraints),
     )
     if t.has(DIGEST):
         checks = list(fields["disabled_safety_checks"])
-        if t.bytes(DIGEST) != _digest(fields, checks, t.texts(CONSTRAINTS)):
+        if t.bytes(DIGEST) != _digest(fields, checks, constraints):
             raise Malformed("its digest does not fit its content")
-        xla_artifact.trust(xla_artifact.digest(module))
-    return fields, _fields(t.table(17)) if t.has(17) else None
+        if is_trusted:
+            xla_artifact.trust(xla_artifact.digest(module))
+    return fields, _fields(t.table(17), is_trusted) if t.has(17) else None
 
 
 def _scope(constraints: list[str]) -> SymbolicScope:
@@ -372,13 +378,23 @@ def _check_signature(tree: PyTreeDef) -> None:
         raise Malformed("its first tree is not that of arguments")
 
 
-def made(cls: type, check_class: Any, fields: dict, gradient):
-    """The exported function of the fields that `read_fields` returned."""
-    get_vjp = None if gradient is None else (lambda _: made(cls, check_class, *gradient))
+def made(cls: type, check_class: Any, fields: dict, gradient, allowed: frozenset[str]):
+    """The exported function of the fields that `read_fields` returned.
+
+    Args:
+        allowed: the functions of the runtime that the reader allows in addition.
+    """
+    get_vjp = (
+        None
+        if gradient is None
+        else (lambda _: made(cls, check_class, gradient[0], gradient[1], allowed))
+    )
     checks = tuple(
         [
             check_class.platform() if kind == 0 else check_class.custom_call(target)
             for kind, target in fields["disabled_safety_checks"]
         ]
     )
-    return cls(**{**fields, "disabled_safety_checks": checks}, _get_vjp=get_vjp)
+    return cls(
+        **{**fields, "disabled_safety_checks": checks}, _get_vjp=get_vjp, _allowed_calls=allowed
+    )

@@ -15,7 +15,10 @@ from gradix._base.lazy import lazy_module
 flatbuffers = lazy_module("flatbuffers")
 
 MAX_DEPTH = 64  # the depth to which tables of a file may be nested
-MAX_TABLES = 1 << 20  # the number of tables and strings in a file
+# A writer stores each table, string and vector once; a forged file could refer to one many times. So
+# what is read may have at most so many times the bytes of the file, which bounds memory and time.
+_MAX_EXPANSION = 2
+_TABLE_BYTES = 8  # a table without fields, with the reference to it
 
 
 class Scalar:
@@ -97,19 +100,19 @@ class Table:
     Args:
         data: the file.
         place: the place of the table in the file.
-        budget: a list with the number of tables that may still be read.
+        budget: a list with the number of bytes that may still be read.
         depth: the number of tables around this one.
 
     Raises:
-        Malformed: a field is not within the file, or there are too many tables.
+        Malformed: a field is not within the file, or parts of the file are referred to too often.
     """
 
     def __init__(self, data: bytes, place: int, budget: list[int] | None = None, depth: int = 0):
         self.data, self.place, self.depth = data, place, depth
-        self.budget = [MAX_TABLES] if budget is None else budget
-        self.budget[0] -= 1
-        if self.budget[0] < 0 or depth > MAX_DEPTH:
-            raise Malformed("its tables are nested too deeply, or are too many")
+        self.budget = [_MAX_EXPANSION * len(data)] if budget is None else budget
+        self._charge(_TABLE_BYTES)
+        if depth > MAX_DEPTH:
+            raise Malformed("its tables are nested too deeply")
         self.fields = place - self._number("<i", place)
         size = self._number("<H", self.fields)
         if size < 4 or size % 2 or self.fields < 0 or self.fields + size > len(data):
@@ -122,6 +125,11 @@ class Table:
         if len(data) < 8:
             raise Malformed("it is too short")
         return cls(data, struct.unpack_from("<I", data)[0])
+
+    def _charge(self, size: int) -> None:
+        self.budget[0] -= size
+        if self.budget[0] < 0:
+            raise Malformed("it refers to the same tables and strings again and again")
 
     def _number(self, format: str, at: int) -> Any:
         if at < 0 or at + struct.calcsize(format) > len(self.data):
@@ -150,6 +158,7 @@ class Table:
         n = self._number("<I", place)
         if place + 4 + n * size > len(self.data):
             raise Malformed("a vector is longer than the file")
+        self._charge(4 + n * size)
         return place + 4, n
 
     def bytes(self, slot: int) -> bytes:
@@ -173,7 +182,6 @@ class Table:
     def texts(self, slot: int) -> list[str]:
         """The vector of strings in a slot."""
         extents = [self._extent(place, 1) for place in self._places(slot)]
-        self.budget[0] -= len(extents)
         return [_decoded(self.data[start : start + n]) for start, n in extents]
 
     def table(self, slot: int) -> Table:
