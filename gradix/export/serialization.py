@@ -9,6 +9,7 @@ The slots of the table are
     17 gradient, a table like this one   18 number of devices   19 distinct types
     20, 21 distinct meshes and shardings   22, 23 types of arguments and results as indices into 19
     24, 25 shardings of arguments and results as indices into 21, counted from 1; 0 for none
+    26 version of the library that wrote it, in the files of JAX 0.11 and later
 
 Readers of FlatBuffers ignore slots that they do not know. This library adds two slots: the
 constraints of the dimension variables, and a digest that detects damage but is not a signature. The
@@ -32,8 +33,9 @@ from gradix.export import registration, shardings
 from gradix.export.effects import effect_of, name_of
 from gradix.export.wire import BOOL, I8, I16, U16, U32, Malformed, Numbers, Table, encode
 
-VERSION = 3
-OLDEST_VERSION = 2
+VERSION = 3  # that is written
+# Those that are read: JAX 0.11 and later write 12, with the slots of 3 and one more.
+OLDEST_VERSION, NEWEST_VERSION = 2, 12
 CONSTRAINTS = 40  # the slot of the constraints
 DIGEST = 41  # the slot of the digest
 MAX_BYTES = 1 << 34
@@ -211,10 +213,10 @@ def read_fields(data: bytes, is_trusted: bool) -> tuple[dict, Any]:
 
 def _fields(t: Table, is_trusted: bool) -> tuple[dict, Any]:
     version = t.number(0, U16)
-    if not OLDEST_VERSION <= version <= VERSION:
+    if not OLDEST_VERSION <= version <= NEWEST_VERSION:
         raise ValueError(
             f"the file has serialization version {version}, but this library reads the versions "
-            f"{OLDEST_VERSION} to {VERSION}. Export the function again."
+            f"{OLDEST_VERSION} to {NEWEST_VERSION}. Export the function again."
         )
     convention = t.number(14, U16)
     if not 9 <= convention <= 10:
