@@ -132,7 +132,7 @@ class IndexUpdateRef:
             unique_indices,
             mode,
             wrap_negative_indices,
-            out_sharding=out_sharding,
+            out_sharding,
         )
 
     def add(
@@ -159,7 +159,7 @@ class IndexUpdateRef:
             unique_indices,
             mode,
             wrap_negative_indices,
-            out_sharding=out_sharding,
+            out_sharding,
         )
 
     def subtract(
@@ -186,7 +186,7 @@ class IndexUpdateRef:
             unique_indices,
             mode,
             wrap_negative_indices,
-            out_sharding=out_sharding,
+            out_sharding,
         )
 
     def multiply(
@@ -213,7 +213,7 @@ class IndexUpdateRef:
             unique_indices,
             mode,
             wrap_negative_indices,
-            out_sharding=out_sharding,
+            out_sharding,
         )
 
     mul = multiply
@@ -242,7 +242,7 @@ class IndexUpdateRef:
             unique_indices,
             mode,
             wrap_negative_indices,
-            out_sharding=out_sharding,
+            out_sharding,
         )
 
     def power(
@@ -269,7 +269,7 @@ class IndexUpdateRef:
             unique_indices,
             mode,
             wrap_negative_indices,
-            out_sharding=out_sharding,
+            out_sharding,
         )
 
     def min(
@@ -296,7 +296,7 @@ class IndexUpdateRef:
             unique_indices,
             mode,
             wrap_negative_indices,
-            out_sharding=out_sharding,
+            out_sharding,
         )
 
     def max(
@@ -323,24 +323,15 @@ class IndexUpdateRef:
             unique_indices,
             mode,
             wrap_negative_indices,
-            out_sharding=out_sharding,
+            out_sharding,
         )
 
-    def _with(
-        self,
-        how,
-        values,
-        indices_are_sorted,
-        unique_indices,
-        mode,
-        wrap_negative_indices,
-        *,
-        out_sharding,
-    ):
-        rest = how, indices_are_sorted, unique_indices, mode, wrap_negative_indices
+    def _with(self, how, values, are_sorted, unique, mode, wrap, out_sharding):
+        x, index = self.array, self.index
         if out_sharding is not None:
-            return divided(change_at, out_sharding, self.array, self.index, values, *rest)
-        return change_at(self.array, self.index, values, *rest)
+            options = how, are_sorted, unique, mode, wrap
+            return divided(change_at, out_sharding, x, index, values, *options)
+        return change_at(x, index, values, how, are_sorted, unique, mode, wrap)
 
     def apply(
         self,

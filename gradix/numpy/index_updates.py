@@ -36,33 +36,29 @@ _COMBINE = {
 }
 
 
-def change_at(array, index, values, how, *options):
+def change_at(x, index, values, how, are_sorted, unique, mode, wrap):
     """The array with elements changed by the scatter that `how` names, or a function of factors."""
-    if isinstance(how, str):
-        return _update(array, index, values, how, *options)
-    return _by_factors(how, array, index, values, *options)
-
-
-def _update(x, index, values, op: str, are_sorted, unique, mode, wrap):
+    if type(how) is not str:
+        return _by_factors(how, x, index, values, are_sorted, unique, mode, wrap)
     aval = x.aval
-    if op != "set" and dtypes.is_extended(aval.dtype):
+    if how != "set" and dtypes.is_extended(aval.dtype):
         raise TypeError(
-            f"x.at[...].{op} computes with numbers, but x of type {aval.str_short()} holds random "
+            f"x.at[...].{how} computes with numbers, but x of type {aval.str_short()} holds random "
             "keys. Only set and get take keys."
         )
     y = _beside(aval, values)
     if y is not None and mode is None and wrap:
-        out = lax._host_update(x, index, y, op)
+        out = lax._host_update(x, index, y, how)
         if out is not None:
             return out
     if y is None:
-        x, y = _promoted(x, values, op)
+        x, y = _promoted(x, values, how)
     masked = _split_mask(x, index)
     if masked is not None and (y.aval.ndim == 0 or not masked[0]._decides):
         mask, place, rest = masked
-        out = _update_where(x, mask, place, rest, y, _COMBINE[op], wrap=wrap)
+        out = _update_where(x, mask, place, rest, y, _COMBINE[how], wrap=wrap)
     else:
-        out = _scatter(x, index, y, op, are_sorted=are_sorted, unique=unique, mode=mode, wrap=wrap)
+        out = _scatter(x, index, y, how, are_sorted=are_sorted, unique=unique, mode=mode, wrap=wrap)
     return convert(out, aval.dtype, aval.weak_type)
 
 
@@ -88,7 +84,7 @@ def _promoted(x, values, op: str):
             f"{dtype_name(a.dtype)} of the array; this will become an error. Convert one of them: "
             "values.astype(x.dtype) or x.astype(...).",
             FutureWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
         if op != "set":
             return convert(x, dtype, weak), convert(y, dtype)
@@ -148,7 +144,7 @@ def apply_at(x, index, func, are_sorted, unique, mode, *, wrap):
 def _by_factors(function, x, index, values, *options):
     """`function(x, f)` for factors f that are 1 but at the index, where all values multiply up."""
     ones = lax.broadcast_in_dim(number(1, x.aval.dtype, x.aval.weak_type), x.aval.shape, ())
-    return function(x, _update(ones, index, values, "mul", *options))
+    return function(x, change_at(ones, index, values, "mul", *options))
 
 
 def _numbers(plan: IndexPlan):
