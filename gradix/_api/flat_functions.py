@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable
 
@@ -100,9 +99,10 @@ def named_as(function) -> Callable[[Callable], Callable]:
 
     def wrap(wrapper):
         for attribute in functools.WRAPPER_ASSIGNMENTS:
-            # a callable object may lack the attribute, or have something else in its place
-            with contextlib.suppress(AttributeError, TypeError):
+            try:
                 setattr(wrapper, attribute, getattr(function, attribute))
+            except (AttributeError, TypeError):
+                pass  # a callable object may lack the attribute, or have something else in its place
         wrapper.__dict__.update(getattr(function, "__dict__", ()))
         wrapper.__wrapped__ = function
         return wrapper

@@ -132,9 +132,12 @@ class NamedPlace(SourcePlace):
         return found
 
 
-def current() -> SourcePlace:
-    """The innermost place outside of this package that led here, with the names around it."""
-    frame = sys._getframe(1)
+def current(depth: int = 1) -> SourcePlace:
+    """The innermost place outside of this package that led here, with the names around it.
+
+    Callers that know the first frames to be of this package skip them with a larger `depth`.
+    """
+    frame = sys._getframe(depth)
     known = _inside
     while True:
         code = frame.f_code

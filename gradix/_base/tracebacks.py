@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from types import FrameType, TracebackType
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from gradix._base import source
 from gradix._base.config import state
@@ -54,8 +54,8 @@ def boundary(function: F) -> F:
     # by hand, since functions that a transformation returns are made in each step of a program
     call.__name__, call.__qualname__ = function.__name__, function.__qualname__
     call.__module__, call.__doc__ = function.__module__, function.__doc__
-    cast(Any, call).__wrapped__ = function
-    return cast(F, call)
+    call.__wrapped__ = function  # type: ignore[attr-defined]
+    return call  # type: ignore[return-value]
 
 
 def filter_frames(error: Exception) -> None:

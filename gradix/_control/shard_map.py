@@ -9,7 +9,7 @@ import numpy as np
 from gradix._base import config as _config
 from gradix._control.inner_programs import dependent
 from gradix._control.summands import marks_of_results
-from gradix._core.aval import located, make_aval
+from gradix._core.aval import located, make_aval, seen
 from gradix._core.dimensions.expression import is_symbolic_shape
 from gradix._core.divisions import entries, explicit_part
 from gradix._core.effects import MeshEffect, NamedAxisEffect
@@ -65,6 +65,7 @@ class part_of_mesh:
         self.saved = s.axes, s.manual, _config._set_local("gradix_mesh", inner)
         s.axes = {**s.axes, **{n: Frame(shape[n]) for n in self.axes}}
         s.manual = s.manual | self.axes if self.check_vma else s.manual - self.axes
+        seen.meshes = True
 
     def __exit__(self, *exc) -> None:
         state.axes, state.manual, before = self.saved

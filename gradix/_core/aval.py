@@ -192,12 +192,15 @@ _located: WeakValueDictionary = WeakValueDictionary()
 
 
 class Seen:
-    """Holds whether any type with a division was made; until then none is computed."""
+    """What this process has met: types with a division, and meshes (of these, or manual ones).
 
-    __slots__ = ("divisions",)
+    Until then, no operation computes how its results are divided, or over which axes they vary.
+    """
+
+    __slots__ = ("divisions", "meshes")
 
     def __init__(self):
-        self.divisions = False
+        self.divisions = self.meshes = False
 
 
 seen = Seen()
@@ -218,7 +221,7 @@ def located(
     aval.ndim, aval.size = plain.ndim, plain.size
     aval.plain, aval.place, aval.vma, aval.division = plain, place, vma, division
     if division is not None:
-        seen.divisions = True
+        seen.divisions = seen.meshes = True
     return _located.setdefault(key, aval)
 
 

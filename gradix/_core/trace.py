@@ -187,7 +187,7 @@ class Interpreter(Trace):
         s = state
         if s.stage is None or s.place is not None:
             return self.interpret(prim, args, params)
-        s.place = source.current()
+        s.place = source.current(3)
         try:
             return self.interpret(prim, args, params)
         finally:
@@ -266,7 +266,7 @@ def bind(prim, args, params):
                 top, level = t, t.level
     if top is None:
         return evaluate(prim, args, params)
-    if state.manual:
+    if seen.meshes and state.manual:
         args = _varying_alike(prim, args, params)
     return top.process(prim, args, params)
 

@@ -48,6 +48,8 @@ def layout(minor_to_major) -> str:
 
 def string(text: str) -> str:
     """A quoted string attribute; bytes outside printable ASCII are escaped."""
+    if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
     return (
         '"'
         + "".join(

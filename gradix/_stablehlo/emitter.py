@@ -196,7 +196,7 @@ class Emitter(Contractions):
         """
         source, p = eqn.source, eqn.primitive
         stack = EMPTY if source is None else source.name_stack
-        key = around, stack.stack, p
+        key = around, id(stack), p  # the entry keeps the stack, so that its id is not reused
         found = self._endings.get(key)
         if found is None:
             scope, ending = around, ""
@@ -204,10 +204,10 @@ class Emitter(Contractions):
                 text = str(stack) if stack else ""
                 scope = f"{around}/{text}" if around and text else around or text
                 ending = f" loc({string(_name_of(scope, eqn))})"
-            found = scope, ending, stack.tags
+            found = scope, ending, stack.tags, stack
             if p.name != "jit":  # the name of a jit depends on its equation
                 self._endings[key] = found
-        self.scope, ending, tags = found
+        self.scope, ending, tags, _ = found
         if self.places and source is not None:
             at = f"{string(source.file)}:{source.line}:0"
             ending = f"{ending[:-1]}({at}))" if ending else f" loc({at})"

@@ -33,7 +33,8 @@ class Value:
     @property
     def transposed(self) -> tuple[Value, tuple] | None:
         """The value that this one transposes, and the permutation."""
-        return self.definition[1:] if self._is_made_by("transpose") else None
+        made = self.definition
+        return made[1:] if made is not None and made[0] == "transpose" else None
 
     @property
     def converted_from(self) -> np.dtype | None:

@@ -126,12 +126,12 @@ class LinearProgram:
 
     def _pull(self, total: list, masks: Masks) -> None:
         """Transpose the equations in reverse, each staged with the source place of its record."""
-        staging = state.stage is not None
+        staging, named = state.stage is not None, self.named
         for e in reversed(self.eqns):
             prim = e.primitive
             if staging:
                 place = e.place
-                state.place = place.transposed if self.named and place is not None else place
+                state.place = place.transposed if named and place is not None else place
             if prim.multiple_results:
                 ct = total[e.first : e.first + len(e.avals)]
                 if all(c is None for c in ct):
@@ -228,7 +228,7 @@ class Tape(Trace):
                 inputs.append((i, a.index))
                 args[i] = _marker(a.aval)
         out = prim.abstract(*avals, **params)
-        if state.manual or seen.divisions:
+        if seen.meshes and (seen.divisions or state.manual):
             out = typed_results(prim, avals, params, out)
         first = self.count
         if prim.multiple_results:

@@ -80,10 +80,10 @@ class StagingTrace(Trace):
             for a in args
         ]
         out = prim.abstract(*[v.aval for v in invars], **params)
-        if state.manual or seen.divisions:
+        if seen.meshes and (seen.divisions or state.manual):
             out = typed_results(prim, [v.aval for v in invars], params, out)
         effects = prim.effects(params) if prim.effectful else no_effects
-        place = state.place or source.current()
+        place = state.place or source.current(4)
         if prim.multiple_results:
             outvars = [Var(a) for a in out]
             self.eqns.append(JaxprEqn(prim, invars, outvars, params, effects, place))

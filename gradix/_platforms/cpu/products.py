@@ -63,7 +63,9 @@ _FEWEST, _SIZE = 64, 7  # products, and rows, columns and terms of one
 def _is_stack_of_small_products(site) -> bool:
     """Whether there are many tiny products, for each of which XLA:CPU would call a library."""
     (left, _), (batch, _) = site.params["dimension_numbers"]
-    if site.out.dtype not in _REAL or len(left) != 1 or not site.is_static() or not site.out.size:
+    if not batch or len(left) != 1 or site.out.dtype not in _REAL:
+        return False
+    if not site.is_static() or not site.out.size:
         return False
     count, rows, columns, terms = _sizes(site.values, site.params["dimension_numbers"])
     return count >= _FEWEST and 0 < terms <= _SIZE and max(rows, columns) <= _SIZE
@@ -164,7 +166,8 @@ _LEAST = 256
 
 def _is_of_matrices(site) -> bool:
     (left, _), (batch, _) = site.params["dimension_numbers"]
-    return not batch and len(left) == 1 and all(v.aval.ndim <= 2 for v in site.values)
+    x, y = site.values
+    return not batch and len(left) == 1 and x.aval.ndim <= 2 and y.aval.ndim <= 2
 
 
 def _untransposed(em, site, x, y):
