@@ -11,7 +11,7 @@ PACKAGE = Path(gradix.__file__).parent
 MOST = 6
 INSTALLING = ("gradix.pytest", "gradix.compat.answers")             # importing them makes gradix answer for jax
 # `x.at[...]` hands its options on in a row; the others get the state of a loop.
-KEPT = {"numpy/index_updates.py _update", "_control/while_adjoint.py mixed", "_ops/special/igamma_formulas.py step"}
+KEPT = {"_control/while_adjoint.py mixed", "_ops/special/igamma_formulas.py step"}
 
 
 def positional(function: ast.FunctionDef) -> list[str]:
