@@ -117,10 +117,32 @@ def _links(of: TracebackType | None) -> list[TracebackType]:
 def _users_frames(whole: TracebackType | None, others=()) -> TracebackType | None:
     """The traceback without our frames, and those of other files."""
     shown = None
-    for t in reversed(_links(whole)):
-        if not is_ours(t.tb_frame) and t.tb_frame.f_code.co_filename not in others:
-            shown = TracebackType(shown, t.tb_frame, t.tb_lasti, t.tb_lineno)
+    users = [
+        t
+        for t in _links(whole)
+        if not is_ours(t.tb_frame) and t.tb_frame.f_code.co_filename not in others
+    ]
+    for t in reversed(users if len(users) <= _MOST_FRAMES else _without_repeats(users)):
+        shown = TracebackType(shown, t.tb_frame, t.tb_lasti, t.tb_lineno)
     return shown
+
+
+# Longer tracebacks are of a recursion, whose turns need not all be seen.
+_MOST_FRAMES = 60
+_TURNS = 3
+
+
+def _without_repeats(links: list[TracebackType]) -> list[TracebackType]:
+    """The links of a recursion: of each place the first turns, and the last one."""
+    turns: dict[tuple, int] = {}
+    last = {(t.tb_frame.f_code, t.tb_lasti): i for i, t in enumerate(links)}
+    kept = []
+    for i, t in enumerate(links):
+        place = t.tb_frame.f_code, t.tb_lasti
+        turns[place] = turns.get(place, 0) + 1
+        if turns[place] <= _TURNS or last[place] == i:
+            kept.append(t)
+    return kept
 
 
 def _with_callers(whole: TracebackType | None, frame: FrameType) -> TracebackType | None:

@@ -117,12 +117,20 @@ class ShapedArray:
         return ShapedArray, (self.shape, self.dtype, self.weak_type)
 
 
+MOST_AXES = 64  # of NumPy
+
+
 def make_aval(shape: tuple, dtype, weak_type: bool = False) -> ShapedArray:
     """The unique `ShapedArray` of these; `shape` must be a tuple, `dtype` a dtype object."""
     key = (shape, dtype, weak_type)
     found = _table.get(key)
     if found is not None:
         return found
+    if len(shape) > MOST_AXES:
+        raise ValueError(
+            f"Arrays have at most {MOST_AXES} axes, as NumPy's, got a shape of {len(shape)}: {shape}. "
+            "Join some of the axes by reshape."
+        )
     aval = object.__new__(ShapedArray)
     aval.shape, aval.dtype, aval.weak_type = shape, dtype, weak_type
     aval.ndim, aval.size = len(shape), prod(shape)

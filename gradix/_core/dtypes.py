@@ -91,7 +91,7 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False):
         allow_extended_dtype: return extended dtypes, such as those of random keys, as they are.
 
     Raises:
-        TypeError: `dtype` is not a dtype.
+        TypeError: `dtype` is not a dtype, or one of objects, texts, dates or records.
         ValueError: `dtype` is extended, and these are not allowed.
 
     Example:
@@ -109,7 +109,29 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False):
             f"canonicalize_dtype got the extended dtype {d}, which has no NumPy form. "
             "Pass allow_extended_dtype=True to keep it."
         )
+    if d not in SUPPORTED and d != float0 and d.kind in _INSTEAD:
+        raise TypeError(refusal(d))
     return d if is_x64() else _NARROWED.get(d, d)
+
+
+def refusal(dtype) -> str:
+    """Why there are no arrays of one of NumPy's dtypes, and what to write instead."""
+    advice = _INSTEAD.get(dtype.kind, "Convert the values to numbers first")
+    return f"Gradix arrays hold numbers and booleans, got dtype {dtype}. {advice}."
+
+
+_CODES = "Number the distinct ones, values, codes = np.unique(x, return_inverse=True), and pass the codes"
+_TIMES = "Convert them to numbers of a unit first, x.astype('{0}64[s]').astype('int64')"
+# The kinds of NumPy's dtypes that arrays do not hold, and what to write instead.
+_INSTEAD = {
+    "O": "Convert the objects first, np.asarray(x.tolist(), float); lists of different lengths have "
+    "to be padded, or passed one by one in a list",
+    "U": _CODES,
+    "S": _CODES,
+    "M": _TIMES.format("datetime"),
+    "m": _TIMES.format("timedelta"),
+    "V": "Pass the fields by name, {name: x[name] for name in x.dtype.names}",
+}
 
 
 _ENABLE_X64 = (
@@ -197,13 +219,15 @@ def check_python_int(x: int, dtype) -> None:
     """Raise OverflowError if a Python int does not fit an integer dtype."""
     low, high = _int_range(dtype)
     if not low <= x <= high:
-        wider = (
-            ""
-            if itemsize_bits(dtype) == 64
-            else " (or enable x64, or make it a float or a wider dtype)"
-        )
+        if x < low == 0:
+            wider = " (or take a signed dtype)"
+        elif itemsize_bits(dtype) == 64:
+            wider = ""
+        else:
+            wider = " (or enable x64, or make it a float or a wider dtype)"
+        side = "large" if x > high else "small"
         raise OverflowError(
-            f"Python int {x} too large to convert to {dtype}, which holds {low} to {high}{wider}."
+            f"Python int {x} too {side} to convert to {dtype}, which holds {low} to {high}{wider}."
         )
 
 

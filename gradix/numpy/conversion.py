@@ -185,8 +185,8 @@ def _no_array(x, dtype) -> TypeError:
     text = repr(x)
     text = text if len(text) < 60 else text[:57] + "..."
     return TypeError(
-        f"Value '{text}' with dtype {dtype} cannot become an array. Give numbers, booleans, NumPy "
-        "arrays of them, or nested lists of these."
+        f"Value '{text}' with dtype {dtype} cannot become an array. {dtypes.refusal(dtype)} Give "
+        "numbers, booleans, NumPy arrays of them, or nested lists of these."
     )
 
 

@@ -106,6 +106,8 @@ def as_operand(name: str, x, position: int = 0) -> Array:
 
 
 def _not_an_array(name: str, x, position: int) -> str:
+    if isinstance(x, (np.ndarray, np.generic)):
+        return f"{name}, operand at position {position}: {dtypes.refusal(x.dtype)}"
     text = f"{name} takes arrays and numbers, got {type(x)} at position {position}."
     if isinstance(x, (list, tuple)):
         return text + " Write jnp.array(...) around it; lists are not converted, as that is slow."

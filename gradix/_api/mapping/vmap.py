@@ -117,10 +117,9 @@ def vmap(
                     f"for {len(args)} positional arguments of {name_of(fun)}."
                 )
             leaves, tree = flatten((args, kwargs))
-            wanted_axes = (
-                _by_name(fun, in_axes, args, kwargs) if isinstance(in_axes, dict) else (in_axes, 0)
-            )
-            axes = flatten_axes("vmap in_axes", tree, wanted_axes)
+            by_name = isinstance(in_axes, dict)
+            wanted_axes = _by_name(fun, in_axes, args, kwargs) if by_name else (in_axes, 0)
+            axes = flatten_axes("vmap in_axes", tree, wanted_axes, not by_name)
             axes = [None if a is not None and _is_no_array(x) else a for x, a in zip(leaves, axes)]
             refs = [
                 x if a is not None and isinstance(x, Ref) else None for x, a in zip(leaves, axes)

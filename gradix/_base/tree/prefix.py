@@ -74,13 +74,15 @@ def _joined(differences: list[ValueError], fallback: Exception) -> ValueError:
     )
 
 
-def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: Any) -> list:
+def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: Any, of_call: bool = False) -> list:
     """The entry of `axis_tree`, a prefix of `treedef`, for each leaf; None counts as an entry.
 
     Args:
         name: the name of the axes in errors, such as "vmap in_axes".
         treedef: the structure of the value that the axes describe.
         axis_tree: the axes.
+        of_call: whether both are pairs, for positional and for named arguments, of which the user
+            gave the axes of the first.
 
     Raises:
         ValueError: the axes are not a prefix of the value's structure.
@@ -97,6 +99,8 @@ def flatten_axes(name: str, treedef: PyTreeDef, axis_tree: Any) -> list:
     if counts is not None:
         return _spread(axes, counts)
     places = treedef.unflatten([_PLACE] * treedef.num_leaves)
+    if of_call:
+        (axis_tree, _), (places, _), treedef = axis_tree, places, treedef.children()[0]
     details = "\n".join(map(str, prefix_errors(axis_tree, places, _is_none, name, "the value")))
     raise ValueError(
         f"{name} must be a tree prefix of the value it describes: one entry for the whole value, or a tree that "

@@ -1,0 +1,158 @@
+"""Inputs that no array can hold: the error has the right type, and says what was met and what to write instead."""
+import dataclasses
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import gradix
+import gradix.numpy as jnp
+from gradix import lax
+
+HELD = {
+    "objects": (np.array([object()]), "x.tolist"),
+    "texts": (np.array(["a", "b"]), "return_inverse"),
+    "bytes": (np.array([b"a"]), "return_inverse"),
+    "dates": (np.array(["2020-01-01"], "M8[D]"), "datetime64"),
+    "durations": (np.array([1], "m8[s]"), "timedelta64"),
+    "records": (np.zeros(2, [("a", "i4")]), "names"),
+}
+TAKERS = {
+    "asarray": jnp.asarray,
+    "array": jnp.array,
+    "device_put": gradix.device_put,
+    "jit": gradix.jit(lambda x: x),
+    "result of jit": lambda x: gradix.jit(lambda: x)(),
+    "grad": gradix.grad(lambda x: x),
+    "jvp": lambda x: gradix.jvp(lambda x: x, (x,), (x,)),
+    "vmap": gradix.vmap(lambda x: x),
+    "eval_shape": lambda x: gradix.eval_shape(lambda x: x, x),
+    "make_jaxpr": gradix.make_jaxpr(lambda x: x),
+    "scan": lambda x: lax.scan(lambda c, y: (c, y), x, jnp.ones(3)),
+    "while_loop": lambda x: lax.while_loop(lambda c: True, lambda c: c, x),
+    "cond": lambda x: lax.cond(True, lambda x: x, lambda x: x, x),
+    "operator": lambda x: jnp.ones(1) + x,
+    "operator on the right": lambda x: x + jnp.ones(1),
+    "at": lambda x: jnp.ones(3).at[0].set(x),
+    "zeros_like": jnp.zeros_like,
+    "full": lambda x: jnp.full(3, x),
+    "lax.full": lambda x: lax.full((3,), x[0]),
+    "a dtype": lambda x: jnp.zeros(3, x.dtype),
+    "astype": lambda x: jnp.ones(1).astype(x.dtype),
+    "a shape": lambda x: gradix.jit(lambda x: x).lower(gradix.ShapeDtypeStruct((1,), x.dtype)),
+}
+
+
+@pytest.mark.parametrize("taker", TAKERS)
+@pytest.mark.parametrize("kind", HELD)
+def test_arrays_of_other_things_are_type_errors(kind, taker):
+    value, advice = HELD[kind]
+    with pytest.raises(TypeError) as e:
+        TAKERS[taker](value)
+    if taker in ("asarray", "jit", "grad", "operator", "device_put"):
+        assert "hold numbers and booleans" in str(e.value) and advice in str(e.value)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", ["objects", *[pytest.param(k, marks=pytest.mark.slow) for k in HELD if k != "objects"]])
+def test_no_function_of_numpy_or_lax_looks_such_a_dtype_up(kind):
+    """None raises a KeyError, which is what looking the dtype up in a table gives."""
+    value, _ = HELD[kind]
+    for module in (jnp, jnp.linalg, jnp.fft, lax, gradix.nn, gradix.scipy.special):
+        for name in dir(module):
+            function = getattr(module, name)
+            if name.startswith("_") or not callable(function) or isinstance(function, type):
+                continue
+            for args in ((value,), (value, value), (value, value, value)):
+                try:
+                    function(*args)
+                except KeyError as e:
+                    pytest.fail(f"{module.__name__}.{name}: KeyError {e}")
+                except Exception:
+                    pass
+
+
+@pytest.mark.parametrize("name", ["stack", "concatenate", "vstack", "hstack", "dstack", "column_stack", "concat", "block"])
+def test_joining_nothing_is_a_value_error(name):
+    for nothing in [[]] if name == "block" else [[], ()]:
+        with pytest.raises(ValueError, match="at least one array"):
+            getattr(jnp, name)(nothing)
+        with pytest.raises(ValueError, match="at least one array"):
+            gradix.jit(lambda nothing=nothing: getattr(jnp, name)(nothing))()
+
+
+AXES = {
+    "ones": lambda x: jnp.ones((1,) * 65),
+    "broadcast_to": lambda x: jnp.broadcast_to(x, (1,) * 65),
+    "reshape": lambda x: jnp.reshape(x, (1,) * 65),
+    "expand_dims": lambda x: jnp.expand_dims(jnp.reshape(x, (1,) * 64), 0),
+    "x[None]": lambda x: jnp.reshape(x, (1,) * 64)[None],
+    "vmap": lambda x: gradix.vmap(lambda y: jnp.reshape(y, (1,) * 64))(x[None]),
+    "lax": lambda x: lax.full((1,) * 65, x),
+}
+
+
+@pytest.mark.parametrize("name", AXES)
+def test_more_axes_than_numpy_has_are_a_value_error(name):
+    x = jnp.float32(3)
+    for way in (AXES[name], gradix.jit(AXES[name]), lambda x: gradix.eval_shape(AXES[name], x)):
+        with pytest.raises(ValueError, match="at most 64 axes.*65"):
+            way(x)
+    most = gradix.jit(lambda x: jnp.reshape(x, (1,) * 64))(x)
+    assert most.ndim == 64 and np.asarray(most).item() == 3
+
+
+@pytest.mark.parametrize("number, dtype, said", [
+    (-1, "uint8", "-1 too small to convert to uint8, which holds 0 to 255 .or take a signed dtype"),
+    (300, "uint8", "300 too large to convert to uint8, which holds 0 to 255"),
+    (-300, "int8", "-300 too small to convert to int8, which holds -128 to 127"),
+    (2**70, "int64", "too large to convert to int"), (-(2**70), "int64", "too small to convert to int"),
+])
+def test_numbers_out_of_range(number, dtype, said):
+    with gradix.enable_x64(), pytest.raises(OverflowError, match=said):
+        jnp.asarray(number, dtype)
+
+
+@gradix.tree_util.register_dataclass
+@dataclasses.dataclass
+class Pair:
+    x: object
+    y: object
+
+
+@pytest.mark.parametrize("in_axes, args, path", [
+    ((Pair(0, (0, 0)),), (Pair(1, 2),), r"in_axes\[0\]\.y"),
+    ([(Pair(0, (0, 0)),), 0], ((Pair(1, 2),), 3), r"in_axes\[0\]\[0\]\.y"),
+    (({"k": Pair(0, (0, 0))},), ({"k": Pair(1, 2)},), r"in_axes\[0\]\['k'\]\.y"),
+    ((0, [0, Pair({"a": 0}, 0)]), (1, [2, Pair(3, 4)]), r"in_axes\[1\]\[1\]\.x"),
+])
+def test_a_wrong_prefix_is_named_by_its_path_in_what_was_given(in_axes, args, path):
+    args = gradix.tree.map(lambda n: jnp.ones(n), args)
+    with pytest.raises(ValueError, match=f"error at vmap {path}: "):
+        gradix.vmap(lambda *args: args, in_axes=tuple(in_axes))(*args)
+
+
+RECURSION = """
+import gradix
+@gradix.jit
+def first(x):
+    return second(x)
+def second(x):
+    return third(lambda: first(x))
+def third(turn):
+    return turn()
+first(1.0)
+"""
+
+
+@pytest.mark.parametrize("filtering", ["auto", pytest.param("remove_frames", marks=pytest.mark.slow)])
+def test_the_traceback_of_an_endless_recursion_shows_a_few_turns(filtering):
+    run = subprocess.run(
+        [sys.executable, "-c", RECURSION], capture_output=True, text=True,
+        env={**os.environ, "JAX_TRACEBACK_FILTERING": filtering},
+    )
+    shown = run.stderr.split("RecursionError")[0] if filtering == "auto" else run.stderr.rpartition("--------------------")[2]
+    assert "RecursionError" in run.stderr and "in second" in shown
+    assert len(shown.splitlines()) < 80
