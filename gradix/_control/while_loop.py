@@ -12,11 +12,14 @@ from gradix._control.inner_programs import (
     may_run,
     rearranged,
     retyped,
+    row,
     split,
     work,
 )
+from gradix._control.scan import bind_scan
 from gradix._control.while_adjoint import WhileBack, WhileCurved, WhileLinear, WhileSave
 from gradix._core.aval import make_aval
+from gradix._core.effects import io_effect
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, axis_names
 from gradix._core.primitive import MeshTraits, Primitive
 from gradix._core.trace import bind
@@ -24,7 +27,7 @@ from gradix._ops.basis import instantiate, to_axis
 from gradix._transforms.batch import batch_jaxpr
 from gradix._transforms.dce import dce_closed
 from gradix._transforms.jvp import jvp_jaxpr
-from gradix._transforms.staging import eval_closed
+from gradix._transforms.staging import eval_closed, stage_closed
 
 # the number of iterations assumed for a loop of unknown length, where its cost is estimated
 _GUESSED_TURNS = 16
@@ -179,8 +182,32 @@ class While(Primitive):
         )
 
     def batch(self, axis, args, axes, **params):
-        args, params, carry = self.mapped(axis, args, axes, params)
-        return bind(self, args, params), carry
+        whole, mapped, carry = self.mapped(axis, args, axes, params)
+        effects = {*mapped["cond_jaxpr"].effects, *mapped["body_jaxpr"].effects}
+        is_apart = io_effect in effects and bool(mapped["cond_jaxpr"].out_avals[0].shape)
+        if is_apart and axis.name not in axis_names(
+            [*params["cond_jaxpr"].effects, *params["body_jaxpr"].effects]
+        ):
+            return self._one_by_one(axis.size, args, axes, params)
+        return bind(self, whole, mapped), carry
+
+    def _one_by_one(self, size, args, axes, params):
+        """The loops of the examples, one after another.
+
+        In one loop for all of them, the effects of those that have ended would go on.
+        """
+        rows = [i for i, a in enumerate(axes) if a is not None]
+        fixed = [i for i, a in enumerate(axes) if a is None]
+
+        def alone(*values):
+            given = dict(zip([*fixed, *rows], values))
+            return bind(self, [given[i] for i in range(len(args))], params)
+
+        avals = [args[i].aval for i in fixed]
+        xs = [to_axis(size, args[i], axes[i], 0) for i in rows]
+        jaxpr = stage_closed(alone, [*avals, *[row(x.aval) for x in xs]])
+        outs = bind_scan(jaxpr, [args[i] for i in fixed], [], xs, size, False, unroll=1)
+        return outs, [0] * len(outs)
 
     def mapped(self, axis, args, axes, params):
         """The operands and parameters of the batched loop, and the batch axis of each carry."""
@@ -262,6 +289,18 @@ class While(Primitive):
         def going(*carry):
             return em.inline(cond_jaxpr.jaxpr, cond_jaxpr.consts, [*cc, *carry])[0]
 
+        ordered = is_any_ordered([*body_jaxpr.effects, *cond_jaxpr.effects])
+        if cond_jaxpr.effects and (shape or ordered):
+            # the effects of the condition happen once a turn, and where the token can be passed on
+            def decided(on, *carry):
+                new = em.inline(body_jaxpr.jaxpr, body_jaxpr.consts, [*bc, *carry])
+                if shape:
+                    new = _where_on(em, on, new, carry)
+                return [going(*new), *new]
+
+            start = [going(*init), *init]
+            return em.while_loop(start, lambda on, *_: [_any(em, on)], decided, ordered=ordered)[1:]
+
         def condition(*carry):
             return [_any(em, going(*carry))]
 
@@ -269,10 +308,14 @@ class While(Primitive):
             new = em.inline(body_jaxpr.jaxpr, body_jaxpr.consts, [*bc, *carry])
             if not shape:
                 return new
-            on = going(*carry)
-            return [em.select(_spread(em, on, n.aval.shape), n, old) for n, old in zip(new, carry)]
+            return _where_on(em, going(*carry), new, carry)
 
-        return em.while_loop(init, condition, turn, ordered=is_any_ordered(body_jaxpr.effects))
+        return em.while_loop(init, condition, turn, ordered=ordered)
+
+
+def _where_on(em, on, new, carry) -> list:
+    """The new carry of the examples whose condition holds, and the old one of the others."""
+    return [em.select(_spread(em, on, n.aval.shape), n, old) for n, old in zip(new, carry)]
 
 
 def _any(em, pred):

@@ -35,21 +35,27 @@ def host_function(callback):
         ins = [_copy(b, d) for b, d in zip(buffers[skip : skip + n], dtypes)]
         _fill(fn, fn(*ins), buffers[n + 2 * skip :], outs)
 
-    def call(ctx, *buffers):
+    def returned(values):
+        results = [np.empty(shape, dtype) for shape, dtype in outs]
+        fill((*values, *values[:skip], *results))
+        return (*values[:skip], *results)
+
+    def guarded(run, values):
         deferral = signals.current()
         try:
             if deferral is None:
-                fill(buffers)
-                return
+                return run(values)
             try:
                 deferral.end()
-                fill(buffers)
+                return run(values)
             finally:
                 deferral.begin()
         except BaseException as error:
             raise RuntimeError(failure(error)) from None
 
-    return call
+    if callback.by_value:
+        return lambda *values: guarded(returned, values)
+    return lambda ctx, *buffers: guarded(fill, buffers)
 
 
 def held_weakly(functions: Sequence[Callable]) -> list:

@@ -58,6 +58,13 @@ class Meshes:
             self.lines.append(f"sdy.mesh @{found} = <[{axes}]{order}>")
         return found
 
+    def on_first_device(self) -> str:
+        """The sharding of what runs on the first device alone."""
+        line = "sdy.mesh @first_device = <[], device_ids=[0]>"
+        if line not in self.lines:
+            self.lines.append(line)
+        return "<@first_device, []>"
+
     def new_group(self) -> int:
         """A new number, for a group of values that are to be divided alike."""
         self.groups += 1

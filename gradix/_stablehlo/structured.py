@@ -34,6 +34,8 @@ class HostCallback(NamedTuple):
     in_avals: tuple
     out_avals: tuple
     ordered: bool = False
+    # whether it gets and returns arrays, in place of buffers of which it fills the last
+    by_value: bool = False
 
 
 class Structured(Writer):
@@ -359,20 +361,31 @@ class Structured(Writer):
         Without a side effect the call may be dropped, repeated or merged; `ordered` calls run in
         program order.
         """
-        record = HostCallback(function, tuple(v.aval for v in values), tuple(out_avals), ordered)
+        has_side_effect = has_side_effect or ordered
+        # on several devices it happens on the first, and XLA keeps that for this target only
+        is_once = has_side_effect and self.is_divided
+        record = HostCallback(
+            function, tuple(v.aval for v in values), tuple(out_avals), ordered, is_once
+        )
         self.host_callbacks.append(record)
-        target = f"xla_buffer_python_{'cpu' if self.platform == 'cpu' else 'gpu'}_callback"
+        platform = "cpu" if self.platform == "cpu" else "gpu"
+        target = f"xla_{'ffi' if is_once else 'buffer'}_python_{platform}_callback"
         config: dict[str, Any] = {"index": np.uint64(len(self.host_callbacks) - 1)}
         carried = [_carrier(a) for a in out_avals]
         operands = [self._converted(v, _carrier(v.aval)) for v in values]
         if ordered:
             operands, carried = [self.ordering_token(), *operands], [TOKEN, *carried]
+        attrs = ""
+        if is_once:
+            places = ", ".join([self.meshes.on_first_device()] * max(len(carried), 1))
+            attrs = f"sdy.sharding = #sdy.sharding_per_value<[{places}]>"
         results = self.custom_call(
             target,
             carried,
             *operands,
             backend_config=config,
-            has_side_effect=has_side_effect or ordered,
+            has_side_effect=has_side_effect,
+            attrs=attrs,
         )
         if ordered:
             self.token = results.pop(0)

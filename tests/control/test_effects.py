@@ -157,3 +157,45 @@ def test_options_first_and_the_rest_in_a_second_call(wrap, capsys):
     for call in (gradix.debug.print, gradix.debug.callback):
         with pytest.raises(TypeError, match="options only"):
             call(x=1)
+
+
+def _counted(seen, n, start=0):
+    """A loop to `n` whose turns are noted."""
+    def body(i):
+        io_callback(lambda n, i: seen.append((int(n), int(i))), None, n, i)
+        return i + 1
+    return lax.while_loop(lambda i: i < n, body, start)
+
+
+MAPPED = {"vmap": lambda f: gradix.vmap(f), "jit": lambda f: gradix.jit(gradix.vmap(f)),
+          "twice": lambda f: lambda x: gradix.jit(gradix.vmap(gradix.vmap(f)))(x.reshape(1, 3)).reshape(3),
+          "of jit": lambda f: gradix.vmap(gradix.jit(f)), "of scan": lambda f: gradix.vmap(lambda x: lax.scan(lambda c, _: (f(x), c), 0, None, 1)[0])}
+
+
+@pytest.mark.parametrize("mapped", MAPPED.values(), ids=MAPPED)
+def test_a_mapped_loop_has_no_effects_for_examples_that_have_ended(mapped):
+    seen = []
+    assert mapped(lambda n: _counted(seen, n))(jnp.array([2, 0, 3])).tolist() == [2, 0, 3]
+    assert sorted(seen) == [(2, 0), (2, 1), (3, 0), (3, 1), (3, 2)]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_mapped_loop_of_equal_lengths_has_the_effects_of_all_examples(compiled):
+    seen = []
+    f = gradix.vmap(lambda x: lax.fori_loop(0, 2, lambda i, c: (io_callback(lambda v: seen.append(int(v)), None, x), c + x)[1], 0))
+    assert (gradix.jit(f) if compiled else f)(jnp.array([5, 7])).tolist() == [10, 14]
+    assert sorted(seen) == [5, 5, 7, 7]
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, gradix.jit], ids=["eager", "jit"])
+def test_ordered_prints_in_the_condition_of_a_mapped_loop(capsys, transform):
+    def count(n):
+        def going(i):
+            gradix.debug.print("{} {}", n, i, ordered=True)
+            return i < n
+        return lax.while_loop(going, lambda i: i + 1, 0)
+
+    assert transform(gradix.vmap(count))(jnp.array([0, 2])).tolist() == [0, 2]
+    assert capsys.readouterr().out.split("\n") == ["0 0", "2 0", "0 0", "2 1", "0 0", "2 2", ""]
+    assert transform(count)(2) == 2
+    assert capsys.readouterr().out.split("\n") == ["2 0", "2 1", "2 2", ""]
