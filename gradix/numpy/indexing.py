@@ -49,8 +49,13 @@ def take_index(
         else lax.GatherScatterMode.from_any(mode)
     )
     filled = mode is lax.GatherScatterMode.FILL_OR_DROP
-    if plan.kind == "static":
-        return _filled(x, plan, fill_value) if filled and plan.outside else _take_static(x, plan)
+    if plan.kind == "static" and not plan.outside:
+        return _take_static(x, plan)
+    if plan.kind == "static" and not (filled and _is_seen(plan)):
+        if filled:
+            return _filled(x, plan, fill_value)
+        clips = mode is lax.GatherScatterMode.CLIP or not _is_seen(plan)
+        return _take_static(x, plan) if clips else _take_outside(x, plan)
     if plan.kind == "dynamic" and not filled:
         return _take_dynamic(x, plan, arrays, wrap_negative_indices)
     out = _gather(
@@ -77,6 +82,25 @@ def _take_static(x, plan: IndexPlan):
     if not plan.trivial:
         x = lax.slice(x, plan.starts, plan.limits, plan.strides)
     return _finished(x, plan)
+
+
+def _is_seen(plan: IndexPlan) -> bool:
+    """Whether a check of the program's indices is to find the integers that are out of bounds."""
+    return state.stage is not None and not plan.is_symbolic
+
+
+def _take_outside(x, plan: IndexPlan):
+    """The nearest elements, with the integers that are out of bounds left in the program."""
+    numbers = {i: c.value for i, c in zip(plan.indexed, plan.columns) if i in plan.squeezed}
+    shape = x.aval.shape
+    starts = [np.asarray(numbers.get(i, 0), plan.index_dtype) for i in range(len(shape))]
+    sizes = [1 if i in numbers else n for i, n in enumerate(shape)]
+    x = lax.dynamic_slice(x, starts, sizes, allow_negative_indices=False)
+    starts, limits = [
+        [end if i in numbers else at for i, at in enumerate(ends)]
+        for end, ends in ((0, plan.starts), (1, plan.limits))
+    ]
+    return _finished(lax.slice(x, starts, limits, plan.strides), plan)
 
 
 def _finished(x, plan: IndexPlan):

@@ -12,7 +12,7 @@ from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, wrap_host
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
-from gradix._core.trace import is_unknown
+from gradix._core.trace import Tracer, is_unknown
 from gradix.numpy.axes import axis_of
 from gradix.numpy.cumulative import cumsum
 from gradix.numpy.indexing import take_index
@@ -144,10 +144,10 @@ def unique(
     if size is None:
         out: list = _unique_known(known_values(rows, "unique"), equal_nan)
         weak = x.aval.weak_type and x.aval.dtype not in COMPLEX
-        out = [
-            wrap_host(out[0], weak),
-            *[wrap_host(np.asarray(o, index_dtype())) for o in out[1:]],
-        ]
+        rest = [wrap_host(np.asarray(o, index_dtype())) for o in out[1:]]
+        # A tracer's values are taken from it, so that they have its derivative.
+        taken = isinstance(rows, Tracer)
+        out = [take_index(rows, rest[0]) if taken else wrap_host(out[0], weak), *rest]
     else:
         out = _unique_of_size(rows, equal_nan, size, fill_value, return_index or return_inverse)
     if axis is None:

@@ -280,3 +280,36 @@ def test_checks_that_are_not_asked_for_are_left_out():
     for errors in (checkify.nan_checks, frozenset()):
         error, out = gradix.jit(checkify.checkify(f, errors=errors))(-THREE - 1)
         assert error.get() is None and out == -9
+
+
+CONSTANT_INDICES = {
+    "x[7]": lambda x: x[7], "x[-7]": lambda x: x[-7], "x[1, 7]": lambda x: x[1, 7], "x[:, 7]": lambda x: x[:, 7], "x[::-1, 7]": lambda x: x[::-1, 7],
+    "x[7, ::2]": lambda x: x[7, ::2], "x[None, 7]": lambda x: x[None, 7], "take": lambda x: jnp.take(x, 7), "array": lambda x: x[np.array([0, 7])],
+    "fill": lambda x: x.at[7].get(mode="fill"), "promise": lambda x: x.at[7].get(mode="promise_in_bounds"), "set": lambda x: x.at[7].set(1.0),
+    "add": lambda x: x.at[1, 7].add(1.0), "take_along_axis": lambda x: jnp.take_along_axis(x, jnp.array([[7]]), 1),
+}
+
+
+@pytest.mark.parametrize("name", CONSTANT_INDICES)
+@pytest.mark.parametrize("transform", [lambda f: f, gradix.jit, lambda f: lambda x: gradix.vmap(f)(x[None])])
+def test_constant_indices_are_checked(name, transform):
+    x = jnp.ones((2, 3))
+    f = transform(CONSTANT_INDICES[name])
+    error, out = checkify.checkify(f, errors=checkify.index_checks)(x)
+    assert "is out of bounds for axis" in error.get()
+    np.testing.assert_array_equal(out, f(x))
+
+
+@pytest.mark.parametrize("f", [lambda x: x[1], lambda x: x[-2], lambda x: x.at[7].get(mode="clip"), lambda x: x[5:9]])
+def test_constant_indices_within_bounds_or_clipped_pass(f):
+    error, _ = checkify.checkify(f, errors=checkify.index_checks)(jnp.ones((2, 3)))
+    assert error.get() is None
+
+
+@pytest.mark.parametrize("f", [lambda x: x[7], lambda x: x[:, 7], lambda x: x[::-1, -9], lambda x: x[7, ::2]])
+def test_constant_indices_out_of_bounds_take_the_nearest_element_and_its_derivative(f):
+    x = jnp.arange(6.0).reshape(2, 3)
+    np.testing.assert_array_equal(gradix.jit(f)(x), f(x))
+    slope = gradix.grad(lambda x: (f(x) ** 2).sum())
+    np.testing.assert_array_equal(gradix.jit(slope)(x), slope(x))
+    assert slope(x).sum() == 2 * f(x).sum()
