@@ -52,6 +52,7 @@ from gradix._control.call import jit_p
 from gradix._core.array import ArrayImpl, as_array, check_number
 from gradix._core.aval import make_aval
 from gradix._core.dtypes import canonicalize_dtype
+from gradix._core.jaxpr import axis_names
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
 from gradix._core.trace import Tracer, bind, state
@@ -203,8 +204,10 @@ class JitFunction(Generic[Result]):
             return traced.run([unplaced(x) for x in leaves])
         if type(traced) is TracedWithRefs:
             return traced.out_tree.unflatten(traced.run([unplaced(x) for x in leaves]))
-        tracing = state.stage is not None or any(
-            isinstance(x, Tracer) for x in (*leaves, *traced.consts)
+        tracing = (
+            state.stage is not None
+            or any(isinstance(x, Tracer) for x in (*leaves, *traced.consts))
+            or (bool(state.axes) and _is_over_bound_axes(traced))
         )
         if tracing and self._shardings is not None:
             return self._call_inside(traced, leaves, tree)
@@ -212,7 +215,8 @@ class JitFunction(Generic[Result]):
             outs = traced.run(
                 leaves if type(traced) in _ANYWHERE else [unplaced(x) for x in leaves]
             )
-            self._count(traced, given, args, kwargs)
+            if not state.axes:  # the trace may depend on them, which quick calls do not look at
+                self._count(traced, given, args, kwargs)
         elif self._settings.inline:
             outs = eval_closed(traced.jaxpr, *traced.consts, *leaves)
         else:
@@ -499,3 +503,8 @@ class JitFunction(Generic[Result]):
 def _bound_axes() -> list:
     """The named axes in scope and their sizes, on which a trace may depend."""
     return [(name, t.size) for name, t in state.axes.items()]
+
+
+def _is_over_bound_axes(traced) -> bool:
+    """Whether a program communicates over a named axis in scope, which its operands need not have."""
+    return any(name in state.axes for name in axis_names(traced.jaxpr.effects))
