@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import EllipsisType, NoneType
+
+import numpy as np
 
 from gradix._api.hi_box_arguments import Restructured, restructure
 from gradix._api.hi_boxes import OuterBox, Part, Slot
 from gradix._api.jit.traced import Traced
 from gradix._control.call import jit_p
-from gradix._core.refs import AbstractRef, ForkedKind, LocalRef, Ref
+from gradix._core.refs import AbstractRef, ForkedKind, LocalRef, Ref, View
 from gradix._core.trace import Tracer, bind, state
 from gradix._runtime.program import Program
 from gradix._transforms.staging import give_back
@@ -25,6 +28,82 @@ def check_only_read(refs: list[LocalRef], where: str) -> None:
 
 
 # -- refs among arguments --------------------------------------------------------------------------
+
+
+def _whole(ref: Ref) -> tuple[Ref, list]:
+    """The mutable array that a ref is a part of, and the indices that lead to the part."""
+    path: list = []
+    while isinstance(ref, View):
+        path.append(ref.index)
+        ref = ref.base
+    return ref, path[::-1]
+
+
+def _viewed(x, index):
+    """A part of an array as a view of it; basic indices alone give one."""
+    parts = index if isinstance(index, tuple) else (index,)
+    if not all(isinstance(i, (int, slice, EllipsisType, NoneType)) for i in parts):
+        raise TypeError
+    return x[parts if Ellipsis in parts else (*parts, ...)]
+
+
+def _overlap(a: Ref, b: Ref) -> bool:
+    """Whether two refs may have elements in common; true where that depends on traced indices."""
+    (whole, path), (other, to) = _whole(a), _whole(b)
+    if whole is not other:
+        return False
+    if not (path and to):
+        return True
+    place = np.empty(whole.aval.shape, np.int8)
+    try:
+        parts = [functools.reduce(_viewed, way, place) for way in (path, to)]
+        return bool(np.shares_memory(*parts, 100))
+    except Exception:  # an index that NumPy does not take, or too hard a question
+        return True
+
+
+def overlapping(refs) -> tuple[int, int] | None:
+    """The numbers of the first two refs that may have elements in common."""
+    if len(refs) < 2:
+        return None
+    pairs = [(i, j) for j in range(len(refs)) for i in range(j)]
+    return next(((i, j) for i, j in pairs if _overlap(refs[i], refs[j])), None)
+
+
+def given_twice(name: str, ref: Ref, first: str, second: str) -> ValueError:
+    """The error for two refs to the same elements."""
+    return ValueError(
+        f"only one reference to a mutable array may be passed to a function, but {name} got "
+        f"{ref._name()} twice: {first}, and {second}. Writes to one would not be seen "
+        "through the other. Pass it once."
+    )
+
+
+class SingleReferences:
+    """A context in which refs are handed on as copies, which are written back at its end.
+
+    Writes by other ways would be lost, so it refuses two refs to the same elements, and writes to
+    the arrays from inside.
+    """
+
+    __slots__ = ("name", "refs", "before")
+
+    def __init__(self, name: str, leaves):
+        refs = {i: x for i, x in enumerate(leaves) if isinstance(x, Ref)}
+        self.name, self.refs = name, list(refs.values())
+        pair = overlapping(self.refs)
+        if pair is not None:
+            first, second = [f"leaf {list(refs)[i]} of its arguments" for i in pair]
+            raise given_twice(name, self.refs[pair[1]], first, second)
+
+    def __enter__(self):
+        self.before = [(_whole(r)[0], _whole(r)[0].read()) for r in self.refs]
+
+    def __exit__(self, kind, *_):
+        for ref, value in self.before:
+            if kind is None and ref.read() is not value:
+                ref.write(value)
+                raise given_twice(self.name, ref, "among its arguments", "captured by it")
 
 
 def without_refs(leaves) -> tuple:
@@ -69,9 +148,10 @@ def scan_rows_of_refs(scan: Callable, f: Callable, init, rows, tree, **options):
         carry, y = f(carry, tree.unflatten(full))
         return carry, (y, [r.read() for r in inner])
 
-    carry, (ys, last) = scan(
-        body, init, [x.read() if isinstance(x, Ref) else x for x in rows], **options
-    )
+    with SingleReferences("the body of scan", rows):
+        carry, (ys, last) = scan(
+            body, init, [x.read() if isinstance(x, Ref) else x for x in rows], **options
+        )
     give_back(refs, last)
     return carry, ys
 
@@ -125,11 +205,10 @@ class TracedWithRefs(Traced):
         return outs[:n]
 
     def _check_distinct(self, refs) -> None:
-        if len(refs) < 2 or len({id(r) for r in refs}) == len(refs):
+        pair = overlapping(refs)
+        if pair is None:
             return
-        first, second = next(
-            (i, j) for j in range(len(refs)) for i in range(j) if refs[i] is refs[j]
-        )
+        first, second = pair
         places = sorted(
             [self.refs[i][0] for i in (first, second)],
             key=lambda s: s if isinstance(s, int) else 1 << 30,
@@ -138,11 +217,7 @@ class TracedWithRefs(Traced):
             f"argument {self.debug.arg_names[s]}" if isinstance(s, int) else "captured by it"
             for s in places
         ]
-        raise ValueError(
-            f"only one reference to a mutable array may be passed to a function, but {self.name} got "
-            f"{refs[first]._name()} twice: {names[0]}, and {names[1]}. Writes to one would not be seen "
-            "through the other. Pass it once."
-        )
+        raise given_twice(self.name, refs[first], *names)
 
 
 def check_no_refs(leaves, name: str) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import numpy as np
 
 from gradix._api.arguments import argument_names, check_callable, leaf_names, name_of, signature
 from gradix._api.flat_functions import arrays, named_as
-from gradix._api.refs import inner_refs
+from gradix._api.refs import SingleReferences, inner_refs
 from gradix._base.lazy import lazy_module
 from gradix._base.tracebacks import filter_frames
 from gradix._base.tree import (
@@ -31,6 +32,8 @@ T = TypeVar("T")
 
 _chunks = lazy_module("gradix._api.mapping.chunks")
 containers = lazy_module("gradix._api.mapping.containers")
+
+_NOTHING = nullcontext()
 
 
 def vmap(
@@ -124,6 +127,8 @@ def vmap(
             refs = [
                 x if a is not None and isinstance(x, Ref) else None for x, a in zip(leaves, axes)
             ]
+            has_refs = any(ref is not None for ref in refs)
+            handed = SingleReferences(name_of(fun), leaves) if has_refs else _NOTHING
             leaves = [x if ref is None else ref.read() for x, ref in zip(leaves, refs)]
             leaves = [
                 x if a is None else y
@@ -150,11 +155,12 @@ def vmap(
                 ]
 
             axis = AxisData(axis_name, size, spmd_axis_name)
-            if chunk is None:
-                vals, got = batch(flat, axis, leaves, axes, named=True)
-            else:
-                vals, got = _chunks.batch_in_chunks(flat, axis, leaves, axes, chunk)
-            if any(r is not None for r in refs):
+            with handed:
+                if chunk is None:
+                    vals, got = batch(flat, axis, leaves, axes, named=True)
+                else:
+                    vals, got = _chunks.batch_in_chunks(flat, axis, leaves, axes, chunk)
+            if has_refs:
                 vals, got = _given_back(fun, refs, axes, vals, got, size)
             wanted = flatten_axes("vmap out_axes", out["tree"], out_axes)
             for i, (a, w) in enumerate(zip(got, wanted)):
