@@ -7,6 +7,7 @@ import os
 import platform
 import re
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ from gradix._runtime.machine import keep_freed_memory
 
 # These modules load slowly and are needed for compilation only.
 hashlib, xc = lazy_module("hashlib"), lazy_module("jaxlib.xla_client")
+ctypes: Any = lazy_module("ctypes")
 _plugins, advice = lazy_module("gradix._runtime.xla_plugins"), lazy_module("gradix._base.advice")
 
 RuntimeFailure = _jax.JaxRuntimeError
@@ -55,6 +57,8 @@ def client():
     if _client is None:
         with _lock:
             if _client is None:
+                if _is_forked:
+                    _refuse()
                 keep_freed_memory()
                 # With tracebacks every execution leaks memory (docs/design/running.md).
                 _jax.set_tracebacks_enabled(False)
@@ -86,6 +90,47 @@ def _started():
             raise
         advice.tell(f"{error} Programs will run on the CPU.", RuntimeWarning, source.current())
         return _cpu_client()
+
+
+def _warn_of_fork() -> None:
+    if _client is not None:
+        advice.tell(
+            "os.fork() in a process that has used XLA: the new process can compute with NumPy, but not with "
+            "compiled functions, whose threads stay behind. Start processes by "
+            'multiprocessing.get_context("spawn"), or fork before the first computation.',
+            RuntimeWarning,
+            source.current(),
+        )
+
+
+def _leave_to_parent() -> None:
+    """In a forked process: forget the client, which waits for threads that are not here."""
+    global _client, _beside, _lock, _is_forked
+    if _client is None:
+        return
+    # whatever waits for its threads when it is freed must never be
+    left = [_client, _beside, *executables]
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(left))
+    _lock, _is_forked = threading.Lock(), True
+    _client = _beside = None
+    _places.clear()
+    for forget in _on_renewal:
+        forget()
+
+
+def _refuse(*_, **__):
+    raise RuntimeError(
+        "This process was made by os.fork() from one that had used XLA, and XLA's threads are not copied: a "
+        "compiled function would wait for them for ever. Start processes by "
+        'multiprocessing.get_context("spawn"), or fork before the first computation.'
+    )
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_warn_of_fork, after_in_child=_leave_to_parent)
+_is_forked = False
+# all compiled programs that are alive
+executables: weakref.WeakSet = weakref.WeakSet()
 
 
 def has_driver() -> bool:

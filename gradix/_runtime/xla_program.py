@@ -15,7 +15,7 @@ from gradix._base.lazy import lazy_module
 from gradix._core.aval import make_aval
 from gradix._runtime import xla_callbacks, xla_options
 from gradix._runtime.xla_buffers import physical
-from gradix._runtime.xla_client import Place, RuntimeFailure, client, place
+from gradix._runtime.xla_client import Place, RuntimeFailure, client, executables, place
 from gradix._runtime.xla_compiler import compile_and_load
 from gradix._runtime.xla_custom_calls import ensure_named_in, explained
 from gradix._stablehlo.emitter import unmarked
@@ -46,6 +46,7 @@ class Executable:
         "has_callbacks",
         "is_awaited",
         "is_from_bytes",
+        "__weakref__",
     )
 
     def __init__(
@@ -66,6 +67,7 @@ class Executable:
         self.execute = executing(loaded, self.is_awaited)
         self.handlers = handlers = [_handler(a, where) for a in self.out_avals]
         self.run = runner_for(self.execute, handlers, functions, has_host_kernels)
+        executables.add(self)
 
     def __call__(self, buffers: list) -> list:
         return self.run(buffers)

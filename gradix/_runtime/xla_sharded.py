@@ -19,7 +19,7 @@ from gradix._core.sharding import Sharding
 from gradix._runtime import xla_buffers, xla_callbacks, xla_options
 from gradix._runtime.collective_calls import calls
 from gradix._runtime.xla_buffers import physical
-from gradix._runtime.xla_client import RuntimeFailure, client, on_renewal, place
+from gradix._runtime.xla_client import RuntimeFailure, client, executables, on_renewal, place
 from gradix._runtime.xla_compiler import compile_and_load
 from gradix._runtime.xla_custom_calls import ensure_named_in, explained
 from gradix._runtime.xla_program import Executable, executing, runner_for
@@ -266,6 +266,7 @@ class PartitionedExecutable(Executable):
             _handler(a, layout_of(s, a.ndim)) for a, s in zip(self.out_avals, self.out_shardings)
         ]
         self.run = runner_for(self.execute, self.handlers, functions, has_host_kernels)
+        executables.add(self)
         if devices[0].platform == "cpu" and len(devices) > 1 and _communicates(loaded):
             self.is_awaited, self.run = (
                 True,

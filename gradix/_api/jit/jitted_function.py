@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 import time
 import types
 import weakref
@@ -90,6 +91,7 @@ xla.on_renewal(clear_caches)
 
 _CHECKED = (Traced, FloatCheckedTraced)
 _ANYWHERE = (Traced, PlacedTraced)  # these take arguments on any device
+_PATIENCE = 60.0  # seconds to wait for another thread's trace; it may wait for this thread
 _WARM = 3  # code is generated for a signature after this many calls
 _FAST_LIMIT = 4  # how many signatures of one function have generated code
 
@@ -128,6 +130,7 @@ class JitFunction(Generic[Result]):
         self._cache: BoundedCache[tuple, Traced] = BoundedCache(4096, drop=1)
         # traces that are good while captured values above arrays keep their states
         self._with_values: BoundedCache[tuple, TracedWithRefs] = BoundedCache(64)
+        self._tracing: dict[tuple, tuple[threading.Event, int]] = {}  # being traced, and by whom
         self._calls, self._log = count(), TraceLog(is_own(fun))
         self._owner = Owner(
             self._name,
@@ -261,7 +264,25 @@ class JitFunction(Generic[Result]):
             found = self._with_values.get(key)
             if found is not None and found.is_stale():
                 found = None
-        if found is None and any(x.aval.place is not None for x in leaves):
+        if found is not None:
+            return found
+        mine = threading.Event(), threading.get_ident()
+        first = self._tracing.setdefault(key, mine)
+        # Another thread may be tracing this signature. Whoever traces something himself does not
+        # wait, so that no two threads wait for each other.
+        if first[1] != mine[1] and state.stage is None and first[0].wait(_PATIENCE):
+            found = self._cache.get(key)
+        try:
+            return found or self._made(key, leaves, tree, static, args, kwargs)
+        finally:
+            if self._tracing.get(key) is mine:
+                del self._tracing[key]
+                mine[0].set()
+
+    def _made(self, key, leaves, tree, static, args, kwargs) -> Traced:
+        """The trace of a new signature, which is kept if it is good for later calls."""
+        found: Any = None
+        if any(x.aval.place is not None for x in leaves):
             found = self._placed(
                 self._traced([WithoutPlace(x) for x in leaves], tree, static, args, kwargs),
                 leaves,
