@@ -71,7 +71,7 @@ class Entries:
     def read(self, key: str) -> bytes | None:
         """The program kept under `key`, or None."""
         try:
-            fd = os.open(self._file(key), os.O_RDONLY | _FLAGS)
+            fd = os.open(self._file(key), os.O_RDONLY | _NO_WAIT | _FLAGS)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -80,6 +80,8 @@ class Entries:
             found = os.fstat(fd)
             if not stat.S_ISREG(found.st_mode) or _is_of_another(found):
                 return self.reject(key, "is not a file of this user")
+            if _may_others_write(found):
+                return self.reject(key, "other users can write to")
             if time.time() - found.st_mtime > _DAY:  # For `sweep`, mtime is the time of last use.
                 with contextlib.suppress(PermissionError):
                     os.utime(fd if os.utime in os.supports_fd else self._file(key))
@@ -175,6 +177,7 @@ class Entries:
         return os.path.join(self.path, key + _SUFFIX)
 
 
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # Opening a pipe would wait for a writer.
 _FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -223,6 +226,10 @@ def _remove(path: str) -> None:
 
 def _is_of_another(found: os.stat_result) -> bool:
     return hasattr(os, "geteuid") and found.st_uid not in _owners()
+
+
+def _may_others_write(found: os.stat_result) -> bool:
+    return os.name == "posix" and bool(found.st_mode & 0o022)
 
 
 def _owners() -> tuple[int, ...]:
@@ -295,7 +302,7 @@ def _open(path: str, is_default: bool) -> Entries | None:
         return entries.complain(
             "is not used, because it belongs to another user, who could put programs into it"
         )
-    if os.name == "posix" and found.st_mode & 0o022:
+    if _may_others_write(found):
         return entries.complain(
             "is not used, because other users can write programs into it; chmod go-w forbids that"
         )

@@ -74,14 +74,58 @@ def correlate(x, w, out) -> None:
     _share(functools.partial(_correlate, kernel), [(parts[i::threads],) for i in range(threads)])
 
 
-KERNELS = {
-    "sort": sort,
-    "sort_numbers": sort_numbers,
-    "order": order,
-    "largest": largest,
-    "at_ranks": at_ranks,
-    "correlate": correlate,
-}
+# -- what programs may pass ------------------------------------------------------------------------
+
+
+def _is_ordered(*keys_and_out) -> bool:
+    *keys, out = keys_and_out
+    return bool(keys) and out.dtype == np.int32 and all(k.shape == out.shape for k in keys)
+
+
+def _is_chosen(x, values, places) -> bool:
+    fits = values.shape == places.shape and len(x) == len(values) and values.shape[1] <= x.shape[1]
+    return fits and values.dtype == x.dtype and places.dtype == np.int32
+
+
+def _is_ranked(x, ranks, out) -> bool:
+    fits = ranks.shape == out.shape and len(x) == len(out) and out.dtype == x.dtype
+    return fits and ranks.dtype.kind in "iu"
+
+
+def _is_correlated(x, w, out) -> bool:
+    shape = len(x), x.shape[1] - w.shape[1] + 1
+    return len(w) == 1 and out.shape == shape and x.dtype == w.dtype == out.dtype
+
+
+def _is_like(x, out) -> bool:
+    return x.shape == out.shape and x.dtype == out.dtype
+
+
+def _checked(kernel, fits):
+    """The kernel, which refuses arrays of shapes and dtypes that this library does not pass."""
+
+    def run(*arrays):
+        if not all(a.ndim == 2 and a.size for a in arrays) or not fits(*arrays):
+            types = ", ".join([f"{a.dtype}{list(a.shape)}" for a in arrays])
+            raise ValueError(
+                f"the function gradix_host_{kernel.__name__} cannot take operands and results of the types "
+                f"{types}. Programs should not call it themselves; use jnp.sort, lax.top_k and the like."
+            )
+        kernel(*arrays)
+
+    run.__name__ = kernel.__name__
+    return run
+
+
+_FITS = (
+    (sort, _is_like),
+    (sort_numbers, _is_like),
+    (order, _is_ordered),
+    (largest, _is_chosen),
+    (at_ranks, _is_ranked),
+    (correlate, _is_correlated),
+)
+KERNELS = {kernel.__name__: _checked(kernel, fits) for kernel, fits in _FITS}
 
 
 # -- numbers as integers ---------------------------------------------------------------------------

@@ -2,25 +2,36 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
 import io
 import pickle
+import sys
 from typing import Any
+
+import ml_dtypes
+import numpy as np
 
 from gradix._api.jit.placed import PlacedTraced
 from gradix._api.jit.stages import Compiled, PlacedCompiled
 from gradix._api.jit.stats import TraceLog
 from gradix._api.jit.traced import Owner, Traced
 from gradix._base.listing import own_names as _own_names
-from gradix._core.aval import located
+from gradix._core import array, array_layouts, mesh, named_sharding, scalar_types, sharding
+from gradix._core.aval import ShapedArray, located
 from gradix._core.jaxpr import DebugInfo
 from gradix._runtime import tuning, xla
 from gradix._runtime.compilation import Saved
 from gradix._runtime.placement import Home, PlacedProgram
 from gradix._runtime.program import Program
+from gradix._runtime.xla_options import Options
+from gradix._stablehlo.module import LoweredModule
 
 __all__ = ["deserialize_and_load", "serialize"]
 
-_FORMAT = 1
+_FORMAT = 2
+_MAGIC = b"gradix executable\0"
+_DIGEST = 32  # bytes, after the magic ones
 
 
 class _Signature:
@@ -75,7 +86,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
         "code": _code(program, options),
         "options": options,
         "name": traced.name,
-        "module": module._replace(facts=None),
+        "module": module._replace(facts=None, partitioners=()),
         "donated": traced.donated,
         "consts": list(traced.consts),
         "avals": list(traced.avals),
@@ -93,7 +104,12 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
         )
     out = io.BytesIO()
     _Pickler(out, protocol=5).dump(fields)
-    return out.getvalue(), compiled.in_tree, compiled.out_tree
+    content = out.getvalue()
+    return _MAGIC + _digest(content) + content, compiled.in_tree, compiled.out_tree
+
+
+def _digest(content: Any) -> bytes:
+    return hashlib.blake2b(content, digest_size=_DIGEST).digest()
 
 
 def _code(program, options) -> bytes:
@@ -102,6 +118,11 @@ def _code(program, options) -> bytes:
     except (
         xla.RuntimeFailure
     ):  # It came from bytes, or has run; some of these cannot be serialized.
+        if "CustomSPMDPartitioning" in program.lowered.text and not program.lowered.partitioners:
+            raise ValueError(
+                "serialize: the program was loaded from bytes, and is divided by functions of Python, which "
+                "bytes do not hold. Keep the bytes from which it was loaded."
+            ) from None
         return _compiled_anew(program, options).serialize()
 
 
@@ -127,7 +148,9 @@ def deserialize_and_load(
 ) -> Compiled:
     """The compiled program that was given to `serialize`, ready to be called.
 
-    The bytes are unpickled and run as machine code, so load only bytes from sources you trust.
+    Damaged bytes are refused, and unpickling makes arrays, types and shardings only. But the bytes
+    hold machine code, which is run, and the digest is not a signature: load only bytes from sources
+    you trust.
 
     Args:
         serialized, in_tree, out_tree: what `serialize` returned.
@@ -136,8 +159,9 @@ def deserialize_and_load(
             default those with the same numbers.
 
     Raises:
-        ValueError: the bytes were made with another version of jaxlib, the trees do not belong to
-            them, or a device does not exist.
+        TypeError: `serialized` is not bytes.
+        ValueError: the bytes are damaged or were made with another version of jaxlib, the trees do
+            not belong to them, or a device does not exist.
 
     Example: see `serialize`.
     """
@@ -149,7 +173,7 @@ def deserialize_and_load(
             "deserialize_and_load: backend must be the default platform, "
             f"{xla.local_devices()[0].platform}, or None; got backend={backend!r}."
         )
-    fields = _Unpickler(io.BytesIO(serialized), execution_devices).load()
+    fields = _Unpickler(io.BytesIO(_content(serialized)), execution_devices).fields()
     if fields["format"] != _FORMAT or fields["jaxlib"] != xla.jaxlib_version:
         raise ValueError(
             f"the program was serialized with jaxlib {fields['jaxlib']} (format {fields['format']}), and "
@@ -200,11 +224,58 @@ def deserialize_and_load(
     return PlacedCompiled(traced, in_tree, program, avals)
 
 
+def _content(serialized: Any) -> Any:
+    """The pickle in the bytes that `serialize` returned.
+
+    Raises:
+        ValueError: they are damaged, or not of this format.
+    """
+    if not isinstance(serialized, (bytes, bytearray, memoryview)):
+        raise TypeError(
+            f"deserialize_and_load: serialized must be bytes, got a {type(serialized).__name__}. Pass what "
+            "serialize returned."
+        )
+    start = len(_MAGIC) + _DIGEST
+    content = memoryview(serialized)[start:]
+    if bytes(serialized[: len(_MAGIC)]) != _MAGIC:
+        raise ValueError(
+            "the bytes are not a compiled program of this version of gradix. Compile the function again and "
+            "serialize it."
+        )
+    if bytes(serialized[len(_MAGIC) : start]) != _digest(content):
+        raise ValueError(
+            "the bytes of the compiled program are damaged: their digest does not fit them. Compile the "
+            "function again and serialize it."
+        )
+    return content
+
+
 class _Pickler(pickle.Pickler):
     """A pickler that writes devices as their numbers."""
 
     def persistent_id(self, obj):
         return ("device", obj.id) if isinstance(obj, xla.Device) else None
+
+
+@functools.lru_cache(None)
+def _known() -> tuple:
+    """The classes, and the functions that make objects of them, which a pickle may name."""
+    some, number = np.zeros(1), np.float32(0)
+    # NumPy's own functions are private and have moved between its versions, so it is asked for them.
+    of_numpy = [f.__reduce_ex__(n)[0] for f in (some, number) for n in (2, 5)]
+    of_types = [t for t in vars(ml_dtypes).values() if isinstance(t, type)]
+    of_meshes = [mesh.Mesh, mesh.AbstractDevice, mesh.AxisType, mesh._abstract_mesh]
+    of_shardings = [
+        sharding.MemorySpace,
+        sharding.Placement,
+        sharding.SingleDeviceSharding,
+        sharding._rebuild,
+        named_sharding.GSPMDSharding,
+        named_sharding._named,
+    ]
+    of_arrays = [ShapedArray, scalar_types.KeyType, array._rebuild, np.dtype, np.ndarray]
+    others = [Options, LoweredModule, array_layouts.Format, array_layouts.Layout]
+    return (*of_numpy, *of_types, *of_meshes, *of_shardings, *of_arrays, *others)
 
 
 class _Unpickler(pickle.Unpickler):
@@ -215,6 +286,31 @@ class _Unpickler(pickle.Unpickler):
         self.given = None if devices is None else list(devices)
         self.here = {d.id: d for d in xla.devices()}
         self.order: dict[int, Any] = {}
+
+    def fields(self) -> dict[str, Any]:
+        """The fields that `serialize` wrote.
+
+        Raises:
+            ValueError: the bytes hold something else.
+        """
+        try:
+            found = self.load()
+        except ValueError:
+            raise
+        except Exception as e:  # Forged bytes can raise anything here.
+            raise ValueError(f"the bytes are not a compiled program: {e}.") from None
+        if type(found) is not dict or not {"format", "jaxlib"} <= found.keys():
+            raise ValueError("the bytes are not a compiled program: they hold something else.")
+        return found
+
+    def find_class(self, module: str, name: str) -> Any:
+        found = getattr(sys.modules.get(module), name, None)
+        if any(found is known for known in _known()):
+            return found
+        raise ValueError(
+            f"the bytes of the compiled program name {module}.{name}, which no compiled program holds. They "
+            "were forged; do not use them."
+        )
 
     def persistent_load(self, pid):
         number = pid[1]

@@ -10,6 +10,7 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
+from gradix.experimental import serialize_executable
 from gradix.experimental.serialize_executable import deserialize_and_load, serialize
 
 TABLE = jnp.arange(400, dtype="float32")
@@ -91,11 +92,73 @@ def test_what_cannot_be_kept_is_refused():
     with pytest.raises(TypeError, match="must be the result of jit"):
         serialize(gradix.jit(jnp.sin))
     blob, *trees = serialize(gradix.jit(jnp.sin).lower(1.0).compile())
-    old = pickle.dumps({"format": 1, "jaxlib": "0.0.1"})
     with pytest.raises(ValueError, match="with jaxlib 0.0.1"):
-        deserialize_and_load(old, *trees)
+        deserialize_and_load(signed(pickle.dumps({"format": 2, "jaxlib": "0.0.1"})), *trees)
+    with pytest.raises(ValueError, match="not a compiled program of this version of gradix"):
+        deserialize_and_load(pickle.dumps({"format": 1, "jaxlib": "0.0.1"}), *trees)
+    with pytest.raises(TypeError, match="serialized must be bytes, got a tuple"):
+        deserialize_and_load((blob, *trees), *trees)
     with pytest.raises(ValueError, match="backend='tpu'"):
         deserialize_and_load(blob, *trees, backend="tpu")
+
+
+def signed(content: bytes) -> bytes:
+    """Bytes with the digest that `serialize` gives them, as one who forges would."""
+    return serialize_executable._MAGIC + serialize_executable._digest(content) + content
+
+
+class Runs:
+    def __init__(self, function, *args):
+        self.call = function, args
+
+    def __reduce__(self):
+        return self.call
+
+
+CALLED: list = []
+
+
+@pytest.mark.parametrize("what", [Runs(os.system, "exit 1"), Runs(eval, "1"), Runs(CALLED.append, 1), Runs(getattr, "a", "upper"),
+                                  Runs(gradix.config.update, "jax_enable_x64", True), Runs(gradix.distributed.initialize), os.system,
+                                  subprocess.Popen, gradix.jit, np.load, Path("x"), object()])
+def test_forged_pickles_run_nothing(what):
+    trees = gradix.tree.structure(((1.0,), {})), gradix.tree.structure(1)
+    for content in (what, {"format": 2, "jaxlib": "x", "code": what}):
+        for protocol in (0, 2, 5):
+            with pytest.raises(ValueError, match="forged|not a compiled program"):
+                deserialize_and_load(signed(pickle.dumps(content, protocol)), *trees)
+    assert not CALLED
+
+
+@pytest.mark.parametrize("content", [b"", b"abc", b"\x80\x05.", b"N.", b"(lp0\n.", b"\x80\x05]\x94" + b"a" * 50, pickle.dumps({}), pickle.dumps([1])])
+def test_other_content_with_a_digest_is_refused(content):
+    with pytest.raises(ValueError, match="not a compiled program"):
+        deserialize_and_load(signed(content), gradix.tree.structure(1), gradix.tree.structure(1))
+
+
+@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.slow)])
+def test_damaged_bytes_are_refused(count):
+    rng = np.random.default_rng(count)
+    blob, *trees = serialize(gradix.jit(jnp.sin).lower(1.0).compile())
+    for i in range(count):
+        b = bytearray(blob)
+        if i % 4 == 0:
+            del b[rng.integers(len(b)):]
+        else:
+            at = rng.integers(200 if i % 2 else len(b))
+            b[at] ^= int(rng.integers(1, 256))
+        with pytest.raises(ValueError, match="damaged|not a compiled program"):
+            deserialize_and_load(bytes(b), *trees)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int4", "uint8", "int64", "float16", "bfloat16", "float8_e4m3fn", "float32", "float64", "complex64",
+                                   "complex128"])
+def test_every_kind_of_array_may_be_captured(dtype):
+    with gradix.enable_x64(True):
+        table = jnp.ones(500, dtype)
+        f = gradix.jit(lambda i: table[i]).lower(3).compile()
+        got = deserialize_and_load(*serialize(f))(3)
+        assert got.dtype == table.dtype and got == table[3]
 
 
 PROGRAM = """if True:

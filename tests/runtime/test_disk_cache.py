@@ -89,7 +89,9 @@ def test_no_changed_file_is_taken_for_one_of_ours():
     lambda p: p.write_bytes(b"not ours at all" * 10),
     lambda p: (p.unlink(), p.mkdir()),
     lambda p: (p.rename(p.with_name("other")), p.symlink_to("other")),
-], ids=["empty", "cut", "foreign", "directory", "link"])
+    lambda p: p.chmod(0o620),
+    lambda p: (p.unlink(), os.mkfifo(p)),
+], ids=["empty", "cut", "foreign", "directory", "link", "writable", "pipe"])
 def test_a_damaged_entry_is_named_once_and_left(entries, damage, caplog):
     entries.write(KEY, b"x" * 100)
     damage(files(entries.path)[0])

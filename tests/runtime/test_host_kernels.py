@@ -286,3 +286,33 @@ def test_programs_with_calls_are_kept_on_disk(tmp_path):
     kinds = [subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, cwd=ROOT, check=True,
                             env={**os.environ, "GRADIX_CACHE": str(tmp_path)}).stdout.strip() for _ in range(2)]
     assert kinds == ["['compile']", "['load']"]
+
+
+WRONG = {
+    "sort": [(("f4", (3, 4)), ("f4", (3, 5))), (("f4", (3, 4)), ("f8", (3, 4))), (("f4", (4,)), ("f4", (4,))), (("f4", (1, 4)), ("f4", (3, 4))),
+             (("f4", (3, 4)),), (("f4", (0, 4)), ("f4", (0, 4))), (("f4", (2, 3, 4)), ("f4", (2, 3, 4)))],
+    "order": [(("f4", (3, 4)), ("i8", (3, 4))), (("f4", (3, 4)), ("i4", (3, 3))), (("i4", (3, 4)),), (("f4", (4,)), ("i4", (4,)))],
+    "largest": [(("f4", (3, 4)), ("f4", (3, 5)), ("i4", (3, 5))), (("f4", (3, 4)), ("f4", (3, 2)), ("i4", (3, 3))),
+                (("f4", (3, 4)), ("i4", (3, 2)), ("i4", (3, 2))), (("f4", (3, 4)), ("f4", (2, 2)), ("i4", (2, 2))), (("f4", (3, 4)),)],
+    "at_ranks": [(("f4", (3, 4)), ("i4", (3, 2)), ("f4", (3, 3))), (("f4", (3, 4)), ("f4", (3, 2)), ("f4", (3, 2))),
+                 (("f4", (3, 4)), ("i4", (2, 2)), ("f4", (2, 2)))],
+    "correlate": [(("f4", (3, 9)), ("f4", (1, 4)), ("f4", (3, 5))), (("f4", (3, 9)), ("f4", (2, 4)), ("f4", (3, 6))),
+                  (("f4", (3, 9)), ("f8", (1, 4)), ("f4", (3, 6))), (("f4", (3, 3)), ("f4", (1, 4)), ("f4", (3, 1)))],
+}
+WRONG["sort_numbers"] = WRONG["sort"]
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_other_shapes_and_dtypes_than_ours_are_refused(name):
+    """As a program could pass that someone else wrote: results would stay as the memory was before."""
+    for case in WRONG[name]:
+        arrays = [np.ones(shape, dtype) for dtype, shape in case]
+        with pytest.raises((ValueError, TypeError), match="Programs should not call it|argument"):
+            host_kernels.KERNELS[name](*arrays)
+
+
+def test_numbers_are_sorted_wherever_the_result_is():
+    x = np.array([[3.0, 1, 2]])
+    out = np.zeros_like(x)
+    host_kernels.KERNELS["sort_numbers"](x, out)
+    assert out.tolist() == [[1, 2, 3]]
