@@ -22,7 +22,7 @@ from typing import Any
 
 _GRACE = 2.0  # seconds for which the end of the process waits for helpers
 _idle: list[_Helper] = []
-_busy: set[_Helper] = set()
+_busy: dict[int, Task] = {}  # what helpers do now, by the number of the thread
 
 
 class _Helper:
@@ -42,28 +42,35 @@ class _Helper:
         self.wake.release()
 
     def _serve(self) -> None:
+        me = _thread.get_ident()
         while True:
             self.wake.acquire()
-            _busy.add(self)
             task, self.task = self.task, None
             assert task is not None
+            _busy[me] = task
             task.run()
             done = task.done
-            del task  # An idle helper keeps nothing alive.
-            _busy.discard(self)
+            del task, _busy[me]  # An idle helper keeps nothing alive.
             _idle.append(self)
             done.release()
 
 
 class Task:
-    """A call that a helper makes, and its outcome."""
+    """A call that a helper makes, and its outcome.
 
-    __slots__ = ("function", "args", "result", "error", "done")
+    Attributes:
+        is_abandoned: whether nobody waits for the outcome any more.
+        comes_back: whether the call may return to Python at any time, so that the interpreter must
+            not end before.
+    """
+
+    __slots__ = ("function", "args", "result", "error", "done", "is_abandoned", "comes_back")
 
     def __init__(self, function: Callable, args: tuple):
         self.function, self.args = function, args
         self.result: Any = None
         self.error: BaseException | None = None
+        self.is_abandoned, self.comes_back = False, True
         self.done = _thread.allocate_lock()
         self.done.acquire()
 
@@ -76,7 +83,11 @@ class Task:
 
     def wait(self) -> Any:
         """The result of the call, or its exception; signals interrupt the wait, not the call."""
-        self.done.acquire()
+        try:
+            self.done.acquire()
+        except BaseException:
+            self.is_abandoned = True
+            raise
         error = self.error
         if error is None:
             return self.result
@@ -89,7 +100,13 @@ def is_main_thread() -> bool:
     return _thread.get_ident() == threading.main_thread().ident
 
 
-def start(function: Callable, *args: Any) -> Task:
+def is_abandoned() -> bool:
+    """Whether this thread is a helper, and nobody waits any more for what it does."""
+    task = _busy.get(_thread.get_ident())
+    return task is not None and task.is_abandoned
+
+
+def start(function: Callable, *args: Any, comes_back: bool = True) -> Task:
     """Let a helper call `function(*args)`.
 
     Raises:
@@ -100,6 +117,7 @@ def start(function: Callable, *args: Any) -> Task:
     except IndexError:
         helper = _Helper()
     task = Task(function, args)
+    task.comes_back = comes_back
     helper.start(task)
     return task
 
@@ -129,22 +147,26 @@ def _finish() -> None:
     A thread that comes back from native code while the interpreter ends would abort the process.
     """
     try:
-        _wait(_GRACE)
-        if _busy and sys.__dict__.get("last_type") is KeyboardInterrupt:
+        _wait(_GRACE, lambda task: True)
+        if _is_busy() and sys.__dict__.get("last_type") is KeyboardInterrupt:
             _end(_signal.SIGINT)
-        if _busy:
+        if _is_busy():
             sys.stderr.write(
                 "gradix: the process ends when work that was interrupted is done, such as a "
                 "compilation. Press Ctrl-C to end it now.\n"
             )
-            _wait(math.inf)
+            _wait(math.inf, lambda task: task.comes_back)
     except KeyboardInterrupt:
         _end(_signal.SIGINT)
 
 
-def _wait(seconds: float) -> None:
+def _is_busy(counts: Callable[[Task], bool] = lambda task: task.comes_back) -> bool:
+    return any(counts(task) for task in [*_busy.values()])
+
+
+def _wait(seconds: float, counts: Callable[[Task], bool]) -> None:
     end = time.monotonic() + seconds
-    while _busy and time.monotonic() < end:
+    while _is_busy(counts) and time.monotonic() < end:
         time.sleep(0.005)
 
 

@@ -9,14 +9,28 @@ from __future__ import annotations
 
 import _signal
 import _thread
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
 
-# Those beyond, of real time, have no handlers that raise in practice.
-_NUMBERS = tuple([int(n) for n in _signal.valid_signals() if n < 32])
+# Signals whose handlers may raise. Each look at a handler takes time in every call.
+_NAMES = "HUP INT QUIT USR1 USR2 PIPE ALRM TERM CHLD CONT TSTP XCPU VTALRM PROF WINCH IO BREAK"
+_NUMBERS = tuple(
+    [int(getattr(_signal, f"SIG{n}")) for n in _NAMES.split() if hasattr(_signal, f"SIG{n}")]
+)
 _getsignal, _setsignal, _get_ident = _signal.getsignal, _signal.signal, _thread.get_ident
-_main = threading.main_thread
+_main = 0  # the number of the main thread
+
+
+def _find_main() -> None:
+    global _main
+    _main = threading.main_thread().ident or 0
+
+
+_find_main()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_find_main)
 
 
 class _Deferral:
@@ -70,7 +84,7 @@ def deferring(function: Callable) -> Callable:
 
     def call(*args, **kwargs):
         global _current, _found, _handlers
-        if _get_ident() != _main().ident:
+        if _get_ident() != _main:
             return function(*args, **kwargs)
         found = [*map(_getsignal, _NUMBERS)]
         if found != _found:
@@ -79,8 +93,10 @@ def deferring(function: Callable) -> Callable:
             }
             _found = found
         outer, deferral = _current, _Deferral(_handlers)
+        record = deferral.arrived.setdefault
         try:
-            deferral.begin()
+            for number in _handlers:
+                _setsignal(number, record)
             _current = deferral
             return function(*args, **kwargs)
         finally:
@@ -92,10 +108,4 @@ def deferring(function: Callable) -> Callable:
 
 def current() -> _Deferral | None:
     """The deferral of this thread, whose `end()` and `begin()` enclose code that may be interrupted."""
-    return _current if _current is not None and _get_ident() == _main().ident else None
-
-
-def waiting() -> bool:
-    """Whether a signal has arrived in this thread whose handler waits."""
-    deferral = current()
-    return deferral is not None and bool(deferral.arrived)
+    return _current if _current is not None and _get_ident() == _main else None

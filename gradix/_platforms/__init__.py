@@ -64,6 +64,12 @@ def factors_on_one_thread(platform: str, facts) -> bool:
     return bool(table and table.one_thread and facts and table.one_thread(facts))
 
 
+def may_take_long(platform: str, facts) -> bool:
+    """Whether the calling thread should not run a program with these facts itself."""
+    table = _table(platform)
+    return bool(table and table.long and facts and table.long(facts))
+
+
 def check_selection(text: str) -> None:
     """Refuse a value of `gradix_rewrites` that names an unknown record."""
     check_names([r for t in TABLES.values() for r in (*t.rewrites, *t.choices)], text)

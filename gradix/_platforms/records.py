@@ -85,6 +85,7 @@ class Table:
         choices: the records of compile options.
         quick: a function of a program's facts, for the options that compile it in the least time.
         one_thread: whether LAPACK should use one thread in a program with these facts.
+        long: whether a program with these facts may run for a millisecond.
 
     Example:
         >>> from gradix.lax import scatter_p, sin_p
@@ -99,9 +100,10 @@ class Table:
         choices: tuple[Choice, ...] = (),
         quick: Callable[[Any], dict] | None = None,
         one_thread: Callable[[Any], bool] | None = None,
+        long: Callable[[Any], bool] | None = None,
     ):
         self.modules, self.choices, self.quick = modules, choices, quick
-        self.one_thread = one_thread
+        self.one_thread, self.long = one_thread, long
 
     def of(self, primitive) -> list[Rewrite]:
         """The rewrites for a primitive."""

@@ -26,7 +26,7 @@ from gradix._core.named_sharding import (
     parts_of,
 )
 from gradix._core.sharding import PartitionSpec, Placement, Sharding, SingleDeviceSharding
-from gradix._runtime import tuning, xla
+from gradix._runtime import pending, tuning, xla
 from gradix._runtime.program import lower
 
 transfers = lazy_module("gradix._base.transfers")
@@ -358,8 +358,10 @@ def put_on(array: ArrayImpl, sharding: Sharding):
 
 
 def _caller(program: PlacedProgram, closed: ClosedJaxpr) -> Callable[[list], list]:
-    run, consts, kept, takes, out_avals = (
-        program.executable.run,
+    run, later = program.executable.run, pending.waiting(program.executable.run)
+    if len(program.home.devices) == 1:
+        run, later = tuning.runners(program.executable, program.lowered, bool(program.donated))
+    consts, kept, takes, out_avals = (
         program.consts,
         program.kept,
         program.takes,
@@ -374,7 +376,13 @@ def _caller(program: PlacedProgram, closed: ClosedJaxpr) -> Callable[[list], lis
         left -= 1
         if not left:
             run = independent_parts.runner(program, closed) or run
-        outs = run(consts + [take(args[i]) for i, take in zip(kept, takes)])
+        try:
+            outs = run(consts + [take(args[i]) for i, take in zip(kept, takes)])
+        except TypeError:
+            is_left = pending.settle([args[i] for i in kept])
+            outs = (later if is_left else run)(
+                consts + [take(args[i]) for i, take in zip(kept, takes)]
+            )
         arrays = [ArrayImpl(None, aval, b) for aval, b in zip(out_avals, outs)]
         for i in empty:
             arrays[i] = np.zeros(out_avals[i].shape, float0)  # type: ignore[call-overload]

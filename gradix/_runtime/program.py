@@ -17,6 +17,7 @@ from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.operators import Array
 from gradix._runtime import (
     disk_cache,  # noqa: F401  (defines options)
+    pending,
     tuning,
     xla,
 )
@@ -159,23 +160,31 @@ class Program:
         else:
             options = tuning.options_for(lowered, compiler_options, is_quick=is_quick)
             self.executable, self.is_loaded = _compilation.obtain(lowered, name, options)
-        self.run = tuning.tuned(self.executable, lowered).run
-        self.consts = [to_device(c) for c in lowered.const_args]
+        tuning.tuned(self.executable, lowered)
+        self.consts = [pending.real(to_device(c)) for c in lowered.const_args]
         self.out_avals = lowered.out_avals
         self.lowered = lowered
         self.donated = tuple([i for i in donated if i not in lowered.unusable_donations])
+        self.run, later = tuning.runners(self.executable, lowered, bool(self.donated))
         whole = lowered.kept == tuple(range(len(closed.jaxpr.invars)))
         self.kept: tuple[int, ...] | None = None if whole else lowered.kept
-        self.call = _caller(self.run, self.consts, self.kept, self.out_avals)
+        self.call = _caller(self.run, later, self.consts, self.kept, self.out_avals)
 
     def __call__(self, args: list[Any]) -> list[Array]:
         return self.call(args)
 
 
-def _caller(run, consts: list, kept, out_avals) -> Callable[[list], list]:
+def _caller(run, later, consts: list, kept, out_avals) -> Callable[[list], list]:
     """A function that runs a program on arrays.
 
     The usual program, without captured constants and unused arguments, has a faster function.
+
+    Args:
+        run, later: functions that run it on buffers; `later` takes pending ones, which `run` may
+            refuse with a TypeError.
+        consts: the buffers of constants.
+        kept: the numbers of the arguments that the program uses; None for all.
+        out_avals: the types of its results.
     """
     empty = [i for i, a in enumerate(out_avals) if a.dtype == float0]
     if not consts and kept is None and not empty:
@@ -183,13 +192,21 @@ def _caller(run, consts: list, kept, out_avals) -> Callable[[list], list]:
             (aval,) = out_avals
 
             def call_one(args):
-                (out,) = run([a._buffer if a._buffer is not None else to_device(a) for a in args])
+                try:
+                    (out,) = run(
+                        [a._buffer if a._buffer is not None else to_device(a) for a in args]
+                    )
+                except TypeError:
+                    (out,) = (later if pending.settle(args) else run)([a._buffer for a in args])
                 return [ArrayImpl(None, aval, out)]
 
             return call_one
 
         def call_plain(args):
-            outs = run([a._buffer if a._buffer is not None else to_device(a) for a in args])
+            try:
+                outs = run([a._buffer if a._buffer is not None else to_device(a) for a in args])
+            except TypeError:
+                outs = (later if pending.settle(args) else run)([a._buffer for a in args])
             return [ArrayImpl(None, aval, b) for aval, b in zip(out_avals, outs)]
 
         return call_plain
@@ -197,7 +214,13 @@ def _caller(run, consts: list, kept, out_avals) -> Callable[[list], list]:
     def call(args):
         if kept is not None:
             args = [args[i] for i in kept]
-        outs = run(consts + [a._buffer if a._buffer is not None else to_device(a) for a in args])
+        try:
+            outs = run(
+                consts + [a._buffer if a._buffer is not None else to_device(a) for a in args]
+            )
+        except TypeError:
+            is_left = pending.settle(args)
+            outs = (later if is_left else run)(consts + [a._buffer for a in args])
         arrays = [ArrayImpl(None, aval, b) for aval, b in zip(out_avals, outs)]
         # Results of dtype float0 have no bytes and no buffer, so they are NumPy arrays.
         for i in empty:

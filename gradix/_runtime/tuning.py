@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gradix._base import config
 from gradix._base.lazy import lazy_module
-from gradix._runtime import xla
+from gradix._runtime import pending, xla
 from gradix._runtime.machine import cores
 
 if TYPE_CHECKING:
@@ -41,6 +41,20 @@ def tuned(executable: xla.Executable, module: LoweredModule) -> xla.Executable:
     if _platforms.factors_on_one_thread(module.platform, module.facts):
         executable.keep_to_one_thread()
     return executable
+
+
+def runners(
+    executable: xla.Executable, module: LoweredModule, donates: bool
+) -> tuple[Callable[[list], list], Callable[[list], list]]:
+    """The function of buffers that runs a program, and the one for arguments that are pending."""
+    run, count, calls_python = executable.run, len(module.out_avals), executable.is_awaited
+    pace = None
+    if executable.device.platform == "cpu" and _platforms.may_take_long("cpu", module.facts):
+        pace = executable.pace = pending.Pace()
+    return (
+        pending.runner(run, count, pace, donates=donates, calls_python=calls_python),
+        pending.waiting(run) if calls_python else pending.later(run, count, pace),
+    )
 
 
 def options_for(

@@ -11,6 +11,7 @@ import numpy as np
 from jaxlib import _jax
 
 from gradix._base.bounded import BoundedCache
+from gradix._runtime.pending import PendingBuffer, real
 from gradix._runtime.xla_client import RuntimeFailure, place
 from gradix._stablehlo.types import storage_dtype
 
@@ -105,6 +106,10 @@ def get(buffer) -> np.ndarray:
         return np.asarray(memoryview(buffer))
     except BufferError:
         return _get_exotic(buffer)
+    except TypeError:
+        if type(buffer) is not PendingBuffer:
+            raise
+    return get(buffer.real())
 
 
 def is_at(buffer, array: np.ndarray) -> bool:
@@ -114,7 +119,7 @@ def is_at(buffer, array: np.ndarray) -> bool:
     """
     try:
         return (
-            np.asarray(memoryview(buffer)).__array_interface__["data"][0]
+            np.asarray(memoryview(real(buffer))).__array_interface__["data"][0]
             == array.__array_interface__["data"][0]
         )
     except BufferError:
@@ -194,6 +199,8 @@ def block_until_ready(buffer):
 
 def copy_to_host_async(buffer) -> None:
     """Begin to copy a buffer to the host, from devices whose memory the host cannot read."""
+    if type(buffer) is PendingBuffer and not buffer.is_ready():
+        return  # The host reads the memory of the only device with pending buffers.
     for part in buffer._arrays:
         if part.platform() != "cpu":
             part._copy_single_device_array_to_host_async()
@@ -221,7 +228,7 @@ def unsafe_buffer_pointer(buffer) -> int:
 
 def to_dlpack(buffer, stream: int | None = None):
     """A DLPack capsule that shares a buffer's memory."""
-    return _jax.buffer_to_dlpack_managed_tensor(buffer, stream)
+    return _jax.buffer_to_dlpack_managed_tensor(real(buffer), stream)
 
 
 def from_dlpack(capsule, device=None, copy: bool | None = None):

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from gradix._base import signals
+from gradix._base import apart, signals
 from gradix._base.bounded import on_clear
 from gradix._base.lazy import lazy_module
 from gradix._core.dtypes import physical_dtype
@@ -44,6 +44,8 @@ def host_function(callback):
         deferral = signals.current()
         try:
             if deferral is None:
+                if apart.is_abandoned():
+                    raise KeyboardInterrupt  # The program ends here; nobody sees its error.
                 return run(values)
             try:
                 deferral.end()

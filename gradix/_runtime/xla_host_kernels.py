@@ -17,7 +17,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from gradix._base import signals
+from gradix._base import apart, signals
 from gradix._runtime import host_kernels
 from gradix._runtime.xla_client import RuntimeFailure
 from gradix._runtime.xla_custom_calls import capsule, register, register_as_batch_partitionable
@@ -123,7 +123,8 @@ def _handler(function):
         if stage != _EXECUTE:
             return None
         try:
-            if signals.waiting():  # No handler of a signal runs in here (`Executable`).
+            deferral = signals.current()  # No handler of a signal runs in here.
+            if deferral.arrived if deferral is not None else apart.is_abandoned():
                 return _error(api, "interrupted")
             function(*_arrays(n, operands), *_arrays(m, results))
         except BaseException as error:  # An exception must not reach the C++ code of XLA.

@@ -32,7 +32,7 @@ class Executable:
     Calling the object, or `run(buffers)`, which is faster, returns a list of buffers. If
     `has_callbacks` is False, generated code calls `execute(buffers).consume_with_handlers(handlers)`
     instead, and must wait for the results if `is_awaited` is True: a program that calls NumPy needs
-    the interpreter until it ends.
+    the interpreter until it ends. If `pace.is_long`, it runs by `pending.runner`.
     """
 
     __slots__ = (
@@ -46,6 +46,7 @@ class Executable:
         "has_callbacks",
         "is_awaited",
         "is_from_bytes",
+        "pace",
         "__weakref__",
     )
 
@@ -60,7 +61,7 @@ class Executable:
         has_host_kernels: bool = False,
         is_from_bytes: bool = False,
     ):
-        self.is_from_bytes = is_from_bytes
+        self.is_from_bytes, self.pace = is_from_bytes, None
         self.loaded, self.in_avals, self.out_avals = loaded, tuple(in_avals), tuple(out_avals)
         self.device, self.has_callbacks = where.device, bool(functions)
         self.is_awaited = self.has_callbacks or has_host_kernels

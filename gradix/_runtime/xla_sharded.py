@@ -18,6 +18,7 @@ from gradix._core.named_sharding import GSPMDSharding, assignment_of, named_like
 from gradix._core.sharding import Sharding
 from gradix._runtime import xla_buffers, xla_callbacks, xla_options
 from gradix._runtime.collective_calls import calls
+from gradix._runtime.pending import real
 from gradix._runtime.xla_buffers import physical
 from gradix._runtime.xla_client import RuntimeFailure, client, executables, on_renewal, place
 from gradix._runtime.xla_compiler import compile_and_load
@@ -187,12 +188,13 @@ def move(buffer, aval, sharding: Sharding):
     where = layout_of(sharding, aval.ndim)
     copies = _jax.ArrayCopySemantics.REUSE_INPUT
     return _jax.batched_copy_array_to_devices_with_sharding(
-        [buffer], [_jax.DeviceList(where.devices)], [where.native], [copies]
+        [real(buffer)], [_jax.DeviceList(where.devices)], [where.native], [copies]
     )[0]
 
 
 def copied(buffer):
     """A copy of a buffer, on the same devices."""
+    buffer = real(buffer)
     native = buffer._sharding
     return _jax.batched_copy_array_to_devices_with_sharding(
         [buffer], [native._internal_device_list], [native], [_jax.ArrayCopySemantics.ALWAYS_COPY]
@@ -203,7 +205,7 @@ def join(buffers: Sequence, aval, sharding: Sharding):
     """A buffer over several devices made of buffers on them, in the order of the sharding."""
     where = layout_of(sharding, aval.ndim)
     return _jax.ArrayImpl(
-        physical(aval), where.native, list(buffers), committed=True, _skip_checks=True
+        physical(aval), where.native, [*map(real, buffers)], committed=True, _skip_checks=True
     )
 
 
@@ -252,7 +254,7 @@ class PartitionedExecutable(Executable):
         is_from_bytes: bool,
         name: tuple[str, str] = ("", ""),
     ):
-        self.is_from_bytes = is_from_bytes
+        self.is_from_bytes, self.pace = is_from_bytes, None
         self.loaded, self.in_avals, self.out_avals = loaded, tuple(in_avals), tuple(out_avals)
         self.device, self.has_callbacks = devices[0], bool(functions)
         self.is_awaited = self.has_callbacks or has_host_kernels

@@ -148,3 +148,97 @@ def test_python_that_programs_call_is_interrupted(what):
 @pytest.mark.parametrize("what", LOOPS)
 def test_python_that_programs_call_is_interrupted_many_times(what):
     assert run(textwrap.dedent(LOOPS[what]) + REPEATING, "1", "300") == "right\n"
+
+
+LONG = """
+def spin(x, n):
+    return lax.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, s[1] * 0.999 + 1e-3), (0, x))[1]
+"""
+
+
+@pytest.mark.parametrize("how", ["read", "call", "donated", "callback"])
+def test_a_running_program_is_interrupted(how):
+    """Within 0.3 s on an idle machine; here the loop of minutes must only not end first."""
+    program = LONG + """
+    endless = np.int32(2 ** 31 - 1)
+    how = sys.argv[1]
+    def last(x, n):
+        y = spin(x, n)
+        return gradix.pure_callback(lambda y: y, y, y) if how == "callback" else y
+    f = gradix.jit(last, donate_argnums=0 if how == "donated" else ())
+    if how == "call":
+        gradix.config.update("jax_cpu_enable_async_dispatch", False)
+    quick = np.asarray(f(jnp.float32(1), np.int32(3)))
+    started = time.time()
+    assert interrupted(lambda: float(f(jnp.float32(1), endless)), 0.3)
+    seconds = time.time() - started
+    # What does not need the value goes on, also programs that may be long, in another helper.
+    assert np.asarray(f(jnp.float32(1), np.int32(3))) == quick
+    assert float(gradix.jit(lambda x: x + 1)(1.0)) == 2
+    sys.stderr.write(f"{seconds}")
+    raise KeyboardInterrupt
+    """
+    run(textwrap.dedent(LONG) + textwrap.dedent(program.removeprefix(LONG)), how, code=-signal.SIGINT)
+
+
+def test_a_process_ends_while_a_program_runs():
+    program = """
+    y = gradix.jit(spin)(jnp.float32(1), np.int32(2 ** 31 - 1))
+    print(y.is_ready())
+    """
+    assert run(LONG + textwrap.dedent(program)) == "False\n"
+
+
+ANYWHERE = LONG + """
+from gradix.experimental import io_callback
+rng = random.Random(int(sys.argv[1]))
+x = jnp.asarray(np.random.default_rng(0).random(3000).astype("f"))
+step = gradix.jit(lambda x: jnp.sort(x) * 2)
+ask = gradix.jit(lambda x: gradix.pure_callback(np.cumsum, x, x))
+wait = gradix.jit(spin)
+
+def compile_more():
+    c = rng.random()
+    gradix.jit(lambda x: jnp.sin(x @ x) + c + gradix.pure_callback(np.asarray, x, x))(jnp.ones((4, 4)))
+
+def progress():
+    with gradix.progress("turning", file=sys.stdout):
+        wait(jnp.float32(0), np.int32(1000))
+        gradix.jit(lambda x: lax.fori_loop(0, 200, lambda i, x: x * 0.5, x))(1.0)
+
+def show():
+    def body(i, s):
+        gradix.debug.print("{}", i)
+        return s + 1
+    gradix.jit(lambda s: lax.fori_loop(0, 30, body, s))(0.0)
+
+def kernels():
+    for _ in range(50):
+        step(x)
+
+def callbacks():
+    for _ in range(50):
+        ask(x)
+
+def loops():
+    float(wait(jnp.float32(0), np.int32(rng.choice([5, 1000, 10 ** 6]))))
+
+sys.stdout = open(os.devnull, "w")
+works = [compile_more, progress, show, kernels, callbacks, loops]
+seen = 0
+while seen < int(sys.argv[2]):
+    seen += interrupted(rng.choice(works), rng.uniform(0, 0.06), must=False)
+np.testing.assert_array_equal(step(x), np.sort(x) * 2)
+np.testing.assert_allclose(ask(x), np.cumsum(x), rtol=1e-5)
+print(f"{float(wait(jnp.float32(0), np.int32(100))):.3f}", file=sys.__stdout__, flush=True)
+"""
+
+
+def test_interrupts_at_random_moments():
+    assert run(ANYWHERE, "0", "15") == "0.095\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_interrupts_at_many_random_moments(seed):
+    assert run(ANYWHERE, str(seed + 1), "200") == "0.095\n"

@@ -126,6 +126,12 @@ def no_code(args: tuple, kwargs: dict) -> Any:
     return MISS
 
 
+def is_long(program) -> bool:
+    """Whether a program is taken to run for long, until its first runs turn out to be quick."""
+    pace = program.executable.pace
+    return pace is not None and pace.is_long
+
+
 def write_call(
     traced: Traced, args: tuple, kwargs: dict, is_static: Callable[[Any], bool]
 ) -> Callable | None:
@@ -144,6 +150,7 @@ def write_call(
         or program is None
         or traced.donated
         or program.executable.has_callbacks
+        or is_long(program)
         or any(a.dtype == float0 for a in program.out_avals)
     ):
         return None
@@ -245,7 +252,8 @@ def _buffer(w: _Writer, var: str) -> str:
 def _write_run(w: _Writer, traced: Traced, inputs: list[str]) -> None:
     """Write the line that runs the program.
 
-    The memory for copies is free again when the program is done. It is done when the call returns,
+    jaxlib refuses an argument that a program is still computing by a TypeError. The memory for
+    copies is free again when the program is done. It is done when the call returns,
     unless another argument was still being computed.
     """
     assert traced.program is not None
@@ -253,7 +261,7 @@ def _write_run(w: _Writer, traced: Traced, inputs: list[str]) -> None:
     w.checks = len(w.lines)
     outs = "".join([f"o{i}, " for i in range(len(executable.out_avals))])
     run = f"{w.name(executable.execute)}([{', '.join(inputs)}]).consume_with_handlers({w.name(executable.handlers)})"
-    w.lines.append(f"{outs}= {run}" if outs else run)
+    w.lines += [f"try: {outs}= {run}" if outs else f"try: {run}", "except TypeError: return MISS"]
     if executable.is_awaited and outs:
         w.lines.append("o0.block_until_ready()")  # all results are ready when the first is
     if w.memory:

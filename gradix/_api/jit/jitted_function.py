@@ -31,7 +31,7 @@ from gradix._api.jit.checked import (
     checked,
     refuse_refs,
 )
-from gradix._api.jit.fastcall import MISS, no_code, write_call
+from gradix._api.jit.fastcall import MISS, is_long, no_code, write_call
 from gradix._api.jit.fingerprint import holds_objects
 from gradix._api.jit.placed import PlacedTraced, WithoutPlace, needs_place, unplaced
 from gradix._api.jit.retraces import is_own
@@ -185,8 +185,8 @@ class JitFunction(Generic[Result]):
             return self._call_general(leaves, tree, parts[2], args, kwargs)
         if traced.warm < _WARM:
             traced.warm += 1
-            if traced.warm == _WARM:
-                self._quicken(traced, args, kwargs)
+            if traced.warm == _WARM and not self._quicken(traced, args, kwargs):
+                traced.warm -= 1
         return traced.call(leaves)
 
     def _opened(self, args, kwargs) -> tuple:
@@ -243,16 +243,19 @@ class JitFunction(Generic[Result]):
         """Count a call by the types of its leaves, such as NumPy arrays, numbers and arrays."""
         kinds = traced, *map(type, given)
         seen = self._mixed.keep(kinds, self._mixed.get(kinds, 0) + 1)
-        if seen == _WARM:
-            self._quicken(traced, args, kwargs)
+        if seen == _WARM and not self._quicken(traced, args, kwargs):
+            self._mixed.keep(kinds, _WARM - 1)
 
-    def _quicken(self, traced: Traced, args, kwargs) -> None:
-        """Generate code for calls of a frequent signature."""
+    def _quicken(self, traced: Traced, args, kwargs) -> bool:
+        """Generate code for calls of a frequent signature; False if it is to be tried again."""
+        if traced.program is not None and is_long(traced.program):
+            return False
         positions, names = self._roles.static_positions(len(args)), self._roles.static_names
         call = write_call(traced, args, kwargs, lambda place: place in positions or place in names)
         if call is not None:
             self._fast = (call, *self._fast[: _FAST_LIMIT - 1])
             self._first = call
+        return True
 
     def _traced(self, leaves, tree, static, args, kwargs) -> Traced:
         key = (_options.context, tree, *[x.aval for x in leaves], *static, *_bound_axes())

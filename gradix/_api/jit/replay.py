@@ -195,14 +195,18 @@ def _compiled(program: Program, tree) -> Callable[[list], Any]:
     run, execute, handlers = program.call, program.executable.execute, program.executable.handlers
     if tree != _ONE:
         return lambda arrays: tree.unflatten(run(arrays))
-    if program.consts or program.kept is not None or program.executable.is_awaited:
+    executable = program.executable
+    if program.consts or program.kept is not None or executable.is_awaited or executable.pace:
         return lambda arrays: run(arrays)[0]
     (aval,) = program.out_avals
 
     def call(arrays):
-        (out,) = execute(
-            [a._buffer if a._buffer is not None else to_device(a) for a in arrays]
-        ).consume_with_handlers(handlers)
+        try:
+            (out,) = execute(
+                [a._buffer if a._buffer is not None else to_device(a) for a in arrays]
+            ).consume_with_handlers(handlers)
+        except TypeError:  # An argument is still being computed.
+            return run(arrays)[0]
         return ArrayImpl(None, aval, out)
 
     return call

@@ -88,4 +88,5 @@ TABLE = Table(
     compiling.CHOICES,
     compiling.quick_options,
     compiling.factors_on_one_thread,
+    compiling.may_take_long,
 )

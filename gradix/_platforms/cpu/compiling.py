@@ -70,6 +70,28 @@ def factors_on_one_thread(facts) -> bool:
     return facts.factored is not None and 0 < facts.factored <= _FACTORED
 
 
+_WORK_OF_LONG = 1 << 18  # elements computed
+_PRODUCTS_OF_LONG = 1 << 22  # multiplications
+_CALLS_OF_LONG = 1 << 14  # elements of a sort or a factorization
+
+
+def may_take_long(facts) -> bool:
+    """Whether a program may run for a millisecond: it loops, or is large.
+
+    Programs that turn out to be quick are called as such from then on, so this may say yes too
+    often. The programs to which it says no are never asked again.
+    """
+    largest = facts.largest
+    if facts.has_loop or largest is None or facts.factored is None:
+        return True
+    return (
+        largest * facts.equations > _WORK_OF_LONG
+        or sum([p.multiplications * n for p, n in facts.products.items()]) > _PRODUCTS_OF_LONG
+        or (bool(facts.custom_calls) and largest > _CALLS_OF_LONG)
+        or facts.factored > _CALLS_OF_LONG
+    )
+
+
 def _is_a_sine(facts) -> bool:
     """Whether a program is a sine and few operations, which the newer generator compiles slowly."""
     kinds = {p.formula for p in facts.primitives}
