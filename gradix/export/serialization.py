@@ -353,7 +353,12 @@ def _read_tree(t: Table) -> PyTreeDef:
     if kind != _CUSTOM:
         raise Malformed(f"a tree has a node of the unknown kind {kind}")
     entry = registration.by_name(t.text(3))
-    aux = entry.read(t.bytes(4))
+    try:
+        aux = entry.read(t.bytes(4))
+    except ValueError:
+        raise
+    except Exception as e:  # what a registered function does with bytes that it did not write
+        raise Malformed(f"the data of a node {t.text(3)!r:.60} is wrong ({e})") from None
     if entry.build is not None:
         return _built(entry, aux, children)
     return make_node(

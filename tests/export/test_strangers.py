@@ -1,4 +1,5 @@
 """Files that were forged: too much memory, functions of the runtime that files may not call, and LAPACK called with wrong shapes."""
+import collections
 import dataclasses
 import re
 import resource
@@ -251,6 +252,19 @@ def test_a_file_takes_memory_in_proportion_to_its_size(what, tmp_path, monkeypat
     path.write_bytes(blob)
     done = subprocess.run([sys.executable, "-c", SHARED, str(path)], capture_output=True, text=True)
     assert done.stdout.strip() == "refused", done.stdout[-500:] + done.stderr[-3000:]
+
+
+Pair = collections.namedtuple("Pair", "x y")
+export.register_namedtuple_serialization(Pair, serialized_name="tests.strangers.Pair")
+
+
+@pytest.mark.parametrize("data", [b"", b"3", b"null", b"[[", b"[" * 100_000, b"\xff", b'{"x": 1}', b'["x"]'])
+def test_data_of_registered_nodes_is_checked(data):
+    table = serialization._table(export.export(gradix.jit(lambda x: Pair(x, x)))(X), 0)
+    del table[serialization.DIGEST]
+    table[4][4] = data
+    with pytest.raises(ValueError, match="file|fields|JSON|Expecting|decode"):
+        export.deserialize(wire.encode(table))
 
 
 def test_a_large_tree_is_read():
