@@ -32,11 +32,11 @@ class _axis_types:
         self.mesh = mesh.abstract_mesh.update_axis_types(dict.fromkeys(names, kind))
 
     def __enter__(self) -> BaseMesh:
-        self.before = _config._set_local("gradix_mesh", self.mesh)
+        self.before = _config.enter_local("gradix_mesh", self.mesh)
         return self.mesh
 
     def __exit__(self, *exc) -> None:
-        _config._set_local("gradix_mesh", self.before)
+        _config.leave_local("gradix_mesh", self.before)
 
 
 def _mesh_for(what: str, leaves) -> BaseMesh:

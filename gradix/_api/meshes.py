@@ -92,13 +92,13 @@ class set_mesh:
                 "`gradix.sharding.use_abstract_mesh`?"
             )
         self.mesh = mesh
-        self.before = _config._set_local("gradix_mesh", mesh)
+        self.before = _config.enter_local("gradix_mesh", mesh)
 
     def __enter__(self) -> Mesh | None:
         return self.mesh
 
     def __exit__(self, *exc) -> None:
-        _config._set_local("gradix_mesh", self.before)
+        _config.leave_local("gradix_mesh", self.before)
 
 
 class use_abstract_mesh:
@@ -112,11 +112,11 @@ class use_abstract_mesh:
         self.mesh = mesh
 
     def __enter__(self) -> BaseMesh:
-        self.before = _config._set_local("gradix_mesh", self.mesh)
+        self.before = _config.enter_local("gradix_mesh", self.mesh)
         return self.mesh
 
     def __exit__(self, *exc) -> None:
-        _config._set_local("gradix_mesh", self.before)
+        _config.leave_local("gradix_mesh", self.before)
 
 
 def get_mesh() -> Mesh:

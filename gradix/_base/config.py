@@ -200,10 +200,10 @@ def _refresh_contexts() -> None:
             overrides["context"] = _context_of(overrides)
 
 
-def _set_local(name: str, value: Any) -> Any:
-    """Override an option in this thread, or end that with `_UNSET`; returns the old override."""
+def _set_local(name: str, value: Any) -> None:
+    """Override an option in this thread, or end that with `_UNSET`."""
     overrides = state.__dict__
-    before = overrides.pop(name, _UNSET)
+    overrides.pop(name, None)
     if value is not _UNSET:
         overrides[name] = value
     with _lock:
@@ -213,7 +213,39 @@ def _set_local(name: str, value: Any) -> Any:
         else:
             overrides.pop("context", None)
             _overriding.pop(threading.get_ident(), None)
-    return before
+
+
+class _Entered(threading.local):
+    """The overrides of this thread by option, in the order in which they were entered."""
+
+    def __init__(self):
+        self.by_name: dict[str, list[list]] = {}
+
+
+_entered = _Entered()
+
+
+def enter_local(name: str, value: Any) -> list:
+    """Override an option in this thread until `leave_local` gets the result, from any task."""
+    entry = [value]
+    _entered.by_name.setdefault(name, []).append(entry)
+    _set_local(name, value)
+    return entry
+
+
+def leave_local(name: str, entry: list) -> None:
+    """End an override. Others of the same option may have begun later: the last one holds.
+
+    Tasks of an event loop share their thread and end in any order; what one of them found when it
+    began may be over by then.
+    """
+    entries = _entered.by_name.get(name, [])
+    at = next((i for i, e in enumerate(entries) if e is entry), None)
+    if at is None:  # it was entered in another thread
+        return
+    del entries[at]
+    if at == len(entries):
+        _set_local(name, entries[-1][0] if entries else _UNSET)
 
 
 @contextlib.contextmanager
@@ -317,17 +349,17 @@ class Config:
 class _Override(contextlib.ContextDecorator):
     """Overrides an option in this thread, in a `with` block or a decorated function; reentrant."""
 
-    __slots__ = ("name", "value", "before")
+    __slots__ = ("name", "value", "entries")
 
     def __init__(self, name: str, value: Any):
         self.name, self.value = name, value
-        self.before: list[Any] = []
+        self.entries: list[list] = []
 
     def __enter__(self):
-        self.before.append(_set_local(self.name, self.value))
+        self.entries.append(enter_local(self.name, self.value))
 
     def __exit__(self, *exc):
-        _set_local(self.name, self.before.pop())
+        leave_local(self.name, self.entries.pop())
         if self.name == "jax_check_tracer_leaks" and self.value and exc[0] is None:
             errors.check_leaks()
 

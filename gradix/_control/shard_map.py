@@ -62,14 +62,14 @@ class part_of_mesh:
     def __enter__(self) -> None:
         s, shape = state, self.mesh.shape
         inner = around(self.mesh).update_axis_types(dict.fromkeys(self.axes, AxisType.Manual))
-        self.saved = s.axes, s.manual, _config._set_local("gradix_mesh", inner)
+        self.saved = s.axes, s.manual, _config.enter_local("gradix_mesh", inner)
         s.axes = {**s.axes, **{n: Frame(shape[n]) for n in self.axes}}
         s.manual = s.manual | self.axes if self.check_vma else s.manual - self.axes
         seen.meshes = True
 
     def __exit__(self, *exc) -> None:
         state.axes, state.manual, before = self.saved
-        _config._set_local("gradix_mesh", before)
+        _config.leave_local("gradix_mesh", before)
 
 
 def local_aval(aval, spec, mesh: BaseMesh, axes: frozenset, check_vma: bool):

@@ -373,11 +373,11 @@ class Mesh(BaseMesh):
 
     def __enter__(self) -> Mesh:
         """Put the mesh in force; this is the old form of `with set_mesh(mesh)`."""
-        self.__dict__.setdefault("_before", []).append(_config._set_local("gradix_mesh", self))
+        self.__dict__.setdefault("_before", []).append(_config.enter_local("gradix_mesh", self))
         return self
 
     def __exit__(self, *exc) -> None:
-        _config._set_local("gradix_mesh", self.__dict__["_before"].pop())
+        _config.leave_local("gradix_mesh", self.__dict__["_before"].pop())
 
 
 def _own_process(device) -> int:

@@ -1,4 +1,5 @@
 """Options: values, checks, overrides by thread, and what traces depend on."""
+import asyncio
 import json
 import os
 import subprocess
@@ -7,6 +8,7 @@ import threading
 
 import pytest
 
+import gradix
 from gradix._base import config as module, options
 from gradix._base.config import config, is_x64, trace_context
 
@@ -201,3 +203,55 @@ def test_environment():
     assert "GRADIX_ENABLE_X64='perhaps'" in err and "True or False" in err
     _, err = in_process(code, JAX_NUM_CPU_DEVICES="eight")
     assert "JAX_NUM_CPU_DEVICES='eight'" in err
+
+
+TASKS = {
+    "enable_x64": (lambda: gradix.enable_x64(True), lambda: config.jax_enable_x64),
+    "default_matmul_precision": (lambda: gradix.default_matmul_precision("highest"), lambda: config.jax_default_matmul_precision),
+    "disable_jit": (gradix.disable_jit, lambda: config.jax_disable_jit),
+    "debug_nans": (lambda: gradix.debug_nans(True), lambda: config.jax_debug_nans),
+    "default_device": (lambda: gradix.default_device(gradix.devices()[0]), lambda: config.jax_default_device),
+    "transfer_guard": (lambda: gradix.transfer_guard("disallow"), lambda: config.jax_transfer_guard),
+    "set_mesh": (lambda: gradix.set_mesh(gradix.make_mesh((1,), ("x",))), lambda: config.gradix_mesh),
+    "use_abstract_mesh": (lambda: gradix.sharding.use_abstract_mesh(gradix.make_mesh((1,), ("x",)).abstract_mesh), lambda: config.gradix_mesh),
+    "a mesh": (lambda: gradix.make_mesh((1,), ("x",)), lambda: config.gradix_mesh),
+}
+
+
+@pytest.mark.x32
+@pytest.mark.parametrize(("override", "read"), TASKS.values(), ids=TASKS)
+@pytest.mark.parametrize("first", [0, 1])
+def test_tasks_that_end_in_any_order_leave_nothing_set(override, read, first):
+    before, context = read(), trace_context()
+
+    async def task(begin, end):
+        await begin.wait()
+        with override():
+            begun.set()
+            await end.wait()
+
+    async def all_tasks():
+        begins, ends = [asyncio.Event(), asyncio.Event()], [asyncio.Event(), asyncio.Event()]
+        tasks = [asyncio.create_task(task(b, e)) for b, e in zip(begins, ends)]
+        for begin in begins:
+            begun.clear()
+            begin.set()
+            await begun.wait()
+        for i in (first, 1 - first):
+            assert read() != before
+            ends[i].set()
+            await tasks[i]
+
+    begun = asyncio.Event()
+    asyncio.run(all_tasks())
+    assert read() == before and trace_context() is context
+
+
+def test_the_override_that_began_last_holds():
+    one, two = gradix.default_matmul_precision("high"), gradix.default_matmul_precision("highest")
+    one.__enter__()
+    two.__enter__()
+    one.__exit__(None, None, None)
+    assert config.jax_default_matmul_precision == "highest"
+    two.__exit__(None, None, None)
+    assert config.jax_default_matmul_precision is None

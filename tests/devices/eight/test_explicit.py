@@ -152,7 +152,7 @@ OPEN = [
     (lambda t: t.reshape(64), "out_sharding"), (lambda a: jnp.sort(a, 0), "undivided over the axis to sort"),
     (lambda a: jnp.cumsum(a, 0), "undivided over the axis of the running"), (lambda a, i: a[i], r"at\[...\].get\(out_sharding="),
     (lambda a: a.at[0].set(1.0), r"at\[...\].set/add"), (lambda b: b[:3], "not divisible by mesh axes"),
-    (lambda a: gradix.jit(lambda x: gradix.pure_callback(np.sin, x, x))(a), "auto_axes"),
+    (lambda a: gradix.ffi.ffi_call("none", gradix.ShapeDtypeStruct(a.shape, a.dtype))(a), "auto_axes"),
 ]
 
 
