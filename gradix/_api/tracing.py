@@ -18,6 +18,7 @@ from gradix._base.tree import (
 )
 from gradix._control.program_interning import interned
 from gradix._core.array import ArrayImpl
+from gradix._core.divisions import sums
 from gradix._core.jaxpr import ClosedJaxpr, DebugInfo
 from gradix._core.promotion import promote_pair
 from gradix._core.trace import outside
@@ -255,7 +256,7 @@ def _carry_types(what, name, tree, in_avals, out_avals, wrong) -> str:
 
 
 def _differ(a, b) -> bool:
-    return a.shape != b.shape or a.dtype != b.dtype or a.vma != b.vma
+    return a.shape != b.shape or a.dtype != b.dtype or a.vma != b.vma or sums(a) != sums(b)
 
 
 def _advice(a, b, place: str) -> str:
@@ -264,6 +265,9 @@ def _advice(a, b, place: str) -> str:
             ("the output", a.vma - b.vma) if a.vma - b.vma else ("the initial", b.vma - a.vma)
         )
         return f"apply lax.pcast(..., {tuple(sorted(map(str, more)))}, to='varying') to {which} value of {place}"
+    if sums(a) != sums(b) and a.shape == b.shape and a.dtype == b.dtype:
+        spec = b.division.spec if b.division is not None else "PartitionSpec()"
+        return f"start {place} with gradix.sharding.reshard(..., {spec}), as the sums over mesh axes differ"
     if a.shape != b.shape:
         return f"keep {place} of shape {a.shape} (for example with an array of fixed size and `.at[i].set`)"
     return f"return {place}.astype({a.dtype}), or start the carry with dtype {b.dtype}"

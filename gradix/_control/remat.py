@@ -54,7 +54,7 @@ class Remat(Call):
     def lower(self, em, outs, *args, jaxpr, prevent_cse, differentiated, **_):
         # the barrier keeps XLA from merging the recomputation with the forward pass
         if differentiated and prevent_cse and args:
-            args = em.ops("optimization_barrier", [a.aval for a in args], *args)
+            args = em.optimization_barrier(args)
         return em.inline(jaxpr.jaxpr, jaxpr.consts, args, "checkpoint")
 
     def show(self, params):

@@ -14,6 +14,8 @@ class Loop:
     __slots__ = ("em", "jaxpr", "consts", "xs", "length", "reverse", "num_carry", "index")
 
     def __init__(self, em, jaxpr, consts, xs, length, reverse, *, num_carry):
+        # XLA adds up summands where it reads or writes rows, so that is done before.
+        xs = [em.added_up(x, x.aval) for x in xs]
         self.em, self.jaxpr, self.consts, self.xs = em, jaxpr, consts, xs
         self.length, self.reverse, self.num_carry = length, reverse, num_carry
         self.index = make_aval(
@@ -37,7 +39,7 @@ class Loop:
         """Write a loop with `unroll` steps per iteration; the remaining steps follow the loop."""
         em, nk = self.em, self.num_carry
         whole = self.length - self.length % unroll if unroll > 1 else self.length
-        state = [em.constant(0, self.index), *carry, *[em.constant(0, a) for a in ys_avals]]
+        state = [em.constant(0, self.index), *carry, *[em.constant(0, a.plain) for a in ys_avals]]
         limit, last = self._number(whole), self._number(self.length - 1)
         offsets = [em.constant(k, self.index) for k in range(unroll + 1)]
 
@@ -53,7 +55,7 @@ class Loop:
                 with em.called("sub"):
                     at = em.op("subtract", self.index, last, at) if self.reverse else at
                 carry, rows = self._step(carry, at)
-                ys = [self._put(y, r, at) for y, r in zip(ys, rows)]
+                ys = [self._put(y, em.added_up(r, r.aval), at) for y, r in zip(ys, rows)]
             with em.called("add"):
                 return [em.op("add", self.index, i, offsets[unroll]), *carry, *ys]
 
@@ -62,8 +64,8 @@ class Loop:
         for k in range(whole, self.length) if unroll > 1 else ():
             at = em.constant(self._place(k), self.index)
             carry, rows = self._step(carry, at)
-            ys = [self._put(y, r, at) for y, r in zip(ys, rows)]
-        return [*carry, *ys]
+            ys = [self._put(y, em.added_up(r, r.aval), at) for y, r in zip(ys, rows)]
+        return [*carry, *[em.in_parts(y, a) for y, a in zip(ys, ys_avals)]]
 
     def _number(self, n):
         return self.em.number(n, self.index.dtype)
@@ -72,7 +74,8 @@ class Loop:
         return self.length - 1 - i if self.reverse else i
 
     def _step(self, carry, at):
-        rows = [self._row(x, at) for x in self.xs]
+        wanted = self.jaxpr.in_avals[len(self.consts) + len(carry) :]
+        rows = [self.em.in_parts(self._row(x, at), a) for x, a in zip(self.xs, wanted)]
         outs = self.em.inline(self.jaxpr.jaxpr, self.jaxpr.consts, [*self.consts, *carry, *rows])
         return outs[: self.num_carry], outs[self.num_carry :]
 

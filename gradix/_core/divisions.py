@@ -57,6 +57,14 @@ def of_cotangent(given: NamedSharding | None) -> NamedSharding | None:
     return given.update(spec=given.spec.to_ct_spec())
 
 
+def cotangent_aval(aval):
+    """The type of cotangents of values of a type, as regards mesh axes."""
+    division = aval.division
+    if division is None or not (division.spec.unreduced or division.spec.reduced):
+        return aval
+    return located(aval.plain, aval.place, vma=aval.vma, division=of_cotangent(division))
+
+
 def sums_kept(prim, mesh: BaseMesh, avals) -> Sums:
     """The axes over which the results of an operation on unreduced or reduced operands are so, too.
 

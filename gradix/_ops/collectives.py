@@ -192,6 +192,13 @@ class Vary(Collective):
         return params
 
 
+class Summand(Vary):
+    """The operand, which is one of the summands of a value along mesh axes."""
+
+    def transpose(self, ct, x, *, axes):
+        return [ct]
+
+
 def rows_by_group(x, groups):
     """The rows of `x` as (groups, members of each, ...)."""
     order = np.array(groups)
@@ -240,6 +247,7 @@ psum_p = Reduction("psum", reduce_sum, _times, "add")
 pmax_p = Reduction("pmax", lambda x, axes: reduce_max(x, axes), lambda x, n: x, "maximum")
 pmin_p = Reduction("pmin", lambda x, axes: reduce_min(x, axes), lambda x, n: x, "minimum")
 psum_invariant_p, pvary_p = InvariantSum("psum_invariant", reduce_sum, _times, "add"), Vary("pvary")
+summand_p = Summand("summand")
 axis_index_p = AxisIndex("axis_index")
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 
 import numpy as np
 
 from gradix._base import config as _config
 from gradix._core.array import as_array
-from gradix._core.aval import located, make_aval
+from gradix._core.aval import located
 from gradix._core.divisions import (
     NO_SUMS,
     ShardingTypeError,
@@ -114,10 +113,8 @@ class Reshard(Constraint):
 
     def lower(self, em, out, x, *, sharding):
         new = sums(out).unreduced - sums(x.aval).unreduced
-        if new and em.meshes.devices is not None:
-            x = _as_summands(
-                em, x, sharding.mesh, [a for a in sharding.mesh.axis_names if a in new]
-            )
+        if new and em.meshes.devices is not None and not em.is_zero(x):
+            x = em.as_summands(x, sharding.mesh, [a for a in sharding.mesh.axis_names if a in new])
         return super().lower(em, out, x, sharding=sharding)
 
     def transpose(self, ct, x, *, sharding):
@@ -128,24 +125,6 @@ class Reshard(Constraint):
         (x,), (a,) = args, axes
         row = entries(x.aval)
         return bind(self, (move_axis(x, a, 0),), {"sharding": with_leading(sharding, row[a])}), 0
-
-
-def _as_summands(em, x, mesh, names):
-    """`x` as a sum along mesh axes: the first device of each row has `x`, the others have zeros.
-
-    It is written as a sum over a leading axis that is divided over these mesh axes, which XLA leaves
-    to be finished.
-    """
-    shape, lead = x.aval.shape, prod([mesh.shape[a] for a in names])
-    wide = make_aval((lead, *shape), x.aval.dtype)
-    place = em.iota(make_aval(wide.shape, np.dtype("int32")), 0)
-    first = em.compare(place, em.constant(0, place.aval), "EQ")
-    rows = em.select(first, em.broadcast_in_dim(x, wide, range(1, wide.ndim)), em.constant(0, wide))
-    spec = PartitionSpec(tuple(names), *[UNCONSTRAINED] * len(shape))
-    rows = em.sharding_constraint(rows, em.meshes.text(mesh, spec, wide.ndim))
-    zero = em.constant(0, make_aval((), x.aval.dtype))
-    plain = make_aval(shape, x.aval.dtype)
-    return em.reduce([rows], [zero], (0,), [plain], "add")[0]
 
 
 class ToAuto(Primitive):

@@ -60,9 +60,11 @@ class Communication(SingleOperations):
 
     def sharding_constraint(self, x: Value, text: str) -> Value:
         """`x`, constrained to a Shardy sharding given as text."""
-        return self.op(
+        found = self.op(
             "sdy.sharding_constraint", x.aval, x, attrs=f"sharding = #sdy.sharding{text}"
         )
+        found.definition = "constraint", x, ()
+        return found
 
     def sharding_group(self, x: Value, number: int) -> None:
         """Ask that `x` is divided like all other values of its group."""

@@ -180,12 +180,16 @@ class Emitter(Contractions):
                     var.aval.ndim,
                     not division.mesh.are_all_axes_explicit,
                 )
-                value = self.op(
-                    "sdy.sharding_constraint",
-                    var.aval,
+                source, value = (
                     value,
-                    attrs=f"sharding = #sdy.sharding{text}",
+                    self.op(
+                        "sdy.sharding_constraint",
+                        var.aval,
+                        value,
+                        attrs=f"sharding = #sdy.sharding{text}",
+                    ),
                 )
+                value.definition = "constraint", source, ()
             out.append(value)
         return out[0] if type(found) is Value else out
 

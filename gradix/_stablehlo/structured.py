@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from functools import partial
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,8 +81,7 @@ class Structured(Writer):
         if mesh is None or not self.is_divided:
             return x
         spec = PartitionSpec(*[None if i in axes else UNCONSTRAINED for i in range(x.aval.ndim)])
-        sharding = f"sharding = #sdy.sharding{self.meshes.text(mesh, spec, x.aval.ndim)}"
-        return self.op("sdy.sharding_constraint", x.aval, x, attrs=sharding)
+        return self.constrained(x, mesh, spec)
 
     # -- communication, inside of a region for one device's part -----------------------------------
 
@@ -189,6 +190,10 @@ class Structured(Writer):
         """
         carry = [*init, self.ordering_token()] if ordered else list(init)
         avals = [v.aval for v in carry]
+        kept: list[bool] = []
+        if any(map(_summed, avals)) and self.is_divided:
+            kept = [self.is_zero(v) for v in carry]
+            carry, cond, body = self._with_sums(avals, kept, carry, cond, body)
         cond_ = (lambda *xs: cond(*xs[:-1])) if ordered else cond
         turn = self._with_token(body) if ordered else body
         self.loops += 1
@@ -197,7 +202,91 @@ class Structured(Writer):
         with self.named("while/body"):
             regions = test, self.region(avals, turn)
         self.loops -= 1
-        return self._take_token(self.ops("while", avals, *carry, regions=regions), ordered)
+        found = self._take_token(self.ops("while", avals, *carry, regions=regions), ordered)
+        return self._as_parts(found, avals, kept) if kept else found
+
+    def _with_sums(self, avals, kept, carry, cond, body) -> tuple:
+        """A loop that carries summands.
+
+        XLA adds up summands where a loop begins, but not after its steps. So those that begin as
+        zeros are `kept`, and others are added up after each step.
+        """
+
+        def parts(fn):
+            return lambda *xs: fn(*self._as_parts(xs, avals, kept))
+
+        return (
+            self._as_whole(carry, avals, kept),
+            parts(cond),
+            lambda *xs: self._as_whole(parts(body)(*xs), avals, kept),
+        )
+
+    def is_zero(self, x: Value) -> bool:
+        """Whether a value is known to be zeros."""
+        while x.definition is not None and x.definition[0] in ("broadcast_in_dim", "constraint"):
+            x = x.definition[1]
+        found = [self._constants.get((f"dense<{zero}>", x.type)) for zero in ("0.0", "0")]
+        return any(v is not None and v.name == x.name for v in found)
+
+    def optimization_barrier(self, values) -> list[Value]:
+        """The values, which the compiler computes before their uses and does not merge."""
+        avals = [v.aval for v in values]
+        if not self.is_divided:
+            return self.ops("optimization_barrier", avals, *values)
+        kept = [True] * len(avals)
+        given = self._as_whole(values, avals, kept)
+        return self._as_parts(self.ops("optimization_barrier", avals, *given), avals, kept)
+
+    def as_summands(self, x: Value, mesh, names) -> Value:
+        """`x` as a sum along mesh axes: the first device of each row has it, the others have zeros.
+
+        It is written as a sum over a leading axis that is divided over these mesh axes, which XLA
+        leaves to be finished.
+        """
+        plain = make_aval(x.aval.shape, x.aval.dtype, False)
+        lead = prod([mesh.shape[a] for a in names])
+        wide = make_aval((lead, *plain.shape), plain.dtype, False)
+        place = make_aval(wide.shape, _INDEX.dtype)
+        number = self.op("iota", place, attrs="iota_dimension = 0 : i64")
+        first = self.compare(number, self.constant(0, place), "EQ")
+        rows = self.broadcast_in_dim(x, wide, range(1, wide.ndim))
+        rows = self.select(first, rows, self.constant(0, wide))
+        spec = PartitionSpec(tuple(names), *[UNCONSTRAINED] * plain.ndim)
+        rows = self.constrained(rows, mesh, spec)
+        zero = self.constant(0, make_aval((), plain.dtype, False))
+        return self.reduce([rows], [zero], (0,), [plain], "add")[0]
+
+    def constrained(self, x: Value, mesh, spec: PartitionSpec) -> Value:
+        """`x`, divided as a spec says."""
+        sharding = f"sharding = #sdy.sharding{self.meshes.text(mesh, spec, x.aval.ndim)}"
+        found = self.op("sdy.sharding_constraint", x.aval, x, attrs=sharding)
+        found.definition = "constraint", x, ()
+        return found
+
+    def added_up(self, x: Value, aval) -> Value:
+        """`x`, added up if values of the type `aval` are summands."""
+        return self._as_whole([x], [aval], [False])[0] if self.is_divided else x
+
+    def in_parts(self, x: Value, aval) -> Value:
+        """`x`, made a summand if values of the type `aval` are."""
+        return self._as_parts([x], [aval], [False])[0] if self.is_divided else x
+
+    def _as_whole(self, values, avals, kept) -> list[Value]:
+        """The values, added up where their types say that they are summands, unless `kept`."""
+        return [
+            v if s is None else self.constrained(v, s.mesh, s.spec if k else PartitionSpec(*s.spec))
+            for v, s, k in zip(values, map(_summed, avals), kept)
+        ]
+
+    def _as_parts(self, values, avals, kept) -> list[Value]:
+        """The values, made summands again where their types say so, unless `kept`."""
+        out = []
+        for v, s, k in zip(values, map(_summed, avals), kept):
+            if s is not None:
+                names = [a for a in s.mesh.axis_names if a in s.spec.unreduced]
+                v = self.constrained(v if k else self.as_summands(v, s.mesh, names), s.mesh, s.spec)
+            out.append(v)
+        return out
 
     def case(self, index: Value, branches, out_avals, ordered: bool = False) -> list[Value]:
         """Run the branch numbered `index` (an int32 scalar; out of range runs the last).
@@ -210,10 +299,16 @@ class Structured(Writer):
         for i, branch in enumerate(branches):
             self.token = before if ordered else self.token
             with self.named(f"cond/branch_{i}_fun"):
+                if any(map(_summed, out_avals)) and self.is_divided:
+                    branch = partial(self._ending_in_sums, branch, out_avals)
                 regions.append(
                     self.region((), self._returning_token(branch) if ordered else branch)
                 )
-        return self._take_token(self.ops("case", outs, index, regions=regions), ordered)
+        found = self._take_token(self.ops("case", outs, index, regions=regions), ordered)
+        return self._as_parts(found, out_avals, [True] * len(found)) if self.is_divided else found
+
+    def _ending_in_sums(self, branch: Callable, out_avals) -> list[Value]:
+        return self._as_whole(branch(), out_avals, [True] * len(out_avals))
 
     def shape_operands(self, outs) -> list[Value]:
         raise NotImplementedError
@@ -393,6 +488,12 @@ class Structured(Writer):
 
     def _converted(self, x: Value, aval) -> Value:
         return x if x.aval is aval else self.op("convert", aval, x)
+
+
+def _summed(aval):
+    """The division of a type that says its values are summands; else None."""
+    division = getattr(aval, "division", None)
+    return division if division is not None and division.spec.unreduced else None
 
 
 def _is_combined(body, dtype) -> bool:

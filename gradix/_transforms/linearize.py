@@ -7,6 +7,7 @@ import numpy as np
 from gradix._base.bounded import BoundedCache
 from gradix._base.source import current
 from gradix._core.aval import make_aval, seen
+from gradix._core.divisions import cotangent_aval
 from gradix._core.jaxpr import ClosedJaxpr, JaxprEqn, Var, inherit, jaxprs_in_params
 from gradix._core.primitive import Linear
 from gradix._core.trace import Trace, Tracer, bind, divided_like, new_level, state, typed_results
@@ -115,6 +116,8 @@ class LinearProgram:
         total, masks = [None] * self.count, Masks(self.eqns, given=lives is not None)
         for i, (index, ct) in enumerate(zip(self.outs, cts)):
             if index is not None and ct is not None:
+                if seen.divisions and cotangent_aval(self.out_avals[i]) is not self.out_avals[i]:
+                    ct = divided_like(ct, self.out_avals[i])
                 masks.add(total, index, ct, lives[i] if lives else None)
         before = state.place
         try:
@@ -431,7 +434,7 @@ def transpose_jaxpr(
         )
         flags, cts = (
             [c is not None for c in out],
-            [zeros(a) if c is None else c for c, a in zip(out, lin_avals)],
+            [divided_like(zeros(a), a) if c is None else c for c, a in zip(out, lin_avals)],
         )
         if lives is None:
             live[:] = flags
@@ -439,7 +442,7 @@ def transpose_jaxpr(
         live[:] = flags, [None if m is None else m.shape for m in after]
         return [*cts, *[m.mask() for m in after if m is not None]]
 
-    ct_avals = [a for a, nz in zip(closed.out_avals, ct_nonzero) if nz]
+    ct_avals = [cotangent_aval(a) for a, nz in zip(closed.out_avals, ct_nonzero) if nz]
     mask_avals = [make_aval(s, _BOOL) for s in lives or () if s is not None]
     jaxpr, consts = stage(back, known_avals + ct_avals + mask_avals, closed.jaxpr.debug_info)
     found = closed.memo[key] = (

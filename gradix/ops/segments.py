@@ -157,6 +157,13 @@ def _public(name: str, summary: str, empty: str, shown: str, scatter, reduce, *,
         out_sharding=None,
     ):
         if out_sharding is not None:
+            spec = getattr(out_sharding, "spec", out_sharding)
+            if kind.scatter is not scatter_add and getattr(spec, "unreduced", None):
+                raise NotImplementedError(
+                    f"unreduced for {name} is not supported: out_sharding={out_sharding} asks for the "
+                    "parts of a sum, and parts that are combined otherwise cannot be summed later. "
+                    "Leave these axes out, and the result is combined at once."
+                )
             return divided(
                 function,
                 out_sharding,

@@ -18,6 +18,7 @@ from gradix._ops.collectives import (
     psum_p,
     reduction_for,
     size_of,
+    summand_p,
     vary,
 )
 from gradix._ops.convert import convert_element_type
@@ -238,7 +239,8 @@ def pcast(x, axis_name, *, to: str):
         if to == "reduced":
             return a
         if to == "unreduced":  # each member's summand may differ
-            return vary(a, wanted - a.aval.vma) if wanted - a.aval.vma else a
+            a = vary(a, wanted - a.aval.vma) if wanted - a.aval.vma else a
+            return bind(summand_p, (a,), {"axes": names}) if wanted else a
         if a.aval.vma & wanted:
             raise ValueError(
                 f"Unsupported pcast from='varying', to='varying': {a.aval.str_short()} varies over "

@@ -13,6 +13,7 @@ from gradix._base import config as _config
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import flatten_axes, keystr, tree_flatten as flatten, tree_flatten_with_path
 from gradix._control.shard_map import around, local_aval, part_of_mesh, shard_map_p
+from gradix._control.summands import check_summands
 from gradix._core.divisions import entries
 from gradix._core.jaxpr import DebugInfo
 from gradix._core.mesh import AbstractMesh, AxisType, BaseMesh, Mesh
@@ -146,6 +147,8 @@ class _ShardMapped:
         debug = DebugInfo.of(self.name, argument_names(self.f, len(args)))
         with part_of_mesh(mesh, axes, self.check_vma):
             jaxpr, consts = stage_open(flat, avals, debug)
+        marks = [*[frozenset()] * len(consts), *[s.unreduced for s in specs]]
+        check_summands(jaxpr, marks, self.check_vma)
         results = bind(
             shard_map_p,
             [*consts, *xs],
@@ -309,7 +312,11 @@ def _inferred(x: Array, axes: frozenset) -> PartitionSpec:
     if sharding is None and x.aval.place is not None:
         sharding = x.aval.place.sharding
     spec = getattr(sharding, "spec", PartitionSpec())
-    return PartitionSpec(*[tuple([a for a in axes_of(p) if a in axes]) for p in spec])
+    return PartitionSpec(
+        *[tuple([a for a in axes_of(p) if a in axes]) for p in spec],
+        unreduced=spec.unreduced & axes,
+        reduced=spec.reduced & axes,
+    )
 
 
 def smap(f: Callable | None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name) -> Any:

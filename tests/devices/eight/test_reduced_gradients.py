@@ -4,7 +4,7 @@ import pytest
 
 import gradix
 import gradix.numpy as jnp
-from gradix.sharding import AxisType, PartitionSpec as P, reshard
+from gradix.sharding import AxisType, NamedSharding, PartitionSpec as P, reshard
 
 REDUCED = {
     "sum": jnp.sum, "mean": jnp.mean, "transpose": lambda v: (v.T * 3).sum(), "double": lambda v: (v + v).sum(), "broadcast": lambda v: jnp.broadcast_to(v, (3, 4, 2)).sum(),
@@ -15,6 +15,22 @@ REDUCED = {
     "cumsum": lambda v: jnp.cumsum(v, 1).sum(),
     "pad": lambda v: (jnp.pad(v, 1, constant_values=2.0) ** 2).sum(),
 }
+
+
+def over_rows(function):
+    """The function of rows as a scan that starts with a number of the type of its result."""
+    def call(v):
+        spec = getattr(gradix.typeof(v).sharding, "spec", P())
+        start = reshard(jnp.float32(0), P(reduced=spec.reduced)) if spec.reduced else jnp.float32(0)
+        return gradix.lax.scan(lambda c, w: (function(c, w), None), start, v)[0]
+    return call
+
+
+REDUCED["sum of rows"] = over_rows(lambda c, w: c + (w * w).sum())
+REDUCED["recurrence"] = over_rows(lambda c, w: c * 2.0 + w.sum())
+REDUCED["branch"] = lambda v: gradix.lax.cond(True, lambda w: (w * w).sum(), lambda w: w.sum(), v)
+REDUCED["inner jit"] = lambda v: gradix.jit(lambda w: (w * w).sum())(v * 2.0)
+REDUCED["checkpoint"] = lambda v: gradix.checkpoint(lambda w: jnp.sin(w).sum())(v)
 
 
 @pytest.mark.parametrize("name", REDUCED)
@@ -37,3 +53,49 @@ def test_a_value_becomes_summands(value):
         for before, after in ((P(), P(unreduced={"x"})), (P("y"), P("y", unreduced={"x"})), (P("x"), P(unreduced={"x"})), (P(), P(unreduced={"x", "y"}))):
             parts = gradix.jit(lambda v: reshard(v, after))(gradix.device_put(x, before))
             np.testing.assert_array_equal(reshard(parts, P()), x)
+
+
+def test_a_carry_keeps_the_sums_of_its_type():
+    m = gradix.make_mesh((2,), ("x",), axis_types=(AxisType.Explicit,))
+    with gradix.set_mesh(m), pytest.raises(TypeError, match=r"(?s)must have equal types.*reshard"):
+        gradix.jit(lambda v: gradix.lax.scan(lambda c, w: (c + w.sum(), None), 0.0, v)[0])(gradix.device_put(np.ones((4, 2), np.float32), P(reduced={"x"})))
+
+
+def product():
+    """A product that is still to be summed over "x", and its factors."""
+    a, b = gradix.device_put(np.arange(4, dtype=np.float32).reshape(2, 2), P(None, "x")), gradix.device_put(np.ones((2, 2), np.float32), P("x", None))
+    return lambda a, b: jnp.einsum("ij,jk->ik", a, b, out_sharding=P(unreduced={"x"})), a, b
+
+
+def test_specs_that_are_inferred_keep_what_is_still_to_be_summed():
+    m = gradix.make_mesh((2,), ("x",), axis_types=(AxisType.Explicit,))
+    with gradix.set_mesh(m):
+        parts, a, b = product()
+        u = gradix.jit(parts)(a, b)
+        scattered = gradix.shard_map(lambda v: gradix.lax.psum_scatter(v, "x", tiled=True), out_specs=P("x"))
+        np.testing.assert_array_equal(gradix.jit(scattered)(u), [[1, 1], [5, 5]])
+        np.testing.assert_array_equal(gradix.shard_map(lambda v: gradix.lax.psum(v, "x"), out_specs=P())(u), [[1, 1], [5, 5]])
+        slopes = gradix.jit(gradix.grad(lambda a, b: scattered(parts(a, b)).sum(), (0, 1)))(a, b)
+        for slope, want in zip(slopes, ([[2, 2], [2, 2]], [[2, 2], [4, 4]])):
+            np.testing.assert_array_equal(reshard(slope, P()), want)
+
+
+@pytest.mark.parametrize("name", ["segment_max", "segment_min", "segment_prod"])
+def test_parts_that_are_not_summands_are_refused(name):
+    m = gradix.make_mesh((2,), ("x",), axis_types=(AxisType.Explicit,))
+    with gradix.set_mesh(m):
+        v, i = gradix.device_put(np.ones((4, 2), np.float32), P("x")), gradix.device_put(np.array([0, 1, 0, 1]), P("x"))
+        with pytest.raises(NotImplementedError, match=f"unreduced for {name} is not supported"):
+            gradix.jit(lambda v, i: getattr(gradix.ops, name)(v, i, 2, out_sharding=P(unreduced={"x"})))(v, i)
+        assert gradix.typeof(gradix.ops.segment_sum(v, i, 2, out_sharding=P(unreduced={"x"}))).sharding.spec.unreduced == {"x"}
+
+
+def test_functions_of_summands_are_refused():
+    m = gradix.make_mesh((2,), ("x",), axis_types=(AxisType.Explicit,))
+    d = gradix.device_put(np.ones((4, 2), np.float32), NamedSharding(m, P("x")))
+    summands = lambda f: gradix.shard_map(lambda v: gradix.lax.psum(f(gradix.lax.pcast(v, "x", to="unreduced")), "x"), mesh=m, in_specs=P("x"), out_specs=P())
+    for name, call in (("sin", jnp.sin), ("mul", lambda v: v * v), ("exp", lambda v: jnp.exp(v + v))):
+        with pytest.raises(NotImplementedError, match=f"unreduced rule for {name} is not implemented"):
+            gradix.jit(summands(call))(d)
+    for call in (lambda v: v, lambda v: v * 2.0, lambda v: -v, lambda v: v.T.T + v):
+        np.testing.assert_array_equal(gradix.jit(summands(call))(d), 2 * call(np.ones((2, 2), np.float32)))
