@@ -311,7 +311,12 @@ def _taken(rows, places) -> np.ndarray:
 
 
 def _parts(x) -> list:
-    return [x.real, x.imag] if x.dtype.kind == "c" else [x]
+    if x.dtype.kind != "c":
+        return [x]
+    nan = np.isnan(x.imag)  # comes after all numbers, before NaN in the real part
+    if not nan.any():
+        return [x.real, x.imag]
+    return [nan.astype(x.real.dtype) + 2 * np.isnan(x.real), x.real, x.imag]
 
 
 def _largest(places, x, values, threads: int = 1) -> None:

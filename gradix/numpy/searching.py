@@ -206,13 +206,19 @@ def _places(x, v, side: str, method: str):
 
 
 def _before(x, v):
-    """`x < v`, elementwise, with NaN last; complex numbers by real, then by imaginary part."""
+    """`x < v`, elementwise, with NaN last; complex numbers by real, then by imaginary part.
+
+    Those with NaN in the imaginary part come after all others, and those with NaN in the real part
+    after these, as NumPy has them.
+    """
     if x.aval.dtype in COMPLEX:
-        xr, vr = lax.real(x), lax.real(v)
-        same = lax.bitwise_not(lax.bitwise_or(_before(xr, vr), _before(vr, xr)))
-        return lax.bitwise_or(
-            _before(xr, vr), lax.bitwise_and(same, _before(lax.imag(x), lax.imag(v)))
-        )
+        parts = [(f(x), f(v)) for f in (lax.real, lax.imag)]
+        keys = [*[(lax.ne(a, a), lax.ne(b, b)) for a, b in parts], *parts]
+        found = _before(*keys[-1])
+        for a, b in keys[-2::-1]:
+            same = lax.bitwise_not(lax.bitwise_or(_before(a, b), _before(b, a)))
+            found = lax.bitwise_or(_before(a, b), lax.bitwise_and(same, found))
+        return found
     less = lax.lt(x, v)
     if x.aval.dtype not in INEXACT:
         return less

@@ -211,3 +211,24 @@ def test_results_whose_size_depends_on_traced_values(f):
         gradix.jit(f)(V)
     with pytest.raises(ConcretizationTypeError, match="nonzero"):
         gradix.jit(jnp.nonzero)(V)
+
+
+@pytest.mark.parametrize("size", [7, 300, 40_000])
+@pytest.mark.parametrize("engine", ["host", "compiled"])
+def test_complex_numbers_with_nan_come_in_numpys_order(size, engine):
+    """Numbers, then NaN in the imaginary part, then in the real part, then in both."""
+    rng = np.random.default_rng(0)
+    z = np.empty(size, np.complex64)
+    z.real, z.imag = [rng.choice(np.float32([np.nan, -np.inf, -1, 0, 2, np.inf]), size) for _ in range(2)]
+    jitted = (lambda f: f) if engine == "host" else gradix.jit
+    want = np.sort(z)
+    same = lambda x: np.testing.assert_array_equal(np.asarray(x).view(np.float32), want.view(np.float32))
+    same(jitted(jnp.sort)(z))
+    same(z[np.asarray(jitted(jnp.argsort)(z))])
+    same(jitted(jnp.sort_complex)(z))
+    same(z[np.asarray(jitted(lambda z: jnp.lexsort((z,)))(z))])
+    same(jitted(lambda z: jnp.sort(z.reshape(1, -1, 1), axis=1).ravel())(z))
+    row = want[: min(size, 300)]
+    for side in ("left", "right"):
+        found = jitted(lambda row, z, side=side: jnp.searchsorted(row, z, side))(row, z[:50])
+        np.testing.assert_array_equal(found, np.searchsorted(row, z[:50], side))

@@ -76,7 +76,9 @@ def _parts(em, a, b):
     if a.aval.dtype not in dtypes.COMPLEX:
         return [(a, b)]
     part = make_aval((), dtypes.real_dtype(a.aval.dtype))
-    return [(em.op(name, part, a), em.op(name, part, b)) for name in ("real", "imag")]
+    parts = [(em.op(name, part, a), em.op(name, part, b)) for name in ("real", "imag")]
+    # NaN in the imaginary part comes after all numbers, before NaN in the real part.
+    return [*[(em.compare(x, x, "NE"), em.compare(y, y, "NE")) for x, y in parts], *parts]
 
 
 def _smaller(em, a, b):

@@ -144,6 +144,9 @@ def _in_order(x, order, axis: int):
 def host_keys(x) -> list:
     """NumPy arrays whose order in NumPy is the order wanted for `x`."""
     if x.dtype.kind == "c":
+        nan = np.isnan(x.imag)  # comes after all numbers, before NaN in the real part
+        if nan.any():
+            return [np.isnan(x.real), nan, x.real, x.imag]
         return [x.real, x.imag]
     if x.dtype.isbuiltin == 1:  # NumPy does not sort NaN of ml_dtypes last
         return [x]
