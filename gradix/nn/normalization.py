@@ -23,10 +23,11 @@ from gradix.nn.composition import fused
 from gradix.numpy.axes import axes_of, positions_and_names
 from gradix.numpy.extremes import max_of_numbers
 from gradix.numpy.moments import count_of
-from gradix.numpy.promotion import as_operand, inexact_operand, inexact_operands
+from gradix.numpy.promotion import as_operand, convert, inexact_operand, inexact_operands
 from gradix.numpy.selection import where as choose
 
 _INF = math.inf
+_F16, _F32, _F16_MAX = np.dtype("float16"), np.dtype("float32"), 65504
 
 
 @replayed
@@ -59,6 +60,8 @@ def logsumexp(
         a, b = inexact_operands("logsumexp", a, b)
         a = choose(b != 0, a, -_INF)
     axes, everything = _axes(axis, a.aval.ndim)
+    dtype = dtypes.real_dtype(a.aval.dtype)
+    a = _countable(a, everything)
     if where is not None:
         a = choose(where, a, 0)
     shift = stop_gradient(
@@ -70,12 +73,14 @@ def logsumexp(
     )
     shift = shift if keepdims else lax.squeeze(shift, axes)
     if return_sign:
-        return lax.log(abs(total)) + lax.convert_element_type(
+        size = lax.log(abs(total)) + lax.convert_element_type(
             shift, dtypes.real_dtype(a.aval.dtype)
-        ), lax.sign(total)
+        )
+        sign = lax.sign(total)
+        return _in_dtype(size, dtype), sign if _is_complex(a) else _in_dtype(sign, dtype)
     if _is_complex(a):
         return lax.log(total) + shift
-    out = lax.log(abs(total)) + shift
+    out = _in_dtype(lax.log(abs(total)) + shift, dtype)
     return out if b is None else choose(total < 0, math.nan, out)
 
 
@@ -84,6 +89,19 @@ def _axes(axis, ndim: int) -> tuple[tuple, tuple]:
     positions, names = positions_and_names(axis)
     axes = axes_of(positions, ndim)
     return axes, axes + names
+
+
+def _countable(x, axes):
+    """`x`, in float32 if it is float16 and has more elements along the axes than that can count."""
+    if x.aval.dtype != _F16:
+        return x
+    count = _count(x, axes)
+    many = type(count) is int and count > _F16_MAX
+    return convert(x, _F32) if many else x
+
+
+def _in_dtype(x, dtype):
+    return x if x.aval.dtype == dtype else convert(x, dtype)
 
 
 def _finite(x):
@@ -150,8 +168,9 @@ def softmax(x, axis=-1, where=None) -> Array:
         Array([0.5, 0.5], dtype=float32)
     """
     x = inexact_operand("softmax", x)
-    terms, total, _ = _exponentials(x, _axes(axis, x.aval.ndim)[1], where)
-    out = terms / total
+    dtype, axes = x.aval.dtype, _axes(axis, x.aval.ndim)[1]
+    terms, total, _ = _exponentials(_countable(x, axes), axes, where)
+    out = _in_dtype(terms / total, dtype)
     return out if where is None else choose(where, out, 0)
 
 
@@ -182,8 +201,9 @@ def log_softmax(x, axis=-1, where=None) -> Array:
         Array([-0.6931472, -0.6931472], dtype=float32)
     """
     x = inexact_operand("log_softmax", x)
-    _, total, exponents = _exponentials(x, _axes(axis, x.aval.ndim)[1], where)
-    out = exponents - lax.log(total)
+    dtype, axes = x.aval.dtype, _axes(axis, x.aval.ndim)[1]
+    _, total, exponents = _exponentials(_countable(x, axes), axes, where)
+    out = _in_dtype(exponents - lax.log(total), dtype)
     return out if where is None else choose(where, out, -_INF)
 
 

@@ -31,6 +31,7 @@ from gradix.numpy.promotion import (
     number,
     promote_dtypes,
     promote_dtypes_inexact,
+    working_dtype,
 )
 from gradix.numpy.reductions import sum
 from gradix.numpy.selection import where
@@ -244,7 +245,9 @@ def trapezoid(y, x=None, dx=1.0, axis: int = -1) -> Array:
         y = inexact_operand("trapezoid", y)
         axis = axis_of(axis, y.aval.ndim)
         if not is_known_at_most(y.aval.shape[axis], 1) and np.ndim(dx) == 0:
-            return multiply(dx, _inner_and_half_the_ends(y, axis))
+            wide = convert(y, working_dtype(y.aval.dtype), y.aval.weak_type)
+            area = multiply(dx, _inner_and_half_the_ends(wide, axis))
+            return area if wide is y else convert(area, y.aval.dtype)
         step = dx
     else:
         y, x = promote_dtypes_inexact("trapezoid", y, x)

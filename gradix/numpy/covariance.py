@@ -15,6 +15,7 @@ from gradix.numpy.promotion import (
     convert,
     number,
     promote_dtypes_inexact,
+    working_dtype,
 )
 from gradix.numpy.reductions import sum
 from gradix.numpy.selection import clip
@@ -66,12 +67,14 @@ def cov(
     values = promote_dtypes_inexact("cov", *values)
     if dtype is not None:
         values = [convert(v, dtypes.requested_dtype(dtype, "cov", stacklevel=3)) for v in values]
+    result = values[0].aval.dtype
+    values = [convert(v, working_dtype(result), v.aval.weak_type) for v in values]
     if ddof is not None and ddof != int(ddof):
         raise ValueError(f"cov: ddof must be an integer, got {ddof}.")
     rows = [_variables(v, rowvar) for v in values]
     x = rows[0] if len(rows) == 1 else lax.concatenate(rows, 0)
     if not x.aval.shape[0]:
-        return lax.full((0, 0), number(0, x.aval.dtype))
+        return lax.full((0, 0), number(0, result))
     w = _observation_weights(x, fweights, aweights)
     ddof = (0 if bias else 1) if ddof is None else int(ddof)
     center, factor = _center(x, w, ddof, aweights)
@@ -81,7 +84,7 @@ def cov(
     )
     weighted = lax.conj(weighted) if weighted.aval.dtype in COMPLEX else weighted
     out = lax.dot(x, lax.transpose(weighted, (1, 0)))
-    out = lax.div(out, convert(factor, out.aval.dtype))
+    out = convert(lax.div(out, convert(factor, out.aval.dtype)), result, out.aval.weak_type)
     return lax.squeeze(out, tuple([i for i, n in enumerate(out.aval.shape) if n == 1]))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
-from gradix._core.dtypes import COMPLEX, FLOAT, INEXACT
+from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
 from gradix.numpy.axes import axes_of, no_out, positions_and_names
 from gradix.numpy.promotion import (
@@ -21,11 +21,11 @@ from gradix.numpy.promotion import (
     number,
     operands,
     promote_dtypes_inexact,
+    working_dtype,
 )
 from gradix.numpy.reductions import initial_value, keep_axes, mask_like, sum
 from gradix.numpy.selection import where as choose
 
-_F32 = np.dtype("float32")
 _DIRECT = frozenset(np.dtype(t) for t in ("float32", "float64", "complex64", "complex128"))
 
 
@@ -79,7 +79,7 @@ def mean(a, axis=None, dtype=None, out=None, keepdims: bool = False, *, where=No
         if dtype is None
         else dtypes.requested_dtype(dtype, "mean", stacklevel=3)
     )
-    work = _F32 if dtype is None and result in FLOAT and result.itemsize < 4 else result
+    work = working_dtype(result) if dtype is None else result
     shape = x.aval.shape
     axes = axes_of(axis, len(shape))
     if where is None:
@@ -138,10 +138,13 @@ def average(a, axis=None, weights=None, returned: bool = False, keepdims: bool =
         n = count_of(x.aval.shape, axes_of(axis, x.aval.ndim))
         return mean_, lax.full_like(mean_, number(n, mean_.aval.dtype))
     x, w = promote_dtypes_inexact("average", a, weights)
+    dtype = x.aval.dtype
+    x, w = [convert(v, working_dtype(dtype), v.aval.weak_type) for v in (x, w)]
     axes = axes_of(axis, x.aval.ndim)
     w = _weights_like(x, w, axis, axes)
     total = sum(w, axes, None, None, keepdims)
     mean_ = lax.div(sum(lax.mul(*operands("average", x, w)), axes, None, None, keepdims), total)
+    mean_, total = [convert(v, dtype, v.aval.weak_type) for v in (mean_, total)]
     return (mean_, broadcast_to(total, mean_.aval.shape)) if returned else mean_
 
 
@@ -330,7 +333,7 @@ def variance_dtypes(name: str, own, dtype):
     if dtype is None:
         work = dtypes.to_inexact_dtype(own)
         result = dtypes.real_dtype(work)
-        return (_F32 if work in FLOAT and work.itemsize < 4 else work), result
+        return working_dtype(work), result
     result = dtypes.requested_dtype(dtype, name, stacklevel=5)
     if own in COMPLEX and result not in COMPLEX:
         raise ValueError(

@@ -14,7 +14,14 @@ from gradix._core.dtypes import INEXACT
 from gradix._core.operators import Array
 from gradix.numpy import extremes, moments, reductions, row_host_implementations
 from gradix.numpy.axes import axes_of, no_out, positions_and_names
-from gradix.numpy.promotion import as_operand, broadcast_to, common_shape, convert, number
+from gradix.numpy.promotion import (
+    as_operand,
+    broadcast_to,
+    common_shape,
+    convert,
+    number,
+    working_dtype,
+)
 from gradix.numpy.selection import where as choose
 
 
@@ -221,7 +228,7 @@ def nanmean(a, axis=None, dtype=None, out=None, keepdims: bool = False, where=No
     axis, names = positions_and_names(axis)
     axis = axes_of(axis, x.aval.ndim) + names  # The axes are the array's; the mask may have more.
     count = reductions.sum(_present("nanmean", x, where), axis, np.dtype("int32"), None, keepdims)
-    total = nansum(x, axis, result, None, keepdims, None, where)
+    total = nansum(x, axis, working_dtype(result), None, keepdims, None, where)
     return convert(lax.div(total, convert(count, total.aval.dtype)), result)
 
 

@@ -16,7 +16,7 @@ from gradix.numpy.decompositions import (
     svdvals,
 )
 from gradix.numpy.extremes import max, min
-from gradix.numpy.promotion import as_operand, convert, inexact_operand, number
+from gradix.numpy.promotion import as_operand, convert, inexact_operand, number, working_dtype
 from gradix.numpy.reductions import sum
 from gradix.numpy.solving import inv
 
@@ -130,11 +130,25 @@ def matrix_norm(x, /, *, keepdims: bool = False, ord="fro") -> Array:
     return _matrix_norm(x, (x.aval.ndim - 2, x.aval.ndim - 1), keepdims, ord)
 
 
+def _widely(function):
+    """The norm of half precisions in float32, as their squares and sums overflow."""
+
+    def norm(x, *args):
+        dtype = x.aval.dtype
+        work = working_dtype(dtype)
+        out = function(convert(x, work, x.aval.weak_type), *args)
+        return out if work == dtype else convert(out, dtype)
+
+    return norm
+
+
+@_widely
 def _euclidean(x, axes, keepdims: bool):
     squares = lax.real(lax.mul(x, lax.conj(x))) if x.aval.dtype in COMPLEX else lax.mul(x, x)
     return lax.sqrt(sum(squares, axes, keepdims=keepdims))
 
 
+@_widely
 def _vector_norm(x, axes, keepdims: bool, order):
     if order is None or order == 2:
         return _euclidean(x, axes, keepdims)
@@ -161,6 +175,7 @@ def _vector_norm(x, axes, keepdims: bool, order):
     return power(total, lax.div(number(1, size.aval.dtype), p))
 
 
+@_widely
 def _matrix_norm(x, axes, keepdims: bool, order):
     rows, columns = axes
     if order in ("fro", "f"):

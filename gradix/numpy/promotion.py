@@ -15,7 +15,7 @@ from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array, check_number, shared
 from gradix._core.aval import make_aval
 from gradix._core.dimensions.expression import SymbolicDim
-from gradix._core.dtypes import COMPLEX, INEXACT, NUMERIC
+from gradix._core.dtypes import COMPLEX, FLOAT, INEXACT, NUMERIC
 from gradix._core.operators import Array
 from gradix._core.promotion import promote_all, promote_pair
 from gradix._core.trace import is_unknown
@@ -24,7 +24,7 @@ from gradix._core.trace import is_unknown
 # them.
 BESIDE: dict[type, frozenset] = {float: INEXACT, int: NUMERIC, complex: COMPLEX}
 
-_INT32 = np.dtype("int32")
+_INT32, _F32 = np.dtype("int32"), np.dtype("float32")
 _NUMBERS_LIMIT = 4096
 _numbers: dict[tuple, ArrayImpl] = {}
 
@@ -127,6 +127,11 @@ def convert(x: Array, dtype, weak: bool = False) -> Array:
     if aval.dtype == dtype and aval.weak_type == weak:
         return x
     return lax._convert_element_type(x, dtype, weak)
+
+
+def working_dtype(dtype):
+    """Where sums, squares and counts are taken: float32 for shorter floats, else `dtype` itself."""
+    return _F32 if dtype in FLOAT and dtype.itemsize < 4 else dtype
 
 
 # -- ranks -----------------------------------------------------------------------------------------

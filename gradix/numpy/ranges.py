@@ -28,6 +28,7 @@ from gradix.numpy.promotion import (
     number_of,
     promote_dtypes_inexact,
     value_of,
+    working_dtype,
 )
 from gradix.numpy.selection import where
 
@@ -217,14 +218,15 @@ def linspace(
     own = first.aval.dtype
     want = own if want is None else want
     work = dtypes.to_inexact_dtype(dtypes.joined_dtype(own, want)) if want in INEXACT else own
-    first, last = convert(first, work), convert(last, work)
+    wide = working_dtype(work)
+    first, last = convert(first, wide), convert(last, wide)
     shape = common_shape("linspace", first, last)
-    out, step = _spaced(broadcast_to(first, shape), broadcast_to(last, shape), num, endpoint, work)
+    out, step = _spaced(broadcast_to(first, shape), broadcast_to(last, shape), num, endpoint, wide)
     if want in INTEGER and own not in INTEGER:
         out = lax.floor(out)
     out = convert(_moved_axis(out, axis), want)
     out = out if device is None else place(out, device, None)
-    return (out, step) if retstep else out
+    return (out, convert(step, work)) if retstep else out
 
 
 def _spaced_openly(first, last, num, endpoint: bool, dtype):

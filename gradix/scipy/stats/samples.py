@@ -10,7 +10,7 @@ from gradix import lax, numpy as jnp
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
 from gradix.numpy.axes import axis_of
-from gradix.numpy.promotion import as_operand, inexact_operand
+from gradix.numpy.promotion import as_operand, convert, inexact_operand, working_dtype
 
 
 class ModeResult(NamedTuple):
@@ -183,10 +183,13 @@ def sem(
         Array(0.6455, dtype=float32)
     """
     _check_policy("sem", nan_policy, ("propagate", "omit"))
-    x = inexact_operand("sem", a)
+    given = inexact_operand("sem", a)
+    x = convert(given, working_dtype(given.aval.dtype), given.aval.weak_type)
     real = jnp.finfo(x.dtype).dtype if x.aval.dtype in COMPLEX else x.dtype
     if nan_policy == "propagate":
         count = x.size if axis is None else x.shape[axis_of(axis, x.ndim)]
-        return jnp.std(x, axis, ddof=ddof, keepdims=keepdims) / jnp.sqrt(jnp.asarray(count, real))
-    count = jnp.sum(~jnp.isnan(x), axis, dtype=real, keepdims=keepdims)
-    return jnp.nanstd(x, axis, ddof=ddof, keepdims=keepdims) / jnp.sqrt(count)
+        out = jnp.std(x, axis, ddof=ddof, keepdims=keepdims) / jnp.sqrt(jnp.asarray(count, real))
+    else:
+        count = jnp.sum(~jnp.isnan(x), axis, dtype=real, keepdims=keepdims)
+        out = jnp.nanstd(x, axis, ddof=ddof, keepdims=keepdims) / jnp.sqrt(count)
+    return out if x is given else convert(out, given.aval.dtype)
