@@ -11,7 +11,7 @@ JOBS ?= 2
 PYTEST := $(PY) -m pytest
 SPEC := ../shared/spec
 
-.PHONY: help demo test test-full bench ecosystem gpu lint types suite newest plain wide wide-sample spec clean
+.PHONY: help demo test test-full bench ecosystem gpu wheels lint types suite newest plain wide wide-sample spec clean
 # Steps of `make test` run one after the other, also under `make -j`.
 .NOTPARALLEL:
 
@@ -95,6 +95,25 @@ ecosystem:
 	$(LIBRARIES)/venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(LIBRARIES)/jax jax==0.10.2 opt-einsum
 	$(LIBRARIES)/venv/bin/python -m ecosystem --jax $(LIBRARIES)/jax
 
+# On a machine with a GPU: values there against the host, speed, a report. WHEELS=FOLDER takes all packages from a folder,
+# so that no network is needed; PLATFORM=cpu tries the command itself.
+PLATFORM ?= cuda
+REPORT ?= gpu.json
+GPU_PYTHON ?= $(shell for p in python3.12 $(PYTHON); do "$$p" -c '' >/dev/null 2>&1 && command -v "$$p" && break; done)
+GPU_PACKAGES := $(if $(filter cuda,$(PLATFORM)),jaxlib==0.11.2 jax-cuda13-plugin[with-cuda]==0.11.2) hatchling hypothesis mpmath pytest pytest-xdist
+GPU := .venv-gpu
+gpu:
+	"$(GPU_PYTHON)" -m venv $(GPU)
+	$(GPU)/bin/python -m pip install --quiet --disable-pip-version-check $(if $(WHEELS),--no-index --find-links "$(WHEELS)") $(GPU_PACKAGES)
+	$(GPU)/bin/python -m pip install --quiet --disable-pip-version-check $(if $(WHEELS),--no-index --find-links "$(WHEELS)") --no-build-isolation -e .
+	$(GPU)/bin/python -m tests.accelerator --platform $(PLATFORM) --report "$(REPORT)"
+
+# The wheels that `make gpu` takes, fetched where there is a network; for Linux on x86-64 with Python 3.12.
+wheels:
+	"$(GPU_PYTHON)" -m pip download --quiet --disable-pip-version-check --only-binary=:all: --python-version 3.12 \
+		--platform manylinux_2_27_x86_64 --platform manylinux_2_28_x86_64 --platform manylinux2014_x86_64 --dest "$(WHEELS)" \
+		$(GPU_PACKAGES) $$($(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"])')
+
 clean:
-	rm -rf $(VENV) $(NEWEST) $(LIBRARIES) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) $(NEWEST) $(GPU) $(LIBRARIES) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
