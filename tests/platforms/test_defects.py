@@ -72,10 +72,17 @@ DEFECTS = {
 }
 
 
+# Those that the newest jaxlib has mended, and the oldest has not: they are shown on the older ones alone.
+MENDED = {"exponentials_of_nan"}
+
+
 @pytest.mark.parametrize("name", DEFECTS)
 def test_the_defect_is_there_and_mended(name):
     for f, x, wanted in DEFECTS[name]:
         assert equal(compiled(f, x, rewrites=f"off,+{name}"), wanted)
+    if name in MENDED and all(equal(compiled(f, x, rewrites="off"), wanted) for f, x, wanted in DEFECTS[name]):
+        pytest.skip("mended in this jaxlib")
+    for f, x, wanted in DEFECTS[name]:
         assert not equal(compiled(f, x, rewrites="off"), wanted), f"jaxlib has mended what {name} is for"
 
 
