@@ -399,13 +399,21 @@ def _interpolated(x, xp, fp, left, right, periodic: bool):
     place = lax.clamp(number(1, kind), place, number(n - 1, kind))
     before = lax.sub(place, number(1, kind))
     x0, f0 = xp[before], fp[before]
-    width, rise = lax.sub(xp[place], x0), lax.sub(fp[place], f0)
+    x1, f1 = xp[place], fp[place]
+    width, rise = lax.sub(x1, x0), lax.sub(f1, f0)
     # Where two points share a coordinate, there is no slope.
     level = lax.le(
         lax.abs(width), number(float(dtypes.finfo(xp.aval.dtype).smallest_normal), xp.aval.dtype)
     )
     safe = where(level, like(width, 1), width)
     out = where(level, f0, add(f0, multiply(true_divide(lax.sub(x, x0), safe), rise)))
+    # Between infinite values: the value at a point itself, or from the point after, as in NumPy.
+    from_next = add(f1, multiply(lax.sub(x, x1), true_divide(rise, safe)))
+    level = lax.bitwise_and(lax.eq(f0, f1), lax.eq(x, x))
+    from_next = where(lax.bitwise_and(lax.ne(from_next, from_next), level), f0, from_next)
+    from_next = lax.stop_gradient(from_next)
+    at_point = where(lax.eq(x, x0), f0, where(lax.eq(x, x1), f1, from_next))
+    out = where(lax.ne(out, out), at_point, out)
     if periodic:
         return out
     for outside, value, end in (
