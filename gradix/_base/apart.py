@@ -1,9 +1,8 @@
 """Runs work in helper threads, so that signals do not interrupt it.
 
 Python runs the handlers of signals in the main thread, between any two steps of Python code, and
-most handlers raise. Compilers, imports of extensions and calls from native code into Python do not
-survive that. In a helper thread they run to their end, while the main thread waits and can be
-interrupted at any time.
+most handlers raise. XLA's compiler does not survive that its caller is gone. A helper thread stays
+with it to its end, while the main thread waits and can be interrupted at any time.
 """
 
 from __future__ import annotations

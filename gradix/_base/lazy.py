@@ -7,12 +7,12 @@ from collections.abc import Callable
 from types import FunctionType, ModuleType
 from typing import Any
 
-from .apart import apart
+from .signals import deferring
 
 # module -> the distribution to install, if it has another name
 _DISTRIBUTIONS = {"opt_einsum": "opt-einsum", "absl": "absl-py", "sklearn": "scikit-learn"}
-# Packages of extensions, which may end the process if a signal interrupts their import.
-_NATIVE = ("jaxlib", "numpy", "scipy")
+# A signal that interrupts an import may leave Python's import lock held, or end the process.
+_import_module = deferring(importlib.import_module)
 
 
 class LazyModule:
@@ -45,9 +45,7 @@ class LazyModule:
 
 def _import(name: str):
     try:
-        if name not in sys.modules and name.partition(".")[0] in _NATIVE:
-            return apart(importlib.import_module, name)
-        return importlib.import_module(name)
+        return _import_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not (name == error.name or name.startswith(error.name + ".")):
             raise  # the module exists, but something it imports does not
@@ -88,9 +86,9 @@ class _Place:
         self.module, self.name = module, name
 
     def value(self, face: str) -> Any:
-        module = importlib.import_module(self.module)
+        module = _import_module(self.module)
         if self.module == face:  # a module within the package itself
-            return importlib.import_module(f"{face}.{self.name}")
+            return _import_module(f"{face}.{self.name}")
         return getattr(module, self.name)
 
 

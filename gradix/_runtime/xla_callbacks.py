@@ -149,6 +149,11 @@ def _context():
     return ir, context
 
 
+def load_bindings() -> None:
+    """Load what `parse_module` needs."""
+    _context()
+
+
 def parse_module(text: str):
     """The MLIR module of a text, the form of a program that can refer to Python functions."""
     ir, context = _context()

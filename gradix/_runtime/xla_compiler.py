@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gradix._base.apart import apart
-from gradix._runtime.xla_callbacks import held_weakly, parse_module
+from gradix._runtime.xla_callbacks import held_weakly, load_bindings, parse_module
 from gradix._runtime.xla_client import client
 
 
@@ -15,6 +15,8 @@ def compile_module(backend, module, devices, options, functions: Sequence[Callab
     While XLA's threads compile, jaxlib looks for signals in the main thread, and if a handler raises
     it frees the module that they read. So the main thread only waits.
     """
+    if functions:
+        load_bindings()  # A helper must import nothing: an interrupted import may hold the lock.
     return apart(_compile_whole, backend, module, devices, options, functions)
 
 

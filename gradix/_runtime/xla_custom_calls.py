@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gradix._base.apart import apart
 from gradix._base.lazy import lazy_module
+from gradix._base.signals import deferring
 
 xc = lazy_module("jaxlib.xla_client")
 _jaxlib = lazy_module("jaxlib")
@@ -83,7 +83,7 @@ def ensure_lapack() -> None:
     for name, function, version in _lapack.registrations()["cpu"]:
         register(name, function, "cpu", version)
         register_as_batch_partitionable(name)
-    apart(_cpu_lapack.initialize)  # It imports SciPy's extensions.
+    deferring(_cpu_lapack.initialize)()  # It imports SciPy's extensions.
 
 
 def ensure_named_in(program: str | bytes) -> None:

@@ -9,32 +9,32 @@ import pytest
 
 # What the programs below share: `interrupted(work, delay)` sends Ctrl-C while `work()` runs, which must be interrupted.
 COMMON = """
-import os, random, signal, sys, threading, time
+import _thread, os, random, signal, sys, time
 import numpy as np
 import gradix, gradix.numpy as jnp
 from gradix import lax
 
 def interrupted(work, delay, must=True):
-    done, sent = threading.Event(), threading.Event()
+    # Not a `Thread`: what Python does when one goes would swallow a handler's exception.
+    done, sent, over = [_thread.allocate_lock() for _ in range(3)]
+    done.acquire(), over.acquire()
     def kick():
-        if not done.wait(delay):
+        if not done.acquire(timeout=delay):
             os.kill(os.getpid(), signal.SIGINT)
-            sent.set()
-    thread = threading.Thread(target=kick)
+            sent.acquire()
+        over.release()
     try:
-        thread.start()
+        _thread.start_new_thread(kick, ())
         try:
             work()
         finally:
-            done.set()
-        thread.join()
-        if sent.is_set():
+            done.release()
+        over.acquire()
+        if sent.locked():
             time.sleep(0.1)      # the handler runs here at the latest
     except KeyboardInterrupt:
-        thread.join()
         return True
-    thread.join()
-    assert not sent.is_set(), "the interrupt was lost"
+    assert not sent.locked(), "the interrupt was lost"
     assert not must, "the work ended before the interrupt"
     return False
 """
@@ -43,7 +43,7 @@ def interrupted(work, delay, must=True):
 def run(program, *args, code=0):
     """Run a program in a process of its own and return what it printed."""
     done = subprocess.run([sys.executable, "-c", COMMON + textwrap.dedent(program), *args], capture_output=True, text=True,
-                          timeout=300, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"})
+                          timeout=900, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"})
     assert done.returncode == code, (done.returncode, done.stdout[-2000:], done.stderr[-4000:])
     return done.stdout
 
