@@ -70,6 +70,8 @@ class Contractions(Communication):
                 result.
             precision: as of `dot_general`.
         """
+        # Where space is divided over some mesh axes and repeated over others, XLA counts results twice.
+        x, kernel = self.gathered(x, numbers[0][2:]), self.gathered(kernel, numbers[1][2:])
         attrs = (
             f"window_strides = {i64_array(strides)}, lhs_dilation = {i64_array(lhs_dilation)}, "
             f"padding = {_pads(padding)}, rhs_dilation = {i64_array(rhs_dilation)}, "
@@ -87,7 +89,7 @@ class Contractions(Communication):
                 lhs_dilation=tuple(lhs_dilation),
                 attrs=attrs,
             )
-        return self.op("convolution", out, x, kernel, attrs=attrs)
+        return self.gathered(self.op("convolution", out, x, kernel, attrs=attrs), numbers[2][2:])
 
     def _asking(self, precision) -> str:
         """The attributes for a precision, after a comma.

@@ -4,11 +4,13 @@ import itertools
 import pytest
 
 import gradix
+from tests.sizes.limits import limits
 from tests.sizes.programs import C128, F64, I64, PROGRAMS
 from tests.sizes.sweep import DIVISIONS, MODES, check, fits
 
 ALL = [p for family in PROGRAMS.values() for p in family]
-SIZES = (1 << 12, 17_408, 1 << 17)  # each lies above more of the limits that `tests/sizes/limits.py` finds
+# Below all limits, and above each one; what is done for more than 2**18 elements takes too long here.
+SIZES = (600, *sorted({limit.value * 5 // 4 for limit in limits() if limit.value <= 1 << 18}))
 
 
 def run(program, dtype, size, division, mode):
@@ -26,7 +28,7 @@ def cases():
 
 @pytest.mark.parametrize("part", range(8))
 def test_programs_of_real_size(part):
-    for program, dtype, division, mode in list(cases())[part::24]:
+    for program, dtype, division, mode in list(cases())[part::32]:
         run(program, dtype, 17_408, division, mode)
 
 
@@ -41,7 +43,30 @@ def test_every_division(program):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("program", ALL, ids=str)
-def test_every_dtype_and_size(program):
-    for dtype in program.dtypes:
-        for size in SIZES:
-            run(program, dtype, size, "both", "jit")
+def test_every_size_and_dtype(program):
+    for size in SIZES:
+        run(program, program.dtypes[0], size, "both", "jit")
+    for dtype in program.dtypes[1:]:
+        run(program, dtype, 17_408, "both", "jit")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", ALL, ids=str)
+def test_one_device(program):
+    for size in SIZES:
+        for dtype in program.dtypes:
+            run(program, dtype, size, "one device", "jit")
+
+
+@pytest.mark.parametrize("name", ["convolve[3]", "max of distinct[None]", "cumsum[1]"])
+def test_gradients_over_divided_columns(name):
+    (program,) = [p for p in ALL if p.name == name]
+    for division in ("columns", "both"):
+        run(program, "float32", 17_408, division, "grad")
+
+
+def test_limits_are_found():
+    found = {(limit.module, limit.name) for limit in limits()}
+    assert {("_platforms/cpu/extrema.py", "_SIZE"), ("_platforms/cpu/blocks.py", "_LEAST_ONCE"), ("_runtime/xla_buffers.py", "_SMALL"),
+            ("_api/jit/fastcall.py", "_BYTES_LIMIT"), ("_runtime/host_kernels.py", "_SHARED")} <= found
+    assert max(SIZES) > 1 << 18 > 1 << 10 > min(SIZES)
