@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import re
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -146,7 +147,19 @@ def _context():
     for dialect in ("stablehlo", "chlo", "sdy"):
         # The classes of a dialect's operations are not needed here and load slowly.
         lazy_module(f"jaxlib.mlir._mlir_libs._{dialect}").register_dialect(context)
+        _complete(dialect)
     return ir, context
+
+
+def _complete(dialect: str) -> None:
+    """Give a dialect's module the names of its extension, which may have imported it half-made."""
+    extension, module = [
+        sys.modules.get(f"jaxlib.mlir.{name}{dialect}") for name in ("_mlir_libs._", "dialects.")
+    ]
+    if extension is not None and module is not None:
+        for key, value in vars(extension).items():
+            if not key.startswith("_"):
+                vars(module).setdefault(key, value)
 
 
 def load_bindings() -> None:

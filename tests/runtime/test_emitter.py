@@ -1,4 +1,7 @@
 """Regions, loops, branches, private functions and the everyday operations, run on XLA."""
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -265,3 +268,15 @@ def test_operations_end_with_their_names_and_parts_of_regions_with_none():
     assert "negate" in negated and negated.endswith(' loc("jit(f)/negate")')
     assert "reduce" in region[0] and "stablehlo.add" in region[2] and not [line for line in region if "loc(" in line]
     assert end.startswith("})") and "add" in added and {end[-18:], added[-18:]} == {' loc("jit(f)/twice")'[-18:]}
+
+
+def test_the_modules_of_dialects_stay_whole():
+    """Also where a dialect's extension imports its module before it has its own names, as in newer versions of jaxlib."""
+    program = ("from gradix._runtime import xla_callbacks; xla_callbacks._context()\n"
+               "import importlib\n"
+               "for name in 'stablehlo', 'chlo', 'sdy':\n"
+               "    parts = [importlib.import_module(f'jaxlib.mlir.{m}{name}') for m in ('dialects.', '_mlir_libs._')]\n"
+               "    lost = {n for n in vars(parts[1]) if not n.startswith('_')} - set(vars(parts[0]))\n"
+               "    assert not lost, (name, lost)")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
