@@ -127,6 +127,7 @@ PROGRAMS: dict[str, Program] = {
     "extrema_that_hide_nan": (softmax, (floats(512, 1024),)),
     "extrema_by_blocks": (lambda x: x.max(), (whole(1 << 20),)),
     "bounds_in_sums": (smooth_hinge, (floats(1 << 18),)),
+    "positions_by_rows": (lambda x: x.argmax(), (whole(1 << 20, dtype="int8"),)),
     "products_by_blocks": (lambda x: x.prod(), (whole(1 << 20),)),
     "truths_by_blocks": (lambda x: x.all(), (np.ones(1 << 20, bool),)),
     "running_reductions_by_loops": (jnp.cumsum, (floats(1 << 16),)),

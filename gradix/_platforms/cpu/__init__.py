@@ -8,6 +8,7 @@ _MODULES = {
     "convolutions": ("conv_general_dilated",),
     "sums": ("reduce_sum", "log1p", "erfc", "digamma"),
     "extrema": ("reduce_max", "reduce_min", "max", "min", "pmax", "pmin"),
+    "positions": ("argmax", "argmin"),
     "reductions": ("reduce_prod", "reduce_and", "reduce_or"),
     "running_reductions": (
         "cumsum",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._core.aval import make_aval
-from gradix._core.dtypes import FLOAT
+from gradix._core.dtypes import FLOAT, bfloat16
 from gradix._core.jaxpr import Literal
 from gradix._ops.arithmetic import max_p, min_p
 from gradix._ops.collectives import pmax_p, pmin_p
@@ -22,6 +22,7 @@ from gradix._platforms.cpu.sums import is_summed
 from gradix._platforms.records import CORRECTNESS, Rewrite
 
 _LIBRARY_FLOATS = (np.dtype("float32"), np.dtype("float64"))
+_HALVES = (np.dtype("float16"), np.dtype(bfloat16))
 _SIZE = 1 << 12
 
 
@@ -98,13 +99,21 @@ def _over_devices(em, site, x):
 
     XLA drops NaN where it combines the extrema of devices, and cannot combine other reductions.
     """
-    if not em.is_divided:
-        return NotImplemented
+    return _nan_where_found(em, site, x) if em.is_divided else NotImplemented
+
+
+def _nan_where_found(em, site, x):
     truth = make_aval(site.out.shape, np.dtype(bool))
     start = em.constant(False, make_aval((), truth.dtype))
     isnan = em.compare(x, x, "NE")
     (found,) = em.reduce([isnan], [start], site.params["axes"], [truth], "or")
     return em.select(found, em.constant(np.nan, site.out), site.plain(em))
+
+
+def _is_of_halves(site) -> bool:
+    size = site.values[0].aval.size
+    large = type(size) is not int or size >= _SIZE
+    return large and site.out.dtype in _HALVES and not site.params.get("drops_nan")
 
 
 def _carefully(em, site, out, x, axes):
@@ -175,6 +184,13 @@ REWRITES = (
         _nobody_sees_nan,
     ),
     Rewrite("extrema_over_devices", _EXTREMA, _over_devices, _is_of_floats, CORRECTNESS),
+    Rewrite(
+        "half_extrema_keep_nan",
+        _EXTREMA,
+        _nan_where_found,
+        _is_of_halves,
+        CORRECTNESS,
+    ),
     Rewrite("extrema_by_blocks", _EXTREMA, _by_blocks, _is_worth_blocks, alone=True),
     Rewrite("extrema_keep_nan", _EXTREMA, _with_nan, _keeps_nan, CORRECTNESS),
     Rewrite(
