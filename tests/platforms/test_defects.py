@@ -56,6 +56,9 @@ def equal(found, wanted) -> bool:
 # Per rewrite: what is computed, of what, and what it is.
 DEFECTS = {
     "extrema_keep_nan": [(lambda x: x.max(), ramp(5000, 1), NAN), (lambda x: x.min(), ramp(5000, 4999), NAN)],
+    "half_extrema_keep_nan": [
+        (lambda x: jnp.abs(x.max()), np.where(np.arange(5000) == 7, -NAN, 1).astype("float16"), NAN),
+        (lambda x: jnp.abs(x.min()), np.where(np.arange(5000) == 7, NAN, 1).astype("float16"), NAN)],
     "extrema_in_reductions_keep_nan": [
         (lambda x: lax.reduce(x, np.float32(-INF), lambda a, b: lax.max(a, b) * 1, (0,)), ramp(5000, 7), NAN)],
     "signs_on_branch_cuts": [(getattr(jnp, name), branches(), getattr(np, name)(branches()))
