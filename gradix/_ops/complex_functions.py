@@ -267,8 +267,9 @@ def _sign(m, x, y, u, v):
     both = (wide & high) | (odd & ~(wide | high))
     u = m.where(wide, m.where(x < 0.0, m.number(-1), 1.0), m.where(high, 0.0, u))
     v = m.where(high, m.where(y < 0.0, m.number(-1), 1.0), m.where(wide, 0.0, v))
-    none = m.number(math.nan)
-    return m.where(both, none, u), m.where(both, none, v)
+    none, nothing = m.number(math.nan), (x == 0.0) & (y == 0.0)
+    u, v = [m.where(nothing, 0.0, m.where(both, none, part)) for part in (u, v)]
+    return u, v
 
 
 # z / |z|: of one infinite part its sign, of two NaN, of zeros 0 + 0i
