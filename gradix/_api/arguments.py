@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import sys
 import weakref
+from types import FunctionType
 from typing import Any
 
 from gradix._base import source
@@ -16,20 +16,42 @@ from gradix._core.jaxpr import DebugInfo
 # The references are weak, so that a closure and what it captured are freed with their last user.
 _signatures: weakref.WeakKeyDictionary[Any, inspect.Signature | None] = weakref.WeakKeyDictionary()
 
+# From Python 3.14 on, reading the annotations evaluates them, which may fail.
+_ANNOTATIONS = "__annotate__" if sys.version_info >= (3, 14) else "__annotations__"
+
 
 def signature(function) -> inspect.Signature | None:
     """The function's signature, or None where Python does not know it."""
+    key = _decides_signature(function)
     try:
-        return _signatures[function]
+        return _signatures[key]
     except (KeyError, TypeError):  # it is new, or it cannot be hashed or referenced weakly
         pass
     try:
         found = inspect.signature(function)
     except (TypeError, ValueError):
         found = None
-    with contextlib.suppress(TypeError):
-        _signatures[function] = found
+    try:
+        _signatures[key] = found
+    except TypeError:
+        pass
     return found
+
+
+def _decides_signature(function):
+    """The code of a function whose code alone decides the signature; else the function itself.
+
+    Programs make new functions of the same code in each step.
+    """
+    if (
+        type(function) is FunctionType
+        and function.__defaults__ is None
+        and function.__kwdefaults__ is None
+        and not function.__dict__
+        and not getattr(function, _ANNOTATIONS)
+    ):
+        return function.__code__
+    return function
 
 
 def name_of(function) -> str:

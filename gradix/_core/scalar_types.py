@@ -265,11 +265,15 @@ def itemsize_bits(dtype) -> int:
 
 _SHORT = {"bfloat": "bf", "float": "f", "uint": "u", "int": "i", "complex": "c"}
 _short_names: dict[Any, str] = {float0: "float0"}
+_names: dict = {}
 
 
 def dtype_name(dtype) -> str:
     """The full name of a dtype: float32, key<fry>, float0."""
-    return "float0" if dtype == float0 else dtype.name
+    name = _names.get(dtype)
+    if name is None:
+        name = _names[dtype] = "float0" if dtype == float0 else dtype.name
+    return name
 
 
 def short_name(dtype) -> str:

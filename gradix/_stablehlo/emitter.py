@@ -70,7 +70,10 @@ class Emitter(Contractions):
         scope: str | None = None,
     ):
         super().__init__(platform)
-        self.scope, self._endings = scope, {}  # per equation: scope, ending, attributes
+        self.scope = scope
+        # by scope around, stack of names and primitive: scope, ending, attributes, and the stack,
+        # which is kept so that its id is not reused
+        self._names_of: dict[Any, dict[tuple, tuple]] = {}
         self.places, self.rewrites = places, _NoRewrites() if rewrites is None else rewrites
         self.tunes = platform == "cpu" and rewrites is not None
         self.trace_expand = trace_expand
@@ -104,12 +107,20 @@ class Emitter(Contractions):
             env[v] = c if type(c) is Value else self.constant(c, v.aval)
         get, rewrites, users = env.get, self.rewrites, Users(jaxpr)
         self.facts.programs.append(jaxpr)
-        around, ending = self.scope, self.ending
+        around, ending, places, tags = self.scope, self.ending, self.places, None
+        names_of = self._names_of.setdefault(around, {})
         for eqn in jaxpr.eqns:
-            if placed:
-                start, tags = len(self._lines), self._enter(around, eqn)
-            ins = [get(v) or self.constant(v.val, v.aval) for v in eqn.invars]
             p, outvars = eqn.primitive, eqn.outvars
+            if placed:
+                source = eqn.source
+                stack = EMPTY if source is None else source.name_stack
+                names = names_of.get((id(stack), p)) or self._find_names(around, stack, eqn)
+                self.scope, self.ending, tags, _ = names
+                if places and source is not None:
+                    self.ending = _with_place(self.ending, source)
+                if tags:
+                    start = len(self._lines)
+            ins = [get(v) or self.constant(v.val, v.aval) for v in eqn.invars]
             outs = [v.aval for v in outvars] if p.multiple_results else outvars[0].aval
             known = rewrites[p]
             found = (
@@ -129,7 +140,7 @@ class Emitter(Contractions):
                 env[outvars[0]] = found
             else:
                 env.update(zip(outvars, found))
-            if placed and tags:
+            if tags:
                 lines = self._lines
                 lines[start:] = [with_attributes(line, tags) for line in lines[start:]]
         self.scope, self.ending = around, ending
@@ -193,30 +204,17 @@ class Emitter(Contractions):
             out.append(value)
         return out[0] if type(found) is Value else out
 
-    def _enter(self, around: str | None, eqn) -> dict[str, str]:
-        """Set scope and location for the operations of an equation.
-
-        Returns its frontend attributes.
-        """
-        source, p = eqn.source, eqn.primitive
-        stack = EMPTY if source is None else source.name_stack
-        key = around, id(stack), p  # the entry keeps the stack, so that its id is not reused
-        found = self._endings.get(key)
-        if found is None:
-            scope, ending = around, ""
-            if around is not None:
-                text = str(stack) if stack else ""
-                scope = f"{around}/{text}" if around and text else around or text
-                ending = f" loc({string(_name_of(scope, eqn))})"
-            found = scope, ending, stack.tags, stack
-            if p.name != "jit":  # the name of a jit depends on its equation
-                self._endings[key] = found
-        self.scope, ending, tags, _ = found
-        if self.places and source is not None:
-            at = f"{string(source.file)}:{source.line}:0"
-            ending = f"{ending[:-1]}({at}))" if ending else f" loc({at})"
-        self.ending = ending
-        return tags
+    def _find_names(self, around: str | None, stack, eqn) -> tuple:
+        """The scope, location and frontend attributes of an equation's operations, and the stack."""
+        scope, ending = around, ""
+        if around is not None:
+            text = str(stack) if stack else ""
+            scope = f"{around}/{text}" if around and text else around or text
+            ending = f" loc({string(_name_of(scope, eqn))})"
+        found = scope, ending, stack.tags, stack
+        if eqn.primitive.name != "jit":  # the name of a jit depends on its equation
+            self._names_of[around][id(stack), eqn.primitive] = found
+        return found
 
     def tag(self, value: Value, attributes: dict[str, str]) -> None:
         """Add attributes for the compiler to the operation that made a value."""
@@ -414,6 +412,12 @@ class Emitter(Contractions):
     def select(self, pred: Value, x: Value, y: Value) -> Value:
         """`x` where `pred`, else `y`; `pred` is a scalar or of their shape."""
         return self.op("select", x.aval, pred, x, y)
+
+
+def _with_place(ending: str, source) -> str:
+    """The location with the user's file and line added."""
+    at = f"{string(source.file)}:{source.line}:0"
+    return f"{ending[:-1]}({at}))" if ending else f" loc({at})"
 
 
 def _name_of(scope: str, eqn) -> str:

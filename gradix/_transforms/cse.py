@@ -21,11 +21,14 @@ def cse_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
             invars = [replaced.get(v, v) if type(v) is not Literal else v for v in eqn.invars]
             if any(a is not b for a, b in zip(invars, eqn.invars)):
                 eqn = eqn.replace(invars=invars)
-        key = None if eqn.effects else _key(eqn)
-        found = seen.get(key) if key is not None else None
-        if found is None:
-            if key is not None:
-                seen[key] = eqn
+        if eqn.effects or eqn.primitive.name == "optimization_barrier":
+            found = eqn
+        else:
+            try:
+                found = seen.setdefault(_key(eqn), eqn)
+            except TypeError:  # a parameter is not hashable
+                found = eqn
+        if found is eqn:
             eqns.append(eqn)
         else:
             replaced.update(zip(eqn.outvars, found.outvars))
@@ -35,15 +38,13 @@ def cse_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
     return Jaxpr(jaxpr.constvars, jaxpr.invars, outvars, eqns, debug_info=jaxpr.debug_info)
 
 
-def _key(eqn: JaxprEqn):
-    """A key that is equal for equations with equal results; None if the equation must be kept."""
+def _key(eqn: JaxprEqn) -> tuple:
+    """A key that is equal for equations with equal results."""
     operands = tuple([_literal(v) if type(v) is Literal else v for v in eqn.invars])
-    try:
-        key = eqn.primitive, operands, tuple([(k, type(p), p) for k, p in eqn.params.items()])
-        hash(key)
-    except TypeError:
-        return None
-    return None if eqn.primitive.name == "optimization_barrier" else key
+    params = eqn.params
+    if not params:
+        return eqn.primitive, operands
+    return eqn.primitive, operands, *[(k, type(p), p) for k, p in params.items()]
 
 
 def _literal(v: Literal):
