@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 from operator import index as as_int
 
@@ -9,6 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from gradix import lax
+from gradix._api.derivatives.autodiff import jvp
 from gradix._api.derivatives.custom_jvp import custom_jvp
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
@@ -213,19 +215,42 @@ def _least_squares(a, b, rcond):
             dtypes.real_dtype(a.aval.dtype) if a.aval.dtype in dtypes.COMPLEX else a.aval.dtype,
         )
         return lax.full((n, b.aval.shape[1]), 0, a.aval.dtype), reductions.sum(lax.ne(s, s)), s
-    u, s, vh = svd(a, full_matrices=False)
     if rcond is None:
-        rcond = float(ml_dtypes.finfo(s.aval.dtype).eps) * max(m, n)
+        rcond = float(ml_dtypes.finfo(a.aval.dtype).eps) * max(m, n)
     else:
-        rcond = where(rcond < 0, float(ml_dtypes.finfo(s.aval.dtype).eps), rcond)
-    kept = (s > 0) & (s >= convert(as_operand("lstsq", rcond), s.aval.dtype) * s[0])
+        rcond = where(rcond < 0, float(ml_dtypes.finfo(a.aval.dtype).eps), rcond)
+    x, s = _shortest(a, b, rcond)
+    return x, reductions.sum(_kept(s, rcond)), s
+
+
+def _kept(s, rcond):
+    return (s > 0) & (s >= convert(as_operand("lstsq", rcond), s.aval.dtype) * s[0])
+
+
+@partial(custom_jvp, nondiff_argnums=(2,))
+def _shortest(a, b, rcond):
+    u, s, vh = svd(a, full_matrices=False)
+    kept = _kept(s, rcond)
     inverse = where(
         kept, 1 / where(kept, s, number(1, s.aval.dtype)), number(0, s.aval.dtype)
     ).astype(a.aval.dtype)
     x = lax.linalg._product(
         lax.linalg._adjoint(vh), inverse[:, None] * lax.linalg._product(lax.linalg._adjoint(u), b)
     )
-    return x, reductions.sum(kept), s
+    return x, s
+
+
+@_shortest.defjvp
+def _shortest_jvp(rcond, primals, tangents):
+    """The derivative of `pinv(a) b`, which does not depend on the choice of singular vectors."""
+    (a, b), (ta, tb) = primals, tangents
+    mul, adjoint = lax.linalg._product, lax.linalg._adjoint
+    x, _ = _shortest(a, b, rcond)
+    s, ds = jvp(lambda a: svd(a, full_matrices=False, compute_uv=False), (a,), (ta,))
+    p, back = _pinv(a, rcond, False), adjoint(ta)
+    across = mul(back, mul(adjoint(p), x))
+    along = tb - mul(ta, x) + mul(adjoint(p), mul(back, b - mul(a, x))) - mul(a, across)
+    return (x, s), (mul(p, along) + across, ds)
 
 
 @replayed

@@ -11,8 +11,7 @@ from gradix._base.lazy import lazy_module
 from gradix._core.aval import make_aval
 from gradix._core.operators import Array
 from gradix._core.trace import bind
-from gradix._ops.arithmetic import mul, reciprocal, sub
-from gradix._ops.convert import convert_element_type
+from gradix._ops.arithmetic import sub
 from gradix._ops.linalg.base import (
     Factorization,
     adjoint,
@@ -21,7 +20,6 @@ from gradix._ops.linalg.base import (
     check_matrices,
     diagonal,
     each,
-    identity,
     info_aval,
     lapack,
     letter,
@@ -31,6 +29,7 @@ from gradix._ops.linalg.base import (
     real_part,
     routine,
 )
+from gradix._ops.linalg.coupling import coupled_quotient, off_diagonal
 from gradix._ops.linalg.triangular import as_floats, symmetrize
 from gradix._ops.operands import as_operand
 
@@ -81,11 +80,9 @@ class Eigh(Factorization):
         # section 3.1.
         inner = product(product(adjoint(v), t), v)
         shape = x.aval.shape
-        eye = identity(real_part(x), shape[-1])
         gaps = sub(along_rows(w, shape), along_columns(w, shape))  # w_j - w_i
-        weights = sub(reciprocal(gaps + eye), eye)
-        turned = product(v, mul(convert_element_type(weights, inner.aval.dtype), inner))
-        return [v, w], [turned, real_part(diagonal(inner))]
+        turn, dw = coupled_quotient(off_diagonal(inner), gaps, w, real_part(diagonal(inner)))
+        return [v, w], [product(v, turn), dw]
 
     def lower(self, em, outs, x, *, lower, sort_eigenvalues, subset_by_index, algorithm):
         vectors, values = outs
@@ -130,7 +127,8 @@ def eigh(
 
     Returns:
         The eigenvectors, in the columns of matrices, and the eigenvalues; NaN where LAPACK finds
-        none. Derivatives are infinite or NaN where eigenvalues are equal.
+        none. Derivatives of eigenvectors are NaN where they couple equal eigenvalues (docs, page
+        Numerics), and right elsewhere.
 
     Example:
         >>> from gradix import lax

@@ -13,9 +13,8 @@ from gradix._core import dtypes
 from gradix._core.aval import make_aval
 from gradix._core.dimensions.expression import smaller
 from gradix._core.trace import bind
-from gradix._ops.arithmetic import div, mul, reciprocal, sub
+from gradix._ops.arithmetic import mul, sub
 from gradix._ops.basis import add_any
-from gradix._ops.convert import convert_element_type
 from gradix._ops.linalg.base import (
     Factorization,
     adjoint,
@@ -25,7 +24,6 @@ from gradix._ops.linalg.base import (
     diagonal,
     each,
     emit_eye,
-    identity,
     info_aval,
     lapack,
     letter,
@@ -36,6 +34,7 @@ from gradix._ops.linalg.base import (
     real_part,
     routine,
 )
+from gradix._ops.linalg.coupling import coupled_quotient, off_diagonal
 from gradix._ops.operands import as_operand, scalar_like
 
 _lapack = lazy_module("scipy.linalg.lapack")
@@ -119,8 +118,7 @@ class Svd(Factorization):
         ds = real_part(diagonal(inner))
         if not compute_uv:
             return [s], [ds]
-        du, dvh = _turns(t, s, u, vh, inner)
-        return [s, u, vh], [ds, du, dvh]
+        return [s, u, vh], _turns(t, s, u, vh, inner, ds)
 
     def lower(self, em, outs, x, *, full_matrices, compute_uv, subset_by_index, algorithm):
         if not x.aval.size:
@@ -153,8 +151,8 @@ def _routine(algorithm) -> str:
     return "gesvd" if algorithm is SvdAlgorithm.QR else "gesdd"
 
 
-def _turns(t, s, u, vh, inner):
-    """The tangents of U and Vᴴ, with `inner = Uᴴ dA V`.
+def _turns(t, s, u, vh, inner, ds):
+    """The tangents of s, U and Vᴴ, with `inner = Uᴴ dA V`.
 
     M. Giles, "Collected matrix derivative results for forward and reverse mode AD" (2008), section
     3.2; for complex matrices the imaginary diagonal of `inner`, which phases of U and V share, goes
@@ -162,29 +160,29 @@ def _turns(t, s, u, vh, inner):
     """
     shape, dtype = inner.aval.shape, inner.aval.dtype
     rows, columns = along_rows(s, shape), along_columns(s, shape)
-    eye = identity(real_part(inner), shape[-1])
-    gaps = mul(sub(rows, columns), rows + columns)  # s_j² - s_i²
-    weights = convert_element_type(sub(reciprocal(gaps + eye), eye), dtype)
-    by_row, by_column = (convert_element_type(v, dtype) for v in (rows, columns))
-    back = adjoint(inner)
-    turn_u = mul(weights, add_any(mul(inner, by_row), mul(by_column, back)))
-    turn_v = mul(weights, add_any(mul(by_column, inner), mul(back, by_row)))
+    back, half = adjoint(inner), scalar_like(inner, 0.5)
+    # Of the turns of U and V, half the sum divides by s_j - s_i, half the difference by s_j + s_i.
+    skew = mul(sub(inner, back), half)
+    total = mul(off_diagonal(add_any(inner, back)), half)
+    both, ds = coupled_quotient(total, sub(rows, columns), s, ds)
+    apart, ds = coupled_quotient(off_diagonal(skew), rows + columns, s, ds)
+    turn_u, turn_v = add_any(both, apart), sub(both, apart)
     if dtype in dtypes.COMPLEX:
-        skew = mul(sub(inner, back), scalar_like(inner, 0.5))
-        turn_u = add_any(turn_u, div(only_diagonal(skew), by_row))
+        phase, ds = coupled_quotient(only_diagonal(skew), rows, s, ds)
+        turn_u = add_any(turn_u, phase)
     du, dvh = product(u, turn_u), product(adjoint(turn_v), vh)
     m, n = u.aval.shape[-2], vh.aval.shape[-1]
     if m > n:  # the part outside the span of U
         out = product(t, adjoint(vh))
         outside = sub(out, product(u, product(adjoint(u), out)))
-        du = add_any(du, div(outside, along_rows(convert_element_type(s, dtype), u.aval.shape)))
+        across, ds = coupled_quotient(outside, along_rows(s, u.aval.shape), s, ds)
+        du = add_any(du, across)
     if n > m:
         out = product(adjoint(u), t)
         outside = sub(out, product(product(out, adjoint(vh)), vh))
-        dvh = add_any(
-            dvh, div(outside, along_columns(convert_element_type(s, dtype), vh.aval.shape))
-        )
-    return du, dvh
+        across, ds = coupled_quotient(outside, along_columns(s, vh.aval.shape), s, ds)
+        dvh = add_any(dvh, across)
+    return [ds, du, dvh]
 
 
 svd_p = Svd("svd")
@@ -203,8 +201,8 @@ def svd(
         algorithm: an `SvdAlgorithm`; on CPUs QR iteration, or else divide and conquer.
 
     Returns:
-        U, the descending s, and Vᴴ; NaN where LAPACK fails. Derivatives are infinite or NaN where
-        singular values are equal.
+        U, the descending s, and Vᴴ; NaN where LAPACK fails. Derivatives of U and Vᴴ are NaN where
+        they couple equal singular values, or zeros (docs, page Numerics), and right elsewhere.
 
     Example:
         >>> from gradix import lax

@@ -75,7 +75,7 @@ def _unitary(a, method, eps, max_iterations):
 
 @_unitary.defjvp
 def _unitary_jvp(method, eps, max_iterations, primals, tangents):
-    """`dU = U Ω + (I - U Uᴴ) dA H⁻¹`, where `H Ω + Ω H = Uᴴ dA - dAᴴ U`, by the eigenvectors of H.
+    """`dU = U Ω + (I - U Uᴴ) dA H⁻¹`, where `H Ω + Ω H = Uᴴ dA - dAᴴ U`.
 
     N. Higham, "Functions of Matrices" (2008), section 8.
     """
@@ -84,11 +84,29 @@ def _unitary_jvp(method, eps, max_iterations, primals, tangents):
     if not a.aval.size:
         return u, t
     adjoint = lax.linalg._adjoint
-    w, v = jnp.linalg.eigh(matmul(adjoint(u), a))
-    w = w.astype(a.aval.dtype) if a.aval.dtype in COMPLEX else w
+    h = matmul(adjoint(u), a)
+    h = (h + adjoint(h)) / 2
     along = matmul(adjoint(u), t)
-    turned = matmul(matmul(adjoint(v), along - adjoint(along)), v) / (
-        w[..., :, None] + w[..., None, :]
+    tangent = matmul(u, _turn(h, along - adjoint(along)))
+    if a.aval.shape[-2] > a.aval.shape[-1]:
+        across = jnp.linalg.solve(h, adjoint(t - matmul(u, along)))
+        tangent = tangent + adjoint(across)
+    return u, tangent
+
+
+def _turn(h, skew):
+    """Ω with `H Ω + Ω H = skew`; the derivative is of the equation, not of vectors of H."""
+    return lax.custom_linear_solve(
+        lambda x: matmul(h, x) + matmul(x, h),
+        skew,
+        lambda _, b: _turn_by_vectors(h, b),
+        lambda _, b: _turn_by_vectors(lax.conj(h) if h.aval.dtype in COMPLEX else h, b),
     )
-    across = matmul(matmul(t - matmul(u, along), v) / w[..., None, :], adjoint(v))
-    return u, matmul(matmul(u, v), matmul(turned, adjoint(v))) + across
+
+
+def _turn_by_vectors(h, skew):
+    adjoint = lax.linalg._adjoint
+    w, v = jnp.linalg.eigh(h)
+    w = w.astype(h.aval.dtype) if h.aval.dtype in COMPLEX else w
+    inner = matmul(matmul(adjoint(v), skew), v) / (w[..., :, None] + w[..., None, :])
+    return matmul(matmul(v, inner), adjoint(v))
