@@ -13,10 +13,11 @@ from gradix._control.inner_programs import (
     work,
 )
 from gradix._control.masked_branches import is_costly, run_where_taken
+from gradix._core.aval import joined, seen
 from gradix._core.effects import IOEffect, OrderedIOEffect
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Var, axis_names, join_effects
 from gradix._core.primitive import Linear, MeshTraits, Primitive
-from gradix._core.trace import Tracer, bind, state
+from gradix._core.trace import Tracer, bind, state, varying_over
 from gradix._ops.basis import is_differentiable, to_axis, zeros
 from gradix._ops.comparison import eq
 from gradix._ops.markers import stop_gradient_p
@@ -68,7 +69,7 @@ class Cond(Primitive):
     def jvp(self, primals, tangents, *, branches):
         nz = tuple([t is not None for t in tangents[1:]])
         out_nz = tuple(_any_of([jvp_jaxpr(b, nz)[1] for b in branches]))
-        both = tuple([jvp_jaxpr(b, nz, out_nz)[0] for b in branches])
+        both = alike([jvp_jaxpr(b, nz, out_nz)[0] for b in branches])
         outs = bind(
             self, [*primals, *[t for t in tangents[1:] if t is not None]], {"branches": both}
         )
@@ -100,7 +101,7 @@ class Cond(Primitive):
         live = _any_of([p[1] for p in pairs])
         kept = tuple([i for i, alive in enumerate(live) if alive])
         known = [a for a, is_lin in zip(args, linear) if not is_lin]
-        backs = tuple([rearranged(p[0], range(len(p[0].in_avals)), kept) for p in pairs])
+        backs = alike([rearranged(p[0], range(len(p[0].in_avals)), kept) for p in pairs])
         outs = bind(self, [index, *known, *[c for c in cts if c is not None]], {"branches": backs})
         at = dict(zip(kept, outs))
         given = iter([at.get(i) for i in range(len(live))])
@@ -112,7 +113,7 @@ class Cond(Primitive):
         in_axes = tuple(axes[1:])
         out = _any_of([[a is not None for a in batch_jaxpr(b, axis, in_axes)[1]] for b in branches])
         forced = tuple([0 if o else "any" for o in out])
-        mapped = tuple([batch_jaxpr(b, axis, in_axes, forced)[0] for b in branches])
+        mapped = alike([batch_jaxpr(b, axis, in_axes, forced)[0] for b in branches])
         return bind(self, args, {"branches": mapped}), [0 if o else None for o in out]
 
     def _selected(self, axis, args, axes, branches):
@@ -189,6 +190,30 @@ class Cond(Primitive):
 
 
 cond_p = Cond("cond")
+
+
+def alike(branches) -> tuple:
+    """The branches, with results that vary over the same mesh axes: zeros of one vary over none."""
+    if not (seen.meshes and state.manual):
+        return tuple(branches)
+    vmas = tuple(
+        [joined([a.vma for a in column]) for column in zip(*[b.out_avals for b in branches])]
+    )
+    return tuple([_varying(b, vmas) for b in branches])
+
+
+def _varying(closed: ClosedJaxpr, vmas: tuple) -> ClosedJaxpr:
+    if all(a.vma == v for a, v in zip(closed.out_avals, vmas)):
+        return closed
+    found = closed.memo.get(("varying", vmas))
+    if found is None:
+
+        def varying(*args):
+            return [varying_over(o, v) for o, v in zip(eval_closed(closed, *args), vmas)]
+
+        found = stage_closed(varying, closed.in_avals, closed.jaxpr.debug_info)
+        closed.memo["varying", vmas] = found
+    return found
 
 
 def _handed_on(branches) -> list[tuple[int, int]]:
@@ -268,11 +293,11 @@ def _join(cuts):
             source = (kind, n + own[i]) if kind == "out" and i >= n else (kind, i)
             if source not in sources:
                 sources.append(source)
-    known = tuple([_filled(c, own, slots) for c, own in zip(cuts, places)])
+    known = alike([_filled(c, own, slots) for c, own in zip(cuts, places)])
     avals = [
         cuts[0].known.in_avals[i] if kind == "in" else known[0].out_avals[i] for kind, i in sources
     ]
-    linear = tuple([_taking(c, own, sources, avals) for c, own in zip(cuts, places)])
+    linear = alike([_taking(c, own, sources, avals) for c, own in zip(cuts, places)])
     return known, linear, sources
 
 

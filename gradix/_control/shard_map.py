@@ -9,7 +9,7 @@ import numpy as np
 from gradix._base import config as _config
 from gradix._control.inner_programs import dependent
 from gradix._control.summands import marks_of_results
-from gradix._core.aval import located, make_aval, seen
+from gradix._core.aval import Reduced, located, make_aval, reduced_axes, seen
 from gradix._core.dimensions.expression import is_symbolic_shape
 from gradix._core.divisions import entries, explicit_part
 from gradix._core.effects import MeshEffect, NamedAxisEffect
@@ -21,7 +21,7 @@ from gradix._core.sharding import PartitionSpec
 from gradix._core.trace import bind, state
 from gradix._ops.arithmetic import div
 from gradix._ops.basis import broadcast_in_dim
-from gradix._ops.collectives import psum_p, vary
+from gradix._ops.collectives import psum_p, settle, vary
 from gradix._ops.operands import scalar_like
 from gradix._ops.shape import reshape
 from gradix._transforms.batch import AxisData, batch_jaxpr
@@ -77,8 +77,7 @@ def local_aval(aval, spec, mesh: BaseMesh, axes: frozenset, check_vma: bool):
     sizes, shape = mesh.shape, list(aval.shape)
     for i, p in enumerate(spec):
         shape[i] //= prod([sizes[a] for a in axes_of(p)])
-    named = frozenset([a for p in spec for a in axes_of(p)]) | spec.unreduced
-    vma = named if check_vma else frozenset()
+    vma = varying_of(spec) if check_vma else frozenset()
     left = None
     if aval.division is not None:  # the division over axes that are not manual is kept
         left = explicit_part(
@@ -90,6 +89,12 @@ def local_aval(aval, spec, mesh: BaseMesh, axes: frozenset, check_vma: bool):
     return located(
         make_aval(tuple(shape), aval.dtype, aval.weak_type), vma=aval.vma | vma, division=left
     )
+
+
+def varying_of(spec) -> frozenset:
+    """Over which mesh axes parts of arrays with this spec vary; marked if they are reduced."""
+    named = frozenset([a for p in spec for a in axes_of(p)])
+    return (named | spec.unreduced).union(map(Reduced, spec.reduced))
 
 
 def global_aval(aval, spec, mesh: BaseMesh, axes: frozenset):
@@ -106,7 +111,9 @@ def global_aval(aval, spec, mesh: BaseMesh, axes: frozenset):
     whole_spec = P(*row, unreduced=spec.unreduced, reduced=spec.reduced)
     whole = explicit_part(NamedSharding(known, whole_spec), aval.ndim)
     return located(
-        make_aval(tuple(shape), aval.dtype, aval.weak_type), vma=aval.vma - axes, division=whole
+        make_aval(tuple(shape), aval.dtype, aval.weak_type),
+        vma=aval.vma.difference(axes, map(Reduced, axes)),
+        division=whole,
     )
 
 
@@ -122,7 +129,7 @@ def around(mesh: BaseMesh) -> AbstractMesh:
 
 def _unmapped(spec, mesh: BaseMesh, axes: frozenset) -> tuple:
     """The manual axes that a spec does not name: the value is not divided over these."""
-    used = {a for p in spec for a in axes_of(p)} | spec.unreduced
+    used = {a for p in spec for a in axes_of(p)} | spec.unreduced | spec.reduced
     return tuple([a for a in mesh.axis_names if a in axes and a not in used])
 
 
@@ -195,16 +202,13 @@ class ShardMap(Primitive):
             split = linearize_jaxpr(jaxpr, nonzero)
             fresh = split.known.out_avals[split.n_out :]
             specs = [_residual_spec(a, mesh, axes, params["check_vma"]) for a in fresh]
-            known = _with_ranked_results(split.known, split.n_out)
+            known = _with_plain_results(split.known, split.n_out)
             sources = [
                 ("in", i, in_specs[i]) if kind == "in" else ("out", i, (*out_specs, *specs)[i])
                 for kind, i in split.sources
             ]
-            ranked = [
-                kind == "out" and i >= split.n_out and not fresh[i - split.n_out].shape
-                for kind, i, _ in sources
-            ]
-            linear = _with_ranked_arguments(split.linear, ranked)
+            is_fresh = [kind == "out" and i >= split.n_out for kind, i, _ in sources]
+            linear = _with_plain_arguments(split.linear, is_fresh)
         outs = bind(
             self,
             primals,
@@ -247,10 +251,7 @@ class ShardMap(Primitive):
             back = _fitted(
                 back,
                 [() if checked else _unmapped(s, mesh, axes) for s in x_specs],
-                [
-                    frozenset(a for p in s for a in axes_of(p)) if checked else frozenset()
-                    for s in x_specs
-                ],
+                [varying_of(s.to_ct_spec()) if checked else frozenset() for s in x_specs],
             )
         known = [(a, s) for a, s, is_lin in zip(args, in_specs, linear) if not is_lin]
         outs = bind(
@@ -259,7 +260,7 @@ class ShardMap(Primitive):
             {
                 "jaxpr": back,
                 "in_specs": (*[s for _, s in known], *ct_specs),
-                "out_specs": tuple([s.to_ct_spec() if s.unreduced else s for s in x_specs]),
+                "out_specs": tuple([s.to_ct_spec() for s in x_specs]),
                 **params,
             },
         )
@@ -401,32 +402,43 @@ def _residual_spec(aval, mesh: BaseMesh, axes: frozenset, check_vma: bool) -> Pa
     return P(varying) if varying else P()
 
 
-def _with_ranked_results(closed: ClosedJaxpr, n: int) -> ClosedJaxpr:
-    """The program whose scalar results from number `n` on are returned with shape (1,)."""
+def _with_plain_results(closed: ClosedJaxpr, n: int) -> ClosedJaxpr:
+    """The program whose results from number `n` on are not reduced, and scalars have shape (1,)."""
 
     def ranked(*args):
         outs = eval_closed(closed, *args)
+        fresh = [settle(o) for o in outs[n:]]
         return [
             *outs[:n],
-            *[o if o.aval.shape else broadcast_in_dim(o, (1,), ()) for o in outs[n:]],
+            *[o if o.aval.shape else broadcast_in_dim(o, (1,), ()) for o in fresh],
         ]
 
     return _memo(closed, ("ranked", n), ranked, closed.in_avals)
 
 
-def _with_ranked_arguments(closed: ClosedJaxpr, flags: list) -> ClosedJaxpr:
-    """The program that takes the flagged scalar arguments with shape (1,)."""
+def _with_plain_arguments(closed: ClosedJaxpr, flags: list) -> ClosedJaxpr:
+    """The program that takes the flagged arguments as `_with_plain_results` returns them."""
+    flags = [*flags, *[False] * (len(closed.in_avals) - len(flags))]
 
     def plain(*args):
-        return eval_closed(
-            closed, *[_first(a) if i < len(flags) and flags[i] else a for i, a in enumerate(args)]
-        )
+        typed = [
+            vary(a if t.shape else _first(a), _marks(t)) if flag else a
+            for a, t, flag in zip(args, closed.in_avals, flags)
+        ]
+        return eval_closed(closed, *typed)
 
-    avals = [
-        a.update(shape=(1,)) if i < len(flags) and flags[i] else a
-        for i, a in enumerate(closed.in_avals)
-    ]
+    avals = [_plain_aval(t) if flag else t for t, flag in zip(closed.in_avals, flags)]
     return _memo(closed, ("plain", tuple(flags)), plain, avals)
+
+
+def _plain_aval(aval):
+    """The type of a residual between the programs: not reduced, and of one axis at least."""
+    shaped = aval if aval.shape else aval.update(shape=(1,))
+    return located(shaped.plain, vma=aval.vma - _marks(aval), division=shaped.division)
+
+
+def _marks(aval) -> frozenset:
+    return frozenset(map(Reduced, reduced_axes(aval.vma)))
 
 
 def _fitted(closed: ClosedJaxpr, sums: list, varying: list) -> ClosedJaxpr:

@@ -5,19 +5,20 @@ from __future__ import annotations
 from abc import ABCMeta
 from math import prod
 from sys import getrefcount
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
 
 from gradix._base import config as _config
-from gradix._core.mesh import empty_abstract_mesh
+from gradix._core.mesh import ManualAxisType, empty_abstract_mesh
 from gradix._core.named_sharding import NamedSharding
 from gradix._core.scalar_types import INEXACT, dtype_name, float0, short_name
 from gradix._core.sharding import PartitionSpec
 
 _options = _config.state
 
+NONE: frozenset = frozenset()
 _table: dict[tuple, ShapedArray] = {}
 _limit = 1 << 16
 
@@ -41,6 +42,7 @@ class ShapedArray:
     # the Placement of a concrete array that is committed to devices
     place: Any = None
     plain = property(lambda self: self)
+    mat = property(lambda self: manual_axis_type(self.vma))
     is_high = False  # types of libraries above arrays say otherwise
 
     shape: tuple
@@ -148,12 +150,42 @@ def _drop_unused() -> None:
     _limit = max(_limit, 2 * len(_table))
 
 
+class Reduced(NamedTuple):
+    """The mark of a mesh axis over which a value within `shard_map` is reduced.
+
+    Such a value is the same on all devices, and each device has a summand of its cotangent.
+    """
+
+    axis: Any
+
+    def __str__(self) -> str:
+        return f"{self.axis} (reduced)"
+
+
+def joined(vmas) -> frozenset:
+    """What a result varies over if its operands vary over `vmas`: varying outweighs reduced."""
+    whole = NONE.union(*vmas)
+    marks = [m for m in whole if type(m) is Reduced and m.axis in whole]
+    return whole.difference(marks) if marks else whole
+
+
+def reduced_axes(vma: frozenset) -> frozenset:
+    """The axes over which values are reduced, among the axes and marks of a type."""
+    return frozenset([m.axis for m in vma if type(m) is Reduced])
+
+
+def manual_axis_type(vma: frozenset) -> ManualAxisType:
+    """The axes and marks of a type, in a public form."""
+    varying = [a for a in vma if type(a) is not Reduced]
+    return ManualAxisType(varying=varying, reduced=reduced_axes(vma))
+
+
 class LocatedArray(ShapedArray):
     """The type of an array together with its place and division; equal types are one object, too.
 
     `place` is the `Placement` of a concrete array, `vma` the mesh axes over which a value within
-    `shard_map` varies, and `division` how an array is divided over `Explicit` mesh axes. `plain` is
-    the type without these three.
+    `shard_map` varies, with a mark for each over which it is reduced, and `division` how an array
+    is divided over `Explicit` mesh axes. `plain` is the type without these three.
     """
 
     __slots__ = ("plain", "place", "vma", "division")
@@ -181,9 +213,11 @@ class LocatedArray(ShapedArray):
                         f"@{p}" if not isinstance(p, tuple) else f"@({','.join(map(str, p))})"
                     )
         text = f"{name}[{','.join(sizes)}]"
-        marks = [("V", self.vma)]
+        held, reduced = NONE, reduced_axes(self.vma)
+        marks = [("V", frozenset([a for a in self.vma if type(a) is not Reduced]))]
         if self.division is not None:
-            marks += [("U", self.division.spec.unreduced), ("R", self.division.spec.reduced)]
+            held, reduced = self.division.spec.unreduced, reduced | self.division.spec.reduced
+        marks += [("U", held), ("R", reduced)]
         parts = [f"{letter}:{_names(axes)}" for letter, axes in marks if axes]
         return f"{text}{{{', '.join(parts)}}}" if parts else text
 

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from gradix._base.errors import ShardingTypeError as ShardingTypeError
-from gradix._core.aval import located
+from gradix._core.aval import Reduced, located
 from gradix._core.mesh import AxisType, BaseMesh
 from gradix._core.named_sharding import NamedSharding, axes_of
 from gradix._core.sharding import PartitionSpec, Sharding
@@ -59,10 +59,12 @@ def of_cotangent(given: NamedSharding | None) -> NamedSharding | None:
 
 def cotangent_aval(aval):
     """The type of cotangents of values of a type, as regards mesh axes."""
-    division = aval.division
-    if division is None or not (division.spec.unreduced or division.spec.reduced):
+    division, vma = of_cotangent(aval.division), aval.vma
+    if vma:  # each device has a summand of the cotangent of a reduced value
+        vma = frozenset([a.axis if type(a) is Reduced else a for a in vma])
+    if division is aval.division and vma == aval.vma:
         return aval
-    return located(aval.plain, aval.place, vma=aval.vma, division=of_cotangent(division))
+    return located(aval.plain, aval.place, vma=vma, division=division)
 
 
 def sums_kept(prim, mesh: BaseMesh, avals) -> Sums:

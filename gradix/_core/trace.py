@@ -9,7 +9,7 @@ from typing import Any
 
 from gradix._base import config as _config, errors, leaks, source
 from gradix._base.name_stack import begin_program, set_names
-from gradix._core.aval import located, seen
+from gradix._core.aval import joined, located, seen
 from gradix._core.divisions import division, mesh_of, of_cotangent
 from gradix._core.mesh import Mesh
 from gradix._core.operators import Array
@@ -293,6 +293,12 @@ def install_vary(function) -> None:
     _vary[:] = [function]
 
 
+def varying_over(x, vma: frozenset):
+    """`x`, made to vary over these mesh axes too, or to be reduced over those marked."""
+    missing = vma - x.aval.vma
+    return _vary[0](x, missing) if missing else x
+
+
 def _has_mesh(x) -> bool:
     """Whether an array lies on a mesh, or a mesh is in force, over which it can be divided."""
     place = x.aval.place
@@ -306,7 +312,7 @@ def _varying_alike(prim, args, params):
         return args
     vmas = [a.aval.vma for a in args]
     whole = prim.needs_varying(params) & state.manual
-    whole = whole.union(*vmas)
+    whole = joined((whole, *vmas))
     if all(v == whole for v in vmas):
         return args
     return [a if v == whole else _vary[0](a, whole - v) for a, v in zip(args, vmas)]
@@ -316,7 +322,7 @@ def typed_results(prim, avals, params, out):
     """The types of results, with the mesh axes over which they vary or are divided."""
     if prim.mesh.types_inside:
         return out
-    varying = frozenset().union(*[a.vma for a in avals])
+    varying = joined([a.vma for a in avals])
     vma = prim.varying(varying, params, state.manual) if state.manual else frozenset()
     outs = out if prim.multiple_results else [out]
     mesh = mesh_of(avals) if seen.divisions else None

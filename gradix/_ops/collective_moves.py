@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._core.array import as_array
-from gradix._core.aval import make_aval
+from gradix._core.aval import Reduced, make_aval
 from gradix._core.trace import bind
 from gradix._ops.arithmetic import mul
 from gradix._ops.basis import broadcast_in_dim, move_axis, reduce_sum, to_axis
@@ -123,6 +123,14 @@ class AllGatherInvariant(AllGather):
         return [
             dynamic_slice_in_dim(ct, mul(here, scalar_like(here, size)), size, all_gather_dimension)
         ]
+
+
+class AllGatherReduced(AllGather):
+    """As all_gather, with a result type that is reduced: devices have summands of its cotangent."""
+
+    def varying(self, vma, params, tracked):
+        names = frozenset(self.names(params))
+        return (vma - names).union(map(Reduced, names & tracked))
 
 
 def _grouped(axis, x, a, groups):
@@ -313,5 +321,6 @@ class Permute(Move):
 
 
 all_gather_invariant_p = AllGatherInvariant("all_gather_invariant")
+all_gather_reduced_p = AllGatherReduced("all_gather_reduced")
 all_gather_p, reduce_scatter_p = AllGather("all_gather"), ReduceScatter("reduce_scatter")
 all_to_all_p, ppermute_p = AllToAll("all_to_all"), Permute("ppermute")

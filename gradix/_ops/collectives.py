@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from gradix._core.array import as_array
-from gradix._core.aval import make_aval
+from gradix._core.aval import Reduced, make_aval, reduced_axes
 from gradix._core.effects import NamedAxisEffect
 from gradix._core.primitive import MeshTraits, Primitive
 from gradix._core.trace import axis_size_of, bind, install_vary, state
@@ -15,10 +15,11 @@ from gradix._ops.arithmetic import div, mul
 from gradix._ops.basis import broadcast_in_dim, free_axes, move_axis, reduce_sum, to_axis
 from gradix._ops.comparison import eq
 from gradix._ops.convert import convert_element_type
-from gradix._ops.creation import iota
+from gradix._ops.creation import iota, zeros_like_array
 from gradix._ops.indexing.gather import index_take
 from gradix._ops.operands import scalar_like
 from gradix._ops.reductions import reduce_max, reduce_min
+from gradix._ops.select import select_n
 from gradix._ops.shape import reshape
 
 _I32 = np.dtype("int32")
@@ -199,6 +200,42 @@ class Summand(Vary):
         return [ct]
 
 
+class Release(Vary):
+    """A reduced operand, with a type that varies: its cotangents are summands already."""
+
+    def varying(self, vma, params, tracked):
+        return vma.difference(map(Reduced, params["axes"])) | frozenset(params["axes"]) & tracked
+
+    def transpose(self, ct, x, *, axes):
+        return [ct]
+
+
+class Reduce(Vary):
+    """An operand that is equal along mesh axes, with a reduced type; the transpose sums."""
+
+    def varying(self, vma, params, tracked):
+        return vma.union([Reduced(a) for a in params["axes"] if a in tracked])
+
+
+class Settle(Vary):
+    """A reduced operand, with a type that is equal along mesh axes.
+
+    The first device takes the cotangent, which all have, as the only summand.
+    """
+
+    def varying(self, vma, params, tracked):
+        return vma.difference(map(Reduced, params["axes"]))
+
+    def transpose(self, ct, x, *, axes):
+        for a in axes:
+            here = bind(axis_index_p, (), {"axes": (a,)})
+            is_first = eq(here, scalar_like(here, 0))
+            if ct.aval.shape:
+                is_first = broadcast_in_dim(is_first, ct.aval.shape, ())
+            ct = select_n(is_first, zeros_like_array(ct), ct)
+        return [ct]
+
+
 def rows_by_group(x, groups):
     """The rows of `x` as (groups, members of each, ...)."""
     order = np.array(groups)
@@ -248,6 +285,7 @@ pmax_p = Reduction("pmax", lambda x, axes: reduce_max(x, axes), lambda x, n: x, 
 pmin_p = Reduction("pmin", lambda x, axes: reduce_min(x, axes), lambda x, n: x, "minimum")
 psum_invariant_p, pvary_p = InvariantSum("psum_invariant", reduce_sum, _times, "add"), Vary("pvary")
 summand_p = Summand("summand")
+release_p, reduce_p, settle_p = Release("release"), Reduce("reduce_cast"), Settle("settle")
 axis_index_p = AxisIndex("axis_index")
 
 
@@ -259,8 +297,21 @@ def reduction_for(prim, params):
 
 
 def vary(x, names):
-    """`x` with a type that varies over these mesh axes too."""
-    return bind(pvary_p, (x,), {"axes": tuple(sorted(names, key=str))})
+    """`x` with a type that varies over these mesh axes too, or is reduced over those marked."""
+    have = x.aval.vma
+    held = reduced_axes(have) & names
+    marked = reduced_axes(names) - have
+    axes = [n for n in names if type(n) is not Reduced and n not in have and n not in held]
+    for prim, of_this in ((release_p, held), (pvary_p, axes), (reduce_p, marked)):
+        if of_this:
+            x = bind(prim, (x,), {"axes": tuple(sorted(of_this, key=str))})
+    return x
+
+
+def settle(x):
+    """`x` with a type that is equal along the mesh axes over which it is reduced."""
+    axes = reduced_axes(x.aval.vma)
+    return bind(settle_p, (x,), {"axes": tuple(sorted(axes, key=str))}) if axes else x
 
 
 install_vary(vary)

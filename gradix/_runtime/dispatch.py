@@ -171,7 +171,9 @@ def _decide_here(prim, args, params, key):
 def _somewhere(prim, args, params, key):
     """Evaluate on the devices of the operands, or on those set by options."""
     place = _place_of(prim, args, params)
-    if place is not None and not place.is_whole or prim.mesh.placed:
+    is_divided = place is not None and not place.is_whole
+    # a value that is reduced is whole everywhere, and a program finds the types of results
+    if is_divided or prim.mesh.placed or any(a.aval.division is not None for a in args):
         return _placed_program(prim, args, params)
     plain = [a if a.aval.place is None else _here(a) for a in args]
     if place is None:

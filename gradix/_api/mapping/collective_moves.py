@@ -20,6 +20,7 @@ from gradix._ops.canonicalization import canonical_axis
 from gradix._ops.collective_moves import (
     all_gather_invariant_p,
     all_gather_p,
+    all_gather_reduced_p,
     all_to_all_p,
     ppermute_p,
     reduce_scatter_p,
@@ -48,7 +49,8 @@ def all_gather(
         axis: the position of the new axis; with `tiled`, the axis along which values are joined.
         tiled: join the values along an existing axis.
         to: the type of the results inside of `shard_map`: "varying", or "invarying" or "reduced",
-            which say that they are equal for all members.
+            which say that they are equal for all members. Of "reduced" results each member has a
+            summand of the cotangent, so that the transpose is `psum_scatter`.
 
     Returns:
         Arrays of the dtypes of `x`, with one more axis, whose size is the number of members.
@@ -67,7 +69,8 @@ def all_gather(
     if to not in ("varying", "invarying", "reduced"):
         raise ValueError(f"all_gather: to is 'varying', 'invarying' or 'reduced', got {to!r}.")
     alike = to != "varying" and groups is None and state.manual.issuperset(names)
-    prim = all_gather_invariant_p if alike else all_gather_p
+    equal_p = all_gather_invariant_p if to == "invarying" else all_gather_reduced_p
+    prim = equal_p if alike else all_gather_p
 
     def gather_all(a):
         """Gather along each name, the last first, so that the order is that of the joint index."""

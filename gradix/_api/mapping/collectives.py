@@ -7,6 +7,7 @@ import numpy as np
 from gradix._api.flat_functions import arrays
 from gradix._base.tree import tree_flatten as flatten
 from gradix._core.array import as_array
+from gradix._core.aval import Reduced, reduced_axes
 from gradix._core.operators import Array
 from gradix._core.trace import bind, state
 from gradix._ops.arithmetic import add, div, mul
@@ -213,10 +214,12 @@ def pcast(x, axis_name, *, to: str):
         x: arrays in a pytree.
         axis_name: the mesh axis, or a tuple of them.
         to: "varying" for values that may differ along the axes; "unreduced" for summands, which
-            `psum` or unreduced `out_specs` sum; "reduced" for values that are equal along the axes.
+            `psum` or unreduced `out_specs` sum; "reduced" for values that are equal along the
+            axes, of whose cotangent each device has a summand.
 
     Raises:
-        ValueError: `x` varies over one of the axes already, or `to` is another word.
+        ValueError: `x` varies over one of the axes already, or is reduced over one and shall be
+            so again, or unreduced; or `to` is another word.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -236,8 +239,16 @@ def pcast(x, axis_name, *, to: str):
 
     def cast(a):
         wanted = frozenset(names) & state.manual
+        held = wanted & reduced_axes(a.aval.vma)
+        if to != "varying" and held or to == "reduced" and wanted & a.aval.vma:
+            have = "reduced" if held else "varying"
+            raise ValueError(
+                f"Unsupported pcast from={have!r}, to={to!r}: {a.aval.str_short()} over "
+                f"{sorted(map(str, held or wanted))}. lax.pcast can only accept axis_name over which a value "
+                "is equal for all; sum it first with lax.psum."
+            )
         if to == "reduced":
-            return a
+            return vary(a, frozenset(map(Reduced, wanted)))
         if to == "unreduced":  # each member's summand may differ
             a = vary(a, wanted - a.aval.vma) if wanted - a.aval.vma else a
             return bind(summand_p, (a,), {"axes": names}) if wanted else a

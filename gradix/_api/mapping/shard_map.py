@@ -12,8 +12,15 @@ from gradix._api.flat_functions import arrays
 from gradix._base import config as _config
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import flatten_axes, keystr, tree_flatten as flatten, tree_flatten_with_path
-from gradix._control.shard_map import around, local_aval, part_of_mesh, shard_map_p
+from gradix._control.shard_map import (
+    around,
+    local_aval,
+    part_of_mesh,
+    shard_map_p,
+    varying_of,
+)
 from gradix._control.summands import check_summands
+from gradix._core.aval import reduced_axes
 from gradix._core.divisions import entries
 from gradix._core.jaxpr import DebugInfo
 from gradix._core.mesh import AbstractMesh, AxisType, BaseMesh, Mesh
@@ -140,7 +147,7 @@ class _ShardMapped:
             if not self.check_vma:
                 return given
             return [
-                vary(o, missing) if (missing := _named(s) - o.aval.vma) else o
+                vary(o, missing) if (missing := varying_of(s) - o.aval.vma) else o
                 for o, s in zip(given, wanted)
             ]
 
@@ -220,6 +227,15 @@ class _ShardMapped:
         ]
         for spec, x in zip(specs, xs):
             self._check("out_specs", spec, x, mesh, axes, f"{self.name}(*args)")
+            held = reduced_axes(x.aval.vma) & axes - spec.reduced
+            held -= {a for p in spec for a in axes_of(p)}
+            if held:
+                raise ValueError(
+                    f"out_specs passed to shard_map should be equal to the reduced present on the out_aval. Got "
+                    f"out_specs={spec} and out_aval={x.aval.str_short()}. Write "
+                    f"{spec.update(unreduced=spec.unreduced - held, reduced=spec.reduced | held)}, or gather and sum "
+                    "with to='invarying' in place of to='reduced'."
+                )
             more = (x.aval.vma & axes) - _named(spec)
             if self.check_vma and more:
                 raise ValueError(
