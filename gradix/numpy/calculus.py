@@ -247,7 +247,9 @@ def trapezoid(y, x=None, dx=1.0, axis: int = -1) -> Array:
         if not is_known_at_most(y.aval.shape[axis], 1) and np.ndim(dx) == 0:
             wide = convert(y, working_dtype(y.aval.dtype), y.aval.weak_type)
             area = multiply(dx, _inner_and_half_the_ends(wide, axis))
-            return area if wide is y else convert(area, y.aval.dtype)
+            if wide is y:
+                return area
+            return convert(area, multiply(dx, like(y, 1.0)).aval.dtype)
         step = dx
     else:
         y, x = promote_dtypes_inexact("trapezoid", y, x)

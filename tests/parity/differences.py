@@ -21,6 +21,8 @@ DIFFERENT = {
     "corners": {
         "slopes of float_power at 0.0, 0.0": "0 · 0 ** -1 is NaN in JAX's float_power and 0 in its power, as here",
         "slopes of float_power at nan, 0.0": "as above: a power of 0 is constant",
+        "J.jvp(N.unique, (A([2.0, 1, 2]),), (A([1.0, 2, 3]),))": "sorted values have derivatives, as with size= in JAX",
+        "J.grad(lambda x: N.union1d(x, x).sum())(A([0.0, 1, 2]))": "as unique",
         "slopes of copysign at nan": "the derivative at NaN is NaN; JAX takes NaN for a negative number",
     },
     "drawn": _both(
@@ -42,8 +44,19 @@ DIFFERENT = {
             "N.linalg.tensorsolve(N.eye(6).reshape(2,3,2,3), N.arange(6.).reshape(2,3), axes=(1,0))": "axes in the order "
             "named, as in NumPy",
             "N.cov(A([[1,2.,3],[4,5,7]]), aweights=A([1.,2,1]), dtype='float16')": "the dtype asked for, whatever the weights",
+            "N.cumulative_prod(A([1,2,3],'int8'))": "small integers widen, as NumPy's and the standard's do",
+            "N.cumulative_prod(A([1,2,3],'uint8'))": "as int8",
+            "N.cumulative_prod(A([1,2,3],'int16'), include_initial=True)": "as int8",
+            "N.ravel_multi_index((1,A(2,'int8')), (2,3))": "the type of the index holds the shape",
+            "N.ravel_multi_index((np.int8(1),A(2,'int8')), (2,3))": "as above",
         }
-    ),
+    )
+    | {
+        "x64: N.digitize(A([1,2]),A([],'int32'))": "positions are default integers, as in NumPy",
+        "x64: N.digitize(A([1,2]),A([1]))": "as above",
+        "x64: N.searchsorted(A([]),A([1.]))": "as above",
+    },
+    "wide": {"jnp.searchsorted(jnp.arange(3), 1)": "positions are default integers, as in NumPy"},
     "structured": {
         "L.zeta(A(2.0), A(-20.5))": "XLA adds ten terms and gives -0.05, where the sum is 9.82",
         "L.zeta(A(2.0), A(N.inf))": "the limit is 0, where XLA has NaN",
