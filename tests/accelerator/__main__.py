@@ -38,7 +38,9 @@ print(json.dumps({"count": len(devices), "kind": first.device_kind, "platform": 
 def environment(platform: str) -> dict[str, str]:
     """The variables of every stage: the platform is the default, the CPU beside it, and memory is shared by processes."""
     names = [platform, *(["cpu"] if platform != "cpu" else [])]
-    return {**os.environ, "JAX_PLATFORMS": ",".join(names), "GRADIX_TEST_PLATFORM": platform, "GRADIX_CACHE": "off",
+    # Of a run of pytest around this one, nothing is to be known.
+    around = {k: v for k, v in os.environ.items() if not k.startswith("PYTEST_")}
+    return {**around, "JAX_PLATFORMS": ",".join(names), "GRADIX_TEST_PLATFORM": platform, "GRADIX_CACHE": "off",
             "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "JAX_TRACEBACK_FILTERING": "off", "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
 
 
