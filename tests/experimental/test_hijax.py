@@ -256,6 +256,8 @@ def outcome(run):
 def reference():
     jax = pytest.importorskip("jax")
     from jax.experimental import hijax as theirs
+    if not hasattr(theirs, "VJPHiPrimitive"):
+        pytest.skip("JAX 0.12 has other classes for types above arrays")
     return programs(jax, theirs)
 
 

@@ -154,7 +154,8 @@ def test_more_scopes(how, name):
 
 
 def check(how, name):
-    ours, theirs = scopes(gradix, how, name), scopes(jax, how, name)
+    # JAX 0.12 names a function of its own inside of loops.
+    ours, theirs = scopes(gradix, how, name), {s.replace("/eval_jaxpr", "") for s in scopes(jax, how, name)}
     if name in NESTED and how in BACKWARD:
         ours, theirs = ({once(s) for s in found} - {f"jit({name})/transpose()", f"jit({name})/vmap(transpose()"}
                         for found in (ours, theirs))         # a bare operation there may be fused away
