@@ -48,6 +48,14 @@ DIFFERENT = {
     "copysign": ("float8_e4m3fn,float8_e4m3fn",),
 }
 DIFFERENT_X64 = dict.fromkeys(("matmul", "dot", "vdot", "inner"), ("float16,weak_complex",))
+# Positions are default integers, as NumPy's and the standard's; JAX's stay int32, wherever it gives any.
+POSITIONS = ("digitize_self", "searchsorted", "jnp.digitize(", "jnp.searchsorted(")
+
+
+def expected(name: str, recorded: str) -> str:
+    """The types that a recorded answer stands for here."""
+    is_position = name.startswith(POSITIONS) and recorded == "i32"
+    return "i64" if is_position and gradix.config.jax_enable_x64 else recorded
 
 
 def function(name: str):
@@ -105,6 +113,7 @@ def differing(name: str, call, rows, columns, arguments) -> list[str]:
     for column, want in zip(columns, wants):
         if want != ".":
             got = outcome(call, *arguments(column))
+            want = expected(name, want)
             if (got != want) != (column in different.get(name, ())):
                 bad.append(f"{name}({column}) gives {got}; JAX: {want}")
     return bad
@@ -159,7 +168,7 @@ def test_of_expressions(x64):
             got = spelled(out) if not isinstance(out, np.dtype) else spelled(np.empty(0, out))
         except (TypeError, ValueError):
             got = "!"
-        if got != want:
+        if got != expected(text, want):
             bad.append(f"{text} gives {got}, not {want}")
     assert not bad
 
