@@ -56,8 +56,8 @@ def _overlap(a: Ref, b: Ref) -> bool:
         return True
     place = np.empty(whole.aval.shape, np.int8)
     try:
-        parts = [functools.reduce(_viewed, way, place) for way in (path, to)]
-        return bool(np.shares_memory(*parts, 100))
+        first, second = [functools.reduce(_viewed, way, place) for way in (path, to)]
+        return bool(np.shares_memory(first, second, 100))  # type: ignore[arg-type]
     except Exception:  # an index that NumPy does not take, or too hard a question
         return True
 

@@ -29,7 +29,7 @@ from gradix._transforms.staging import hoist, stage, stage_open, stage_with_refs
 _options = _config.state
 
 
-def hollow(function: Callable, depth: int = 8) -> Callable:
+def hollow(function: Any, depth: int = 8) -> Callable:
     """A function with the name, place and parameters of `function`, but without what it captured.
 
     Programs are kept longer than the functions they were traced from, which may hold whole models.

@@ -7,7 +7,7 @@ with it to its end, while the main thread waits and can be interrupted at any ti
 
 from __future__ import annotations
 
-import _signal
+import _signal  # type: ignore[import-not-found]
 import _thread
 import atexit
 import contextlib

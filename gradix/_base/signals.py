@@ -7,7 +7,7 @@ raise, and what native code does with an exception depends on where it was raise
 
 from __future__ import annotations
 
-import _signal
+import _signal  # type: ignore[import-not-found]
 import _thread
 import os
 import threading

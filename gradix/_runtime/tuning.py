@@ -48,9 +48,10 @@ def runners(
 ) -> tuple[Callable[[list], list], Callable[[list], list]]:
     """The function of buffers that runs a program, and the one for arguments that are pending."""
     run, count, calls_python = executable.run, len(module.out_avals), executable.is_awaited
-    pace = None
+    pace: pending.Pace | None = None
     if executable.device.platform == "cpu" and _platforms.may_take_long("cpu", module.facts):
-        pace = executable.pace = pending.Pace()
+        pace = pending.Pace()
+        executable.pace = pace
     return (
         pending.runner(run, count, pace, donates=donates, calls_python=calls_python),
         pending.waiting(run) if calls_python else pending.later(run, count, pace),

@@ -61,7 +61,8 @@ class Executable:
         has_host_kernels: bool = False,
         is_from_bytes: bool = False,
     ):
-        self.is_from_bytes, self.pace = is_from_bytes, None
+        self.is_from_bytes = is_from_bytes
+        self.pace: Any = None
         self.loaded, self.in_avals, self.out_avals = loaded, tuple(in_avals), tuple(out_avals)
         self.device, self.has_callbacks = where.device, bool(functions)
         self.is_awaited = self.has_callbacks or has_host_kernels

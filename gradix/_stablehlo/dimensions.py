@@ -110,12 +110,6 @@ class Dimensions(Structured):
     def convert(self, x: Value, dtype) -> Value:
         raise NotImplementedError
 
-    def compare(self, x: Value, y: Value, direction: str, kind: str | None = None) -> Value:
-        raise NotImplementedError
-
-    def select(self, pred: Value, x: Value, y: Value) -> Value:
-        raise NotImplementedError
-
 
 def is_open(aval) -> bool:
     """Whether a type has a symbolic dimension."""

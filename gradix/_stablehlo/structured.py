@@ -237,6 +237,12 @@ class Structured(Writer):
         given = self._as_whole(values, avals, kept)
         return self._as_parts(self.ops("optimization_barrier", avals, *given), avals, kept)
 
+    def compare(self, x: Value, y: Value, direction: str, kind: str | None = None) -> Value:
+        raise NotImplementedError
+
+    def select(self, pred: Value, x: Value, y: Value) -> Value:
+        raise NotImplementedError
+
     def as_summands(self, x: Value, mesh, names) -> Value:
         """`x` as a sum along mesh axes: the first device of each row has it, the others have zeros.
 
