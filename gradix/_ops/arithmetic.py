@@ -150,8 +150,7 @@ def _abs_tangent(t, y, x):
         )
     y = convert(y, y.aval.dtype)
     size = select_n(eq(y, scalar_like(y, 0)), y, scalar_like(y, 1))
-    # Re(x̄·t) / |x|
-    return add(mul(real(t), div(real(x), size)), mul(imag(t), div(imag(x), size)))
+    return div(add(mul(real(t), real(x)), mul(imag(t), imag(x))), size)  # Re(x̄·t) / |x|
 
 
 def _sign_tangent(t, y, x):

@@ -171,6 +171,7 @@ atan2_slope_p = Elementwise(
     _difference_of_squares,
     hlo=program(_atan2_slope),
     dtypes=INEXACT - COMPLEX,
+    values=ValueTraits(singular=True),
 )
 sinh_p = Elementwise(
     "sinh",

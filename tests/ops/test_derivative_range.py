@@ -61,8 +61,6 @@ BINARY = {
     "div": (jnp.divide, lambda x, y: x / y, lambda x, y: (1 / y, -x / y**2)),
     "atan2": (jnp.arctan2, lambda x, y: mp.mpf(1), lambda x, y: (y / (x * x + y * y), -x / (x * x + y * y))),
     "hypot": (jnp.hypot, lambda x, y: mp.sqrt(x * x + y * y), lambda x, y: [v / mp.sqrt(x * x + y * y) for v in (x, y)]),
-    "abs of complex": (lambda x, y: abs(lax.complex(x, y)), lambda x, y: mp.sqrt(x * x + y * y),
-                       lambda x, y: [v / mp.sqrt(x * x + y * y) for v in (x, y)]),
     "logaddexp": (jnp.logaddexp, lambda x, y: mp.mpf(1), lambda x, y: (_sigmoid(x - y), _sigmoid(y - x))),
 }
 
@@ -117,8 +115,6 @@ def test_derivatives_of_functions_of_one_number(name, dtype):
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
 @pytest.mark.parametrize("name", BINARY)
 def test_derivatives_of_functions_of_two_numbers(name, dtype):
-    if name == "abs of complex" and np.dtype(dtype).itemsize < 4:
-        pytest.skip("no complex numbers of half precision")
     function, value, derivatives = BINARY[name]
     tiny, most, eps = _limits(dtype)
     # Compiled programs flush 1/y to zero from most / 4 on.
