@@ -29,6 +29,7 @@ class Rewrite(NamedTuple):
             operation (`_stablehlo/uses.py`); None for always.
         kind: "speed" or "correctness".
         seen_on: the versions of jaxlib on which the gain, or the defect, was seen.
+        since: the first version of jaxlib that needs it; empty for all.
         alone: whether it is left out where the compiler divides the operation over several devices,
             as it divides the plain operation better, or cannot divide what the rewrite writes.
         native: whether it writes native kernels. It is left out of programs for several devices,
@@ -41,6 +42,7 @@ class Rewrite(NamedTuple):
     applies: Callable | None = None
     kind: str = SPEED
     seen_on: tuple[str, ...] = ("0.10.2",)
+    since: tuple[int, ...] = ()
     alone: bool = False
     native: bool = False
 
@@ -58,7 +60,7 @@ class Choice(NamedTuple):
         option: the field of `xla.options`, and the value it gets.
         applies: `applies(facts, cores)` says whether a program with these facts
             (`_stablehlo/facts.py`) is of that kind.
-        kind, seen_on: as for `Rewrite`.
+        kind, seen_on, since: as for `Rewrite`.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Choice(NamedTuple):
     applies: Callable
     kind: str = SPEED
     seen_on: tuple[str, ...] = ("0.10.2",)
+    since: tuple[int, ...] = ()
 
     @property
     def evidence(self) -> str:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.metadata
+import re
+
 from gradix._platforms.records import CORRECTNESS
 
 SETS = ("all", "correctness", "off")
@@ -29,14 +33,23 @@ def split(text: str) -> tuple[str, frozenset[str], frozenset[str]]:
     )
 
 
+@functools.cache
+def compiler_version() -> tuple[int, ...]:
+    """The numbers of the version of jaxlib that is installed."""
+    return tuple(map(int, re.findall(r"\d+", importlib.metadata.version("jaxlib"))[:3]))
+
+
 def selected(records, text: str) -> list:
-    """The records of a table that a selection takes, in order."""
+    """The records of a table that a selection takes and this jaxlib needs, or that it names."""
     base, added, dropped = split(text)
     kinds = {"all": None, "correctness": CORRECTNESS, "off": ""}[base]
     return [
         r
         for r in records
-        if r.name in added or (kinds is None or r.kind == kinds) and r.name not in dropped
+        if r.name in added
+        or (kinds is None or r.kind == kinds)
+        and r.name not in dropped
+        and (not r.since or compiler_version() >= r.since)
     ]
 
 

@@ -107,11 +107,40 @@ def test_the_process_lives(name):
     assert run("off").returncode < 0, f"jaxlib has mended what {name} is for"
 
 
+# Per rewrite: a program that some versions compile for hours without it.
+HANGS = {
+    "keys_through_memory": "print(gradix.jit(gradix.vmap(lambda k: jnp.exp(random.uniform(random.split(random.fold_in(k, 1))[1]))))"
+                           "(random.split(random.key(0), 1600)).shape)",
+}
+
+
+def ends(name: str, rewrites: str, seconds: float) -> bool:
+    program = f"import gradix, gradix.numpy as jnp; from gradix import random; {HANGS[name]}"
+    environment = {**os.environ, "GRADIX_REWRITES": rewrites, "GRADIX_CACHE": "off"}
+    try:
+        done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return done.stdout == "(1600,)\n"
+
+
+@pytest.mark.parametrize("name", HANGS)
+def test_compilation_ends(name):
+    assert ends(name, f"off,+{name}", 250)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HANGS)
+def test_compilation_does_not_end_without(name):
+    if ends(name, "off", 60):
+        pytest.skip("this jaxlib compiles it")
+
+
 BETWEEN_DEVICES = {"collective_extrema_keep_nan", "extrema_over_devices"}  # shown in tests/devices/eight/test_collectives.py
 
 
 def test_every_rewrite_for_correctness_has_a_defect():
-    assert {r.name for r in TABLE.rewrites if r.kind == CORRECTNESS} == set(DEFECTS) | set(CRASHES) | BETWEEN_DEVICES
+    assert {r.name for r in TABLE.rewrites if r.kind == CORRECTNESS} == set(DEFECTS) | set(CRASHES) | set(HANGS) | BETWEEN_DEVICES
 
 
 # The smallest numbers of each type, halves and thirds of them, and all about them.

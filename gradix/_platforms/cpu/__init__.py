@@ -34,7 +34,7 @@ _MODULES = {
         "scatter-max",
     ),
     "matrix_stacks": ("lu", "cholesky", "triangular_solve"),
-    "random_bits": ("random_bits",),
+    "random_bits": ("random_bits", "random_split", "random_fold_in", "threefry2x32"),
     "elementwise": (
         "sin",
         "cos",

@@ -1,13 +1,19 @@
-"""Random bits on the CPU, drawn in loops of their own."""
+"""Random bits and keys on the CPU, made in loops of their own."""
 
 from __future__ import annotations
 
 from math import prod
 
 from gradix._core.aval import make_aval
-from gradix._ops.random.random import GENERATORS, random_bits_p
+from gradix._ops.random.random import (
+    GENERATORS,
+    random_bits_p,
+    random_fold_in_p,
+    random_split_p,
+    threefry2x32_p,
+)
 from gradix._platforms.cpu.kernel_loops import apart
-from gradix._platforms.records import Rewrite
+from gradix._platforms.records import CORRECTNESS, Rewrite
 
 _SHORT_ROW, _LARGE = 32, 1 << 12
 _FEW = 1 << 8  # numbers
@@ -48,7 +54,22 @@ def _on_their_own(em, site, keys):
     return apart(em, "bits", site.out, lambda keys: site.plain(em, keys), keys)
 
 
+def _through_memory(em, site, *values):
+    """Make words of which others may be made, as arrays: two generators in one loop may hang LLVM."""
+    out = site.plain(em, *values)
+    made = em.optimization_barrier(out if isinstance(out, list | tuple) else [out])
+    return made if isinstance(out, list | tuple) else made[0]
+
+
 REWRITES = (
+    Rewrite(
+        "keys_through_memory",
+        (random_split_p, random_fold_in_p, threefry2x32_p),
+        _through_memory,
+        kind=CORRECTNESS,
+        since=(0, 11),
+        seen_on=("0.11.2", "0.12.0.1"),
+    ),
     Rewrite("few_draws_apart", (random_bits_p,), _on_their_own, _is_small, alone=True),
     Rewrite("bits_in_one_row", (random_bits_p,), _as_one_row, _has_short_rows, alone=True),
 )
