@@ -14,6 +14,8 @@ import numpy as np
 import gradix, gradix.numpy as jnp
 from gradix import lax
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored, as in a shell's background jobs
+
 def interrupted(work, delay, must=True):
     # Not a `Thread`: what Python does when one goes would swallow a handler's exception.
     done, sent, over = [_thread.allocate_lock() for _ in range(3)]
@@ -43,7 +45,7 @@ def interrupted(work, delay, must=True):
 def run(program, *args, code=0):
     """Run a program in a process of its own and return what it printed."""
     done = subprocess.run([sys.executable, "-c", COMMON + textwrap.dedent(program), *args], capture_output=True, text=True,
-                          timeout=900, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"})
+                          timeout=240, env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"})
     assert done.returncode == code, (done.returncode, done.stdout[-2000:], done.stderr[-4000:])
     return done.stdout
 
