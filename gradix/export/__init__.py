@@ -19,6 +19,7 @@ with on_demand(globals()):
     from gradix.export.shapes import (
         is_symbolic_dim as is_symbolic_dim,
         symbolic_args_specs as symbolic_args_specs,
+        symbolic_dim_bounds as symbolic_dim_bounds,
         symbolic_shape as symbolic_shape,
         SymbolicScope as SymbolicScope,
     )

@@ -11,7 +11,8 @@ from gradix._api.structs import ShapeDtypeStruct
 from gradix._base.tree import keystr, tree_flatten_with_path, tree_unflatten
 from gradix._base.tree.prefix import broadcast_prefix
 from gradix._core.dimensions import parsing
-from gradix._core.dimensions.expression import is_symbolic_dim as is_symbolic_dim
+from gradix._core.dimensions.bounds import bounds
+from gradix._core.dimensions.expression import as_dim, is_symbolic_dim as is_symbolic_dim
 from gradix._core.dimensions.scope import SymbolicScope as SymbolicScope
 
 
@@ -116,3 +117,25 @@ def _shape_and_dtype(x) -> tuple[Any, Any]:
         return tuple(x.shape), x.dtype
     value = np.asarray(x)
     return value.shape, value.dtype
+
+
+def symbolic_dim_bounds(dimension) -> tuple[float, float]:
+    """The least and the greatest value that a dimension can have, as far as is known.
+
+    Args:
+        dimension: a symbolic dimension, or an integer.
+
+    Returns:
+        Two numbers, which the dimension is never below and never above. They need not be taken:
+        minus infinity and infinity say that no bound was found.
+
+    Raises:
+        TypeError: `dimension` is neither a dimension nor an integer.
+
+    Example:
+        >>> from gradix import export
+        >>> (n,) = export.symbolic_shape("n", constraints=["n <= 9"])
+        >>> export.symbolic_dim_bounds(2 * n + 1), export.symbolic_dim_bounds(3 - n)
+        ((3, 19), (-6, 2))
+    """
+    return bounds(as_dim(dimension))

@@ -242,3 +242,12 @@ def test_only_constraints_that_no_sizes_satisfy_are_refused():
                 refused += 1
                 assert not any(allowed(constraints, env) for env in ENVIRONMENTS), constraints
     assert refused > 50
+
+
+def test_bounds_of_dimensions():
+    a, b = export.symbolic_shape("a, b", constraints=["a >= 3", "a <= 9", "b >= a"])
+    inf = float("inf")
+    wanted = {a: (3, 9), b: (3, inf), 2 * a + 1: (7, 19), a // 2: (1, 4), -b: (-inf, -3), a - b: (-inf, 0), 7: (7, 7), np.int8(3): (3, 3)}
+    assert {d: export.symbolic_dim_bounds(d) for d in wanted} == wanted
+    with pytest.raises(TypeError):
+        export.symbolic_dim_bounds("a")
