@@ -44,7 +44,7 @@ test: $(VENV)/stamp-test
 	@$(MAKE) --no-print-directory --keep-going lint types spec wide-sample newest suite
 
 test-full: $(VENV)/stamp-test
-	@GRADIX_TEST_PROFILE=full $(MAKE) --no-print-directory --keep-going lint types spec newest suite plain wide MARKERS= NEWEST_TESTS="tests gradix --doctest-modules"
+	@GRADIX_TEST_PROFILE=full $(MAKE) --no-print-directory --keep-going lint types spec newest suite plain wide MARKERS=
 
 lint: $(VENV)/stamp-test
 	$(PY) -m ruff check .
@@ -59,13 +59,11 @@ suite: $(VENV)/stamp-test
 	$(PYTEST) tests gradix --doctest-modules -n $(JOBS) -m "$(MARKERS)"
 
 # The suite once more on the newest Python of this machine, with the newest jaxlib; a line where there is none.
-# `make test` takes the folders that are known to pass there, `make test-full` all.
 NEWEST := .venv-newest
-NEWEST_TESTS := $(addprefix tests/,api base compat control core errors example_libraries experimental golden interchange linalg nn ops platforms properties)
 newest: $(VENV)/stamp-test
 	@$(PY) .ci/newest.py $(NEWEST) test,parity,demo
 	@if [ -x $(NEWEST)/bin/python ]; then $(NEWEST)/bin/python .ci/about.py && \
-		$(NEWEST)/bin/python -m pytest $(NEWEST_TESTS) -n $(JOBS) -m "$(MARKERS)"; fi
+		$(NEWEST)/bin/python -m pytest tests gradix --doctest-modules -n $(JOBS) -m "$(MARKERS)"; fi
 
 # The same results without what the CPU's compiler is asked for the sake of speed.
 plain: $(VENV)/stamp-test
