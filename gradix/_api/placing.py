@@ -25,7 +25,8 @@ from gradix._core.sharding import (
     SingleDeviceSharding,
 )
 from gradix._core.trace import Tracer, bind, state
-from gradix._ops.sharding import sharding_constraint_p
+from gradix._ops.markers import separate
+from gradix._ops.sharding import install_move, move_p, sharding_constraint_p
 from gradix._runtime import xla
 from gradix._runtime.placement import committed, put_on, sharding_of
 from gradix._runtime.program import to_device
@@ -79,7 +80,9 @@ def device_put(x, device=None, *, src=None, donate=False, may_alias=None):
     out = [_put(leaf, place) for leaf, place in zip(leaves, places)]
     if may_alias is False:
         out = [
-            copied(new) if type(new) is ArrayImpl and _shares(old, new) else new
+            separate(new)
+            if isinstance(new, Tracer) or type(new) is ArrayImpl and _shares(old, new)
+            else new
             for old, new in zip(leaves, out)
         ]
     for old, new, gone in zip(leaves, out, given_up):
@@ -175,10 +178,25 @@ def _put(x, place):
     if type(x) is ArrayImpl and sharding != sharding_of(x):
         _guard("device_to_device", array.aval, sharding)
     if isinstance(array, Tracer):
+        if isinstance(sharding, SingleDeviceSharding):
+            return bind(move_p, (array,), {"to": sharding, "back": None})
         if not isinstance(sharding, NamedSharding):
             return array
         return bind(sharding_constraint_p, (array,), {"sharding": sharding})
     return placed(array, sharding)
+
+
+def _moved(x: ArrayImpl, sharding: Sharding | None) -> ArrayImpl:
+    """A concrete array on a device, or, not committed to it, on the default device."""
+    if sharding is not None:
+        return placed(x, sharding)
+    if x.aval.place is None:
+        return x
+    first = placed(x, SingleDeviceSharding(xla.local_devices()[0]))
+    return on_default_device(ArrayImpl(first._host, first.aval.plain, first._buffer))
+
+
+install_move(_moved)
 
 
 def on_default_device(x):

@@ -165,6 +165,8 @@ def retyped(x, aval):
     """The array with its declared type, as a host run may give it another weak type."""
     if x.aval is aval or type(x) is not ArrayImpl:
         return x
+    if x.aval.place is not None:  # moved inside, and a compiled run would have stayed
+        return ArrayImpl(x.host, aval)
     return ArrayImpl(x._host, aval, x._buffer)
 
 

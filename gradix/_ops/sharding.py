@@ -23,7 +23,7 @@ from gradix._core.effects import MeshEffect
 from gradix._core.mesh import AxisType, Mesh
 from gradix._core.named_sharding import NamedSharding
 from gradix._core.operators import Array
-from gradix._core.primitive import MeshTraits, Primitive
+from gradix._core.primitive import MeshTraits, Primitive, ValueTraits
 from gradix._core.sharding import UNCONSTRAINED, PartitionSpec
 from gradix._core.trace import bind, install_reshard, state
 from gradix._ops.basis import move_axis, to_axis
@@ -127,6 +127,51 @@ class Reshard(Constraint):
         return bind(self, (move_axis(x, a, 0),), {"sharding": with_leading(sharding, row[a])}), 0
 
 
+class Move(Primitive):
+    """The operand itself, on another device; compiled programs run where their arguments are.
+
+    Its parameters are the sharding of the result and that of the operand, to which cotangents
+    return. None stands for the default device.
+    """
+
+    mesh = MeshTraits(placed=True)
+    values = ValueTraits(keeps_nan=True)
+
+    def abstract(self, x, *, to, back):
+        return x
+
+    def run(self, args, params):
+        return _move[0](args[0], params["to"])
+
+    def jvp(self, primals, tangents, *, to, back):
+        (x,), (t,) = primals, tangents
+        place = x.aval.place
+        if place is not None and place.is_committed:
+            back = place.sharding
+        params = {"to": to, "back": back}
+        return bind(self, (x,), params), bind(self, (t,), params)
+
+    def transpose(self, ct, x, *, to, back):
+        return [bind(self, (ct,), {"to": back, "back": to})]
+
+    def batch(self, axis, args, axes, **params):
+        return bind(self, args, params), axes[0]
+
+    def divide(self, mesh, avals, outs, params):
+        return [entries(avals[0])]
+
+    def lower(self, em, out, x, *, to, back):
+        return x
+
+
+_move: list[Callable] = []
+
+
+def install_move(function) -> None:
+    """Set the function `(array, sharding or None) -> array` that moves a concrete array."""
+    _move[:] = [function]
+
+
 class ToAuto(Primitive):
     """The operand itself, whose division the compiler decides from here on."""
 
@@ -192,7 +237,7 @@ class ShardAlike(Primitive):
         return [x, y]
 
 
-shard_alike_p = ShardAlike("shard_alike")
+shard_alike_p, move_p = ShardAlike("shard_alike"), Move("move")
 sharding_constraint_p, reshard_p, to_auto_p = (
     Constraint("sharding_constraint"),
     Reshard("reshard"),

@@ -170,6 +170,8 @@ def _decide_here(prim, args, params, key):
 
 def _somewhere(prim, args, params, key):
     """Evaluate on the devices of the operands, or on those set by options."""
+    if prim.mesh.placed and prim.run is not None:
+        return prim.run(args, params)
     place = _place_of(prim, args, params)
     is_divided = place is not None and not place.is_whole
     # a value that is reduced is whole everywhere, and a program finds the types of results
