@@ -33,7 +33,11 @@ def _host_lgamma(x):
 
 
 def _host_digamma(x):
-    return np.where((x == 0) | np.isneginf(x), np.nan, _special.psi(x))
+    return np.where(np.isneginf(x), np.nan, _special.psi(x))
+
+
+def _digamma(m, x):
+    return m.where(x == 0.0, -1.0 / x, m.digamma(x))  # XLA returns NaN at zeros.
 
 
 def _polygamma_in_m(t, m, x):
@@ -52,12 +56,11 @@ def _zeta(m, s, q):
     """
     value, whole = m.zeta(s, q), q == m.floor(q)
     even = s * 0.5 == m.floor(s * 0.5)
-    pole = (q <= 0.0) & whole
-    # SciPy also returns +inf for odd powers of 1/0.
-    value = m.where(pole, m.where(even, s * 0.0 + np.inf, np.nan), value)
-    value = m.where((q == np.inf) & (s > 1.0), 0.0, value)  # XLA returns NaN
-    # XLA returns NaN for some of these operands.
-    value = m.where(s == np.inf, np.nan, value)
+    # XLA returns NaN for some poles, infinite powers and infinite `q`.
+    value = m.where((q <= 0.0) & whole, m.where(s >= 1.0, np.inf + s * 0.0, np.nan), value)
+    value = m.where((q == np.inf) & (s > 1.0), 0.0, value)
+    limit = m.where(q > 1.0, 0.0, m.where(q == 1.0, 1.0, m.where(q < 1.0, np.inf + m.abs(q), q)))
+    value = m.where(s == np.inf, limit, value)
     far = (q < -8.0) & ~whole & (s > 1.0) & (s == m.floor(s))
 
     def reflect(i, value):
@@ -99,9 +102,7 @@ def _polygamma(m, n, x):
     size = m.exp(m.lgamma(n + 1.0)) * _zeta(m, n + 1.0, x)
     signed = m.where(n * 0.5 == m.floor(n * 0.5), -size, size)
     order = (n > 0.0) & (n == m.floor(n))
-    return m.where(
-        n == 0.0, m.where(x == 0.0, np.nan, m.digamma(x)), m.where(order, signed, np.nan)
-    )
+    return m.where(n == 0.0, _digamma(m, x), m.where(order, signed, np.nan))
 
 
 lgamma_p = Elementwise(
@@ -116,7 +117,7 @@ digamma_p = Elementwise(
     "digamma",
     _host(_host_digamma),
     lambda t, x: mul(t, polygamma(scalar_like(x, 1), x)),
-    hlo="chlo.digamma",
+    hlo=program(_digamma),
     dtypes=_REAL,
     values=ValueTraits(singular=True),
 )

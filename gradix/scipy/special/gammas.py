@@ -10,6 +10,7 @@ from gradix import lax, numpy as jnp
 from gradix._api.derivatives.custom_jvp import custom_jvp
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
+from gradix.nn.composition import fused
 from gradix.numpy.promotion import as_operand, convert, promote_dtypes_inexact
 from gradix.scipy.special.complex_gamma import log_gamma
 
@@ -215,6 +216,8 @@ def multigammaln(a, d) -> Array:
 def betaln(a, b) -> Array:
     """log |B(a, b)|, which is accurate also where Γ(a) or Γ(b) would overflow.
 
+    Where it is infinite and where both are integers, the values are those of `beta`.
+
     A. Didonato, A. Morris, "Significant digit computation of the incomplete beta function ratios"
     (1992).
 
@@ -223,7 +226,11 @@ def betaln(a, b) -> Array:
         >>> special.betaln(2.0, 3.0).round(4)
         Array(-2.4849, dtype=float32, weak_type=True)
     """
-    a, b = _real("betaln", a, b)
+    return _betaln(*_real("betaln", a, b))
+
+
+@fused
+def _betaln(a, b):
     return convert(log_beta(a, b, a + b), a.aval.dtype, a.aval.weak_type)
 
 
@@ -231,8 +238,8 @@ def log_beta(a, b, total):
     """`betaln(a, b)`, given a + b; none of the three is broadcast before its gamma function."""
     swap = b < a
     small, large = jnp.where(swap, b, a), jnp.where(swap, a, b)
-    of_a, of_b = lax.lgamma(a), lax.lgamma(b)
-    near = jnp.where(swap, of_a, of_b) - lax.lgamma(total)
+    of_a, of_b, of_total = [_log_gamma_beside_poles(x) for x in (a, b, total)]
+    near = jnp.where(swap, of_a, of_b) - of_total
     far = (large > 10) & (small > 0)
     safe, whole, s = [jnp.where(far, v, w) for v, w in ((large, 20), (total, 21), (small, 1))]
     # log Γ(b) - log Γ(a + b) by Stirling's series, whose large terms cancel before any rounding.
@@ -243,9 +250,34 @@ def log_beta(a, b, total):
         + s
     )
     out = jnp.where(swap, of_b, of_a) + jnp.where(far, rest, near)
-    # B(0, b) is infinite; B(a, ∞) is 0.
-    pole, flat = (small == 0) & (large > 0), (large == np.inf) & (small > 0) & (small < np.inf)
-    return jnp.where(pole, np.inf, jnp.where(flat, -np.inf, out))
+    out = jnp.where((large == np.inf) & (small < np.inf), -jnp.copysign(np.inf, small), out)
+    # The least operand is the one at a pole: B(-n, b) = ±B(1 + n - b, b) for whole b of 1 to n.
+    at_pole, reflected = _poles_of_beta(a, b, total)
+    finite = of_total + jnp.where(swap, of_a, of_b) - jnp.where(swap, of_b, of_a)
+    out = jnp.where(_is_pole(total) & (total > -np.inf), -np.inf, out)
+    return jnp.where(at_pole, jnp.where(reflected & (large > 0), finite, np.inf), out)
+
+
+def _is_pole(x):
+    return (x <= 0) & (x == jnp.floor(x))
+
+
+def _log_gamma_beside_poles(x):
+    """log |Γ(x)|; at a pole that of Γ(1 - x), to which the residue of Γ there is inverse."""
+    return lax.lgamma(jnp.where(_is_pole(x), 1 - x, x))
+
+
+def _poles_of_beta(a, b, total):
+    """Where Γ(a) or Γ(b) has a pole; and where also Γ(a + b) has one, with both operands whole."""
+    at_pole = (_is_pole(a) | _is_pole(b)) & (a == a) & (b == b)
+    whole = (a == jnp.floor(a)) & (b == jnp.floor(b))
+    return at_pole, at_pole & whole & (total < 1) & (total > -np.inf)
+
+
+def _is_odd(x):
+    """Whether the greatest whole number up to x is odd."""
+    half = 0.5 * jnp.floor(x)
+    return half != jnp.floor(half)
 
 
 def _stirling(x):
@@ -257,14 +289,28 @@ def _stirling(x):
 def beta(a, b) -> Array:
     """B(a, b) = Γ(a) Γ(b) / Γ(a + b).
 
+    At a pole of Γ(a) or Γ(b) it is infinite, except that B(-n, b) has a limit along whole numbers b
+    of 1 to n, (-1)ᵇ B(1 + n - b, b), which is the value there. It is 0 where only Γ(a + b) has one.
+
     Example:
         >>> from gradix.scipy import special
         >>> special.beta(2.0, 3.0).round(5)
         Array(0.08333, dtype=float32)
     """
-    a, b = _real("beta", a, b)
-    sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
-    return sign * jnp.exp(betaln(a, b))
+    return _beta(*_real("beta", a, b))
+
+
+@fused
+def _beta(a, b):
+    value = jnp.exp(convert(log_beta(a, b, a + b), a.aval.dtype))
+    return jnp.where(_is_beta_negative(a, b, a + b), -value, value)
+
+
+def _is_beta_negative(a, b, total):
+    at_pole, reflected = _poles_of_beta(a, b, total)
+    odd_a, odd_b, odd_total = [_is_odd(x) for x in (a, b, total)]
+    plain = (odd_a & (a < 0)) ^ (odd_b & (b < 0)) ^ (odd_total & (total < 0))
+    return jnp.where(at_pole, reflected & jnp.where(_is_pole(a), odd_b, odd_a), plain)
 
 
 def betainc(a, b, x) -> Array:
@@ -332,6 +378,7 @@ def comb(N, k, *, repetition: bool = False) -> Array:
         valid = valid | ((k == 0) & (n == -1))
     m, j = jnp.where(valid, n, 1), jnp.where(valid, k, 0)
     value = jnp.exp(-betaln(1 + m - j, 1 + j) - jnp.log1p(m))
+    value = jnp.where((m == np.inf) & (j < np.inf), np.inf, value)
     # Where N and k are whole the result is rounded to a whole number, if floats are that exact.
     count = (m == jnp.floor(m)) & (j == jnp.floor(j)) & (value < 1 / jnp.finfo(value.dtype).eps)
     value = jnp.where(count, value + lax.stop_gradient(jnp.round(value) - value), value)
@@ -342,12 +389,28 @@ def comb(N, k, *, repetition: bool = False) -> Array:
 def poch(z, m) -> Array:
     """Pochhammer's symbol, Γ(z + m) / Γ(z).
 
+    It is infinite where only Γ(z + m) has a pole, and 0 where only Γ(z) has one. Where both have
+    one it is the limit along whole numbers m, (-1)ᵐ Γ(1 - z) / Γ(1 - z - m).
+
     Example:
         >>> from gradix.scipy import special
         >>> special.poch(1.0, 4.0).round(3)
         Array(24., dtype=float32)
     """
-    z, m = _real("poch", z, m)
-    return jnp.where(
-        m == 0, 1, jnp.exp(lax.lgamma(z + m) - lax.lgamma(z)) * gammasgn(z + m) * gammasgn(z)
-    ).astype(z.aval.dtype)
+    return _poch(*_real("poch", z, m))
+
+
+@fused
+def _poch(z, m):
+    above = z + m
+    pole, pole_above = _is_pole(z), _is_pole(above) & (above > -np.inf)
+    size = _log_gamma_beside_poles(above) - _log_gamma_beside_poles(z)
+    value = jnp.exp(jnp.where(pole, -size, size))
+    negative = (_is_odd(z) & (z < 0)) ^ (_is_odd(above) & (above < 0))
+    value = jnp.where(negative, -value, value)
+    value = jnp.where(pole ^ pole_above, jnp.where(pole, 0, np.inf), value)
+    unknown = (z != z) | (m != m) | (z == -np.inf) | ((m == -np.inf) & ~pole)
+    value = jnp.where(unknown, np.nan, value)
+    far = (abs(z) == np.inf) & (abs(m) < np.inf) & ((z > 0) | (abs(m) == 1))
+    value = jnp.where(far, jnp.where(m > 0, z, 1 / z), value)
+    return jnp.where(m == 0, 1, value).astype(z.aval.dtype)

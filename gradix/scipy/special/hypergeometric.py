@@ -89,7 +89,19 @@ def _hyp1f1(a, b, x):
     )
     sign = gammasgn(bottom) * gammasgn(jnp.where(far, top, 1))
     value = jnp.where(far, sign * jnp.exp(jnp.where(far, size, 0)) * tail, value)
+    value = jnp.where(abs(x) == np.inf, _hyp1f1_at_infinity(a, bottom, x), value)
     return jnp.where(pole, np.inf, jnp.where(jnp.isnan(a + b + x), np.nan, value))
+
+
+def _hyp1f1_at_infinity(a, b, x):
+    """The limit of `Γ(b)/Γ(a) eˣ x^(a-b)` or `Γ(b)/Γ(b-a) |x|^-a` (DLMF 13.7.1-2), or of a polynomial."""
+    ends, shrinks = _is_nonpositive_integer(a), _is_nonpositive_integer(b - a)
+    degree = jnp.where(ends, -a, 0)
+    odd = (x > 0) & (0.5 * degree != jnp.floor(0.5 * degree))
+    other = jnp.where(ends, b + degree, jnp.where(x > 0, a, jnp.where(shrinks, 1, b - a)))
+    size = gammasgn(b) * gammasgn(other) * jnp.where(odd, -np.inf, np.inf)
+    vanishes = (x < 0) & ((a > 0) | (shrinks & ~ends))
+    return jnp.where(a == 0, 1, jnp.where(vanishes, 0, size))
 
 
 # -- 2F1 -------------------------------------------------------------------------------------------
