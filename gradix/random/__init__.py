@@ -36,7 +36,6 @@ from gradix.random.discrete import (
 from gradix.random.floats import (
     bits as bits,
     normal as normal,
-    truncated_normal as truncated_normal,
     uniform as uniform,
 )
 from gradix.random.gammas import (
@@ -62,6 +61,7 @@ from gradix.random.keys import (
     wrap_key_data as wrap_key_data,
 )
 from gradix.random.permutations import choice as choice, permutation as permutation
+from gradix.random.truncated import truncated_normal as truncated_normal
 from gradix.random.vectors import (
     ball as ball,
     generalized_normal as generalized_normal,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from math import sqrt
+from math import isinf, sqrt
 from typing import NamedTuple
 
 import ml_dtypes
@@ -19,12 +19,10 @@ from gradix._core.operators import Array
 from gradix._ops.random.random import generator_of, random_bits, random_bits_p, random_split
 from gradix.random.draws import (
     QUICK,
-    converted,
     float_dtype,
     number,
     on_host,
     parameter,
-    parameter_shape,
     raise_rank,
     sampler,
     shape_of,
@@ -155,7 +153,12 @@ def _uniform(key, minval, maxval, *, shape, dtype):
     low = raise_rank(lax.convert_element_type(minval, dtype), len(shape))
     high = raise_rank(lax.convert_element_type(maxval, dtype), len(shape))
     floats = floats_of(lambda width: random_bits(key, width, shape), dtype)
-    return lax.max(low, lax.add(lax.mul(floats, lax.sub(high, low)), low))
+    # A range that overflows is drawn at half its size; else the factors are 1, which is exact.
+    wide = lax.eq(lax.abs(lax.sub(high, low)), number(np.inf, dtype))
+    shrink = lax.select(wide, lax.full_like(wide, 0.5, dtype), lax.full_like(wide, 1, dtype))
+    small = lax.mul(low, shrink)
+    drawn = lax.add(lax.mul(floats, lax.sub(lax.mul(high, shrink), small)), small)
+    return lax.max(low, lax.mul(drawn, lax.div(number(1, dtype), shrink)))
 
 
 def floats_of(draw, dtype, low=None):
@@ -196,8 +199,16 @@ def _host_uniform(key, low, high, shape, dtype) -> ArrayImpl:
     if low is not _ZERO or high is not _ONE:
         with np.errstate(all="ignore"):
             low, high = np.asarray(low, dtype), np.asarray(high, dtype)
-            floats = np.asarray(np.maximum(low, _scaled(floats, high - low, low)), dtype)
+            floats = np.asarray(np.maximum(low, _within(floats, low, high)), dtype)
     return ArrayImpl(floats, make_aval(shape, dtype))
+
+
+def _within(x, low, high):
+    span = high - low
+    if not (isinf(span) if span.ndim == 0 else np.isinf(span).any()):
+        return _scaled(x, span, low)
+    shrink = np.where(np.isinf(span), 0.5, 1).astype(x.dtype)
+    return _scaled(x, high * shrink - low * shrink, low * shrink) / shrink
 
 
 def _scaled(x, span, low):
@@ -288,44 +299,3 @@ def split_keys(key, num: int):
     """A list of new keys, for the parts of one draw."""
     keys = random_split(key, (num,))
     return [lax.squeeze(lax.slice_in_dim(keys, i, i + 1), (0,)) for i in range(num)]
-
-
-def truncated_normal(key, lower, upper, shape=None, dtype=None, *, out_sharding=None) -> Array:
-    """Standard normal random numbers that lie in the open interval (lower, upper).
-
-    Args:
-        key: a key, typed or raw.
-        lower, upper: the bounds, numbers or arrays.
-        shape: the shape of the result; by default the one to which the bounds broadcast.
-        dtype: a floating dtype; the default one if None.
-        out_sharding: the sharding of the result.
-
-    Raises:
-        ValueError: `dtype` is not floating, or the bounds do not broadcast to `shape`.
-
-    Example:
-        >>> from gradix import random
-        >>> x = random.truncated_normal(random.key(0), -1.0, 1.0, (100,))
-        >>> bool((abs(x) < 1).all())
-        True
-    """
-    if out_sharding is not None:
-        return divided(truncated_normal, out_sharding, key, lower, upper, shape, dtype)
-    dtype = float_dtype("truncated_normal", dtype)
-    lower, upper = parameter("truncated_normal", lower), parameter("truncated_normal", upper)
-    shape = parameter_shape("truncated_normal", shape, lower, upper)
-    return _truncated_normal(
-        take_key("truncated_normal", key), lower, upper, shape=shape, dtype=dtype
-    )
-
-
-@sampler
-def _truncated_normal(key, lower, upper, *, shape, dtype):
-    root = number(sqrt(2), dtype)
-    lower, upper = converted(lower, dtype, shape), converted(upper, dtype, shape)
-    a, b = lax.erf(lax.div(lower, root)), lax.erf(lax.div(upper, root))
-    out = lax.mul(root, lax.erf_inv(draw_uniform(key, a, b, shape=shape, dtype=dtype)))
-    inf = number(float("inf"), dtype)
-    least = lax.nextafter(lax.stop_gradient(lower), inf)
-    most = lax.nextafter(lax.stop_gradient(upper), lax.neg(inf))
-    return lax.min(most, lax.max(least, out))

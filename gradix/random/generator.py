@@ -27,6 +27,7 @@ from gradix.random import (
     integers,
     keys,
     permutations,
+    truncated,
     vectors,
 )
 
@@ -223,10 +224,11 @@ _SAMPLERS = {
     "pareto rayleigh triangular wald weibull_min",
     counts: "binomial multinomial poisson",
     discrete: "bernoulli categorical geometric rademacher",
-    floats: "bits normal truncated_normal uniform",
+    floats: "bits normal uniform",
     gammas: "beta chisquare dirichlet f gamma loggamma t",
     integers: "randint",
     permutations: "choice permutation",
+    truncated: "truncated_normal",
     vectors: "ball generalized_normal multivariate_normal orthogonal",
 }
 for _module, _names in _SAMPLERS.items():
