@@ -82,8 +82,8 @@ def make_mesh(
     Example:
         >>> from gradix.experimental import topologies
         >>> topo = topologies.TopologyDescription(topologies.get_attached_topology().devices[:1])
-        >>> topologies.make_mesh(topo, (1, 1), ("x", "y")).shape
-        OrderedDict([('x', 1), ('y', 1)])
+        >>> dict(topologies.make_mesh(topo, (1, 1), ("x", "y")).shape)
+        {'x': 1, 'y': 1}
     """
     grid = create_device_mesh(mesh_shape, topo.devices, contiguous_submeshes=contiguous_submeshes)
     return Mesh(grid, axis_names, axis_types=(AxisType.Auto,) * len(tuple(axis_names)))
