@@ -99,6 +99,7 @@ def _layout(dtype) -> _Layout:
     return found
 
 
+_FEW = 1 << 8  # so many bounds are looked at
 _ZERO, _ONE = 0.0, 1.0  # These are the default bounds, which are recognised by identity.
 
 
@@ -126,9 +127,22 @@ def uniform(key, shape=(), dtype=None, minval=_ZERO, maxval=_ONE, *, out_shardin
     dtype = float_dtype("uniform", dtype)
     shape = shape_of("uniform", shape)
     key = take_key("uniform", key)
-    if minval is not _ZERO or maxval is not _ONE:
-        minval, maxval = _bound("minval", minval, shape), _bound("maxval", maxval, shape)
-    return draw_uniform(key, minval, maxval, shape=shape, dtype=dtype)
+    if minval is _ZERO and maxval is _ONE:
+        return draw_uniform(key, minval, maxval, shape=shape, dtype=dtype)
+    minval, maxval = _bound("minval", minval, shape), _bound("maxval", maxval, shape)
+    draw = _uniform_of_any_range if _may_overflow(minval, maxval, dtype) else draw_uniform
+    return draw(key, minval, maxval, shape=shape, dtype=dtype)
+
+
+def _may_overflow(low, high, dtype) -> bool:
+    """Whether bounds are further apart than the largest number, or too many, or not known."""
+    if any(type(x) is ArrayImpl and x.aval.size > _FEW for x in (low, high)):
+        return True
+    low, high = _host_bound(low, dtype), _host_bound(high, dtype)
+    if low is None or high is None:
+        return True
+    with np.errstate(all="ignore"):
+        return bool(np.isinf(np.asarray(high, dtype) - np.asarray(low, dtype)).any())
 
 
 def _bound(name: str, x, shape):
@@ -153,7 +167,15 @@ def _uniform(key, minval, maxval, *, shape, dtype):
     low = raise_rank(lax.convert_element_type(minval, dtype), len(shape))
     high = raise_rank(lax.convert_element_type(maxval, dtype), len(shape))
     floats = floats_of(lambda width: random_bits(key, width, shape), dtype)
-    # A range that overflows is drawn at half its size; else the factors are 1, which is exact.
+    return lax.max(low, lax.add(lax.mul(floats, lax.sub(high, low)), low))
+
+
+@sampler
+def _uniform_of_any_range(key, minval, maxval, *, shape, dtype):
+    """A range that overflows is drawn at half its size; else the factors are 1, which is exact."""
+    low = raise_rank(lax.convert_element_type(minval, dtype), len(shape))
+    high = raise_rank(lax.convert_element_type(maxval, dtype), len(shape))
+    floats = floats_of(lambda width: random_bits(key, width, shape), dtype)
     wide = lax.eq(lax.abs(lax.sub(high, low)), number(np.inf, dtype))
     shrink = lax.select(wide, lax.full_like(wide, 0.5, dtype), lax.full_like(wide, 1, dtype))
     small = lax.mul(low, shrink)

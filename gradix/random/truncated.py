@@ -88,9 +88,7 @@ def _draw_with_tails(key, lower, upper, *, shape, dtype):
     start = _tail_from(dtype)
     above, below = lower >= start, upper <= -start
     tail, one = above | below, lax.full_like(lower, 1)
-    near = _by_erf(
-        key, lax.select(tail, -one, lower), lax.select(tail, one, upper), shape, dtype
-    )
+    near = _by_erf(key, lax.select(tail, -one, lower), lax.select(tail, one, upper), shape, dtype)
     least = lax.select(above, lower, lax.select(below, -upper, one * start))
     most = lax.select(above, upper, lax.select(below, -lower, one * (start + 1)))
 
