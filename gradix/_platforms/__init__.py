@@ -26,19 +26,25 @@ def _table(platform: str) -> Table | None:
 class RewritesByPrimitive(dict):
     """The rewrites of each primitive in order, looked up when the emitter first meets it."""
 
-    def __init__(self, table: Table, selection: str):
-        self._table, self._selection = table, selection
+    def __init__(self, table: Table, selection: str, jaxlib: tuple[int, ...]):
+        self._table, self._selection, self._jaxlib = table, selection, jaxlib
 
     def __missing__(self, primitive) -> tuple[Rewrite, ...]:
-        found = self[primitive] = tuple(selected(self._table.of(primitive), self._selection))
+        records = selected(self._table.of(primitive), self._selection, self._jaxlib)
+        found = self[primitive] = tuple(records)
         return found
 
 
 @cache
-def rewrites_of(platform: str, selection: str) -> Mapping[Any, tuple[Rewrite, ...]] | None:
-    """The rewrites of each primitive, for the emitter; None where a platform has none."""
+def rewrites_of(
+    platform: str, selection: str, jaxlib: tuple[int, ...] = ()
+) -> Mapping[Any, tuple[Rewrite, ...]] | None:
+    """The rewrites of each primitive, for the emitter; None where a platform has none.
+
+    `jaxlib` is the version that compiles, without which no record that only later ones need is taken.
+    """
     table = _table(platform)
-    return RewritesByPrimitive(table, selection) if table and selection != "off" else None
+    return RewritesByPrimitive(table, selection, jaxlib) if table and selection != "off" else None
 
 
 @cache

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import importlib.metadata
-import re
-
 from gradix._platforms.records import CORRECTNESS
 
 SETS = ("all", "correctness", "off")
@@ -33,14 +29,8 @@ def split(text: str) -> tuple[str, frozenset[str], frozenset[str]]:
     )
 
 
-@functools.cache
-def compiler_version() -> tuple[int, ...]:
-    """The numbers of the version of jaxlib that is installed."""
-    return tuple(map(int, re.findall(r"\d+", importlib.metadata.version("jaxlib"))[:3]))
-
-
-def selected(records, text: str) -> list:
-    """The records of a table that a selection takes and this jaxlib needs, or that it names."""
+def selected(records, text: str, jaxlib: tuple[int, ...] = ()) -> list:
+    """The records of a table that a selection takes and this version of jaxlib needs, or that it names."""
     base, added, dropped = split(text)
     kinds = {"all": None, "correctness": CORRECTNESS, "off": ""}[base]
     return [
@@ -49,7 +39,7 @@ def selected(records, text: str) -> list:
         if r.name in added
         or (kinds is None or r.kind == kinds)
         and r.name not in dropped
-        and (not r.since or compiler_version() >= r.since)
+        and jaxlib >= r.since
     ]
 
 

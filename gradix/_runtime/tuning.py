@@ -24,16 +24,21 @@ def _checked(name: str, value) -> str:
 
 config.define("gradix_rewrites", "all", _checked, traced=True)
 _options = config.state
+_JAXLIB = tuple(map(int, xla.jaxlib_version.split(".")[:2]))
 
 
 def rewrites_of(platform: str) -> Mapping[Any, tuple] | None:
     """The rewrites that the emitter consults, by primitive; None if there are none."""
-    return _platforms.rewrites_of(platform, _options.gradix_rewrites)
+    return _platforms.rewrites_of(platform, _options.gradix_rewrites, _JAXLIB)
 
 
 def needed_rewrites_of(platform: str) -> Mapping[Any, tuple] | None:
-    """The rewrites without which an exported program is wrong on a platform; None for the CPU."""
-    return None if platform == "cpu" else _platforms.rewrites_of(platform, "correctness")
+    """The rewrites without which an exported program is wrong, or not compiled, on a platform.
+
+    Those for the CPU are for any version of jaxlib that may read the file.
+    """
+    selection = "off,+keys_through_memory" if platform == "cpu" else "correctness"
+    return _platforms.rewrites_of(platform, selection)
 
 
 def tuned(executable: xla.Executable, module: LoweredModule) -> xla.Executable:
