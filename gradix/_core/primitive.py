@@ -11,6 +11,7 @@ from gradix._core.aval import ShapedArray
 from gradix._core.current_trace import bind_with_trace
 from gradix._core.divisions import NO_SUMS, ShardingTypeError, Sums, sums, sums_kept
 from gradix._core.effects import no_effects
+from gradix._core.keys import typed_items
 
 
 class Linear:
@@ -104,6 +105,7 @@ class Primitive:
       NotImplemented, the primitive is compiled.
     - `work(params)`: the number of equations that a run evaluates, for primitives with inner
       programs.
+    - `params_key(params)`: a key by which programs compiled for these parameters are found again.
 
     These rules transform the primitive:
 
@@ -127,6 +129,7 @@ class Primitive:
     """
 
     # -- rules that a primitive may lack -----------------------------------------------------------
+    params_key = staticmethod(typed_items)
     host: Callable[..., Any] | None = None
     specialise: Callable[..., Any] | None = None
     threaded: Callable[..., str | None] | None = None

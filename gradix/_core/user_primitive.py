@@ -8,6 +8,7 @@ from typing import Any
 from gradix._core.array import as_array
 from gradix._core.aval import make_aval
 from gradix._core.effects import no_effects
+from gradix._core.keys import exact_items
 from gradix._core.primitive import Primitive as Base
 from gradix._core.trace import Tracer, state
 
@@ -37,6 +38,7 @@ class Primitive(Base, metaclass=_AnyPrimitive):
         np.float64(6.0)
     """
 
+    params_key = staticmethod(exact_items)
     _effects: frozenset = no_effects
 
     def bind(self, *args, **params):

@@ -257,7 +257,7 @@ def _placed_program(prim, args, params):
     """Apply a primitive to arrays on several devices, by a program of this primitive alone."""
     avals = tuple([a.aval for a in args])
     try:
-        key = prim, _options.context, avals, tuple([(k, type(v), v) for k, v in params.items()])
+        key = prim, _options.context, avals, prim.params_key(params)
         program = _programs.get(key) or _own_programs(params).get(key)
     except TypeError:
         key = program = None
@@ -316,7 +316,7 @@ def compiled(prim, args, params):
     """Apply a primitive to concrete arrays, by a compiled program of this primitive alone."""
     avals = tuple([a.aval for a in args])
     try:
-        key = prim, avals, tuple([(k, type(v), v) for k, v in params.items()])  # True != 1
+        key = prim, avals, prim.params_key(params)
         program = _programs.get(key) or _own_programs(params).get(key)
     except TypeError as e:
         raise TypeError(

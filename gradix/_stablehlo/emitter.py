@@ -9,6 +9,7 @@ import numpy as np
 
 from gradix._base.name_stack import EMPTY
 from gradix._core.aval import make_aval, seen
+from gradix._core.keys import exact_items
 from gradix._stablehlo.attributes import string, with_attributes
 from gradix._stablehlo.contractions import Contractions
 from gradix._stablehlo.dimensions import SIZE
@@ -233,7 +234,7 @@ class Emitter(Contractions):
             )
         avals = tuple([v.aval if v.aval.division is None else v.aval.plain for v in ins])
         try:
-            key = primitive, avals, *[(k, _exact(v)) for k, v in params.items()]
+            key = primitive, avals, exact_items(params)
             closed = self._expansions.get(key)
         except TypeError:  # a parameter is not hashable
             key = closed = None
@@ -432,17 +433,6 @@ def _name_of(scope: str, eqn) -> str:
     else:
         name = _WRITTEN_AS.get(name, name)
     return f"{scope}/{name}" if scope else name
-
-
-def _exact(value):
-    """A key that tells 0.0 from -0.0 and 1 from True."""
-    if isinstance(value, tuple):
-        return tuple(map(_exact, value))
-    return (
-        (type(value), repr(value))
-        if isinstance(value, (float, complex, np.generic))
-        else (type(value), value)
-    )
 
 
 def compare_kind(dtype) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gradix._base.recursion_room import FOR_PROGRAMS
 from gradix._core.array import ArrayImpl
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from gradix._core.keys import exact_items
 from gradix._transforms.dce import dce_jaxpr
 
 
@@ -41,10 +42,7 @@ def cse_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
 def _key(eqn: JaxprEqn) -> tuple:
     """A key that is equal for equations with equal results."""
     operands = tuple([_literal(v) if type(v) is Literal else v for v in eqn.invars])
-    params = eqn.params
-    if not params:
-        return eqn.primitive, operands
-    return eqn.primitive, operands, *[(k, type(p), p) for k, p in params.items()]
+    return eqn.primitive, operands, exact_items(eqn.params)
 
 
 def _literal(v: Literal):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from gradix._core.array import ArrayImpl
 from gradix._core.dtypes import FLOAT, ExtendedDType
 from gradix._core.jaxpr import ClosedJaxpr
+from gradix._core.keys import exact_items
 from gradix._transforms.cse import simplify
 
 _DEPTH = 2  # share when a derivative is taken inside of so many others
@@ -33,7 +34,7 @@ def key_of(prim, args, params):
             for a in args
         ]
     )
-    key = (prim, operands, *params.items()) if params else (prim, operands)
+    key = (prim, operands, exact_items(params)) if params else (prim, operands)
     try:
         hash(key)
     except TypeError:

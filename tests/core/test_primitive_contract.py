@@ -59,6 +59,7 @@ def test_what_is_undeclared_is_found(line):
 def test_the_table_shows_everything_declared():
     shown = {*rule_table.COLUMNS, *rule_table.FURTHER, *rule_table.DECLARED}
     shown |= {"expand", "run", "accepts"}                       # within the columns lower, host and dtypes
+    shown |= {"params_key"}                                     # the same for all but primitives of users
     shown |= {"effectful", "named"}                             # whether `effects` and `names` are asked
     shown |= {"hlo", "identity", "combine"}                               # parts of `lower`
     shown |= {"bind", "impl", "abstract_eval", "get_bind_params", "bind_with_trace", "hand_to", "missing"}
