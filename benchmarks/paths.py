@@ -1,9 +1,10 @@
-"""The path of a call through the files: which functions of the library run, and in how many files, the first time.
+"""The path of a call through the library: its files and functions the first time; its lines and calls once modules are loaded.
 
     python -m benchmarks.paths [--list] [--library jax]
 
 Each call is made in a process of its own, after `import gradix, gradix.numpy`, or those of JAX. What runs while a module is loaded does
-not count. The compile cache is off.
+not count. The compile cache is off. For the lines and calls it is made again after `clear_caches()`: distinct lines, calls of Python
+functions, and how deep they are nested.
 """
 
 import argparse
@@ -56,8 +57,53 @@ def trace(library: str, expression: str) -> dict[str, list[str]]:
     return {file: list(functions) for file, functions in found.items()}
 
 
+class Walk:
+    """Counts the distinct lines, the calls and the depth of what runs below a folder, as a trace function."""
+
+    def __init__(self, root: str):
+        self.root, self.lines, self.calls, self.depth, self.deepest = root, set(), 0, 0, 0
+
+    def __call__(self, frame, event, argument):
+        if not frame.f_code.co_filename.startswith(self.root):
+            return None
+        self.calls += 1
+        self.depth += 1
+        self.deepest = max(self.deepest, self.depth)
+        self._note(frame)
+        return self._within
+
+    def _note(self, frame) -> None:
+        self.lines.add((frame.f_code.co_filename, frame.f_lineno))
+
+    def _within(self, frame, event, argument):
+        if event == "line":
+            self._note(frame)
+        elif event == "return":
+            self.depth -= 1
+        return self._within
+
+
+def walk(library: str, expression: str) -> dict[str, int]:
+    """The distinct lines, the calls and the greatest depth of an expression that is run a second time, traced anew."""
+    api = importlib.import_module(library)
+    jnp = importlib.import_module(f"{library}.numpy")
+    if library == "gradix":
+        api.config.update("gradix_cache", "off")
+    names = {"api": api, "jnp": jnp, "x": jnp.ones(3)}
+    code = compile(expression, "<call>", "eval")
+    api.block_until_ready(eval(code, names))
+    api.clear_caches()
+    found = Walk(str(Path(api.__file__).parent) + "/")
+    sys.settrace(found)
+    try:
+        api.block_until_ready(eval(code, names))
+    finally:
+        sys.settrace(None)
+    return {"lines": len(found.lines), "calls": found.calls, "depth": found.deepest}
+
+
 def main() -> None:
-    """Print for each call how many files and functions it goes through."""
+    """Print for each call how many files and functions it goes through, and how many lines and calls it takes."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.paths", description=__doc__.partition("\n")[0]
     )
@@ -69,7 +115,10 @@ def main() -> None:
     parser.add_argument("--trace", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.trace:
-        json.dump(trace(options.library, CALLS[options.trace]), sys.stdout)
+        expression = CALLS[options.trace]
+        json.dump(
+            [trace(options.library, expression), walk(options.library, expression)], sys.stdout
+        )
         return
     for call in CALLS:
         if options.only not in call:
@@ -77,9 +126,12 @@ def main() -> None:
         command = [sys.executable, "-m", "benchmarks.paths", "--library", options.library]
         command += ["--trace", call]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        found = json.loads(done.stdout)
+        found, again = json.loads(done.stdout)
         total = sum(map(len, found.values()))
-        print(f"{call:18} {len(found):3} files {total:4} functions")
+        print(
+            f"{call:18} {len(found):3} files {total:4} functions; "
+            f"again {again['lines']:5} lines {again['calls']:5} calls, depth {again['depth']}"
+        )
         if options.list:
             for file, functions in found.items():
                 print(f"    {file}: {', '.join(functions)}")
