@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from math import prod
 from operator import index as as_int
 
@@ -218,9 +219,7 @@ def _least_squares(a, b, rcond):
         rcond = float(ml_dtypes.finfo(a.aval.dtype).eps) * max(m, n)
     else:
         rcond = where(rcond < 0, float(ml_dtypes.finfo(a.aval.dtype).eps), rcond)
-    # A rule of derivatives around a call takes as long as the call, for small arrays.
-    solve = _shortest_of if type(a) is type(b) is ArrayImpl else _shortest
-    x, s = solve(a, b, rcond)
+    x, s = _shortest(a, b, rcond)
     return x, reductions.sum(_kept(s, rcond)), s
 
 
@@ -228,7 +227,8 @@ def _kept(s, rcond):
     return (s > 0) & (s >= convert(as_operand("lstsq", rcond), s.aval.dtype) * s[0])
 
 
-def _shortest_of(a, b, rcond):
+@partial(custom_jvp, nondiff_argnums=(2,))
+def _shortest(a, b, rcond):
     u, s, vh = svd(a, full_matrices=False)
     kept = _kept(s, rcond)
     inverse = where(
@@ -238,9 +238,6 @@ def _shortest_of(a, b, rcond):
         lax.linalg._adjoint(vh), inverse[:, None] * lax.linalg._product(lax.linalg._adjoint(u), b)
     )
     return x, s
-
-
-_shortest = custom_jvp(_shortest_of, nondiff_argnums=(2,))
 
 
 @_shortest.defjvp
