@@ -78,7 +78,7 @@ def options_for(
         is_quick: whether to compile in the shortest time, for a program that runs more slowly.
     """
     chosen = _platforms.options_for(
-        module.platform, _options.gradix_rewrites, module.facts, cores()
+        module.platform, _options.gradix_rewrites, module.facts, cores(), _JAXLIB
     )
     if not is_alone:
         chosen = {k: v for k, v in chosen.items() if k in ("unroll", "fusion_emitters")}
