@@ -96,17 +96,22 @@ ecosystem:
 	$(LIBRARIES)/venv/bin/python -m ecosystem --jax $(LIBRARIES)/jax
 
 # On a machine with a GPU: values there against the host, speed, a report. WHEELS=FOLDER takes all packages from a folder,
-# so that no network is needed; PLATFORM=cpu tries the command itself.
+# so that no network is needed; INSTALLED=1 those that GPU_PYTHON has; PLATFORM=cpu tries the command itself.
 PLATFORM ?= cuda
 REPORT ?= gpu.json
 GPU_PYTHON ?= $(shell for p in python3.12 $(PYTHON); do "$$p" -c '' >/dev/null 2>&1 && command -v "$$p" && break; done)
 GPU_PACKAGES := $(if $(filter cuda,$(PLATFORM)),jaxlib==0.11.2 jax-cuda13-plugin[with-cuda]==0.11.2) hatchling hypothesis mpmath pytest pytest-xdist
 GPU := .venv-gpu
+ifdef INSTALLED
+gpu:
+	PYTHONPATH=. "$(GPU_PYTHON)" -m tests.accelerator --platform $(PLATFORM) --report "$(REPORT)"
+else
 gpu:
 	"$(GPU_PYTHON)" -m venv $(GPU)
 	$(GPU)/bin/python -m pip install --quiet --disable-pip-version-check $(if $(WHEELS),--no-index --find-links "$(WHEELS)") $(GPU_PACKAGES)
 	$(GPU)/bin/python -m pip install --quiet --disable-pip-version-check $(if $(WHEELS),--no-index --find-links "$(WHEELS)") --no-build-isolation -e .
 	$(GPU)/bin/python -m tests.accelerator --platform $(PLATFORM) --report "$(REPORT)"
+endif
 
 # The wheels that `make gpu` takes, fetched where there is a network; for Linux on x86-64 with Python 3.12.
 wheels:

@@ -43,7 +43,7 @@ def devices(backend: str | None = None) -> list:
     if backend is None:
         return found
     name = backend if isinstance(backend, str) else getattr(backend, "platform", backend)
-    if name == found[0].platform:
+    if name in (found[0].platform, xla.platform_of(found[0])):
         return found
     if name == "cpu":
         return xla.cpu_devices()

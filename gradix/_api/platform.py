@@ -51,7 +51,7 @@ def platform_dependent(*args: Any, default: Callable | None = None, **per_platfo
     if state.stage is None or not functions:
         leaves, tree = flatten(args)
         flat = Flattened(
-            functions[chosen(platforms, xla.devices()[0].platform)],
+            functions[chosen(platforms, xla.default_platform())],
             tree.children(),
             "platform_dependent",
         )

@@ -235,7 +235,8 @@ def delete(self) -> None:
 
 def block_until_ready(self):
     """Wait until the values have been computed, and return the array."""
-    if type(self) is ArrayImpl and self._host is None:
+    # A buffer with a value on the host too may be on its way to the device.
+    if type(self) is ArrayImpl and (self._host is None or self._buffer is not None):
         _buffer_of(self).block_until_ready()
     return self
 

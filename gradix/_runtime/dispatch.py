@@ -35,6 +35,7 @@ _known_plan = _plans.get  # The method is bound once, because every eager operat
 _options = _config.state
 _ndarray, _asarray = np.ndarray, np.asarray
 _modes = policy.modes()
+is_host_apart = xla.is_host_apart
 
 
 def _silence() -> tuple[Callable, Callable]:
@@ -86,10 +87,14 @@ def evaluate(prim, args, params):
     host, out, silent = plan
     a = x._host
     if a is None:
+        if is_host_apart():
+            return _apart(prim, args, params)
         a = x.host
     if n != 1:
         b = y._host
         if b is None:
+            if is_host_apart():
+                return _apart(prim, args, params)
             b = y.host
     token = None if silent else _quiet()
     try:
@@ -145,7 +150,7 @@ def _decide_here(prim, args, params, key):
     if prim.multiple_results:
         return _evaluate_many(prim, args, params, out, mode, nans or infs)
     size = out.size + sum([a.aval.size for a in args])
-    if size > prim.host_limit if mode == "auto" else mode == "xla":
+    if _is_on_device(prim, args, size) if mode == "auto" else mode == "xla":
         return compiled(prim, args, params)
     package = prim.threaded(*[a.aval for a in args], **params) if prim.threaded else None
     if package is not None:
@@ -176,6 +181,8 @@ def _somewhere(prim, args, params, key):
     is_divided = place is not None and not place.is_whole
     # a value that is reduced is whole everywhere, and a program finds the types of results
     if is_divided or prim.mesh.placed or any(a.aval.division is not None for a in args):
+        return _placed_program(prim, args, params)
+    if place is not None and is_host_apart() and _runs_compiled(prim, args, params):
         return _placed_program(prim, args, params)
     plain = [a if a.aval.place is None else _here(a) for a in args]
     if place is None:
@@ -283,7 +290,7 @@ def _placed_program(prim, args, params):
 
 def _evaluate_many(prim, args, params, out, mode, checked):
     size = sum([a.size for a in out]) + sum([a.aval.size for a in args])
-    if mode == "xla" or (mode == "auto" and size > prim.host_limit):
+    if _is_on_device(prim, args, size) if mode == "auto" else mode == "xla":
         return compiled(prim, args, params)
     host, package = (
         prim.host,
@@ -300,6 +307,33 @@ def _evaluate_many(prim, args, params, out, mode, checked):
     if checked:
         check_floats(prim.name, wrapped)
     return wrapped
+
+
+def _apart(prim, args, params):
+    """Apply a primitive that has a plan for the host to operands of which one is not there."""
+    if any(a.aval.place is not None for a in args):
+        return _somewhere(prim, args, params, None)
+    return compiled(prim, args, params)
+
+
+def _runs_compiled(prim, args, params) -> bool:
+    """Whether XLA evaluates an operation beside a GPU: it must, or it may not in eager mode "host"."""
+    mode = policy.mode_of(_options.context)[0]
+    if prim.host is None or mode != "auto":
+        return prim.run is None if prim.host is None else mode == "xla"
+    out = prim.abstract(*[a.aval.plain for a in args], **params)
+    outs = out if prim.multiple_results else [out]
+    return _is_on_device(prim, args, sum([a.size for a in (*outs, *[a.aval for a in args])]))
+
+
+def _is_on_device(prim, args, size: int) -> bool:
+    """Whether XLA evaluates an operation on `size` elements, by the rule of `policy.mode_of`."""
+    return size > prim.host_limit or is_host_apart() and _is_dear_on_host(args, size)
+
+
+def _is_dear_on_host(args, size: int) -> bool:
+    """Whether operands would be copied from the memory of a GPU, or the result to it, at a cost."""
+    return size > policy.APART_LIMIT or any(a._host is None for a in args)
 
 
 def _physical(result, aval) -> np.ndarray:

@@ -261,15 +261,19 @@ def lower_placed(
     places: bool = False,
 ) -> LoweredModule:
     """Lower a program for the devices of a home."""
+    common = {
+        "donated": donated,
+        "keep_unused": keep_unused,
+        "places": places,
+        "platform": xla.platform_of(home.devices[0]),
+    }
     if home.mesh is None:
-        return lower(closed, name, donated=donated, keep_unused=keep_unused, places=places)
+        return lower(closed, name, **common)
     whole = whole_on(home)
     return lower(
         closed,
         name,
-        donated=donated,
-        keep_unused=keep_unused,
-        places=places,
+        **common,
         devices=home.devices,
         mesh=home.mesh,
         in_shardings=[_with_spec(s) or whole for s in ins],

@@ -7,6 +7,8 @@ from gradix._base.bounded import BoundedCache
 
 config.define("gradix_eager", "auto", ("auto", "xla", "host"), traced=True)
 _options = config.state
+# the limit on devices whose memory is not the host's, where some primitives have a larger one
+APART_LIMIT = 1 << 17
 
 # For each trace context: the eager mode, and whether results are checked for NaN and for infinity.
 _modes: BoundedCache[tuple, tuple[str, bool, bool]] = BoundedCache(256)

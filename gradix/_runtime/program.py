@@ -111,8 +111,12 @@ def _deleted(array: ArrayImpl) -> Exception:
 
 
 def lower(closed: ClosedJaxpr, name: str, **options) -> LoweredModule:
-    """Lower a program to StableHLO, with the platform's rewrites unless `rewrites=None`."""
-    options.setdefault("rewrites", tuning.rewrites_of(options.get("platform", "cpu")))
+    """Lower a program to StableHLO, by default for the platform of the first device.
+
+    The platform's rewrites are used, unless `rewrites=None`.
+    """
+    platform = options.setdefault("platform", xla.default_platform())
+    options.setdefault("rewrites", tuning.rewrites_of(platform))
     options.setdefault("named", True)
     start = time.perf_counter()
     with FOR_PROGRAMS:

@@ -35,9 +35,10 @@ def rewrites_of(platform: str) -> Mapping[Any, tuple] | None:
 def needed_rewrites_of(platform: str) -> Mapping[Any, tuple] | None:
     """The rewrites without which an exported program is wrong, or not compiled, on a platform.
 
-    Those for the CPU are for any version of jaxlib that may read the file.
+    Those for the CPU are for any version of jaxlib that may read the file. A file cannot call a
+    function of this process.
     """
-    selection = "off,+keys_through_memory" if platform == "cpu" else "correctness"
+    selection = "off,+keys_through_memory" if platform == "cpu" else "correctness,-by_host"
     return _platforms.rewrites_of(platform, selection)
 
 

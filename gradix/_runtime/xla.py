@@ -25,12 +25,15 @@ from gradix._runtime.xla_client import (
     client as client,
     configure as configure,
     cpu_devices as cpu_devices,
+    default_platform as default_platform,
     devices as devices,
     fingerprint as fingerprint,
+    is_host_apart as is_host_apart,
     is_started as is_started,
     jaxlib_version as jaxlib_version,
     local_devices as local_devices,
     on_renewal as on_renewal,
+    platform_of as platform_of,
     renew as renew,
 )
 from gradix._runtime.xla_options import (

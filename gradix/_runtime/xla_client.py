@@ -213,6 +213,29 @@ def _cpu() -> str:
     )
 
 
+def platform_of(device) -> str:
+    """The platform for which programs on a device are lowered: "cpu", "cuda", "rocm" or "tpu".
+
+    A GPU of either vendor calls its own platform "gpu".
+    """
+    name = device.platform
+    if name != "gpu":
+        return name
+    return "rocm" if "rocm" in device.client.platform_version.lower() else "cuda"
+
+
+def default_platform() -> str:
+    """The platform of the first device. Where only the CPU is possible, no client is started."""
+    if _client is None and not _options.jax_platforms and not has_driver():
+        return "cpu"
+    return platform_of(client().local_devices()[0])
+
+
+def is_host_apart() -> bool:
+    """Whether the memory of the first device is not the host's, so that reading it takes a copy."""
+    return _client is not None and _client.platform != "cpu"
+
+
 def devices() -> list:
     """The devices of all processes."""
     return client().devices()

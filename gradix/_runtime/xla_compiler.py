@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from gradix._base.apart import apart
 from gradix._runtime.xla_callbacks import held_weakly, load_bindings, parse_module
-from gradix._runtime.xla_client import client
 
 
 def compile_module(backend, module, devices, options, functions: Sequence[Callable] = ()):
@@ -41,4 +40,4 @@ def compile_and_load(module, devices, options, functions: Sequence[Callable] = (
     Raises:
         RuntimeFailure: XLA refuses the program or its options.
     """
-    return _compile[0](client(), module, devices, options, functions)
+    return _compile[0](devices[0].client, module, devices, options, functions)

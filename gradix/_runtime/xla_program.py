@@ -192,7 +192,7 @@ def deserialize(
         _host.ensure_host_kernels()
     while True:
         try:
-            loaded = client().deserialize_executable(
+            loaded = where.device.client.deserialize_executable(
                 blob,
                 where.device_list,
                 _options(options, where),

@@ -440,7 +440,7 @@ def _answering(partitioners: Sequence, devices: tuple, mesh):
 def _load(text, functions, devices, built, blob):
     where = _jax.DeviceList(devices)
     if blob is not None:
-        return client().deserialize_executable(
+        return devices[0].client.deserialize_executable(
             blob, where, built, xla_callbacks.held_weakly(functions)
         )
     return compile_and_load(text, where, built, functions)

@@ -437,14 +437,13 @@ class Structured(Writer):
         `aliases` lets results reuse operand buffers. The compiler may divide the call over `batch`
         leading axes.
         """
-        layouts = [tuple(range(a.ndim - 1, -1, -1)) for a in (*[v.aval for v in values], *outs)]
         return self.custom_call(
             HOST_KERNEL + name,
             outs,
             *values,
             backend_config={},
-            operand_layouts=layouts[: len(values)],
-            result_layouts=layouts[len(values) :],
+            operand_layouts=[_row_major(v.aval) for v in values],
+            result_layouts=list(map(_row_major, outs)),
             aliases=aliases,
             batch=batch,
         )
@@ -465,12 +464,14 @@ class Structured(Writer):
         has_side_effect = has_side_effect or ordered
         # on several devices it happens on the first, and XLA keeps that for this target only
         is_once = has_side_effect and self.is_divided
+        # buffers on a GPU are not in the host's memory
+        by_value = is_once or self.platform != "cpu"
         record = HostCallback(
-            function, tuple(v.aval for v in values), tuple(out_avals), ordered, is_once
+            function, tuple(v.aval for v in values), tuple(out_avals), ordered, by_value
         )
         self.host_callbacks.append(record)
         platform = "cpu" if self.platform == "cpu" else "gpu"
-        target = f"xla_{'ffi' if is_once else 'buffer'}_python_{platform}_callback"
+        target = f"xla_{'ffi' if by_value else 'buffer'}_python_{platform}_callback"
         config: dict[str, Any] = {"index": np.uint64(len(self.host_callbacks) - 1)}
         carried = [_carrier(a) for a in out_avals]
         operands = [self._converted(v, _carrier(v.aval)) for v in values]
@@ -485,6 +486,8 @@ class Structured(Writer):
             carried,
             *operands,
             backend_config=config,
+            operand_layouts=[_row_major(v.aval) for v in operands],
+            result_layouts=list(map(_row_major, carried)),
             has_side_effect=has_side_effect,
             attrs=attrs,
         )
@@ -494,6 +497,11 @@ class Structured(Writer):
 
     def _converted(self, x: Value, aval) -> Value:
         return x if x.aval is aval else self.op("convert", aval, x)
+
+
+def _row_major(aval) -> tuple:
+    """The layout of NumPy's arrays; tokens have no axes."""
+    return () if type(aval) is AbstractToken else tuple(range(aval.ndim - 1, -1, -1))
 
 
 def _summed(aval):

@@ -15,8 +15,8 @@ _ANYWHERE = (
 )
 _ONLY = {
     "cpu": r"lapack_[a-z0-9_]+_ffi|tridiagonal_solve_perturbed_ffi",
-    "cuda": r"cu[a-z]+_[a-z0-9_]+",
-    "rocm": r"hip[a-z]+_[a-z0-9_]+",
+    "cuda": r"cu[a-z]*_[a-z0-9_]+",
+    "rocm": r"hip[a-z]*_[a-z0-9_]+",
     "tpu": r"Eigh|Qr|Lu|LuDecomposition|Cholesky|ProductOfElementaryHouseholderReflectors",
 }
 _STABLE = re.compile(f"^(?:{'|'.join([_ANYWHERE, *_ONLY.values()])})$")

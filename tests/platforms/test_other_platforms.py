@@ -1,6 +1,7 @@
 """What is asked of XLA on CUDA and TPU: text that the CPU's XLA, which has the same operations, compiles to the same results."""
 import importlib.util
 import re
+from itertools import product
 
 import numpy as np
 import pytest
@@ -8,7 +9,9 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import export, lax
+from gradix._core.aval import make_aval
 from gradix._runtime import xla
+from tests.rules.test_rules import ALL, outputs
 
 PLATFORMS = ("cuda", "tpu")
 
@@ -90,15 +93,24 @@ SOLVED = {
     "eigh": lambda lax, x: lax.linalg.eigh(x[..., :3, :3], symmetrize_input=False),
     "upper eigh": lambda lax, x: lax.linalg.eigh(x[..., :3, :3], lower=False, symmetrize_input=False),
     "svd": lambda lax, x: lax.linalg.svd(x, full_matrices=False), "all of svd": lambda lax, x: lax.linalg.svd(x),
-    "singular values": lambda lax, x: lax.linalg.svd(x, compute_uv=False), "product": lambda lax, x: lax.linalg.householder_product(x, x[..., 0, :3])}
+    "singular values": lambda lax, x: lax.linalg.svd(x, compute_uv=False), "product": lambda lax, x: lax.linalg.householder_product(x, x[..., 0, :3]),
+    "reflected": lambda lax, x: lax.linalg.ormqr(x, x[..., 0, :3], x[..., :2]),
+    "reflected on the right": lambda lax, x: lax.linalg.ormqr(x[..., :3, :3], x[..., 0, :3], x[..., :2, :3], left=False, transpose=True),
+    "tridiagonal": lambda lax, x: lax.linalg.tridiagonal(x[..., :3, :3]), "upper tridiagonal": lambda lax, x: lax.linalg.tridiagonal(x[..., :3, :3], lower=False),
+    "tridiagonal solve": lambda lax, x: lax.linalg.tridiagonal_solve(x[..., 0], x[..., 1], x[..., 2], x)}
+# by cuSPARSE and hipSPARSE, and of the solvers those that TPUs lack
+ONLY_GPUS = ("reflected", "reflected on the right", "tridiagonal", "upper tridiagonal", "tridiagonal solve")
 # those above 1024 are solved another way
 SHAPES = {"small": (4, 3), "stacked": (2, 4, 3), "tall": (1200, 1100), "wide": (1100, 1200)}
+LIBRARIES = ("cusolver", "hipsolver", "cusparse", "hipsparse")
 CALL = re.compile(r"custom_call @(\w+).* : (\(tensor.*)")
 
 
 def calls(export, jit, lax, struct, name: str, platform: str, shape, dtype) -> list:
     """The functions of the runtime that a program calls: their names, types, layouts and configurations."""
-    text = export.export(jit(lambda x: SOLVED[name](lax, x)), platforms=(platform,))(struct(shape, dtype)).mlir_module()
+    unstable = [export.DisabledSafetyCheck.custom_call(f"{library}_{name}_ffi") for library, name in product(LIBRARIES, ("ormqr", "gtsv2"))]
+    made = export.export(jit(lambda x: SOLVED[name](lax, x)), platforms=(platform,), disabled_checks=unstable)
+    text = made(struct(shape, dtype)).mlir_module()
     found = []
     for line in text.splitlines():
         line = re.sub(r" loc\(.*", "", line)
@@ -107,7 +119,7 @@ def calls(export, jit, lax, struct, name: str, platform: str, shape, dtype) -> l
             layouts = re.findall(r"(?:operand_layouts|result_layouts) = (\[.*?\])(?:,|\})", line)
             aliases = re.findall(r"output_tuple_indices = \[(\d*)\], operand_index = (\d+)", line)
             found.append((m[1], m[2].strip(), config[1].replace("{}", "") if config else "", layouts, aliases))
-    return sorted(c for c in found if "pivots_to_permutation" not in c[0])
+    return sorted(found)
 
 
 @pytest.mark.parity
@@ -120,6 +132,10 @@ def test_solvers_are_called_as_the_reference_implementation_calls_them(name, pla
     sizes = SHAPES if name in ("svd", "singular values") else ("small", "stacked")
     for shape in [SHAPES[s] for s in sizes]:
         for dtype in ("float32", "complex64") if shape[-1] < 9 else ("float32",):
+            if platform == "tpu" and name in ONLY_GPUS:
+                with pytest.raises(NotImplementedError, match="cannot be exported for the platform 'tpu'"):
+                    calls(export, gradix.jit, lax, gradix.ShapeDtypeStruct, name, platform, shape, dtype)
+                continue
             if platform == "tpu" and "sv" in name or name == "singular values" and platform == "tpu":
                 with pytest.raises(NotImplementedError, match="singular values"):
                     calls(export, gradix.jit, lax, gradix.ShapeDtypeStruct, name, platform, shape, dtype)
@@ -129,11 +145,76 @@ def test_solvers_are_called_as_the_reference_implementation_calls_them(name, pla
             assert ours == theirs and ours, (shape, dtype)
 
 
+CONVOLVED = ["bool", "int8", "uint8", "int16", "int32", "uint32", "int64", "uint64", "complex64", "complex128"]
+
+
+@pytest.mark.parametrize("preferred", [None, "wider"])
+@pytest.mark.parametrize("dtype", CONVOLVED)
+def test_convolutions_of_gpus(dtype, preferred):
+    """Integers are exact, modulo the range of the dtype; no convolution is of a type that a GPU lacks."""
+    rng = np.random.default_rng(0)
+    with gradix.enable_x64():
+        kind = np.dtype(dtype)
+        x, k = (numbers_of(kind, rng, shape) for shape in ((2, 3, 8, 9), (4, 3, 3, 2)))
+        wider = None if preferred is None or kind.kind in "bc" else np.dtype(f"{kind.kind}8")
+
+        def f(x, k):
+            return lax.conv_general_dilated(x, k, (1, 2), "SAME", preferred_element_type=wider)
+        text = text_for("cuda", f, x, k)
+        assert not re.search(r"convolution\".*-> tensor<[x\d]*(complex|u?i)", text) and "convolution" in text
+        out = gradix.eval_shape(f, x, k)
+        program = xla.compile(text, [jnp.asarray(a).aval for a in (x, k)], [make_aval(out.shape, out.dtype)], options=xla.options())
+        found = np.asarray(xla.get(program.run([xla.put(a, jnp.asarray(a).aval) for a in (x, k)])[0]))
+        want = np.asarray(f(x, k))
+    assert found.dtype == want.dtype
+    if kind.kind == "c":
+        np.testing.assert_allclose(found, want, rtol=1e-5, atol=1e-5)
+    else:
+        np.testing.assert_array_equal(found, want)
+
+
+def numbers_of(kind, rng, shape):
+    if kind.kind == "c":
+        return (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(kind)
+    low, high = (0, 1) if kind.kind == "b" else (np.iinfo(kind).min, np.iinfo(kind).max)
+    return rng.integers(low, high, shape, dtype=np.uint64 if kind == "uint64" else np.int64, endpoint=True).astype(kind)
+
+
+@pytest.mark.parametrize("length, widens", [(3, True), (31, True), (32, False)])
+def test_short_products_of_narrow_integers_on_gpus(length, widens):
+    x, y = np.full((2, length), 5, np.int8), np.full((length, 4), -7, np.int8)
+    for preferred in (None, np.int32):
+        text = text_for("cuda", lambda x, y, p=preferred: lax.dot_general(x, y, (((1,), (0,)), ((), ())), preferred_element_type=p), x, y)
+        assert bool(re.search(r"dot_general.*tensor<2x\d+xi32>, tensor", text)) == widens
+
+
+@pytest.mark.parametrize("spec", ALL, ids=repr)
+def test_no_operation_calls_a_function_of_cpus_on_a_gpu(spec):
+    sample, dtype = spec.samples[0], spec.dtypes[0]
+    rng = np.random.default_rng(0)
+    args = [o.make(dtype, rng) for o in sample.operands]
+    text = text_for("cuda", lambda *xs: outputs(spec, sample, xs), *args)
+    called = set(re.findall(r'call_target_name = "([^"]*)"', text)) - ONLY_ON_CPUS
+    assert not [name for name in called if re.search(r"lapack|gradix_host|cpu|_perturbed_", name)]
+
+
+# XLA has one algorithm that bounds pivots away from zero, for CPUs
+ONLY_ON_CPUS = {"tridiagonal_solve_perturbed_ffi"}
+
+
+def test_the_host_of_a_gpu_gets_arrays_in_the_order_of_numpy():
+    """XLA chooses another order for a result that a solver reads, unless the call says which it takes."""
+    a = positive(np.float32)
+    text = text_for("cuda", lambda a: jnp.linalg.inv(jnp.linalg.eig(a)[1]), a)
+    line = next(line for line in text.splitlines() if "xla_ffi_python_gpu_callback" in line)
+    assert "operand_layouts = [dense<[2, 1, 0]>" in line and "result_layouts = [dense<[1, 0]> : tensor<2xindex>, dense<[2, 1, 0]>" in line
+
+
 @pytest.mark.parametrize("platform", ["cuda", "rocm", "tpu"])
 def test_what_only_cpus_have_is_not_exported_for_others(platform):
     a = gradix.ShapeDtypeStruct((3, 3), "float32")
     for f, what in ((jnp.linalg.eig, "eigenvectors"), (gradix.scipy.linalg.schur, "Schur"), (gradix.scipy.linalg.hessenberg, "Hessenberg"),
-                    (lambda a: gradix.scipy.linalg.qr(a, pivoting=True), "with pivots"), (lambda a: lax.linalg.tridiagonal_solve(a[0], a[1], a[2], a), "tridiagonal")):
+                    (lambda a: gradix.scipy.linalg.qr(a, pivoting=True), "with pivots")):
         for platforms in ((platform,), ("cpu", platform)):
             with pytest.raises(NotImplementedError, match=f"cannot be exported for the platform '{platform}': it computes .*{what}.*platform_dependent"):
                 export.export(gradix.jit(f), platforms=platforms)(a)

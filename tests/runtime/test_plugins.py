@@ -3,11 +3,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import gradix
-from gradix._runtime import xla_plugins as plugins
+from gradix._runtime import xla, xla_plugins as plugins
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -66,6 +67,12 @@ def test_which_platforms_are_started(site, monkeypatch):
             plugins.wanted({})
     finally:
         gradix.config.update("jax_platforms", None)
+
+
+@pytest.mark.parametrize("name, version, want", [("cpu", "", "cpu"), ("gpu", "cuda 13000", "cuda"), ("gpu", "rocm 60300", "rocm"), ("tpu", "", "tpu")])
+def test_the_platform_that_programs_for_a_device_are_lowered_for(name, version, want):
+    client = SimpleNamespace(platform_version=version)
+    assert xla.platform_of(SimpleNamespace(platform=name, client=client)) == want
 
 
 def test_options_of_the_client(monkeypatch):

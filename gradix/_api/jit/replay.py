@@ -23,7 +23,7 @@ from gradix._core.array import ArrayImpl
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.operators import Array
 from gradix._core.trace import state
-from gradix._runtime import dispatch, policy
+from gradix._runtime import dispatch, policy, xla
 from gradix._runtime.program import Program, to_device
 from gradix._transforms.cse import cse_jaxpr
 from gradix._transforms.dce import dce_jaxpr
@@ -171,11 +171,12 @@ class Replay:
             raise _code.NotReplayable  # operations on placed arrays run on their devices
         closed, tree = _program(bound, avals)
         if rule is not None:
-            self.call = _ruled(rule, bound, closed, tree)
+            self.call = _where_values_are(_ruled(rule, bound, closed, tree), bound)
             return
         writer = _code.Writer(closed)
-        self.call = self.host = writer.function(tree, tree == _ONE)
-        if writer.work > _LONG and mode != "host":
+        self.host = writer.function(tree, tree == _ONE)
+        self.call = _where_values_are(self.host, bound)
+        if self.call is self.host and writer.work > _LONG and mode != "host":
             self.call, self.left = self.counted, _COMPILE_AFTER
             self.program = lambda: Program(closed, getattr(function, "__name__", "replayed")), tree
 
@@ -188,6 +189,13 @@ class Replay:
                 make, tree = program
                 self.call = _compiled(make(), tree)
         return self.host(arrays)
+
+
+def _where_values_are(call: Callable, bound: Callable) -> Callable[[list], Any]:
+    """`call`, or beside a GPU a function that calls `bound` if the GPU alone has a value."""
+    if xla.default_platform() == "cpu":
+        return call
+    return lambda xs: bound(*xs) if any(x._host is None for x in xs) else call(xs)
 
 
 def _compiled(program: Program, tree) -> Callable[[list], Any]:

@@ -135,7 +135,7 @@ class Traced(_Stage):
         Raises:
             NotImplementedError: more than one platform is named; export to each instead.
         """
-        platforms = lowering_platforms or ("cpu",)
+        platforms = lowering_platforms or (xla.default_platform(),)
         if len(platforms) != 1:
             raise NotImplementedError(
                 f"lower takes one platform at a time, got {platforms}. Lower for each separately."

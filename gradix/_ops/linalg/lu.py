@@ -153,8 +153,8 @@ class LU(Factorization):
         )
         (factors,) = nan_unless(em, info, [factors], "GE")  # info > 0 is a zero pivot
         pivots = em.op("subtract", pivot_type, pivots, em.constant(1, pivot_type))
-        perm = lu_pivots_to_permutation_p.lower(
-            em, perm_type, pivots, permutation_size=out.shape[-2]
+        perm = em.lower(
+            lu_pivots_to_permutation_p, perm_type, pivots, permutation_size=out.shape[-2]
         )
         return [factors, pivots, perm]
 

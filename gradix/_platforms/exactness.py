@@ -1,4 +1,4 @@
-"""Exact lowerings of functions that XLA:CPU computes inexactly, or wrongly at branch cuts."""
+"""Exact lowerings of functions that XLA computes inexactly, or wrongly at branch cuts."""
 
 from __future__ import annotations
 
