@@ -16,7 +16,7 @@ PLATFORMS = ("cpu", "cuda", "tpu")
 # what the rewrites for the CPU leave in a program, and what asks its compiler for something
 OVERLAY = re.compile(r"gradix|small_call|frontend_attributes|xla_cpu|xla_buffer|xla_ffi|__cpu|callback|mhlo\.(?!num_|sharding|backend_config)|tf\.aliasing")
 OPERATION = re.compile(r'(?:= |^\s+)"?(\w+)\.(\w+)')
-STABLE = {"cpu": r"lapack_\w+_ffi", "cuda": r"cusolver_\w+_ffi", "tpu": r"Qr|Eigh|LuDecomposition|ProductOfElementaryHouseholderReflectors"}
+STABLE = {"cpu": r"lapack_\w+_ffi", "cuda": r"cusolver_\w+_ffi|cu_lu_pivots_to_permutation", "tpu": r"Qr|Eigh|LuDecomposition|ProductOfElementaryHouseholderReflectors"}
 EVERYWHERE = r"shape_assertion|stablehlo\.dynamic_\w+"
 
 
