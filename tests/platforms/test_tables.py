@@ -5,8 +5,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import gradix
 from gradix._core.primitive import Primitive
 from gradix._platforms import TABLES, rewrites_of

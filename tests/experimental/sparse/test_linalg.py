@@ -94,7 +94,7 @@ def test_steps_end_by_the_residual_but_not_before_the_first(tol):
 
 
 @pytest.mark.parity
-@pytest.mark.parametrize("n, k", [(50, 1), (50, 3), (200, 2)])
+@pytest.mark.parametrize("n, k", [(50, 1), pytest.param(50, 3, marks=pytest.mark.slow), pytest.param(200, 2, marks=pytest.mark.slow)])
 def test_steps_are_those_of_the_peer(n, k):
     peer = pytest.importorskip("jax.experimental.sparse.linalg").lobpcg_standard
     a, x = spectrum(n, k)
