@@ -9,7 +9,14 @@ from gradix._core.aval import make_aval
 from gradix._core.dtypes import BOOL, COMPLEX, FLOAT, real_dtype
 from gradix._ops.arithmetic import mul_p
 from gradix._ops.complex_parts import neg_p
-from gradix._ops.transcendental import cbrt_p, exp_p, expm1_p, logistic_p, sqrt_p
+from gradix._ops.transcendental import (
+    cbrt_p,
+    exp_p,
+    expm1_p,
+    logistic_p,
+    logistic_slope_p,
+    sqrt_p,
+)
 from gradix._ops.trigonometric import (
     acos_p,
     acosh_p,
@@ -115,7 +122,7 @@ def _guarded(em, site, x):
 REWRITES = (
     Rewrite(
         "exponentials_of_nan",
-        (exp_p, expm1_p, logistic_p, sinh_p, cosh_p),
+        (exp_p, expm1_p, logistic_p, logistic_slope_p, sinh_p, cosh_p),
         _guarded,
         lambda site: site.out.dtype in FLOAT,
         CORRECTNESS,
