@@ -133,6 +133,7 @@ _is_forked = False
 executables: weakref.WeakSet = weakref.WeakSet()
 
 
+@functools.cache
 def has_driver() -> bool:
     """Whether NVIDIA's driver is installed."""
     return any(os.path.exists(p) for p in ("/dev/nvidiactl", "/dev/nvidia0", "/dev/dxg"))

@@ -75,6 +75,8 @@ class Emitter(Contractions):
         # by scope around, stack of names and primitive: scope, ending, attributes, and the stack,
         # which is kept so that its id is not reused
         self._names_of: dict[Any, dict[tuple, tuple]] = {}
+        # by scope around and stack of names: the scope, how a location starts, and as above
+        self._scopes_of: dict[tuple, tuple] = {}
         self.places, self.rewrites = places, _NoRewrites() if rewrites is None else rewrites
         self.tunes = platform == "cpu" and rewrites is not None
         self.trace_expand = trace_expand
@@ -207,14 +209,21 @@ class Emitter(Contractions):
 
     def _find_names(self, around: str | None, stack, eqn) -> tuple:
         """The scope, location and frontend attributes of an equation's operations, and the stack."""
-        scope, ending = around, ""
-        if around is not None:
-            text = str(stack) if stack else ""
-            scope = f"{around}/{text}" if around and text else around or text
-            ending = f" loc({string(_name_of(scope, eqn))})"
-        found = scope, ending, stack.tags, stack
-        if eqn.primitive.name != "jit":  # the name of a jit depends on its equation
-            self._names_of[around][id(stack), eqn.primitive] = found
+        known = self._scopes_of.get((around, id(stack)))
+        if known is None:
+            text = str(stack) if around is not None and stack.stack else ""
+            scope = f"{around}/{text}" if around and text else around or text or around
+            start = "" if scope is None else f" loc({string(f'{scope}/' if scope else '')[:-1]}"
+            known = self._scopes_of[around, id(stack)] = scope, start, stack.tags, stack
+        scope, start, tags, _ = known
+        name = eqn.primitive.name
+        if scope is None:
+            found = scope, "", tags, stack
+        elif name == "jit":  # The name of a jit depends on its equation.
+            return scope, f" loc({string(_name_of_jit(scope, eqn))})", tags, stack
+        else:
+            found = scope, f"{start}{string(_WRITTEN_AS.get(name, name))[1:]})", tags, stack
+        self._names_of[around][id(stack), eqn.primitive] = found
         return found
 
     def tag(self, value: Value, attributes: dict[str, str]) -> None:
@@ -421,17 +430,13 @@ def _with_place(ending: str, source) -> str:
     return f"{ending[:-1]}({at}))" if ending else f" loc({at})"
 
 
-def _name_of(scope: str, eqn) -> str:
-    """The name of an equation's operations, within those around it."""
-    name = eqn.primitive.name
-    if name == "jit":
-        name = f"jit({eqn.params['name']})"
-        if scope.endswith(")") and scope.rstrip(")").endswith("("):
-            # the name of a transformed function goes inside: jvp(jit(f))
-            at = len(scope.rstrip(")"))
-            return scope[:at] + name + scope[at:]
-    else:
-        name = _WRITTEN_AS.get(name, name)
+def _name_of_jit(scope: str, eqn) -> str:
+    """The name of a call of a jitted function, within the names around it."""
+    name = f"jit({eqn.params['name']})"
+    if scope.endswith(")") and scope.rstrip(")").endswith("("):
+        # The name of a transformed function goes inside: jvp(jit(f)).
+        at = len(scope.rstrip(")"))
+        return scope[:at] + name + scope[at:]
     return f"{scope}/{name}" if scope else name
 
 

@@ -99,7 +99,7 @@ def lower_jaxpr(
     sources = {place.argument for place in dimensions.places} if dimensions is not None else set()
     kept = [i for i, v in enumerate(jaxpr.invars) if keep_unused or v in used or i in sources]
     given = dimensions.given if dimensions is not None else ()
-    em.meshes = Meshes(devices, mesh)
+    em.placed_on(Meshes(devices, mesh))
     if part_of is not None:
         em.manual = em.manual_part(part_of, frozenset(part_of.axis_names), {})
     avals = (

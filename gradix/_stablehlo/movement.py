@@ -183,15 +183,24 @@ class Movement(Dimensions):
 
     def index(self, i: Value, shape: Sequence) -> Value:
         """Indices into axes of these sizes, in a type in which XLA's arithmetic with them is exact."""
-        own = i.aval.dtype
-        dtype = index_dtype(own, shape)
-        return i if dtype is own else self.convert(i, dtype)
+        return self._indices([i], shape)[0]
+
+    def _indices(self, values: Sequence[Value], shape: Sequence) -> list[Value]:
+        """`index` of several values, which mostly have one dtype."""
+        own = known = None
+        out = []
+        for i in values:
+            dtype = i.aval.dtype
+            if dtype is not own:
+                own, known = dtype, index_dtype(dtype, shape)
+            out.append(i if known is own else self.convert(i, known))
+        return out
 
     def dynamic_slice(self, x: Value, starts: Sequence[Value], sizes: Sequence, out=None) -> Value:
         """A block of these sizes; the start indices are clamped so that it lies inside."""
         if out is None:
             out = make_aval(tuple(sizes), x.aval.dtype, False)
-        starts = [self.index(s, x.aval.shape) for s in starts]
+        starts = self._indices(starts, x.aval.shape)
         if not is_symbolic_shape(sizes):
             return self.op(
                 "dynamic_slice", out, x, *starts, attrs=f"slice_sizes = {i64_array(sizes)}"

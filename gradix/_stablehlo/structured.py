@@ -40,6 +40,22 @@ class HostCallback(NamedTuple):
     by_value: bool = False
 
 
+class _Naming:
+    """A context manager in which operations have another prefix of their names, or location."""
+
+    __slots__ = ("em", "held")
+
+    def __init__(self, em, scope: str | None, ending: str):
+        self.em, self.held = em, (scope, ending)
+
+    def __enter__(self):
+        em = self.em
+        self.held, (em.scope, em.ending) = (em.scope, em.ending), self.held
+
+    def __exit__(self, *_):
+        self.em.scope, self.em.ending = self.held
+
+
 class Structured(Writer):
     """Adds regions, custom calls and the ordering token to the writer."""
 
@@ -56,8 +72,13 @@ class Structured(Writer):
         self.loops = 0  # how many loops are open
         # the operand types of the reduction whose body is being written
         self.reduced: tuple = ()
-        self.meshes = Meshes(None)  # for programs over several devices
+        self.placed_on(Meshes(None))
         self.manual: Manual | None = None  # set inside a region for one device's part
+
+    def placed_on(self, meshes: Meshes) -> None:
+        """Say on which devices the program runs, and the mesh for what the user divides."""
+        self.meshes, devices = meshes, meshes.devices
+        self.has_several_devices = devices is not None and len(devices) > 1
 
     @property
     def is_divided(self) -> bool:
@@ -66,11 +87,6 @@ class Structured(Writer):
             return False
         manual = self.manual
         return manual is None or len(manual.axes) < len(manual.mesh.axis_names)
-
-    @property
-    def has_several_devices(self) -> bool:
-        devices = self.meshes.devices
-        return devices is not None and len(devices) > 1
 
     def gathered(self, x: Value, axes) -> Value:
         """`x`, of which each device has all elements along some axes.
@@ -120,27 +136,19 @@ class Structured(Writer):
     # the prefix of the names of operations; None where operations have no names
     scope: str | None = None
 
-    @contextlib.contextmanager
-    def named(self, name: str):
+    def named(self, name: str) -> _Naming:
         """Context manager: the names of operations written inside are prefixed with `name`."""
-        before = self.scope
-        if before is not None and name:
-            self.scope = f"{before}/{name}" if before else name
-        try:
-            yield
-        finally:
-            self.scope = before
+        around = self.scope
+        if around is None or not name:
+            return _Naming(self, around, self.ending)
+        return _Naming(self, f"{around}/{name}" if around else name, self.ending)
 
-    @contextlib.contextmanager
-    def called(self, name: str):
+    def called(self, name: str) -> _Naming:
         """Context manager: unnamed operations written inside get this name."""
-        before = self.ending
-        if self.scope is not None:
-            self.ending = f" loc({string(f'{self.scope}/{name}' if self.scope else name)})"
-        try:
-            yield
-        finally:
-            self.ending = before
+        scope = self.scope
+        if scope is None:
+            return _Naming(self, scope, self.ending)
+        return _Naming(self, scope, f" loc({string(f'{scope}/{name}' if scope else name)})")
 
     # -- regions -----------------------------------------------------------------------------------
 
