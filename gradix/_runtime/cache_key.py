@@ -15,7 +15,7 @@ hashlib = lazy_module("hashlib")
 _FORMAT = 1
 
 
-def key_of(text: str, options: xla.Options, device=None) -> str:
+def key_of(text: str, options: xla.Options, devices: tuple = ()) -> str:
     """The name of a program's cache entry.
 
     Two programs share an entry only if their text, the compiler's options, the device, jaxlib and
@@ -25,16 +25,15 @@ def key_of(text: str, options: xla.Options, device=None) -> str:
     Args:
         text: the program in StableHLO.
         options: the compiler options.
-        device: the device it will run on, by default the first; or a tuple of devices, in the order
-            of the program's partitions.
+        devices: the devices it will run on, in the order of the program's partitions; by default
+            the first one.
     """
-    several = device if isinstance(device, tuple) else ()
-    device = several[0] if several else xla.local_devices()[0] if device is None else device
+    device = devices[0] if devices else xla.local_devices()[0]
     h = hashlib.blake2b(_process_part(), digest_size=20)
     asked = xla.options_key(options, device.platform)
     h.update(f"{device.platform} {device.device_kind} {device.id}\n{asked}\n".encode())
-    if several:
-        h.update(f"{[(d.id, d.process_index) for d in several]}\n".encode())
+    if devices:
+        h.update(f"{[(d.id, d.process_index) for d in devices]}\n".encode())
     h.update(text.encode())
     return h.hexdigest()
 

@@ -1,11 +1,14 @@
-"""The calls of programs that communicate, recorded to explain why one of them does not end."""
+"""The calls of programs that communicate: they are awaited, and recorded to explain one that does not end."""
 
 from __future__ import annotations
 
 import collections
+import hashlib
+import re
 import threading
 import time
 import zlib
+from collections.abc import Callable
 from typing import NamedTuple
 
 from gradix._base import config
@@ -82,6 +85,46 @@ class Calls:
 
 
 calls = Calls()
+
+_COLLECTIVE = re.compile(
+    r" (?:all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute|ragged-all-to-all)"
+    r"(?:-start)?\("
+)
+_MODULE = re.compile(r"\s*(?:builtin\.)?module @(\S+)")
+
+
+def are_in(loaded) -> bool:
+    """Whether the devices of an executable of XLA communicate."""
+    return any(_COLLECTIVE.search(m.to_string()) for m in loaded.hlo_modules())
+
+
+def waiting(run: Callable[[list], list], text: str, devices: tuple) -> Callable[[list], list]:
+    """A function that runs a program whose devices communicate, and waits until it has ended.
+
+    If several calls ran at the same time, XLA:CPU's threads could wait for each other for ever. If
+    the devices are those of several processes, the calls are recorded. `text` is the module.
+    """
+
+    def call(buffers):
+        outs = run(buffers)
+        for out in outs:
+            out.block_until_ready()
+        return outs
+
+    if all(d.process_index == devices[0].process_index for d in devices):
+        return call
+    found = _MODULE.match(text)
+    name = found[1] if found else ""
+    digest = hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+    def joint(buffers):
+        calls.enter(name, digest)
+        try:
+            return call(buffers)
+        finally:
+            calls.leave()
+
+    return joint
 
 
 def mismatch(rank: int, others: dict[int, RemoteCall | None]) -> str | None:

@@ -28,40 +28,68 @@ class Saved(NamedTuple):
     options: xla.Options
 
 
-def obtain(module: LoweredModule, name: str, options: xla.Options) -> Obtained:
+def obtain(
+    module: LoweredModule, name: str, options: xla.Options, on: xla.On = xla.HERE
+) -> Obtained:
     """The executable of a lowered program.
 
     Args:
         module: the lowered program.
         name: the name of the function, for the events that `explain` shows.
         options: the compiler options.
+        on: where it runs.
 
     Raises:
         RuntimeFailure: XLA refuses the program or its options.
     """
     start, why = time.perf_counter(), ""
+    known: tuple | None = None
+    if on.devices and not module.host_callbacks:
+        wanted = on._replace(out_shardings=tuple(on.out_shardings or ()))
+        known = module.text, options, wanted, module.out_avals
+        if known in _recent:
+            return Obtained(_recent[known], True)
     entries = disk_cache.current()
     if entries is None:
         why = "the disk cache is off"
-    elif module.host_callbacks:  # Another process cannot call the functions of this one.
+    elif module.host_callbacks or module.partitioners:
+        # Another process cannot call the functions of this one.
         entries, why = None, "it calls Python, so it is not kept on disk"
-    key = key_of(module.text, options) if entries is not None else ""
-    found = _load(entries, key, module, options) if entries is not None else None
+    key = key_of(module.text, options, on.devices) if entries is not None else ""
+    found = _load(entries, key, module, options, on) if entries is not None else None
+    is_loaded = found is not None
     if found is not None:
         events.tell("load", name, time.perf_counter() - start)
-        return Obtained(found, True)
-    made = xla.compile(
-        module.text, module.in_avals, module.out_avals, module.host_callbacks, options
+    else:
+        found = compiled(module, options, on)
+        seconds = time.perf_counter() - start
+        if entries is not None:
+            is_kept = _keep(entries, key, found, seconds)
+            why = "not on disk" if is_kept else "not on disk, and not kept there"
+        events.tell("compile", name, seconds, why)
+    if known is not None:
+        _recent.keep(known, found)
+    return Obtained(found, is_loaded)
+
+
+def compiled(module: LoweredModule, options: xla.Options, on: xla.On = xla.HERE) -> xla.Executable:
+    """The executable of a lowered program, which XLA compiles."""
+    return xla.compile(
+        module.text,
+        module.in_avals,
+        module.out_avals,
+        module.host_callbacks,
+        options,
+        on,
+        module.partitioners,
     )
-    seconds = time.perf_counter() - start
-    if entries is not None:
-        why = (
-            "not on disk"
-            if _keep(entries, key, made, seconds)
-            else "not on disk, and not kept there"
-        )
-    events.tell("compile", name, seconds, why)
-    return Obtained(made, False)
+
+
+def loaded(module: LoweredModule, saved: Saved, on: xla.On = xla.HERE) -> xla.Executable:
+    """The executable of a lowered program that calls no Python, from its bytes."""
+    return xla.deserialize(
+        saved.code, module.in_avals, module.out_avals, (), saved.options, on, module.text
+    )
 
 
 def code_of(module: LoweredModule, name: str, options: xla.Options) -> bytes:
@@ -78,70 +106,17 @@ def code_of(module: LoweredModule, name: str, options: xla.Options) -> bytes:
     return kept if kept is not None else obtain(module, name, options).executable.serialize()
 
 
-def obtain_partitioned(
-    module: LoweredModule, name: str, options: xla.Options, devices: tuple, mesh, out_shardings
-) -> Obtained:
-    """As `obtain`, for a program on several devices, or on a device other than the first.
-
-    Args:
-        devices: the devices, in the order of the program's partitions.
-        mesh, out_shardings: see `xla.compile_partitioned`.
-    """
-    start, why = time.perf_counter(), ""
-    known = (
-        None
-        if module.host_callbacks
-        else (module.text, options, devices, mesh, tuple(out_shardings), module.out_avals)
-    )
-    if known is not None and known in _recent:
-        return Obtained(_recent[known], True)
-    calls_python = bool(module.host_callbacks or module.partitioners)
-    entries = disk_cache.current() if not calls_python else None
-    key = key_of(module.text, options, devices) if entries is not None else ""
-    payload = entries.read(key) if entries is not None else None
-    rest = (module.in_avals, module.out_avals, module.host_callbacks, options, devices)
-    where = {
-        "mesh": mesh,
-        "out_shardings": list(out_shardings),
-        "partitioners": module.partitioners,
-    }
-    if entries is not None and payload is not None:
-        try:
-            found = xla.compile_partitioned(module.text, *rest, **where, blob=payload)
-            _remember(known, found)
-            events.tell("load", name, time.perf_counter() - start)
-            return Obtained(found, True)
-        except (xla.RuntimeFailure, ValueError) as error:
-            entries.reject(key, f"XLA does not load ({str(error).splitlines()[0][:120]})")
-    made = xla.compile_partitioned(module.text, *rest, **where)
-    _remember(known, made)
-    seconds = time.perf_counter() - start
-    if entries is not None:
-        why = (
-            "not on disk"
-            if _keep(entries, key, made, seconds)
-            else "not on disk, and not kept there"
-        )
-    events.tell("compile", name, seconds, why)
-    return Obtained(made, False)
-
-
 # Executables for several devices by their programs, because eager calls lower them again each time.
 _recent: BoundedCache[tuple, xla.Executable] = BoundedCache(256, drop=1)
 on_clear(_recent.clear)
 
 
-def _remember(known: tuple | None, made: xla.Executable) -> None:
-    if known is not None:
-        _recent.keep(known, made)
-
-
-def _load(entries, key: str, module: LoweredModule, options) -> xla.Executable | None:
+def _load(entries, key: str, module: LoweredModule, options, on) -> xla.Executable | None:
     payload = entries.read(key)
     if payload is None:
         return None
     try:
-        return xla.deserialize(payload, module.in_avals, module.out_avals, (), options)
+        return loaded(module, Saved(payload, options), on)
     except (xla.RuntimeFailure, ValueError) as error:
         return entries.reject(key, f"XLA does not load ({str(error).splitlines()[0][:120]})")
 

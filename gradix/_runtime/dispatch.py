@@ -21,7 +21,7 @@ from gradix._core.mesh import Mesh
 from gradix._core.sharding import Placement, SingleDeviceSharding
 from gradix._core.trace import typed_results
 from gradix._runtime import policy, xla
-from gradix._runtime.placement import Home, PlacedProgram, committed, home_of, whole_on
+from gradix._runtime.placement import Home, committed, home_of, whole_on
 from gradix._runtime.program import Program, fetch, to_device
 
 _threads: Any = lazy_module("gradix._base.one_thread")
@@ -279,7 +279,7 @@ def _placed_program(prim, args, params):
             if a.place is not None and a.place.is_committed
         ]
         home = home_of(named, closed.effects, prim.name) or Home((xla.local_devices()[0],), None)
-        program = PlacedProgram(closed, prim.name, home, avals, out_shardings=prim.asked_of(params))
+        program = Program(closed, prim.name, home, avals, out_shardings=prim.asked_of(params))
         if key is not None:
             _keep(key, program, params)
     results = program(args)

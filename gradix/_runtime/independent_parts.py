@@ -15,11 +15,12 @@ from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from gradix._core.named_sharding import NamedSharding, assignment_of, parts_of
 from gradix._core.sharding import Sharding
 from gradix._runtime import tuning, xla
-from gradix._runtime.compilation import code_of
+from gradix._runtime.compilation import Saved, code_of, loaded
 from gradix._runtime.program import lower
 
 if TYPE_CHECKING:
-    from gradix._runtime.placement import Home, PlacedProgram
+    from gradix._runtime.placement import Home
+    from gradix._runtime.program import Program
 
 # The parts are compiled separately after this many calls, when another compilation pays.
 CALLS_BEFORE = 256
@@ -30,15 +31,15 @@ _NAME = re.compile(r"\s*(?:builtin\.)?module @(\S+)")
 _READS_DEVICE_NUMBER = re.compile(r" (?:partition-id|replica-id)\(")
 
 
-def runner(program: PlacedProgram, closed: ClosedJaxpr) -> Callable[[list], list] | None:
+def runner(program: Program, closed: ClosedJaxpr, home: Home) -> Callable[[list], list] | None:
     """A function of buffers that runs a program's parts one after another; None if that cannot be.
 
     Its results equal those of the program on all devices bit for bit.
     """
-    home, executable = program.home, program.executable
-    if not _may_do(program, closed):
+    executable = program.executable
+    if not _may_do(program, closed, home):
         return None
-    ins = [program.in_shardings[i] for i in program.kept]
+    ins = [program.in_shardings[i] for i in program.lowered.kept]
     if len(ins) != len(closed.jaxpr.invars) or len(ins) + len(closed.out_avals) > _MOST_ARRAYS:
         return None
     outs = executable.out_shardings
@@ -53,22 +54,19 @@ def runner(program: PlacedProgram, closed: ClosedJaxpr) -> Callable[[list], list
             return None
         options = tuning.options_for(module, None)
         code = code_of(module, name, options)
-        own = [
-            xla.deserialize(code, module.in_avals, module.out_avals, (), options, d)
-            for d in home.devices
-        ]
+        own = [loaded(module, Saved(code, options), xla.On((d,))) for d in home.devices]
     except (xla.RuntimeFailure, ValueError):  # XLA cannot serialize or load the program.
         return None
     return xla.run_in_turn(own, list(zip(executable.out_avals, outs)))
 
 
-def _may_do(program: PlacedProgram, closed: ClosedJaxpr) -> bool:
+def _may_do(program: Program, closed: ClosedJaxpr, home: Home) -> bool:
     """Whether the parts can run separately.
 
     All devices must be CPUs of this process, and no part may communicate, call Python, or depend on
     its position in the mesh.
     """
-    home, executable = program.home, program.executable
+    executable = program.executable
     if home.mesh is None or len(home.devices) < 2 or program.donated or program.consts:
         return False
     if closed.consts or executable.is_awaited:

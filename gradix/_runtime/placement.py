@@ -1,12 +1,10 @@
-"""Programs for arguments on a chosen device, or divided over several devices."""
+"""Where arrays lie, and where programs take and give them: homes, shardings, moves."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from gradix._base import config
 from gradix._base.bounded import BoundedCache
@@ -14,7 +12,6 @@ from gradix._base.lazy import lazy_module
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import located
 from gradix._core.divisions import entries, explicit_part, sums
-from gradix._core.dtypes import float0
 from gradix._core.effects import MeshEffect
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.mesh import Mesh
@@ -26,18 +23,10 @@ from gradix._core.named_sharding import (
     parts_of,
 )
 from gradix._core.sharding import PartitionSpec, Placement, Sharding, SingleDeviceSharding
-from gradix._runtime import pending, tuning, xla
-from gradix._runtime.program import lower
+from gradix._runtime import xla
 
 transfers = lazy_module("gradix._base.transfers")
 
-if TYPE_CHECKING:
-    from gradix._runtime.compilation import Saved
-    from gradix._stablehlo.module import LoweredModule
-
-_compilation = lazy_module("gradix._runtime.compilation")
-
-independent_parts = lazy_module("gradix._runtime.independent_parts")
 _options = config.state
 _placements: BoundedCache[Sharding, Placement] = BoundedCache(4096)
 
@@ -111,117 +100,55 @@ def _on(what: str, devices) -> str:
     return f"{what} with device ids {[d.id for d in devices]} on platform {devices[0].platform.upper()}"
 
 
-class PlacedProgram:
-    """A program compiled for the devices of a home, and for arguments with given places.
+class Sides(NamedTuple):
+    """The shardings in which a program takes its arguments and gives its results; None is free."""
+
+    ins: list[Sharding | None]
+    outs: list[Sharding | None]
+
+
+def sides_of(closed: ClosedJaxpr, home: Home, avals, in_shardings, out_shardings) -> Sides:
+    """The shardings of a program's arguments and results that types and the user determine.
 
     Args:
-        closed: the program.
-        name: the name of the function.
-        home: the devices.
         avals: the types of the arguments, with their places.
         in_shardings, out_shardings: for each argument and result the user's sharding, or None.
-        donated: the numbers of donated arguments.
-        keep_unused: whether to keep arguments that the program does not use.
-        compiler_options: the user's options for XLA.
-        lowered: the lowered module, if the program has been lowered already.
-        saved: the serialized executable, if it is to be loaded instead of compiled.
     """
-
-    __slots__ = (
-        "executable",
-        "takes",
-        "consts",
-        "kept",
-        "out_avals",
-        "lowered",
-        "donated",
-        "is_loaded",
-        "call",
-        "in_shardings",
-        "home",
-        "closed",
-    )
-
-    def __init__(
-        self,
-        closed: ClosedJaxpr,
-        name: str,
-        home: Home,
-        avals,
-        in_shardings=(),
-        out_shardings=(),
-        *,
-        donated=(),
-        keep_unused: bool = False,
-        compiler_options: dict | None = None,
-        lowered: LoweredModule | None = None,
-        saved: Saved | None = None,
-    ):
-        self.home, self.closed, mesh = home, closed, home.mesh
-        ins = [
-            w if w is not None else _own(a, home)
-            for w, a in zip(in_shardings or [None] * len(avals), avals)
+    mesh = home.mesh
+    ins = [
+        w if w is not None else _own(a, home)
+        for w, a in zip(in_shardings or [None] * len(avals), avals)
+    ]
+    outs = list(out_shardings or [None] * len(closed.out_avals))
+    if mesh is None:
+        outs = [
+            SingleDeviceSharding(home.devices[0]) if len(home.devices) == 1 else o for o in outs
         ]
-        outs = list(out_shardings or [None] * len(closed.out_avals))
-        if mesh is None:
-            outs = [
-                SingleDeviceSharding(home.devices[0]) if len(home.devices) == 1 else o for o in outs
-            ]
-        elif mesh.are_all_axes_explicit:
-            outs = [
-                o if o is not None else NamedSharding(mesh, _spec_of(a))
-                for o, a in zip(outs, closed.out_avals)
-            ]
-        if lowered is None:
-            lowered = lower_placed(closed, name, home, ins, outs, donated, keep_unused=keep_unused)
-        self.lowered, self.kept = lowered, lowered.kept
-        if saved is not None:
-            self.executable, self.is_loaded = (
-                xla.compile_partitioned(
-                    lowered.text,
-                    lowered.in_avals,
-                    lowered.out_avals,
-                    (),
-                    saved.options,
-                    home.devices,
-                    mesh=mesh,
-                    out_shardings=outs,
-                    blob=saved.code,
-                ),
-                True,
-            )
-        else:
-            options = tuning.options_for(lowered, compiler_options, is_alone=len(home.devices) == 1)
-            self.executable, self.is_loaded = _compilation.obtain_partitioned(
-                lowered, name, options, home.devices, mesh, outs
-            )
-        tuning.tuned(self.executable, lowered)
-        self.donated = tuple([i for i in donated if i not in lowered.unusable_donations])
-        first = _first(avals, in_shardings, self.kept)
-        places = [
-            committed(s if w is not None else _as_given(s, a.ndim, first))
-            for s, w, a in zip(self.executable.out_shardings, outs, lowered.out_avals)
+    elif mesh.are_all_axes_explicit:
+        outs = [
+            o if o is not None else NamedSharding(mesh, _spec_of(a))
+            for o, a in zip(outs, closed.out_avals)
         ]
-        self.out_avals = [
-            located(a.plain, p, division=explicit_part(p.sharding, a.ndim))
-            for a, p in zip(lowered.out_avals, places)
-        ]
-        everywhere = whole_on(home)
-        self.in_shardings = [s if s is not None else everywhere for s in ins]
-        self.consts = [put_on(c, everywhere) for c in lowered.const_args]
-        self.takes = [_taker(avals[i], self.in_shardings[i]) for i in self.kept]
-        self.call = _caller(self, closed)
+    return Sides(ins, outs)
 
-    def __call__(self, args: list[Any]) -> list:
-        return self.call(args)
 
-    def uncommit(self) -> None:
-        """Make the results uncommitted, as results on the default device are."""
-        self.out_avals = [
-            located(a.plain, Placement(a.place.sharding, False), division=a.division)
-            for a in self.out_avals
-        ]
-        self.call = _caller(self, self.closed)
+def located_results(out_avals, found, sides: Sides, first: tuple) -> list:
+    """The types of a program's results with their places.
+
+    Args:
+        out_avals: the types.
+        found: the shardings of the results of the executable.
+        sides: the shardings that were asked for.
+        first: what `first_of` returned for the arguments.
+    """
+    places = [
+        committed(s if w is not None else _as_given(s, a.ndim, first))
+        for s, w, a in zip(found, sides.outs, out_avals)
+    ]
+    return [
+        located(a.plain, p, division=explicit_part(p.sharding, a.ndim))
+        for a, p in zip(out_avals, places)
+    ]
 
 
 def _spec_of(aval) -> PartitionSpec:
@@ -229,7 +156,7 @@ def _spec_of(aval) -> PartitionSpec:
     return PartitionSpec(*entries(aval), unreduced=left.unreduced, reduced=left.reduced)
 
 
-def _first(avals, in_shardings, kept) -> tuple[Any, int]:
+def first_of(avals, in_shardings, kept) -> tuple[Any, int]:
     """The sharding of the first argument, if the user committed it, and its number of axes."""
     if not kept or (in_shardings and in_shardings[kept[0]] is not None):
         return None, 0
@@ -249,36 +176,17 @@ def _as_given(chosen: Sharding, ndim: int, first: tuple[Any, int]) -> Sharding:
     return given if parts_of(given, ndim) == parts_of(chosen, ndim) else chosen
 
 
-def lower_placed(
-    closed: ClosedJaxpr,
-    name: str,
-    home: Home,
-    ins,
-    outs,
-    donated=(),
-    *,
-    keep_unused: bool = False,
-    places: bool = False,
-) -> LoweredModule:
-    """Lower a program for the devices of a home."""
-    common = {
-        "donated": donated,
-        "keep_unused": keep_unused,
-        "places": places,
-        "platform": xla.platform_of(home.devices[0]),
-    }
+def divisions_of(home: Home, sides: Sides) -> dict[str, Any]:
+    """What a module says of several devices, as options of `lower_jaxpr`."""
     if home.mesh is None:
-        return lower(closed, name, **common)
+        return {}
     whole = whole_on(home)
-    return lower(
-        closed,
-        name,
-        **common,
-        devices=home.devices,
-        mesh=home.mesh,
-        in_shardings=[_with_spec(s) or whole for s in ins],
-        out_shardings=[_with_spec(s) for s in outs],
-    )
+    return {
+        "devices": home.devices,
+        "mesh": home.mesh,
+        "in_shardings": [_with_spec(s) or whole for s in sides.ins],
+        "out_shardings": [_with_spec(s) for s in sides.outs],
+    }
 
 
 @functools.lru_cache(None)
@@ -311,15 +219,15 @@ def _own(aval, home: Home):
     return place.sharding
 
 
-def _taker(aval, wanted: Sharding) -> Callable:
-    """A function that returns the buffer of an argument, moved if its sharding is not as wanted."""
+def mover(aval, wanted: Sharding) -> Callable | None:
+    """A function that returns the buffer of an argument, moved to a sharding; None if it is there."""
     place = aval.place
     if (
         place is not None
         and parts_of(place.sharding, aval.ndim) == parts_of(wanted, aval.ndim)
         and (assignment_of(place.sharding) == assignment_of(wanted))
     ):
-        return _ready
+        return None
 
     def moved(x):
         check_move(x, wanted)
@@ -338,17 +246,6 @@ def check_move(x: ArrayImpl, sharding: Sharding) -> None:
         transfers.check("device_to_device", what)
 
 
-def _ready(array):
-    return array._buffer if array._buffer is not None else buffer_of(array)
-
-
-def buffer_of(array: ArrayImpl):
-    """Make the buffer of an array that has only its host value, on the devices of its type."""
-    place = array.aval.place
-    buffer = array._buffer = xla.put_sharded(array.host, array.aval, place.sharding)
-    return buffer
-
-
 def put_on(array: ArrayImpl, sharding: Sharding):
     """A buffer with an array's value, divided over devices by a sharding."""
     aval = array.aval
@@ -359,37 +256,3 @@ def put_on(array: ArrayImpl, sharding: Sharding):
             return xla.move(array._buffer, aval, sharding)
         host = array.host
     return xla.put_sharded(host, aval, sharding)
-
-
-def _caller(program: PlacedProgram, closed: ClosedJaxpr) -> Callable[[list], list]:
-    run, later = program.executable.run, pending.waiting(program.executable.run)
-    if len(program.home.devices) == 1:
-        run, later = tuning.runners(program.executable, program.lowered, bool(program.donated))
-    consts, kept, takes, out_avals = (
-        program.consts,
-        program.kept,
-        program.takes,
-        program.out_avals,
-    )
-    empty = [i for i, a in enumerate(out_avals) if a.dtype == float0]
-
-    left = independent_parts.CALLS_BEFORE
-
-    def call(args):
-        nonlocal run, left
-        left -= 1
-        if not left:
-            run = independent_parts.runner(program, closed) or run
-        try:
-            outs = run(consts + [take(args[i]) for i, take in zip(kept, takes)])
-        except TypeError:
-            is_left = pending.settle([args[i] for i in kept])
-            outs = (later if is_left else run)(
-                consts + [take(args[i]) for i, take in zip(kept, takes)]
-            )
-        arrays = [ArrayImpl(None, aval, b) for aval, b in zip(out_avals, outs)]
-        for i in empty:
-            arrays[i] = np.zeros(out_avals[i].shape, float0)  # type: ignore[call-overload]
-        return arrays
-
-    return call

@@ -1,9 +1,9 @@
-"""Programs: jaxprs that are compiled for one device and called with arrays."""
+"""Programs: jaxprs that are compiled for one or several devices and called with arrays."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,22 +12,27 @@ from gradix._base import events
 from gradix._base.lazy import lazy_module
 from gradix._base.recursion_room import FOR_PROGRAMS
 from gradix._core.array import ArrayImpl, OnlyType
+from gradix._core.aval import located
 from gradix._core.dtypes import float0
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.operators import Array
+from gradix._core.sharding import Placement
 from gradix._runtime import (
     disk_cache,  # noqa: F401  (defines options)
     pending,
+    placement,
     tuning,
     xla,
 )
 
 if TYPE_CHECKING:
     from gradix._runtime.compilation import Saved
+    from gradix._runtime.placement import Home, Sides
     from gradix._stablehlo.module import LoweredModule
 
 _module = lazy_module("gradix._stablehlo.module")
 _compilation = lazy_module("gradix._runtime.compilation")
+independent_parts = lazy_module("gradix._runtime.independent_parts")
 
 _trace_expand: list[Callable] = []
 
@@ -110,14 +115,27 @@ def _deleted(array: ArrayImpl) -> Exception:
     return RuntimeError(f"Array has been deleted with shape={array.aval.str_short()}. {how}")
 
 
-def lower(closed: ClosedJaxpr, name: str, **options) -> LoweredModule:
-    """Lower a program to StableHLO, by default for the platform of the first device.
+def lower(
+    closed: ClosedJaxpr, name: str, home: Home | None = None, sides: Sides | None = None, **options
+) -> LoweredModule:
+    """Lower a program to StableHLO.
 
     The platform's rewrites are used, unless `rewrites=None`.
+
+    Args:
+        closed: the program.
+        name: the name of the function.
+        home: the devices that it is for; by default the first one.
+        sides: the shardings of its arguments and results on several devices.
+        options: as for `lower_jaxpr`.
     """
-    platform = options.setdefault("platform", xla.default_platform())
+    platform = options.setdefault(
+        "platform", xla.default_platform() if home is None else xla.platform_of(home.devices[0])
+    )
     options.setdefault("rewrites", tuning.rewrites_of(platform))
     options.setdefault("named", True)
+    if home is not None and sides is not None:
+        options.update(placement.divisions_of(home, sides))
     start = time.perf_counter()
     with FOR_PROGRAMS:
         module = _module.lower_jaxpr(
@@ -128,7 +146,21 @@ def lower(closed: ClosedJaxpr, name: str, **options) -> LoweredModule:
 
 
 class Program:
-    """A compiled program; it is called with a list of arrays, and returns a list of arrays."""
+    """A compiled program; it is called with a list of arrays, and returns a list of arrays.
+
+    Args:
+        closed: the program.
+        name: the name of the function.
+        home: the devices that it runs on; None is the first one, for arguments without a place.
+        avals: the types of the arguments with their places, where there is a home.
+        in_shardings, out_shardings: for each argument and result the user's sharding, or None.
+        donated: the numbers of donated arguments.
+        keep_unused: whether to keep arguments that the program does not use.
+        compiler_options: the user's options for XLA.
+        is_quick: whether to compile in the shortest time.
+        lowered: the lowered module, if the program has been lowered already.
+        saved: the serialized executable, if it is to be loaded instead of compiled.
+    """
 
     __slots__ = (
         "executable",
@@ -140,12 +172,21 @@ class Program:
         "lowered",
         "donated",
         "is_loaded",
+        "home",
+        "in_shardings",
+        "_movers",
+        "_later",
+        "_parts",
     )
 
     def __init__(
         self,
         closed: ClosedJaxpr,
         name: str,
+        home: Home | None = None,
+        avals=(),
+        in_shardings=(),
+        out_shardings=(),
         *,
         donated=(),
         keep_unused: bool = False,
@@ -154,44 +195,70 @@ class Program:
         lowered: LoweredModule | None = None,
         saved: Saved | None = None,
     ):
+        self.home, sides, on = home, None, xla.HERE
+        if home is not None:
+            sides = placement.sides_of(closed, home, avals, in_shardings, out_shardings)
+            on = xla.On(home.devices, home.mesh, sides.outs)
         if lowered is None:
-            lowered = lower(closed, name, donated=donated, keep_unused=keep_unused)
+            lowered = lower(closed, name, home, sides, donated=donated, keep_unused=keep_unused)
         if saved is not None:
-            self.executable = xla.deserialize(
-                saved.code, lowered.in_avals, lowered.out_avals, (), saved.options
-            )
-            self.is_loaded = True
+            self.executable, self.is_loaded = _compilation.loaded(lowered, saved, on), True
         else:
-            options = tuning.options_for(lowered, compiler_options, is_quick=is_quick)
-            self.executable, self.is_loaded = _compilation.obtain(lowered, name, options)
+            options = tuning.options_for(
+                lowered, compiler_options, is_alone=len(on.devices) < 2, is_quick=is_quick
+            )
+            self.executable, self.is_loaded = _compilation.obtain(lowered, name, options, on)
         tuning.tuned(self.executable, lowered)
-        self.consts = [pending.real(to_device(c)) for c in lowered.const_args]
-        self.out_avals = lowered.out_avals
         self.lowered = lowered
         self.donated = tuple([i for i in donated if i not in lowered.unusable_donations])
-        self.run, later = tuning.runners(self.executable, lowered, bool(self.donated))
         whole = lowered.kept == tuple(range(len(closed.jaxpr.invars)))
         self.kept: tuple[int, ...] | None = None if whole else lowered.kept
-        self.call = _caller(self.run, later, self.consts, self.kept, self.out_avals)
+        self.out_avals: Sequence = lowered.out_avals
+        self.in_shardings: list = []
+        self._movers: list | None = None
+        self._parts: Callable | None = None
+        if home is None or sides is None:
+            self.consts = [pending.real(to_device(c)) for c in lowered.const_args]
+        else:
+            first = placement.first_of(avals, in_shardings, lowered.kept)
+            self.out_avals = placement.located_results(
+                lowered.out_avals, self.executable.out_shardings, sides, first
+            )
+            everywhere = placement.whole_on(home)
+            self.in_shardings = [s if s is not None else everywhere for s in sides.ins]
+            self.consts = [placement.put_on(c, everywhere) for c in lowered.const_args]
+            movers = [placement.mover(avals[i], self.in_shardings[i]) for i in lowered.kept]
+            self._movers = movers if any(movers) else None
+            if len(home.devices) > 1:
+                self._parts = lambda: independent_parts.runner(self, closed, home)
+        if len(on.devices) > 1:
+            self.run, self._later = self.executable.run, pending.waiting(self.executable.run)
+        else:
+            self.run, self._later = tuning.runners(self.executable, lowered, bool(self.donated))
+        self.call = _caller(self)
 
     def __call__(self, args: list[Any]) -> list[Array]:
         return self.call(args)
 
+    def uncommit(self) -> None:
+        """Make the results uncommitted, as results on the default device are."""
+        self.out_avals = [
+            located(a.plain, Placement(a.place.sharding, False), division=a.division)
+            for a in self.out_avals
+        ]
+        self.call = _caller(self)
 
-def _caller(run, later, consts: list, kept, out_avals) -> Callable[[list], list]:
+
+def _caller(program: Program) -> Callable[[list], list]:
     """A function that runs a program on arrays.
 
-    The usual program, without captured constants and unused arguments, has a faster function.
-
-    Args:
-        run, later: functions that run it on buffers; `later` takes pending ones, which `run` may
-            refuse with a TypeError.
-        consts: the buffers of constants.
-        kept: the numbers of the arguments that the program uses; None for all.
-        out_avals: the types of its results.
+    The usual program, without captured constants, unused arguments and arguments to be moved, has a
+    faster function. Later calls of one over several devices may run its parts one after another.
     """
+    run, later, out_avals = program.run, program._later, program.out_avals
+    consts, kept, movers, parts = program.consts, program.kept, program._movers, program._parts
     empty = [i for i, a in enumerate(out_avals) if a.dtype == float0]
-    if not consts and kept is None and not empty:
+    if not consts and kept is None and movers is None and parts is None and not empty:
         if len(out_avals) == 1:
             (aval,) = out_avals
 
@@ -215,16 +282,25 @@ def _caller(run, later, consts: list, kept, out_avals) -> Callable[[list], list]
 
         return call_plain
 
+    left = independent_parts.CALLS_BEFORE if parts is not None else 0
+
+    def taken(args) -> list:
+        if movers is None:
+            return consts + [a._buffer if a._buffer is not None else to_device(a) for a in args]
+        return consts + [to_device(a) if m is None else m(a) for m, a in zip(movers, args)]
+
     def call(args):
+        nonlocal run, left
+        if left:
+            left -= 1
+            if not left:
+                run = parts() or run
         if kept is not None:
             args = [args[i] for i in kept]
         try:
-            outs = run(
-                consts + [a._buffer if a._buffer is not None else to_device(a) for a in args]
-            )
+            outs = run(taken(args))
         except TypeError:
-            is_left = pending.settle(args)
-            outs = (later if is_left else run)(consts + [a._buffer for a in args])
+            outs = (later if pending.settle(args) else run)(taken(args))
         arrays = [ArrayImpl(None, aval, b) for aval, b in zip(out_avals, outs)]
         # Results of dtype float0 have no bytes and no buffer, so they are NumPy arrays.
         for i in empty:

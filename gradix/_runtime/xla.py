@@ -56,7 +56,9 @@ with on_demand(globals()):
         reached_sync_point as reached_sync_point,
     )
     from gradix._runtime.xla_program import (
+        HERE as HERE,
         Executable as Executable,
+        On as On,
         compile as compile,
         cost_of as cost_of,
         deserialize as deserialize,
@@ -65,8 +67,6 @@ with on_demand(globals()):
         honours_small_loops as honours_small_loops,
     )
     from gradix._runtime.xla_sharded import (
-        PartitionedExecutable as PartitionedExecutable,
-        compile_partitioned as compile_partitioned,
         copied as copied,
         gather as gather,
         join as join,

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxlib import _jax
@@ -15,7 +16,7 @@ from gradix._base.lazy import lazy_module
 from gradix._core.aval import make_aval
 from gradix._runtime import xla_callbacks, xla_options
 from gradix._runtime.xla_buffers import physical
-from gradix._runtime.xla_client import Place, RuntimeFailure, client, executables, place
+from gradix._runtime.xla_client import RuntimeFailure, client, executables, place
 from gradix._runtime.xla_compiler import compile_and_load
 from gradix._runtime.xla_custom_calls import ensure_named_in, explained
 from gradix._stablehlo.emitter import unmarked
@@ -23,16 +24,44 @@ from gradix._stablehlo.structured import HOST_KERNEL
 
 _threads: Any = lazy_module("gradix._base.one_thread")
 _host = lazy_module("gradix._runtime.xla_host_kernels")
+# for programs over several devices
+_sharded: Any = lazy_module("gradix._runtime.xla_sharded")
+_partitioning = lazy_module("gradix._runtime.xla_partitioning")
+_collectives: Any = lazy_module("gradix._runtime.collective_calls")
 _HOST_KERNEL = HOST_KERNEL.encode()
 
 
+class On(NamedTuple):
+    """Where a program runs.
+
+    Attributes:
+        devices: the devices, in the order of the program's partitions; by default the first one.
+        mesh: the mesh of the shardings that XLA chooses.
+        out_shardings: the sharding of each result, or None where XLA chooses it. No list stands for
+            results that are whole on the only device.
+    """
+
+    devices: tuple = ()
+    mesh: Any = None
+    out_shardings: Sequence | None = None
+
+    @property
+    def first(self):
+        """The first of the devices."""
+        return self.devices[0] if self.devices else place(None).device
+
+
+HERE = On()
+
+
 class Executable:
-    """A compiled program on one device.
+    """A compiled program.
 
     Calling the object, or `run(buffers)`, which is faster, returns a list of buffers. If
     `has_callbacks` is False, generated code calls `execute(buffers).consume_with_handlers(handlers)`
     instead, and must wait for the results if `is_awaited` is True: a program that calls NumPy needs
-    the interpreter until it ends. If `pace.is_long`, it runs by `pending.runner`.
+    the interpreter until it ends. If `pace.is_long`, it runs by `pending.runner`. `out_shardings`
+    are the shardings of its results, None where they were not asked for.
     """
 
     __slots__ = (
@@ -47,6 +76,7 @@ class Executable:
         "is_awaited",
         "is_from_bytes",
         "pace",
+        "out_shardings",
         "__weakref__",
     )
 
@@ -55,21 +85,33 @@ class Executable:
         loaded,
         in_avals,
         out_avals,
-        where: Place,
+        on: On,
         functions: Sequence[Callable] = (),
         *,
         has_host_kernels: bool = False,
         is_from_bytes: bool = False,
+        text: str = "",
     ):
         self.is_from_bytes = is_from_bytes
         self.pace: Any = None
         self.loaded, self.in_avals, self.out_avals = loaded, tuple(in_avals), tuple(out_avals)
-        self.device, self.has_callbacks = where.device, bool(functions)
+        self.device, self.has_callbacks = on.first, bool(functions)
         self.is_awaited = self.has_callbacks or has_host_kernels
         self.execute = executing(loaded, self.is_awaited)
-        self.handlers = handlers = [_handler(a, where) for a in self.out_avals]
-        self.run = runner_for(self.execute, handlers, functions, has_host_kernels)
+        self.out_shardings: Any = None
+        if on.out_shardings is None:
+            where = place(self.device)
+            self.handlers = [_handler(a, where.sharding, where.handlers) for a in self.out_avals]
+        else:
+            self.out_shardings = _sharded.chosen_shardings(loaded, self.out_avals, on)
+            self.handlers = [
+                _handler(a, _sharded.layout_of(s, a.ndim).native, {})
+                for a, s in zip(self.out_avals, self.out_shardings)
+            ]
+        self.run = runner_for(self.execute, self.handlers, functions, has_host_kernels)
         executables.add(self)
+        if len(on.devices) > 1 and self.device.platform == "cpu" and _collectives.are_in(loaded):
+            self.is_awaited, self.run = True, _collectives.waiting(self.run, text, on.devices)
 
     def __call__(self, buffers: list) -> list:
         return self.run(buffers)
@@ -110,7 +152,8 @@ def compile(
     out_avals,
     host_callbacks=(),
     options: xla_options.Options = xla_options.DEFAULT,
-    device=None,
+    on: On = HERE,
+    partitioners: Sequence = (),
 ) -> Executable:
     """The executable of a StableHLO module.
 
@@ -119,33 +162,49 @@ def compile(
         in_avals, out_avals: the types of its arguments and results.
         host_callbacks: the `HostCallback`s of the module, by index.
         options: the compiler options.
-        device: the device to run on; by default the first.
+        on: where it runs.
+        partitioners: the partitioners of operations whose division is decided in Python.
 
     Raises:
         RuntimeFailure: XLA refuses the program or its options.
     """
     _check_sizes(in_avals, out_avals)
-    where, functions = place(device), [xla_callbacks.host_function(c) for c in host_callbacks]
-    ensure_named_in(text)
-    has_host_kernels = HOST_KERNEL in text
-    if has_host_kernels:
-        _host.ensure_host_kernels()
+    functions = _prepared(text, HOST_KERNEL in text, host_callbacks)
+    devices = _jax.DeviceList(on.devices or (on.first,))
     while True:
         try:
-            loaded = _compile(text, where, options, functions)
+            with _answering(partitioners, on):
+                loaded = compile_and_load(text, devices, _options(options, on), functions)
             return Executable(
                 loaded,
                 in_avals,
                 out_avals,
-                where,
+                on,
                 functions,
-                has_host_kernels=has_host_kernels,
+                has_host_kernels=HOST_KERNEL in text,
+                text=text,
             )
         except RuntimeFailure as error:
             if not xla_options.drop_unknown(options, error):
                 if (plain := unmarked(text)) == text:
                     raise explained(error) from None
                 text = plain
+
+
+def _prepared(program: str | bytes, has_host_kernels: bool, host_callbacks) -> list[Callable]:
+    """Register what a program calls by name; returns the functions that it calls by index."""
+    functions: list[Callable] = [xla_callbacks.host_function(c) for c in host_callbacks]
+    ensure_named_in(program)
+    if has_host_kernels:
+        _host.ensure_host_kernels()
+    return functions
+
+
+def _answering(partitioners: Sequence, on: On):
+    """A context manager in which XLA can ask the partitioners."""
+    if not partitioners:
+        return contextlib.nullcontext()
+    return _partitioning.answering(partitioners, on.devices, on.mesh)
 
 
 def _largest() -> int:
@@ -178,34 +237,33 @@ def deserialize(
     out_avals,
     host_callbacks=(),
     options: xla_options.Options = xla_options.DEFAULT,
-    device=None,
+    on: On = HERE,
+    text: str = "",
 ) -> Executable:
     """The executable that `Executable.serialize` wrote as bytes; arguments as for `compile`.
+
+    The module's text, if it is known, names the program in errors of several processes.
 
     Raises:
         RuntimeFailure: the bytes are of another jaxlib or another kind of CPU, or damaged.
     """
-    where, functions = place(device), [xla_callbacks.host_function(c) for c in host_callbacks]
-    ensure_named_in(blob)
     has_host_kernels = _HOST_KERNEL in blob
-    if has_host_kernels:
-        _host.ensure_host_kernels()
+    functions = _prepared(blob, has_host_kernels, host_callbacks)
+    devices, held = _jax.DeviceList(on.devices or (on.first,)), xla_callbacks.held_weakly(functions)
     while True:
         try:
-            loaded = where.device.client.deserialize_executable(
-                blob,
-                where.device_list,
-                _options(options, where),
-                xla_callbacks.held_weakly(functions),
+            loaded = on.first.client.deserialize_executable(
+                blob, devices, _options(options, on), held
             )
             return Executable(
                 loaded,
                 in_avals,
                 out_avals,
-                where,
+                on,
                 functions,
                 has_host_kernels=has_host_kernels,
                 is_from_bytes=True,
+                text=text,
             )
         except RuntimeFailure as error:
             if not xla_options.drop_unknown(options, error):
@@ -227,24 +285,22 @@ def cost_of(text: str) -> dict[str, float]:
     return dict(_jax.hlo_module_cost_analysis(client(), hlo_computation(text).as_hlo_module()))
 
 
-def _compile(text: str, where: Place, options, functions: list):
-    return compile_and_load(text, where.device_list, _options(options, where), functions)
+def _options(options: xla_options.Options, on: On):
+    chosen = [s is None for s in on.out_shardings or ()] if on.mesh is not None else None
+    ids = np.array([[d.id for d in on.devices or (on.first,)]])
+    return xla_options.build(options, ids, on.first.platform, chosen)
 
 
-def _options(options, where: Place):
-    return xla_options.build(options, np.array([[where.device.id]]), where.device.platform)
-
-
-def _handler(aval, where: Place) -> Any:
-    """jaxlib's handler that makes results buffers of a type, one per type and device."""
-    found = where.handlers.get(aval)
+def _handler(aval, native, known: dict) -> Any:
+    """jaxlib's handler that makes results of a type from buffers; `known` are those made before."""
+    found = known.get(aval)
     if found is None:
         kind = physical(aval)
         try:
-            found = _jax.array_result_handler(kind, where.sharding, True, True)
+            found = _jax.array_result_handler(kind, native, True, True)
         except TypeError:  # Newer versions of jaxlib have no parameter `_skip_checks`.
-            found = _jax.array_result_handler(kind, where.sharding, True)
-        where.handlers[aval] = found
+            found = _jax.array_result_handler(kind, native, True)
+        known[aval] = found
     return found
 
 

@@ -1,12 +1,10 @@
-"""Arrays and programs over several devices, by XLA's partitioned execution through jaxlib."""
+"""Arrays over several devices: their layouts, transfers, and results of programs."""
 
 from __future__ import annotations
 
-import contextlib
-import re
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxlib import _jax
@@ -16,20 +14,15 @@ from gradix._base.lazy import lazy_module
 from gradix._core.mesh import Mesh
 from gradix._core.named_sharding import GSPMDSharding, assignment_of, named_like
 from gradix._core.sharding import Sharding
-from gradix._runtime import xla_buffers, xla_callbacks, xla_options
-from gradix._runtime.collective_calls import calls
+from gradix._runtime import xla_buffers
 from gradix._runtime.pending import real
 from gradix._runtime.xla_buffers import physical
-from gradix._runtime.xla_client import RuntimeFailure, client, executables, on_renewal, place
-from gradix._runtime.xla_compiler import compile_and_load
-from gradix._runtime.xla_custom_calls import ensure_named_in, explained
-from gradix._runtime.xla_program import Executable, executing, runner_for
-from gradix._stablehlo.emitter import unmarked
-from gradix._stablehlo.structured import HOST_KERNEL
+from gradix._runtime.xla_client import client, on_renewal, place
 
-_host = lazy_module("gradix._runtime.xla_host_kernels")
-hashlib, xc = lazy_module("hashlib"), lazy_module("jaxlib.xla_client")
-xla_partitioning = lazy_module("gradix._runtime.xla_partitioning")
+if TYPE_CHECKING:
+    from gradix._runtime.xla_program import Executable, On
+
+xc = lazy_module("jaxlib.xla_client")
 
 
 class _Partitioned(_jax.GSPMDSharding):
@@ -235,89 +228,6 @@ def gather(buffer, aval, sharding: Sharding) -> np.ndarray:
     return out
 
 
-class PartitionedExecutable(Executable):
-    """A program compiled for several devices; `out_shardings` are the shardings of its results."""
-
-    __slots__ = ("out_shardings",)
-
-    def __init__(
-        self,
-        loaded,
-        in_avals,
-        out_avals,
-        devices: tuple,
-        mesh,
-        wanted,
-        *,
-        functions: Sequence[Callable],
-        has_host_kernels: bool,
-        is_from_bytes: bool,
-        name: tuple[str, str] = ("", ""),
-    ):
-        self.is_from_bytes, self.pace = is_from_bytes, None
-        self.loaded, self.in_avals, self.out_avals = loaded, tuple(in_avals), tuple(out_avals)
-        self.device, self.has_callbacks = devices[0], bool(functions)
-        self.is_awaited = self.has_callbacks or has_host_kernels
-        self.execute = executing(loaded, self.is_awaited)
-        chosen = loaded.get_output_shardings() if any(w is None for w in wanted) else None
-        self.out_shardings = [
-            w if w is not None else _chosen(chosen, i, devices, mesh, a.ndim)
-            for i, (w, a) in enumerate(zip(wanted, self.out_avals))
-        ]
-        self.handlers = [
-            _handler(a, layout_of(s, a.ndim)) for a, s in zip(self.out_avals, self.out_shardings)
-        ]
-        self.run = runner_for(self.execute, self.handlers, functions, has_host_kernels)
-        executables.add(self)
-        if devices[0].platform == "cpu" and len(devices) > 1 and _communicates(loaded):
-            self.is_awaited, self.run = (
-                True,
-                _waiting(
-                    self.run,
-                    name,
-                    any(d.process_index != devices[0].process_index for d in devices),
-                ),
-            )
-
-
-_COLLECTIVE = re.compile(
-    r" (?:all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute|ragged-all-to-all)"
-    r"(?:-start)?\("
-)
-
-
-def _communicates(loaded) -> bool:
-    return any(_COLLECTIVE.search(m.to_string()) for m in loaded.hlo_modules())
-
-
-def _waiting(
-    run: Callable[[list], list], name: tuple[str, str], is_joint: bool
-) -> Callable[[list], list]:
-    """A function that runs a program whose devices communicate, and waits until it has ended.
-
-    If several calls ran at the same time, XLA:CPU's threads could wait for each other for ever.
-    With `is_joint` the devices are those of several processes, and the calls are recorded.
-    """
-
-    def call(buffers):
-        outs = run(buffers)
-        for out in outs:
-            out.block_until_ready()
-        return outs
-
-    if not is_joint:
-        return call
-
-    def joint(buffers):
-        calls.enter(*name)
-        try:
-            return call(buffers)
-        finally:
-            calls.leave()
-
-    return joint
-
-
 def run_in_turn(parts: Sequence[Executable], results: Sequence[tuple]) -> Callable[[list], list]:
     """A function of buffers over several devices that runs a program on each device in turn.
 
@@ -342,10 +252,14 @@ def run_in_turn(parts: Sequence[Executable], results: Sequence[tuple]) -> Callab
     return run
 
 
-def _name_of(text: str) -> tuple[str, str]:
-    """The name of a module, and a digest of its text."""
-    found = re.match(r"\s*(?:builtin\.)?module @(\S+)", text)
-    return found[1] if found else "", hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+def chosen_shardings(loaded, out_avals, on: On) -> list[Sharding]:
+    """The shardings of a program's results: those that were asked for, and what XLA chose."""
+    wanted: Any = on.out_shardings
+    native = loaded.get_output_shardings() if any(w is None for w in wanted) else None
+    return [
+        w if w is not None else _chosen(native, i, on.devices, on.mesh, a.ndim)
+        for i, (w, a) in enumerate(zip(wanted, out_avals))
+    ]
 
 
 def _chosen(shardings, i: int, devices: tuple, mesh, ndim: int) -> Sharding:
@@ -359,88 +273,3 @@ def sharding_of_replicated(mesh: Mesh, ndim: int) -> Sharding:
     found = named_like(mesh, [1] * ndim, np.zeros((mesh.size, ndim), np.int64), ndim)
     assert found is not None
     return found
-
-
-def _handler(aval, where: Layout) -> Any:
-    kind = physical(aval)
-    try:
-        return _jax.array_result_handler(kind, where.native, True, True)
-    except TypeError:  # Newer versions of jaxlib have no parameter `_skip_checks`.
-        return _jax.array_result_handler(kind, where.native, True)
-
-
-def compile_partitioned(
-    text: str,
-    in_avals,
-    out_avals,
-    host_callbacks,
-    options: xla_options.Options,
-    devices: tuple,
-    *,
-    mesh,
-    out_shardings,
-    blob: bytes | None = None,
-    partitioners: Sequence = (),
-) -> PartitionedExecutable:
-    """The executable of a StableHLO module for several devices, compiled or loaded.
-
-    Args:
-        text: the module.
-        in_avals, out_avals: the types of its arguments and results.
-        host_callbacks: the `HostCallback`s of the module, by index.
-        options: the compiler options.
-        devices: the devices, in the order of the program's partitions.
-        mesh: the mesh of the shardings of results that are not given.
-        out_shardings: the sharding of each result, or None to let the compiler choose.
-        blob: the bytes that `serialize` returned, to be loaded instead of compiling.
-        partitioners: the partitioners of operations whose division is decided in Python.
-
-    Raises:
-        RuntimeFailure: XLA refuses the program or its options.
-    """
-    functions: list[Callable] = [xla_callbacks.host_function(c) for c in host_callbacks]
-    ensure_named_in(text)
-    has_host_kernels = HOST_KERNEL in text
-    if has_host_kernels:
-        _host.ensure_host_kernels()
-    chosen = [s is None for s in out_shardings] if mesh is not None else None
-    while True:
-        try:
-            built = xla_options.build(
-                options, np.array([[d.id for d in devices]]), devices[0].platform, chosen
-            )
-            with _answering(partitioners, devices, mesh):
-                loaded = _load(text, functions, devices, built, blob)
-            return PartitionedExecutable(
-                loaded,
-                in_avals,
-                out_avals,
-                devices,
-                mesh,
-                out_shardings,
-                name=_name_of(text),
-                functions=functions,
-                has_host_kernels=has_host_kernels,
-                is_from_bytes=blob is not None,
-            )
-        except RuntimeFailure as error:
-            if not xla_options.drop_unknown(options, error):
-                if (plain := unmarked(text)) == text:
-                    raise explained(error) from None
-                text = plain
-
-
-def _answering(partitioners: Sequence, devices: tuple, mesh):
-    """A context manager in which XLA can ask the partitioners."""
-    if not partitioners:
-        return contextlib.nullcontext()
-    return xla_partitioning.answering(partitioners, devices, mesh)
-
-
-def _load(text, functions, devices, built, blob):
-    where = _jax.DeviceList(devices)
-    if blob is not None:
-        return devices[0].client.deserialize_executable(
-            blob, where, built, xla_callbacks.held_weakly(functions)
-        )
-    return compile_and_load(text, where, built, functions)

@@ -13,16 +13,16 @@ import ml_dtypes
 import numpy as np
 
 from gradix._api.jit.placed import PlacedTraced
-from gradix._api.jit.stages import Compiled, PlacedCompiled
+from gradix._api.jit.stages import Compiled
 from gradix._api.jit.stats import TraceLog
 from gradix._api.jit.traced import Owner, Traced
 from gradix._base.listing import own_names as _own_names
 from gradix._core import array, array_layouts, mesh, named_sharding, scalar_types, sharding
 from gradix._core.aval import ShapedArray, located
 from gradix._core.jaxpr import DebugInfo
-from gradix._runtime import tuning, xla
+from gradix._runtime import compilation, tuning, xla
 from gradix._runtime.compilation import Saved
-from gradix._runtime.placement import Home, PlacedProgram
+from gradix._runtime.placement import Home
 from gradix._runtime.program import Program
 from gradix._runtime.xla_options import Options
 from gradix._stablehlo.module import LoweredModule
@@ -78,7 +78,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
             "without debug.print, pure_callback and io_callback."
         )
     options = tuning.options_for(
-        module, traced.options, is_alone=not isinstance(program, PlacedProgram)
+        module, traced.options, is_alone=program.home is None or len(program.home.devices) == 1
     )
     fields = {
         "format": _FORMAT,
@@ -94,7 +94,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
         "out_avals": list(traced.jaxpr.out_avals),
         "places": None,
     }
-    if isinstance(program, PlacedProgram):
+    if program.home is not None:
         fields["places"] = (
             program.home.devices,
             program.home.mesh,
@@ -127,20 +127,10 @@ def _code(program, options) -> bytes:
 
 
 def _compiled_anew(program, options):
-    module = program.lowered
-    if not isinstance(program, PlacedProgram):
-        return xla.compile(module.text, module.in_avals, module.out_avals, (), options)
-    return xla.compile_partitioned(
-        module.text,
-        module.in_avals,
-        module.out_avals,
-        (),
-        options,
-        program.home.devices,
-        mesh=program.home.mesh,
-        out_shardings=program.executable.out_shardings,
-        partitioners=module.partitioners,
-    )
+    home, on = program.home, xla.HERE
+    if home is not None:
+        on = xla.On(home.devices, home.mesh, program.executable.out_shardings)
+    return compilation.compiled(program.lowered, options, on)
 
 
 def deserialize_and_load(
@@ -210,7 +200,7 @@ def deserialize_and_load(
     devices, mesh, ins, outs, places = placed
     avals = [located(a, p) for a, p in places]
     every = [*[c.aval for c in fields["consts"]], *avals]
-    program = PlacedProgram(
+    program = Program(
         signature,
         fields["name"],
         Home(tuple(devices), mesh),
@@ -221,7 +211,7 @@ def deserialize_and_load(
         lowered=fields["module"],
         saved=saved,
     )
-    return PlacedCompiled(traced, in_tree, program, avals)
+    return Compiled(traced, in_tree, program, avals)
 
 
 def _content(serialized: Any) -> Any:

@@ -119,8 +119,8 @@ def test_programs_run_on_the_device_asked_for():
         d, a, t = xla.devices()[2], make_aval((3,), np.dtype("f4")), "tensor<3xf32>"
         b = xla.put(np.ones(3, "f4"), a, d)
         text = f"module @m {{ func.func public @main(%a: {t}) -> {t} {{ return %a : {t} }} }}"
-        ex = xla.compile(text, [a], [a], device=d)
-        again = xla.deserialize(ex.serialize(), [a], [a], device=d)
+        ex = xla.compile(text, [a], [a], on=xla.On((d,)))
+        again = xla.deserialize(ex.serialize(), [a], [a], on=xla.On((d,)))
         for e in (ex, again):
             out, = e([b])
             assert e.device is d and out._sharding._device is d and xla.get(out).tolist() == [1, 1, 1]

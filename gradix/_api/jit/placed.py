@@ -20,8 +20,8 @@ from gradix._core.named_sharding import IndivisibleError, parts_of
 from gradix._core.operators import Array
 from gradix._core.sharding import PartitionSpec, Placement, Sharding, SingleDeviceSharding
 from gradix._runtime import xla
-from gradix._runtime.placement import Home, PlacedProgram, check_move, home_of, lower_placed
-from gradix._runtime.program import Donation
+from gradix._runtime.placement import Home, Sides, check_move, home_of
+from gradix._runtime.program import Donation, Program, lower
 from gradix._transforms.cse import simplify
 
 _options = _config.state
@@ -189,7 +189,7 @@ class PlacedTraced(Traced):
         return outs
 
     def run_donating(self, program, leaves):
-        if not isinstance(program, PlacedProgram):
+        if program.home is None:
             return super().run_donating(program, leaves)
         n = len(self.consts)
         args = [*self.consts, *leaves]
@@ -261,7 +261,7 @@ class PlacedTraced(Traced):
         donated = tuple([i + n for i in self.donated])
         closed = simplify(self.jaxpr)
         every = [*[c.aval for c in self.consts], *avals]
-        program = PlacedProgram(
+        program = Program(
             closed,
             self.name,
             home,
@@ -286,7 +286,7 @@ class PlacedTraced(Traced):
             program = self.programs[avals] = self._make(avals)
         return None if program is _ORDINARY else program
 
-    def fitted(self, program: PlacedProgram, leaves, avals) -> list:
+    def fitted(self, program: Program, leaves, avals) -> list:
         """The arguments, moved to where the compiled program takes them.
 
         Raises:
@@ -313,13 +313,12 @@ class PlacedTraced(Traced):
             for w, a in zip(ins, [*[c.aval for c in self.consts], *avals])
         ]
         donated = tuple([i + len(self.consts) for i in self.donated])
-        return lower_placed(
+        return lower(
             simplify(self.jaxpr),
             self.name,
             home,
-            own,
-            outs,
-            donated,
+            Sides(own, outs),
+            donated=donated,
             keep_unused=self.keep_unused,
             places=places,
         )

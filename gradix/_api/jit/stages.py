@@ -221,7 +221,7 @@ class Lowered(_Stage):
         traced = self._traced
         placed = traced.program_for(tuple(self._places)) if self._places is not None else None
         if placed is not None:
-            return PlacedCompiled(traced, self.in_tree, placed, self._places)
+            return Compiled(traced, self.in_tree, placed, self._places)
         options = {**(traced.options or {}), **(compiler_options or {})} or None
         donated = tuple([i + len(traced.consts) for i in traced.donated])
         program = Program(
@@ -252,7 +252,9 @@ class Compiled(_Stage):
 
     def _fitted(self, leaves) -> list:
         """The arguments, on the devices where the program takes them."""
-        return [unplaced(x) for x in leaves]
+        if self._program.home is None:
+            return [unplaced(x) for x in leaves]
+        return self._traced.fitted(self._program, leaves, self._places)
 
     def __call__(self, *args, **kwargs):
         leaves, tree = flatten((args, kwargs))
@@ -360,22 +362,12 @@ class Compiled(_Stage):
 
     def _shardings(self) -> tuple[list, list]:
         """The shardings of all arguments, and of all results."""
-        here: Any = SingleDeviceSharding(self._program.executable.device)
+        program = self._program
+        if program.home is not None:
+            ins = program.in_shardings[len(self._traced.consts) :]
+            return ins, list(program.executable.out_shardings)
+        here: Any = SingleDeviceSharding(program.executable.device)
         return [here] * self.in_tree.num_leaves, [here] * self.out_tree.num_leaves
-
-
-class PlacedCompiled(Compiled):
-    """A program compiled for arguments on chosen devices."""
-
-    __slots__ = ()
-
-    def _fitted(self, leaves) -> list:
-        return self._traced.fitted(self._program, leaves, self._places)
-
-    def _shardings(self) -> tuple[list, list]:
-        return self._program.in_shardings[len(self._traced.consts) :], list(
-            self._program.executable.out_shardings
-        )
 
 
 _PLURAL = {"type": "types", "keys": "keys", "length": "lengths", "data": "metadata"}

@@ -5,7 +5,7 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
-from gradix._runtime import independent_parts as ip, placement
+from gradix._runtime import independent_parts as ip, program
 from gradix.sharding import PartitionSpec as P
 from tests.devices.eight.common import mesh, on, sharded
 
@@ -22,11 +22,11 @@ def decided(monkeypatch):
     """What is decided of each program that is called often."""
     said, real = [], ip.runner
 
-    def runner(program, closed):
-        found = real(program, closed)
+    def runner(made, closed, home):
+        found = real(made, closed, home)
         said.append(found is not None)
         return found
-    monkeypatch.setattr(placement.independent_parts, "runner", runner)
+    monkeypatch.setattr(program.independent_parts, "runner", runner)
     return said
 
 
