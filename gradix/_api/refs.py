@@ -170,6 +170,7 @@ class TracedWithRefs(Traced):
     __slots__ = ("refs", "changes")
     refs: list
     changes: list[Restructured]
+    takes_leaves = False  # refs are among them
 
     def captures_values(self) -> bool:
         """Whether the function captured values above arrays that change."""
@@ -184,7 +185,7 @@ class TracedWithRefs(Traced):
             for c in self.changes
         )
 
-    def run(self, leaves):
+    def run_bare(self, leaves):
         return self.run_as(None, leaves)
 
     def run_as(self, program: Program | None, leaves):

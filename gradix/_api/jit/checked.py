@@ -65,9 +65,9 @@ class CheckedTraced(Traced):
     def lowered_program(self) -> ClosedJaxpr:
         return self.jaxpr if self.screen is None else self.screen.jaxpr
 
-    def run(self, leaves):
+    def run_bare(self, leaves):
         screen = self.screen
-        outs = super().run(leaves)
+        outs = super().run_bare(leaves)
         if screen is None:
             return self.results(outs)
         *outs, code, _ = outs

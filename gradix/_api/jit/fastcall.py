@@ -146,7 +146,7 @@ def write_call(
     """
     program = traced.program
     if (
-        type(traced) is not Traced
+        not traced.is_bare
         or program is None
         or traced.donated
         or program.executable.has_callbacks

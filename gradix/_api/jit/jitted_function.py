@@ -40,7 +40,7 @@ from gradix._api.jit.specialize_paths import NO_PATHS
 from gradix._api.jit.static_errors import incomparable
 from gradix._api.jit.stats import Signature, Stats, TraceLog, reached
 from gradix._api.jit.tiers import quick_calls
-from gradix._api.jit.traced import FloatCheckedTraced, Owner, Traced, kind_of_traced
+from gradix._api.jit.traced import Owner, Traced
 from gradix._api.leaves import as_result, path_of, stand_in_of, typed
 from gradix._api.refs import TracedWithRefs, all_of, check_no_refs, sources, stand_ins, without_refs
 from gradix._base import config as _config
@@ -89,7 +89,6 @@ def clear_caches() -> None:
 xla.on_renewal(clear_caches)
 
 
-_CHECKED = (Traced, FloatCheckedTraced)
 _ANYWHERE = (Traced, PlacedTraced)  # these take arguments on any device
 _PATIENCE = 60.0  # seconds to wait for another thread's trace; it may wait for this thread
 _WARM = 3  # code is generated for a signature after this many calls
@@ -313,7 +312,7 @@ class JitFunction(Generic[Result]):
 
     def _placed(self, traced: Any, leaves, tree) -> Any:
         """The signature as a `PlacedTraced`, if the devices of the arguments may matter."""
-        if type(traced) in _CHECKED and needs_place(traced, self._shardings, leaves):
+        if type(traced) is Traced and needs_place(traced, self._shardings, leaves):
             return PlacedTraced.of(traced, self._shardings, tree)
         return traced
 
@@ -327,7 +326,7 @@ class JitFunction(Generic[Result]):
         whole = self._traced(opened, tree, static, args, kwargs)
 
         def make(closed, avals):
-            found = kind_of_traced()(
+            found = Traced(
                 self._owner,
                 closed,
                 whole.consts,
@@ -377,7 +376,7 @@ class JitFunction(Generic[Result]):
         if settings.check is not None or closed.effects:
             closed, sites = checked(closed, settings.check)
         self._log.traced(self._name, time.perf_counter() - start, reason)
-        kind = CheckedTraced if sites else TracedWithRefs if refs or inside else kind_of_traced()
+        kind = CheckedTraced if sites else TracedWithRefs if refs or inside else Traced
         traced = kind(
             self._owner,
             closed,
@@ -414,7 +413,7 @@ class JitFunction(Generic[Result]):
             return self._results(tracers, tree, args, kwargs, out), out["tree"]
 
         def make(closed):
-            return kind_of_traced()(self._owner, closed, [], None, debug, closed.in_avals)
+            return Traced(self._owner, closed, [], None, debug, closed.in_avals)
 
         return _specialize.Tree(function, avals, debug, make, self._log, limit)
 

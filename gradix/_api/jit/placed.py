@@ -8,7 +8,7 @@ from typing import Any
 from gradix._api.constraints import with_sharding_constraint
 from gradix._api.devices import local_devices
 from gradix._api.jit import donation
-from gradix._api.jit.traced import FloatCheckedTraced, Traced, check_results
+from gradix._api.jit.traced import Traced
 from gradix._api.placing import as_sharding, placed
 from gradix._base import config as _config, source
 from gradix._base.tree import flatten_axes
@@ -150,11 +150,10 @@ def _check_kind(which: str, given) -> None:
 class PlacedTraced(Traced):
     """One signature of a jitted function, compiled once for each placement of its arguments."""
 
-    __slots__ = ("asked", "in_tree", "programs", "checked")
+    __slots__ = ("asked", "in_tree", "programs")
     asked: Shardings | None
     in_tree: Any
     programs: dict
-    checked: bool
 
     @classmethod
     def of(cls, traced: Traced, asked: Shardings | None, in_tree) -> PlacedTraced:
@@ -170,23 +169,19 @@ class PlacedTraced(Traced):
         )
         new.on_host = 0
         new.asked, new.in_tree, new.programs = asked, in_tree, {}
-        new.checked = isinstance(traced, FloatCheckedTraced)
         return new
 
-    def run(self, leaves):
+    def run_bare(self, leaves):
         key = tuple([x.aval for x in leaves])
         program = self.programs.get(key)
         if program is None:
             with self.log.lock:
                 program = self.programs.get(key) or self.programs.setdefault(key, self._make(key))
         if program is _ORDINARY:
-            return super().run(leaves)
+            return super().run_bare(leaves)
         if self.donated:
             return self.run_donating(program, leaves)
-        outs = program([*self.consts, *leaves])
-        if self.checked:
-            check_results(outs, self.name, self.jaxpr, [*self.consts, *leaves])
-        return outs
+        return program([*self.consts, *leaves])
 
     def run_donating(self, program, leaves):
         if program.home is None:

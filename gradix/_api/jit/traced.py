@@ -53,7 +53,11 @@ class Traced:
         "quick",
         "by_quick",
         "owner",
+        "run",
+        "is_bare",
     )
+    # whether the program takes the leaves of the arguments as they are
+    takes_leaves = True
 
     def __init__(
         self, owner: Owner, jaxpr: ClosedJaxpr, consts, out_tree, debug, avals, *, donated=()
@@ -73,6 +77,12 @@ class Traced:
         # the number of calls left for the quickly compiled program
         self.by_quick = quick_calls(self) if tier == "quick" else 0
         self.quick: Program | None = None
+        checks = _checks_asked() if self.takes_leaves else []
+        self.is_bare = not checks and type(self) is Traced
+        # maps the leaves of the arguments to those of the results
+        self.run: Callable[[list], list] = self.run_bare
+        for check in checks:
+            self.run = check(self, self.run)
         # maps the leaves of the arguments to the function's result
         self.call: Callable[[list], Any] = self.run_whole
 
@@ -87,7 +97,7 @@ class Traced:
     def _compile(self) -> None:
         donated = tuple([i + len(self.consts) for i in self.donated])
         self.program = self._made(donated)
-        if not donated and not self.consts and type(self) is Traced and self.out_tree is not None:
+        if not donated and not self.consts and self.is_bare and self.out_tree is not None:
             self.call = _caller(self.program.call, self.out_tree)
 
     def lowered_program(self) -> ClosedJaxpr:
@@ -115,8 +125,8 @@ class Traced:
     def run_whole(self, leaves):
         return self.out_tree.unflatten(self.run(leaves))
 
-    def run(self, leaves):
-        """Call the compiled program on concrete arrays."""
+    def run_bare(self, leaves):
+        """Call the compiled program on concrete arrays, without the checks that options ask for."""
         if self.donated:
             return self.run_donating(self.program or self.compiled(), leaves)
         args = self.consts + leaves if self.consts else leaves
@@ -159,36 +169,6 @@ class Traced:
         return outs
 
 
-class KeyCheckedTraced(Traced):
-    """A signature under the option jax_debug_key_reuse: no random key may be consumed twice."""
-
-    __slots__ = ("flow",)
-
-    def __init__(self, owner: Owner, jaxpr: ClosedJaxpr, *rest, donated=()):
-        super().__init__(owner, jaxpr, *rest, donated=donated)
-        self.flow = _keys.key_flow(jaxpr)
-
-    def run(self, leaves):
-        return _keys.call_checked(
-            self.flow,
-            f"jit-compiled function {self.name}",
-            self.consts + leaves,
-            lambda: super(KeyCheckedTraced, self).run(leaves),
-            len(self.consts),
-        )
-
-
-class FloatCheckedTraced(Traced):
-    """A signature under jax_debug_nans or jax_debug_infs: results with such values raise."""
-
-    __slots__ = ()
-
-    def run(self, leaves):
-        outs = super().run(leaves)
-        check_results(outs, self.name, self.jaxpr, self.consts + leaves)
-        return outs
-
-
 def _caller(run: Callable[[list], list], out_tree) -> Callable[[list], Any]:
     unflatten = out_tree.unflatten
 
@@ -198,11 +178,40 @@ def _caller(run: Callable[[list], list], out_tree) -> Callable[[list], Any]:
     return call
 
 
-def kind_of_traced() -> type[Traced]:
-    """The class of signatures that makes the checks set by the options."""
+# -- checks around a run, which options ask for ----------------------------------------------------
+
+
+def _checks_asked() -> list[Callable]:
+    """Functions that put a check around the run of a signature, the innermost first."""
+    found = []
+    if _options.jax_debug_nans or _options.jax_debug_infs:
+        found.append(_with_float_checks)
     if _options.jax_debug_key_reuse:
-        return KeyCheckedTraced
-    return FloatCheckedTraced if _options.jax_debug_nans or _options.jax_debug_infs else Traced
+        found.append(_with_key_checks)
+    return found
+
+
+def _with_float_checks(traced: Traced, run: Callable[[list], list]) -> Callable[[list], list]:
+    """Under jax_debug_nans or jax_debug_infs: results with such values raise."""
+
+    def checked(leaves):
+        outs = run(leaves)
+        check_results(outs, traced.name, traced.jaxpr, [*traced.consts, *leaves])
+        return outs
+
+    return checked
+
+
+def _with_key_checks(traced: Traced, run: Callable[[list], list]) -> Callable[[list], list]:
+    """Under jax_debug_key_reuse: no random key may be consumed twice."""
+    flow, n = _keys.key_flow(traced.jaxpr), len(traced.consts)
+    name = f"jit-compiled function {traced.name}"
+
+    def checked(leaves):
+        args = [*traced.consts, *leaves]
+        return _keys.call_checked(flow, name, args, lambda: run(leaves), n)
+
+    return checked
 
 
 def check_results(outs, name: str, jaxpr: ClosedJaxpr, args) -> None:
