@@ -12,7 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from gradix._api.jit.placed import PlacedTraced
+from gradix._api.jit.placed import Placing
 from gradix._api.jit.stages import Compiled
 from gradix._api.jit.stats import TraceLog
 from gradix._api.jit.traced import Owner, Traced
@@ -178,8 +178,7 @@ def deserialize_and_load(
     owner = Owner(fields["name"], False, None, False, TraceLog())
     placed, n = fields["places"], len(fields["consts"])
     signature: Any = _Signature([*fields["consts"], *fields["avals"]], fields["out_avals"])
-    kind = Traced if placed is None else PlacedTraced
-    traced = kind(
+    traced = Traced(
         owner,
         signature,
         fields["consts"],
@@ -187,6 +186,7 @@ def deserialize_and_load(
         DebugInfo.of(fields["name"], fields["arguments"]),
         fields["avals"],
         donated=fields["donated"],
+        placing=None if placed is None else lambda new: Placing(new, None, in_tree),
     )
     donated, saved = (
         tuple([i + n for i in fields["donated"]]),

@@ -8,7 +8,6 @@ import numpy as np
 
 from gradix._api.constraints import with_sharding_constraint
 from gradix._api.jit.jit import jit
-from gradix._api.jit.placed import PlacedTraced
 from gradix._base import config
 from gradix._core.mesh import AbstractDevice, AbstractMesh, AxisType, Mesh
 from gradix._core.named_sharding import NamedSharding
@@ -28,9 +27,9 @@ class Plan:
         self.devices: tuple | None = None
         self.ins: list = [None] * len(traced.avals)
         self.outs: list = [None] * len(traced.jaxpr.out_avals)
-        if isinstance(traced, PlacedTraced):
+        if traced.placing is not None:
             avals = traced.avals if places is None else places
-            home, ins, outs = traced.plan(avals)
+            home, ins, outs = traced.placing.plan(avals)
             if home is not None and home.mesh is not None and len(home.devices) > 1:
                 self.devices = home.devices
                 asked = [

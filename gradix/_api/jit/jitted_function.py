@@ -33,7 +33,7 @@ from gradix._api.jit.checked import (
 )
 from gradix._api.jit.fastcall import MISS, is_long, no_code, write_call
 from gradix._api.jit.fingerprint import holds_objects
-from gradix._api.jit.placed import PlacedTraced, WithoutPlace, needs_place, unplaced
+from gradix._api.jit.placed import Placing, WithoutPlace, needs_place, unplaced
 from gradix._api.jit.retraces import is_own
 from gradix._api.jit.settings import Settings
 from gradix._api.jit.specialize_paths import NO_PATHS
@@ -89,7 +89,6 @@ def clear_caches() -> None:
 xla.on_renewal(clear_caches)
 
 
-_ANYWHERE = (Traced, PlacedTraced)  # these take arguments on any device
 _PATIENCE = 60.0  # seconds to wait for another thread's trace; it may wait for this thread
 _WARM = 3  # code is generated for a signature after this many calls
 _FAST_LIMIT = 4  # how many signatures of one function have generated code
@@ -214,9 +213,7 @@ class JitFunction(Generic[Result]):
         if tracing and self._shardings is not None:
             return self._call_inside(traced, leaves, tree)
         if not tracing:
-            outs = traced.run(
-                leaves if type(traced) in _ANYWHERE else [unplaced(x) for x in leaves]
-            )
+            outs = traced.run(leaves if type(traced) is Traced else [unplaced(x) for x in leaves])
             if not state.axes:  # the trace may depend on them, which quick calls do not look at
                 self._count(traced, given, args, kwargs)
         elif self._settings.inline:
@@ -311,9 +308,9 @@ class JitFunction(Generic[Result]):
         return found
 
     def _placed(self, traced: Any, leaves, tree) -> Any:
-        """The signature as a `PlacedTraced`, if the devices of the arguments may matter."""
+        """The signature for arguments on any devices, if these may matter."""
         if type(traced) is Traced and needs_place(traced, self._shardings, leaves):
-            return PlacedTraced.of(traced, self._shardings, tree)
+            return traced.placed(lambda new: Placing(new, self._shardings, tree))
         return traced
 
     def _of_open_sizes(self, leaves, tree, static, args, kwargs) -> Traced:

@@ -10,7 +10,7 @@ from gradix._api.devices import local_devices
 from gradix._api.jit import donation
 from gradix._api.jit.traced import Traced
 from gradix._api.placing import as_sharding, placed
-from gradix._base import config as _config, source
+from gradix._base import config as _config
 from gradix._base.tree import flatten_axes
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.array_layouts import AutoLayout, Format, Layout
@@ -21,7 +21,7 @@ from gradix._core.operators import Array
 from gradix._core.sharding import PartitionSpec, Placement, Sharding, SingleDeviceSharding
 from gradix._runtime import xla
 from gradix._runtime.placement import Home, Sides, check_move, home_of
-from gradix._runtime.program import Donation, Program, lower
+from gradix._runtime.program import Program, lower
 from gradix._transforms.cse import simplify
 
 _options = _config.state
@@ -147,86 +147,70 @@ def _check_kind(which: str, given) -> None:
         )
 
 
-class PlacedTraced(Traced):
-    """One signature of a jitted function, compiled once for each placement of its arguments."""
+class Placing:
+    """The programs of a signature, one for each placement of its arguments.
 
-    __slots__ = ("asked", "in_tree", "programs")
-    asked: Shardings | None
-    in_tree: Any
-    programs: dict
+    Attributes:
+        traced: the signature.
+        asked: the shardings that the options of `jit` request.
+        in_tree: the tree of the arguments.
+        programs: the programs, by the types of the arguments with their places.
+    """
 
-    @classmethod
-    def of(cls, traced: Traced, asked: Shardings | None, in_tree) -> PlacedTraced:
-        """The same signature, for arguments on any devices."""
-        new = cls(
-            traced.owner,
-            traced.jaxpr,
-            traced.consts,
-            traced.out_tree,
-            traced.debug,
-            traced.avals,
-            donated=traced.donated,
-        )
-        new.on_host = 0
-        new.asked, new.in_tree, new.programs = asked, in_tree, {}
-        return new
+    __slots__ = ("traced", "asked", "in_tree", "programs")
 
-    def run_bare(self, leaves):
-        key = tuple([x.aval for x in leaves])
+    def __init__(self, traced: Traced, asked: Shardings | None, in_tree):
+        self.traced, self.asked, self.in_tree = traced, asked, in_tree
+        self.programs: dict = {}
+
+    def run(self, leaves):
+        """Call the program for the places of these arguments."""
+        traced, key = self.traced, tuple([x.aval for x in leaves])
         program = self.programs.get(key)
         if program is None:
-            with self.log.lock:
+            with traced.log.lock:
                 program = self.programs.get(key) or self.programs.setdefault(key, self._make(key))
         if program is _ORDINARY:
-            return super().run_bare(leaves)
-        if self.donated:
-            return self.run_donating(program, leaves)
-        return program([*self.consts, *leaves])
-
-    def run_donating(self, program, leaves):
-        if program.home is None:
-            return super().run_donating(program, leaves)
-        n = len(self.consts)
-        args = [*self.consts, *leaves]
-        outs = program(args)
-        taken = Donation(self.debug, self.name, source.current())
-        for i in program.donated:
-            args[i]._host = args[i]._buffer = None
-            args[i]._extra = taken, i - n
-        return outs
+            return traced.run_bare(leaves)
+        if traced.donated:
+            return traced.run_donating(program, leaves)
+        return program([*traced.consts, *leaves])
 
     def plan(self, avals) -> tuple[Home | None, list, list]:
         """The devices to run on, and the requested shardings of arguments and of results."""
-        n, names = len(self.consts), self.debug.arg_names
+        n, names = len(self.traced.consts), self.traced.debug.arg_names
         ins: list[Sharding | None] = [None] * len(avals)
-        outs: list[Sharding | None] = [None] * len(self.jaxpr.out_avals)
+        outs: list[Sharding | None] = [None] * len(self.traced.jaxpr.out_avals)
         if self.asked is not None:
-            ins = self.asked.of_arguments(self.name, self.in_tree, avals, names)
-            outs = self.asked.of_results(self.out_tree, self.jaxpr.out_avals)
+            ins = self.asked.of_arguments(self.traced.name, self.in_tree, avals, names)
+            outs = self.asked.of_results(self.traced.out_tree, self.traced.jaxpr.out_avals)
         named = [
-            (f"argument {name} of {self.name} with shape {a.plain.str_short()}", a.place.sharding)
+            (
+                f"argument {name} of {self.traced.name} with shape {a.plain.str_short()}",
+                a.place.sharding,
+            )
             for name, a in zip(_padded(names, len(avals)), avals)
             if a.place is not None and a.place.is_committed
         ]
         named += [
             (
-                f"an array of shape {c.aval.plain.str_short()} captured by {self.name}",
+                f"an array of shape {c.aval.plain.str_short()} captured by {self.traced.name}",
                 c.aval.place.sharding,
             )
-            for c in self.consts
+            for c in self.traced.consts
             if type(c) is ArrayImpl and c.aval.place is not None and c.aval.place.is_committed
         ]
-        named += [(f"in_shardings of {self.name}", s) for s in ins if s is not None]
-        named += [(f"out_shardings of {self.name}", s) for s in outs if s is not None]
+        named += [(f"in_shardings of {self.traced.name}", s) for s in ins if s is not None]
+        named += [(f"out_shardings of {self.traced.name}", s) for s in outs if s is not None]
         if self.asked is not None and self.asked.device is not None:
             # whatever lies elsewhere is moved there
             there = SingleDeviceSharding(self.asked.device)
-            named = [(f"the device of {self.name}", there)]
-            home = home_of(named, self.jaxpr.effects, self.name)
+            named = [(f"the device of {self.traced.name}", there)]
+            home = home_of(named, self.traced.jaxpr.effects, self.traced.name)
             return home, [there] * (n + len(avals)), outs
         for a, s in zip(avals, ins):
             _check_same(a, s)
-        home = home_of(named, self.jaxpr.effects, self.name)
+        home = home_of(named, self.traced.jaxpr.effects, self.traced.name)
         return home, [*[None] * n, *ins], outs
 
     def _make(self, avals) -> Any:
@@ -248,30 +232,30 @@ class PlacedTraced(Traced):
             self.asked is None
             and home == Home((xla.local_devices()[0],), None)
             and not any(a.place is not None for a in avals)
-            and not any(type(e) is MeshEffect for e in self.jaxpr.effects)
+            and not any(type(e) is MeshEffect for e in self.traced.jaxpr.effects)
         ):
             return _ORDINARY
         start = time.perf_counter()
-        n = len(self.consts)
-        donated = tuple([i + n for i in self.donated])
-        closed = simplify(self.jaxpr)
-        every = [*[c.aval for c in self.consts], *avals]
+        n = len(self.traced.consts)
+        donated = tuple([i + n for i in self.traced.donated])
+        closed = simplify(self.traced.jaxpr)
+        every = [*[c.aval for c in self.traced.consts], *avals]
         program = Program(
             closed,
-            self.name,
+            self.traced.name,
             home,
             every,
             ins,
             outs,
             donated=donated,
-            keep_unused=self.keep_unused,
-            compiler_options=self.options,
+            keep_unused=self.traced.keep_unused,
+            compiler_options=self.traced.options,
         )
         if donated:
-            donation.check(program.lowered, self)
+            donation.check(program.lowered, self.traced)
         if not is_committed:
             program.uncommit()
-        self.log.compiled(time.perf_counter() - start, program.is_loaded)
+        self.traced.log.compiled(time.perf_counter() - start, program.is_loaded)
         return program
 
     def program_for(self, avals: tuple):
@@ -288,7 +272,9 @@ class PlacedTraced(Traced):
             ValueError: an argument is committed to other devices.
         """
         out = []
-        for x, want, sharding in zip(leaves, avals, program.in_shardings[len(self.consts) :]):
+        for x, want, sharding in zip(
+            leaves, avals, program.in_shardings[len(self.traced.consts) :]
+        ):
             x = as_array(x) if not isinstance(x, Array) else x
             if type(x) is ArrayImpl and x.aval is not want:
                 _check_same(x.aval, sharding)
@@ -305,16 +291,16 @@ class PlacedTraced(Traced):
             return None
         own = [
             w if w is not None else a.place.sharding if a.place is not None else None
-            for w, a in zip(ins, [*[c.aval for c in self.consts], *avals])
+            for w, a in zip(ins, [*[c.aval for c in self.traced.consts], *avals])
         ]
-        donated = tuple([i + len(self.consts) for i in self.donated])
+        donated = tuple([i + len(self.traced.consts) for i in self.traced.donated])
         return lower(
-            simplify(self.jaxpr),
-            self.name,
+            simplify(self.traced.jaxpr),
+            self.traced.name,
             home,
             Sides(own, outs),
             donated=donated,
-            keep_unused=self.keep_unused,
+            keep_unused=self.traced.keep_unused,
             places=places,
         )
 

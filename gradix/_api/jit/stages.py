@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from gradix._api.hi_values import flatten
 from gradix._api.jit import donation
-from gradix._api.jit.placed import PlacedTraced, unplaced
+from gradix._api.jit.placed import unplaced
 from gradix._api.structs import struct_of
 from gradix._base.tree import equality_errors, keystr, tree_flatten_with_path
 from gradix._core.array import ArrayImpl, as_array
@@ -68,7 +68,7 @@ class _Stage:
     def __init__(self, traced, in_tree, places=None):
         self._traced, self.in_tree = traced, in_tree
         # the types of the arguments given
-        self._places = places if isinstance(traced, PlacedTraced) else None
+        self._places = places if traced.placing is not None else None
 
     out_tree = property(lambda self: self._traced.out_tree)
     donate_argnums = property(lambda self: tuple(self._traced.donated))
@@ -142,7 +142,7 @@ class Traced(_Stage):
             )
         traced = self._traced
         donated = tuple([i + len(traced.consts) for i in traced.donated])
-        module = traced.lowered(self._places) if self._places is not None else None
+        module = traced.placing.lowered(self._places) if self._places is not None else None
         if module is None:
             module = _program.lower(
                 simplify(traced.jaxpr),
@@ -219,7 +219,9 @@ class Lowered(_Stage):
                 f"{tuple(device_assignment)}."
             )
         traced = self._traced
-        placed = traced.program_for(tuple(self._places)) if self._places is not None else None
+        placed = (
+            traced.placing.program_for(tuple(self._places)) if self._places is not None else None
+        )
         if placed is not None:
             return Compiled(traced, self.in_tree, placed, self._places)
         options = {**(traced.options or {}), **(compiler_options or {})} or None
@@ -254,7 +256,7 @@ class Compiled(_Stage):
         """The arguments, on the devices where the program takes them."""
         if self._program.home is None:
             return [unplaced(x) for x in leaves]
-        return self._traced.fitted(self._program, leaves, self._places)
+        return self._traced.placing.fitted(self._program, leaves, self._places)
 
     def __call__(self, *args, **kwargs):
         leaves, tree = flatten((args, kwargs))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gradix._api.jit import donation
 from gradix._api.jit.stats import TraceLog
@@ -16,6 +16,9 @@ from gradix._runtime import dispatch
 from gradix._runtime.program import Donation, Program, lower
 from gradix._transforms.cse import simplify
 from gradix._transforms.staging import eval_closed
+
+if TYPE_CHECKING:
+    from gradix._api.jit.placed import Placing
 
 _keys = lazy_module("gradix._core.key_flow")
 _options = _config.state
@@ -55,12 +58,22 @@ class Traced:
         "owner",
         "run",
         "is_bare",
+        "placing",
     )
     # whether the program takes the leaves of the arguments as they are
     takes_leaves = True
 
     def __init__(
-        self, owner: Owner, jaxpr: ClosedJaxpr, consts, out_tree, debug, avals, *, donated=()
+        self,
+        owner: Owner,
+        jaxpr: ClosedJaxpr,
+        consts,
+        out_tree,
+        debug,
+        avals,
+        *,
+        donated=(),
+        placing: Callable[[Traced], Placing] | None = None,
     ):
         self.owner, (self.name, self.keep_unused, self.options, self.strict, self.log) = (
             owner,
@@ -77,10 +90,14 @@ class Traced:
         # the number of calls left for the quickly compiled program
         self.by_quick = quick_calls(self) if tier == "quick" else 0
         self.quick: Program | None = None
+        # the programs for arguments on chosen devices, if these may matter
+        self.placing = placing(self) if placing is not None else None
         checks = _checks_asked() if self.takes_leaves else []
-        self.is_bare = not checks and type(self) is Traced
+        self.is_bare = not checks and self.placing is None and type(self) is Traced
         # maps the leaves of the arguments to those of the results
         self.run: Callable[[list], list] = self.run_bare
+        if self.placing is not None:
+            self.on_host, self.run = 0, self.placing.run
         for check in checks:
             self.run = check(self, self.run)
         # maps the leaves of the arguments to the function's result
@@ -99,6 +116,19 @@ class Traced:
         self.program = self._made(donated)
         if not donated and not self.consts and self.is_bare and self.out_tree is not None:
             self.call = _caller(self.program.call, self.out_tree)
+
+    def placed(self, placing: Callable[[Traced], Placing]) -> Traced:
+        """The same signature, for arguments on any devices."""
+        return Traced(
+            self.owner,
+            self.jaxpr,
+            self.consts,
+            self.out_tree,
+            self.debug,
+            self.avals,
+            donated=self.donated,
+            placing=placing,
+        )
 
     def lowered_program(self) -> ClosedJaxpr:
         """The program that is compiled for calls with concrete arrays."""
@@ -154,12 +184,13 @@ class Traced:
 
     def run_donating(self, program: Program, leaves):
         """As `run`; donated arguments whose memory a result reuses lose their values."""
-        n, donated = len(self.consts), self.donated
+        n = len(self.consts)
         args = [*self.consts, *leaves]
-        if self.strict:
-            donation.check_held(args, program.donated, self)
-        for i in donated:
-            args[i + n] = donation.own(args[i + n])
+        if program.home is None:
+            if self.strict:
+                donation.check_held(args, program.donated, self)
+            for i in self.donated:
+                args[i + n] = donation.own(args[i + n])
         outs = program(args)
         taken = Donation(self.debug, self.name, source.current())
         for i in program.donated:
