@@ -24,7 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("gradix", "jaxlib", "numpy", "scipy", "ml_dtypes", "jax", "pytest")
-GROUPS = ("dispatch", "eager", "kernels", "convolutions", "loops", "solvers", "grad")
+GROUPS = ("dispatch", "eager", "grad", "solvers", "kernels", "convolutions", "loops")  # the long ones last
 # Of the suite, what runs on the default device, whatever it is.
 PEERS = ("gradix", *(["jax"] if find_spec("jax") else []))
 WIDER = ("tests/transforms/test_grad.py", "tests/control", "tests/linalg", "tests/nn", "tests/random", "tests/ops")
