@@ -121,8 +121,9 @@ def _overlaps(size: int, at, inverse, dtype):
 
 def _clamped_cubic(size: int, at, dtype):
     """The weights of four neighbours by Keys' kernel with a = -0.75, with edge pixels repeated."""
+    at = at[None]
     first = jnp.floor(at)
-    weights = jnp.zeros((size, at.shape[0]), dtype)
+    weights = jnp.zeros((size, at.shape[1]), dtype)
     places = jnp.arange(size, dtype=dtype)[:, None]
     for k in range(-1, 3):
         neighbour = jnp.clip(first + k, 0, size - 1)

@@ -1,21 +1,22 @@
 """Functions on pytrees: nested tuples, lists, dicts, dataclasses and registered types."""
 
-from gradix._base.tree import (
-    static,
-    tree_all as all,
-    tree_broadcast as broadcast,
-    tree_flatten as flatten,
-    tree_flatten_with_path as flatten_with_path,
-    tree_leaves as leaves,
-    tree_leaves_with_path as leaves_with_path,
-    tree_map as map,
-    tree_map_with_path as map_with_path,
-    tree_reduce as reduce,
-    tree_reduce_associative as reduce_associative,
-    tree_structure as structure,
-    tree_transpose as transpose,
-    tree_unflatten as unflatten,
-)
+from gradix._base import tree as _tree
+from gradix._base.aliases import alias as _alias
+from gradix._base.tree import static
+
+all = _alias(_tree.tree_all, "all", __name__)
+broadcast = _alias(_tree.tree_broadcast, "broadcast", __name__)
+flatten = _alias(_tree.tree_flatten, "flatten", __name__)
+flatten_with_path = _alias(_tree.tree_flatten_with_path, "flatten_with_path", __name__)
+leaves = _alias(_tree.tree_leaves, "leaves", __name__)
+leaves_with_path = _alias(_tree.tree_leaves_with_path, "leaves_with_path", __name__)
+map = _alias(_tree.tree_map, "map", __name__)
+map_with_path = _alias(_tree.tree_map_with_path, "map_with_path", __name__)
+reduce = _alias(_tree.tree_reduce, "reduce", __name__)
+reduce_associative = _alias(_tree.tree_reduce_associative, "reduce_associative", __name__)
+structure = _alias(_tree.tree_structure, "structure", __name__)
+transpose = _alias(_tree.tree_transpose, "transpose", __name__)
+unflatten = _alias(_tree.tree_unflatten, "unflatten", __name__)
 
 __all__ = [
     "all",

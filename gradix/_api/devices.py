@@ -11,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from gradix._base import config
+from gradix._base.aliases import alias
 from gradix._base.tree import tree_flatten as flatten
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval
@@ -136,7 +137,8 @@ def process_indices(backend: str | None = None) -> list[int]:
     return sorted({d.process_index for d in devices(backend)})
 
 
-host_id, host_count, host_ids = process_index, process_count, process_indices
+host_id, host_count = alias(process_index, "host_id"), alias(process_count, "host_count")
+host_ids = alias(process_indices, "host_ids")
 
 
 def default_backend() -> str:

@@ -273,7 +273,7 @@ def _network(
             f"lstm: h_0 and c_0 must be of shape {state} and seq_lengths of shape {x.shape[:1]}; got "
             f"{h_0.shape}, {c_0.shape} and {seq_lengths.shape}."
         )
-    is_there = jnp.arange(x.shape[1])[:, None] < seq_lengths
+    is_there = jnp.arange(x.shape[1])[:, None] < seq_lengths[None]
     rows, last_h, last_c = jnp.swapaxes(x, 0, 1), [], []
     for layer in range(num_layers):
         outputs = []
@@ -299,7 +299,7 @@ def _network(
 
 def _layer(rows, is_there, h, c, W_ih, W_hh, *, b, backward: bool, precision):
     """One direction of one layer: outputs (length, batch, hidden), and the final state."""
-    inputs = jnp.einsum("tbi,gi->tbg", rows, W_ih, precision=precision) + b
+    inputs = jnp.einsum("tbi,gi->tbg", rows, W_ih, precision=precision) + b[None, None]
 
     def step(state, row):
         h, c = state

@@ -67,7 +67,7 @@ def logsumexp(
     shift = stop_gradient(
         _finite(max_of_numbers(lax.real(a) if _is_complex(a) else a, everything, -_INF, where))
     )
-    terms = lax.exp(a - shift)
+    terms = lax.exp(a - lax.convert_element_type(shift, a.aval.dtype))
     total = jnp.sum(
         terms if b is None else terms * b, axis=everything, keepdims=keepdims, where=where
     )
@@ -79,7 +79,7 @@ def logsumexp(
         sign = lax.sign(total)
         return _in_dtype(size, dtype), sign if _is_complex(a) else _in_dtype(sign, dtype)
     if _is_complex(a):
-        return lax.log(total) + shift
+        return lax.log(total) + lax.convert_element_type(shift, total.aval.dtype)
     out = _in_dtype(lax.log(abs(total)) + shift, dtype)
     return out if b is None else choose(total < 0, math.nan, out)
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from gradix import lax
 from gradix._api.jit.replay import replayed
+from gradix._base.aliases import alias
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.dtypes import COMPLEX, INEXACT
@@ -105,7 +106,7 @@ def absolute(x, /) -> Array:
     return x if dtype == _BOOL or dtype in dtypes.UNSIGNED else lax.abs(x)
 
 
-abs = absolute
+abs = alias(absolute, "abs")
 
 
 def fabs(x, /) -> Array:

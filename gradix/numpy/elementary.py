@@ -10,6 +10,7 @@ import numpy as np
 from gradix import lax
 from gradix._api.derivatives.custom_jvp import custom_jvp
 from gradix._api.jit.replay import replayed
+from gradix._base.aliases import alias
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
 from gradix.numpy import host_implementations
@@ -108,7 +109,9 @@ def arccosh(x, /) -> Array:
     return where(left, lax.neg(y), y)
 
 
-acos, acosh, asin, asinh, atan, atanh = arccos, arccosh, arcsin, arcsinh, arctan, arctanh
+acos, acosh = alias(arccos, "acos"), alias(arccosh, "acosh")
+asin, asinh = alias(arcsin, "asin"), alias(arcsinh, "asinh")
+atan, atanh = alias(arctan, "atan"), alias(arctanh, "atanh")
 
 
 def arctan2(x1, x2, /) -> Array:
@@ -122,7 +125,7 @@ def arctan2(x1, x2, /) -> Array:
     return lax.atan2(*inexact_operands("arctan2", x1, x2))
 
 
-atan2 = arctan2
+atan2 = alias(arctan2, "atan2")
 
 
 @replayed(host=host_implementations.hypot)

@@ -9,6 +9,7 @@ import numpy as np
 
 from gradix import lax
 from gradix._api.jit.replay import replayed
+from gradix._base.aliases import alias
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, FLOAT
 from gradix._core.operators import Array
@@ -188,7 +189,7 @@ def invert(x, /) -> Array:
     return lax.bitwise_not(as_operand("invert", x))
 
 
-bitwise_not = bitwise_invert = invert
+bitwise_not, bitwise_invert = alias(invert, "bitwise_not"), alias(invert, "bitwise_invert")
 
 
 @replayed
@@ -206,7 +207,7 @@ def left_shift(x, y, /) -> Array:
     return lax.shift_left(*numeric_operands("left_shift", x, y))
 
 
-bitwise_left_shift = left_shift
+bitwise_left_shift = alias(left_shift, "bitwise_left_shift")
 
 
 @replayed
@@ -227,7 +228,7 @@ def right_shift(x1, x2, /) -> Array:
     )(x, y)
 
 
-bitwise_right_shift = right_shift
+bitwise_right_shift = alias(right_shift, "bitwise_right_shift")
 
 
 def bitwise_count(x, /) -> Array:

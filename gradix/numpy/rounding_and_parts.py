@@ -9,6 +9,7 @@ import numpy as np
 
 from gradix import lax
 from gradix._api.jit.replay import replayed
+from gradix._base.aliases import alias
 from gradix._core import dtypes
 from gradix._core.array import as_array
 from gradix._core.dtypes import COMPLEX, FLOAT, INEXACT, INTEGER
@@ -338,7 +339,7 @@ def _round(x, decimals: int):
     return convert(lax.div(lax.round(lax.mul(x, factor), even), factor), dtype, weak)
 
 
-around = round
+around = alias(round, "around")
 
 
 # -- complex numbers -------------------------------------------------------------------------------

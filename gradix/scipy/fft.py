@@ -9,7 +9,7 @@ from gradix._base.listing import listing
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
 from gradix.numpy.axes import axes_of, axis_of, known_int
-from gradix.numpy.promotion import convert, inexact_operand
+from gradix.numpy.promotion import convert, inexact_operand, raise_rank
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
 
@@ -192,18 +192,17 @@ def _forward(x, n: int, norm):
     else:
         place = jnp.arange(n)
         mixed = jnp.take(x, jnp.where(2 * place < n, 2 * place, 2 * (n - place) - 1), axis=-1)
-    out = 2 * lax.real(jnp.fft.fft(mixed) * _turns(n, x.aval.dtype))
-    return out * _scales(n, x.aval.dtype) if norm == "ortho" else out
+    out = 2 * lax.real(jnp.fft.fft(mixed) * raise_rank(_turns(n, x.aval.dtype), rank))
+    return out * raise_rank(_scales(n, x.aval.dtype), rank) if norm == "ortho" else out
 
 
 def _inverse(x, n: int, norm):
     rank, dtype = x.aval.ndim, x.aval.dtype
-    x = x / _scales(n, dtype) if norm == "ortho" else x
+    x = x / raise_rank(_scales(n, dtype), rank) if norm == "ortho" else x
     behind = jnp.pad(lax.rev(x[..., 1:], (rank - 1,)), [(0, 0)] * (rank - 1) + [(1, 0)])
     half = n // 2 + 1
-    spectrum = (
-        lax.complex(x[..., :half], -behind[..., :half]) * lax.conj(_turns(n, dtype)[:half]) / 2
-    )
+    turns = raise_rank(lax.conj(_turns(n, dtype)[:half]), rank)
+    spectrum = lax.complex(x[..., :half], -behind[..., :half]) * turns / 2
     mixed = jnp.fft.irfft(spectrum, n)
     if type(n) is not int:
         place = jnp.arange(n)

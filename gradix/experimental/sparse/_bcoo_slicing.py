@@ -12,6 +12,7 @@ from gradix.experimental.sparse._bcoo_array import BCOO
 from gradix.experimental.sparse._bcoo_moving import bcoo_reshape, bcoo_squeeze, bcoo_transpose
 from gradix.experimental.sparse._bcoo_storage import bcoo_sum_duplicates, bcoo_update_layout
 from gradix.experimental.sparse._layout import sparse_shape, spread
+from gradix.numpy.promotion import raise_rank
 
 
 def bcoo_slice(
@@ -78,8 +79,10 @@ def bcoo_slice(
 def _cut_sparse(mat: BCOO, data, indices, starts, shape, steps) -> BCOO:
     """The array cut along its sparse axes; other elements are moved out of bounds or removed."""
     sizes = shape[mat.n_batch : mat.n_batch + mat.n_sparse]
-    moved = indices - jnp.stack([jnp.asarray(s, indices.dtype) for s in starts])
+    first = jnp.stack([jnp.asarray(s, indices.dtype) for s in starts])
     step, limit = jnp.array(steps, indices.dtype), jnp.array(sizes, indices.dtype)
+    first, step, limit = [raise_rank(v, indices.ndim) for v in (first, step, limit)]
+    moved = indices - first
     places = jnp.floor_divide(moved, step)
     inside = jnp.all((moved >= 0) & (places < limit) & (moved == places * step), -1)
     data = jnp.where(spread(inside, data), data, 0)

@@ -223,8 +223,8 @@ def bcoo_sum_duplicates(mat: BCOO, nse: int | None = None) -> BCOO:
         data.reshape(count, mat.nse, *dense),
         indices.reshape(count, mat.nse, mat.n_sparse),
     )
-    inside = jnp.all((indices >= 0) & (indices < jnp.array(sizes, indices.dtype)), -1)
     outside = jnp.broadcast_to(jnp.array(sizes, indices.dtype), indices.shape)
+    inside = jnp.all((indices >= 0) & (indices < outside), -1)
     indices = jnp.where(inside[..., None], indices, outside)
     if mat.n_sparse:
         order = _order(indices)

@@ -181,7 +181,7 @@ def _search(multiply: Callable, X, m: int, tol):
     X, AX, values = _rotated(multiply, _orthonormal(X))
 
     def is_unfinished(X, AX, values):
-        residuals, sizes = [jnp.linalg.norm(v, axis=0) for v in (AX - X * values, AX)]
+        residuals, sizes = [jnp.linalg.norm(v, axis=0) for v in (AX - X * values[None], AX)]
         return jnp.any(~(residuals < 10 * n * tol * (sizes + values)))
 
     def going(state):
@@ -191,7 +191,7 @@ def _search(multiply: Callable, X, m: int, tol):
     def step(state):
         i, X, AX, values, P = state
         # The search space is spanned by the vectors, their residuals and the last directions.
-        basis = _beside(X, jnp.concatenate([_unit(AX - X * values), P], 1))
+        basis = _beside(X, jnp.concatenate([_unit(AX - X * values[None]), P], 1))
         whole = jnp.concatenate([X, basis], 1)
         _, C = _largest(whole.T @ multiply(whole), k)
         X, AX, values = _rotated(multiply, _orthonormal(whole @ C))
@@ -220,7 +220,7 @@ def _orthonormal(X):
 
 def _unit(X):
     """The columns scaled to length 1; columns of zeros are kept."""
-    norms = jnp.linalg.norm(X, axis=0)
+    norms = jnp.linalg.norm(X, axis=0, keepdims=True)
     return jnp.where(norms > 0, X / jnp.where(norms > 0, norms, 1), 0)
 
 

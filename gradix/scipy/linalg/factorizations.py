@@ -383,7 +383,7 @@ def _rotated(m, t, z, eps: float):
     mu = jnp.where(abs(half + root) >= abs(half - root), half + root, half - root)
     r = jnp.sqrt(abs(mu) ** 2 + abs(c) ** 2)
     small = (abs(c) <= eps * (abs(a) + abs(d))) | (r == 0)
-    r = jnp.where(small, 1, r)
+    r = jnp.where(small, 1, r).astype(t.aval.dtype)
     cos, sin = jnp.where(small, 1, mu / r), jnp.where(small, 0, c / r)
     turn = jnp.stack([jnp.stack([lax.conj(cos), sin], -1), jnp.stack([-sin, cos], -1)], -2).astype(
         t.aval.dtype

@@ -158,7 +158,7 @@ def _count_below(rows, x, least):
         di, square = di_and_square
         pivot = di - square / pivot - x
         pivot = jnp.where(abs(pivot) < least, -least, pivot)
-        return (pivot, count + (pivot < 0)), None
+        return (pivot, count + (pivot < 0).astype(count.aval.dtype)), None
 
     return lax.scan(row, (jnp.ones_like(x), jnp.zeros(x.aval.shape, np.int32)), rows)[0][1]
 

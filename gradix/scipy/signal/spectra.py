@@ -11,7 +11,7 @@ from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
 from gradix.numpy.axes import axis_of
-from gradix.numpy.promotion import as_operand, convert, promote_dtypes
+from gradix.numpy.promotion import as_operand, convert, promote_dtypes, raise_rank
 from gradix.scipy.signal.detrending import detrend as _detrend
 from gradix.scipy.signal.segments import cut, extended, float_of, overlap_add, overlap_of, window_of
 
@@ -50,7 +50,9 @@ class _Plan:
         x = cut(x, self.nperseg, self.step)
         if self.detrend:
             x = self.detrend(x) if callable(self.detrend) else _detrend(x, -1, self.detrend)
-        return (jnp.fft.rfft if self.onesided else jnp.fft.fft)(x * self.window, self.nfft)
+        return (jnp.fft.rfft if self.onesided else jnp.fft.fft)(
+            x * raise_rank(self.window, x.ndim), self.nfft
+        )
 
     def frequencies(self, fs, dtype):
         """The frequencies of the spectra."""
@@ -114,7 +116,8 @@ def stft(
     if padded:
         missing = -(x.aval.shape[-1] - plan.nperseg) % plan.step
         x = jnp.pad(x, [(0, 0)] * (x.aval.ndim - 1) + [(0, missing % plan.nperseg)])
-    z = plan.spectra(x) / abs(jnp.sum(plan.window))
+    z = plan.spectra(x)
+    z = z / convert(abs(jnp.sum(plan.window)), z.aval.dtype)
     start = 0 if boundary is not None else plan.nperseg / 2
     times = (np.arange(z.aval.shape[-2]) * plan.step + start).astype(_real(x)) / fs
     return (
@@ -181,7 +184,7 @@ def istft(
     values = _synthesis_window(window, nperseg, _real(z))
     x = (jnp.fft.irfft if input_onesided else jnp.fft.ifft)(z, nfft)[..., :nperseg]
     x, weight = (
-        overlap_add(x * (values * jnp.sum(values)), nperseg - noverlap),
+        overlap_add(x * raise_rank(values * jnp.sum(values), x.ndim), nperseg - noverlap),
         overlap_add(
             jnp.broadcast_to(values * values, (z.aval.shape[-2], nperseg)), nperseg - noverlap
         ),
@@ -287,7 +290,8 @@ def csd(
         if scaling == "density"
         else abs(jnp.sum(plan.window)) ** 2
     )
-    return plan.frequencies(fs, _real(x)), jnp.moveaxis(_average(power / size, average), -1, axis)
+    power = _average(power / convert(size, power.aval.dtype), average)
+    return plan.frequencies(fs, _real(x)), jnp.moveaxis(power, -1, axis)
 
 
 def _signals(x, y):
@@ -315,7 +319,7 @@ def _one_sided(power, nfft: int):
     twice[0] = 1
     if nfft % 2 == 0:
         twice[-1] = 1
-    return power * jnp.asarray(twice.astype(_real(power)))
+    return power * raise_rank(jnp.asarray(twice.astype(power.aval.dtype)), power.aval.ndim)
 
 
 def _average(power, average: str):

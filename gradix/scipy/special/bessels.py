@@ -119,7 +119,7 @@ def bessel_jn(z, *, v: int, n_iter: int = 50) -> Array:
 
     def step(state, k):
         here, above, total = state
-        below = 2 * (k + 1) * here / x - above
+        below = 2 * lax.convert_element_type(k + 1, z.dtype) * here / x - above
         total = total + jnp.where((k > 0) & (k % 2 == 0), 2 * below, 0)
         # Only ratios of the values matter, so all of them are scaled down before they overflow.
         size = jnp.where(abs(below) > 1 / tiny, tiny, 1).astype(z.dtype)
@@ -131,6 +131,6 @@ def bessel_jn(z, *, v: int, n_iter: int = 50) -> Array:
     )
     # Each value still lacks the scale factors that were applied at later steps.
     later = jnp.flip(jnp.cumprod(jnp.flip(sizes, 0), 0), 0)
-    found = jnp.flip(values * later, 0)[: v + 1] / (total + last)
+    found = jnp.flip(values * later, 0)[: v + 1] / (total + last)[None]
     first = jnp.asarray((np.arange(v + 1) == 0).astype(z.dtype)).reshape(v + 1, *[1] * z.ndim)
     return jnp.where(zero, first, found)

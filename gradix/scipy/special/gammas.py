@@ -11,7 +11,7 @@ from gradix._api.derivatives.custom_jvp import custom_jvp
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
 from gradix.nn.composition import fused
-from gradix.numpy.promotion import as_operand, convert, promote_dtypes_inexact
+from gradix.numpy.promotion import as_operand, convert, promote_dtypes_inexact, raise_rank
 from gradix.scipy.special.complex_gamma import log_gamma
 
 
@@ -206,7 +206,8 @@ def multigammaln(a, d) -> Array:
     """
     (a,) = _real("multigammaln", a)
     d = int(d)
-    parts = jnp.expand_dims(a, -1) - jnp.asarray((np.arange(d) / 2).astype(a.aval.dtype))
+    halves = jnp.asarray((np.arange(d) / 2).astype(a.aval.dtype))
+    parts = jnp.expand_dims(a, -1) - raise_rank(halves, a.ndim + 1)
     return jnp.sum(lax.lgamma(parts), -1) + d * (d - 1) / 4 * math.log(math.pi)
 
 

@@ -227,4 +227,4 @@ def _mixture(points, centers, weights, covariance):
     x, c = solve(points), solve(centers)
     squares = sum((x[i][:, None] - c[i][None, :]) ** 2 for i in range(d))
     scale = d * LOG_2PI / 2 + jnp.sum(jnp.log(lax.linalg._diagonal(factor)))
-    return logsumexp(-squares / 2, axis=1, b=weights) - scale
+    return logsumexp(-squares / 2, axis=1, b=weights[None]) - scale

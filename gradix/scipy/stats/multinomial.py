@@ -8,7 +8,7 @@ from gradix import numpy as jnp
 from gradix._base.listing import own_names as _own_names
 from gradix._core.dtypes import BITWISE
 from gradix._core.operators import Array
-from gradix.numpy.promotion import as_operand, promote_dtypes, promote_dtypes_inexact
+from gradix.numpy.promotion import convert, inexact_operand, promote_dtypes
 from gradix.scipy.special import gammaln, xlogy
 
 
@@ -40,9 +40,8 @@ def logpmf(x, n, p) -> Array:
             ".astype(int)."
         )
     fits = (jnp.sum(counts, -1) == n) & jnp.all(counts >= 0, -1)
-    x, p = promote_dtypes_inexact(
-        "multinomial.logpmf", counts, as_operand("multinomial.logpmf", p, 2)
-    )
+    p = inexact_operand("multinomial.logpmf", p)
+    x = convert(counts, p.aval.dtype)
     total = n.astype(x.dtype)
     value = gammaln(total + 1) + jnp.sum(xlogy(x, p) - gammaln(x + 1), -1)
     return jnp.where(fits, value, -np.inf)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import lax, numpy as jnp
-from gradix.numpy.promotion import inexact_operand
+from gradix.numpy.promotion import inexact_operand, raise_rank
 
 
 def floats(name: str, x, *last: int):
@@ -42,7 +42,8 @@ def product(p, q):
 
 
 def conjugate(q):
-    return q * jnp.asarray(np.array([-1, -1, -1, 1]).astype(q.aval.dtype))
+    signs = jnp.asarray(np.array([-1, -1, -1, 1]).astype(q.aval.dtype))
+    return q * raise_rank(signs, q.ndim)
 
 
 def canonical(q):
