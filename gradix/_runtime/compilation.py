@@ -81,14 +81,14 @@ def compiled(module: LoweredModule, options: xla.Options, on: xla.On = xla.HERE)
         module.host_callbacks,
         options,
         on,
-        module.partitioners,
+        partitioners=module.partitioners,
     )
 
 
 def loaded(module: LoweredModule, saved: Saved, on: xla.On = xla.HERE) -> xla.Executable:
     """The executable of a lowered program that calls no Python, from its bytes."""
     return xla.deserialize(
-        saved.code, module.in_avals, module.out_avals, (), saved.options, on, module.text
+        saved.code, module.in_avals, module.out_avals, (), saved.options, on, text=module.text
     )
 
 

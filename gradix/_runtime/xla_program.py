@@ -153,6 +153,7 @@ def compile(
     host_callbacks=(),
     options: xla_options.Options = xla_options.DEFAULT,
     on: On = HERE,
+    *,
     partitioners: Sequence = (),
 ) -> Executable:
     """The executable of a StableHLO module.
@@ -238,6 +239,7 @@ def deserialize(
     host_callbacks=(),
     options: xla_options.Options = xla_options.DEFAULT,
     on: On = HERE,
+    *,
     text: str = "",
 ) -> Executable:
     """The executable that `Executable.serialize` wrote as bytes; arguments as for `compile`.

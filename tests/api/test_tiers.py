@@ -105,7 +105,7 @@ def test_a_size_is_compiled_quickly_and_whole_when_it_comes_again():
 def test_the_quick_program_asks_for_no_optimizations(monkeypatch):
     asked = []
     real = xla.compile
-    monkeypatch.setattr(xla, "compile", lambda *args: asked.append(args[4]) or real(*args))
+    monkeypatch.setattr(xla, "compile", lambda *args, **rest: asked.append(args[4]) or real(*args, **rest))
     with _calls(1):
         f = gradix.jit(lambda x: x * 3.25 + 1, symbolic="n")
         for _ in range(2):
