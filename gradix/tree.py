@@ -1,7 +1,7 @@
 """Functions on pytrees: nested tuples, lists, dicts, dataclasses and registered types."""
 
 from gradix._base import tree as _tree
-from gradix._base.aliases import alias as _alias
+from gradix._base.listing import alias as _alias
 from gradix._base.tree import static
 
 all = _alias(_tree.tree_all, "all", __name__)
