@@ -1,7 +1,9 @@
 """Functions on pytrees: nested tuples, lists, dicts, dataclasses and registered types."""
 
+import re as _re
+
 from gradix._base import tree as _tree
-from gradix._base.listing import alias as _alias
+from gradix._base.lazy import alias as _alias
 from gradix._base.tree import static
 
 all = _alias(_tree.tree_all, "all", __name__)
@@ -34,3 +36,8 @@ __all__ = [
     "transpose",
     "unflatten",
 ]
+
+# Their documentation calls them by these names.
+_LONG = _re.compile(rf"\btree_(?=(?:{'|'.join(__all__)})\b)")
+for _name in set(__all__) - {"static"}:
+    globals()[_name].__doc__ = _LONG.sub("", globals()[_name].__doc__)

@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from gradix._base import config
-from gradix._base.listing import alias
+from gradix._base.lazy import alias
 from gradix._base.tree import tree_flatten as flatten
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import make_aval

@@ -1,13 +1,15 @@
-"""Modules that are imported at their first use, so that `import gradix` stays quick."""
+"""Modules that are imported at their first use, and the names under which users import functions."""
 
 import builtins
 import importlib
 import sys
 from collections.abc import Callable
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from .signals import deferring
+
+F = TypeVar("F")
 
 # module -> the distribution to install, if it has another name
 _DISTRIBUTIONS = {"opt_einsum": "opt-einsum", "absl": "absl-py", "sklearn": "scikit-learn"}
@@ -208,3 +210,27 @@ def claim(face: str, *places: str) -> None:
         is_told = isinstance(value, (FunctionType, type)) and value.__module__.startswith(places)
         if is_told and value.__name__ == name == value.__qualname__:
             value.__module__ = face
+
+
+def alias(function: F, name: str, module: str | None = None) -> F:
+    """A function that does the same under another name: as `__name__`, in `repr` and in tracebacks.
+
+    Args:
+        function: a function of Python, with or without decorators.
+        name: the other name.
+        module: the module in which it has this name; by default that of the function.
+
+    Example:
+        >>> def absolute(x):
+        ...     return x if x >= 0 else -x
+        >>> size = alias(absolute, "size")
+        >>> size.__name__, size(-3), absolute.__name__
+        ('size', 3, 'absolute')
+    """
+    f: Any = function
+    other: Any = FunctionType(f.__code__, f.__globals__, name, f.__defaults__, f.__closure__)
+    other.__kwdefaults__, other.__annotations__ = f.__kwdefaults__, f.__annotations__
+    other.__dict__.update(f.__dict__)
+    other.__doc__, other.__module__ = f.__doc__, module or f.__module__
+    other.__qualname__ = name
+    return other

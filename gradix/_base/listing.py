@@ -1,4 +1,4 @@
-"""The names that users call: what `dir` shows of a face, and second names of functions."""
+"""What `dir` shows of a face: the names that users call, without the modules it is made of."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ import inspect
 import sys
 from collections.abc import Callable
 from types import FunctionType, ModuleType
-from typing import Any, TypeVar
 
 from gradix._base.lazy import tell_face
-
-F = TypeVar("F")
 
 
 def listing(face: str, *modules: str, is_home: bool = False) -> Callable[[], list[str]]:
@@ -61,27 +58,3 @@ def _is_own(value, namespace: dict) -> bool:
     if isinstance(value, FunctionType):
         return getattr(inspect.unwrap(value), "__globals__", None) is namespace
     return isinstance(value, type) and value.__module__ == namespace["__name__"]
-
-
-def alias(function: F, name: str, module: str | None = None) -> F:
-    """A function that does the same under another name: as `__name__`, in `repr` and in tracebacks.
-
-    Args:
-        function: a function of Python, with or without decorators.
-        name: the other name.
-        module: the module in which it has this name; by default that of the function.
-
-    Example:
-        >>> def absolute(x):
-        ...     return x if x >= 0 else -x
-        >>> size = alias(absolute, "size")
-        >>> size.__name__, size(-3), absolute.__name__
-        ('size', 3, 'absolute')
-    """
-    f: Any = function
-    other: Any = FunctionType(f.__code__, f.__globals__, name, f.__defaults__, f.__closure__)
-    other.__kwdefaults__, other.__annotations__ = f.__kwdefaults__, f.__annotations__
-    other.__dict__.update(f.__dict__)
-    other.__doc__, other.__module__ = f.__doc__, module or f.__module__
-    other.__qualname__ = name
-    return other

@@ -6,7 +6,7 @@ import numpy as np
 
 from gradix import lax
 from gradix._api.jit.replay import replayed
-from gradix._base.listing import alias
+from gradix._base.lazy import alias
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
 from gradix._core.dtypes import COMPLEX, INEXACT

@@ -10,7 +10,7 @@ import numpy as np
 from gradix import lax
 from gradix._api.derivatives.custom_jvp import custom_jvp
 from gradix._api.jit.replay import replayed
-from gradix._base.listing import alias
+from gradix._base.lazy import alias
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
 from gradix.numpy import host_implementations

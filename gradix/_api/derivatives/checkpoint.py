@@ -11,7 +11,7 @@ from gradix._api.arguments import as_names, as_numbers, check_callable, debug_in
 from gradix._api.flat_functions import arrays, named_as
 from gradix._api.hi_values import flatten
 from gradix._api.refs import bound_refs, without_refs
-from gradix._base.listing import alias
+from gradix._base.lazy import alias
 from gradix._base.tracebacks import filter_frames
 from gradix._control.remat import remat_p
 from gradix._core.refs import Ref

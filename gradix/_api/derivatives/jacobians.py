@@ -11,7 +11,7 @@ from gradix._api.arguments import as_numbers, check_callable
 from gradix._api.derivatives.gradient_arguments import differentiated
 from gradix._api.flat_functions import named_as
 from gradix._api.mapping.chunks import batch_in_chunks, check_chunk_size
-from gradix._base.listing import alias
+from gradix._base.lazy import alias
 from gradix._base.tracebacks import boundary
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
