@@ -325,8 +325,7 @@ class ShardMap(Primitive):
         text = em.meshes.text
         # Newer versions of XLA take summands from a constraint only, which says that they are meant.
         ins = [
-            em.sharding_constraint(x, text(mesh, s, x.aval.ndim)) if s.unreduced else x
-            for x, s in zip(args, in_specs)
+            em.constrained(x, mesh, s) if s.unreduced else x for x, s in zip(args, in_specs)
         ] + numbers
         specs_in = [*in_specs, *[P(n) for n in names]]
 

@@ -11,6 +11,7 @@ from gradix._ops.arithmetic import mul
 from gradix._ops.basis import broadcast_in_dim, move_axis, reduce_sum, to_axis
 from gradix._ops.collectives import (
     Collective,
+    among,
     axis_index_p,
     rows_by_group,
     rows_from_groups,
@@ -50,7 +51,8 @@ class AllGather(Move):
         at = all_gather_dimension
         if not tiled:
             x = em.reshape(x, (*x.aval.shape[:at], 1, *x.aval.shape[at:]))
-        return em.all_gather(out, x, at, names, axis_index_groups)
+        attrs = f"all_gather_dim = {at} : i64, {among(em, names, axis_index_groups)}"
+        return em.op("all_gather", out, x, attrs=attrs)
 
     def abstract(self, x, *, axes, all_gather_dimension, axis_size, tiled, axis_index_groups=None):
         shape = list(x.shape)
@@ -157,8 +159,12 @@ class ReduceScatter(Move):
     ):
         at, shape = scatter_dimension, list(x.aval.shape)
         shape[at] //= axis_size
-        part = em.reduce_scatter(
-            make_aval(tuple(shape), out.dtype), x, at, names, axis_index_groups
+        part = em.op(
+            "reduce_scatter",
+            make_aval(tuple(shape), out.dtype),
+            x,
+            attrs=f"scatter_dimension = {at} : i64, {among(em, names, axis_index_groups)}",
+            regions=(em.reducer([out.dtype], "add"),),
         )
         return part if tiled else em.reshape(part, out.shape)
 
@@ -241,7 +247,13 @@ class AllToAll(Move):
     ):
         # XLA concatenates along an existing axis only. So this splits and concatenates along the
         # split axis, and moves it afterwards.
-        got = em.all_to_all(x, split_axis, axis_size, names, axis_index_groups)
+        got = em.op(
+            "all_to_all",
+            x.aval,
+            x,
+            attrs=f"split_dimension = {split_axis} : i64, concat_dimension = {split_axis} : i64, "
+            f"split_count = {axis_size} : i64, {em.groups_along(names, axis_index_groups)}",
+        )
         return em.expand(lambda v: move_axis(v, split_axis, concat_axis), got)[0]
 
     def abstract(self, x, *, axes, split_axis, concat_axis, axis_size, axis_index_groups=None):
@@ -298,7 +310,7 @@ class Permute(Move):
     """
 
     def communicate(self, em, out, x, *, axes, names, perm):
-        return em.collective_permute(x, names, perm)
+        return em.op("collective_permute", x.aval, x, attrs=em.pairs_along(names, perm))
 
     def abstract(self, x, *, axes, perm):
         return x

@@ -102,7 +102,7 @@ class Reduction(Collective):
             x = em.expand(lambda v: self.combine(v, tuple(places)), x)[0]
         if not names or not x.aval.size:
             return x
-        return em.all_reduce(x, names, axis_index_groups, self.hlo)
+        return emit_all_reduce(em, x, names, axis_index_groups, self.hlo)
 
     def abstract(self, x, *, axes, axis_index_groups=None):
         kept = [n for i, n in enumerate(x.shape) if i not in axes]
@@ -246,6 +246,17 @@ def rows_from_groups(x, groups):
     """The inverse of `rows_by_group`."""
     rows = reshape(x, (x.aval.shape[0] * x.aval.shape[1], *x.aval.shape[2:]))
     return take(rows, np.argsort(np.array(groups).reshape(-1)))
+
+
+def emit_all_reduce(em, x, names, groups, hlo: str):
+    """`x` reduced over the members of each group by an operation; each member gets the result."""
+    region = em.reducer([x.aval.dtype], hlo)
+    return em.op("all_reduce", x.aval, x, attrs=among(em, names, groups), regions=(region,))
+
+
+def among(em, names, groups) -> str:
+    """The attributes for the devices that communicate, numbered over all partitions."""
+    return em.groups_along(names, groups) + ", use_global_device_ids"
 
 
 class AxisIndex(Collective):

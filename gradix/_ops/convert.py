@@ -226,7 +226,8 @@ class ReducePrecision(Elementwise):
         return [bind(self, (ct,), params)]
 
     def lower(self, em, out, x, *, exponent_bits, mantissa_bits):
-        y = em.reduce_precision(x, exponent_bits, mantissa_bits)
+        attrs = f"exponent_bits = {exponent_bits} : i32, mantissa_bits = {mantissa_bits} : i32"
+        y = em.op("reduce_precision", x.aval, x, attrs=attrs)
         # Without a mantissa NaN would become infinite.
         return y if mantissa_bits else em.select(em.compare(x, x, "NE"), x, y)
 

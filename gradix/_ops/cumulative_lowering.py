@@ -6,6 +6,7 @@ import numpy as np
 
 from gradix._core.aval import make_aval
 from gradix._core.dimensions.expression import larger
+from gradix._ops.windows.lowering import emit_windows
 
 _INT = np.dtype("int32")
 
@@ -21,7 +22,7 @@ def emit_window(em, x, axis: int, reverse: bool, combine, identity):
     padding[axis] = [0, n - 1] if reverse else [n - 1, 0]
     initial = em.constant(identity, make_aval((), aval.dtype))
     body = combine if isinstance(combine, str) else lambda a, b: [combine(em, a, b)]
-    return em.reduce_window([x], [initial], sizes, padding, [aval], body)[0]
+    return emit_windows(em, [aval], [x], [initial], (sizes, (), padding, (), ()), body)[0]
 
 
 def emit_loop(em, xs, axis: int, reverse: bool, initial, step):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
+from math import prod
 from operator import index
 from typing import Any
 
@@ -14,6 +14,7 @@ from gradix._base.config import state
 from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
 from gradix._core.aval import make_aval, seen
+from gradix._core.dimensions.expression import is_symbolic_shape
 from gradix._core.divisions import entries, mesh_of, sums
 from gradix._core.named_sharding import NamedSharding
 from gradix._core.operators import Array
@@ -104,8 +105,8 @@ class DotGeneral(Primitive):
         if lhs.dtype in dtypes.INTEGER | dtypes.BOOL and rhs.dtype in dtypes.INTEGER | dtypes.BOOL:
             return None  # NumPy's own loops
         (lc, _), (lb, rb) = dimension_numbers
-        terms = math.prod([lhs.shape[i] for i in lc])
-        stack = math.prod([lhs.shape[i] for i in lb])
+        terms = prod([lhs.shape[i] for i in lc])
+        stack = prod([lhs.shape[i] for i in lb])
         if not terms * stack:
             return None
         rows, columns = lhs.size // (terms * stack), rhs.size // (terms * stack)
@@ -205,9 +206,7 @@ class DotGeneral(Primitive):
         first = rounded_to(x.aval.dtype, out.dtype)
         result = out if first is None else make_aval(out.shape, first)
         asked = precision_asked(precision, x.aval.dtype)
-        return em.convert(
-            em.dot_general(result, x, y, *dimension_numbers, precision=asked), out.dtype
-        )
+        return em.convert(emit_dot_general(em, result, x, y, dimension_numbers, asked), out.dtype)
 
     def show(self, params):
         (lc, rc), (lb, rb) = params["dimension_numbers"]
@@ -219,6 +218,19 @@ class DotGeneral(Primitive):
 
 
 dot_general_p = DotGeneral("dot_general")
+
+
+def emit_dot_general(em, out, x, y, dimension_numbers, precision=None):
+    """XLA's product of `x` and `y`; `precision` is what `precision_asked` gives."""
+    (left, right), (x_batch, y_batch) = dimension_numbers
+    attrs = (
+        f"dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = {[*x_batch]}, "
+        f"rhs_batching_dimensions = {[*y_batch]}, lhs_contracting_dimensions = {[*left]}, "
+        f"rhs_contracting_dimensions = {[*right]}>{em.precision_text(precision)}"
+    )
+    if not is_symbolic_shape((*x.aval.shape, *out.shape)):
+        em.note_product("dot_general", out, x, y, attrs, prod([x.aval.shape[i] for i in left]))
+    return em.op("dot_general", out, x, y, attrs=attrs)
 
 
 def _shifted(axes, new: int) -> tuple:

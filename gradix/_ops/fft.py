@@ -20,7 +20,7 @@ from gradix._ops.convert import convert_element_type
 from gradix._ops.creation import broadcasted_iota
 from gradix._ops.dimension_values import dim_as_value
 from gradix._ops.families import Structural
-from gradix._ops.fft_open import emit_open
+from gradix._ops.fft_open import emit_fft, emit_open
 from gradix._ops.indexing.slicing import pad
 from gradix._ops.operands import as_operand, scalar_like
 from gradix._ops.select import choose
@@ -115,7 +115,7 @@ class Fft(Structural):
             return emit_open(em, out, x, FftType(fft_type).name, fft_lengths)
         # XLA divides a transform only over the axes before the transformed ones.
         axes = range(out.ndim - len(fft_lengths), out.ndim)
-        found = em.fft(out, em.gathered(x, axes), FftType(fft_type).name, fft_lengths)
+        found = emit_fft(em, out, em.gathered(x, axes), FftType(fft_type).name, fft_lengths)
         return em.gathered(found, axes)
 
 

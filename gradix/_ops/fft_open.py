@@ -67,7 +67,7 @@ def _along(em, x, axis: int, n, inverse: bool):
     last = x.aval.ndim - 1
     moved = em.expand(lambda v: move_axis(v, axis, last), x)[0]
     if type(n) is int:
-        y = em.fft(moved.aval, moved, "IFFT" if inverse else "FFT", (n,))
+        y = emit_fft(em, moved.aval, moved, "IFFT" if inverse else "FFT", (n,))
     else:
         both = _power_of_two(
             em, em.expand(lambda v: _beside_kernel(conj(v) if inverse else v, n), moved)[0], n
@@ -172,3 +172,9 @@ def _points(n):
 def _as(x, number):
     """A number, or an array of numbers, in the dtype of `x`."""
     return convert_element_type(number, x.aval.dtype)
+
+
+def emit_fft(em, out, x, kind: str, lengths):
+    """XLA's transform over the last axes; `kind` is FFT, IFFT, RFFT or IRFFT."""
+    attrs = f"fft_type = #stablehlo<fft_type {kind}>, fft_length = {em.i64_array(lengths)}"
+    return em.op("fft", out, x, attrs=attrs)

@@ -77,8 +77,7 @@ class Constraint(Primitive):
             return x
         inside = em.manual.axes if em.manual is not None else frozenset()
         spec = without_axes(sharding.spec, inside)
-        text = em.meshes.text(sharding.mesh, spec, out.ndim)
-        return em.sharding_constraint(x, text)
+        return em.constrained(x, sharding.mesh, spec)
 
 
 def with_leading(sharding: NamedSharding, partition) -> NamedSharding:
@@ -231,9 +230,7 @@ class ShardAlike(Primitive):
     def lower(self, em, outs, x, y):
         if em.meshes.devices is None:
             return [x, y]
-        group = em.meshes.new_group()
-        for v in (x, y):
-            em.sharding_group(v, group)
+        em.divide_alike(x, y)
         return [x, y]
 
 

@@ -14,7 +14,8 @@ def _has_elements(site) -> bool:
 
 
 def _cholesky(em, site, x):
-    return emit_triangle(em, em.cholesky(x), lower=True)
+    # The elements above the diagonal of XLA's factor are undefined.
+    return emit_triangle(em, em.op("cholesky", x.aval, x, attrs="lower = true"), lower=True)
 
 
 def _triangular_solve(em, site, a, b):
@@ -26,14 +27,9 @@ def _triangular_solve(em, site, a, b):
     if conjugated and not transposed:
         a = em.lower(conj_p, a.aval, a, input_dtype=a.aval.dtype)
     transpose = "NO_TRANSPOSE" if not transposed else "ADJOINT" if conjugated else "TRANSPOSE"
-    return em.triangular_solve(
-        a,
-        b,
-        left_side=params["left_side"],
-        lower=params["lower"],
-        unit_diagonal=params["unit_diagonal"],
-        transpose=transpose,
-    )
+    asked = [f"{k} = {str(params[k]).lower()}" for k in ("left_side", "lower", "unit_diagonal")]
+    attrs = f"{', '.join(asked)}, transpose_a = #stablehlo<transpose {transpose}>"
+    return em.op("triangular_solve", b.aval, a, b, attrs=attrs)
 
 
 REWRITES = (

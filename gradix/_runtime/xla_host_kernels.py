@@ -21,7 +21,7 @@ from gradix._base import apart, signals
 from gradix._runtime import host_kernels
 from gradix._runtime.xla_client import RuntimeFailure
 from gradix._runtime.xla_custom_calls import capsule, register, register_as_batch_partitionable
-from gradix._stablehlo.structured import HOST_KERNEL
+from gradix._stablehlo.calls import HOST_KERNEL
 
 # Each structure begins with its size and a list of extensions. In the formats of `struct`, N is a
 # size, P an address, q an integer of 64 bits, and i an int.

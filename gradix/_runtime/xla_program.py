@@ -19,8 +19,8 @@ from gradix._runtime.xla_buffers import physical
 from gradix._runtime.xla_client import RuntimeFailure, client, executables, place
 from gradix._runtime.xla_compiler import compile_and_load
 from gradix._runtime.xla_custom_calls import ensure_named_in, explained
+from gradix._stablehlo.calls import HOST_KERNEL
 from gradix._stablehlo.emitter import unmarked
-from gradix._stablehlo.structured import HOST_KERNEL
 
 _threads: Any = lazy_module("gradix._base.one_thread")
 _host = lazy_module("gradix._runtime.xla_host_kernels")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -21,12 +21,6 @@ def i64_array(xs) -> str:
     """`array<i64: 1, 2>`"""
     xs = [str(int(x)) for x in xs]
     return f"array<i64: {', '.join(xs)}>" if xs else "array<i64>"
-
-
-def axes_by_name(axes: Mapping[str, Sequence[int]], index_axis: int) -> str:
-    """The fields of the dimension numbers of gather and scatter; empty lists are omitted."""
-    fields = [f"{name} = [{', '.join(map(str, dims))}]" for name, dims in axes.items() if len(dims)]
-    return ", ".join([*fields, f"index_vector_dim = {index_axis}"])
 
 
 def bool_array(xs) -> str:

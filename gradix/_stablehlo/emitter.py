@@ -1,8 +1,10 @@
-"""The emitter, which every `lower` rule gets: programs, private functions, common operations."""
+"""The emitter, which every `lower` rule gets: programs, private functions, calls, regions."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -10,13 +12,15 @@ import numpy as np
 from gradix._base.name_stack import EMPTY
 from gradix._core.aval import make_aval, seen
 from gradix._core.keys import exact_items
-from gradix._stablehlo.attributes import string, with_attributes
-from gradix._stablehlo.contractions import Contractions
+from gradix._core.sharding import UNCONSTRAINED, PartitionSpec
+from gradix._stablehlo import calls, control_flow, shardings
+from gradix._stablehlo.attributes import i64_array, string, with_attributes
 from gradix._stablehlo.dimensions import SIZE
-from gradix._stablehlo.structured import TOKEN
-from gradix._stablehlo.types import element_type, storage_dtype
+from gradix._stablehlo.facts import Product
+from gradix._stablehlo.shardings import Manual, Meshes
+from gradix._stablehlo.types import TOKEN
 from gradix._stablehlo.uses import Site, Users
-from gradix._stablehlo.writer import Value
+from gradix._stablehlo.writer import Value, Writer
 
 # XLA:CPU emits a function called with this attribute as one native kernel, loops and all. It
 # refuses programs that have a sort, top_k, scatter, fft, custom call or large product inside.
@@ -48,7 +52,23 @@ _NONE: dict = {}
 _MAX_DEPTH = 60
 
 
-class Emitter(Contractions):
+class _Naming:
+    """A context manager in which operations have another prefix of their names, or location."""
+
+    __slots__ = ("em", "held")
+
+    def __init__(self, em, scope: str | None, ending: str):
+        self.em, self.held = em, (scope, ending)
+
+    def __enter__(self):
+        em = self.em
+        self.held, (em.scope, em.ending) = (em.scope, em.ending), self.held
+
+    def __exit__(self, *_):
+        self.em.scope, self.em.ending = self.held
+
+
+class Emitter(Writer):
     """Writes one module.
 
     Args:
@@ -70,7 +90,9 @@ class Emitter(Contractions):
         rewrites: Mapping[Any, tuple] | None = None,
         scope: str | None = None,
     ):
-        super().__init__(platform)
+        super().__init__()
+        self.platform = platform
+        # the prefix of the names of operations; None where operations have no names
         self.scope = scope
         # by scope around, stack of names and primitive: scope, ending, attributes, and the stack,
         # which is kept so that its id is not reused
@@ -78,6 +100,7 @@ class Emitter(Contractions):
         # by scope around and stack of names: the scope, how a location starts, and as above
         self._scopes_of: dict[tuple, tuple] = {}
         self.places, self.rewrites = places, _NoRewrites() if rewrites is None else rewrites
+        # whether operations are written in the forms that XLA:CPU compiles best
         self.tunes = platform == "cpu" and rewrites is not None
         self.trace_expand = trace_expand
         self.functions: list[str] = []
@@ -91,6 +114,16 @@ class Emitter(Contractions):
         self._expansions: dict = {}
         self._depth = 0  # of nested functions being written
         self._products: dict[str, dict] = {}  # the products in each function, by symbol
+        self.host_callbacks: list[calls.HostCallback] = []
+        self.partitioners: list[Any] = []
+        self.token: Value | None = None
+        # calls the routines of another library in place of LAPACK
+        self.solver: Callable | None = None
+        self.loops = 0  # how many loops are open
+        # the operand types of the reduction whose body is being written
+        self.reduced: tuple = ()
+        self.placed_on(Meshes(None))
+        self.manual: Manual | None = None  # set inside a region for one device's part
 
     # -- programs ----------------------------------------------------------------------------------
 
@@ -188,22 +221,9 @@ class Emitter(Contractions):
         for value, var in zip(values, outvars):
             division = var.aval.division
             if division is not None:
-                text = self.meshes.text(
-                    division.mesh,
-                    division.spec,
-                    var.aval.ndim,
-                    not division.mesh.are_all_axes_explicit,
-                )
-                source, value = (
-                    value,
-                    self.op(
-                        "sdy.sharding_constraint",
-                        var.aval,
-                        value,
-                        attrs=f"sharding = #sdy.sharding{text}",
-                    ),
-                )
-                value.definition = "constraint", source, ()
+                mesh = division.mesh
+                is_open = not mesh.are_all_axes_explicit
+                value = self.constrained(value, mesh, division.spec, var.aval, is_open=is_open)
             out.append(value)
         return out[0] if type(found) is Value else out
 
@@ -280,39 +300,35 @@ class Emitter(Contractions):
             self._kept.append(jaxpr)
         return symbol
 
-    def define(self, name: str, in_avals, fn: Callable, ordered: bool = False) -> str:
-        """The symbol of a private function whose body `fn` writes from its argument values."""
-        outer, products, variables, scope = (
-            self.token,
-            self.facts.products,
-            self.variables,
-            self.scope,
-        )
+    def define(
+        self, name: str, in_avals, fn: Callable, ordered: bool = False, is_closed: bool = False
+    ) -> str:
+        """The symbol of a private function whose body `fn` writes from its argument values.
+
+        A function that `is_closed` does not take the dimension variables.
+        """
+        outer = self.token, self.facts.products, self.variables, self.scope
+        variables: dict = {} if is_closed else self.variables
         avals = [*[SIZE] * len(variables), *in_avals, *[TOKEN] * ordered]
-        body = self._with_token(fn) if ordered else fn
+        body = self.with_token(fn) if ordered else fn
         try:
             self._depth += 1
-            self.token, self.facts.products = None, {}
+            self.token, self.facts.products, self.variables = None, {}, variables
             # The compiler prefixes the names of the caller.
-            self.scope = None if scope is None else ""
+            self.scope = None if self.scope is None else ""
             args, outs, text = self.body(avals, self._with_variables(body) if variables else body)
             held = self.facts.products
         finally:
             self._depth -= 1
-            self.token, self.facts.products, self.variables, self.scope = (
-                outer,
-                products,
-                variables,
-                scope,
-            )
+            self.token, self.facts.products, self.variables, self.scope = outer
         signature = ", ".join([f"{v.name}: {v.type}" for v in args])
         types = ", ".join([v.type for v in outs])
         returned = f'"func.return"({", ".join([v.name for v in outs])}) : ({types}) -> ()'
         rest = f"({signature}) -> ({types}) {{\n{text}{text and chr(10)}{returned}\n}}"
         symbol = self._texts.get(rest)
         if symbol is None:
-            symbol = self._texts[rest] = self._unused(identifier(name))
-            if self.variables:
+            symbol = self._texts[rest] = self.unused_symbol(identifier(name))
+            if variables:
                 self._takes_variables.add(symbol)
             self.functions.append(f"func.func private @{symbol}{rest}")
             if held:
@@ -329,7 +345,8 @@ class Emitter(Contractions):
 
         return body
 
-    def _unused(self, name: str) -> str:
+    def unused_symbol(self, name: str) -> str:
+        """A name for a function, with a number behind it if another one has it."""
         symbol, n = name, 0
         while symbol in self._names:
             n += 1
@@ -344,12 +361,12 @@ class Emitter(Contractions):
         # The runtime removes SMALL_CALL from the text where XLA refuses the kernel.
         attrs = f"callee = @{symbol}{', ' if attrs else ''}{attrs}"
         for product, count in self._products.get(symbol, _NONE).items():
-            self.note_product(product, count)
+            self._note(product, count)
         if symbol in self._takes_variables:
             values = (*self.variables.values(), *values)
         if ordered:
             values, out_avals = (*values, self.ordering_token()), [*out_avals, TOKEN]
-        return self._take_token(self.ops("func.call", out_avals, *values, attrs=attrs), ordered)
+        return self.take_token(self.ops("func.call", out_avals, *values, attrs=attrs), ordered)
 
     def call_jaxpr(
         self, name: str, jaxpr, consts, args, attrs: str = "", ordered: bool = False
@@ -386,42 +403,187 @@ class Emitter(Contractions):
         )
         return self.call(symbol, [*out_avals, mark], *values, attrs=WHOLE_CALL)[:-1]
 
-    # -- everyday operations -----------------------------------------------------------------------
+    # -- names --------------------------------------------------------------------------------------
 
-    def convert(self, x: Value, dtype) -> Value:
-        """Convert `x`: floats to integers truncate and saturate, anything nonzero becomes True."""
-        if x.aval.dtype == dtype:
+    def named(self, name: str) -> _Naming:
+        """Context manager: the names of operations written inside are prefixed with `name`."""
+        around = self.scope
+        if around is None or not name:
+            return _Naming(self, around, self.ending)
+        return _Naming(self, f"{around}/{name}" if around else name, self.ending)
+
+    def called(self, name: str) -> _Naming:
+        """Context manager: unnamed operations written inside get this name."""
+        scope = self.scope
+        if scope is None:
+            return _Naming(self, scope, self.ending)
+        return _Naming(self, scope, f" loc({string(f'{scope}/{name}' if scope else name)})")
+
+    # -- reductions, loops, branches ----------------------------------------------------------------
+
+    while_loop, case = control_flow.while_loop, control_flow.case
+    optimization_barrier = control_flow.optimization_barrier
+
+    def reduce(self, xs, inits, axes, out_avals, body) -> list[Value]:
+        """Reduce `xs` together over `axes`.
+
+        Args:
+            inits: scalar values, one per operand.
+            body: a StableHLO name such as "add" (one operand), or a function of the scalars
+                `*accumulated, *elements` that returns the new accumulated ones.
+        """
+        if self.is_divided and len(xs) == 1 and not _is_combined(body, xs[0].aval.dtype):
+            xs = [self.gathered(xs[0], axes)]
+        region = self.reducer([x.aval.dtype for x in xs], body, [x.aval for x in xs])
+        return self.ops(
+            "reduce",
+            out_avals,
+            *xs,
+            *inits,
+            attrs=f"dimensions = {i64_array(axes)}",
+            regions=(region,),
+        )
+
+    def reducer(self, dtypes, body, reduced=()) -> str:
+        """The region of a reduction, window, scatter or all-reduce over operands of these dtypes.
+
+        Args:
+            reduced: the types of the operands. A platform may lower the body differently where they
+                are large.
+        """
+        scalars = [make_aval((), d, False) for d in dtypes]
+        if isinstance(body, str):
+            name, (scalar,) = body, scalars
+            return self.region([scalar, scalar], lambda x, y: self.op(name, scalar, x, y))
+        outer, self.reduced = self.reduced, tuple(reduced)
+        try:
+            return self.region(scalars + scalars, body)
+        finally:
+            self.reduced = outer
+
+    # -- calls of other libraries, and of the host --------------------------------------------------
+
+    custom_call, callback = calls.custom_call, calls.callback
+    has_host_kernels, host_kernel = calls.has_host_kernels, calls.host_kernel
+
+    @contextlib.contextmanager
+    def solved_by(self, solver: Callable):
+        """Context manager: factorizations inside call another library in place of LAPACK."""
+        before, self.solver = self.solver, solver
+        try:
+            yield
+        finally:
+            self.solver = before
+
+    # -- the order of effects -----------------------------------------------------------------------
+
+    def ordering_token(self) -> Value:
+        """The token that the next ordered effect must wait for."""
+        if self.token is None:
+            self.token = self.op("create_token", TOKEN)
+        return self.token
+
+    def join_tokens(self, tokens) -> None:
+        """Let the next ordered effect wait for all of these tokens."""
+        if tokens:
+            one = len(tokens) == 1
+            self.token = tokens[0] if one else self.op("after_all", TOKEN, *tokens)
+
+    def with_token(self, fn):
+        def body(*xs):
+            self.token = xs[-1]
+            return [*fn(*xs[:-1]), self.token]
+
+        return body
+
+    def returning_token(self, fn):
+        return lambda: [*fn(), self.token]
+
+    def take_token(self, results: list[Value], ordered: bool) -> list[Value]:
+        if ordered:
+            self.token = results.pop()
+        return results
+
+    # -- several devices ----------------------------------------------------------------------------
+
+    is_zero, as_summands = control_flow.is_zero, control_flow.as_summands
+    added_up, in_parts = control_flow.added_up, control_flow.in_parts
+
+    def placed_on(self, meshes: Meshes) -> None:
+        """Say on which devices the program runs, and the mesh for what the user divides."""
+        self.meshes, devices = meshes, meshes.devices
+        self.has_several_devices = devices is not None and len(devices) > 1
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether the compiler divides what is being written over several devices."""
+        if not self.has_several_devices:
+            return False
+        manual = self.manual
+        return manual is None or len(manual.axes) < len(manual.mesh.axis_names)
+
+    def gathered(self, x: Value, axes) -> Value:
+        """`x`, of which each device has all elements along some axes.
+
+        The compiler divides the others as it likes. On one device it is `x` itself.
+        """
+        mesh = self.meshes.mesh
+        if mesh is None or not self.is_divided:
             return x
-        out = make_aval(x.aval.shape, dtype, False)
-        if element_type(dtype) == "i1" and element_type(x.aval.dtype) != "i1":
-            return self.compare(x, self.constant(0, x.aval), "NE")
-        if storage_dtype(x.aval.dtype).kind == "c" and storage_dtype(dtype).kind != "c":
-            real = np.dtype("float32" if storage_dtype(x.aval.dtype).itemsize == 8 else "float64")
-            return self.convert(self.op("real", make_aval(x.aval.shape, real, False), x), dtype)
-        found = self.op("convert", out, x)
-        found.definition = "convert", x, ()
+        spec = PartitionSpec(*[None if i in axes else UNCONSTRAINED for i in range(x.aval.ndim)])
+        return self.constrained(x, mesh, spec)
+
+    def constrained(
+        self, x: Value, mesh, spec: PartitionSpec, out=None, is_open: bool = False
+    ) -> Value:
+        """`x`, divided as a spec says; with `is_open` the compiler may divide it further.
+
+        Args:
+            out: the result's type, if it is not that of `x`.
+        """
+        text = self.meshes.text(mesh, spec, x.aval.ndim, is_open)
+        out, attrs = x.aval if out is None else out, f"sharding = #sdy.sharding{text}"
+        found = self.op("sdy.sharding_constraint", out, x, attrs=attrs)
+        found.definition = "constraint", x, ()
         return found
 
-    def bitcast(self, x: Value, out) -> Value:
-        """The same bits as another type; `out` has an axis more or less when the widths differ."""
-        return self.op("bitcast_convert", out, x)
+    def divide_alike(self, *values: Value) -> None:
+        """Ask that values are divided alike."""
+        group = self.meshes.new_group()
+        for v in values:
+            self.ops("sdy.sharding_group", [], v, attrs=f"group_id = {group} : i64")
 
-    def compare(self, x: Value, y: Value, direction: str, kind: str | None = None) -> Value:
-        """Compare by EQ, NE, LT, LE, GT or GE.
+    # inside of a region for one device's part
+    manual_part = Manual
+    groups_along, pairs_along = shardings.groups_along, shardings.pairs_along
+    index_along = shardings.index_along
 
-        The `kind` TOTALORDER sorts -NaN < -0 < 0 < NaN; by default the kind follows from the dtype.
+    # -- products --------------------------------------------------------------------------------------
+
+    def precision_text(self, asked) -> str:
+        """The attributes for the precision that a product was asked for, after a comma.
+
+        Algorithms are omitted on the CPU, which has none.
+
+        Args:
+            asked: names of precisions, one for each operand, or the fields of an algorithm.
         """
-        kind = kind or compare_kind(x.aval.dtype)
-        out = make_aval(x.aval.shape, np.dtype(bool), False)
-        attrs = (
-            f"comparison_direction = #stablehlo<comparison_direction {direction}>, "
-            f"compare_type = #stablehlo<comparison_type {kind}>"
-        )
-        return self.op("compare", out, x, y, attrs=attrs)
+        if isinstance(asked, tuple):
+            names = ", ".join([f"#stablehlo<precision {name}>" for name in asked])
+            return f", precision_config = [{names}]"
+        if asked is None or self.platform == "cpu":
+            return ""
+        fields = ", ".join([f"{k} = {v}" for k, v in asked.items()])
+        return f", algorithm = #stablehlo.dot_algorithm<{fields}>"
 
-    def select(self, pred: Value, x: Value, y: Value) -> Value:
-        """`x` where `pred`, else `y`; `pred` is a scalar or of their shape."""
-        return self.op("select", x.aval, pred, x, y)
+    def note_product(self, operation: str, out, x: Value, y: Value, attrs: str, terms: int) -> None:
+        """Tell the facts of a product or convolution that sums so many terms for each element."""
+        types = x.aval, y.aval, out
+        work = prod(out.shape) * terms
+        self._note(Product(operation, out.dtype, types, attrs, terms, work))
+
+    def _note(self, product: Product, count: int = 1) -> None:
+        self.facts.add(product._replace(is_in_loop=True) if self.loops else product, count)
 
 
 def _with_place(ending: str, source) -> str:
@@ -440,18 +602,16 @@ def _name_of_jit(scope: str, eqn) -> str:
     return f"{scope}/{name}" if scope else name
 
 
-def compare_kind(dtype) -> str:
-    element = element_type(dtype)
-    return (
-        "FLOAT"
-        if element[0] in "fbc"
-        else "UNSIGNED"
-        if element == "i1" or element[0] == "u"
-        else "SIGNED"
-    )
-
-
 def identifier(name: str) -> str:
     """A name that MLIR and XLA accept as a symbol."""
     text = "".join([c if c.isascii() and (c.isalnum() or c in "_.") else "_" for c in name])
     return text if text and not (text[0].isdigit() or text[0] == ".") else f"_{text}"
+
+
+def _is_combined(body, dtype) -> bool:
+    """Whether XLA can combine the results of a reduction on several devices."""
+    return (
+        body in ("add", "multiply", "maximum", "minimum")
+        or body in ("and", "or")
+        and dtype.kind == "b"
+    )

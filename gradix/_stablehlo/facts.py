@@ -134,6 +134,10 @@ class Facts:
     def add(self, product: Product, count: int = 1) -> None:
         self.products[product] = self.products.get(product, 0) + count
 
+    def add_convolution(self, **sizes) -> None:
+        """Note a convolution, by the fields of `Convolution`."""
+        self.convolutions.append(Convolution(**sizes))
+
     def add_factored(self, avals) -> None:
         """Note matrices, or stacks of them, that are given to LAPACK."""
         for a in avals:

@@ -9,12 +9,12 @@ import numpy as np
 
 from gradix._core.jaxpr import Literal
 from gradix._stablehlo.attributes import attribute
+from gradix._stablehlo.calls import HostCallback
 from gradix._stablehlo.dimensions import SIZE
 from gradix._stablehlo.emitter import Emitter, identifier
 from gradix._stablehlo.facts import Facts
 from gradix._stablehlo.shardings import Meshes
-from gradix._stablehlo.structured import TOKEN, HostCallback
-from gradix._stablehlo.types import storage_dtype, tensor_type
+from gradix._stablehlo.types import TOKEN, storage_dtype, tensor_type
 
 if TYPE_CHECKING:
     from gradix._stablehlo.open_dimensions import OpenDimensions

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gradix._core.aval import make_aval
 from gradix._core.mesh import BaseMesh, Mesh
 from gradix._core.named_sharding import axes_of
 from gradix._core.sharding import UNCONSTRAINED, PartitionSpec, Sharding
@@ -113,23 +114,42 @@ class Manual:
         return np.concatenate([rows[:, list(g)] for g in axis_index_groups])
 
 
-def communication(em, names, axis_index_groups=None) -> str:
-    """The attributes for the groups of partitions of a collective."""
+CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
+_INDEX, _PARTITION = make_aval((), np.dtype("int32")), make_aval((), np.dtype("uint32"))
+
+
+def groups_along(em, names, axis_index_groups=None) -> str:
+    """The attributes for the device groups of a collective over named mesh axes."""
     groups = em.manual.groups(em.meshes.positions(em.manual.mesh), names, axis_index_groups)
     return f"replica_groups = {i64_tensor(groups, groups.shape)}, {CHANNEL}"
 
 
-CHANNEL = "channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>"
-
-
-def pairs(em, names, perm) -> str:
-    """The attributes of a permutation along the named axes."""
+def pairs_along(em, names, perm) -> str:
+    """The attributes for the pairs of sender and receiver along named mesh axes."""
     groups = em.manual.groups(em.meshes.positions(em.manual.mesh), names)
     rows = np.array([(g[s], g[t]) for g in groups for s, t in perm], np.int64).reshape(-1, 2)
     return f"source_target_pairs = {i64_tensor(rows, rows.shape)}, {CHANNEL}"
 
 
-def coordinates(positions: np.ndarray, axis: int) -> np.ndarray:
+def index_along(em, name):
+    """The index of this device along a mesh axis, an int32."""
+    manual = em.manual
+    if name in manual.indices:
+        return manual.indices[name]
+    table = _coordinates(em.meshes.positions(manual.mesh), manual.mesh.axis_names.index(name))
+    place = em.op("convert", _INDEX, em.op("partition_id", _PARTITION))
+    rows = em.constant(table, make_aval(table.shape, table.dtype))
+    row = em.op(
+        "dynamic_slice",
+        make_aval((1,), table.dtype),
+        rows,
+        place,
+        attrs="slice_sizes = array<i64: 1>",
+    )
+    return em.op("reshape", _INDEX, row)
+
+
+def _coordinates(positions: np.ndarray, axis: int) -> np.ndarray:
     """The index of each partition along an axis of the mesh."""
     out = np.zeros(positions.size, np.int32)
     out[positions.reshape(-1)] = np.indices(positions.shape)[axis].reshape(-1)

@@ -8,7 +8,8 @@ from gradix._base.bounded import BoundedCache
 from gradix._core.aval import AbstractToken
 from gradix._core.dtypes import physical_dtype
 
-TOKEN = "!stablehlo.token"
+# the type of the token that orders effects
+TOKEN = AbstractToken()
 
 _ELEMENTS = {
     "bool": "i1",
@@ -58,7 +59,7 @@ def tensor_type(aval) -> str:
     found = _tensors.get(aval)
     if found is None:
         if type(aval) is AbstractToken:
-            found = TOKEN
+            found = "!stablehlo.token"
         else:
             _check_size(aval)
             dims = "".join(

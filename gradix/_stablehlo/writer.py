@@ -1,15 +1,22 @@
-"""Writes operations, constants and regions, one line each, in MLIR's generic form."""
+"""Writes values, constants, regions and everyday operations, in MLIR's generic form."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gradix._core.aval import make_aval
+from gradix._core.dimensions.expression import SymbolicDim, is_symbolic_shape
+from gradix._core.dtypes import index_dtype
+from gradix._stablehlo.attributes import i64_array
+from gradix._stablehlo.dimensions import SIZE, dimension_value, is_open
 from gradix._stablehlo.facts import Facts
 from gradix._stablehlo.literals import dense, scalar_text
-from gradix._stablehlo.types import storage_dtype, tensor_type
+from gradix._stablehlo.types import element_type, storage_dtype, tensor_type
+
+_OF_A_SCALAR = f"broadcast_dimensions = {i64_array(())}"
 
 
 class Value:
@@ -76,6 +83,13 @@ class Writer:
         # scalars already broadcast in this body, by name, type and location
         self._broadcast: dict[tuple[str, str, str], Value] = {}
         self.facts = Facts()
+        # The values of the dimension variables in the function that is being written. Every private
+        # function of a program with variables takes them as its first arguments, so that XLA can
+        # replace them by numbers there too.
+        self.variables: dict[str, Value] = {}
+
+    # for the attributes that rules write
+    i64_array = staticmethod(i64_array)
 
     def value(self, aval) -> Value:
         """A new name."""
@@ -189,9 +203,6 @@ class Writer:
                 found = Value(found.name, aval, t)
         return found
 
-    def broadcast_in_dim(self, x: Value, out, dims) -> Value:
-        raise NotImplementedError
-
     def region(self, arg_avals, fn) -> str:
         """The text of a region; `fn` takes its arguments as values and returns its results."""
         outer = self._lines, self._broadcast, self.ending
@@ -240,3 +251,308 @@ class Writer:
                 self._count,
                 self.ending,
             ) = saved
+
+    # -- sizes --------------------------------------------------------------------------------------
+
+    def dimension(self, dim) -> Value:
+        """The value of a dimension, an int32 scalar.
+
+        Raises:
+            KeyError: the dimension has a variable that the program does not define.
+        """
+        return (
+            dimension_value(self, dim)
+            if type(dim) is SymbolicDim
+            else self.constant(int(dim), SIZE)
+        )
+
+    def number(self, n, dtype) -> Value:
+        """An integer, or the value of a dimension, as a scalar of a dtype."""
+        if type(n) is not SymbolicDim:
+            return self.constant(n, make_aval((), dtype, False))
+        return self.convert(self.dimension(n), dtype)
+
+    def sizes(self, dims) -> Value:
+        """A shape, or another list of dimensions, as an int32 vector."""
+        if SymbolicDim not in map(type, dims):
+            return self.constant(
+                np.array(dims, np.int32), make_aval((len(dims),), SIZE.dtype, False)
+            )
+        one = make_aval((1,), SIZE.dtype, False)
+        parts = [self.op("reshape", one, self.dimension(d)) for d in dims]
+        if len(parts) == 1:
+            return parts[0]
+        return self.op(
+            "concatenate",
+            make_aval((len(parts),), SIZE.dtype, False),
+            *parts,
+            attrs="dimension = 0 : i64",
+        )
+
+    # -- shapes -------------------------------------------------------------------------------------
+
+    def broadcast_in_dim(self, x: Value, out, dims) -> Value:
+        """`x` whose axis i becomes axis `dims[i]` of the result."""
+        if x.type == tensor_type(out) and x.aval.shape == out.shape:
+            return x
+        if not x.aval.shape and not is_open(out):
+            return self._fill(x, out)
+        attrs = f"broadcast_dimensions = {i64_array(dims)}"
+        if is_open(out):
+            return self.op("dynamic_broadcast_in_dim", out, x, self.sizes(out.shape), attrs=attrs)
+        found = self.op("broadcast_in_dim", out, x, attrs=attrs)
+        found.definition = "broadcast_in_dim", x, tuple(dims)
+        return found
+
+    def _fill(self, x: Value, out) -> Value:
+        """A scalar broadcast to `out`; written once per location in each function or region."""
+        key = x.name, tensor_type(out), self.ending
+        found = self._broadcast.get(key)
+        if found is None:
+            found = self.op("broadcast_in_dim", out, x, attrs=_OF_A_SCALAR)
+            found.definition = "broadcast_in_dim", x, ()
+            self._broadcast[key] = found
+        elif found.aval is not out:
+            found, written = Value(found.name, out, found.type), found
+            found.definition = written.definition
+        return found
+
+    def broadcast(self, x: Value, shape) -> Value:
+        """`x` with leading axes added, or a scalar filling `shape`."""
+        shape = tuple(shape)
+        dims = range(len(shape) - x.aval.ndim, len(shape))
+        return self.broadcast_in_dim(x, make_aval(shape, x.aval.dtype, x.aval.weak_type), dims)
+
+    def spread(self, x: Value, shape) -> Value:
+        """`x`, a scalar or of the rank of `shape`, with its axes of size 1 stretched."""
+        dims = range(len(shape)) if x.aval.ndim else ()
+        return self.broadcast_in_dim(
+            x, make_aval(tuple(shape), x.aval.dtype, x.aval.weak_type), dims
+        )
+
+    def reshape(self, x: Value, shape) -> Value:
+        out = make_aval(tuple(shape), x.aval.dtype, x.aval.weak_type)
+        return x if out.shape == x.aval.shape else self.reshape_to(x, out)
+
+    def reshape_to(self, x: Value, out) -> Value:
+        """The same elements as another type of the same storage."""
+        return (
+            self.op("dynamic_reshape", out, x, self.sizes(out.shape))
+            if is_open(out)
+            else self.op("reshape", out, x)
+        )
+
+    def transpose(self, x: Value, perm) -> Value:
+        perm = tuple(perm)
+        if perm == tuple(range(len(perm))):
+            return x
+        out = make_aval(tuple([x.aval.shape[i] for i in perm]), x.aval.dtype, x.aval.weak_type)
+        found = self.op("transpose", out, x, attrs=f"permutation = {i64_array(perm)}")
+        found.definition = "transpose", x, perm
+        return found
+
+    def reverse(self, x: Value, axes) -> Value:
+        """`x` with the elements along these axes in reverse order."""
+        return self.op("reverse", x.aval, x, attrs=f"dimensions = {i64_array(axes)}")
+
+    def iota(self, out, axis: int) -> Value:
+        """0, 1, 2, ... along an axis."""
+        attrs = f"iota_dimension = {axis} : i64"
+        if is_open(out):
+            return self.op("dynamic_iota", out, self.sizes(out.shape), attrs=attrs)
+        found = self.op("iota", out, attrs=attrs)
+        found.definition = "iota", None, (axis,)
+        return found
+
+    # -- parts and wholes ---------------------------------------------------------------------------
+
+    def slice(
+        self,
+        x: Value,
+        starts: Sequence,
+        limits: Sequence,
+        strides: Sequence | None = None,
+        out=None,
+    ) -> Value:
+        """The elements from `starts` to before `limits` along each axis, in steps of `strides`.
+
+        Args:
+            out: the result's type, if it is at hand.
+        """
+        strides = (1,) * len(starts) if strides is None else strides
+        if out is None:
+            sizes = [(b - a + s - 1) // s for a, b, s in zip(starts, limits, strides)]
+            out = make_aval(tuple(sizes), x.aval.dtype, False)
+        if is_symbolic_shape((*starts, *limits)):
+            return self.op(
+                "real_dynamic_slice",
+                out,
+                x,
+                *[self.sizes(ends) for ends in (starts, limits, strides)],
+            )
+        return self.op(
+            "slice",
+            out,
+            x,
+            attrs=f"start_indices = {i64_array(starts)}, limit_indices = {i64_array(limits)}, "
+            f"strides = {i64_array(strides)}",
+        )
+
+    def head(self, x: Value, shape) -> Value:
+        """The first elements of `x` along its axes."""
+        return x if x.aval.shape == tuple(shape) else self.slice(x, (0,) * len(shape), shape)
+
+    def pad(
+        self, x: Value, fill: Value, low: Sequence, high: Sequence, interior: Sequence, out=None
+    ) -> Value:
+        """`x` padded by the scalar `fill` before, behind and between elements.
+
+        Negative widths crop.
+
+        Args:
+            out: the result's type, if it is at hand.
+        """
+        if out is None:
+            sizes = [
+                n + a + b + (max(n - 1, 0) * s if s else 0)
+                for n, a, b, s in zip(x.aval.shape, low, high, interior)
+            ]
+            out = make_aval(tuple(sizes), x.aval.dtype, False)
+        if is_symbolic_shape((*low, *high)):
+            return self.op(
+                "dynamic_pad",
+                out,
+                x,
+                fill,
+                *[self.sizes(widths) for widths in (low, high, interior)],
+            )
+        return self.op(
+            "pad",
+            out,
+            x,
+            fill,
+            attrs=f"edge_padding_low = {i64_array(low)}, edge_padding_high = {i64_array(high)}, "
+            f"interior_padding = {i64_array(interior)}",
+        )
+
+    def pad_to(self, x: Value, shape, fill) -> Value:
+        """`x` with elements `fill`, a number, added behind the ends of its axes."""
+        if x.aval.shape == tuple(shape):
+            return x
+        none, more = [0] * len(shape), [n - m for n, m in zip(shape, x.aval.shape)]
+        return self.pad(x, self.constant(fill, make_aval((), x.aval.dtype)), none, more, none)
+
+    def concatenate(self, xs: Sequence[Value], axis: int, out) -> Value:
+        """The concatenation of arrays along an axis; a single array is returned as it is."""
+        return (
+            xs[0]
+            if len(xs) == 1
+            else self.op("concatenate", out, *xs, attrs=f"dimension = {axis} : i64")
+        )
+
+    def index(self, i: Value, shape: Sequence) -> Value:
+        """Indices into axes of these sizes, in a type in which XLA's arithmetic with them is exact."""
+        return self._indices([i], shape)[0]
+
+    def _indices(self, values: Sequence[Value], shape: Sequence) -> list[Value]:
+        """`index` of several values, which mostly have one dtype."""
+        own = known = None
+        out = []
+        for i in values:
+            dtype = i.aval.dtype
+            if dtype is not own:
+                own, known = dtype, index_dtype(dtype, shape)
+            out.append(i if known is own else self.convert(i, known))
+        return out
+
+    def dynamic_slice(self, x: Value, starts: Sequence[Value], sizes: Sequence, out=None) -> Value:
+        """A block of these sizes; the start indices are clamped so that it lies inside."""
+        if out is None:
+            out = make_aval(tuple(sizes), x.aval.dtype, False)
+        starts = self._indices(starts, x.aval.shape)
+        if not is_symbolic_shape(sizes):
+            return self.op(
+                "dynamic_slice", out, x, *starts, attrs=f"slice_sizes = {i64_array(sizes)}"
+            )
+        vector = make_aval((len(sizes),), SIZE.dtype, False)
+        one = make_aval((1,), SIZE.dtype, False)
+        first = self.concatenate(
+            [self.op("reshape", one, self._int32(s)) for s in starts], 0, vector
+        )
+        span = self.sizes(sizes)
+        last = self.op("subtract", vector, self.sizes(x.aval.shape), span)
+        first = self.op(
+            "clamp", vector, self.constant(np.zeros(len(sizes), np.int32), vector), first, last
+        )
+        return self.op(
+            "real_dynamic_slice",
+            out,
+            x,
+            first,
+            self.op("add", vector, first, span),
+            self.constant(1, vector),
+        )
+
+    def _int32(self, i: Value) -> Value:
+        """Indices as int32, where those above its range become its largest number."""
+        top = np.iinfo(np.int32).max
+        if np.iinfo(i.aval.dtype).max > top:
+            low, high = self.constant(0, i.aval), self.constant(top, i.aval)
+            i = self.op("clamp", i.aval, low, i, high)
+        return self.convert(i, SIZE.dtype)
+
+    def dynamic_update_slice(self, x: Value, update: Value, starts: Sequence[Value]) -> Value:
+        """`x` with a block replaced.
+
+        The start indices are clamped so that the block lies inside.
+        """
+        starts = [self.index(s, x.aval.shape) for s in starts]
+        return self.op("dynamic_update_slice", x.aval, x, update, *starts)
+
+    # -- elements -----------------------------------------------------------------------------------
+
+    def convert(self, x: Value, dtype) -> Value:
+        """Convert `x`: floats to integers truncate and saturate, anything nonzero becomes True."""
+        if x.aval.dtype == dtype:
+            return x
+        out = make_aval(x.aval.shape, dtype, False)
+        if element_type(dtype) == "i1" and element_type(x.aval.dtype) != "i1":
+            return self.compare(x, self.constant(0, x.aval), "NE")
+        if storage_dtype(x.aval.dtype).kind == "c" and storage_dtype(dtype).kind != "c":
+            real = np.dtype("float32" if storage_dtype(x.aval.dtype).itemsize == 8 else "float64")
+            return self.convert(self.op("real", make_aval(x.aval.shape, real, False), x), dtype)
+        found = self.op("convert", out, x)
+        found.definition = "convert", x, ()
+        return found
+
+    def bitcast(self, x: Value, out) -> Value:
+        """The same bits as another type; `out` has an axis more or less when the widths differ."""
+        return self.op("bitcast_convert", out, x)
+
+    def compare(self, x: Value, y: Value, direction: str, kind: str | None = None) -> Value:
+        """Compare by EQ, NE, LT, LE, GT or GE.
+
+        The `kind` TOTALORDER sorts -NaN < -0 < 0 < NaN; by default the kind follows from the dtype.
+        """
+        kind = kind or compare_kind(x.aval.dtype)
+        out = make_aval(x.aval.shape, np.dtype(bool), False)
+        attrs = (
+            f"comparison_direction = #stablehlo<comparison_direction {direction}>, "
+            f"compare_type = #stablehlo<comparison_type {kind}>"
+        )
+        return self.op("compare", out, x, y, attrs=attrs)
+
+    def select(self, pred: Value, x: Value, y: Value) -> Value:
+        """`x` where `pred`, else `y`; `pred` is a scalar or of their shape."""
+        return self.op("select", x.aval, pred, x, y)
+
+
+def compare_kind(dtype) -> str:
+    element = element_type(dtype)
+    return (
+        "FLOAT"
+        if element[0] in "fbc"
+        else "UNSIGNED"
+        if element == "i1" or element[0] == "u"
+        else "SIGNED"
+    )

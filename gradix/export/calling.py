@@ -21,8 +21,7 @@ from gradix._ops.basis import to_front
 from gradix._ops.random.random import random_unwrap, random_wrap
 from gradix._runtime import xla_artifact
 from gradix._stablehlo.dimensions import is_open
-from gradix._stablehlo.structured import TOKEN
-from gradix._stablehlo.types import tensor_type
+from gradix._stablehlo.types import TOKEN, tensor_type
 from gradix.export import shardings
 from gradix.export.effects import name_of
 from gradix.export.portability import check_of_file
@@ -112,7 +111,7 @@ class CallExported(Primitive):
             given,
             [*tokens, *[x.aval for x in kept]],
             [*tokens, *outs],
-            em._unused,
+            em.unused_symbol,
             check_of_file(exported),
         )
         em.functions.extend(texts)
@@ -130,7 +129,7 @@ def _called(em, symbol: str, given: list, operands: list, outs, tokens: int) -> 
 def _called_open(em, exported, given: list, kept: list, outs: list) -> list:
     """Call a module in a module with symbolic shapes, and convert arguments and results."""
     symbol, functions, wide = xla_artifact.open_functions(
-        exported.mlir_module(), em._unused, check_of_file(exported)
+        exported.mlir_module(), em.unused_symbol, check_of_file(exported)
     )
     em.functions.extend(functions)
     numbers = [em.number(n, np.dtype("int64" if wide else "int32")) for n in given]

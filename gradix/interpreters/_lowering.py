@@ -107,7 +107,7 @@ def lower_of(prim, rule: Callable[..., Any]) -> Callable:
     def lower(em, out, *values, **params):
         outs = list(out) if prim.multiple_results else [out]
         avals = [v.aval for v in values]
-        symbol = em._unused(prim.name.replace("-", "_"))
+        symbol = em.unused_symbol(prim.name.replace("-", "_"))
 
         def build(module, args):
             ctx = LoweringRuleContext(ModuleContext(module, em), prim, avals, outs)

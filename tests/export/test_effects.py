@@ -11,7 +11,7 @@ from gradix import export, lax
 from gradix._core.effects import Effect, SinkEffect, io_effect, ordered_io_effect
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
-from gradix._stablehlo.structured import TOKEN
+from gradix._stablehlo.types import TOKEN
 
 S = gradix.ShapeDtypeStruct
 TARGET = "gradix_test_note"

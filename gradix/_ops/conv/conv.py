@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from gradix._core import dtypes
@@ -186,19 +188,35 @@ class ConvGeneralDilated(Primitive):
                 em.convert(rhs, _COUNTS),
             )
         asked = precision_asked(precision, lhs.aval.dtype) if isinstance(precision, tuple) else None
-        y = em.convolution(
-            aval,
-            lhs,
-            rhs,
-            strides=window_strides,
-            padding=padding,
-            lhs_dilation=lhs_dilation,
-            rhs_dilation=rhs_dilation,
-            numbers=dimension_numbers,
-            feature_groups=feature_group_count,
-            batch_groups=batch_group_count,
-            precision=asked,
+        # Where space is divided over some mesh axes and repeated over others, XLA counts twice.
+        lhs = em.gathered(lhs, dimension_numbers[0][2:])
+        rhs = em.gathered(rhs, dimension_numbers[1][2:])
+        attrs = (
+            f"window_strides = {em.i64_array(window_strides)}, "
+            f"lhs_dilation = {em.i64_array(lhs_dilation)}, "
+            f"padding = dense<{[list(p) for p in padding] or ''}> : tensor<{len(padding)}x2xi64>, "
+            f"rhs_dilation = {em.i64_array(rhs_dilation)}, "
+            f"dimension_numbers = #stablehlo.conv<{_layouts(dimension_numbers)}>, "
+            f"feature_group_count = {feature_group_count} : i64, "
+            f"batch_group_count = {batch_group_count} : i64{em.precision_text(asked)}"
         )
+        if not is_symbolic_shape((*lhs.aval.shape, *rhs.aval.shape, *aval.shape)):
+            outputs, inputs, *space = [rhs.aval.shape[i] for i in dimension_numbers[1]]
+            terms = inputs * prod(space)
+            em.facts.add_convolution(
+                dtype=aval.dtype,
+                kernel=tuple(space),
+                result=tuple([aval.shape[i] for i in dimension_numbers[2][2:]]),
+                inputs=inputs,
+                outputs=outputs,
+                feature_groups=feature_group_count,
+                batch_groups=batch_group_count,
+                lhs_dilation=tuple(lhs_dilation),
+                multiplications=prod(aval.shape) * terms,
+            )
+            em.note_product("convolution", aval, lhs, rhs, attrs, terms)
+        y = em.op("convolution", aval, lhs, rhs, attrs=attrs)
+        y = em.gathered(y, dimension_numbers[2][2:])
         return em.convert(y if first is None else em.convert(y, first), out.dtype)
 
     def show(self, params):
@@ -206,6 +224,15 @@ class ConvGeneralDilated(Primitive):
 
 
 conv_general_dilated_p = ConvGeneralDilated("conv_general_dilated")
+
+
+def _layouts(numbers) -> str:
+    """`[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]`"""
+    texts = []
+    for spec, names in zip(numbers, ("bf", "oi", "bf")):
+        order = [*names, *map(str, range(len(spec) - 2))]
+        texts.append(f"[{', '.join([order[spec.index(i)] for i in range(len(spec))])}]")
+    return f"{texts[0]}x{texts[1]}->{texts[2]}"
 
 
 # -- adjoints --------------------------------------------------------------------------------------

@@ -26,6 +26,7 @@ from gradix._ops.indexing.gather_checks import check_gather
 from gradix._ops.indexing.gather_dimension_numbers import (
     GatherDimensionNumbers,
     GatherScatterMode,
+    axes_by_name,
     canonical_numbers,
     inside,
     shifted,
@@ -163,7 +164,7 @@ class Gather(Primitive):
         indices_are_sorted,
         **_,
     ):
-        y = em.gather(out, x, indices, _numbers(dimension_numbers), slice_sizes, indices_are_sorted)
+        y = emit_gather(em, out, x, indices, dimension_numbers, slice_sizes, indices_are_sorted)
         if mode not in _FILLING or not dimension_numbers.start_index_map:
             return y
         limits = [x.aval.shape[d] - slice_sizes[d] for d in dimension_numbers.start_index_map]
@@ -202,16 +203,28 @@ def lower_limits(em, aval, limits):
     )
 
 
-def _numbers(dnums) -> dict:
-    """The dimension numbers, under the names of StableHLO's attribute."""
+def emit_gather(em, out, x, indices, dnums, sizes, is_sorted: bool):
+    """Windows of these sizes of `x` at index vectors, which lie along the last axis of `indices`.
+
+    Args:
+        is_sorted: whether the index vectors are in order.
+    """
+    indices = em.index(indices, x.aval.shape)
     offset, collapsed, start_index_map, batching, batching_at = dnums
-    return {
+    axes = {
         "offset_dims": offset,
         "collapsed_slice_dims": collapsed,
         "operand_batching_dims": batching,
         "start_indices_batching_dims": batching_at,
         "start_index_map": start_index_map,
     }
+    text = axes_by_name(axes, indices.aval.ndim - 1)
+    attrs = f"dimension_numbers = #stablehlo.gather<{text}>, "
+    rest = f"indices_are_sorted = {str(is_sorted).lower()}"
+    if is_symbolic_shape(sizes):
+        return em.op("dynamic_gather", out, x, indices, em.sizes(sizes), attrs=attrs + rest)
+    attrs = f"{attrs}slice_sizes = {em.i64_array(sizes)}, {rest}"
+    return em.op("gather", out, x, indices, attrs=attrs)
 
 
 def _beside_windows(shape, offset_dims, ndim):

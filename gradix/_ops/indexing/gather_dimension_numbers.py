@@ -258,3 +258,9 @@ def with_batching_axis(dnums):
     """Dimension numbers for a new first axis of operand, indices and windows: a batch axis."""
     a, b, c, d, e = shifted(dnums, 1, 1, 1)
     return type(dnums)(a, b, c, (0, *d), (0, *e))
+
+
+def axes_by_name(axes: dict, index_axis: int) -> str:
+    """Dimension numbers as StableHLO writes them; empty lists are omitted."""
+    fields = [f"{name} = [{', '.join(map(str, dims))}]" for name, dims in axes.items() if len(dims)]
+    return ", ".join([*fields, f"index_vector_dim = {index_axis}"])

@@ -18,6 +18,7 @@ from gradix._ops.indexing.gather import lower_limits
 from gradix._ops.indexing.gather_checks import check_scatter
 from gradix._ops.indexing.gather_dimension_numbers import (
     GatherScatterMode,
+    axes_by_name,
     gather_numbers,
     window_sizes,
     windows,
@@ -159,15 +160,20 @@ class Scatter(Primitive):
                 return new
             return em.inline(*_opened(update_jaxpr, update_consts), [old, new])
 
-        return em.scatter(
+        indices = em.index(indices, x.aval.shape)
+        axes = axes_by_name(_numbers(dnums), indices.aval.ndim - 1)
+        return em.op(
+            "scatter",
             out,
             x,
             indices,
             updates,
-            _numbers(dnums),
-            body,
-            is_sorted=indices_are_sorted,
-            is_unique=unique_indices,
+            regions=(em.region([scalar, scalar], body),),
+            attrs=(
+                f"scatter_dimension_numbers = #stablehlo.scatter<{axes}>, "
+                f"indices_are_sorted = {str(indices_are_sorted).lower()}, "
+                f"unique_indices = {str(unique_indices).lower()}"
+            ),
         )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._core.aval import make_aval
+from gradix._core.dimensions.expression import is_symbolic_shape
 from gradix._ops.random.storage import U32, U64
 
 _FACTORS = U64.type(0xD2511F53), U64.type(0xCD9E8D57)
@@ -44,5 +45,20 @@ def philox_words(key: int, counter: int, size: int, dtype: np.dtype) -> np.ndarr
 
 def emit_philox(em, state, shape, dtype):
     """Words of `shape` from a state, a value of type uint64[2]."""
-    _, words = em.rng_bit_generator(state, make_aval(tuple(shape), dtype), "PHILOX")
-    return words
+    return emit_rng_bits(em, state, make_aval(tuple(shape), dtype), "PHILOX")[1]
+
+
+def emit_rng_bits(em, state, out, algorithm: str):
+    """The new state, and random words; `algorithm` is DEFAULT, THREE_FRY or PHILOX."""
+    attrs, outs = f"rng_algorithm = #stablehlo<rng_algorithm {algorithm}>", [state.aval, out]
+    if not is_symbolic_shape(out.shape):
+        return em.ops("rng_bit_generator", outs, state, attrs=attrs)
+    return em.custom_call(
+        "stablehlo.dynamic_rng_bit_generator",
+        outs,
+        state,
+        em.sizes(out.shape),
+        api_version=2,
+        attrs=attrs,
+        is_refined=True,
+    )

@@ -19,6 +19,7 @@ from gradix._ops.families import NonDifferentiable
 from gradix._ops.indexing.slicing import slice_in_dim
 from gradix._ops.joining import concatenate
 from gradix._ops.operands import as_operand, operands
+from gradix._ops.random.philox import emit_rng_bits
 from gradix._ops.shape import reshape
 from gradix._ops.sharding import divided
 
@@ -68,7 +69,7 @@ class RngBitGenerator(NonDifferentiable, Primitive):
         if key.aval.dtype == _WORD:
             key = em.bitcast(em.reshape(key, (2, 2)), make_aval((2,), _WIDE))
         name = ("DEFAULT", "THREE_FRY", "PHILOX")[algorithm]
-        after, bits = em.rng_bit_generator(key, outs[1], name)
+        after, bits = emit_rng_bits(em, key, outs[1], name)
         if state.dtype == _WORD:
             after = em.reshape(em.bitcast(after, make_aval((2, 2), _WORD)), (4,))
         return [after, bits]
@@ -127,7 +128,8 @@ class RngUniform(NonDifferentiable, Primitive):
 
     def lower(self, em, out, a, b, *, shape, draw):
         sizes = em.constant(np.array(shape, np.int64), make_aval((len(shape),), np.dtype("int64")))
-        return em.rng_uniform(out, a, b, sizes)
+        attrs = "rng_distribution = #stablehlo<rng_distribution UNIFORM>"
+        return em.op("rng", out, a, b, sizes, attrs=attrs)
 
 
 rng_bit_generator_p = RngBitGenerator("rng_bit_generator")

@@ -6,6 +6,9 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.dimensions.expression import is_symbolic_shape
+from gradix._ops.indexing.gather import emit_gather
+from gradix._ops.indexing.gather_dimension_numbers import GatherDimensionNumbers
 
 _I32 = np.dtype("int32")
 
@@ -14,7 +17,10 @@ def emit_sort(em, xs, axis: int, is_stable: bool, num_keys: int):
     """The sorted operands."""
     if not xs[0].aval.size:
         return list(xs)
-    return em.sort(xs, axis, is_stable, lambda *pairs: _before(em, pairs, num_keys))
+    scalars = [make_aval((), x.aval.dtype) for x in xs for _ in (0, 1)]
+    before = em.region(scalars, lambda *pairs: _before(em, pairs, num_keys))
+    attrs = f"dimension = {axis} : i64, is_stable = {str(is_stable).lower()}"
+    return em.ops("sort", [x.aval for x in xs], *xs, regions=(before,), attrs=attrs)
 
 
 def emit_top_k(em, outs, x, k: int, axis: int):
@@ -25,7 +31,18 @@ def emit_top_k(em, outs, x, k: int, axis: int):
     order = axis_last(ndim, axis)
     moved, back = em.transpose(comparable(em, x), order), [order.index(i) for i in range(ndim)]
     shape = (*moved.aval.shape[:-1], k)
-    found = em.top_k(moved, k, [make_aval(shape, moved.aval.dtype), make_aval(shape, _I32)])
+    types = [make_aval(shape, moved.aval.dtype), make_aval(shape, _I32)]
+    if is_symbolic_shape((k,)):
+        found = em.custom_call(
+            "stablehlo.dynamic_top_k",
+            types,
+            moved,
+            em.dimension(k),
+            api_version=2,
+            is_refined=True,
+        )
+    else:
+        found = em.ops("chlo.top_k", types, moved, attrs=f"k = {k} : i64")
     values, places = [em.transpose(v, back) for v in found]
     return [em.convert(values, dtype), places]
 
@@ -47,16 +64,10 @@ def fetch(em, x, places, axis):
     """`x` at `places` along an axis; all other axes are batch axes."""
     ndim = x.aval.ndim
     column = em.reshape(places, (*places.aval.shape, 1))
-    others = [i for i in range(ndim) if i != axis]
-    numbers = {
-        "collapsed_slice_dims": [axis],
-        "operand_batching_dims": others,
-        "start_indices_batching_dims": others,
-        "start_index_map": [axis],
-    }
-    return em.gather(
-        make_aval(places.aval.shape, x.aval.dtype), x, column, numbers, (1,) * ndim, False
-    )
+    others = tuple([i for i in range(ndim) if i != axis])
+    dnums = GatherDimensionNumbers((), (axis,), (axis,), others, others)
+    out = make_aval(places.aval.shape, x.aval.dtype)
+    return emit_gather(em, out, x, column, dnums, (1,) * ndim, False)
 
 
 # -- comparators -----------------------------------------------------------------------------------

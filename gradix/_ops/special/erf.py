@@ -95,9 +95,7 @@ def _gaussian(t, factor, square_of, sign):
 def _emit_erf(em, out, x):
     found = em.op("chlo.erf", out, x)
     if em.is_divided:  # The partitioner has no rule for it, and would gather the operand.
-        group = em.meshes.new_group()
-        em.sharding_group(x, group)
-        em.sharding_group(found, group)
+        em.divide_alike(x, found)
     return found
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.dimensions.expression import is_symbolic_shape
 
 
 def emit_reduce_window(em, outs, xs, inits, window, body):
@@ -33,16 +34,51 @@ def emit_reduce_window(em, outs, xs, inits, window, body):
                 ]
             )
         )
-    return em.reduce_window(
-        xs,
-        inits,
-        window.window_dimensions,
-        window.padding,
+    return emit_windows(em, outs, xs, inits, window, body)
+
+
+def emit_windows(em, outs, xs, inits, window, body):
+    """XLA's reduction over windows, whose padding adds the initial values.
+
+    Args:
+        window: the fields of a `Window`. Strides and dilations may be empty, which stands for ones.
+    """
+    sizes, strides, padding, base, dilation = window
+    padding = [list(pair) for pair in padding]
+    widths = [n for pair in padding for n in pair]
+    if is_symbolic_shape([*sizes, *widths]):
+        return _emit_open_windows(
+            em, outs, xs, inits, (sizes, strides, base, dilation), widths, body
+        )
+    named = (
+        ("window_dimensions", sizes),
+        ("window_strides", strides),
+        ("base_dilations", base),
+        ("window_dilations", dilation),
+    )
+    attrs = [f"{name} = {em.i64_array(values)}" for name, values in named if len(values)]
+    attrs.append(f"padding = dense<{padding or ''}> : tensor<{len(padding)}x2xi64>")
+    region = em.reducer([x.aval.dtype for x in xs], body, [x.aval for x in xs])
+    return em.ops("reduce_window", outs, *xs, *inits, attrs=", ".join(attrs), regions=(region,))
+
+
+def _emit_open_windows(em, outs, xs, inits, sizes, widths, body):
+    """As `emit_windows` with symbolic sizes: a call that XLA's shape refinement replaces."""
+    scalars = [make_aval((), x.aval.dtype, False) for x in xs]
+    reduced = (lambda x, y: [em.op(body, scalars[0], x, y)]) if isinstance(body, str) else body
+    reducer = em.define("window_reducer", [*scalars, *scalars], reduced, is_closed=True)
+    vectors = [em.sizes(v or (1,) * len(sizes[0])) for v in sizes]
+    pairs = make_aval((len(widths) // 2, 2), np.dtype("int32"), False)
+    return em.custom_call(
+        "stablehlo.dynamic_reduce_window",
         outs,
-        body,
-        strides=window.window_strides,
-        base_dilation=window.base_dilation,
-        window_dilation=window.window_dilation,
+        *xs,
+        *inits,
+        *vectors,
+        em.op("reshape", pairs, em.sizes(widths)),
+        api_version=2,
+        attrs=f"called_computations = [@{reducer}]",
+        is_refined=True,
     )
 
 
@@ -149,12 +185,20 @@ def _unstretched(em, x, out, window):
 def emit_select_and_scatter(em, out, source, x, window, direction: str, *, fill):
     """Lower to XLA's operation, for windows without dilation."""
     wide = emit_stretched(em, x, window, fill)
-    total = em.select_and_scatter(
-        make_aval(wide.aval.shape, out.dtype),
+    scalar = make_aval((), x.aval.dtype)
+    select = em.region([scalar, scalar], lambda a, b: em.compare(a, b, direction))
+    sizes, strides = em.i64_array(window.window_dimensions), em.i64_array(window.window_strides)
+    zero, total = em.constant(0, make_aval((), out.dtype)), make_aval(wide.aval.shape, out.dtype)
+    total = em.op(
+        "select_and_scatter",
+        total,
         wide,
         source,
-        window.window_dimensions,
-        window.window_strides,
-        direction,
+        zero,
+        regions=(select, em.reducer([out.dtype], "add")),
+        attrs=(
+            f"window_dimensions = {sizes}, window_strides = {strides}, "
+            f"padding = dense<0> : tensor<{out.ndim}x2xi64>"
+        ),
     )
     return _unstretched(em, total, out, window)

@@ -13,7 +13,7 @@ from gradix._core.aval import make_aval
 from gradix._core.dtypes import FLOAT, bfloat16
 from gradix._core.jaxpr import Literal
 from gradix._ops.arithmetic import max_p, min_p
-from gradix._ops.collectives import pmax_p, pmin_p
+from gradix._ops.collectives import emit_all_reduce, pmax_p, pmin_p
 from gradix._ops.comparison import gt_p, lt_p
 from gradix._ops.reductions import reduce_max_p, reduce_min_p
 from gradix._platforms.cpu.blocks import WORDS, emit_blocks
@@ -134,7 +134,7 @@ def _along_mesh(em, site, x):
     if axes:
         truth, start = make_aval(site.out.shape, np.dtype(bool)), make_aval((), np.dtype(bool))
         (found,) = em.reduce([found], [em.constant(False, start)], axes, [truth], "or")
-    found = em.all_reduce(found, names, site.params.get("axis_index_groups"), "or")
+    found = emit_all_reduce(em, found, names, site.params.get("axis_index_groups"), "or")
     return em.select(found, em.constant(np.nan, site.out), site.plain(em))
 
 

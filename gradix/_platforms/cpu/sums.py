@@ -10,6 +10,7 @@ from gradix._core.aval import make_aval
 from gradix._ops.arithmetic import abs_p, add_p, div_p, max_p, min_p, mul_p, sub_p
 from gradix._ops.basis import add_any_p, reduce_sum_p
 from gradix._ops.complex_parts import neg_p
+from gradix._ops.dot import emit_dot_general
 from gradix._ops.reductions import reduce_max_p, reduce_min_p
 from gradix._ops.special.erf import erfc_p
 from gradix._ops.special.gamma import digamma_p
@@ -92,7 +93,8 @@ def _by_product_with_ones(em, site, x):
     ones, sums = make_aval((outer, rows), out.dtype), make_aval((outer, columns), out.dtype)
 
     def write(x):
-        return em.dot_general(sums, em.constant(1, ones), x, ((1,), (1,)), ((0,), (0,)))
+        numbers = ((1,), (1,)), ((0,), (0,))
+        return emit_dot_general(em, sums, em.constant(1, ones), x, numbers)
 
     # XLA must not fuse the operand into the product, which would compute it without vectors.
     return em.reshape(
