@@ -9,7 +9,7 @@ import numpy as np
 from gradix._base import config as _config
 from gradix._base.lazy import lazy_module
 from gradix._base.tree import flatten_axes, tree_flatten as flatten, tree_map
-from gradix._core import dtypes
+from gradix._core import dtypes, seams
 from gradix._core.array import ArrayImpl, as_array, copied, host_array, is_shared
 from gradix._core.array_layouts import AutoLayout, Format, Layout, row_major
 from gradix._core.aval import located, make_aval
@@ -26,7 +26,7 @@ from gradix._core.sharding import (
 )
 from gradix._core.trace import Tracer, bind, state
 from gradix._ops.markers import separate
-from gradix._ops.sharding import install_move, move_p, sharding_constraint_p
+from gradix._ops.sharding import move_p, sharding_constraint_p
 from gradix._runtime import xla
 from gradix._runtime.placement import committed, put_on, sharding_of
 from gradix._runtime.program import to_device
@@ -196,7 +196,7 @@ def _moved(x: ArrayImpl, sharding: Sharding | None) -> ArrayImpl:
     return on_default_device(ArrayImpl(first._host, first.aval.plain, first._buffer))
 
 
-install_move(_moved)
+seams.move = _moved
 
 
 def on_default_device(x):

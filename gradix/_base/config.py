@@ -7,7 +7,10 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from . import absl_flags, errors, options
+from . import errors, options
+from .lazy import lazy_module
+
+absl_flags = lazy_module("gradix._base.absl_flags")
 
 __all__ = [
     "config", "define", "guards_transfers", "is_x64", "on_update", "state", "trace_context", "within",

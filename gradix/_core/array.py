@@ -11,7 +11,7 @@ import numpy as np
 from gradix._base import source
 from gradix._base.config import guards_transfers
 from gradix._base.lazy import lazy_module
-from gradix._core import dtypes, library_values as _library_values
+from gradix._core import dtypes, library_values as _library_values, seams
 from gradix._core.aval import make_aval
 from gradix._core.operators import Array
 from gradix._core.trace import state
@@ -40,7 +40,7 @@ class ArrayImpl(Array):
         """The value as a NumPy array, copied from the device if it is not on the host yet."""
         h = self._host
         if h is None:
-            h = self._host = _device.fetch(self)
+            h = self._host = seams.fetch(self)
         return h
 
     def __array__(self, dtype=None, copy=None):
@@ -83,22 +83,6 @@ def without_value(aval) -> ArrayImpl:
     return out
 
 
-class DeviceHooks:
-    """The functions of the runtime that arrays need; `_runtime` sets them once, at import."""
-
-    fetch: Any
-    put: Any
-    runtime: Any
-
-
-_device = DeviceHooks()
-
-
-def install_device(**hooks) -> None:
-    for name, hook in hooks.items():
-        setattr(_device, name, hook)
-
-
 def _rebuild(host, dtype, weak):
     return ArrayImpl(host, make_aval(host.shape, dtype, weak))
 
@@ -135,7 +119,7 @@ def copied(a: ArrayImpl) -> ArrayImpl:
     """A copy of `a` with memory of its own, which may be deleted or donated."""
     buffer = a._buffer
     host = a.host if buffer is None else a._host
-    return ArrayImpl(host, a.aval, None if buffer is None else _device.runtime.copied(buffer))
+    return ArrayImpl(host, a.aval, None if buffer is None else seams.runtime.copied(buffer))
 
 
 def wrap_host(x: np.ndarray, weak: bool = False) -> ArrayImpl:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gradix._base.errors import ConcretizationTypeError
-from gradix._core import array as _arrays, dtypes
+from gradix._core import dtypes, seams
 from gradix._core.array import ArrayImpl, copied, is_shared
 from gradix._core.aval import make_aval
 
@@ -198,16 +198,6 @@ def formatted(self, spec: str) -> str:
 # -- placement -------------------------------------------------------------------------------------
 
 
-def _hook(name: str):
-    """A member that the runtime implements."""
-
-    def member(self, *args, **kwargs):
-        return getattr(_arrays._device, name)(_concrete(self, name), *args, **kwargs)
-
-    member.__name__ = name
-    return member
-
-
 def is_deleted(self) -> bool:
     """Whether the array's memory has been freed."""
     return _concrete(self, "is_deleted")._host is None and (
@@ -244,7 +234,7 @@ def block_until_ready(self):
 def copy_to_host_async(self) -> None:
     """Begin to copy the values to main memory."""
     if type(self) is ArrayImpl and self._host is None:
-        _arrays._device.runtime.copy_to_host_async(_buffer_of(self))
+        seams.runtime.copy_to_host_async(_buffer_of(self))
 
 
 def on_device_size_in_bytes(self) -> int:
@@ -284,7 +274,7 @@ def take_memory(x: ArrayImpl) -> None:
     """Move values that lie in NumPy's memory to a buffer to which XLA may write."""
     host = x._host
     if host is not None and not is_fetched(host):
-        runtime = _arrays._device.runtime
+        runtime = seams.runtime
         if x._buffer is None or runtime.is_at(x._buffer, host):
             x._buffer = runtime.put(host, x.aval)
         x._host = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gradix._core import trace as _trace
+from gradix._core import seams, trace as _trace
 from gradix._core.trace import Trace, Tracer, state
 
 
@@ -14,7 +14,7 @@ class EvalTrace(Trace):
     level = -1
 
     def interpret(self, prim, args, params):
-        return _trace.evaluate(prim, args, params)
+        return seams.evaluate(prim, args, params)
 
     def stage_value(self, val):
         return val

@@ -6,6 +6,7 @@ import contextlib
 from itertools import count
 from typing import Any
 
+from gradix._core import seams
 from gradix._core.aval import ShapedArray
 from gradix._core.effects import NamedAxisEffect, no_effects
 
@@ -103,7 +104,7 @@ class JaxprEqn:
         return JaxprEqn(**new)
 
     def __repr__(self) -> str:
-        return _printer[0](self)
+        return seams.print_jaxpr(self)
 
 
 def new_jaxpr_eqn(
@@ -197,7 +198,7 @@ class Jaxpr:
         return Jaxpr(**new)
 
     def pretty_print(self, **options) -> str:
-        return _printer[0](self, **options)
+        return seams.print_jaxpr(self, **options)
 
     def __str__(self) -> str:
         return self.pretty_print()
@@ -237,14 +238,6 @@ class ClosedJaxpr:
         return self.jaxpr.pretty_print()
 
     __repr__ = __str__
-
-
-_printer: list = []
-
-
-def install_printer(function) -> None:
-    """Set the function that prints a jaxpr; `_core.pretty` does so at import."""
-    _printer[:] = [function]
 
 
 def join_effects(eqns) -> frozenset:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from gradix._core import seams
 from gradix._core.jaxpr import (
     ClosedJaxpr,
     DropVar,
     Jaxpr,
     JaxprEqn,
     Literal,
-    install_printer,
     jaxprs_in_params,
 )
 from gradix._core.pretty_documents import brk, cat, group, nest, note, render, text as txt, wrapped
@@ -228,4 +228,4 @@ def _param(value, ctx: _Context):
     return txt(_ADDRESS.sub("0xXXXXXXXXXXXX", text) if " at 0x" in text else text)
 
 
-install_printer(pretty)
+seams.print_jaxpr = pretty

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from gradix._core import trace as _trace
+from gradix._core import seams, trace as _trace
 from gradix._core.array import as_array
 from gradix._core.aval import ShapedArray
 from gradix._core.current_trace import bind_with_trace
@@ -257,7 +257,7 @@ class Primitive:
 
     def impl(self, *args, **params) -> Any:
         """Evaluate the primitive on concrete arrays, outside of every trace."""
-        return _trace.evaluate(self, [as_array(a) for a in args], params)
+        return seams.evaluate(self, [as_array(a) for a in args], params)
 
     def abstract_eval(self, *avals, **params) -> tuple[Any, frozenset]:
         """The types of the results, and the effects."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable
 from typing import Any
 
 from gradix._base import config as _config, errors, leaks, source
 from gradix._base.name_stack import begin_program, set_names
+from gradix._core import seams
 from gradix._core.aval import joined, located, seen
 from gradix._core.divisions import division, mesh_of, of_cotangent
 from gradix._core.mesh import Mesh
@@ -234,13 +234,6 @@ class _State(threading.local):
 
 
 state = _State()
-evaluate: Callable[..., Any]
-
-
-def install_evaluator(function) -> None:
-    """Set the function that runs a primitive on concrete arrays; the runtime does so at import."""
-    global evaluate
-    evaluate = function
 
 
 def bind(prim, args, params):
@@ -252,7 +245,7 @@ def bind(prim, args, params):
             if isinstance(a, Tracer):
                 break
         else:
-            return evaluate(prim, args, params)
+            return seams.evaluate(prim, args, params)
     level = -1 if top is None else top.level
     for a in args:
         if isinstance(a, Tracer):
@@ -265,19 +258,10 @@ def bind(prim, args, params):
             if t is not None and t.level > level:
                 top, level = t, t.level
     if top is None:
-        return evaluate(prim, args, params)
+        return seams.evaluate(prim, args, params)
     if seen.meshes and state.manual:
         args = _varying_alike(prim, args, params)
     return top.process(prim, args, params)
-
-
-_vary: list[Callable] = []
-_reshard: list[Callable] = []
-
-
-def install_reshard(function) -> None:
-    """Set the function `(array, NamedSharding or None) -> array` that reshards; `_ops` does so."""
-    _reshard[:] = [function]
 
 
 def divided_like(x, aval):
@@ -285,18 +269,13 @@ def divided_like(x, aval):
     have, want = x.aval.division, of_cotangent(aval.division)
     if have == want or not isinstance(x, Tracer) and (want is None or not _has_mesh(x)):
         return x
-    return _reshard[0](x, want)
-
-
-def install_vary(function) -> None:
-    """Set the function `(array, names) -> array` that makes a value vary over mesh axes."""
-    _vary[:] = [function]
+    return seams.reshard(x, want)
 
 
 def varying_over(x, vma: frozenset):
     """`x`, made to vary over these mesh axes too, or to be reduced over those marked."""
     missing = vma - x.aval.vma
-    return _vary[0](x, missing) if missing else x
+    return seams.vary(x, missing) if missing else x
 
 
 def _has_mesh(x) -> bool:
@@ -315,7 +294,7 @@ def _varying_alike(prim, args, params):
     whole = joined((whole, *vmas))
     if all(v == whole for v in vmas):
         return args
-    return [a if v == whole else _vary[0](a, whole - v) for a, v in zip(args, vmas)]
+    return [a if v == whole else seams.vary(a, whole - v) for a, v in zip(args, vmas)]
 
 
 def typed_results(prim, avals, params, out):

@@ -6,11 +6,12 @@ from math import prod
 
 import numpy as np
 
+from gradix._core import seams
 from gradix._core.array import as_array
 from gradix._core.aval import Reduced, make_aval, reduced_axes
 from gradix._core.effects import NamedAxisEffect
 from gradix._core.primitive import MeshTraits, Primitive
-from gradix._core.trace import axis_size_of, bind, install_vary, state
+from gradix._core.trace import axis_size_of, bind, state
 from gradix._ops.arithmetic import div, mul
 from gradix._ops.basis import broadcast_in_dim, free_axes, move_axis, reduce_sum, to_axis
 from gradix._ops.comparison import eq
@@ -325,7 +326,7 @@ def settle(x):
     return bind(settle_p, (x,), {"axes": tuple(sorted(axes, key=str))}) if axes else x
 
 
-install_vary(vary)
+seams.vary = vary
 
 
 def names_of(axis_name) -> tuple:

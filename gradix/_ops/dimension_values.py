@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gradix._core import dtypes
+from gradix._core import dtypes, seams
 from gradix._core.aval import make_aval
-from gradix._core.dimensions.expression import SymbolicDim, install_value
+from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind, state
 from gradix._ops.families import NonDifferentiable
@@ -41,4 +41,4 @@ def dim_as_value(dim: SymbolicDim):
     return bind(dim_as_value_p, (), {"dim": dim})
 
 
-install_value(dim_as_value)
+seams.dimension_as_array = dim_as_value

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from gradix._base import config as _config
+from gradix._core import seams
 from gradix._core.array import as_array
 from gradix._core.aval import located
 from gradix._core.divisions import (
@@ -25,7 +26,7 @@ from gradix._core.named_sharding import NamedSharding
 from gradix._core.operators import Array
 from gradix._core.primitive import MeshTraits, Primitive, ValueTraits
 from gradix._core.sharding import UNCONSTRAINED, PartitionSpec
-from gradix._core.trace import bind, install_reshard, state
+from gradix._core.trace import bind, state
 from gradix._ops.basis import move_axis, to_axis
 
 _options = _config.state
@@ -140,7 +141,7 @@ class Move(Primitive):
         return x
 
     def run(self, args, params):
-        return _move[0](args[0], params["to"])
+        return seams.move(args[0], params["to"])
 
     def jvp(self, primals, tangents, *, to, back):
         (x,), (t,) = primals, tangents
@@ -161,14 +162,6 @@ class Move(Primitive):
 
     def lower(self, em, out, x, *, to, back):
         return x
-
-
-_move: list[Callable] = []
-
-
-def install_move(function) -> None:
-    """Set the function `(array, sharding or None) -> array` that moves a concrete array."""
-    _move[:] = [function]
 
 
 class ToAuto(Primitive):
@@ -259,14 +252,8 @@ def summed_like(number, x):
     return bind(reshard_p, (number,), {"sharding": division(x.aval.division.mesh, (), left)})
 
 
-install_reshard(reshard)
-_jit: list[Callable] = []
+seams.reshard = reshard
 _programs: dict[tuple, Callable] = {}
-
-
-def install_jit(function) -> None:
-    """Set the function that jits others; `_api` does this once, at import."""
-    _jit[:] = [function]
 
 
 def asked(name: str, out_sharding, operands=()) -> NamedSharding:
@@ -321,9 +308,9 @@ def divided(function: Callable, out_sharding, *args, **options):
         key = function, rest, tuple(options.items()), sharding
         found = _programs.get(key)
     except TypeError:  # an argument is not hashable
-        return _jit[0](whole)(*operands)
+        return seams.jit(whole)(*operands)
     if found is None:
         if len(_programs) >= 1024:
             _programs.clear()
-        found = _programs[key] = _jit[0](whole)
+        found = _programs[key] = seams.jit(whole)
     return found(*operands)

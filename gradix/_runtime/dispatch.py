@@ -12,7 +12,7 @@ import numpy as np
 from gradix._base import config as _config
 from gradix._base.bounded import BoundedCache, on_clear
 from gradix._base.lazy import lazy_module
-from gradix._core import array as _array, trace as _trace
+from gradix._core import seams
 from gradix._core.array import ArrayImpl
 from gradix._core.aval import located, seen, within
 from gradix._core.effects import MeshEffect
@@ -22,7 +22,7 @@ from gradix._core.sharding import Placement, SingleDeviceSharding
 from gradix._core.trace import typed_results
 from gradix._runtime import policy, xla
 from gradix._runtime.placement import Home, committed, home_of, whole_on
-from gradix._runtime.program import Program, fetch, to_device
+from gradix._runtime.program import Program, fetch
 
 _threads: Any = lazy_module("gradix._base.one_thread")
 _key_flow = lazy_module("gradix._core.key_flow")
@@ -434,6 +434,5 @@ def clear() -> None:
 
 
 on_clear(clear)
-_trace.install_evaluator(evaluate)
-_array.install_device(fetch=fetch, put=to_device, runtime=xla)
+seams.evaluate, seams.fetch, seams.runtime = evaluate, fetch, xla
 __all__: list[Any] = ["evaluate", "single", "clear"]

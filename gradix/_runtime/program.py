@@ -11,6 +11,7 @@ import numpy as np
 from gradix._base import events
 from gradix._base.lazy import lazy_module
 from gradix._base.recursion_room import FOR_PROGRAMS
+from gradix._core import seams
 from gradix._core.array import ArrayImpl, OnlyType
 from gradix._core.aval import located
 from gradix._core.dtypes import float0
@@ -33,13 +34,6 @@ if TYPE_CHECKING:
 _module = lazy_module("gradix._stablehlo.module")
 _compilation = lazy_module("gradix._runtime.compilation")
 independent_parts = lazy_module("gradix._runtime.independent_parts")
-
-_trace_expand: list[Callable] = []
-
-
-def install_tracer(function) -> None:
-    """Set the function `(function, avals, params) -> ClosedJaxpr` that traces `expand` rules."""
-    _trace_expand[:] = [function]
 
 
 def to_device(array: ArrayImpl):
@@ -138,9 +132,7 @@ def lower(
         options.update(placement.divisions_of(home, sides))
     start = time.perf_counter()
     with FOR_PROGRAMS:
-        module = _module.lower_jaxpr(
-            closed, name, trace_expand=_trace_expand[0] if _trace_expand else None, **options
-        )
+        module = _module.lower_jaxpr(closed, name, trace_expand=seams.trace_expand, **options)
     events.tell_detail("lower", name, time.perf_counter() - start)
     return module
 

@@ -3,6 +3,8 @@ import ast
 from pathlib import Path
 
 import gradix
+import gradix.numpy
+from gradix._core import seams
 from gradix._stablehlo.emitter import Emitter
 from gradix._stablehlo.writer import Writer
 
@@ -30,3 +32,20 @@ def test_signatures_are_of_one_kind():
 def test_programs_and_executables_are_of_one_kind():
     for name in ("Program", "Executable", "Compiled"):
         assert not subclasses("_runtime", "_api", of=name)
+
+
+def test_what_a_lower_layer_gets_from_a_higher_one_is_in_one_record():
+    """Beside `_core/seams.py` there are the members of arrays, which `numpy` installs."""
+    found = {}
+    for path in PACKAGE.glob("_*/**/*.py"):
+        for f in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(f, ast.FunctionDef) and f.name.split("_")[0] == "install":
+                found[f"{path.relative_to(PACKAGE).as_posix()}:{f.name}"] = f.lineno
+    assert set(found) == {"_core/operators.py:install"}
+
+
+def test_every_seam_is_set():
+    import gradix._ops.collectives  # noqa: F401
+    gradix.jit(lambda x: x + 1)(gradix.numpy.ones(3))
+    assert "abs" in str(gradix.make_jaxpr(abs)(1.0))
+    assert [name for name in seams.__annotations__ if getattr(seams, name, None) is None] == []

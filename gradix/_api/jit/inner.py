@@ -5,9 +5,10 @@ from __future__ import annotations
 from gradix._api.jit.traced import check_results
 from gradix._base import config as _config
 from gradix._control.call import jit_p
+from gradix._core import seams
 from gradix._core.effects import MeshEffect
 from gradix._core.jaxpr import ClosedJaxpr
-from gradix._runtime import program as _program, xla
+from gradix._runtime import xla
 from gradix._runtime.program import Program
 from gradix._transforms.cse import simplify
 from gradix._transforms.staging import stage_closed
@@ -42,4 +43,4 @@ def _trace_expand(function, avals, params) -> ClosedJaxpr:
 
 
 jit_p.run = _run_call
-_program.install_tracer(_trace_expand)
+seams.trace_expand = _trace_expand

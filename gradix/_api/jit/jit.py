@@ -23,7 +23,7 @@ from gradix._api.jit.jitted_function import (
 from gradix._api.jit.placed import shardings_of
 from gradix._api.jit.settings import Settings
 from gradix._base.lazy import lazy_module
-from gradix._ops.sharding import install_jit
+from gradix._core import seams
 
 _abstracted = lazy_module("gradix._api.jit.abstracted")
 _symbolic = lazy_module("gradix._api.jit.symbolic")
@@ -234,4 +234,4 @@ def jit(
     )
 
 
-install_jit(jit)
+seams.jit = jit

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gradix._base.errors import InconclusiveDimensionOperation
+from gradix._core import seams
 from gradix._core.dimensions.bounds import lower, upper
 from gradix._core.dimensions.polynomials import (
     FLOORDIV,
@@ -24,13 +25,6 @@ from gradix._core.dimensions.polynomials import (
 )
 
 _TYPICAL = 100
-# the function that makes an array of a dimension; `_ops.dimension_values` sets it
-_as_value: list[Callable] = []
-
-
-def install_value(fn: Callable) -> None:
-    """Set the function that makes an array of a dimension."""
-    _as_value[:] = [fn]
 
 
 class SymbolicDim:
@@ -173,9 +167,9 @@ class SymbolicDim:
 
     def __jax_array__(self):
         """The dimension as an integer array without axes, whose value is known at run time."""
-        if not _as_value:
+        if seams.dimension_as_array is None:
             raise TypeError(f"the symbolic dimension {self} cannot become an array here.")
-        return _as_value[0](self)
+        return seams.dimension_as_array(self)
 
     def variables(self) -> frozenset:
         """The names of the variables in the expression."""

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from gradix._runtime.xla_compiler import compile_module, install_compiler
+from gradix._core import seams
+from gradix._runtime.xla_compiler import compile_module
 
 
 def backend_compile_and_load(
@@ -13,4 +14,4 @@ def backend_compile_and_load(
 
 
 # The name is looked up at each call, so that a library can replace it by a wrapper.
-install_compiler(lambda *args: backend_compile_and_load(*args))
+seams.compile_module = lambda *args: backend_compile_and_load(*args)
