@@ -12,6 +12,7 @@ from gradix._base import source
 from gradix._core.dtypes import KeyType
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from gradix._core.key_use import Use, consume, mark, reused
+from gradix._core.user_primitive import Primitive as _OfUsers
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _SAMPLERS = os.path.join(_PACKAGE, "random", "")
@@ -29,14 +30,18 @@ class KeyFlow:
         consumed: the input keys that are consumed.
         repeated: the input keys that only a recomputation uses again.
         spent: the output keys that have been consumed before they are returned.
+        forwarded: the outputs that hold just the keys of an input, with the number of this input.
     """
 
-    __slots__ = ("consumed", "repeated", "spent")
+    __slots__ = ("consumed", "repeated", "spent", "forwarded")
 
     def __init__(self, walk: _Walk, ins, outs):
         self.consumed = walk.used(ins, walk.uses.keys() - walk.again)
         self.repeated = walk.used(ins, walk.again)
         self.spent = walk.used(outs, walk.uses.keys())
+        places = {frozenset(k.ravel().tolist()): i for i, k in enumerate(ins) if k is not None}
+        held = {o: frozenset(k.ravel().tolist()) for o, k in enumerate(outs) if k is not None}
+        self.forwarded = {o: places[keys] for o, keys in held.items() if keys in places}
 
 
 def key_flow(closed: ClosedJaxpr) -> KeyFlow:
@@ -207,7 +212,7 @@ class _Walk:
             return self.inner(eqn, ins)
         if eqn.primitive.consumes_keys:
             self.consume(self.caller or (name, eqn.source), ins[0])
-        elif eqn.primitive.rearranges:
+        if eqn.primitive.rearranges:
             out = eqn.primitive.host(*ins, **eqn.params)
             return list(out) if eqn.primitive.multiple_results else [np.asarray(out)]
         elif name == "select_n":
@@ -216,6 +221,11 @@ class _Walk:
             n = _PLACED[name]
             starts = [np.asarray(v.val) for v in eqn.invars[n:]]
             return [np.asarray(eqn.primitive.host(*ins[:n], *starts, **eqn.params))]
+        elif name == "assert_consumed_value":
+            self.check(ins[0], eqn)
+            return ins
+        elif name == "copy":
+            return ins
         elif name == "scan":
             return self.scan(eqn, ins)
         elif name == "while":
@@ -238,6 +248,16 @@ class _Walk:
             first = next(self.uses[n] for n in numbers if n in self.uses)
             raise reused(f"In {by}, argument 0 is a key that is already consumed.", first, use)
         self.uses.update(dict.fromkeys(new, use))
+
+    def check(self, ids, eqn) -> None:
+        """Raise AssertionError unless the keys are consumed where the equation says so."""
+        wanted = np.broadcast_to(eqn.params["value"], ids.shape)
+        found = np.reshape([n in self.uses for n in ids.ravel().tolist()], ids.shape)
+        if (found != wanted).any():
+            raise AssertionError(
+                f"Expected keys to be consumed where this says so: {wanted}, but they are where this "
+                f"does: {found}; at {eqn.source}."
+            )
 
     def chosen(self, cases) -> np.ndarray:
         """Keys chosen among cases at run time; using such a key counts as using all its cases."""
@@ -264,6 +284,12 @@ class _Walk:
             None,
         )
         if closed is None:
+            made = type(eqn.primitive)
+            if issubclass(made, _OfUsers) and not eqn.primitive.consumes_keys:
+                # It may draw with any of the keys it is given.
+                for ids in ins:
+                    if ids is not None:
+                        self.consume((eqn.primitive.name, eqn.source), ids)
             return [self.fresh(v.aval) for v in eqn.outvars]
         repeated = self.repeated
         self.repeated = repeated or bool(eqn.params.get("differentiated"))

@@ -364,6 +364,7 @@ def broadcast_shapes(*shapes) -> tuple:
 
     Raises:
         ValueError: the shapes do not broadcast.
+        TypeError: a size is negative.
 
     Example:
         >>> from gradix import lax
@@ -382,6 +383,8 @@ def broadcast_shapes(*shapes) -> tuple:
                 "last, must agree or have size 1."
             )
         out.append(wide.pop() if wide else 1)
+    if any(type(n) is int and n < 0 for n in out):
+        raise TypeError(f"broadcast_shapes: sizes must not be negative, got shapes={list(shapes)}.")
     return tuple(out)
 
 

@@ -1,5 +1,26 @@
 """Taylor mode: derivatives of many orders along a curve, in one pass."""
 
-from gradix._api.derivatives.jet import jet as jet
+from gradix._api.derivatives.jet import (
+    ZeroSeries as ZeroSeries,
+    jet as jet,
+    zero_series as zero_series,
+)
+from gradix._base.lazy import lazy_module as _lazy_module
+from gradix._base.listing import own_names as _own_names
+from gradix._core.operators import Array as _Array
 
-__all__ = ["jet"]
+_gammas = _lazy_module("gradix.scipy.special.gammas")
+
+
+def fact(n) -> _Array:
+    """n!, by which derivatives and coefficients of a power series differ.
+
+    Example:
+        >>> from gradix.experimental.jet import fact
+        >>> fact(5)
+        Array(120., dtype=float32)
+    """
+    return _gammas.factorial(n)
+
+
+__dir__ = _own_names(__name__, "ZeroSeries", "jet", "zero_series")

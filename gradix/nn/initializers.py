@@ -220,7 +220,7 @@ def variance_scaling(
 
     Returns:
         A function `(key, shape, dtype)`, which raises ValueError if `mode` or `distribution` is
-        unknown, or the shape has less than two axes.
+        unknown, or the shape has less than two axes where both `in_axis` and `out_axis` name some.
 
     Example:
         >>> from gradix import random
@@ -271,7 +271,7 @@ def _scaled(distribution: str, key, variance, shape, dtype):
 
 def _fans(shape, in_axis, out_axis, batch_axis) -> tuple[float, float]:
     """The number of inputs of one output, and the number of outputs of one input."""
-    if len(shape) <= 1:
+    if len(shape) <= 1 and in_axis not in ((), []) and out_axis not in ((), []):
         raise ValueError(
             "variance_scaling: the parameter must have at least two axes, for inputs and outputs, "
             f"got shape {shape}. Use initializers.normal for others."

@@ -7,6 +7,7 @@ both.
 from __future__ import annotations
 
 import math
+import warnings
 from operator import index
 from typing import Any
 
@@ -15,8 +16,10 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._api.derivatives.implicit import stop_gradient
 from gradix._api.jit.replay import replayed
+from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.operators import Array
+from gradix._core.trace import Tracer
 from gradix._ops.canonicalization import canonical_axis
 from gradix.nn import host_implementations
 from gradix.nn.composition import fused
@@ -266,6 +269,7 @@ def one_hot(x, num_classes: int, *, dtype=None, axis: int | str = -1) -> Array:
 
     Raises:
         ValueError: `num_classes` is not the size of a named axis.
+        ConcretizationTypeError: `num_classes` is traced.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -274,8 +278,21 @@ def one_hot(x, num_classes: int, *, dtype=None, axis: int | str = -1) -> Array:
         Array([[1., 0., 0.],
                [0., 0., 1.]], dtype=float32)
     """
+    if isinstance(num_classes, Tracer):
+        raise ConcretizationTypeError(
+            num_classes,
+            "one_hot: num_classes must be known, as it is a size of the result; make it a static "
+            "argument.",
+        )
     classes = index(num_classes)
     x = jnp.asarray(x)
+    if x.aval.dtype not in dtypes.INTEGER and x.aval.dtype not in dtypes.BOOL:
+        warnings.warn(
+            f"one_hot: x holds places, which should be integers; got dtype {x.aval.dtype}. Convert "
+            "it with x.astype(int).",
+            DeprecationWarning,
+            stacklevel=2,
+        )
     dtype = (
         dtypes.python_scalar_dtype(float)
         if dtype is None

@@ -64,10 +64,17 @@ def array(
         Array([1. , 2.5], dtype=float32)
     """
     if args:
-        raise TypeError(
-            f"array takes object and dtype as positional arguments, got {2 + len(args)}. Name the "
-            "others."
+        if len(args) > 3:
+            raise TypeError(
+                f"array takes at most 5 positional arguments, got {2 + len(args)}. Name the others."
+            )
+        warnings.warn(
+            "Passing copy, order and ndmin to array by position is deprecated. Name them, as in "
+            "array(x, copy=False).",
+            DeprecationWarning,
+            stacklevel=2,
         )
+        copy, order, ndmin = [*args, *(copy, order, ndmin)[len(args) :]]
     if order is not None and order != "K":
         raise NotImplementedError(
             f"array: order must be 'K', got {order!r}. Leave it out: XLA chooses memory layouts."

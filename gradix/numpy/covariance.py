@@ -50,7 +50,8 @@ def cov(
         floating or complex dtype.
 
     Raises:
-        ValueError: `ddof` is not an integer, or an array has more than two axes.
+        ValueError: `ddof` is not an integer, `dtype` is neither floating nor complex, or an array
+            has more than two axes.
         RuntimeError: the weights are not a vector with an element for each observation.
         TypeError: `fweights` are not integers.
 
@@ -66,7 +67,10 @@ def cov(
             raise ValueError(f"cov: {name} must be a vector or a matrix, got shape {v.aval.shape}.")
     values = promote_dtypes_inexact("cov", *values)
     if dtype is not None:
-        values = [convert(v, dtypes.requested_dtype(dtype, "cov", stacklevel=3)) for v in values]
+        wanted = dtypes.requested_dtype(dtype, "cov", stacklevel=3)
+        if wanted not in dtypes.INEXACT:
+            raise ValueError(f"cov: dtype must be floating or complex, got {wanted}.")
+        values = [convert(v, wanted) for v in values]
     result = values[0].aval.dtype
     values = [convert(v, working_dtype(result), v.aval.weak_type) for v in values]
     if ddof is not None and ddof != int(ddof):

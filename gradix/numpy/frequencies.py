@@ -14,8 +14,8 @@ from gradix.numpy.rearrangement import roll
 
 
 def _frequencies(name: str, count, n, d, dtype):
-    if isinstance(n, (list, tuple)) or isinstance(d, (list, tuple)):
-        raise ValueError(f"fft.{name}: n and d must be numbers, got n={n} and d={d}.")
+    if isinstance(d, (list, tuple)):
+        raise ValueError(f"fft.{name}: d must be a number, got {d}.")
     d = inexact_operand(name, d)
     if d.aval.dtype in dtypes.COMPLEX:
         raise TypeError(
@@ -34,6 +34,8 @@ def _frequencies(name: str, count, n, d, dtype):
 
 def _count(name: str, n) -> int:
     """The number of samples as an integer; a float is taken if it has an integer value."""
+    if isinstance(n, (list, tuple)):
+        raise ValueError(f"fft.{name}: n must be a number, got {n}.")
     return (
         int(n)
         if isinstance(n, float) and n.is_integer()

@@ -72,12 +72,18 @@ class IndexExpression:
 
 
 def _line(s: slice) -> Array:
-    """The numbers of a slice `start:stop:step`; for a step of `n * 1j`, n points with both ends."""
+    """The numbers of a slice `start:stop:step`; for a step of `n * 1j`, n points with both ends.
+
+    As in `arange`, a single number is where the line stops: `3:` is `0:3`.
+    """
     start = 0 if s.start is None else s.start
     if isinstance(s.step, complex):
+        if s.stop is None:
+            raise TypeError(
+                f"A slice of a grid with a number of points must have a stop, got {s}. "
+                "Write start:stop:points * 1j."
+            )
         return linspace(start, s.stop, int(abs(s.step)))
-    if s.stop is None:
-        raise ValueError(f"A slice of a grid must have a stop, got {s}. Write start:stop:step.")
     return arange(start, s.stop, 1 if s.step is None else s.step)
 
 

@@ -297,8 +297,8 @@ def ravel_multi_index(
     Args:
         multi_index: a sequence of integer arrays, one for each axis.
         dims: the shape of the array.
-        mode: how to treat indices out of bounds: "raise" (not under a transformation), "wrap" or
-            "clip".
+        mode: how to treat indices out of bounds: "raise" (not under a transformation), "wrap",
+            "clip", or "ignore", which takes them as they are.
         order: "C" if the last axis varies fastest, "F" if the first does.
         dtype: an integer dtype for the result; by default that of the indices.
 
@@ -320,9 +320,9 @@ def ravel_multi_index(
             "ravel_multi_index: multi_index must have an array for each axis, got "
             f"{len(multi_index)} arrays for dims={dims}."
         )
-    if mode not in ("raise", "wrap", "clip"):
+    if mode not in ("raise", "wrap", "clip", "ignore"):
         raise ValueError(
-            f"ravel_multi_index: mode must be 'raise', 'wrap' or 'clip', got {mode!r}."
+            f"ravel_multi_index: mode must be 'raise', 'wrap', 'clip' or 'ignore', got {mode!r}."
         )
     if order not in ("C", "F"):
         raise ValueError(f"ravel_multi_index: order must be 'C' or 'F', got {order!r}.")
@@ -339,7 +339,7 @@ def ravel_multi_index(
             lax.max(lax.min(p, number(n - 1, p.aval.dtype)), number(0, p.aval.dtype))
             for p, n in zip(parts, dims)
         ]
-    else:
+    elif mode == "wrap":
         parts = [remainder(p, number(n, p.aval.dtype)) for p, n in zip(parts, dims)]
     if dtype is not None:
         parts = [convert(p, dtypes.requested_dtype(dtype, "ravel_multi_index")) for p in parts]

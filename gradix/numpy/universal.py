@@ -58,13 +58,19 @@ class ufunc:
         self.__doc__ = func.__doc__
         self.__module__ = "gradix.numpy"
         self._function = func
-        self.nin, self.nout, self.identity = as_int(nin), as_int(nout), identity
-        self.nargs = nargs or self.nin
+        self._nin, self._nout, self._identity = as_int(nin), as_int(nout), identity
+        self._nargs = nargs or self._nin
         self._call = call or func
         self._rules = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
 
+    # The functions of the module are shared by all of a program, so none of these can be assigned.
+    nin = property(lambda self: self._nin, doc="The number of arrays that it takes.")
+    nout = property(lambda self: self._nout, doc="The number of arrays that it returns.")
+    nargs = property(lambda self: self._nargs, doc="The number of arguments.")
+    identity = property(lambda self: self._identity, doc="What reductions start with, or None.")
+
     def __call__(self, *args, out=None, where=None) -> Any:
-        if len(args) == self.nin and out is None and where is None:
+        if len(args) == self._nin and out is None and where is None:
             try:
                 return self._call(*args)
             except Exception as error:
@@ -77,7 +83,7 @@ class ufunc:
                 f"Use jnp.where(mask, jnp.{self.__name__}(...), other)."
             )
         raise TypeError(
-            f"jnp.{self.__name__} takes {self.nin} positional arguments, got {len(args)}."
+            f"jnp.{self.__name__} takes {self._nin} positional arguments, got {len(args)}."
         )
 
     def __repr__(self) -> str:
@@ -97,13 +103,13 @@ class ufunc:
         return hash(self._key())
 
     def _key(self) -> tuple:
-        return self._function, self.__name__, self.nin, self.nout, self.nargs
+        return self._function, self.__name__, self._nin, self._nout, self._nargs
 
     def _check_binary(self, method: str) -> None:
-        if self.nin != 2 or self.nout != 1:
+        if self._nin != 2 or self._nout != 1:
             raise ValueError(
                 f"jnp.{self.__name__}.{method} is for functions of two arrays with one result; "
-                f"this one takes {self.nin} and returns {self.nout}."
+                f"this one takes {self._nin} and returns {self._nout}."
             )
 
     def reduce(
@@ -148,17 +154,17 @@ class ufunc:
 
     def _reduce_by_steps(self, a, axis, dtype, keepdims, initial, where):
         x = _ready(f"{self.__name__}.reduce", a, dtype)
-        if initial is None and self.identity is None and where is not None:
+        if initial is None and self._identity is None and where is not None:
             raise ValueError(
                 f"{self.__name__}.reduce: where may select no element, and {self.__name__} has no "
                 "identity. Give initial=."
             )
-        if isinstance(axis, tuple) and len(axis) != 1 and self.identity is None:
+        if isinstance(axis, tuple) and len(axis) != 1 and self._identity is None:
             raise NotImplementedError(
                 f"{self.__name__}.reduce: the order of axes matters (it is not reorderable), got "
                 f"axis={axis}. Reduce one axis at a time."
             )
-        start = self.identity if initial is None else initial
+        start = self._identity if initial is None else initial
         shape = x.shape
         x, mask = (
             _axis_first(x, axis),
@@ -288,10 +294,10 @@ class ufunc:
             Array([[0, 1, 2],
                    [1, 2, 3]], dtype=int32)
         """
-        if self.nin != 2:
+        if self._nin != 2:
             raise ValueError(
                 f"jnp.{self.__name__}.outer is only for functions of two arrays; this one takes "
-                f"{self.nin}."
+                f"{self._nin}."
             )
         A, B = (as_operand(f"{self.__name__}.outer", x, i) for i, x in enumerate((A, B)))
         rows, columns = A.shape + (1,) * B.ndim, (1,) * A.ndim + B.shape

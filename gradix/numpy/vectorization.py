@@ -31,9 +31,11 @@ def vectorize(pyfunc: Callable, *, excluded=frozenset(), signature: str | None =
         those of `pyfunc`.
 
     Raises:
-        TypeError: `excluded` holds something other than integers and strings.
+        TypeError: `excluded` holds something other than integers and strings; or the function is
+            called with another number of arguments than the signature has.
         ValueError: `signature` is not well formed or `excluded` holds negative positions; or, when
-            the function is called, arguments do not fit the signature.
+            the function is called, arguments do not fit the signature, one that has axes there is
+            None, or their ranks differ and the option `jax_numpy_rank_promotion` is "raise".
 
     Example:
         >>> import gradix.numpy as jnp
@@ -57,9 +59,20 @@ def vectorize(pyfunc: Callable, *, excluded=frozenset(), signature: str | None =
     def vectorized(*args, **kwargs):
         function, positions, arrays = _bound(pyfunc, args, kwargs, excluded)
         given = axes
+        if axes is not None and len(axes[0]) != len(arrays):
+            raise TypeError(
+                f"vectorize: the signature {signature!r} is for {len(axes[0])} arguments, got "
+                f"{len(arrays)}."
+            )
         if any(x is None for x in arrays):  # None is passed on as it is.
             absent = [i for i, x in zip(positions, arrays) if x is None]
-            if axes is not None and len(axes[0]) == len(arrays):
+            if axes is not None:
+                misfits = [i for i, names, x in zip(positions, axes[0], arrays) if x is None and names]
+                if misfits:
+                    raise ValueError(
+                        f"vectorize: the signature {signature!r} has axes for argument {misfits[0]!r}, "
+                        "which is None. Pass an array, or give it () in the signature."
+                    )
                 given = [core for core, x in zip(axes[0], arrays) if x is not None], axes[1]
             function, positions, arrays = _bound(pyfunc, args, kwargs, {*excluded, *absent})
         return _mapped(
@@ -100,10 +113,6 @@ def _bound(pyfunc, args, kwargs, excluded):
 
 def _mapped(function, arrays, axes):
     core = [()] * len(arrays) if axes is None else axes[0]
-    if len(core) != len(arrays):
-        raise ValueError(
-            f"vectorize: the signature is for {len(core)} arguments, got {len(arrays)}."
-        )
     sizes: dict = {}
     leads = [_lead(x, names, sizes) for x, names in zip(arrays, core)]
     shape = lax.broadcast_shapes(*leads) if leads else ()

@@ -69,5 +69,9 @@ from gradix.random.vectors import (
     orthogonal as orthogonal,
 )
 from gradix._base.listing import listing as _listing
+from gradix._base.lazy import on_demand as _on_demand
+
+with _on_demand(globals()):
+    from gradix.random.gamma_primitive import random_gamma_p as random_gamma_p
 
 __dir__ = _listing(__name__)

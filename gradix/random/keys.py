@@ -138,7 +138,7 @@ def _refuse_raw(name: str) -> None:
     )
     if _options.jax_legacy_prng_key == "error":
         raise ValueError(text)
-    warnings.warn(text, FutureWarning, stacklevel=5)
+    warnings.warn(text, UserWarning, stacklevel=5)
 
 
 def _as_given(keys: Array, raw: bool) -> Array:
@@ -244,7 +244,7 @@ def resolve_impl(impl) -> dtypes.KeyType:
         return spec
     found = dtypes.KEYS.get(spec) if isinstance(spec, str) else getattr(spec, "key_dtype", None)
     if found is None:
-        raise ValueError(
+        raise (ValueError if isinstance(spec, str) else TypeError)(
             f"unrecognized PRNG implementation {spec!r}. Did you mean one of: "
             f"{', '.join(map(repr, dtypes.KEYS))}?"
         )
@@ -291,12 +291,17 @@ def wrap_key_data(key_bits_array, *, impl=None, dtype=None) -> Array:
 
     Raises:
         TypeError: the words are not uint32, or the generator's keys have another number of them.
+        ValueError: both `impl` and `dtype` are given, or no generator has this name.
 
     Example:
         >>> from gradix import random
         >>> random.wrap_key_data(random.PRNGKey(7)).dtype
         key<fry>
     """
+    if impl is not None and dtype is not None:
+        raise ValueError(
+            f"wrap_key_data: give impl or dtype, but not both, got impl={impl!r} and dtype={dtype!r}."
+        )
     made = resolve_impl(dtype if impl is None else impl)
     words = as_array(key_bits_array)
     if (

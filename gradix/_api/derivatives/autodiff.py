@@ -386,7 +386,7 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
         A function from a cotangent of the output to a tuple of cotangents of the arguments.
 
     Raises:
-        TypeError: an argument is not of an inexact dtype.
+        TypeError: arguments and results are not all floating or complex, nor all integers.
         NotImplementedError: an operation of `fun` is not linear in its arguments.
 
     Example:
@@ -397,15 +397,22 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
     check_callable("linear_transpose", fun)
     leaves, tree = flatten(primals)
     avals = [_aval_of(x) for x in leaves]
-    for a in avals:
-        if not is_differentiable(a):
-            raise TypeError(
-                f"linear_transpose only supports [float or complex] dtypes for inputs, got {a}."
-            )
     flat = Flat(fun, name_of(fun), tree)
     program = linear_program(flat, avals)
     out_avals = program.out_avals
+    _check_linear_dtypes([a.dtype for a in avals], [a.dtype for a in out_avals])
     return Pullback(program, tree, flat.out_tree, avals, out_avals)
+
+
+def _check_linear_dtypes(given: list, made: list) -> None:
+    for kind in (dtypes.INEXACT, dtypes.INTEGER):
+        if all(d in kind for d in (*given, *made)):
+            return
+    raise TypeError(
+        "linear_transpose only supports [float or complex] -> [float or complex], and integer -> "
+        f"integer functions, got {[str(d) for d in given]} -> {[str(d) for d in made]}. Convert the "
+        "arguments with .astype, or with functools.partial fix those that are not linear."
+    )
 
 
 def _aval_of(x) -> Any:

@@ -30,7 +30,10 @@ def stop_gradient(x: T) -> T:
     """`x`, with a derivative of zero.
 
     Args:
-        x: a pytree; leaves that are not floating-point arrays are returned as they are.
+        x: a pytree of arrays and numbers; those that are not floating are returned as they are.
+
+    Raises:
+        TypeError: a leaf is neither an array nor a number.
 
     Example:
         >>> import gradix
@@ -45,10 +48,7 @@ def _stopped(x):
     if type(x) in (bool, int, float, complex):
         return x
     if not isinstance(x, Array):
-        try:
-            x = as_array(x)
-        except TypeError:
-            return x
+        x = as_array(x)
     return bind(stop_gradient_p, (x,), {}) if is_differentiable(x.aval) else x
 
 

@@ -36,6 +36,24 @@ _LINEAR = frozenset(
 _BILINEAR = frozenset([mul_p, dot_general_p, conv_general_dilated_p])
 
 
+class ZeroSeries:
+    """A series whose terms are all zero, in place of a list of them.
+
+    Example:
+        >>> from gradix.experimental.jet import jet, zero_series
+        >>> jet(lambda x, y: x * y, (2.0, 3.0), ([1.0, 0.0], zero_series))[1]
+        [Array(3., dtype=float32, weak_type=True), Array(0., dtype=float32)]
+    """
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "zero_series"
+
+
+zero_series = ZeroSeries()
+
+
 class JetTracer(Tracer):
     """A truncated power series: `terms[k]` is the coefficient of sᵏ, and None is zero.
 
@@ -230,8 +248,9 @@ def jet(fun: Callable, primals, series, factorial_scaled: bool = True, **_):
     Args:
         fun: a function of arrays, or pytrees of them, to the same.
         primals: a tuple or list, one value per argument.
-        series: a tuple or list that holds, per argument, the list of its higher terms; the n-th is
-            the n-th derivative, and all lists have one length.
+        series: a tuple or list that holds, per argument, the list of its higher terms, or
+            `zero_series` if they are all zero; the n-th is the n-th derivative, and all lists have
+            one length.
         factorial_scaled: False takes and gives coefficients of the polynomial, which are the
             derivatives divided by n!.
 
@@ -280,19 +299,26 @@ def _checked_series(primals, series, leaves) -> list:
             "each."
         )
     for i, terms in enumerate(series):
-        if not isinstance(terms, (tuple, list)):
+        if not isinstance(terms, (tuple, list, ZeroSeries)):
             raise TypeError(
                 f"jet: series[{i}] must be a list of terms, got {type(terms).__name__}; wrap one term as "
                 "[t]."
             )
-    if len({len(terms) for terms in series}) > 1:
+    lengths = [len(terms) for terms in series if not isinstance(terms, ZeroSeries)]
+    if len(set(lengths)) > 1:
         raise ValueError(
-            "jet terms have inconsistent lengths for different arguments: "
-            f"{[len(t) for t in series]}. Fill up with zeros."
+            f"jet terms have inconsistent lengths for different arguments: {lengths}. Fill up with "
+            "zeros."
         )
+    order = max(lengths, default=0)
     given, out = iter(leaves), []
     for i, (primal, terms) in enumerate(zip(primals, series)):
         _, tree = flatten(primal)
+        if isinstance(terms, ZeroSeries):
+            for _ in range(tree.num_leaves):
+                next(given)
+                out.append([None] * order)
+            continue
         columns = []
         for k, term in enumerate(terms):
             parts, other = flatten(term)

@@ -86,12 +86,12 @@ def pmap(
         axis_name = _UNNAMED
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    bad = [a for a in flatten(in_axes)[0] if not hasattr(a, "__index__")]
-    if bad:
-        raise TypeError(
-            "pmap in_axes must be an int, None, or (nested) container with those types as leaves, but "
-            f"got {in_axes!r}."
-        )
+    for name, axes in (("in_axes", in_axes), ("out_axes", out_axes)):
+        if any(isinstance(a, bool) or not hasattr(a, "__index__") for a in flatten(axes)[0]):
+            raise TypeError(
+                f"pmap {name} must be an int, None, or (nested) container with those types as leaves, "
+                f"but got {axes!r}."
+            )
     if backend is not None:
         all_devices(backend)
     return PmapFunction(

@@ -225,7 +225,13 @@ def _is_spec(axis) -> bool:
 
 def _check_entries(name: str, axes) -> None:
     leaves = flatten(axes, lambda x: x is None)[0]
-    bad = [a for a in leaves if a is not None and not hasattr(a, "__index__") and not _is_spec(a)]
+    bad = [
+        a
+        for a in leaves
+        if a is not None
+        and (isinstance(a, bool) or not hasattr(a, "__index__"))
+        and not _is_spec(a)
+    ]
     if bad:
         raise TypeError(
             f"vmap {name} must be an int, None, or (nested) container with those types as leaves, but got "

@@ -23,6 +23,7 @@ from gradix._ops.operands import as_operand
 from gradix._ops.sorting.comparators import emit_sort, emit_top_k
 
 _INDEX = np.dtype("int32")
+_LARGEST_INDEX = np.iinfo(_INDEX).max
 
 
 class Sort(Primitive):
@@ -102,6 +103,11 @@ class TopK(Primitive):
             raise ValueError(
                 f"k argument to top_k must be no larger than size along axis; got k={k} with "
                 f"shape={[*x.shape]} and axis={axis}"
+            )
+        if type(x.shape[axis]) is int and x.shape[axis] > _LARGEST_INDEX:
+            raise ValueError(
+                f"top_k gives the places of elements as {_INDEX}, which cannot number the "
+                f"{x.shape[axis]} elements along axis {axis}. Take the largest of parts of the array first."
             )
         shape = tuple([k if i == axis else n for i, n in enumerate(x.shape)])
         return [make_aval(shape, x.dtype, x.weak_type), make_aval(shape, _INDEX, x.weak_type)]

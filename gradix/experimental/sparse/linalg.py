@@ -89,11 +89,11 @@ def _solved(data, indices, indptr, b, transposed: bool):
 
 
 def _on_host(data, indices, indptr, b) -> np.ndarray:
-    return _by_factors(_scipy_matrix(data, indices, indptr), np.asarray(b))
+    return _by_factors(_scipy_matrix(data, indices, indptr), np.asarray(b), "N")
 
 
 def _on_host_transposed(data, indices, indptr, b) -> np.ndarray:
-    return _by_factors(_scipy_matrix(data, indices, indptr).T, np.asarray(b))
+    return _by_factors(_scipy_matrix(data, indices, indptr), np.asarray(b), "T")
 
 
 def _scipy_matrix(data, indices, indptr):
@@ -102,11 +102,11 @@ def _scipy_matrix(data, indices, indptr):
     return _matrices.csr_matrix((data[:count], indices[:count], indptr), shape=(n, n))
 
 
-def _by_factors(matrix, b) -> np.ndarray:
+def _by_factors(matrix, b, trans: str) -> np.ndarray:
     matrix = matrix.tocsc()
     matrix.sum_duplicates()
     try:
-        return _scipy.splu(matrix).solve(b).astype(b.dtype)
+        return _scipy.splu(matrix).solve(b, trans).astype(b.dtype)
     except RuntimeError:  # "Factor is exactly singular"
         return np.full_like(b, np.nan)
 

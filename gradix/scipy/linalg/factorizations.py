@@ -373,8 +373,12 @@ def rsf2csf(T, Z, check_finite: bool = True) -> tuple[Array, Array]:
 
 
 def _rotated(m, t, z, eps: float):
-    """T and Z with rows and columns m - 1 and m rotated, so that `T[m, m - 1]` becomes zero."""
-    rank = t.aval.ndim
+    """T and Z with rows and columns m - 1 and m rotated, so that `T[m, m - 1]` becomes zero.
+
+    What a quasi-triangular matrix has left of column m - 1 and below row m is zero; it is left as
+    it is, which tells for matrices that are none.
+    """
+    rank, places = t.aval.ndim, np.arange(t.aval.shape[-1], dtype=np.int32)
     block = lax.dynamic_slice(t, [0] * (rank - 2) + [m - 1, m - 1], (*t.aval.shape[:-2], 2, 2))
     a, b, c, d = (block[..., i, j] for i in (0, 1) for j in (0, 1))
     half = (a - d) / 2
@@ -389,9 +393,11 @@ def _rotated(m, t, z, eps: float):
         t.aval.dtype
     )
     back = jnp.conj(turn.mT)
-    rows = matmul(turn, lax.dynamic_slice_in_dim(t, m - 1, 2, axis=rank - 2))
+    rows = lax.dynamic_slice_in_dim(t, m - 1, 2, axis=rank - 2)
+    rows = jnp.where(lax.broadcast_in_dim(places >= m - 1, rows.aval.shape, (rank - 1,)), matmul(turn, rows), rows)
     t = lax.dynamic_update_slice_in_dim(t, rows, m - 1, axis=rank - 2)
-    columns = matmul(lax.dynamic_slice_in_dim(t, m - 1, 2, axis=rank - 1), back)
+    columns = lax.dynamic_slice_in_dim(t, m - 1, 2, axis=rank - 1)
+    columns = jnp.where(lax.broadcast_in_dim(places <= m, columns.aval.shape, (rank - 2,)), matmul(columns, back), columns)
     t = lax.dynamic_update_slice_in_dim(t, columns, m - 1, axis=rank - 1)
     zeros = jnp.zeros((*t.aval.shape[:-2], 1, 1), t.aval.dtype)
     t = lax.dynamic_update_slice(t, zeros, [0] * (rank - 2) + [m, m - 1])

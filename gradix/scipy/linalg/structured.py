@@ -242,6 +242,9 @@ def fiedler_companion(a) -> Array:
     Args:
         a: coefficients along the last axis, from the highest power on; the first must not be zero.
 
+    Raises:
+        ValueError: there are no coefficients.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> from gradix.scipy import linalg
@@ -252,6 +255,10 @@ def fiedler_companion(a) -> Array:
     """
     a = _row("fiedler_companion", a)
     n = a.aval.shape[-1] - 1
+    if n < 0:
+        raise ValueError(
+            f"fiedler_companion: a must have coefficients along its last axis, got shape {a.aval.shape}."
+        )
     if n < 1:
         return jnp.zeros((*a.aval.shape[:-1], 0, 0), dtypes.to_inexact_dtype(a.aval.dtype))
     scaled = -a[..., 1:] / a[..., :1]
