@@ -277,9 +277,10 @@ def hlo_computation(text: str):
     return _jax.mlir.mlir_module_to_xla_computation(text, use_tuple_args=False, return_tuple=False)
 
 
-def hlo_text(text: str) -> str:
-    """A StableHLO module as HLO, before optimisations."""
-    return hlo_computation(text).as_hlo_text()
+def hlo_text(text: str, with_metadata: bool = False) -> str:
+    """A StableHLO module as HLO, before optimisations; with the names and places of operations."""
+    computation = hlo_computation(text)
+    return computation.as_hlo_module().to_string() if with_metadata else computation.as_hlo_text()
 
 
 def cost_of(text: str) -> dict[str, float]:

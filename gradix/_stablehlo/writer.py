@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradix._core.aval import make_aval
-from gradix._core.dimensions.expression import SymbolicDim, is_symbolic_shape
+from gradix._core.dimensions.expression import SymbolicDim, is_symbolic_shape, smaller
 from gradix._core.dtypes import index_dtype
 from gradix._stablehlo.attributes import i64_array
 from gradix._stablehlo.dimensions import SIZE, dimension_value, is_open
@@ -383,7 +383,9 @@ class Writer:
         if out is None:
             sizes = [(b - a + s - 1) // s for a, b, s in zip(starts, limits, strides)]
             out = make_aval(tuple(sizes), x.aval.dtype, False)
-        if is_symbolic_shape((*starts, *limits)):
+        if is_symbolic_shape((*starts, *limits, *strides)):
+            # An empty slice backwards may begin behind its limit, which XLA refuses.
+            starts = [smaller(a, b) for a, b in zip(starts, limits)]
             return self.op(
                 "real_dynamic_slice",
                 out,

@@ -14,6 +14,7 @@ from gradix._api import callbacks
 from gradix._base import advice, config
 from gradix._base.lazy import lazy_module
 from gradix._runtime.xla import jaxlib_version
+from gradix.compat import internal_members
 from gradix.compat.removed import why_removed
 
 _elsewhere, _internals = (
@@ -200,6 +201,7 @@ def install_as_jax() -> None:
     sys.modules.update({_JAX: module, "jax.version": version, "jax.lib": lib})
     advice.to_log(True)
     callbacks.told.as_runtime_errors = True
+    internal_members.add()
     if config.state.gradix_rewrites == "all":
         config.config.preset("gradix_rewrites", _REWRITES)
     sys.meta_path.insert(0, _finder)
@@ -232,6 +234,7 @@ def uninstall() -> None:
         return
     advice.to_log(False)
     callbacks.told.as_runtime_errors = False
+    internal_members.remove()
     if config.state.gradix_rewrites == _REWRITES:
         config.config.preset("gradix_rewrites", "all")
     sys.meta_path[:] = [f for f in sys.meta_path if f not in (_finder, _finder_of_absent)]

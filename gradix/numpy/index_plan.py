@@ -136,6 +136,11 @@ class _Axis:
         return self.at is None and self.array is None
 
     @property
+    def stride(self):
+        """The distance of the elements in the operand."""
+        return self.step if self.step > 0 else -self.step
+
+    @property
     def is_window(self) -> bool:
         """Whether the elements lie side by side."""
         return self.is_range and self.step in (1, -1)
@@ -269,21 +274,27 @@ def _take_range(axis: _Axis, ends: tuple) -> None:
 def _take_symbolic_range(axis: _Axis, start, stop, step) -> None:
     """Take a slice with a symbolic size or end; the formulas are those for numbers."""
     n, by = axis.size, 1 if step is None else step
-    if type(by) is not int:
-        raise InconclusiveDimensionOperation(
-            f"The step of a slice must be a number, got {by} for an axis of size {n}."
-        )
     if by == 0:
         raise ValueError(f"slice step cannot be zero, got it for an axis of size {n}.")
+    _check_sign(by, n)
     low, high = (0, n) if by > 0 else (-1, n - 1)
     first = (low if by > 0 else high) if start is None else _end_of_slice(start, n, low, high)
     last = (high if by > 0 else low) if stop is None else _end_of_slice(stop, n, low, high)
-    axis.count = larger(
-        (last - first + (by - 1)) // by if by > 0 else (first - last - (by + 1)) // -by, 0
-    )
+    ahead = by > 0
+    stride, reach = (by, larger(last - first, 0)) if ahead else (-by, larger(first - last, 0))
+    axis.count = (reach + (stride - 1)) // stride
     axis.step = by
-    axis.start = first if by > 0 else first - (axis.count - 1) * -by
-    axis.limit = last if by > 1 else axis.start + axis.count if by == 1 else first + 1
+    axis.start = first if ahead else first - (axis.count - 1) * stride
+    axis.limit = first + reach if ahead else first + 1
+
+
+def _check_sign(step, n) -> None:
+    try:
+        _ = step > 0
+    except InconclusiveDimensionOperation as e:
+        raise InconclusiveDimensionOperation(
+            f"A slice of an axis of size {n} has the step {step}, whose sign is not known. {e}"
+        ) from None
 
 
 def _end_of_slice(end, n, low, high):
@@ -317,7 +328,7 @@ def _take_windows(plan: IndexPlan, axes) -> None:
         if e.is_range:
             starts.append(e.start)
             limits.append(e.limit)
-            strides.append(abs(e.step))
+            strides.append(e.stride)
         else:
             at = 0 if e.at is None else smaller(larger(e.at, 0), e.size - 1)
             starts.append(at if e.array is None else e.array)
@@ -380,7 +391,7 @@ def _number(plan: IndexPlan, inner, axes) -> None:
         elif e.at is not None:
             columns.append(Number(_held(e.at, plan.index_dtype)))
         elif not e.is_window:
-            columns.append(Steps(e.start, abs(e.step), e.count, steps_axis[id(e)]))
+            columns.append(Steps(e.start, e.stride, e.count, steps_axis[id(e)]))
         elif type(e.start) is int and e.start == 0:
             continue
         else:

@@ -196,6 +196,8 @@ def test_compiled_programs_and_listings_name_the_scopes_of_operations():
     assert " loc(" not in lowered.as_text()
     assert '"jit(scoped)/outer/inner/sin"("' in lowered.as_text(debug_info=True)
     assert 'op_name="jit(scoped)/outer/inner/sin"' in lowered.compile().as_text()
+    assert 'op_name="jit(scoped)/outer/inner/sin"' in lowered.as_text("hlo", debug_info=True)
+    assert "op_name" not in lowered.as_text("hlo")
     listing = gradix.make_jaxpr(scoped)(1.0).pretty_print(name_stack=True)
     assert "[outer/inner]" in listing and "[]" in listing
 

@@ -226,3 +226,18 @@ def test_nodes_are_taken_apart_and_put_together(as_jax):
         assert gradix.tree.leaves(joined) == [10 * c for c in children] and type(joined) is type(node)
     with pytest.raises(KeyError):
         _registry[int]
+
+
+def test_internal_members_of_arrays_and_dimensions_are_there_as_long_as_jax_is(as_jax):
+    x = jnp.arange(3.0)
+    np.testing.assert_array_equal(x._value, x._npy_value)
+    assert [part.shape for part in x._arrays] == [(3,)] and x._fully_replicated_shard().shape == (3,)
+    x._check_if_deleted()
+    x.delete()
+    assert x._arrays is None and x._npy_value is None
+    with pytest.raises(RuntimeError, match="deleted"):
+        x._check_if_deleted()
+    (d,) = gradix.export.symbolic_shape("3*a + 1")
+    assert d._get_vars() == {"a"} and d._evaluate({"a": 2}) == 7
+    compat.uninstall()
+    assert not hasattr(x, "_value") and not hasattr(d, "_get_vars")

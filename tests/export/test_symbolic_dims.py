@@ -251,3 +251,28 @@ def test_bounds_of_dimensions():
     assert {d: export.symbolic_dim_bounds(d) for d in wanted} == wanted
     with pytest.raises(TypeError):
         export.symbolic_dim_bounds("a")
+
+
+@pytest.mark.parametrize("ends", [
+    (2, None, 1), (None, None, -1), (2, "b", -1), ("b", -4, -1), ("b", "b", 1), (-2, "b", 1), (-3, 0, -2),
+])
+def test_slices_with_symbolic_steps_are_those_of_numpy_empty_ones_included(ends):
+    b, c = export.symbolic_shape("b, c")
+
+    def part(x, y):
+        start, stop, times = [y.shape[0] if e == "b" else e for e in ends]
+        return x[start:stop:times * y.shape[0]], x[start:stop:2 * times]
+
+    types = [gradix.ShapeDtypeStruct((d,), np.float32) for d in (c, b)]
+    exported = export.export(gradix.jit(part))(*types)
+    for n, m in ((20, 3), (2, 1), (7, 6)):
+        x, y = np.arange(n, dtype=np.float32), np.zeros(m, np.float32)
+        for have, want in zip(exported.call(x, y), part(x, y)):
+            np.testing.assert_array_equal(have, want)
+
+
+def test_a_step_of_unknown_sign_says_so():
+    b, c = export.symbolic_shape("b, c")
+    with pytest.raises(InconclusiveDimensionOperation, match="the step - c [+] b, whose sign"):
+        gradix.eval_shape(lambda x, y: x[:: x.shape[0] - y.shape[0]],
+                          *[gradix.ShapeDtypeStruct((d,), np.float32) for d in (b, c)])

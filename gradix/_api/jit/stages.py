@@ -170,8 +170,8 @@ class Lowered(_Stage):
 
         Args:
             dialect: "stablehlo", the default, or "hlo".
-            debug_info: write, with each StableHLO operation, its name within the enclosing scopes
-                and transformations, and the line of the user's program.
+            debug_info: write, with each operation, its name within the enclosing scopes and
+                transformations, and the line of the user's program.
 
         Raises:
             ValueError: there is no such dialect.
@@ -179,7 +179,8 @@ class Lowered(_Stage):
         if dialect in (None, "stablehlo"):
             return self._placed_text() if debug_info else _LOCATIONS.sub("", self._module.text)
         if dialect == "hlo":
-            return xla.hlo_text(self._module.text)
+            text = self._placed_text() if debug_info else self._module.text
+            return xla.hlo_text(text, with_metadata=debug_info)
         raise ValueError(f"unknown dialect: {dialect}. There are 'stablehlo' and 'hlo'.")
 
     def _placed_text(self) -> str:
