@@ -136,6 +136,14 @@ class Ref:
         else:
             local.value, local.is_written = value, True
 
+    def part(self, index):
+        """The elements at an index that is not the whole."""
+        return self.read()[_checked(index, self)]
+
+    def changed(self, index, value, how: str):
+        """The array with the elements at an index "set" to a value, or with it "add"ed to them."""
+        return getattr(self.read().at[_checked(index, self)], how)(value)
+
     def _local(self) -> LocalRef | None:
         """The ref's stand-in in the program being traced; None if the ref is not from outside."""
         if self._dead:
@@ -385,8 +393,7 @@ def get(ref: Ref, idx=None):
         Array([1, 2], dtype=int32)
     """
     _check_ref("ref_get", ref)
-    value = ref.read()
-    return value if _is_whole(idx) else value[_checked(idx, ref)]
+    return ref.read() if _is_whole(idx) else ref.part(idx)
 
 
 def set(ref: Ref, idx, value) -> None:
@@ -420,7 +427,7 @@ def swap(ref: Ref, idx, value, _function_name: str = "ref_swap", _wants_old: boo
     old = get(ref, idx) if _wants_old else None
     value = _fitting(_function_name, ref, value)
     if not _is_whole(idx):
-        value = ref.read().at[_checked(idx, ref)].set(value)
+        value = ref.changed(idx, value, "set")
     elif value.shape != ref.shape:
         value = _broadcast(_function_name, ref, value)
     ref.write(value)
@@ -438,11 +445,11 @@ def addupdate(ref: Ref, idx, x) -> None:
         Ref([ 0,  1, 12,  3,  4], dtype=int32)
     """
     _check_ref("ref_addupdate", ref)
-    x, old = _fitting("ref_addupdate", ref, x), ref.read()
+    x = _fitting("ref_addupdate", ref, x)
     ref.write(
-        old + _broadcast("ref_addupdate", ref, x)
+        ref.read() + _broadcast("ref_addupdate", ref, x)
         if _is_whole(idx)
-        else old.at[_checked(idx, ref)].add(x)
+        else ref.changed(idx, x, "add")
     )
 
 

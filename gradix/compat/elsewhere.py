@@ -17,9 +17,6 @@ class Absent(NamedTuple):
 
 
 MODULES = {
-    "experimental.pallas": Absent(
-        "keras, jax-md", "is for kernels of GPUs and TPUs written in Pallas"
-    ),
     "experimental.fused": Absent(
         "nobody known",
         "fuses a function into one kernel of an accelerator, and has no rule for CPUs",

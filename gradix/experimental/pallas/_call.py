@@ -1,0 +1,332 @@
+"""`pallas_call`: kernels on references to blocks, run for each program of a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from gradix._api.arguments import name_of, place_of
+from gradix._api.flat_functions import arrays
+from gradix._api.tracing import FunctionDebug
+from gradix._base.tracebacks import boundary
+from gradix._base.tree import (
+    equality_errors,
+    flatten_axes,
+    keystr,
+    tree_flatten,
+    tree_flatten_with_path,
+    tree_structure,
+)
+from gradix._control.kernel_call import pallas_call_p
+from gradix._control.program_interning import interned
+from gradix._core.aval import ShapedArray
+from gradix._core.dtypes import requested_dtype
+from gradix._core.jaxpr import Jaxpr
+from gradix._core.refs import AbstractRef
+from gradix._core.trace import bind
+from gradix._transforms.staging import hoist, stage_open, stage_with_refs
+from gradix.experimental.pallas._kernels import Kernel
+from gradix.experimental.pallas._memory import as_memory, is_scratch
+from gradix.experimental.pallas._programs import program
+from gradix.experimental.pallas._refs import KernelRef
+from gradix.experimental.pallas._running import run
+from gradix.experimental.pallas._specs import BlockSpec, GridSpec, no_block_spec
+from gradix.experimental.pallas._windows import INDEX, Window
+
+_INDEX_TYPE = ShapedArray((), INDEX)
+
+
+@boundary
+def pallas_call(
+    kernel: Callable[..., None],
+    out_shape: Any,
+    *,
+    grid_spec: GridSpec | None = None,
+    grid: Any = (),
+    in_specs: Any = no_block_spec,
+    out_specs: Any = no_block_spec,
+    scratch_shapes: Any = (),
+    input_output_aliases: Mapping[int, int] = {},
+    debug: bool = False,
+    interpret: Any = False,
+    name: str | None = None,
+    compiler_params: Any = None,
+    cost_estimate: Any = None,
+    metadata: dict[str, str] | None = None,
+) -> Callable[..., Any]:
+    """A function that runs a kernel for each program of a grid, on blocks of its arguments and results.
+
+    Programs run as if one after another, the last axis of the grid fastest. Where each is shown to
+    write blocks of its own, they run side by side. The function can be differentiated, mapped and
+    jitted as any other.
+
+    Args:
+        kernel: a function of references: to the prefetched scalars, to a block of each argument and
+            of each result, and to scratch memory. It returns None.
+        out_shape: the types of the results, a pytree; of a tuple or list, each entry is an argument
+            of the kernel.
+        grid_spec: the grid, specs and scratch shapes in one; the arguments of these names are then
+            left out.
+        grid: the number of programs along each axis. An int stands for one axis; sizes may be
+            traced. `()` is one program.
+        in_specs, out_specs: a `BlockSpec` for each argument and result, as trees; without one, the
+            block is the whole array.
+        scratch_shapes: places of memory, such as `pltpu.VMEM((8, 128), jnp.float32)`; a dict gives
+            them to the kernel by name. A program finds there what the one before it left.
+        input_output_aliases: from the number of an argument to that of a result, which begins with
+            the argument's values.
+        debug: whether to print the traced kernel.
+        interpret: accepted; kernels are compiled in any case.
+        name: the name of the call in printed programs.
+        compiler_params, cost_estimate, metadata: accepted; they have no effect here.
+
+    Returns:
+        A function from arrays to results of the types `out_shape`. Elements that no program writes
+        are NaN, of integers the smallest number, and false.
+
+    Raises:
+        ValueError: specs do not fit the arguments, an index map returns something other than
+            integers, the kernel returns something, or aliases differ in type.
+        TypeError: the kernel does not take the references that there are.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> def add(x, y, o):
+        ...     o[...] = x[...] + y[...]
+        >>> block = pl.BlockSpec((2,), lambda i: (i,))
+        >>> add_vectors = pl.pallas_call(
+        ...     add, out_shape=gradix.ShapeDtypeStruct((6,), jnp.float32),
+        ...     grid=(3,), in_specs=[block, block], out_specs=block,
+        ... )
+        >>> add_vectors(jnp.arange(6.0), jnp.ones(6))
+        Array([1., 2., 3., 4., 5., 6.], dtype=float32)
+        >>> gradix.grad(lambda x: (add_vectors(x, x) ** 2).sum())(jnp.ones(6))
+        Array([8., 8., 8., 8., 8., 8.], dtype=float32)
+    """
+    if not callable(kernel):
+        raise TypeError(f"pallas_call: the kernel must be a function of references, got {kernel!r}.")
+    if grid_spec is None:
+        spec = GridSpec(grid, in_specs, out_specs, scratch_shapes)
+    else:
+        _check_unused(grid, in_specs, out_specs, scratch_shapes)
+        spec = grid_spec
+    call = _Call(kernel, out_shape, spec, dict(input_output_aliases), name)
+
+    @boundary
+    def wrapped(*args):
+        return call(args, debug)
+
+    wrapped.__name__ = wrapped.__qualname__ = call.name
+    wrapped.__doc__ = f"The kernel {call.name}, run for each program of the grid {spec.grid}."
+    return wrapped
+
+
+def _check_unused(grid, in_specs, out_specs, scratch_shapes) -> None:
+    """Raise if what a grid spec holds is given beside one."""
+    for what, value, default in (
+        ("grid", grid, ()),
+        ("in_specs", in_specs, no_block_spec),
+        ("out_specs", out_specs, no_block_spec),
+        ("scratch_shapes", scratch_shapes, ()),
+    ):
+        if value is not default and value != default:
+            raise ValueError(
+                f"If `grid_spec` is specified, then `{what}` must be `{default!r}`. It is {value}. Give it to the "
+                "grid spec."
+            )
+
+
+class _Call:
+    """A kernel with its grid and specs, to be applied to arguments."""
+
+    def __init__(self, kernel, out_shape, spec: GridSpec, aliases: dict, name: str | None):
+        self.kernel, self.spec, self.aliases = kernel, spec, aliases
+        self.name = name or name_of(kernel)
+        self.where = f"{name_of(kernel)} at {place_of(kernel)}"
+        self.is_many = isinstance(out_shape, (tuple, list))
+        out_shape = tuple(out_shape) if isinstance(out_shape, list) else out_shape
+        leaves, self.out_tree = tree_flatten(out_shape, lambda x: hasattr(x, "dtype"))
+        self.out_avals = [_type_of(x, self.where) for x in leaves]
+        paths = tree_flatten_with_path(self.out_tree.unflatten(range(len(leaves))))[0]
+        self.out_names = [f"outputs{keystr(path)}" for path, _ in paths]
+
+    def __call__(self, args, debug: bool):
+        leaves, in_tree = tree_flatten(args)
+        leaves = arrays("pallas_call", leaves, in_tree, "args")
+        n = self.spec.num_scalar_prefetch
+        if len(args) < n:
+            raise ValueError(
+                f"pallas_call of {self.where} prefetches {n} scalars, its first arguments, but got {len(args)} "
+                "arguments."
+            )
+        num_prefetched = tree_structure(args[:n]).num_leaves
+        grid = self._sizes()
+        prefetched = [_strong(x.aval) for x in leaves[:num_prefetched]]
+        windows = self._windows(args, in_tree, leaves, prefetched, len(grid))
+        self._check_aliases(leaves)
+        kernel, given, back = self._traced(grid, windows, in_tree, num_prefetched)
+        if debug:
+            print(f"The kernel {self.where}:\n{kernel.program}")
+        leaves += given
+
+        def program_of(*xs):
+            first = {o: xs[i] for i, o in self.aliases.items()}
+            outs = run(kernel, list(xs), first)
+            num_in = len(xs)
+            return [*outs[num_in:], *[outs[w] for w, _ in back]]
+
+        jaxpr, consts = stage_open(
+            program_of, [x.aval for x in leaves], FunctionDebug(self.kernel, [])
+        )
+        outs = bind(
+            pallas_call_p,
+            [*consts, *leaves],
+            {
+                "jaxpr": interned(jaxpr),
+                "name": self.name,
+                "kernel": interned(kernel.program),
+                "grid": tuple([n if isinstance(n, int) else None for n in grid]),
+            },
+        )
+        k = len(self.out_avals)
+        for (_, ref), value in zip(back, outs[k:]):
+            ref.write(value)
+        return self.out_tree.unflatten(outs[:k])
+
+    def _sizes(self) -> tuple:
+        return tuple([n if isinstance(n, int) else n.astype(INDEX) for n in self.spec.grid])
+
+    # -- blocks ------------------------------------------------------------------------------------
+
+    def _windows(self, args, in_tree, leaves, prefetched, rank: int) -> list[Window]:
+        n = self.spec.num_scalar_prefetch
+        specs = [BlockSpec()] * len(prefetched)
+        specs += _specs("in_specs", self.spec.in_specs, tree_structure(args[n:]), "inputs")
+        out_specs = self.spec.out_specs
+        specs += _specs("out_specs", out_specs, self.out_tree, "outputs")
+        paths = tree_flatten_with_path(in_tree.unflatten(range(len(leaves))))[0]
+        names = [f"args{keystr(path)}" for path, _ in paths] + self.out_names
+        avals = [*[_strong(x.aval) for x in leaves], *self.out_avals]
+        return [
+            Window(name, aval, spec, rank, prefetched)
+            for name, aval, spec in zip(names, avals, specs)
+        ]
+
+    def _check_aliases(self, leaves) -> None:
+        for i, o in self.aliases.items():
+            for what, place, size in (("input", i, len(leaves)), ("output", o, len(self.out_avals))):
+                if not 0 <= place < size:
+                    raise ValueError(
+                        f"input_output_aliases contains the mapping '{i}:{o}' with {what} index {place} outside "
+                        f"the range [0, {size})."
+                    )
+            given, made = _strong(leaves[i].aval), self.out_avals[o]
+            if given.shape != made.shape or given.dtype != made.dtype:
+                raise ValueError(
+                    f"input_output_aliases contains the mapping '{i}:{o}' referring to input of type "
+                    f"{given.str_short()} and output {self.out_names[o]} of type {made.str_short()}, which must be "
+                    "equal."
+                )
+        if len(set(self.aliases.values())) < len(self.aliases):
+            raise ValueError(
+                f"input_output_aliases {self.aliases} gives two inputs to one output. Each output can begin with one."
+            )
+
+    # -- the kernel --------------------------------------------------------------------------------
+
+    def _traced(self, grid, windows, in_tree, num_prefetched: int):
+        """The kernel as a program, the values of refs that it captured, and those that it writes."""
+        scratch_leaves, scratch_tree = tree_flatten(self.spec.scratch_shapes, is_scratch)
+        memories = [as_memory(x) for x in scratch_leaves]
+        rank, k, num_in = len(grid), len(windows), in_tree.num_leaves
+        spaces = [w.memory_space for w in windows] + [m.memory_space for m in memories]
+
+        def function(*values):
+            ids = values[:rank]
+            refs = [
+                KernelRef(AbstractRef(x.aval, space), x)
+                for x, space in zip(values[rank:], spaces)
+            ]
+            args = [*in_tree.unflatten(refs[:num_in])]
+            outs = self.out_tree.unflatten(refs[num_in:k])
+            args += outs if self.is_many else [outs]
+            scratch = scratch_tree.unflatten(refs[k:])
+            named = scratch if isinstance(scratch, dict) else {}
+            args += [] if named else [*scratch] if isinstance(scratch, (tuple, list)) else [scratch]
+            with program(ids, grid):
+                returned = self.kernel(*args, **named)
+            if returned is not None:
+                raise ValueError(
+                    f"The kernel function in the pallas_call {self.where} should return None. It returns a PyTree: "
+                    f"{tree_structure(returned)}. Write results to its references: o_ref[...] = value."
+                )
+            return [ref.read() for ref in refs]
+
+        avals = [_INDEX_TYPE] * rank + [w.block for w in windows] + [m.inner_aval for m in memories]
+        debug = FunctionDebug(self.kernel, [])
+        jaxpr, consts, captured = stage_with_refs(function, avals, debug)
+        # references from outside are arguments, whose block is the whole array
+        n = len(avals)
+        ins = [*jaxpr.invars[: rank + num_in], *[r.var for r in captured], *jaxpr.invars[rank + num_in : n]]
+        extra = [
+            Window("a captured reference", r.ref.aval.inner_aval, BlockSpec(), rank, [])
+            for r in captured
+        ]
+        windows = [*windows[:num_in], *extra, *windows[num_in:]]
+        written_refs = iter(jaxpr.outvars[n - rank :])
+        last = [next(written_refs) if r.is_written else r.var for r in captured]
+        outs = [*jaxpr.outvars[:num_in], *last, *jaxpr.outvars[num_in : n - rank]]
+        written = [i for i, (v, o) in enumerate(zip(ins[rank:], outs)) if v is not o]
+        whole = Jaxpr(
+            jaxpr.constvars, ins, [outs[i] for i in written], jaxpr.eqns, jaxpr.effects, jaxpr.debug_info
+        )
+        closed, consts = hoist(whole, consts)
+        kernel = Kernel(
+            closed, consts, grid, windows, memories, tuple(written), num_prefetched, k - num_in
+        )
+        back = [(num_in + i, r.ref) for i, r in enumerate(captured) if r.is_written]
+        return kernel, [r.ref.read() for r in captured], back
+
+
+def _strong(aval) -> ShapedArray:
+    return ShapedArray(aval.shape, aval.dtype)
+
+
+def _type_of(x, where: str) -> ShapedArray:
+    if not (hasattr(x, "shape") and hasattr(x, "dtype")):
+        raise ValueError(
+            f"out_shape of the pallas_call of {where} must hold types such as jax.ShapeDtypeStruct((8,), jnp.float32), "
+            f"got {x!r}."
+        )
+    return ShapedArray(tuple(x.shape), requested_dtype(x.dtype))
+
+
+def _specs(what: str, specs, tree, values: str) -> list[BlockSpec]:
+    """A block spec for each leaf of a tree of arguments or results."""
+    if specs is no_block_spec or specs is None:
+        return [BlockSpec()] * tree.num_leaves
+    specs = tuple(specs) if isinstance(specs, list) else specs
+    try:
+        found = flatten_axes(what, tree, specs)
+    except ValueError:
+        lines = _differences(what, specs, tree, values)
+        raise ValueError(
+            f"Pytree for `{what}` and `{values}` do not match. There are {len(lines)} mismatches, including:\n"
+            + "\n".join(lines)
+        ) from None
+    for x in found:
+        if not (x is None or x is no_block_spec or isinstance(x, BlockSpec)):
+            raise TypeError(f"{what} must hold BlockSpecs, got {x!r} of type {type(x).__name__}.")
+    return [BlockSpec() if x is None or x is no_block_spec else x for x in found]
+
+
+def _differences(what: str, specs, tree, values: str) -> list[str]:
+    places = tree.unflatten(range(tree.num_leaves))
+    found = equality_errors(specs, places)
+    return [
+        f"    * `{what}{keystr(path)}` is {one} but `{values}{keystr(path)}` is {two}"
+        for path, one, two, _ in found
+    ] or [f"    * `{what}` is {specs!r}"]

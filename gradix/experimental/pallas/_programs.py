@@ -1,0 +1,257 @@
+"""The program of a kernel that is being traced: its place in the grid, conditions and loops in it."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from gradix import lax, numpy as jnp
+from gradix._core.array import ArrayImpl
+from gradix._core.trace import is_unknown
+from gradix.experimental.pallas._memory import scratch_refs
+
+T = TypeVar("T")
+
+
+class _Programs(threading.local):
+    """The kernels that this thread traces, the innermost last, each as (indices, sizes)."""
+
+    def __init__(self):
+        self.stack: list[tuple] = []
+
+
+_programs = _Programs()
+
+
+@contextlib.contextmanager
+def program(ids, sizes):
+    """A context in which a kernel is traced for the program at `ids` of a grid of `sizes`."""
+    _programs.stack.append((tuple(ids), tuple(sizes)))
+    try:
+        yield
+    finally:
+        _programs.stack.pop()
+
+
+def _axis(name: str, axis, which: int):
+    if not _programs.stack:
+        raise ValueError(
+            f"pl.{name}({axis}) was called outside of a kernel. Call it in the function that pallas_call gets."
+        )
+    values, grid = _programs.stack[-1][which], _programs.stack[-1][1]
+    if is_unknown(axis) or not isinstance(axis, (int, np.integer)):
+        raise ValueError(f"the axis of pl.{name} must be an int, got {axis!r}.")
+    if not 0 <= axis < len(values):
+        raise ValueError(
+            f"Axis {axis} is out of bounds for grid {grid}. pl.{name} takes an axis of the grid of pallas_call."
+        )
+    return values[axis]
+
+
+def program_id(axis: int) -> Any:
+    """The index of the running program along an axis of the grid, an int32.
+
+    Raises:
+        ValueError: there is no such axis, or no kernel is running.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.experimental import pallas as pl
+        >>> def kernel(o):
+        ...     o[pl.program_id(0)] = 10 * pl.program_id(0)
+        >>> pl.pallas_call(kernel, gradix.ShapeDtypeStruct((3,), "int32"), grid=3)()
+        Array([ 0, 10, 20], dtype=int32)
+    """
+    return _axis("program_id", axis, 0)
+
+
+def num_programs(axis: int) -> Any:
+    """The size of the grid along an axis: an int, or an int32 where the size is traced.
+
+    Raises:
+        ValueError: there is no such axis, or no kernel is running.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.experimental import pallas as pl
+        >>> def kernel(o):
+        ...     o[pl.program_id(0)] = pl.num_programs(0)
+        >>> pl.pallas_call(kernel, gradix.ShapeDtypeStruct((2,), "int32"), grid=2)()
+        Array([2, 2], dtype=int32)
+    """
+    return _axis("num_programs", axis, 1)
+
+
+def when(condition: Any, /) -> Callable[[Callable[[], None]], None]:
+    """A decorator that runs a function, which takes and returns nothing, if the condition holds.
+
+    Args:
+        condition: a boolean scalar, which may be traced.
+
+    Raises:
+        TypeError: the function returns something.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.experimental import pallas as pl
+        >>> def kernel(o):
+        ...     @pl.when(pl.program_id(0) == 0)
+        ...     def _():
+        ...         o[...] = 0
+        ...     o[...] += pl.program_id(0)
+        >>> pl.pallas_call(kernel, gradix.ShapeDtypeStruct((), "int32"), grid=5)()
+        Array(10, dtype=int32)
+    """
+
+    def run(function: Callable[[], None]) -> None:
+        def checked():
+            out = function()
+            if out is not None:
+                raise TypeError(
+                    f"the function under pl.when must return None, but returned {out!r}. Write its results "
+                    "to references."
+                )
+
+        if isinstance(condition, (bool, np.bool_, int, np.ndarray, ArrayImpl)):
+            if condition:
+                checked()
+        else:
+            lax.cond(condition, checked, lambda: None)
+
+    return run
+
+
+def loop(
+    lower: Any,
+    upper: Any,
+    *,
+    init_carry: T | None = None,
+    step: Any = 1,
+    unroll: int | bool | None = None,
+) -> Callable[[Callable[..., T | None]], T | None]:
+    """A decorator that runs a function for each number from `lower` up to, but not including, `upper`.
+
+    Args:
+        lower, upper: integers, which may be traced.
+        init_carry: the first carry; with it, the function takes the number and the carry, and
+            returns the next carry. Without it, the function takes the number, and returns nothing.
+        step: the distance of the numbers.
+        unroll: how many numbers one turn of the compiled loop takes; only with known bounds.
+
+    Returns:
+        A decorator, which gives the last carry.
+
+    Example:
+        >>> import gradix
+        >>> from gradix.experimental import pallas as pl
+        >>> def kernel(x, o):
+        ...     o[0] = 0.0
+        ...     @pl.loop(0, 3)
+        ...     def _(i):
+        ...         o[0] += x[i]
+        >>> pl.pallas_call(kernel, gradix.ShapeDtypeStruct((1,), "float32"))(gradix.numpy.arange(3.0))
+        Array([3.], dtype=float32)
+    """
+    has_carry = init_carry is not None
+    turns = upper - lower if isinstance(step, int) and step == 1 else -((lower - upper) // step)
+
+    def run(body):
+        def turn(i, carry):
+            number = lower + i * step
+            if has_carry:
+                return body(number, carry)
+            body(number)
+            return None
+
+        return lax.fori_loop(0, turns, turn, init_carry, unroll=unroll)
+
+    return run
+
+
+def run_scoped(
+    f: Callable[..., T], *types: Any, collective_axes: Any = (), **kw_types: Any
+) -> T:
+    """Run a function with references to memory of its own.
+
+    Args:
+        f: a function of references, which returns arrays.
+        *types, **kw_types: pytrees of places of memory, such as `pltpu.VMEM((8, 128), jnp.float32)`.
+        collective_axes: accepted; it has no effect here.
+
+    Returns:
+        What the function returns.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> def kernel(x, o):
+        ...     def doubled(scratch):
+        ...         scratch[...] = x[...]
+        ...         o[...] = scratch[...] * 2
+        ...     pl.run_scoped(doubled, pl.ANY((2,), jnp.float32))
+        >>> pl.pallas_call(kernel, gradix.ShapeDtypeStruct((2,), "float32"))(jnp.ones(2))
+        Array([2., 2.], dtype=float32)
+    """
+    refs, kw_refs = scratch_refs((types, kw_types))
+    return f(*refs, **kw_refs)
+
+
+def with_scoped(*types: Any, collective_axes: Any = (), **kw_types: Any) -> Callable:
+    """`run_scoped` as a decorator, which runs the function at once."""
+
+    def run(f):
+        return run_scoped(f, *types, collective_axes=collective_axes, **kw_types)
+
+    return run
+
+
+def debug_barrier() -> None:
+    """Wait for the other threads of the program; there are none here."""
+
+
+def cdiv(a: Any, b: Any) -> Any:
+    """The quotient of integers, rounded up: the number of blocks of `b` that hold `a` elements.
+
+    Example:
+        >>> from gradix.experimental import pallas as pl
+        >>> pl.cdiv(10, 4)
+        3
+    """
+    if isinstance(a, int) and isinstance(b, int):
+        return -(-a // b)
+    return (a + (b - 1)) // b
+
+
+def align_to(a: Any, alignment: Any) -> Any:
+    """The least multiple of `alignment` that is not below `a`."""
+    return cdiv(a, alignment) * alignment
+
+
+def next_power_of_2(x: int) -> int:
+    """The least power of 2 that is not below `x`.
+
+    Raises:
+        ValueError: `x` is negative.
+    """
+    if x < 0:
+        raise ValueError(f"next_power_of_2 requires a non-negative integer, got {x}.")
+    return 1 if x == 0 else 2 ** (x - 1).bit_length()
+
+
+def strides_from_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """How many elements apart neighbours along each axis are, in row-major order."""
+    return tuple([int(np.prod(shape[i + 1 :], dtype=np.int64)) for i in range(len(shape))])
+
+
+def multiple_of(x: Any, values: Any) -> Any:
+    """`x`, with the promise that it is a multiple of `values`, which is not needed here."""
+    return x
+
+
+def broadcast_to(a: Any, shape: tuple[int, ...]) -> Any:
+    """The array broadcast to a shape."""
+    return jnp.broadcast_to(a, shape)

@@ -1,0 +1,227 @@
+"""References that kernels get: refs whose indices may hold a `Slice`, such as `ref[pl.ds(i, 8)]`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradix import lax, numpy as jnp
+from gradix._core.refs import AbstractRef, Ref, View
+from gradix.experimental.pallas._specs import Slice
+
+
+class _Sliceable:
+    """What `KernelRef` and `KernelView` do differently from other refs."""
+
+    __slots__ = ()
+
+    def part(self: Any, index):
+        parts = expanded(index, self.shape)
+        if parts is None:
+            return super().part(index)  # type: ignore[misc]
+        return cut(self, self.read(), parts)
+
+    def changed(self: Any, index, value, how: str):
+        parts = expanded(index, self.shape)
+        if parts is None:
+            return super().changed(index, value, how)  # type: ignore[misc]
+        return put(self, self.read(), parts, value, how)
+
+    @property
+    def at(self):
+        return _KernelAt(self)
+
+    def reshape(self, *shape) -> KernelView:
+        """The same elements as a ref of another shape."""
+        return Reshaped(self, shape[0] if len(shape) == 1 and not np.isscalar(shape[0]) else shape)
+
+    def bitcast(self, dtype) -> KernelView:
+        """The same bits as a ref of another dtype; its size scales the second last axis."""
+        return Bitcast(self, np.dtype(dtype))
+
+
+class KernelRef(_Sliceable, Ref):
+    """A block of an array, or scratch memory, in a kernel."""
+
+    __slots__ = ()
+
+
+class KernelView(_Sliceable, View):
+    """A part of such a ref."""
+
+    __slots__ = ()
+
+
+class _KernelAt:
+    """`ref.at[i]` is the part of the ref at `i`, to be read and written as a ref."""
+
+    __slots__ = ("ref",)
+
+    def __init__(self, ref):
+        self.ref = ref
+
+    def __getitem__(self, index) -> KernelView:
+        return KernelView(self.ref, index)
+
+
+class _Transformed(_Sliceable, Ref):
+    """A ref to all elements of another one in another form: `_forth` gives it, `_back` undoes it."""
+
+    __slots__ = ("base", "how")
+
+    def __init__(self, base, how):
+        self.base, self.how = base, how
+        aval = self.read().aval
+        super().__init__(AbstractRef(aval, base.aval.memory_space, base.aval.kind), None, base._level)
+
+    def read(self):
+        return self._forth(self.base.read())
+
+    def write(self, value) -> None:
+        self.base.write(self._back(value))
+
+
+class Reshaped(_Transformed):
+    """A ref of another shape."""
+
+    __slots__ = ()
+
+    def _forth(self, x):
+        return jnp.reshape(x, self.how)
+
+    def _back(self, x):
+        return jnp.reshape(x, self.base.shape)
+
+
+class Bitcast(_Transformed):
+    """A ref of another dtype; neighbours along the second last axis share a wider element."""
+
+    __slots__ = ()
+
+    def _forth(self, x):
+        return bitcast(x, self.how)
+
+    def _back(self, x):
+        return bitcast(x, self.base.dtype)
+
+
+def bitcast(x, dtype):
+    """The bits of an array as another dtype; the second last axis grows or shrinks with its width."""
+    old, new = x.dtype.itemsize, np.dtype(dtype).itemsize
+    if old == new:
+        return lax.bitcast_convert_type(x, dtype)
+    if x.ndim < 2:
+        raise ValueError(
+            f"a bitcast from {x.dtype} to {np.dtype(dtype)} changes the second last axis, but the array has "
+            f"shape {x.shape}. Reshape it to two axes first."
+        )
+    *batch, rows, columns = x.shape
+    if old > new:
+        y = lax.bitcast_convert_type(x, dtype)  # [..., rows, columns, parts]
+        return jnp.moveaxis(y, -1, -2).reshape(*batch, rows * (old // new), columns)
+    parts = new // old
+    if rows % parts:
+        raise ValueError(
+            f"a bitcast from {x.dtype} to {np.dtype(dtype)} joins {parts} rows, but the shape is {x.shape}."
+        )
+    y = x.reshape(*batch, rows // parts, parts, columns)
+    return lax.bitcast_convert_type(jnp.moveaxis(y, -2, -1), dtype)
+
+
+# -- indices that hold slices ----------------------------------------------------------------------
+
+
+def expanded(index, shape) -> list | None:
+    """The entries of an index for each axis, or None if it holds no `Slice`."""
+    parts = list(index) if isinstance(index, tuple) else [index]
+    if not any(isinstance(p, Slice) for p in parts):
+        return None
+    if any(p is None for p in parts):
+        raise NotImplementedError(
+            "an index with pl.ds(...) cannot add an axis. Add it to the value: ref[pl.ds(i, n)][:, None]."
+        )
+    dots = [i for i, p in enumerate(parts) if p is Ellipsis]
+    if dots:
+        i = dots[0]
+        parts[i : i + 1] = [slice(None)] * (len(shape) - len(parts) + 1)
+    if len(parts) > len(shape):
+        raise ValueError(f"too many indices: {len(parts)} for a reference of shape {shape}.")
+    return [*parts, *[slice(None)] * (len(shape) - len(parts))]
+
+
+def _window(ref, axis: int, part, size: int) -> tuple[Any, int, Any]:
+    """Where the window of one axis begins, its size, and the index within the window."""
+    if isinstance(part, slice):
+        part = Slice.from_slice(part, size) if part != slice(None) else Slice(0, size)
+    if isinstance(part, Slice):
+        if part.is_dynamic_size:
+            raise NotImplementedError(
+                f"the size of a slice must be known, got {part.size}. Take a slice of the largest size, and "
+                "mask what is beyond."
+            )
+        length = (part.size - 1) * part.stride + 1 if part.size else 0
+        if not part.is_dynamic_start and not 0 <= part.start <= part.start + length <= size:
+            raise ValueError(
+                f"Out of bound slice: start={part.start}, size={part.size}, stride={part.stride}, dim={size}, "
+                f"on axis {axis} of {ref._name()}."
+            )
+        if length > size:
+            raise ValueError(
+                f"Out of bound slice: size={part.size}, stride={part.stride}, dim={size}, on axis {axis} of "
+                f"{ref._name()}."
+            )
+        return part.start, length, slice(None, None, None if part.stride == 1 else part.stride)
+    if not getattr(part, "shape", ()) and not isinstance(part, (bool, list)):
+        if isinstance(part, (int, np.integer)) and not -size <= part < size:
+            raise ValueError(
+                f"Out of bound indexer: idx={part}, dim={size}, on axis {axis} of {ref._name()}."
+            )
+        return part, 1, 0
+    return 0, size, part
+
+
+def _windows(ref, parts) -> tuple[list, list, tuple]:
+    found = [_window(ref, i, p, n) for i, (p, n) in enumerate(zip(parts, ref.shape))]
+    starts, sizes, rest = zip(*found)
+    return list(starts), list(sizes), rest
+
+
+def cut(ref, x, parts):
+    """The elements of `x` at the parts of an index."""
+    starts, sizes, rest = _windows(ref, parts)
+    x = dynamic_window(x, starts, sizes)
+    return x if _is_all(rest) else x[rest]
+
+
+def put(ref, x, parts, value, how: str):
+    """The array with the elements at the parts of an index changed."""
+    starts, sizes, rest = _windows(ref, parts)
+    if how == "set" and _is_all(rest):
+        window = jnp.broadcast_to(value, sizes)
+    else:
+        window = getattr(dynamic_window(x, starts, sizes).at[rest], how)(value)
+    return with_window(x, window, starts)
+
+
+def _is_all(rest) -> bool:
+    return all(isinstance(r, slice) and r == slice(None) for r in rest)
+
+
+def dynamic_window(x, starts, sizes):
+    """The part of an array of those sizes at `starts`, which are moved so that it is inside."""
+    if tuple(sizes) == tuple(x.shape):
+        return x
+    return lax.dynamic_slice(x, _alike(starts), tuple(sizes))
+
+
+def with_window(x, window, starts):
+    """The array with such a part replaced."""
+    if tuple(window.shape) == tuple(x.shape):
+        return window
+    return lax.dynamic_update_slice(x, window, _alike(starts))
+
+
+def _alike(starts) -> list:
+    """Starts of one dtype."""
+    return [jnp.asarray(s, np.int32) if isinstance(s, (int, np.integer)) else s.astype(np.int32) for s in starts]

@@ -1,0 +1,316 @@
+"""How a kernel's arrays are divided into blocks: `BlockSpec`, `GridSpec`, and kinds of dimensions."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradix._base.tree import register_pytree_node_class
+from gradix._core.aval import ShapedArray
+from gradix._core.dtypes import requested_dtype
+from gradix._core.refs import AbstractRef
+from gradix._core.trace import is_unknown
+
+
+class _NoBlockSpec:
+    """The type of `no_block_spec`, which stands for the whole array as a block."""
+
+    def __repr__(self) -> str:
+        return "NoBlockSpec"
+
+
+no_block_spec = _NoBlockSpec()
+
+
+# -- dimensions of a block -------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Blocked:
+    """A dimension divided into blocks of `block_size`; its index counts blocks.
+
+    The last block may reach beyond the end of the array. There it reads NaN (of integers the
+    smallest number), and what is written there is dropped.
+    """
+
+    block_size: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Element:
+    """A dimension of which `block_size` elements are taken from any place; its index counts elements.
+
+    `padding` elements are put before and after the array; they read NaN.
+    """
+
+    block_size: int
+    padding: tuple[int, int] = (0, 0)
+
+
+@dataclasses.dataclass(frozen=True)
+class BoundedSlice:
+    """A dimension of which a `Slice` of at most `block_size` elements is taken; its index is the slice."""
+
+    block_size: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Indirect:
+    """A dimension whose blocks are rows that an array of indices picks; only for sparse cores."""
+
+    block_size: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Squeezed:
+    """A dimension of which one element is taken, and which the kernel does not see; as None."""
+
+
+squeezed = Squeezed()
+BlockDim = Element | Squeezed | Blocked | BoundedSlice | Indirect
+
+
+class RevisitMode(enum.Enum):
+    """Whether the transfer of a block is left out if it follows itself; it has no effect here."""
+
+    ANY = "any"
+    IMMEDIATE = "immediate"
+
+
+@dataclasses.dataclass(frozen=True)
+class Buffered:
+    """How many buffers a pipeline keeps of an array's blocks; it has no effect here."""
+
+    buffer_count: int
+    use_lookahead: bool = False
+    revisit: RevisitMode | None = None
+
+
+# -- memory ----------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class MemoryRef:
+    """A place for an array of a type in a memory space, such as scratch memory of a kernel."""
+
+    inner_aval: Any
+    memory_space: Any
+
+    shape = property(lambda self: self.inner_aval.shape)
+    dtype = property(lambda self: self.inner_aval.dtype)
+
+    def get_array_aval(self) -> ShapedArray:
+        """The type of the array."""
+        return self.inner_aval
+
+    def get_ref_aval(self) -> AbstractRef:
+        """The type of a reference to it."""
+        return AbstractRef(self.inner_aval, self.memory_space)
+
+
+def memory_of(shape: Sequence[int], dtype: Any, space: Any) -> MemoryRef:
+    """A place of that shape and dtype in a memory space."""
+    return MemoryRef(ShapedArray(tuple(shape), requested_dtype(dtype)), space)
+
+
+class MemorySpace(enum.Enum):
+    """A kind of memory. All are one here; calling one gives a place in it, `ANY((8,), "float32")`."""
+
+    ANY = "any"
+    DEFAULT = "default"
+    ERROR = "error"
+    HOST = "host"
+    INDEX = "index"
+    KEY = "key"
+
+    def __str__(self) -> str:
+        return self.value
+
+    def __call__(self, shape: Sequence[int], dtype: Any) -> MemoryRef:
+        return memory_of(shape, dtype, self)
+
+
+ANY, HOST = MemorySpace.ANY, MemorySpace.HOST
+
+
+# -- specs -----------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class BlockSpec:
+    """Which block of an array each program of a kernel gets.
+
+    Args:
+        block_shape: an entry for each dimension of the array: the size of a block; None (or
+            `squeezed`) for one element of a dimension that the kernel does not see; `Element`,
+            `Blocked`, `BoundedSlice`. None for the whole array.
+        index_map: from the indices of the program in the grid, and the references to prefetched
+            scalars if there are any, to the index of the block along each dimension; block i of a
+            dimension begins at element i times its size. None for the first block.
+        pipeline_mode: accepted, as `memory_space` is; neither has an effect here.
+
+    Example:
+        >>> from gradix.experimental import pallas as pl
+        >>> rows = pl.BlockSpec((8, 128), lambda i: (i, 0))
+        >>> rows.block_shape
+        (8, 128)
+    """
+
+    block_shape: Sequence[Any] | None = None
+    index_map: Callable[..., Any] | None = None
+    pipeline_mode: Buffered | None = None
+    _: dataclasses.KW_ONLY
+    memory_space: Any = None
+
+    def __repr__(self) -> str:
+        return (
+            f"BlockSpec(block_shape={self.block_shape}, index_map={self.index_map}, "
+            f"memory_space={self.memory_space}, pipeline_mode={self.pipeline_mode})"
+        )
+
+    def replace(self, /, **changes) -> BlockSpec:
+        """A copy with some fields replaced."""
+        return dataclasses.replace(self, **changes)
+
+
+class GridSpec:
+    """The grid of a kernel, and the blocks that its programs get.
+
+    Args:
+        grid: the number of programs along each axis; an int for one axis. A size may be traced.
+        in_specs, out_specs: a `BlockSpec` for each argument and result.
+        scratch_shapes: places of memory that all programs share, one after another.
+
+    Example:
+        >>> from gradix.experimental import pallas as pl
+        >>> pl.GridSpec(grid=3).grid
+        (3,)
+    """
+
+    num_scalar_prefetch = 0
+
+    def __init__(
+        self,
+        grid: Any = (),
+        in_specs: Any = no_block_spec,
+        out_specs: Any = no_block_spec,
+        scratch_shapes: Any = (),
+    ):
+        self.grid, self.grid_names = _grid(grid)
+        self.in_specs = tuple(in_specs) if isinstance(in_specs, list) else in_specs
+        self.out_specs = tuple(out_specs) if isinstance(out_specs, list) else out_specs
+        self.scratch_shapes = (
+            tuple(scratch_shapes) if isinstance(scratch_shapes, list) else scratch_shapes
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"{type(self).__name__}(grid={self.grid}, grid_names={self.grid_names}, in_specs={self.in_specs}, "
+            f"out_specs={self.out_specs}, scratch_shapes={self.scratch_shapes})"
+        )
+
+
+def _grid(grid) -> tuple[tuple, tuple | None]:
+    """The sizes of a grid, and the names of its axes if they are given as pairs (name, size)."""
+    if isinstance(grid, (int, np.integer)) or is_unknown(grid):
+        grid = (grid,)
+    try:
+        grid = tuple(grid)
+    except TypeError:
+        raise TypeError(
+            f"grid must be an int or a tuple of ints, got {grid!r}. Write grid=(n,) for n programs."
+        ) from None
+    names = None
+    if grid and all(isinstance(g, tuple) and len(g) == 2 and isinstance(g[0], str) for g in grid):
+        names, grid = tuple([n for n, _ in grid]), tuple([s for _, s in grid])
+    for axis, size in enumerate(grid):
+        is_size = isinstance(size, (int, np.integer)) and not isinstance(size, bool)
+        dtype = getattr(size, "dtype", None)
+        if not is_size and not (getattr(size, "shape", None) == () and np.dtype(dtype).kind in "iu"):
+            raise TypeError(
+                f"grid must hold integers, got {size!r} of type {type(size).__name__} at axis {axis}. "
+                "Use pl.cdiv(n, block) for the number of blocks."
+            )
+    return tuple([int(s) if isinstance(s, (int, np.integer)) else s for s in grid]), names
+
+
+# -- slices of refs --------------------------------------------------------------------------------
+
+
+@register_pytree_node_class
+@dataclasses.dataclass(frozen=True)
+class Slice:
+    """`size` elements from `start` on, in steps of `stride`; `start` may be traced."""
+
+    start: Any
+    size: Any
+    stride: int = 1
+
+    def __post_init__(self):
+        for name in ("size", "stride"):
+            value = getattr(self, name)
+            if isinstance(value, (int, np.integer)) and value < (name == "stride"):
+                raise ValueError(
+                    f"{name} of a slice must not be below {int(name == 'stride')}, got {value}."
+                )
+
+    is_dynamic_start = property(lambda self: not isinstance(self.start, (int, np.integer)))
+    is_dynamic_size = property(lambda self: not isinstance(self.size, (int, np.integer)))
+
+    @classmethod
+    def from_slice(cls, slc: slice, size: int) -> Slice:
+        """The `Slice` that a Python slice selects of `size` elements."""
+        start, stop, step = slc.indices(size)
+        if step < 1:
+            raise ValueError(f"the step of a slice of a reference must be positive, got {slc}.")
+        return cls(start, max((stop - start + step - 1) // step, 0), step)
+
+    def tree_flatten(self):
+        """The parts that are traced, and the others."""
+        parts = (self.start, self.size)
+        dynamic = tuple([p for p in parts if is_unknown(p)])
+        return dynamic, (*[None if is_unknown(p) else p for p in parts], self.stride)
+
+    @classmethod
+    def tree_unflatten(cls, aux_data, children) -> Slice:
+        """The slice of such parts."""
+        given = iter(children)
+        start, size = [next(given) if p is None else p for p in aux_data[:2]]
+        new = object.__new__(cls)
+        for name, value in (("start", start), ("size", size), ("stride", aux_data[2])):
+            object.__setattr__(new, name, value)
+        return new
+
+
+def dslice(start: Any, size: Any = None, stride: int | None = None) -> slice | Slice:
+    """An index for `size` elements from `start` on; of one argument, for the first elements.
+
+    Args:
+        start: an integer, which may be traced; None for a plain `slice(None, size, stride)`.
+        size: the number of elements, an int.
+        stride: the distance of elements, 1 by default.
+
+    Raises:
+        ValueError: `size` is negative, or `stride` is not positive.
+
+    Example:
+        >>> from gradix.experimental import pallas as pl
+        >>> pl.ds(2, 4)
+        Slice(start=2, size=4, stride=1)
+        >>> pl.ds(4)
+        Slice(start=0, size=4, stride=1)
+    """
+    if start is None:
+        return slice(None, None if size is None else size, stride)
+    if size is None:
+        if stride is not None:
+            raise ValueError("Cannot specify stride with only size: write pl.ds(0, size, stride).")
+        start, size = 0, start
+    return Slice(start, size, 1 if stride is None else stride)
+
+
+ds = dslice
