@@ -11,7 +11,7 @@ JOBS ?= 2
 PYTEST := $(PY) -m pytest
 SPEC := ../shared/spec
 
-.PHONY: help demo test test-full bench ecosystem gpu wheels lint types suite newest plain wide wide-sample spec clean
+.PHONY: help demo docs test test-full bench ecosystem gpu wheels lint types suite newest plain wide wide-sample spec clean
 # Steps of `make test` run one after the other, also under `make -j`.
 .NOTPARALLEL:
 
@@ -19,6 +19,7 @@ help:
 	@echo "make demo       install, then train on handwritten digits (examples/digits.py)"
 	@echo "make test       lint, types, tests, doctests, also on the newest Python there is; what CI runs"
 	@echo "make test-full  the same with the slow tests"
+	@echo "make docs       the site of the documentation with its reference, in build/docs/html"
 	@echo "make bench      speed against the reference implementation, as ratios"
 	@echo "make gpu        for a machine with a GPU: values there, and speed, as a report (docs/devices.md)"
 	@echo "make ecosystem  the programs of 26 libraries written for JAX, on Gradix and on JAX in turns"
@@ -32,6 +33,7 @@ $(PY):
 $(VENV)/stamp-demo: EXTRAS := demo
 $(VENV)/stamp-test: EXTRAS := test,parity,demo
 $(VENV)/stamp-bench: EXTRAS := bench
+$(VENV)/stamp-docs: EXTRAS := docs
 $(VENV)/stamp-%: pyproject.toml | $(PY)
 	$(PY) -m pip install --quiet --disable-pip-version-check -e ".[$(EXTRAS)]"
 	@touch $@
@@ -82,6 +84,10 @@ spec: $(VENV)/stamp-test
 	@if [ -d $(SPEC) ]; then \
 		PYTHONPATH=tests/documented PYTHONDONTWRITEBYTECODE=1 $(PYTEST) -c tests/documented/spec.ini --rootdir=$(SPEC) -p spec_plugin -n $(JOBS) $(SPEC); \
 	else echo "no $(SPEC) beside this clone: skipped"; fi
+
+# The site of the documentation, with the reference; a warning of Sphinx, or a link that leads nowhere, is an error.
+docs: $(VENV)/stamp-docs
+	$(PY) docs/site build/docs
 
 bench: $(VENV)/stamp-bench
 	$(PY) -m benchmarks

@@ -1,0 +1,104 @@
+"""The pages as Sphinx needs them: the map becomes tables of contents, links out of `docs` lead to pages of the site."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import public
+import reference
+
+ROOT = public.ROOT
+DOCS = ROOT / "docs"
+# Pages of the repository that are not in `docs`, and become pages of the site.
+OUTSIDE = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "examples/README.md", "examples/serving/README.md")
+MAPS = ("index.md", "design/decisions/README.md")
+_FENCED = re.compile(r"^(```|:::).*?^\1$", re.DOTALL | re.MULTILINE)
+_LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]*)(#[^)\s]+)?\)")
+
+
+def stage(folder: Path) -> None:
+    """Write all pages of the site into a folder."""
+    wanted: set[str] = {found[0] for name in public.names().values() if (found := public.source_of(name.value))}
+    pages = {p: p.relative_to(DOCS).as_posix() for p in DOCS.rglob("*.md")}
+    pages |= {p: f"repository/{name}" for name in OUTSIDE if (p := ROOT / name).exists()}
+    for path, name in pages.items():
+        text = _with_links(path, name, pages, wanted)
+        if name in MAPS:
+            text += _contents(path)
+        reference._write(folder / name, text)
+    for image in [p for p in DOCS.rglob("*") if p.suffix in (".svg", ".png") and "site" not in p.parts]:
+        target = folder / image.relative_to(DOCS)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(image, target)
+    reference.write_pages(folder / "reference")
+    reference._write(folder / "sources.txt", "\n".join(sorted(wanted)) + "\n")
+    _remove_what_went(folder, pages)
+
+
+def _with_links(path: Path, name: str, pages: dict[Path, str], wanted: set[str]) -> str:
+    """The text of a page with the links that leave `docs` turned to pages of the site."""
+    text = path.read_text(encoding="utf-8")
+    up = "../" * name.count("/")
+
+    def link(match: re.Match) -> str:
+        image, shown, target, heading = match[1], match[2], match[3], match[4] or ""
+        if image or not target or "://" in target:
+            return match[0]
+        found = (path.parent / target).resolve()
+        if found.is_dir():
+            found = next((found / n for n in ("README.md", "__init__.py") if (found / n).exists()), found)
+        if found in pages:
+            return f"[{shown}]({up}{pages[found]}{heading})"
+        if found == DOCS / "reference":
+            return f"[{shown}]({up}reference/index.rst)"
+        wanted.add(found.relative_to(ROOT).as_posix())
+        return f'<a href="{up}source/{found.relative_to(ROOT).as_posix()}.html">{_html(shown)}</a>'
+
+    made, last = [], 0
+    for fence in _FENCED.finditer(text):
+        made += [_LINK.sub(link, text[last : fence.start()]), fence[0]]
+        last = fence.end()
+    return "".join([*made, _LINK.sub(link, text[last:])])
+
+
+def _html(shown: str) -> str:
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", shown)
+
+
+def _contents(path: Path) -> str:
+    """Tables of contents, which the bar at the side shows, from the headings and links of a map."""
+    text = path.read_text(encoding="utf-8")
+    made = []
+    for part in re.split(r"^## ", text, flags=re.MULTILINE):
+        caption, _, body = part.partition("\n")
+        named = [m[3] for m in _LINK.finditer(body) if m[3] and not m[1] and "://" not in m[3]]
+        entries = [e for t in dict.fromkeys(named) if (e := _entry(path, t))]
+        # A page stands in one table only: where it is named first.
+        entries = [e for e in entries if not any(e in m for m in made)]
+        if entries:
+            listed = "\n".join(entries)
+            title = "" if caption.startswith("# ") else f":caption: {caption}\n"
+            made.append(f"\n\n:::{{toctree}}\n:hidden:\n:maxdepth: 1\n{title}\n{listed}\n:::\n")
+    return "".join(made)
+
+
+def _entry(path: Path, target: str) -> str | None:
+    """How a table of contents names the page that a link leads to; None for what is not a page."""
+    found = (path.parent / target).resolve()
+    if found == DOCS / "reference":
+        return "/reference/index"
+    if found.is_relative_to(DOCS):
+        return f"/{found.relative_to(DOCS).as_posix().removesuffix('.md')}" if found.suffix == ".md" else None
+    inside = found.relative_to(ROOT).as_posix()
+    return f"/repository/{inside.removesuffix('.md')}" if inside in OUTSIDE else None
+
+
+def _remove_what_went(folder: Path, pages: dict[Path, str]) -> None:
+    """Pages of an earlier run that are no longer there."""
+    there = {folder / name for name in pages.values()}
+    there |= {folder / "reference" / f"{name}.rst" for name in (*public.names(), *public.modules(), "index")}
+    for old in [*folder.rglob("*.md"), *folder.rglob("*.rst")]:
+        if old not in there:
+            old.unlink()
