@@ -125,6 +125,7 @@ with on_demand(globals()):
     from gradix._api.jit.jit import jit as jit
     from gradix._api.jit.jitted_function import clear_caches as clear_caches
     from gradix._api.structs import ShapeDtypeStruct as ShapeDtypeStruct
+    from gradix._api.counted.ragged import Ragged as Ragged
     from gradix._api.mapping.vmap import vmap as vmap
     from gradix._api.derivatives.hessians import hessian as hessian
     from gradix._api.derivatives.jacobians import (

@@ -237,12 +237,15 @@ class Seen:
     """What this process has met: types with a division, and meshes (of these, or manual ones).
 
     Until then, no operation computes how its results are divided, or over which axes they vary.
+    `counts` is what processes programs with sizes that values decide; None until there is one.
     """
 
-    __slots__ = ("divisions", "meshes")
+    __slots__ = ("divisions", "meshes", "counts")
+    counts: Any
 
     def __init__(self):
         self.divisions = self.meshes = False
+        self.counts = None
 
 
 seen = Seen()

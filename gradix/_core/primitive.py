@@ -122,6 +122,9 @@ class Primitive:
     - `dependent(marks, params, smooth) -> flags`: says which results depend on the marked operands;
       with `smooth`, only dependences whose derivative may be nonzero count. Without this rule
       every result is taken to depend on every operand.
+    - `mask(sizes, eqn, *args)`: evaluates an equation whose shapes hold sizes that values decide, on
+      buffers of the greatest sizes; without it, the rules of the package's own primitives are in
+      `gradix._api.counted`.
     - `dce(used, eqn) -> eqn`: removes from an equation the unused results, and everything that only
       these results need.
     - `divide(mesh, avals, outs, params) -> rows`: says over which explicit mesh axes each result is
@@ -180,6 +183,10 @@ class Primitive:
     values = ValueTraits()
     # whether it only copies elements from operands to results, for elements of any type
     rearranges = False
+
+    # -- sizes that values decide ------------------------------------------------------------------
+    mask: Callable[..., Any] | None = None
+    defines_size = False  # whether it gives a dimension variable its value
 
     def __init__(self, name: str):
         self.name = name

@@ -154,6 +154,10 @@ class Trace:
         self.__class__ = FinishedTrace
 
 
+class NeedsProgram(Exception):
+    """Raised by a batch rule: the mapped function has to be traced as a whole before it is batched."""
+
+
 class FinishedTrace(Trace):
     """The class of a trace whose function has returned or raised."""
 

@@ -13,7 +13,7 @@ from gradix._base.lazy import lazy_module
 from gradix._base.recursion_room import FOR_PROGRAMS
 from gradix._core import seams
 from gradix._core.array import ArrayImpl, OnlyType
-from gradix._core.aval import located
+from gradix._core.aval import located, seen
 from gradix._core.dtypes import float0
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.operators import Array
@@ -131,6 +131,8 @@ def lower(
     if home is not None and sides is not None:
         options.update(placement.divisions_of(home, sides))
     start = time.perf_counter()
+    if seen.counts is not None:
+        closed = seen.counts.masked(closed)
     with FOR_PROGRAMS:
         module = _module.lower_jaxpr(closed, name, trace_expand=seams.trace_expand, **options)
     events.tell_detail("lower", name, time.perf_counter() - start)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from gradix._base.bounded import BoundedCache
+from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
-from gradix._core.aval import ShapedArray
+from gradix._core.aval import ShapedArray, seen
 from gradix._core.divisions import with_axis, without_axis
 from gradix._core.jaxpr import ClosedJaxpr, inherit, jaxprs_in_params
 from gradix._core.refs import LocalRef, Ref
@@ -12,6 +13,8 @@ from gradix._core.trace import Interpreter, Tracer, new_level, state
 from gradix._ops.basis import move_axis, to_axis, zeros
 from gradix._transforms.jvp import called
 from gradix._transforms.staging import eval_closed, stage
+
+_counted = lazy_module("gradix._transforms.counted")
 
 
 class AxisData:
@@ -156,6 +159,9 @@ def batch_jaxpr(
     key = ("batch", axis, in_axes, out_axes)
     found = closed.memo.get(key)
     if found is not None:
+        return found
+    if seen.counts is not None and _counted.defines_any(closed.jaxpr):
+        found = closed.memo[key] = seen.counts.mapped(closed, axis, in_axes, out_axes)
         return found
     got: list = []
 

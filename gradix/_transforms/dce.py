@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from gradix._base.lazy import lazy_module
+from gradix._core.aval import seen
 from gradix._core.effects import is_kept
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal
+
+_counted = lazy_module("gradix._transforms.counted")
 
 
 def dce_jaxpr(
@@ -20,6 +24,8 @@ def dce_jaxpr(
         else [v for v, u in zip(jaxpr.outvars, used_outputs) if u]
     )
     live = {v for v in outvars if type(v) is not Literal}
+    if seen.counts is not None and _counted.defined(jaxpr):
+        live.update(_live_counts(jaxpr, outvars))
     eqns, changed = [], False
     for eqn in reversed(jaxpr.eqns):
         if not live.isdisjoint(eqn.outvars) or (eqn.effects and is_kept(eqn.effects)):
@@ -40,6 +46,21 @@ def dce_jaxpr(
         return jaxpr, used_inputs
     invars = [v for v, u in zip(jaxpr.invars, used_inputs) if u]
     return Jaxpr(jaxpr.constvars, invars, outvars, eqns, debug_info=jaxpr.debug_info), used_inputs
+
+
+def _live_counts(jaxpr: Jaxpr, outvars) -> set:
+    """The values of the counts that types and parameters of live equations mention."""
+    live = {v for v in outvars if type(v) is not Literal}
+    counts = _counted.in_types(outvars)
+    values = set()
+    for eqn in reversed(jaxpr.eqns):
+        is_needed = eqn.primitive.defines_size and eqn.params["dim"] in counts
+        if is_needed:
+            values.add(eqn.outvars[0])
+        if is_needed or not live.isdisjoint(eqn.outvars) or is_kept(eqn.effects):
+            counts |= _counted.used(eqn)
+            live.update([v for v in eqn.invars if type(v) is not Literal])
+    return values
 
 
 def without_dead(closed: ClosedJaxpr) -> ClosedJaxpr:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._base.bounded import BoundedCache
+from gradix._base.lazy import lazy_module
 from gradix._base.source import current
 from gradix._core.aval import make_aval, seen
 from gradix._core.divisions import cotangent_aval
@@ -21,6 +22,7 @@ from gradix._transforms.repeats import of_higher_order, share
 from gradix._transforms.staging import StagingTracer, eval_closed, stage
 
 _BOOL = np.dtype(bool)
+_counted = lazy_module("gradix._transforms.counted")
 
 
 class TapeTracer(Tracer):
@@ -349,7 +351,7 @@ def linearize_jaxpr(closed: ClosedJaxpr, nonzero: tuple, instantiated=()) -> Spl
 
 
 def _split(closed, nonzero, instantiated) -> Split:
-    seen: dict = {}
+    kept: dict = {}
 
     def known(*primals):
         inherit(primals, closed.jaxpr.invars)
@@ -358,31 +360,65 @@ def _split(closed, nonzero, instantiated) -> Split:
         for i, y in enumerate(ys):
             places.setdefault(id(y), ("out", i))
         residuals = [r for r in program.residuals() if type(r) is StagingTracer]
+        closing = _closing()
+        if closing is not None:
+            return _closed(ys, program, residuals, places, closing, kept)
         fresh = [r for r in residuals if id(r) not in places]
         places.update((id(r), ("out", len(ys) + i)) for i, r in enumerate(fresh))
-        seen.update(program=program, residuals=residuals, places=places, n=len(ys))
-        seen["suspects"] = [i for i, r in enumerate(residuals) if is_suspect(r)]
+        kept.update(program=program, residuals=residuals, places=places, n=len(ys))
+        kept["suspects"] = [i for i, r in enumerate(residuals) if is_suspect(r)]
+        kept["opened"] = None
         return [*ys, *fresh]
 
     jaxpr, consts = stage(known, closed.in_avals, closed.jaxpr.debug_info)
-    program, residuals = seen["program"], seen["residuals"]
-    force = instantiated or [False] * seen["n"]
+    program, residuals, opened = kept["program"], kept["residuals"], kept["opened"]
+    force = instantiated or [False] * kept["n"]
     out_nonzero = tuple(i is not None or f for i, f in zip(program.outs, force))
     n_res = len(residuals)
 
     def linear(*args):
-        known_by_id = {id(r): a for r, a in zip(residuals, args)}
+        values = args if opened is None else opened(args)
+        known_by_id = {id(r): a for r, a in zip(residuals, values)}
         outs = program.apply(args[n_res:], known_by_id)
         return [instantiate(t, a) for t, a, nz in zip(outs, program.out_avals, out_nonzero) if nz]
 
-    avals = [r.aval for r in residuals] + program.in_avals
+    avals = [a.aval for a in kept.get("closed", residuals)] + program.in_avals
     lin_jaxpr, lin_consts = stage(linear, avals, closed.jaxpr.debug_info)
-    for i in seen["suspects"]:
+    for i in kept["suspects"]:
         mark(lin_jaxpr.invars[i])
-    sources = [seen["places"][id(r)] for r in residuals]
+    sources = [kept["places"][id(r)] for r in residuals]
     first = of_higher_order(ClosedJaxpr(jaxpr, consts), closed)
     second = of_higher_order(ClosedJaxpr(lin_jaxpr, lin_consts), closed)
-    return Split(first, second, sources, nonzero, out_nonzero, seen["n"])
+    return Split(first, second, sources, nonzero, out_nonzero, kept["n"])
+
+
+def _closing():
+    """What closes residuals if the program being traced defines counts; else None."""
+    if seen.counts is None:
+        return None
+    closing = _counted.Closing(StagingTracer)
+    return closing if closing.dims else None
+
+
+def _closed(ys, program, residuals, places, closing, kept: dict) -> list:
+    """As the results of a known part, whose residuals leave it without the counts it defines."""
+    own = {id(r): closing.close(r) for r in residuals if closing.concerns(r)}
+    residuals = [*residuals, *[n for n in closing.values if all(n is not r for r in residuals)]]
+    closed = [own.get(id(r), r) for r in residuals]
+    fresh = [i for i, r in enumerate(residuals) if id(r) in own or id(r) not in places]
+    places.update((id(residuals[i]), ("out", len(ys) + k)) for k, i in enumerate(fresh))
+    kept.update(program=program, residuals=residuals, places=places, n=len(ys), closed=closed)
+    kept["suspects"] = [i for i, r in enumerate(residuals) if is_suspect(r)]
+    at = {id(r): i for i, r in enumerate(residuals)}
+
+    def opened(args):
+        closing.define([args[at[id(n)]] for n in closing.values])
+        return [
+            closing.open(a, r.aval.shape) if id(r) in own else a for r, a in zip(residuals, args)
+        ]
+
+    kept["opened"] = opened
+    return [*ys, *[closed[i] for i in fresh]]
 
 
 def transpose_closed(

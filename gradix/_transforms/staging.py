@@ -16,6 +16,7 @@ from gradix._core.refs import LocalRef, Ref
 from gradix._core.trace import Trace, Tracer, bind, new_level, state, typed_results
 
 _scope = lazy_module("gradix._core.dimensions.scope")
+_counted = lazy_module("gradix._transforms.counted")
 
 
 class StagingTracer(Tracer):
@@ -158,6 +159,8 @@ def _run_on_arguments(trace: StagingTrace, function, avals, debug: DebugInfo) ->
         return function(*[trace.new_arg(a) for a in avals])
     except Exception as e:
         _scope.tell_scopes(e, avals, debug.arg_names)
+        if seen.counts is not None:
+            _counted.tell(e)
         raise
 
 
@@ -263,6 +266,10 @@ def stage_closed(function, avals, debug: DebugInfo = no_debug) -> ClosedJaxpr:
 
 def eval_jaxpr(jaxpr: Jaxpr, consts, *args) -> list:
     """Run a program in the current trace."""
+    if seen.counts is not None and _counted.defined(jaxpr):
+        if state.stage is None:  # its sizes are known to compiled programs only
+            return seen.counts.call(jaxpr, consts, args)
+        jaxpr = _counted.for_evaluation(jaxpr)
     env = dict(zip(jaxpr.constvars, consts))
     env.update(zip(jaxpr.invars, args))
     if state.stage is None:

@@ -18,7 +18,7 @@ from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown, state
 from gradix.numpy.conversion import asarray
 from gradix.numpy.index_plan import ARRAY, SLICE, too_many_indices
-from gradix.numpy.masks import decided_places
+from gradix.numpy.masks import counted, decided_places, decides_sizes
 
 transfers = lazy_module("gradix._base.transfers")
 
@@ -202,10 +202,13 @@ def check_mask_shape(own: tuple, expected: tuple, axis: int) -> None:
 
 def _places(mask, shape, axis: int):
     """The indices at which a mask is true, as an array for each of its axes."""
-    if is_unknown(mask):
+    is_counted = mask.ndim and decides_sizes(mask)
+    if is_unknown(mask) and not is_counted:
         raise NonConcreteBooleanIndexError(mask)
     expected = shape[axis : axis + mask.ndim]
     check_mask_shape(mask.shape, expected, axis)
+    if is_counted:
+        return counted.places(mask)
     if isinstance(mask, Tracer):
         return decided_places(mask)
     return np.nonzero(mask.host if isinstance(mask, ArrayImpl) else mask)

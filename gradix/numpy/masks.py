@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from gradix import lax
+from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
+from gradix._core.trace import is_unknown, state
 from gradix.numpy.bisection import count_by_halving
 from gradix.numpy.promotion import convert, number
+
+counted = lazy_module("gradix.numpy.counted")
+
+
+def decides_sizes(x) -> bool:
+    """Whether an array's values may decide a size: it is traced in a program, or mapped over."""
+    return is_unknown(x) and (state.stage is not None or state.mapped is not None)
 
 
 def count_of(mask) -> int:

@@ -20,7 +20,14 @@ from gradix.numpy import row_host_implementations
 from gradix.numpy.bisection import count_by_halving
 from gradix.numpy.division import remainder
 from gradix.numpy.indexing import take_index
-from gradix.numpy.masks import decided_places, first_places, index_dtype, unravelled
+from gradix.numpy.masks import (
+    counted,
+    decided_places,
+    decides_sizes,
+    first_places,
+    index_dtype,
+    unravelled,
+)
 from gradix.numpy.promotion import as_operand, broadcast_to, convert, number, promote_dtypes
 from gradix.numpy.selection import truth, where
 from gradix.numpy.shapes import ravel
@@ -60,6 +67,8 @@ def nonzero(a, *, size: int | None = None, fill_value=None) -> tuple:
         )
     if size is None and isinstance(mask, Tracer) and mask._decides:
         return tuple(decided_places(mask))
+    if size is None and decides_sizes(mask):
+        return tuple(counted.places(mask))
     if size is None:
         return tuple([wrap_host(i.astype(index_dtype())) for i in np.nonzero(_known(mask))])
     fills = _fills(fill_value, mask.aval.ndim)

@@ -17,7 +17,13 @@ from gradix.numpy.masks import index_dtype
 from gradix.numpy.promotion import as_operand, convert, number, promote_dtypes
 from gradix.numpy.searching import nonzero, searchsorted
 from gradix.numpy.selection import where
-from gradix.numpy.sets import differs_from_previous, known_values, unique, with_one_nan
+from gradix.numpy.sets import (
+    differs_from_previous,
+    first_of_runs,
+    known_values,
+    unique,
+    with_one_nan,
+)
 from gradix.numpy.shapes import ravel
 from gradix.numpy.sorting import argsort, sort
 
@@ -55,7 +61,7 @@ def isin(
     x, tests = promote_dtypes("isin", element, test_elements)
     flat, among = ravel(x), ravel(tests)
     n, m = flat.aval.size, among.aval.size
-    if not n or not m:
+    if n == 0 or m == 0:
         found = lax.full((n,), False)
     elif method == "compare_all" or (method == "auto" and is_known_at_most(n * m, _PAIRS)):
         pairs = lax.eq(
@@ -77,15 +83,18 @@ def _rows(name: str, ar1, ar2) -> list:
 
 def _firsts(line):
     """Whether each element of a sorted row is the first one of its value."""
-    if not line.aval.size:
-        return lax.full((0,), False)
-    return lax.concatenate([lax.full((1,), True), differs_from_previous(line, True)], 0)
+    return first_of_runs(line, True)
 
 
 def _alone(line):
     """Whether each element of a sorted row differs from those beside it; NaN differs from NaN."""
-    if not line.aval.size:
+    n = line.aval.size
+    if n == 0:
         return lax.full((0,), False)
+    if type(n) is not int:
+        return lax.bitwise_and(
+            first_of_runs(line, False), lax.rev(first_of_runs(lax.rev(line, (0,)), False), (0,))
+        )
     ends = [lax.full((1,), True)]
     new = differs_from_previous(line, False)
     return lax.bitwise_and(lax.concatenate([*ends, new], 0), lax.concatenate([new, *ends], 0))
@@ -182,7 +191,7 @@ def intersect1d(
         return values
     other = argsort(b)
     at = [places, places]
-    if a.aval.size and b.aval.size:
+    if a.aval.size != 0 and b.aval.size != 0:
         found = searchsorted(take_index(b, other), values)
         at = [take_index(order, places, mode="clip"), take_index(other, found, mode="clip")]
     if there is not None:
@@ -244,7 +253,7 @@ def setxor1d(
     if assume_unique:
         return _kept(line, _alone(line), size, fill_value, "setxor1d")[0]
     keep = lax.bitwise_and(_firsts(line), lax.ne(isin(line, a), isin(line, b)))
-    if line.aval.dtype in INEXACT and line.aval.size:
+    if line.aval.dtype in INEXACT and line.aval.size != 0:
         nan = lax.ne(line, line)
         theirs = [convert(lax.reduce_or(lax.ne(x, x), (0,)), index_dtype()) for x in (a, b)]
         keep = where(nan, lax.le(cumsum(convert(nan, index_dtype())), lax.add(*theirs)), keep)

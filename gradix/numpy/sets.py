@@ -16,7 +16,7 @@ from gradix._core.trace import Tracer, is_unknown
 from gradix.numpy.axes import axis_of
 from gradix.numpy.cumulative import cumsum
 from gradix.numpy.indexing import take_index
-from gradix.numpy.masks import index_dtype
+from gradix.numpy.masks import counted, decides_sizes, index_dtype
 from gradix.numpy.promotion import as_operand, convert, number, value_of
 from gradix.numpy.searching import nonzero
 from gradix.numpy.selection import where
@@ -48,8 +48,13 @@ class UniqueInverse(NamedTuple):
 
 
 def known_values(x, name: str) -> np.ndarray:
-    """The values of an array, as they determine the size of the result of `name`."""
+    """The values of an array, as they determine the size of the result of `name`.
+
+    Where a program is being traced, they are traced values.
+    """
     x = value_of(x)
+    if decides_sizes(x):
+        return x
     if is_unknown(x):
         raise ConcretizationTypeError(
             x,
@@ -141,8 +146,10 @@ def unique(
     x, shape = with_one_nan(x), x.aval.shape
     rows = ravel(x) if axis is None else moveaxis(x, axis_of(axis, x.aval.ndim), 0)
     asked = (True, return_index, return_inverse, return_counts)
-    if size is None:
-        out: list = _unique_known(known_values(rows, "unique"), equal_nan)
+    if size is None and decides_sizes(rows):
+        out: list = _unique_counted(rows, equal_nan, return_index or return_inverse)
+    elif size is None:
+        out = _unique_known(known_values(rows, "unique"), equal_nan)
         weak = x.aval.weak_type and x.aval.dtype not in COMPLEX
         rest = [wrap_host(np.asarray(o, index_dtype())) for o in out[1:]]
         # A tracer's values are taken from it, so that they have its derivative.
@@ -173,6 +180,26 @@ def _unique_known(rows: np.ndarray, equal_nan: bool) -> list:
     return [out[0].astype(own, copy=False), out[1], np.reshape(out[2], rows.shape[:1]), out[3]]
 
 
+def _unique_counted(rows, equal_nan: bool, places: bool) -> list:
+    """As `_unique_of_size`, for as many values as there are."""
+    n, dtype = rows.aval.shape[0], index_dtype()
+    if n == 0:
+        none = lax.full((0,), number(0, dtype))
+        return [rows, none, none, none]
+    order = _order_of(rows) if places or rows.aval.ndim > 1 else None
+    sorted_rows = sort(rows) if order is None else take_index(rows, order)
+    first = first_of_runs(sorted_rows, equal_nan)
+    (starts,) = counted.places(first)
+    values = take_index(sorted_rows, starts)
+    number_of = lax.sub(cumsum(convert(first, dtype)), number(1, dtype))
+    slots = starts.aval.shape[0]
+    counts = lax.full((slots,), number(0, dtype)).at[number_of].add(number(1, dtype))
+    if order is None or not places:
+        return [values, starts, lax.full((n,), number(0, dtype)), counts]
+    inverse = lax.full((n,), number(0, dtype)).at[order].set(number_of, unique_indices=True)
+    return [values, take_index(order, starts), inverse, counts]
+
+
 def _unique_of_size(rows, equal_nan: bool, size: int, fill_value, places: bool) -> list:
     """Values, first places, inverse and counts; `places` is whether the second and third count."""
     n, dtype = rows.aval.shape[0], index_dtype()
@@ -189,9 +216,7 @@ def _unique_of_size(rows, equal_nan: bool, size: int, fill_value, places: bool) 
         return [values, none, lax.full((0,), number(0, dtype)), none]
     order = _order_of(rows) if places or rows.aval.ndim > 1 else None
     sorted_rows = sort(rows) if order is None else take_index(rows, order)
-    first = lax.concatenate(
-        [lax.full((1,), True), differs_from_previous(sorted_rows, equal_nan)], 0
-    )
+    first = first_of_runs(sorted_rows, equal_nan)
     # One place more than `size` is needed, since the last value ends where the next one begins.
     (after,) = nonzero(first, size=size + 1, fill_value=n)
     starts = lax.slice_in_dim(after, 0, size)
@@ -221,9 +246,25 @@ def _order_of(rows):
     return lexsort(lax.unstack(flat, 1)[::-1])
 
 
+def first_of_runs(rows, equal_nan: bool):
+    """Whether each row differs from the one before it; the first one does."""
+    n = rows.aval.shape[0]
+    if type(n) is int:
+        ends = [lax.full((min(n, 1),), True)]
+        return lax.concatenate([*ends, differs_from_previous(rows, equal_nan)], 0) if n else ends[0]
+    at = lax.iota(index_dtype(), n)  # there may be no rows, which slices of them would have to know
+    before = take_index(rows, lax.max(lax.sub(at, number(1, at.dtype)), number(0, at.dtype)))
+    return lax.bitwise_or(lax.eq(at, number(0, at.dtype)), _differ(rows, before, equal_nan))
+
+
 def differs_from_previous(rows, equal_nan: bool):
     """Whether each row but the first differs from the one before it."""
-    a, b = lax.slice_in_dim(rows, 1, None), lax.slice_in_dim(rows, 0, -1)
+    return _differ(lax.slice_in_dim(rows, 1, None), lax.slice_in_dim(rows, 0, -1), equal_nan)
+
+
+def _differ(a, b, equal_nan: bool):
+    """Whether rows differ from those at the same place in another array."""
+    rows = a
     out = lax.ne(a, b)
     if equal_nan and rows.aval.dtype in INEXACT:
         out = lax.bitwise_and(out, lax.bitwise_not(lax.bitwise_and(lax.ne(a, a), lax.ne(b, b))))

@@ -51,7 +51,7 @@ from gradix._base.tracebacks import boundary, filter_frames
 from gradix._base.tree import flatten, tree_flatten
 from gradix._control.call import jit_p
 from gradix._core.array import ArrayImpl, as_array, check_number
-from gradix._core.aval import make_aval
+from gradix._core.aval import make_aval, seen as met
 from gradix._core.dtypes import canonicalize_dtype
 from gradix._core.jaxpr import axis_names
 from gradix._core.operators import Array
@@ -61,6 +61,7 @@ from gradix._runtime import xla
 from gradix._transforms.staging import eval_closed, hoist, stage_with_refs
 
 _abstracted = lazy_module("gradix._api.jit.abstracted")
+_counted_results = lazy_module("gradix._api.counted.results")
 _specialize = lazy_module("gradix._api.jit.specialize")
 _symbolic = lazy_module("gradix._api.jit.symbolic")
 _options = _config.state
@@ -246,6 +247,8 @@ class JitFunction(Generic[Result]):
         """Generate code for calls of a frequent signature; False if it is to be tried again."""
         if traced.program is not None and is_long(traced.program):
             return False
+        if met.counts is not None and type(traced.out_tree) is _counted_results.CountedTree:
+            return True  # its results are cut to their sizes
         positions, names = self._roles.static_positions(len(args)), self._roles.static_names
         call = write_call(traced, args, kwargs, lambda place: place in positions or place in names)
         if call is not None:
@@ -396,10 +399,13 @@ class JitFunction(Generic[Result]):
         given, keywords = self._roles.join(dynamic, named, args, kwargs)
         result = self._fun(*given, **keywords)
         outs, out["tree"] = flatten_with_nodes(result)
-        return [
+        outs = [
             x if isinstance(x, Array) else as_result(x, i, result, self._name)
             for i, x in enumerate(outs)
         ]
+        if met.counts is not None:
+            outs, out["tree"] = _counted_results.closed(outs, out["tree"])
+        return outs
 
     def _tree(self, avals, tree, args, kwargs, debug, limit: int) -> Any:
         """The `specialize.Tree` of this signature, which follows the function's decisions."""

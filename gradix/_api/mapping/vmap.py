@@ -21,8 +21,10 @@ from gradix._base.tree import (
 )
 from gradix._core import library_values
 from gradix._core.array import as_array, typeof
+from gradix._core.aval import seen
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
+from gradix._core.trace import NeedsProgram
 from gradix._ops.basis import move_axis, to_axis
 from gradix._transforms.batch import AxisData, batch
 from gradix._transforms.jvp import called
@@ -32,6 +34,7 @@ T = TypeVar("T")
 
 _chunks = lazy_module("gradix._api.mapping.chunks")
 containers = lazy_module("gradix._api.mapping.containers")
+counted = lazy_module("gradix._api.counted.mapping")
 
 _NOTHING = nullcontext()
 
@@ -145,6 +148,8 @@ def vmap(
             def flat(*xs):
                 xs, inner = inner_refs(refs, xs)
                 given, named = tree.unflatten(xs)
+                if seen.counts is not None:
+                    given, named = counted.rows_opened((given, named))
                 out["given"], out["tree"] = flatten(fun(*given, **named))
                 ys = out["given"]
                 if kept:
@@ -156,13 +161,21 @@ def vmap(
 
             axis = AxisData(axis_name, size, spmd_axis_name)
             with handed:
+                sizes = None
                 if chunk is None:
-                    vals, got = batch(flat, axis, leaves, axes, named=True)
+                    try:
+                        vals, got = batch(flat, axis, leaves, axes, named=True)
+                    except NeedsProgram:
+                        if has_refs:
+                            raise counted.no_refs(fun) from None
+                        vals, got, sizes = counted.batch_whole(flat, axis, leaves, axes, out)
                 else:
                     vals, got = _chunks.batch_in_chunks(flat, axis, leaves, axes, chunk)
             if has_refs:
                 vals, got = _given_back(fun, refs, axes, vals, got, size)
             wanted = flatten_axes("vmap out_axes", out["tree"], out_axes)
+            if sizes:
+                return counted.results(fun, out["tree"], vals, sizes, wanted)
             for i, (a, w) in enumerate(zip(got, wanted)):
                 if w is None and a is not None:
                     raise _mapped_result(fun, out["tree"], i, vals[i], a)

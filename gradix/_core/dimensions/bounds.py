@@ -141,7 +141,7 @@ def _operation_range(op: Operation) -> tuple:
     if op.name == MIN:
         return min(x_low, y_low), min(x_high, y_high)
     if op.name == MOD:
-        if y_low > 0:
+        if y_low > 0 or (y_low == 0 and y_high != inf):
             return 0, min(y_high - 1, x_high if x_low >= 0 else inf)
         return (y_low + 1, 0) if y_high < 0 else (-inf, inf)
     if not y_low > 0:

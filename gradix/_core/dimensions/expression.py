@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from gradix._base import source
 from gradix._base.errors import InconclusiveDimensionOperation
 from gradix._core import seams
 from gradix._core.dimensions.bounds import lower, upper
@@ -157,7 +159,10 @@ class SymbolicDim:
     __hash__ = object.__hash__
 
     def __bool__(self) -> bool:
-        return True  # a size that is known to be zero is the int 0
+        # A size that is known to be zero is the int 0, which is what this package asks for.
+        if may_be_empty(self) and not source.is_inside(sys._getframe(1).f_code.co_filename):
+            raise _inconclusive(f"Whether the size '{self}' is other than 0", self)
+        return True
 
     def __int__(self) -> int:
         raise InconclusiveDimensionOperation(
@@ -360,6 +365,16 @@ def smaller(x, y):
     return _extremum(x, y, MIN)
 
 
+def not_negative(d):
+    """A difference of sizes as a size: 0 where it is negative, which only counts can make it."""
+    return larger(d, 0) if type(d) is SymbolicDim and d.scope.counted else d
+
+
+def may_be_empty(d) -> bool:
+    """Whether a size is decided by values, and may be 0."""
+    return type(d) is SymbolicDim and bool(d.scope.counted) and lower(d) <= 0
+
+
 def _extremum(x, y, name: str):
     x, y = (operator.index(d) if type(d) is not SymbolicDim else d for d in (x, y))
     if type(x) is type(y) is int:
@@ -396,6 +411,11 @@ def _at_least(x: SymbolicDim, other, margin: int, asked: str) -> bool:
 
 
 def _inconclusive(question: str, x: SymbolicDim) -> InconclusiveDimensionOperation:
+    if told := x.scope.told(x):
+        return InconclusiveDimensionOperation(
+            f"{question} is known only when the program runs: {told}.\n  instead: compute the answer in the program, "
+            "as in jnp.where(x.shape[0] > jnp.asarray(2), a, b) or lax.cond."
+        )
     return InconclusiveDimensionOperation(
         f"{question} is inconclusive: the answer is not the same for all values of {', '.join(sorted(_names(x)))}"
         f"{x.scope.with_constraints()}.\nState what holds when you make the dimensions, as in "

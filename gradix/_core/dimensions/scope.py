@@ -8,6 +8,7 @@ from typing import Any
 
 from gradix._base.source import current
 from gradix._core.dimensions import parsing
+from gradix._core.dimensions.bounds import upper
 from gradix._core.dimensions.contradictions import Contradiction, check_gap, check_remainders
 from gradix._core.dimensions.expression import SymbolicDim, larger, smaller
 from gradix._core.dimensions.polynomials import (
@@ -55,6 +56,9 @@ class SymbolicScope:
         True
     """
 
+    # the variables whose values a program computes, by name; an instance makes its own
+    counted: dict = {}
+
     def __init__(self, constraints_str=(), *, assume: Mapping[str, int] | None = None):
         if isinstance(constraints_str, str):
             raise ValueError(
@@ -68,6 +72,7 @@ class SymbolicScope:
         self.lowers: dict = {}
         self.ranges: dict = {}
         self.facts: dict = {}
+        self.counts_of: dict = {}
         self.constraint_facts: list[SymbolicDim] = []
         # the text of each constraint, with (left side, relation, right side)
         self.constraints: list[tuple[str, Any]] = []
@@ -250,6 +255,8 @@ class SymbolicScope:
 
     def variable_range(self, name: str) -> tuple:
         """The least and greatest value of a variable that the linear constraints allow."""
+        if name in self.counted:
+            return 0, upper(self.counted[name].bound)
         if self._intervals is None:
             self._intervals = {}
             for _ in range(_ROUNDS):
@@ -285,6 +292,16 @@ class SymbolicScope:
                 )
                 intervals[name] = low, high
         self._intervals = intervals
+
+    def told(self, *dims) -> str:
+        """Where the sizes among `dims` that values decide were made; empty if there are none."""
+        names = [
+            n for d in dims if type(d) is SymbolicDim and d.scope is self for n in d.variables()
+        ]
+        known = [(n, self.counted[n]) for n in dict.fromkeys(names) if n in self.counted]
+        return ", ".join(
+            [f"{n} is decided by values at {c.place}, and is at most {c.bound}" for n, c in known]
+        )
 
     def with_constraints(self) -> str:
         """The constraints as the end of a sentence."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradix._core import dtypes
+from gradix._core.dimensions.expression import may_be_empty
 from gradix._core.dtypes import INTEGER
 from gradix._ops.indexing.gather_dimension_numbers import window_sizes
 
@@ -76,7 +77,7 @@ def check_gather(shape, indices, dnums, slice_sizes):
             f"len(slice_sizes)={len(slice_sizes)}, input_shape.rank={len(shape)}"
         )
     for d, (n, m) in enumerate(zip(slice_sizes, shape)):
-        if not 0 <= n <= m:
+        if not may_be_empty(m) and not 0 <= n <= m:
             raise TypeError(
                 f"Slice size at index {d} in gather op is out of range, must be within [0, {m} + 1), got "
                 f"{n}."

@@ -8,6 +8,7 @@ import numpy as np
 
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
+from gradix._core.dimensions.expression import not_negative
 from gradix._core.divisions import resized
 from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
@@ -64,7 +65,7 @@ class Slice(Structural):
             (b - a + (s - 1)) // s if s != 1 else b - a
             for a, b, s in zip(start_indices, limit_indices, steps)
         ]
-        return make_aval(tuple(sizes), x.dtype, x.weak_type)
+        return make_aval(tuple(map(not_negative, sizes)), x.dtype, x.weak_type)
 
     def specialise(self, x, *, start_indices, limit_indices, strides):
         return itemgetter(_slices(start_indices, limit_indices, strides))

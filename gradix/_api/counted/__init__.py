@@ -1,0 +1,1 @@
+"""Sizes that values decide: how programs with them are processed before they are lowered."""

@@ -1,0 +1,97 @@
+"""Mask rules of calls, branches and loops."""
+
+from __future__ import annotations
+
+from gradix._api.control import switch
+from gradix._api.counted.masking import evaluate, masked, refuse, rule
+from gradix._api.loops import fori_loop, scan, while_loop
+from gradix._core.trace import bind
+from gradix._ops.basis import move_axis, to_axis
+from gradix._ops.creation import full
+from gradix._ops.indexing.dynamic_slicing import dynamic_index_in_dim, dynamic_update_index_in_dim
+from gradix._transforms.batch import AxisData, batch
+from gradix._transforms.counted import free
+
+
+@rule("jit")
+def _call(S, e, *xs):
+    closed = e.params["jaxpr"]
+    if free(closed.jaxpr).isdisjoint(S.own):
+        return bind(e.primitive, xs, {**e.params, "jaxpr": masked(closed)})
+    return evaluate(S, closed, *xs)
+
+
+@rule("custom_jvp_call", "custom_vjp_call", "closed_call", "remat", "checkpoint", "remat2", "composite",
+      "custom_vmap_call", "core_call", "linear_call", "call")  # fmt: skip
+def _inlined(S, e, *xs):
+    p = e.params
+    closed = p.get("jaxpr") or p.get("call_jaxpr") or p.get("fun_jaxpr") or p["callee"]
+    return evaluate(S, closed, *xs)
+
+
+@rule("cond")
+def _cond(S, e, index, *xs):
+    return switch(index, [lambda *a, b=b: evaluate(S, b, *a) for b in e.params["branches"]], *xs)
+
+
+@rule("while")
+def _while(S, e, *xs):
+    p = e.params
+    n, m = p["cond_nconsts"], p["body_nconsts"]
+    cond, body, init = xs[:n], xs[n : n + m], list(xs[n + m :])
+    return while_loop(
+        lambda carry: evaluate(S, p["cond_jaxpr"], *cond, *carry)[0],
+        lambda carry: evaluate(S, p["body_jaxpr"], *body, *carry),
+        init,
+    )
+
+
+@rule("scan")
+def _scan(S, e, *xs):
+    p = e.params
+    n, k, closed, length = p["num_consts"], p["num_carry"], p["jaxpr"], p["length"]
+    consts, carry, rows = list(xs[:n]), list(xs[n : n + k]), list(xs[n + k :])
+
+    def step(carry, row):
+        outs = evaluate(S, closed, *consts, *carry, *row)
+        return outs[:k], outs[k:]
+
+    if not S.is_open(length):
+        carry, outs = scan(
+            step, carry, rows, length=length, reverse=p["reverse"], unroll=p.get("unroll", 1)
+        )
+        return [*carry, *outs]
+    count = S.value(length)
+    stacks = [full(S.shape(v.aval.shape), 0, v.aval.dtype) for v in e.outvars[k:]]
+
+    def turn(i, state):
+        carry, stacks = state
+        at = count - 1 - i if p["reverse"] else i
+        carry, outs = step(carry, [dynamic_index_in_dim(x, at, 0, False) for x in rows])
+        stacks = [dynamic_update_index_in_dim(s, o, at, 0) for s, o in zip(stacks, outs)]
+        return carry, stacks
+
+    if any(d == 0 for s in (*stacks, *rows) for d in s.aval.shape[:1]):
+        return [*carry, *stacks]
+    carry, stacks = fori_loop(0, count, turn, (carry, stacks))
+    return [*carry, *stacks]
+
+
+@rule("mapped")
+def _mapped(S, e, *xs):
+    p = e.params
+    size = S.bound(p["size"])
+    axis = AxisData(None, size)
+    outs, axes = batch(lambda *a: evaluate(S, p["jaxpr"], *a), axis, xs, p["in_axes"])
+    return [
+        to_axis(size, o, None, 0) if a is None else move_axis(o, a, 0) for o, a in zip(outs, axes)
+    ]
+
+
+@rule("pure_callback", "io_callback", "debug_callback")
+def _callback(S, e, *xs):
+    raise refuse(
+        e,
+        f"{e.primitive.name} gives Python an array whose size values decide",
+        "give it the buffer and the size, x_whole = jnp.where(mask, x, 0) and mask.sum()",
+    )

@@ -1,0 +1,85 @@
+"""`vmap` of functions with sizes that values decide, which differ among the examples."""
+
+from __future__ import annotations
+
+from gradix._api.arguments import name_of
+from gradix._api.counted.ragged import Ragged
+from gradix._base.tree import tree_flatten
+from gradix._control.mapped import mapped
+from gradix._control.program_interning import interned
+from gradix._core.dimensions.counts import has_counts
+from gradix._ops.basis import move_axis
+from gradix._ops.dimension_values import dim_as_value
+from gradix._transforms.batch import example_aval
+from gradix._transforms.counted import Closing
+from gradix._transforms.staging import StagingTracer, hoist, stage
+
+
+def _is_ragged(x) -> bool:
+    return type(x) is Ragged
+
+
+def rows_opened(tree):
+    """The arguments of one example, in which a `Ragged` has become one of its rows."""
+    leaves, structure = tree_flatten(tree, _is_ragged)
+    if not any(map(_is_ragged, leaves)):
+        return tree
+    return structure.unflatten(
+        [x.as_row() if type(x) is Ragged and not x.counts.ndim else x for x in leaves]
+    )
+
+
+def batch_whole(flat, axis, leaves, axes, out: dict) -> tuple:
+    """As `batch`, for a function that is traced before it is mapped.
+
+    Returns:
+        the results, their batch axes, and the sizes of the results that have sizes of their own:
+        a dict from the position of a result to the sizes of the examples.
+    """
+    if axis.name is not None:
+        raise NotImplementedError(
+            f"vmap with axis_name={axis.name!r} of a function with sizes that values decide: they differ among the "
+            "examples, which are traced without this axis. Leave out axis_name."
+        )
+    positions: list[int] = []
+
+    def whole(*xs):
+        outs = flat(*xs)
+        closing = Closing(StagingTracer)
+        positions[:] = [i for i, x in enumerate(outs) if closing.concerns(x)]
+        sizes = []
+        for i in positions:
+            shape = outs[i].aval.shape
+            if has_counts(shape[1:]) or not shape:
+                raise NotImplementedError(
+                    f"vmap of a function whose result has shape {shape}: only its first axis can have a size that "
+                    f"values decide, {shape[0].scope.told(*shape) if shape else ''}. Move that axis to the front."
+                )
+            sizes.append(dim_as_value(shape[0]))
+            outs[i] = closing.close(outs[i])
+        return [*outs, *sizes]
+
+    avals = [x.aval if a is None else example_aval((x.aval, a)) for x, a in zip(leaves, axes)]
+    closed, consts = hoist(*stage(whole, avals))
+    outs = mapped(interned(closed), axis.size, [*consts, *leaves], [*[None] * len(consts), *axes])
+    n = len(outs) - len(positions)
+    return outs[:n], [0] * n, dict(zip(positions, outs[n:]))
+
+
+def results(fun, tree, vals, sizes: dict, wanted):
+    """The result of `vmap`, in which arrays of different sizes are `Ragged`."""
+    outs = []
+    for i, (x, w) in enumerate(zip(vals, wanted)):
+        if i in sizes and w not in (0, -x.aval.ndim):
+            raise NotImplementedError(
+                f"vmap of {name_of(fun)} with out_axes={w} for a result whose size values decide: its rows are of "
+                "different lengths, and stay the first axis. Use out_axes=0."
+            )
+        outs.append(Ragged(x, sizes[i]) if i in sizes else move_axis(x, 0, w % x.aval.ndim))
+    return tree.unflatten(outs)
+
+
+def no_refs(fun) -> NotImplementedError:
+    return NotImplementedError(
+        f"vmap of {name_of(fun)} over mutable arrays, in which values decide sizes. Map over their values instead."
+    )

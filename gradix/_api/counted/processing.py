@@ -1,0 +1,18 @@
+"""Sizes that values decide: how programs with them are processed before they are lowered."""
+
+from typing import NamedTuple
+
+from gradix._api.counted.masking import call, masked
+from gradix._control.mapped import mapped_jaxpr
+from gradix._core.aval import seen
+
+
+class Processing(NamedTuple):
+    """What lower layers need of this package, in `seen.counts` from the first count on."""
+
+    masked: object
+    mapped: object
+    call: object
+
+
+seen.counts = Processing(masked, mapped_jaxpr, call)

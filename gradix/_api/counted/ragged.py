@@ -1,0 +1,256 @@
+"""`Ragged`: rows of different lengths, as one buffer and the lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from gradix._api.counted import processing  # noqa: F401  (makes programs with counts possible)
+from gradix._base.lazy import lazy_module
+from gradix._base.tree import GetAttrKey, register_pytree_with_keys
+from gradix._core.array import as_array
+from gradix._core.trace import Tracer
+from gradix._ops.counted import define, prefix
+from gradix._ops.indexing.dynamic_slicing import dynamic_index_in_dim
+from gradix._ops.indexing.slicing import slice_in_dim
+from gradix._ops.joining import concatenate
+
+_vmap: Any = lazy_module("gradix._api.mapping.vmap")
+
+
+class Ragged:
+    """Rows of different lengths: row i is the first `counts[i]` elements of `buffer[i]`.
+
+    `vmap` maps over the rows, each with its own length, and returns a `Ragged` where the size of a
+    result differs among the examples. The elements of the buffer past a row are arbitrary and do
+    not count. It is a pytree of its two arrays, so that it passes through `jit` and the other
+    transformations.
+
+    Args:
+        buffer: an array with an axis of rows, an axis of elements, and further axes that all
+            elements have.
+        counts: the lengths of the rows, a vector of integers.
+
+    Attributes:
+        buffer: the elements, of shape (rows, greatest length, ...).
+        counts: the lengths.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> r = gradix.Ragged.of([[1.0, 2.0], [], [3.0]])
+        >>> r
+        Ragged([[1.0, 2.0], [], [3.0]], dtype=float32)
+        >>> gradix.vmap(jnp.sum)(r)
+        Array([3., 0., 3.], dtype=float32)
+        >>> gradix.vmap(lambda row: row[row > 1])(r)
+        Ragged([[2.0], [], [3.0]], dtype=float32)
+    """
+
+    __slots__ = ("buffer", "counts")
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, buffer, counts):
+        self.buffer, self.counts = buffer, counts
+
+    # -- making ------------------------------------------------------------------------------------
+
+    @classmethod
+    def of(cls, rows: Sequence, *, bound: int | None = None, dtype=None) -> Ragged:
+        """Rows given as sequences or arrays.
+
+        Args:
+            rows: the rows; their elements have one shape.
+            bound: the greatest length that the buffer has room for; by default that of the longest
+                row. Equal bounds give equal types, so that a compiled function is used again.
+            dtype: the type of the elements; by default that of all rows together.
+
+        Raises:
+            ValueError: a row is longer than `bound`, or the elements differ in shape.
+
+        Example:
+            >>> import gradix
+            >>> gradix.Ragged.of([[1], [2, 3]], bound=4).buffer.shape
+            (2, 4)
+        """
+        arrays = [np.asarray(r) for r in rows]
+        full = [a for a in arrays if a.size]
+        shapes = {a.shape[1:] for a in full} or {a.shape[1:] for a in arrays} or {()}
+        if len(shapes) > 1 or any(not a.ndim for a in arrays):
+            raise ValueError(
+                "Ragged.of: each row must be a sequence of elements of one shape, got rows of shapes "
+                f"{', '.join(map(str, dict.fromkeys([a.shape for a in arrays])))}."
+            )
+        longest = max([a.shape[0] for a in arrays], default=0)
+        if bound is not None and longest > bound:
+            raise ValueError(
+                f"Ragged.of: bound={bound} is less than the length of the longest row, {longest}."
+            )
+        if dtype is None:
+            dtype = np.result_type(*full) if full else np.float32
+        shape = len(arrays), longest if bound is None else bound, *shapes.pop()
+        buffer = np.zeros(shape, dtype)
+        for row, a in zip(buffer, arrays):
+            row[: a.shape[0]] = a
+        counts = np.asarray([a.shape[0] for a in arrays], np.int32).reshape(len(arrays))
+        return cls(as_array(buffer), as_array(counts))
+
+    @classmethod
+    def from_offsets(cls, values, offsets, *, bound: int | None = None) -> Ragged:
+        """Rows that follow each other in one array, as the lists of Arrow and Awkward Array do.
+
+        Args:
+            values: the elements of all rows.
+            offsets: where each row begins, and the end of the last: one more than there are rows.
+            bound: the greatest length that the buffer has room for.
+
+        Raises:
+            ValueError: the offsets decrease, or do not fit the values.
+
+        Example:
+            >>> import gradix
+            >>> gradix.Ragged.from_offsets([5, 6, 7], [0, 2, 2, 3])
+            Ragged([[5, 6], [], [7]], dtype=int32)
+        """
+        values, at = np.asarray(values), np.asarray(offsets)
+        if (
+            at.ndim != 1
+            or not at.size
+            or (np.diff(at) < 0).any()
+            or at[0] < 0
+            or at[-1] > len(values)
+        ):
+            raise ValueError(
+                f"Ragged.from_offsets: offsets must not decrease and lie between 0 and the {len(values)} values, got "
+                f"{at.tolist()}."
+            )
+        rows = [values[a:b] for a, b in zip(at[:-1], at[1:])]
+        return (
+            cls.of(rows, bound=bound, dtype=values.dtype)
+            if rows
+            else cls.of([values[:0]], bound=bound)
+        )
+
+    # -- as a sequence of rows ---------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        return self.counts.shape[0]
+
+    def __getitem__(self, i):
+        """Row i, or the rows of a slice or of an array of indices."""
+        if isinstance(i, (slice, list, np.ndarray)) or getattr(i, "ndim", 0):
+            return Ragged(self.buffer[i], self.counts[i])
+        if not isinstance(i, Tracer):
+            i = range(len(self))[i]
+        return Ragged(
+            dynamic_index_in_dim(self.buffer, i, 0, False),
+            dynamic_index_in_dim(self.counts, i, 0, False),
+        ).as_row()
+
+    def __iter__(self) -> Iterator:
+        return (self[i] for i in range(len(self)))
+
+    def as_row(self):
+        """The array that a buffer without an axis of rows and a single count stand for."""
+        if isinstance(self.counts, Tracer):
+            return prefix(self.buffer, define(self.counts, self.buffer.shape[0]))
+        return slice_in_dim(self.buffer, 0, int(self.counts), axis=0)
+
+    def map(self, function: Callable, *args):
+        """`vmap(function)(self, *args)`: a function of one row for all rows.
+
+        Example:
+            >>> import gradix
+            >>> gradix.Ragged.of([[1, 2], [3]]).map(lambda row: row * 2)
+            Ragged([[2, 4], [6]], dtype=int32)
+        """
+        return _vmap.vmap(function)(self, *args)
+
+    # -- other forms -------------------------------------------------------------------------------
+
+    @property
+    def shape(self) -> tuple:
+        """The number of rows, None for their lengths, and the shape of an element."""
+        return (self.counts.shape[0], None, *self.buffer.shape[2:])
+
+    @property
+    def dtype(self):
+        """The type of the elements."""
+        return self.buffer.dtype
+
+    def to_list(self) -> list:
+        """The rows as NumPy arrays.
+
+        Example:
+            >>> import gradix
+            >>> [r.tolist() for r in gradix.Ragged.of([[1], [2, 3]]).to_list()]
+            [[1], [2, 3]]
+        """
+        buffer = np.asarray(self.buffer)
+        return [row[:n] for row, n in zip(buffer, np.asarray(self.counts))]
+
+    def live(self):
+        """Which elements of the buffer belong to a row: booleans of its first two axes.
+
+        Example:
+            >>> import gradix
+            >>> gradix.Ragged.of([[1], [2, 3]]).live()
+            Array([[ True, False],
+                   [ True,  True]], dtype=bool)
+        """
+        at = as_array(np.arange(self.buffer.shape[1], dtype=np.int32))
+        return at[None, :] < self.counts[:, None]
+
+    @property
+    def values(self):
+        """The elements of all rows, one after another.
+
+        Example:
+            >>> import gradix
+            >>> gradix.Ragged.of([[1], [2, 3]]).values
+            Array([1, 2, 3], dtype=int32)
+        """
+        return self.buffer[self.live()]
+
+    @property
+    def offsets(self):
+        """Where each row begins in `values`, and where the last one ends.
+
+        Example:
+            >>> import gradix
+            >>> gradix.Ragged.of([[1], [2, 3]]).offsets
+            Array([0, 1, 3], dtype=int32)
+        """
+        ends = self.counts.cumsum()
+        return concatenate([as_array(np.zeros(1, ends.dtype)), ends], 0)
+
+    @property
+    def segment_ids(self):
+        """The number of the row of each element in `values`, for `gradix.ops.segment_sum`.
+
+        Example:
+            >>> import gradix
+            >>> gradix.Ragged.of([[1], [2, 3]]).segment_ids
+            Array([0, 1, 1], dtype=int32)
+        """
+        live = self.live()
+        rows = as_array(np.arange(len(self), dtype=np.int32))
+        return (rows[:, None] + (live & False).astype(np.int32))[live]
+
+    def __repr__(self) -> str:
+        if (
+            not hasattr(self.counts, "shape")
+            or isinstance(self.counts, Tracer)
+            or isinstance(self.buffer, Tracer)
+        ):
+            return f"Ragged({self.buffer}, {self.counts})"
+        return f"Ragged({[r.tolist() for r in self.to_list()]}, dtype={self.dtype})"
+
+
+register_pytree_with_keys(
+    Ragged,
+    lambda r: (((GetAttrKey("buffer"), r.buffer), (GetAttrKey("counts"), r.counts)), None),
+    lambda _, children: Ragged(*children),
+    lambda r: ((r.buffer, r.counts), None),
+)

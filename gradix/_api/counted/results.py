@@ -1,0 +1,81 @@
+"""Results whose sizes values decide, as they leave a compiled program and reach Python.
+
+A program returns a buffer of the greatest size, and after its results the values of its sizes. On
+the outside, the result has its true size; inside of another program it has a size that this
+program's values decide.
+"""
+
+from __future__ import annotations
+
+from gradix._core.dimensions.counts import bound_of, counts_in, substituted
+from gradix._core.dimensions.expression import SymbolicDim
+from gradix._core.trace import NeedsProgram, Tracer, state
+from gradix._ops.counted import define, prefix
+from gradix._ops.indexing.slicing import slice_in_dim
+from gradix._transforms.counted import Closing
+from gradix._transforms.staging import StagingTracer
+
+
+class CountedTree:
+    """The tree of a function's results, some of which have sizes that values decide.
+
+    Args:
+        tree: the tree of the results.
+        shapes: for each result its shape with these sizes; None for one without.
+        dims: the counts in these shapes, whose values follow the results.
+    """
+
+    __slots__ = ("tree", "shapes", "dims")
+
+    def __init__(self, tree, shapes, dims):
+        self.tree, self.shapes, self.dims = tree, shapes, dims
+
+    num_leaves = property(lambda self: self.tree.num_leaves)
+
+    def unflatten(self, outs):
+        """The results, with their true sizes, from the buffers and the values of the sizes."""
+        outs = list(outs)
+        n = len(self.shapes)
+        if len(outs) == n:  # types, names or places for the results
+            return self.tree.unflatten(outs)
+        return self.tree.unflatten(self.opened(outs[:n], outs[n:]))
+
+    def opened(self, outs, values) -> list:
+        if any(isinstance(v, Tracer) for v in values):
+            if state.stage is None:
+                raise NeedsProgram
+            sizes = {str(d): define(v, _bound(d)) for d, v in zip(self.dims, values)}
+            cut = prefix
+        else:
+            sizes = {str(d): int(v) for d, v in zip(self.dims, values)}
+            cut = _sliced
+        return [x if s is None else _cut(x, s, sizes, cut) for x, s in zip(outs, self.shapes)]
+
+
+def _bound(dim):
+    return bound_of(dim.scope.counted[str(dim)].bound)
+
+
+def _cut(x, shape, sizes: dict, cut):
+    for i, d in enumerate(shape):
+        if type(d) is SymbolicDim and counts_in(d):
+            x = cut(x, substituted(d, sizes), i)
+    return x
+
+
+def _sliced(x, size, axis: int):
+    return x if x.aval.shape[axis] == size else slice_in_dim(x, 0, size, axis=axis)
+
+
+def closed(outs: list, tree) -> tuple[list, object]:
+    """Results that leave the program being traced, and their tree."""
+    closing = Closing(StagingTracer)
+    own = [closing.concerns(x) for x in outs]
+    if not any(own):
+        return outs, tree
+    shapes = [x.aval.shape if o else None for x, o in zip(outs, own)]
+    needed = frozenset().union(*[counts_in(d) for s in shapes if s is not None for d in s])
+    pairs = [(d, v) for d, v in zip(closing.dims, closing.values) if d in needed]
+    dims, values = [d for d, _ in pairs], [v for _, v in pairs]
+    outs = [closing.close(x) if o else x for x, o in zip(outs, own)]
+    return [*outs, *values], CountedTree(tree, shapes, dims)
