@@ -11,6 +11,7 @@ from gradix import random as _random
 from gradix._base.listing import own_names as _own_names
 from gradix._core.array import as_array
 from gradix._core.operators import Array
+from gradix._core.refs import Ref, new_ref
 from gradix.random.generator import Stateful, base_key, register, stateful_of
 
 
@@ -29,7 +30,7 @@ class StatefulPRNG(Stateful):
 
     __slots__ = ()
 
-    def __new__(cls, _base_key: Any, _counter: Any = 0):
+    def __new__(cls, _base_key: Any, _counter: Any = None):
         return stateful_of(cls, _base_key, _counter)
 
     @property
@@ -38,8 +39,9 @@ class StatefulPRNG(Stateful):
         return _random.wrap_key_data(self._state.read()[..., : kind.impl.words], dtype=kind.impl)
 
     @property
-    def _counter(self) -> Array:
-        return self._state.read()[..., -1].astype("int32")
+    def _counter(self) -> Ref:
+        """How many keys were made so far; writing to it has no effect on this generator."""
+        return new_ref(self._state.read()[..., -1].astype("int32"))
 
     def __repr__(self) -> str:
         return f"StatefulPRNG(_base_key={self._base_key!r}, _counter={self._counter!r})"

@@ -14,6 +14,7 @@ from gradix import lax
 from gradix._base.tree import register_pytree_node
 from gradix._core import dtypes
 from gradix._core.array import as_array
+from gradix._core.checks import trace_state_clean
 from gradix._core.aval import make_aval
 from gradix._core.operators import Array
 from gradix._core.refs import AbstractRef, ForkedKind, Ref
@@ -167,7 +168,8 @@ class Generator(Stateful):
         impl: the name of the generator of bits, as for `random.key`.
 
     Raises:
-        TypeError: the seed is neither an integer nor a key.
+        TypeError: the seed is neither an integer nor a key, or it is None inside a transformation,
+            whose program would have the same seed in each call.
 
     Example:
         >>> import gradix
@@ -191,6 +193,12 @@ class Generator(Stateful):
 def base_key(seed: Any, impl: Any) -> Array:
     """The key with which a generator starts."""
     if seed is None:
+        if not trace_state_clean():
+            raise TypeError(
+                "A generator made inside jit, grad, vmap or another transformation needs a seed: one "
+                "from the operating system would be the same in all calls of the traced program. Give "
+                "a seed, or make the generator outside."
+            )
         return keys.key(secrets.randbits(31), impl=impl)
     if isinstance(seed, Array) and isinstance(seed.aval.dtype, dtypes.KeyType):
         return keys.single_key("Generator", seed)[0]
@@ -198,8 +206,23 @@ def base_key(seed: Any, impl: Any) -> Array:
 
 
 def stateful_of(cls: type, made: Any, count: Any):
-    """A generator of the class `cls` that made `count` keys of the key `made` already."""
-    return cls._of(_new_state(made, count.read() if isinstance(count, Ref) else count))  # type: ignore[attr-defined]
+    """A generator of the class `cls` that made `count` keys of the key `made` already.
+
+    Raises:
+        ValueError: `made` is not a typed key, or `count` neither None nor a mutable integer.
+    """
+    if not isinstance(made, Array) or not isinstance(made.aval.dtype, dtypes.KeyType):
+        raise ValueError(
+            f"The key of a generator must be typed, as random.key(seed) gives it, got {made!r}."
+        )
+    if count is None:
+        return cls._of(_new_state(made))  # type: ignore[attr-defined]
+    if not isinstance(count, Ref) or count.dtype.kind not in "iu" or count.ndim not in (0, made.ndim):
+        raise ValueError(
+            "The count of a generator must be a mutable integer, as new_ref(0) gives it, got "
+            f"{count!r}."
+        )
+    return cls._of(_new_state(made, count.read()))  # type: ignore[attr-defined]
 
 
 def _method(function: Callable) -> Callable:

@@ -24,11 +24,13 @@ from gradix.experimental.sparse.api import (
     empty as empty,
     eye as eye,
     todense as todense,
+    todense_p as todense_p,
 )
 from gradix.experimental.sparse.bcoo import (
     BCOO as BCOO,
     bcoo_broadcast_in_dim as bcoo_broadcast_in_dim,
     bcoo_concatenate as bcoo_concatenate,
+    bcoo_conv_general_dilated as bcoo_conv_general_dilated,
     bcoo_dot_general as bcoo_dot_general,
     bcoo_dot_general_sampled as bcoo_dot_general_sampled,
     bcoo_dynamic_slice as bcoo_dynamic_slice,

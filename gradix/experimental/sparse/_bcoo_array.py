@@ -11,6 +11,7 @@ from gradix._base.lazy import lazy_module
 from gradix._base.tree import register_pytree_node_class as _register
 from gradix.experimental.sparse._array import JAXSparse, as_arrays
 from gradix.experimental.sparse._layout import Layout, holding, layout_of
+from gradix.experimental.sparse.util import SparseInfo
 
 _bcoo: Any = lazy_module("gradix.experimental.sparse.bcoo")
 _transform: Any = lazy_module("gradix.experimental.sparse.transform")
@@ -77,6 +78,10 @@ class BCOO(JAXSparse):
     @property
     def _layout(self) -> Layout:
         return layout_of(self.data, self.indices, self.shape)
+
+    @property
+    def _info(self) -> SparseInfo:
+        return SparseInfo(tuple(self.shape), self.indices_sorted, self.unique_indices)
 
     @property
     def nse(self) -> int:

@@ -21,6 +21,7 @@ from gradix.experimental.sparse._layout import (
     taken_apart,
     whole_parts,
 )
+from gradix.numpy.promotion import raise_rank
 
 
 def _parts_of(mat: BCOO, axes: Sequence[int]) -> tuple[list, list, list]:
@@ -169,7 +170,8 @@ def _repeated(data, indices, repeats, at: int) -> tuple:
     """Data and indices with each element repeated along the sparse axes, `repeats` times each."""
     total, nse = math.prod(repeats), indices.shape[-2]
     steps = jnp.stack(taken_apart(jnp.arange(total, dtype=indices.dtype), repeats), -1)
-    wide = indices[..., None, :] + steps
+    wide = indices[..., None, :]
+    wide = wide + raise_rank(steps, wide.ndim)
     data = jnp.repeat(data, total, axis=at)
     return data, wide.reshape(*indices.shape[:-2], nse * total, indices.shape[-1])
 

@@ -28,6 +28,7 @@ from gradix.experimental.sparse._layout import (
     sparse_shape,
     whole_parts,
 )
+from gradix.numpy.promotion import raise_rank
 
 # With more pairs of elements than this, concrete indices are matched on the host.
 _MANY_PAIRS = 1 << 16
@@ -334,7 +335,8 @@ def bcoo_dot_general_sampled(A, B, indices, *, dimension_numbers):
         return values_at(made, whole)
     rows = jnp.transpose(A, (*ab, *free[0], *ac)).reshape(-1, terms).astype(dtype)
     columns = jnp.transpose(B, (*bb, *free[1], *bc)).reshape(-1, terms).astype(dtype)
-    valid = jnp.all((indices >= 0) & (indices < jnp.array(shape, indices.dtype)), 1)
+    limit = raise_rank(jnp.array(shape, indices.dtype), indices.ndim)
+    valid = jnp.all((indices >= 0) & (indices < limit), 1)
     at = [jnp.clip(indices[:, i], 0, max(n - 1, 0)) for i, n in enumerate(shape)]
     n, m = len(ab), len(free[0])
     i = joined([*at[:n], *at[n : n + m]], shape[: n + m])

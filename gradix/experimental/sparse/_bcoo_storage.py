@@ -21,6 +21,7 @@ from gradix.experimental.sparse._layout import (
     whole_parts,
 )
 from gradix.experimental.sparse.util import SparseEfficiencyError, SparseEfficiencyWarning
+from gradix.numpy.promotion import raise_rank
 
 
 def bcoo_todense(mat: BCOO):
@@ -420,6 +421,7 @@ def _sparse_to_dense(mat: BCOO, count: int) -> BCOO:
 
 def sorted_keys(indices, sizes):
     """Index vectors as single numbers in row-major order; those out of bounds are largest."""
-    inside = jnp.all((indices >= 0) & (indices < jnp.array(sizes, indices.dtype)), -1)
+    limit = raise_rank(jnp.array(sizes, indices.dtype), indices.ndim)
+    inside = jnp.all((indices >= 0) & (indices < limit), -1)
     flat = joined([indices[..., i] for i in range(len(sizes))], sizes)
     return jnp.where(inside, flat, math.prod(sizes))

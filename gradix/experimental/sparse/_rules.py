@@ -8,6 +8,7 @@ from typing import Any
 from gradix import numpy as jnp
 from gradix._core.trace import Tracer, bind
 from gradix.experimental.sparse._bcoo_array import BCOO
+from gradix.experimental.sparse._bcoo_convolution import bcoo_conv_general_dilated
 from gradix.experimental.sparse._bcoo_moving import (
     bcoo_broadcast_in_dim,
     bcoo_concatenate,
@@ -29,10 +30,11 @@ from gradix.experimental.sparse._bcoo_storage import (
     bcoo_update_layout,
 )
 from gradix.experimental.sparse._layout import holding, in_bounds
+from gradix.numpy.promotion import raise_rank
 
 # Functions f with f(0) = 0 are applied to the specified elements only. Where they are not linear,
 # elements of equal indices must be added first.
-_LINEAR = frozenset(
+LINEAR = frozenset(
     "neg real imag copy copy_p reduce_precision conj stop_gradient name optimization_barrier".split()
 )
 _ZERO_AT_ZERO = frozenset(
@@ -43,13 +45,13 @@ _ZERO_AT_ZERO = frozenset(
 
 def zero_preserving(prim) -> Callable | None:
     """The rule of a function f with f(0) = 0; None for other functions."""
-    if prim.name not in _LINEAR and prim.name not in _ZERO_AT_ZERO:
+    if prim.name not in LINEAR and prim.name not in _ZERO_AT_ZERO:
         return None
 
     def rule(x, **params):
         if prim.name == "integer_pow" and params["y"] <= 0:
             raise _full(f"{prim.name} with exponent {params['y']}")
-        if prim.name not in _LINEAR and not x.unique_indices:
+        if prim.name not in LINEAR and not x.unique_indices:
             x = bcoo_sum_duplicates(x, nse=x.nse)
         out = bind(prim, [x.data], params)
         return x._with(data=out[0] if prim.multiple_results else out)
@@ -210,9 +212,12 @@ def _pad(x, value, *, padding_config, **params):
         ]
     )
     indices = holding(x.indices, shape)
-    low, inner = [jnp.array([c[k] for c in padding_config[a:b]], indices.dtype) for k in (0, 2)]
+    low, inner = [
+        raise_rank(jnp.array([c[k] for c in padding_config[a:b]], indices.dtype), indices.ndim)
+        for k in (0, 2)
+    ]
     moved = indices * (inner + 1) + low
-    limit = jnp.array(shape[a:b], indices.dtype)
+    limit = raise_rank(jnp.array(shape[a:b], indices.dtype), indices.ndim)
     inside = in_bounds(x) & jnp.all((moved >= 0) & (moved < limit), -1)
     data = jnp.where(inside[(..., *[None] * x.n_dense)], x.data, 0)
     return BCOO(
@@ -247,6 +252,7 @@ RULES: dict[str, Any] = {
     "reduce_sum": _reduce_sum,
     "concatenate": _concatenate,
     "stack": _stack,
+    "conv_general_dilated": bcoo_conv_general_dilated,
     "dot_general": _dot_general,
     "slice": _slice,
     "split": _split,

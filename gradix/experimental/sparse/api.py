@@ -6,6 +6,7 @@ from typing import Any
 
 from gradix import numpy as jnp
 from gradix._base.listing import own_names as _own_names
+from gradix._base.tree import tree_unflatten
 from gradix._core.trace import Tracer, bind
 from gradix._ops.markers import name_p
 from gradix.experimental.sparse._array import JAXSparse
@@ -90,6 +91,19 @@ def eye(
     return _format(sparse_format)._eye(
         int(N), int(M), int(k), dtype=jnp.ones((), dtype).dtype, index_dtype=index_dtype, **kwds
     )
+
+
+class _Todense:
+    """`todense` for the leaves of an array, as tests of other libraries bind it."""
+
+    name = "todense"
+
+    @staticmethod
+    def bind(*leaves, tree):
+        return todense(tree_unflatten(tree, leaves))
+
+
+todense_p = _Todense()
 
 
 def _format(name: str):

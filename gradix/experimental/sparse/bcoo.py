@@ -1,7 +1,11 @@
 """`BCOO`, sparse arrays stored as elements and their indices, and the functions on them."""
 
+from gradix._base.lazy import lazy_module as _lazy_module
 from gradix._base.listing import listing as _listing
 from gradix.experimental.sparse._bcoo_array import BCOO as BCOO
+from gradix.experimental.sparse._bcoo_convolution import (
+    bcoo_conv_general_dilated as bcoo_conv_general_dilated,
+)
 from gradix.experimental.sparse._bcoo_moving import (
     bcoo_broadcast_in_dim as bcoo_broadcast_in_dim,
     bcoo_concatenate as bcoo_concatenate,
@@ -32,5 +36,13 @@ from gradix.experimental.sparse._bcoo_storage import (
     bcoo_todense as bcoo_todense,
     bcoo_update_layout as bcoo_update_layout,
 )
+
+_parts = _lazy_module("gradix.experimental.sparse._parts")
+
+def __getattr__(name: str):
+    if name.startswith("_bcoo_"):
+        return getattr(_parts, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __dir__ = _listing(__name__)

@@ -10,6 +10,7 @@ import numpy as np
 
 from gradix import numpy as jnp
 from gradix._api.mapping.vmap import vmap
+from gradix._base.lazy import lazy_module as _lazy_module
 from gradix._base.listing import own_names as _own_names
 from gradix._base.tree import register_pytree_node_class as _register
 from gradix._ops.linalg.sparse_product import sparse_product
@@ -25,6 +26,9 @@ from gradix.experimental.sparse._bcoo_storage import (
     bcoo_sum_duplicates,
 )
 from gradix.experimental.sparse._layout import in_bounds, whole_parts
+from gradix.experimental.sparse.util import SparseInfo
+
+_parts = _lazy_module("gradix.experimental.sparse._parts")
 
 
 @_register
@@ -81,6 +85,9 @@ class BCSR(JAXSparse):
             new = total - len(shape)
             self.shape = shape[-new:] if new <= 0 else (*self.data.shape[:new], *shape)
 
+    _info = property(
+        lambda self: SparseInfo(tuple(self.shape), self.indices_sorted, self.unique_indices)
+    )
     nse = property(lambda self: self.indices.shape[-1])
     n_batch = property(lambda self: self.indices.ndim - 1)
     n_sparse = property(lambda self: 2)
@@ -431,6 +438,12 @@ def bcsr_sum_duplicates(mat: BCSR, nse: int | None = None) -> BCSR:
 def bcsr_eliminate_zeros(mat: BCSR, nse: int | None = None) -> BCSR:
     """The same array with sorted, unique indices and without elements that are zero."""
     return BCSR.from_bcoo(bcoo_eliminate_zeros(mat.to_bcoo(), nse))
+
+
+def __getattr__(name: str):
+    if name.startswith(("_bcsr_", "_bcoo_to_bcsr")):
+        return getattr(_parts, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __dir__ = _own_names(

@@ -6,13 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gradix import numpy as jnp
+from gradix import lax, numpy as jnp
+from gradix._base.lazy import lazy_module as _lazy_module
 from gradix._base.listing import own_names as _own_names
 from gradix._base.tree import register_pytree_node_class as _register
 from gradix.experimental.sparse._array import as_arrays
 from gradix.experimental.sparse._bcoo_array import BCOO
 from gradix.experimental.sparse._bcoo_storage import bcoo_fromdense
 from gradix.experimental.sparse._matrices import Matrix, check_rank, product
+
+_parts = _lazy_module("gradix.experimental.sparse._parts")
 
 
 class COOInfo(NamedTuple):
@@ -89,6 +92,11 @@ class COO(Matrix):
             indices_sorted=self._rows_sorted,
         )
 
+    def _sort_indices(self) -> COO:
+        """The same matrix with its elements sorted by rows, and by columns within a row."""
+        row, col, data = lax.sort([self.row, self.col, self.data], num_keys=2)
+        return COO((data, row, col), shape=self.shape, rows_sorted=True)
+
     def transpose(self, axes: tuple[int, ...] | None = None) -> COO:
         """The transposed matrix, of the same elements."""
         if axes is not None and tuple(axes) != (1, 0):
@@ -162,6 +170,12 @@ def coo_matmat(mat: COO, B, *, transpose: bool = False):
     """
     check_rank("coo_matmat", B, 2)
     return product(mat, B, transpose)
+
+
+def __getattr__(name: str):
+    if name.startswith("_coo_"):
+        return getattr(_parts, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __dir__ = _own_names(

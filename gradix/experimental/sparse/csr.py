@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import numpy as jnp
+from gradix._base.lazy import lazy_module as _lazy_module
 from gradix._base.listing import own_names as _own_names
 from gradix._base.tree import register_pytree_node_class as _register
 from gradix.experimental.sparse._array import as_arrays
@@ -12,6 +13,8 @@ from gradix.experimental.sparse._bcoo_array import BCOO
 from gradix.experimental.sparse._bcoo_storage import bcoo_fromdense
 from gradix.experimental.sparse._matrices import Matrix, check_rank, product
 from gradix.experimental.sparse.bcsr import BCSR
+
+_parts = _lazy_module("gradix.experimental.sparse._parts")
 
 
 class _Compressed(Matrix):
@@ -182,6 +185,12 @@ def csr_matmat(mat: CSR, B, *, transpose: bool = False):
     """
     check_rank("csr_matmat", B, 2)
     return product(mat, B, transpose)
+
+
+def __getattr__(name: str):
+    if name.startswith("_csr_"):
+        return getattr(_parts, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 __dir__ = _own_names(

@@ -17,7 +17,7 @@ from gradix._core.jaxpr import ClosedJaxpr, Literal
 from gradix._core.trace import bind
 from gradix.experimental.sparse._array import JAXSparse
 from gradix.experimental.sparse._bcoo_array import BCOO
-from gradix.experimental.sparse._rules import RULES, zero_preserving
+from gradix.experimental.sparse._rules import LINEAR, RULES, zero_preserving
 from gradix.experimental.sparse.bcsr import BCSR, bcsr_dot_general
 from gradix.lax import dot_general_p
 
@@ -127,6 +127,10 @@ def _apply(eqn, values) -> list:
         return evaluate(inner, values[len(values) - len(inner.jaxpr.invars) :])
     if prim is dot_general_p and isinstance(values[0], BCSR) and not _is_sparse(values[1]):
         return [bcsr_dot_general(*values, **{k: v for k, v in params.items() if k in _OF_PRODUCT})]
+    rule = zero_preserving(prim)
+    if len(values) == 1 and isinstance(values[0], BCSR) and rule is not None:
+        if prim.name in LINEAR or values[0].unique_indices:  # Elements keep their places.
+            return _listed(rule(values[0], **params), prim)
     was_csr = all(isinstance(v, BCSR) for v in values if _is_sparse(v))
     values = [
         v.to_bcoo() if isinstance(v, BCSR) else _as_bcoo(v) if _is_sparse(v) else v for v in values
@@ -138,9 +142,12 @@ def _apply(eqn, values) -> list:
             "because it has not been written yet. If dense output is your intent, use sparse.todense() "
             "to convert your arguments to dense matrices."
         )
-    out = rule(*values, **params)
-    outs = list(out) if prim.multiple_results else [out]
+    outs = _listed(rule(*values, **params), prim)
     return [_back_to_csr(x) for x in outs] if was_csr else outs
+
+
+def _listed(out, prim) -> list:
+    return list(out) if prim.multiple_results else [out]
 
 
 _OF_PRODUCT = ("dimension_numbers", "preferred_element_type")
