@@ -187,10 +187,12 @@ def bcoo_sort_indices(mat: BCOO) -> BCOO:
         >>> bcoo_sort_indices(BCOO((jnp.array([1.0, 2.0]), jnp.array([[2], [0]])), shape=(3,))).data
         Array([2., 1.], dtype=float32)
     """
-    is_whole = mat.data.shape[: mat.n_batch] == mat.indices.shape[: mat.n_batch]
-    data, indices = (mat.data, mat.indices) if is_whole else whole_parts(mat)
-    order = _order(indices)
-    data = jnp.take_along_axis(data, spread(order, data), mat.n_batch)
+    n, indices, order = mat.n_batch, mat.indices, _order(mat.indices)
+    # Indices that batches share stay shared.
+    lead = np.broadcast_shapes(mat.data.shape[:n], indices.shape[:n])
+    data = jnp.broadcast_to(mat.data, (*lead, *mat.data.shape[n:]))
+    places = jnp.broadcast_to(order, (*lead, *order.shape[n:]))
+    data = jnp.take_along_axis(data, spread(places, data), n)
     return BCOO(
         (data, jnp.take_along_axis(indices, order[..., None], -2)),
         shape=mat.shape,
