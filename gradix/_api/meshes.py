@@ -92,13 +92,17 @@ class set_mesh:
                 "`gradix.sharding.use_abstract_mesh`?"
             )
         self.mesh = mesh
-        self.before = _config.enter_local("gradix_mesh", mesh)
+        self.before = [(name, _config.enter_local(name, mesh)) for name in _OPTIONS]
 
     def __enter__(self) -> Mesh | None:
         return self.mesh
 
     def __exit__(self, *exc) -> None:
-        _config.leave_local("gradix_mesh", self.before)
+        for name, entry in self.before:
+            _config.leave_local(name, entry)
+
+
+_OPTIONS = "gradix_mesh", "gradix_home_mesh"
 
 
 class use_abstract_mesh:

@@ -14,6 +14,7 @@ from gradix._core.array import ArrayImpl, as_array, copied, host_array, is_share
 from gradix._core.array_layouts import AutoLayout, Format, Layout, row_major
 from gradix._core.aval import located, make_aval
 from gradix._core.divisions import explicit_part
+from gradix._core.mesh import mesh_to_run_on
 from gradix._core.named_sharding import NamedSharding, assignment_of, parts_of
 from gradix._core.operators import Array, install
 from gradix._core.sharding import (
@@ -200,8 +201,12 @@ seams.move = _moved
 
 
 def on_default_device(x):
-    """A new array on the device of the option `jax_default_device`, not committed to it."""
-    device = _options.jax_default_device
+    """A new array on the mesh of `set_mesh`, or else on the device of the option
+    `jax_default_device`, not committed to it.
+    """
+    mesh, device = mesh_to_run_on(), _options.jax_default_device
+    if mesh is not None and type(x) is ArrayImpl and x.aval.place is None and state.stage is None:
+        return placed(x, NamedSharding(mesh, PartitionSpec()))
     if not hasattr(device, "platform") or type(x) is not ArrayImpl or x.aval.place is not None:
         return x
     if device is xla.local_devices()[0]:

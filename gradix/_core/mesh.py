@@ -372,7 +372,9 @@ class Mesh(BaseMesh):
         return f"Mesh({self._axes_text()})" if self.axis_names else "Mesh()"
 
     def __enter__(self) -> Mesh:
-        """Put the mesh in force; this is the old form of `with set_mesh(mesh)`."""
+        """Let specs without a mesh refer to this one. Programs run on its devices only if they name
+        it, in a sharding, a constraint or `shard_map`; `set_mesh` moves all programs there.
+        """
         self.__dict__.setdefault("_before", []).append(_config.enter_local("gradix_mesh", self))
         return self
 
@@ -395,8 +397,16 @@ def _check_mesh(name: str, value: Any) -> Any:
 
 
 _config.define("gradix_mesh", None, _check_mesh, traced=True)
+_config.define("gradix_home_mesh", None, _check_mesh, traced=True)
 
 
 def current_mesh() -> BaseMesh | None:
     """The mesh that `set_mesh` put in force; None if there is none."""
     return _config.state.gradix_mesh
+
+
+def mesh_to_run_on() -> Mesh | None:
+    """The mesh on whose devices programs run that name no others: `set_mesh` puts it in force."""
+    mesh = _config.state.gradix_mesh
+    runs = isinstance(mesh, Mesh) and mesh is _config.state.gradix_home_mesh and not mesh.empty
+    return mesh if runs else None

@@ -17,7 +17,7 @@ from gradix._core.array import ArrayImpl
 from gradix._core.aval import located, seen, within
 from gradix._core.effects import MeshEffect
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
-from gradix._core.mesh import Mesh
+from gradix._core.mesh import mesh_to_run_on
 from gradix._core.sharding import Placement, SingleDeviceSharding
 from gradix._core.trace import typed_results
 from gradix._runtime import policy, xla
@@ -248,8 +248,8 @@ def _place_of(prim, args, params):
                 (p for p in places if p is not None and p.is_committed and not p.is_whole), found
             )
         return found
-    mesh, device = _options.gradix_mesh, _options.jax_default_device
-    if isinstance(mesh, Mesh) and not mesh.empty:
+    mesh, device = mesh_to_run_on(), _options.jax_default_device
+    if mesh is not None:
         return committed(whole_on(Home(mesh._flat_devices_tuple, mesh)))
     found = next((p for p in places if p is not None), None)
     if found is None and hasattr(device, "platform") and device is not xla.local_devices()[0]:

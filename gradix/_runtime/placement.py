@@ -14,7 +14,7 @@ from gradix._core.aval import located
 from gradix._core.divisions import entries, explicit_part, sums
 from gradix._core.effects import MeshEffect
 from gradix._core.jaxpr import ClosedJaxpr
-from gradix._core.mesh import Mesh
+from gradix._core.mesh import Mesh, mesh_to_run_on
 from gradix._core.named_sharding import (
     NamedSharding,
     assignment_of,
@@ -70,13 +70,10 @@ def home_of(named: Sequence[tuple[str, Sharding]], effects, name: str) -> Home |
         for e in effects
         if isinstance(e, MeshEffect) and isinstance(e.mesh, Mesh)
     ]
-    context = _options.gradix_mesh
     if not asked:
-        return (
-            Home(context._flat_devices_tuple, context)
-            if isinstance(context, Mesh) and not context.empty
-            else None
-        )
+        context = mesh_to_run_on()
+        return Home(context._flat_devices_tuple, context) if context is not None else None
+    context = _options.gradix_mesh
     what, first, _ = asked[0]
     for other, devices, _ in asked[1:]:
         if devices != first and set(devices) != set(first):

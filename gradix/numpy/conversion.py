@@ -95,7 +95,8 @@ def array(
     elif type(x) is ArrayImpl and is_shared(x):
         x = copied(x)
     if device is None and out_sharding is None:
-        return x if _options.jax_default_device is None else on_default_device(x)
+        stays = _options.jax_default_device is None and _options.gradix_home_mesh is None
+        return x if stays else on_default_device(x)
     return place(x, device, out_sharding)
 
 

@@ -116,3 +116,18 @@ def test_donation_does_not_write_to_repeated_parts():
         b = gradix.jit(lambda v: v + 1, donate_argnums=0)(a)
         for part in b.addressable_shards:
             np.testing.assert_array_equal(np.asarray(part.data), x[part.index] + 1)
+
+
+def test_a_mesh_as_a_context_names_axes_and_set_mesh_moves_programs_there():
+    mesh = gradix.make_mesh((2,), ("x",), axis_types=(gradix.sharding.AxisType.Auto,))
+    with mesh:
+        x = jnp.arange(4.0)
+        assert not x.committed and x.devices() == {gradix.devices()[0]}
+        doubled = gradix.jit(lambda x: 2 * x, in_shardings=P("x"))(x)
+        assert doubled.sharding.spec == P("x") and doubled.devices() == mesh.device_set
+    with gradix.set_mesh(mesh):
+        for x in (jnp.asarray(np.arange(4.0)), jnp.array([1.0, 2.0]), gradix.device_put(np.ones(2)), jnp.ones(2)):
+            assert x.committed and x.devices() == mesh.device_set
+        with mesh:
+            assert jnp.ones(2).devices() == mesh.device_set
+    assert not jnp.ones(2).committed
