@@ -12,7 +12,7 @@ import numpy as np
 
 from gradix._api.arguments import name_of
 from gradix._api.flat_functions import arrays
-from gradix._base.errors import JaxRuntimeError
+from gradix._base.errors import CallbackResultError, JaxRuntimeError
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import equality_errors, keystr, tree_flatten as flatten
 from gradix._control.callbacks import debug_callback_p, io_callback_p, pure_callback_p
@@ -57,8 +57,12 @@ def _same_but_for_lists(one, other) -> bool:
     return flatten(one)[1] == flatten(other)[1]
 
 
-def _flat_callback(callback, tree, out_tree, result_avals):
-    """The callback as a function of NumPy arrays; the user's function gets gradix arrays."""
+def _flat_callback(callback, tree, out_tree, result_avals, name: str):
+    """The callback as a function of NumPy arrays; the user's function gets gradix arrays.
+
+    Args:
+        name: the function that takes the callback, for the log.
+    """
     result = None if out_tree is None else out_tree.unflatten(result_avals)
 
     def call(*values):
@@ -68,6 +72,7 @@ def _flat_callback(callback, tree, out_tree, result_avals):
         except Exception as error:
             if not told.as_runtime_errors or isinstance(error, JaxRuntimeError):
                 raise
+            _logger.error("jax.%s failed", name, exc_info=error)
             text = "".join(traceback.format_exception(error))
             raise JaxRuntimeError(
                 f"INTERNAL: CpuCallback error calling callback: {text}"
@@ -84,7 +89,7 @@ def _flat_callback(callback, tree, out_tree, result_avals):
                     )
                 ]
             )
-            raise TypeError(
+            raise CallbackResultError(
                 f"The callback {name_of(callback)} returned the structure {got}, but result_shape_dtypes "
                 f"has {out_tree}.\n{unequal}"
             )
@@ -110,7 +115,7 @@ def _call(prim, callback, result_shape_dtypes, args, kwargs, **params):
     leaves, tree = flatten((args, kwargs))
     leaves = arrays(prim.name, leaves, tree, "argument ")
     avals, out_tree = _result_avals(result_shape_dtypes)
-    flat = _flat_callback(callback, tree, out_tree, avals)
+    flat = _flat_callback(callback, tree, out_tree, avals, prim.name)
     outs = bind(prim, leaves, {"callback": flat, "result_avals": avals, **params})
     return out_tree.unflatten(outs)
 

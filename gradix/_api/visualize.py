@@ -15,7 +15,8 @@ from gradix._runtime.program import lower
 from gradix._runtime.xla import local_devices
 from gradix._transforms.staging import stage_closed
 
-_WIDTH, _HEIGHT = 48, 12
+_HEIGHT = 10  # lines of a picture
+_LETTERS = 2.5  # as many letters side by side are as wide as a line is high
 
 
 def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], None]) -> None:
@@ -76,10 +77,10 @@ def visualize_array_sharding(arr, **kwargs) -> None:
 
     Example:
         >>> import gradix.numpy as jnp
-        >>> visualize_array_sharding(jnp.ones(8), max_width=11)
-        ┌─────────┐
-        │  CPU 0  │
-        └─────────┘
+        >>> visualize_array_sharding(jnp.ones(8))
+        ┌───────┐
+        │ CPU 0 │
+        └───────┘
     """
     inspect_array_sharding(arr, callback=lambda s: visualize_sharding(arr.shape, s, **kwargs))
 
@@ -100,7 +101,8 @@ def visualize_sharding(
         sharding: the sharding.
         use_color: accepted for compatibility; boxes show the parts.
         scale: the size of the picture, relative to the default.
-        min_width, max_width: the least width of a box and the largest of the picture, in letters.
+        min_width, max_width: the least width of a box with its frame, and the largest of the
+            picture, in letters.
 
     Raises:
         ValueError: there are more axes, or none.
@@ -108,12 +110,12 @@ def visualize_sharding(
     Example:
         >>> import gradix
         >>> from gradix.sharding import SingleDeviceSharding
-        >>> visualize_sharding((8, 8), SingleDeviceSharding(gradix.devices()[0]), max_width=11)
-        ┌─────────┐
-        │         │
-        │  CPU 0  │
-        │         │
-        └─────────┘
+        >>> visualize_sharding((8, 8), SingleDeviceSharding(gradix.devices()[0]), scale=0.4)
+        ┌────────┐
+        │        │
+        │ CPU 0  │
+        │        │
+        └────────┘
     """
     print(drawn(tuple(shape), sharding, scale, min_width, max_width))
 
@@ -136,15 +138,12 @@ def drawn(
         kind = device.platform.upper()
     rows, columns = sorted({r for r, _ in holders}), sorted({c for _, c in holders})
     names = {k: f"{kind} {','.join(map(str, sorted(v)))}" for k, v in holders.items()}
-    widest = max(map(len, names.values())) + 4
-    width = max(
-        widest,
-        min(
-            max(int(_WIDTH * scale) // len(columns), min_width),
-            max(widest, (max_width - 1) // len(columns) - 1),
-        ),
-    )
-    height = 1 if len(shape) == 1 else max(1, min(3, int(_HEIGHT * scale) // len(rows)))
+    height = int(_HEIGHT * scale)
+    across = height * shape[1] // shape[0] if len(shape) == 2 else height // shape[0]
+    width = max(int(across * _LETTERS) // len(columns), min_width) - 2
+    width = min(width, (max_width - 1) // len(columns) - 1)
+    width = max(width, *map(len, names.values()))
+    height = 1 if len(shape) == 1 else max(1, height // len(rows) - 1)
     line = lambda left, mid, right: left + mid.join(["─" * width] * len(columns)) + right  # noqa: E731
     out = [line("┌", "┬", "┐")]
     for i, r in enumerate(rows):

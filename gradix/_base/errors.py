@@ -188,6 +188,15 @@ class RetraceWarning(UserWarning):
     """A function was traced many times; the message names the arguments that differed."""
 
 
+class CallbackResultError(ValueError, TypeError, JaxRuntimeError):
+    """A callback's result has another tree, shape or dtype than was declared for it.
+
+    In a compiled program it is an error of the run as well, as all errors of callbacks are on JAX.
+    """
+
+    __str__ = ValueError.__str__  # a JaxRuntimeError tells what jaxlib's constructor was given
+
+
 # Tracebacks name the classes as users write them.
 for _name in __all__:
     if _name != JaxRuntimeError.__name__:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradix._base.errors import CallbackResultError
 from gradix._core.array import wrap_host
 from gradix._core.dtypes import canonicalize_dtype
 from gradix._core.effects import (
@@ -52,6 +53,12 @@ class Callback(Primitive):
         raise ValueError(
             f"{what} callbacks do not support JVP: the derivative of a Python function is not known. "
             "Wrap the call in custom_jvp or custom_vjp, or stop the gradient with lax.stop_gradient."
+        )
+
+    def transpose(self, ct, *args, **params):
+        raise ValueError(
+            f"A {self.name} cannot be transposed: the transpose of a Python function is not known. Wrap "
+            "the call in custom_vjp, or give a transpose with custom_derivatives.linear_call."
         )
 
     def batch(self, size, args, axes, *, callback, result_avals, vmap_method=None, **params):
@@ -121,14 +128,14 @@ def _one_by_one(callback, size, mapped, avals):
 
 def _checked(array, aval):
     if array.shape != aval.shape:
-        raise ValueError(
+        raise CallbackResultError(
             f"The callback returned an array of shape {array.shape} where its result_shape_dtypes say "
             f"{aval.shape}. Return that shape, or declare the one returned."
         )
     if array.dtype == aval.dtype:
         return array
     if array.dtype.kind not in "OSU" and canonicalize_dtype(array.dtype) != aval.dtype:
-        raise ValueError(
+        raise CallbackResultError(
             f"The callback returned an array of dtype {array.dtype} where its result_shape_dtypes say "
             f"{aval.dtype}. Return that dtype, for example with .astype, or declare the one returned."
         )
