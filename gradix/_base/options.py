@@ -232,6 +232,7 @@ TRACED = frozenset(
         "jax_legacy_prng_key",
         "jax_numpy_dtype_promotion",
         "jax_numpy_rank_promotion",
+        "jax_pallas_enable_debug_checks",
         "jax_random_seed_offset",
         "jax_softmax_custom_jvp",
         "jax_threefry_partitionable",

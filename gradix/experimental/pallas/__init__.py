@@ -13,7 +13,24 @@ Example:
 
 from gradix._base.listing import listing as _listing
 from gradix._control.kernel_call import pallas_call_p as pallas_call_p
+from gradix.experimental.pallas._accesses import (
+    atomic_add as atomic_add,
+    atomic_and as atomic_and,
+    atomic_cas as atomic_cas,
+    atomic_max as atomic_max,
+    atomic_min as atomic_min,
+    atomic_or as atomic_or,
+    atomic_xchg as atomic_xchg,
+    atomic_xor as atomic_xor,
+    load as load,
+    store as store,
+    swap as swap,
+)
 from gradix.experimental.pallas._call import pallas_call as pallas_call
+from gradix.experimental.pallas._costs import (
+    CostEstimate as CostEstimate,
+    estimate_cost as estimate_cost,
+)
 from gradix.experimental.pallas._programs import (
     align_to as align_to,
     broadcast_to as broadcast_to,
@@ -28,6 +45,7 @@ from gradix.experimental.pallas._programs import (
     when as when,
     with_scoped as with_scoped,
 )
+from gradix.experimental.pallas._refused import refused as _refused
 from gradix.experimental.pallas._specs import (
     ANY as ANY,
     HOST as HOST,
@@ -48,6 +66,36 @@ from gradix.experimental.pallas._specs import (
     dslice as dslice,
     no_block_spec as no_block_spec,
     squeezed as squeezed,
+)
+from gradix.experimental.pallas._tools import (
+    debug_check as debug_check,
+    debug_checks_enabled as debug_checks_enabled,
+    debug_print as debug_print,
+    delay as delay,
+    dot as dot,
+    empty as empty,
+    empty_like as empty_like,
+    empty_ref_like as empty_ref_like,
+    enable_debug_checks as enable_debug_checks,
+    enable_poison_buffers as enable_poison_buffers,
+    lower_as_mlir as lower_as_mlir,
+    pallas_export_experimental as pallas_export_experimental,
+    reciprocal as reciprocal,
+    run_state as run_state,
+    select_ref as select_ref,
+    semaphore_read as semaphore_read,
+    semaphore_signal as semaphore_signal,
+    semaphore_wait as semaphore_wait,
+)
+from gradix.experimental.pallas._tpu_types import DeviceIdType as DeviceIdType
+
+globals().update(
+    _refused(
+        "pallas",
+        "CompilerParams core_map get_global kernel semaphore",
+        "it is for the cores of an accelerator that run side by side. Write a grid: pallas_call(kernel, out_shape, "
+        "grid=(cores,)).",
+    )
 )
 
 __dir__ = _listing(__name__)

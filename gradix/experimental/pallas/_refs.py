@@ -11,7 +11,7 @@ from gradix._core.refs import AbstractRef, Ref, View
 from gradix.experimental.pallas._specs import Slice
 
 
-class _Sliceable:
+class Sliceable:
     """What `KernelRef` and `KernelView` do differently from other refs."""
 
     __slots__ = ()
@@ -41,13 +41,13 @@ class _Sliceable:
         return Bitcast(self, np.dtype(dtype))
 
 
-class KernelRef(_Sliceable, Ref):
+class KernelRef(Sliceable, Ref):
     """A block of an array, or scratch memory, in a kernel."""
 
     __slots__ = ()
 
 
-class KernelView(_Sliceable, View):
+class KernelView(Sliceable, View):
     """A part of such a ref."""
 
     __slots__ = ()
@@ -65,7 +65,7 @@ class _KernelAt:
         return KernelView(self.ref, index)
 
 
-class _Transformed(_Sliceable, Ref):
+class _Transformed(Sliceable, Ref):
     """A ref to all elements of another one in another form: `_forth` gives it, `_back` undoes it."""
 
     __slots__ = ("base", "how")

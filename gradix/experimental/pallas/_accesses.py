@@ -1,0 +1,238 @@
+"""Reads and writes of references in one call: with masks, in exchange, and combined with what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from gradix import lax, numpy as jnp
+from gradix._core.refs import Ref, View, get as _get, swap as _swap
+from gradix.experimental.pallas._refs import expanded
+from gradix.experimental.pallas._specs import Slice
+from gradix.experimental.pallas._windows import as_index
+
+
+def _target(ref, index) -> tuple[Any, Any]:
+    """The reference and index that `ref` at `index` stands for; a view of a reference is opened."""
+    if not isinstance(ref, Ref):
+        raise TypeError(
+            f"expected a reference, got {ref!r} of type {type(ref).__name__}. In a kernel, pass x_ref or "
+            "x_ref.at[index], not the value x_ref[...]."
+        )
+    if index is None and isinstance(ref, View):
+        return ref.base, ref.index
+    return ref, Ellipsis if index is None else index
+
+
+def load(
+    x_ref_or_view: Any,
+    idx: Any = None,
+    *,
+    mask: Any = None,
+    other: Any = None,
+    cache_modifier: str | None = None,
+    eviction_policy: str | None = None,
+    volatile: bool = False,
+) -> Any:
+    """The elements of a reference at an index, of which a mask may leave some out.
+
+    Args:
+        x_ref_or_view: a reference, or a part of one, `x_ref.at[index]`.
+        idx: an index, which may hold slices with traced starts, `pl.ds(start, size)`.
+        mask: booleans that broadcast to the elements; where false, the memory is not read, and so
+            the index may be beyond the end.
+        other: what the result has where the mask is false; 0 by default.
+        cache_modifier, eviction_policy, volatile: accepted; they have no effect here.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> def kernel(x, o):
+        ...     at = pl.ds(2, 4)
+        ...     o[...] = pl.load(x, (at,), mask=2 + jnp.arange(4) < 5, other=-1.0)
+        >>> pl.pallas_call(kernel, gradix.ShapeDtypeStruct((4,), "float32"))(jnp.arange(5.0))
+        Array([ 2.,  3.,  4., -1.], dtype=float32)
+    """
+    if mask is None:
+        ref, index = _target(x_ref_or_view, idx)
+        return _get(ref, index)
+    ref, index = _target(x_ref_or_view, idx)
+    value = _inside_read(ref, index)
+    fill = jnp.asarray(0 if other is None else other).astype(value.dtype)
+    return jnp.where(jnp.broadcast_to(mask, value.shape), value, fill)
+
+
+def store(
+    x_ref_or_view: Any,
+    idx: Any,
+    val: Any,
+    *,
+    mask: Any = None,
+    eviction_policy: str | None = None,
+) -> None:
+    """Write elements of a reference at an index, of which a mask may leave some out.
+
+    Args:
+        x_ref_or_view: a reference, or a part of one.
+        idx: an index, which may hold slices with traced starts, `pl.ds(start, size)`.
+        val: the elements, of the dtype of the reference.
+        mask: booleans that broadcast to the elements; where false, nothing is written, and so the
+            index may be beyond the end.
+        eviction_policy: accepted; it has no effect here.
+
+    Raises:
+        ValueError: the elements are of another dtype, or do not broadcast to the index.
+    """
+    swap(x_ref_or_view, idx, val, mask=mask, _wants_old=False)
+
+
+def swap(
+    x_ref_or_view: Any,
+    idx: Any,
+    val: Any,
+    *,
+    mask: Any = None,
+    eviction_policy: str | None = None,
+    _function_name: str = "swap",
+    _wants_old: bool = True,
+) -> Any:
+    """As `store`; returns the elements that were there, and where the mask is false those of `val`."""
+    ref, index = _target(x_ref_or_view, idx)
+    if mask is None:
+        return _swap(ref, index, val, _function_name, _wants_old)
+    old = _inside_read(ref, index)
+    keep = jnp.broadcast_to(mask, old.shape)
+    val = jnp.asarray(val)
+    _swap_masked(ref, index, jnp.broadcast_to(val, old.shape), keep)
+    return jnp.where(keep, old, val.astype(old.dtype)) if _wants_old else None
+
+
+# -- masks beyond the end --------------------------------------------------------------------------
+
+
+def _moved(ref, index) -> tuple[Any, dict]:
+    """The index with its traced slices moved inside the reference, and by how much along each axis.
+
+    The axes are those of the elements.
+    """
+    parts = expanded(index, ref.shape)
+    if parts is None:
+        return index, {}
+    shifts, axis, out = {}, 0, []
+    for part, n in zip(parts, ref.shape):
+        length = (part.size - 1) * part.stride + 1 if isinstance(part, Slice) else 0
+        if isinstance(part, Slice) and (part.is_dynamic_start or part.start + length > n):
+            if length > n:
+                raise ValueError(
+                    f"a masked access of {length} elements of an axis of {n}: take a smaller slice, or a larger block."
+                )
+            start = jnp.clip(as_index(part.start), 0, n - length)
+            shifts[axis] = ((as_index(part.start) - start) // part.stride, part.size)
+            part = Slice(start, part.size, part.stride)
+        out.append(part)
+        axis += isinstance(part, (slice, Slice)) or bool(getattr(part, "shape", ()))
+    return tuple(out), shifts
+
+
+def _inside_read(ref, index):
+    """The elements at an index; those beyond the end are any."""
+    index, shifts = _moved(ref, index)
+    value = _get(ref, index)
+    for axis, (shift, size) in shifts.items():
+        value = _shifted(value, axis, shift, size)
+    return value
+
+
+def _shifted(value, axis: int, shift, size: int):
+    """The elements moved to lower indices along an axis; zeros follow."""
+    pads = [(0, size if a == axis else 0, 0) for a in range(value.ndim)]
+    longer = lax.pad(value, jnp.zeros((), value.dtype), pads)
+    return lax.dynamic_slice_in_dim(longer, jnp.clip(shift, 0, size), size, axis)
+
+
+def _swap_masked(ref, index, value, keep) -> None:
+    """Write the elements that are kept, and leave the others and those beyond the end."""
+    index, shifts = _moved(ref, index)
+    for axis, (shift, size) in shifts.items():
+        value, keep = [_unshifted(x, axis, shift, size) for x in (value, keep)]
+    old = _get(ref, index)
+    if value.dtype != old.dtype:
+        _swap(ref, index, value, "swap", False)  # it raises the error that tells of dtypes
+    _swap(ref, index, jnp.where(keep, value, old), "swap", False)
+
+
+def _unshifted(value, axis: int, shift, size: int):
+    """The elements moved to higher indices along an axis; zeros precede."""
+    pads = [(size if a == axis else 0, 0, 0) for a in range(value.ndim)]
+    longer = lax.pad(value, jnp.zeros((), value.dtype), pads)
+    return lax.dynamic_slice_in_dim(longer, size - jnp.clip(shift, 0, size), size, axis)
+
+
+# -- combined with what is there -------------------------------------------------------------------
+
+
+def _atomic(name: str, how: Callable | str, what: str) -> Callable[..., Any]:
+    def atomic(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
+        ref, index = _target(x_ref_or_view, idx)
+        old = _inside_read(ref, index) if mask is not None else _get(ref, index)
+        val = jnp.asarray(val)
+        if isinstance(how, str) and mask is None:
+            ref.write(ref.changed(index if index is not Ellipsis else (Ellipsis,), val, how))
+        else:
+            combined = _COMBINED[how](old, val) if isinstance(how, str) else how(old, val)
+            swap(ref, index, combined.astype(old.dtype), mask=mask, _wants_old=False)
+        return old
+
+    atomic.__name__ = atomic.__qualname__ = name
+    atomic.__doc__ = f"""{what}; returns what was there.
+
+    Programs that run after one another here take turns, so that no update is lost.
+
+    Args:
+        x_ref_or_view: a reference, or a part of one.
+        idx: an index; of elements that it names twice, both updates count.
+        val: what to combine with.
+        mask: booleans; where false, nothing is read or written.
+    """
+    return atomic
+
+
+_COMBINED: dict[str, Callable] = {"add": jnp.add, "max": jnp.maximum, "min": jnp.minimum}
+
+atomic_add = _atomic("atomic_add", "add", "Add to the elements of a reference at an index")
+atomic_max = _atomic(
+    "atomic_max", "max", "Raise the elements of a reference at an index to at least a value"
+)
+atomic_min = _atomic(
+    "atomic_min", "min", "Lower the elements of a reference at an index to at most a value"
+)
+atomic_and = _atomic(
+    "atomic_and", jnp.bitwise_and, "Combine elements of a reference at an index by bitwise and"
+)
+atomic_or = _atomic(
+    "atomic_or", jnp.bitwise_or, "Combine elements of a reference at an index by bitwise or"
+)
+atomic_xor = _atomic(
+    "atomic_xor", jnp.bitwise_xor, "Combine elements of a reference at an index by exclusive or"
+)
+atomic_xchg = _atomic(
+    "atomic_xchg", lambda old, new: jnp.broadcast_to(new, old.shape), "Replace elements of a reference at an index"
+)
+
+
+def atomic_cas(ref: Any, cmp: Any, val: Any) -> Any:
+    """Replace a scalar by `val` if it equals `cmp`; returns what was there.
+
+    Raises:
+        ValueError: the reference is not to a scalar.
+    """
+    target, index = _target(ref, None)
+    old = _get(target, index)
+    if old.shape or jnp.shape(cmp) or jnp.shape(val):
+        raise ValueError(
+            f"atomic_cas: ref, cmp and val must be scalars, got shapes {old.shape}, {jnp.shape(cmp)} and "
+            f"{jnp.shape(val)}. Use ref.at[i]."
+        )
+    _swap(target, index, jnp.where(old == cmp, jnp.asarray(val).astype(old.dtype), old), "swap", False)
+    return old
+

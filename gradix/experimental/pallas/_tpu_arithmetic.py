@@ -1,0 +1,137 @@
+"""Arithmetic of kernels for TPUs: rotations, packed numbers, rounding, and random bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gradix import lax, numpy as jnp, random
+from gradix.experimental.pallas._refs import bitcast as _bitcast
+
+
+def roll(
+    x: Any, shift: Any, axis: int, *, stride: int | None = None, stride_axis: int | None = None
+) -> Any:
+    """The array with its elements moved along an axis by `shift`, those beyond the end to the front.
+
+    Args:
+        x: an array.
+        shift: an integer, which may be traced.
+        axis: the axis.
+        stride, stride_axis: how much further each row along another axis is moved.
+
+    Raises:
+        ValueError: one of `stride` and `stride_axis` is given alone.
+    """
+    if (stride is None) != (stride_axis is None):
+        raise ValueError("roll: stride and stride_axis must be given together.")
+    if stride is None:
+        return jnp.roll(x, shift, axis)
+    places = lax.broadcasted_iota(np.int32, x.shape, axis)
+    further = lax.broadcasted_iota(np.int32, x.shape, stride_axis) * stride
+    return jnp.take_along_axis(x, (places - shift - further) % x.shape[axis], axis)
+
+
+def bitcast(x: Any, ty: Any) -> Any:
+    """The bits of an array as another dtype; the second last axis grows or shrinks with its width."""
+    return _bitcast(x, jnp.dtype(ty))
+
+
+def stochastic_round(x: Any, random_bits: Any, *, target_dtype: Any) -> Any:
+    """A float32 array in a narrower dtype, rounded up with the probability of how close that is.
+
+    Args:
+        x: a float32 array.
+        random_bits: uint32 numbers of its shape.
+        target_dtype: bfloat16 or a float of 8 bits.
+
+    Raises:
+        ValueError: the dtypes are others.
+    """
+    target = jnp.dtype(target_dtype)
+    if x.dtype != np.float32 or random_bits.dtype != np.uint32 or target.itemsize > 2:
+        raise ValueError(
+            f"stochastic_round takes a float32 array and uint32 bits, and gives bfloat16 or a float of 8 bits, got "
+            f"{x.dtype}, {random_bits.dtype} and {target}."
+        )
+    dropped = 23 - jnp.finfo(target).nmant
+    bits = lax.bitcast_convert_type(x, np.uint32)
+    mask = np.uint32((1 << dropped) - 1)
+    rounded = (bits + (random_bits & mask)) & ~mask
+    value = lax.bitcast_convert_type(rounded, np.float32)
+    return jnp.where(jnp.isfinite(x), value, x).astype(target)
+
+
+def pack_elementwise(xs: Any, *, packed_dtype: Any) -> Any:
+    """Arrays of one shape as one of uint32, whose bits hold an element of each, the first lowest."""
+    packed = jnp.dtype(packed_dtype)
+    width = packed.itemsize * 8
+    out = jnp.zeros(xs[0].shape, np.uint32)
+    for i, x in enumerate(xs):
+        bits = lax.bitcast_convert_type(x.astype(packed), f"uint{width}").astype(np.uint32)
+        out = out | (bits << np.uint32(i * width))
+    return out
+
+
+def unpack_elementwise(x: Any, *, index: int, packed_dtype: Any, unpacked_dtype: Any) -> Any:
+    """The array of number `index` that `pack_elementwise` packed."""
+    packed = jnp.dtype(packed_dtype)
+    width = packed.itemsize * 8
+    bits = lax.bitcast_convert_type(x, np.uint32) >> np.uint32(index * width)
+    return lax.bitcast_convert_type(bits.astype(f"uint{width}"), packed).astype(unpacked_dtype)
+
+
+def to_pallas_key(key: Any) -> Any:
+    """A key for kernels; every key of `random` is one here."""
+    return key
+
+
+def sample_block(
+    sampler_fn: Any,
+    global_key: Any,
+    block_size: Any,
+    tile_size: Any,
+    total_size: Any,
+    block_index: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """The part of a random array that one block holds, whatever the size of blocks.
+
+    Args:
+        sampler_fn: a function of a key and a shape, such as `random.normal`.
+        global_key: the key of the whole array.
+        block_size, tile_size, total_size: the shapes of a block, of the tiles of which each has a
+            key of its own, and of the whole array.
+        block_index: the index of the block; that of the program by default.
+
+    Raises:
+        ValueError: a block is not made of whole tiles.
+    """
+    if any(b % t for b, t in zip(block_size, tile_size)):
+        raise ValueError(f"a block of shape {block_size} is not made of whole tiles of {tile_size}.")
+    counts = [b // t for b, t in zip(block_size, tile_size)]
+    tiles = [-(-n // t) for n, t in zip(total_size, tile_size)]
+    rows = np.stack(np.unravel_index(np.arange(int(np.prod(counts))), counts), -1)
+    out = jnp.zeros(block_size, jnp.float32)
+    for row in rows:
+        number: Any = 0
+        for axis, (i, count, n) in enumerate(zip(row, counts, tiles)):
+            number = number * n + block_index[axis] * count + int(i)
+        tile = sampler_fn(random.fold_in(global_key, number), tuple(tile_size), **kwargs)
+        out = out.astype(tile.dtype)
+        out = lax.dynamic_update_slice(out, tile, [int(i) * t for i, t in zip(row, tile_size)])
+    return out
+
+
+def touch(ref: Any) -> None:
+    """Mark a reference as used; it has no effect here."""
+
+
+def trace_value(label: str, value: Any) -> None:
+    """Record a value in a profile of a TPU; it has no effect here."""
+
+
+def with_memory_space_constraint(x: Any, memory_space: Any) -> Any:
+    """The array in a memory space; all are one here."""
+    return x

@@ -1,0 +1,217 @@
+"""Types of kernels for TPUs: memory spaces, semaphores, and parameters, which have no effect here."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import enum
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from gradix.experimental.pallas._memory import SEMAPHORE
+from gradix.experimental.pallas._specs import GridSpec, MemoryRef, memory_of, no_block_spec
+
+
+class MemorySpace(enum.Enum):
+    """A kind of memory of a TPU; calling one gives a place in it, such as `VMEM((8, 128), jnp.float32)`."""
+
+    VMEM = "vmem"
+    VMEM_SHARED = "vmem_shared"
+    SMEM = "smem"
+    CMEM = "cmem"
+    SEMAPHORE = "semaphore_mem"
+    HBM = "hbm"
+
+    def __str__(self) -> str:
+        return self.value
+
+    def __call__(self, shape: Sequence[int], dtype: Any) -> MemoryRef:
+        if self is MemorySpace.SEMAPHORE:
+            return memory_of(shape, np.int32, SEMAPHORE)
+        return memory_of(shape, dtype, self)
+
+
+class SemaphoreType(enum.Enum):
+    """A kind of semaphore; a kind is a scratch shape for one, and `DMA((2,))` is one for two."""
+
+    REGULAR = "regular"
+    DMA = "dma"
+    BARRIER = "barrier"
+
+    def __call__(self, shape: Sequence[int]) -> MemoryRef:
+        return memory_of(shape, np.int32, SEMAPHORE)
+
+    def as_memory(self) -> MemoryRef:
+        """The place of one semaphore."""
+        return self(())
+
+
+class GridDimensionSemantics(enum.Enum):
+    """Whether programs along an axis of the grid may run at the same time; found out here."""
+
+    PARALLEL = "parallel"
+    CORE_PARALLEL = "core_parallel"
+    SUBCORE_PARALLEL = "subcore_parallel"
+    ARBITRARY = "arbitrary"
+
+
+PARALLEL = GridDimensionSemantics.PARALLEL
+CORE_PARALLEL = GridDimensionSemantics.CORE_PARALLEL
+SUBCORE_PARALLEL = GridDimensionSemantics.SUBCORE_PARALLEL
+ARBITRARY = GridDimensionSemantics.ARBITRARY
+
+
+class SideEffectType(enum.Enum):
+    """Whether a call may be left out or moved."""
+
+    PURE = "pure"
+    DATAFLOW_SIDE_EFFECTING = "dataflow_side_effecting"
+    SIDE_EFFECTING = "side_effecting"
+
+
+class CoreType(enum.Enum):
+    """A kind of core of a TPU."""
+
+    TC = "tc"
+    SC_SCALAR_SUBCORE = "sc_scalar_subcore"
+    SC_VECTOR_SUBCORE = "sc_vector_subcore"
+
+
+class DeviceIdType(enum.Enum):
+    """How a device is named: by its place in a mesh, or by its number."""
+
+    MESH = "mesh"
+    LOGICAL = "logical"
+
+
+class LoweringException(Exception):
+    """An error of the lowering of a kernel to a TPU."""
+
+
+@dataclasses.dataclass(frozen=True)
+class CompilerParams:
+    """Parameters of the compiler of kernels for TPUs. They are accepted, and have no effect here."""
+
+    dimension_semantics: Sequence[Any] | None = None
+    allow_input_fusion: Sequence[bool] | None = None
+    vmem_limit_bytes: int | None = None
+    collective_id: int | None = None
+    has_side_effects: Any = False
+    flags: Any = None
+    internal_scratch_in_bytes: int | None = None
+    serialization_format: int = 1
+    disable_bounds_checks: bool = False
+    disable_semaphore_checks: bool = False
+    skip_device_barrier: bool = False
+    allow_collective_id_without_custom_barrier: bool = False
+    shape_invariant_numerics: bool = True
+    use_tc_tiling_on_sc: bool | None = None
+    needs_layout_passes: bool = True
+    fuse_transposed_lhs_in_matmul: bool = False
+
+    def replace(self, /, **changes) -> CompilerParams:
+        """A copy with some fields replaced."""
+        return dataclasses.replace(self, **changes)
+
+
+class PrefetchScalarGridSpec(GridSpec):
+    """A grid spec whose index maps read the first arguments, which are prefetched.
+
+    Args:
+        num_scalar_prefetch: how many arguments, from the first, index maps get as references after
+            the indices of the program. The kernel gets references to them first, whole.
+        grid, in_specs, out_specs, scratch_shapes: as for `GridSpec`; `in_specs` are those of the
+            other arguments.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> from gradix.experimental import pallas as pl
+        >>> from gradix.experimental.pallas import tpu as pltpu
+        >>> def kernel(order, x, o):
+        ...     o[...] = x[...]
+        >>> spec = pltpu.PrefetchScalarGridSpec(
+        ...     num_scalar_prefetch=1, grid=(3,),
+        ...     in_specs=[pl.BlockSpec((1,), lambda i, order: (order[i],))],
+        ...     out_specs=pl.BlockSpec((1,), lambda i, order: (i,)),
+        ... )
+        >>> call = pl.pallas_call(kernel, gradix.ShapeDtypeStruct((3,), "float32"), grid_spec=spec)
+        >>> call(jnp.array([2, 0, 1]), jnp.array([10.0, 20.0, 30.0]))
+        Array([30., 10., 20.], dtype=float32)
+    """
+
+    def __init__(
+        self,
+        num_scalar_prefetch: int,
+        grid: Any = (),
+        in_specs: Any = no_block_spec,
+        out_specs: Any = no_block_spec,
+        scratch_shapes: Any = (),
+    ):
+        super().__init__(grid, in_specs, out_specs, scratch_shapes)
+        self.num_scalar_prefetch = num_scalar_prefetch
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class InterpretParams:
+    """How JAX simulates a TPU. It is accepted as `interpret`; kernels are compiled here in any case."""
+
+    detect_races: bool = False
+    out_of_bounds_reads: Literal["raise", "uninitialized"] = "raise"
+    skip_floating_point_ops: bool = False
+    uninitialized_memory: Literal["nan", "zero"] = "nan"
+    num_cores_or_threads: int = 1
+    vector_clock_size: int | None = None
+    logging_mode: Any = None
+    dma_execution_mode: Literal["eager", "on_wait"] = "on_wait"
+    random_seed: int | None = None
+    grid_point_recorder: Callable[..., Any] | None = None
+    allow_hbm_allocation_in_run_scoped: bool = False
+    buffer_bounds: Literal["logical", "padded"] = "logical"
+
+    @property
+    def num_cores_per_device(self) -> int:
+        """The number of cores."""
+        return self.num_cores_or_threads
+
+    def get_vector_clock_size(self, num_devices: int) -> int:
+        """The size of the clocks by which races are found."""
+        return self.vector_clock_size or num_devices * self.num_cores_or_threads + 2
+
+
+@contextlib.contextmanager
+def force_tpu_interpret_mode(params: InterpretParams = InterpretParams()) -> Iterator[None]:
+    """A context that is accepted: kernels for TPUs run anywhere here."""
+    yield
+
+
+def set_tpu_interpret_mode(params: InterpretParams = InterpretParams()) -> None:
+    """It is accepted: kernels for TPUs run anywhere here."""
+
+
+def reset_tpu_interpret_mode_state() -> None:
+    """It is accepted: runs of kernels keep no state here."""
+
+
+def is_tpu_device() -> bool:
+    """Whether the default device is a TPU."""
+    return False
+
+
+def get_tpu_info() -> Any:
+    """The sizes of the TPU.
+
+    Raises:
+        ValueError: there is none.
+    """
+    raise ValueError(
+        "get_tpu_info: the default device is no TPU. Choose block sizes without it, such as 128 or 512."
+    )
+
+
+class Tiling(enum.Enum):
+    """How arrays are tiled in the memory of a TPU; it has no effect here."""
+
+    COMPACT = "compact"
+    SPARSE_CORE = "sparse_core"

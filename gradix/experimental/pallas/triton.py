@@ -1,0 +1,64 @@
+"""Names for kernels written for Triton, which run on any platform here, by XLA's own code."""
+
+import dataclasses as _dataclasses
+
+from gradix import numpy as _jnp
+from gradix._base.listing import listing as _listing
+from gradix.experimental.pallas._accesses import (
+    atomic_add as atomic_add,
+    atomic_and as atomic_and,
+    atomic_cas as atomic_cas,
+    atomic_max as atomic_max,
+    atomic_min as atomic_min,
+    atomic_or as atomic_or,
+    atomic_xchg as atomic_xchg,
+    atomic_xor as atomic_xor,
+    load as _load,
+    store as _store,
+)
+from gradix.experimental.pallas._programs import debug_barrier as debug_barrier
+from gradix.experimental.pallas._tools import dot as dot
+
+
+@_dataclasses.dataclass(frozen=True)
+class CompilerParams:
+    """Parameters of Triton's compiler. They are accepted, and have no effect here."""
+
+    num_warps: int | None = None
+    num_stages: int | None = None
+
+
+def load(
+    ref, *, mask=None, other=None, cache_modifier=None, eviction_policy=None, volatile=False
+):
+    """The elements of a reference, or of a part of one; where the mask is false, `other` or 0."""
+    return _load(ref, mask=mask, other=other)
+
+
+def store(ref, val, *, mask=None, eviction_policy=None) -> None:
+    """Write the elements of a reference, or of a part of one, where the mask is true."""
+    _store(ref, None, val, mask=mask)
+
+
+def approx_tanh(x):
+    """The hyperbolic tangent; an approximation is allowed, but not needed here."""
+    return _jnp.tanh(x)
+
+
+def max_contiguous(x, values):
+    """`x`, with the promise that its elements are neighbours, which is not needed here."""
+    return x
+
+
+def elementwise_inline_asm(asm, *, args, constraints, pack, result_shape_dtypes):
+    """Assembly of a GPU, which XLA cannot compile.
+
+    Raises:
+        NotImplementedError: always.
+    """
+    raise NotImplementedError(
+        "elementwise_inline_asm is assembly of a GPU, which cannot run here. Write the function with gradix.numpy."
+    )
+
+
+__dir__ = _listing(__name__)
