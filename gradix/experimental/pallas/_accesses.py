@@ -216,7 +216,9 @@ atomic_xor = _atomic(
     "atomic_xor", jnp.bitwise_xor, "Combine elements of a reference at an index by exclusive or"
 )
 atomic_xchg = _atomic(
-    "atomic_xchg", lambda old, new: jnp.broadcast_to(new, old.shape), "Replace elements of a reference at an index"
+    "atomic_xchg",
+    lambda old, new: jnp.broadcast_to(new, old.shape),
+    "Replace elements of a reference at an index",
 )
 
 
@@ -233,6 +235,7 @@ def atomic_cas(ref: Any, cmp: Any, val: Any) -> Any:
             f"atomic_cas: ref, cmp and val must be scalars, got shapes {old.shape}, {jnp.shape(cmp)} and "
             f"{jnp.shape(val)}. Use ref.at[i]."
         )
-    _swap(target, index, jnp.where(old == cmp, jnp.asarray(val).astype(old.dtype), old), "swap", False)
+    _swap(
+        target, index, jnp.where(old == cmp, jnp.asarray(val).astype(old.dtype), old), "swap", False
+    )
     return old
-

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 from gradix._api.arguments import name_of, place_of
 from gradix._api.flat_functions import arrays
 from gradix._api.tracing import FunctionDebug
+from gradix._base.config import trace_context
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import (
     equality_errors,
-    flatten_axes,
     keystr,
     tree_flatten,
     tree_flatten_with_path,
@@ -107,12 +105,19 @@ def pallas_call(
         Array([8., 8., 8., 8., 8., 8.], dtype=float32)
     """
     if not callable(kernel):
-        raise TypeError(f"pallas_call: the kernel must be a function of references, got {kernel!r}.")
+        raise TypeError(
+            f"pallas_call: the kernel must be a function of references, got {kernel!r}."
+        )
     if grid_spec is None:
         spec = GridSpec(grid, in_specs, out_specs, scratch_shapes)
     else:
         _check_unused(grid, in_specs, out_specs, scratch_shapes)
         spec = grid_spec
+    if not (spec.in_specs is no_block_spec or isinstance(spec.in_specs, (tuple, list))):
+        raise ValueError(
+            f"`in_specs` must be a tuple or a list, with an entry for each argument, got {spec.in_specs!r}. Write "
+            "in_specs=[spec]."
+        )
     call = _Call(kernel, out_shape, spec, dict(input_output_aliases), name)
 
     @boundary
@@ -152,10 +157,27 @@ class _Call:
         self.out_avals = [_type_of(x, self.where) for x in leaves]
         paths = tree_flatten_with_path(self.out_tree.unflatten(range(len(leaves))))[0]
         self.out_names = [f"outputs{keystr(path)}" for path, _ in paths]
+        self.programs: dict = {}  # of kernels that captured nothing
 
     def __call__(self, args, debug: bool):
         leaves, in_tree = tree_flatten(args)
         leaves = arrays("pallas_call", leaves, in_tree, "args")
+        key = (in_tree, tuple([x.aval for x in leaves]), trace_context())
+        found = self.programs.get(key)
+        if found is None:
+            params, consts, given, back = self._program(args, in_tree, leaves, debug)
+            if not (consts or given):
+                self.programs[key] = params
+        else:
+            params, consts, given, back = found, [], [], []
+        outs = bind(pallas_call_p, [*consts, *leaves, *given], params)
+        k = len(self.out_avals)
+        for ref, value in zip(back, outs[k:]):
+            ref.write(value)
+        return self.out_tree.unflatten(outs[:k])
+
+    def _program(self, args, in_tree, leaves, debug: bool):
+        """The parameters of the call, captured values, values of captured refs, and those it writes."""
         n = self.spec.num_scalar_prefetch
         if len(args) < n:
             raise ValueError(
@@ -163,14 +185,13 @@ class _Call:
                 "arguments."
             )
         num_prefetched = tree_structure(args[:n]).num_leaves
-        grid = self._sizes()
+        grid = tuple([n if isinstance(n, int) else n.astype(INDEX) for n in self.spec.grid])
         prefetched = [_strong(x.aval) for x in leaves[:num_prefetched]]
         windows = self._windows(args, in_tree, leaves, prefetched, len(grid))
         self._check_aliases(leaves)
         kernel, given, back = self._traced(grid, windows, in_tree, num_prefetched)
         if debug:
             print(f"The kernel {self.where}:\n{kernel.program}")
-        leaves += given
 
         def program_of(*xs):
             first = {o: xs[i] for i, o in self.aliases.items()}
@@ -179,25 +200,15 @@ class _Call:
             return [*outs[num_in:], *[outs[w] for w, _ in back]]
 
         jaxpr, consts = stage_open(
-            program_of, [x.aval for x in leaves], FunctionDebug(self.kernel, [])
+            program_of, [x.aval for x in (*leaves, *given)], FunctionDebug(self.kernel, [])
         )
-        outs = bind(
-            pallas_call_p,
-            [*consts, *leaves],
-            {
-                "jaxpr": interned(jaxpr),
-                "name": self.name,
-                "kernel": interned(kernel.program),
-                "grid": tuple([n if isinstance(n, int) else None for n in grid]),
-            },
-        )
-        k = len(self.out_avals)
-        for (_, ref), value in zip(back, outs[k:]):
-            ref.write(value)
-        return self.out_tree.unflatten(outs[:k])
-
-    def _sizes(self) -> tuple:
-        return tuple([n if isinstance(n, int) else n.astype(INDEX) for n in self.spec.grid])
+        params = {
+            "jaxpr": interned(jaxpr),
+            "name": self.name,
+            "kernel": interned(kernel.program),
+            "grid": tuple([n if isinstance(n, int) else None for n in grid]),
+        }
+        return params, consts, given, [ref for _, ref in back]
 
     # -- blocks ------------------------------------------------------------------------------------
 
@@ -217,7 +228,10 @@ class _Call:
 
     def _check_aliases(self, leaves) -> None:
         for i, o in self.aliases.items():
-            for what, place, size in (("input", i, len(leaves)), ("output", o, len(self.out_avals))):
+            for what, place, size in (
+                ("input", i, len(leaves)),
+                ("output", o, len(self.out_avals)),
+            ):
                 if not 0 <= place < size:
                     raise ValueError(
                         f"input_output_aliases contains the mapping '{i}:{o}' with {what} index {place} outside "
@@ -247,8 +261,7 @@ class _Call:
         def function(*values):
             ids = values[:rank]
             refs = [
-                KernelRef(AbstractRef(x.aval, space), x)
-                for x, space in zip(values[rank:], spaces)
+                KernelRef(AbstractRef(x.aval, space), x) for x, space in zip(values[rank:], spaces)
             ]
             args = [*in_tree.unflatten(refs[:num_in])]
             outs = self.out_tree.unflatten(refs[num_in:k])
@@ -270,7 +283,11 @@ class _Call:
         jaxpr, consts, captured = stage_with_refs(function, avals, debug)
         # references from outside are arguments, whose block is the whole array
         n = len(avals)
-        ins = [*jaxpr.invars[: rank + num_in], *[r.var for r in captured], *jaxpr.invars[rank + num_in : n]]
+        ins = [
+            *jaxpr.invars[: rank + num_in],
+            *[r.var for r in captured],
+            *jaxpr.invars[rank + num_in : n],
+        ]
         extra = [
             Window("a captured reference", r.ref.aval.inner_aval, BlockSpec(), rank, [])
             for r in captured
@@ -281,7 +298,12 @@ class _Call:
         outs = [*jaxpr.outvars[:num_in], *last, *jaxpr.outvars[num_in : n - rank]]
         written = [i for i, (v, o) in enumerate(zip(ins[rank:], outs)) if v is not o]
         whole = Jaxpr(
-            jaxpr.constvars, ins, [outs[i] for i in written], jaxpr.eqns, jaxpr.effects, jaxpr.debug_info
+            jaxpr.constvars,
+            ins,
+            [outs[i] for i in written],
+            jaxpr.eqns,
+            jaxpr.effects,
+            jaxpr.debug_info,
         )
         closed, consts = hoist(whole, consts)
         kernel = Kernel(
@@ -308,25 +330,27 @@ def _specs(what: str, specs, tree, values: str) -> list[BlockSpec]:
     """A block spec for each leaf of a tree of arguments or results."""
     if specs is no_block_spec or specs is None:
         return [BlockSpec()] * tree.num_leaves
-    specs = tuple(specs) if isinstance(specs, list) else specs
-    try:
-        found = flatten_axes(what, tree, specs)
-    except ValueError:
-        lines = _differences(what, specs, tree, values)
+    found, own = tree_flatten(specs, _is_spec)
+    for x in found:
+        if not _is_spec(x):
+            raise TypeError(f"{what} must hold BlockSpecs, got {x!r} of type {type(x).__name__}.")
+    if own != tree:
+        lines = _differences(what, own, tree, values)
         raise ValueError(
             f"Pytree for `{what}` and `{values}` do not match. There are {len(lines)} mismatches, including:\n"
             + "\n".join(lines)
-        ) from None
-    for x in found:
-        if not (x is None or x is no_block_spec or isinstance(x, BlockSpec)):
-            raise TypeError(f"{what} must hold BlockSpecs, got {x!r} of type {type(x).__name__}.")
-    return [BlockSpec() if x is None or x is no_block_spec else x for x in found]
+        )
+    return [x if isinstance(x, BlockSpec) else BlockSpec() for x in found]
+
+
+def _is_spec(x) -> bool:
+    return x is None or x is no_block_spec or isinstance(x, BlockSpec)
 
 
 def _differences(what: str, specs, tree, values: str) -> list[str]:
-    places = tree.unflatten(range(tree.num_leaves))
-    found = equality_errors(specs, places)
-    return [
-        f"    * `{what}{keystr(path)}` is {one} but `{values}{keystr(path)}` is {two}"
-        for path, one, two, _ in found
-    ] or [f"    * `{what}` is {specs!r}"]
+    one, two = [t.unflatten(range(t.num_leaves)) for t in (specs, tree)]
+    found = []
+    for path, a, b, _ in equality_errors(one, two):
+        at = f" at {keystr(path)}," if path else ""
+        found.append(f"    *{at} `{what}` is {a} but `{values}` is {b}")
+    return found

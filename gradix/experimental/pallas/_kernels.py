@@ -93,7 +93,7 @@ def _divided(window: Window, axis: int, n: int) -> int | None:
             form is not None
             and not form.constant
             and form.factors[axis] * dim.unit == dim.size
-            and not any([f for a, f in enumerate(form.factors) if a != axis])
+            and not any(f for a, f in enumerate(form.factors) if a != axis)
             and n * dim.size <= dim.extent
         ):
             return d

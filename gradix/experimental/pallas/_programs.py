@@ -172,9 +172,7 @@ def loop(
     return run
 
 
-def run_scoped(
-    f: Callable[..., T], *types: Any, collective_axes: Any = (), **kw_types: Any
-) -> T:
+def run_scoped(f: Callable[..., T], *types: Any, collective_axes: Any = (), **kw_types: Any) -> T:
     """Run a function with references to memory of its own.
 
     Args:

@@ -28,15 +28,23 @@ class Sliceable:
             return super().changed(index, value, how)  # type: ignore[misc]
         return put(self, self.read(), parts, value, how)
 
+    def __setitem__(self: Any, index, value) -> None:
+        if isinstance(value, Ref):
+            raise ValueError(
+                f"Cannot store a Ref into another Ref: {value._name()} is written to {self._name()}. Write its value, "
+                "value_ref[...]."
+            )
+        super().__setitem__(index, value)  # type: ignore[misc]
+
     @property
     def at(self):
         return _KernelAt(self)
 
-    def reshape(self, *shape) -> KernelView:
+    def reshape(self, *shape) -> Ref:
         """The same elements as a ref of another shape."""
         return Reshaped(self, shape[0] if len(shape) == 1 and not np.isscalar(shape[0]) else shape)
 
-    def bitcast(self, dtype) -> KernelView:
+    def bitcast(self, dtype) -> Ref:
         """The same bits as a ref of another dtype; its size scales the second last axis."""
         return Bitcast(self, np.dtype(dtype))
 
@@ -73,7 +81,15 @@ class _Transformed(Sliceable, Ref):
     def __init__(self, base, how):
         self.base, self.how = base, how
         aval = self.read().aval
-        super().__init__(AbstractRef(aval, base.aval.memory_space, base.aval.kind), None, base._level)
+        super().__init__(
+            AbstractRef(aval, base.aval.memory_space, base.aval.kind), None, base._level
+        )
+
+    def _forth(self, x) -> Any:
+        raise NotImplementedError
+
+    def _back(self, x) -> Any:
+        raise NotImplementedError
 
     def read(self):
         return self._forth(self.base.read())
@@ -224,4 +240,7 @@ def with_window(x, window, starts):
 
 def _alike(starts) -> list:
     """Starts of one dtype."""
-    return [jnp.asarray(s, np.int32) if isinstance(s, (int, np.integer)) else s.astype(np.int32) for s in starts]
+    return [
+        jnp.asarray(s, np.int32) if isinstance(s, (int, np.integer)) else s.astype(np.int32)
+        for s in starts
+    ]

@@ -15,7 +15,7 @@ from gradix.experimental.pallas._memory import first_value
 from gradix.experimental.pallas._windows import as_index, undefined
 
 # Loops of so few programs and equations are written out.
-_UNROLLED_PROGRAMS, _UNROLLED_EQUATIONS = 8, 400
+_UNROLLED_PROGRAMS, _UNROLLED_EQUATIONS = 4, 200
 
 
 def run(kernel: Kernel, arrays, first_outputs: dict[int, Any]) -> list:
@@ -157,7 +157,7 @@ class _Run:
         middle = kernel
         is_peeled = False
         if len(axes) == 1:
-            span = [None] * len(ids)
+            span: list = [None] * len(ids)
             span[axes[0]] = range(1, len(table) - 1)
             middle = kernel.for_ids(span)
             is_peeled = _branches(middle) < _branches(kernel)
@@ -166,7 +166,9 @@ class _Run:
 
         def turn(carry, row):
             own = dict(zip(axes, [row[i] for i in range(len(axes))]))
-            return self._step(middle, values, carry, [own.get(a, i) for a, i in enumerate(ids)]), None
+            return self._step(
+                middle, values, carry, [own.get(a, i) for a, i in enumerate(ids)]
+            ), None
 
         turn.__name__ = "programs"
         if not is_peeled:
@@ -204,9 +206,7 @@ class _Run:
             scratch[s] = x
         starts = [self._starts(w, ids) for w in range(len(values))]
         blocks = [w.cut(x, s) for w, x, s in zip(kernel.windows, values, starts)]
-        outs = eval_closed(
-            kernel.program, *kernel.consts, *map(as_index, ids), *blocks, *scratch
-        )
+        outs = eval_closed(kernel.program, *kernel.consts, *map(as_index, ids), *blocks, *scratch)
         new = [
             kernel.windows[w].put(values[w], starts[w], out) for w, out in zip(self.written, outs)
         ]
@@ -223,4 +223,3 @@ class _Run:
 def _branches(kernel: Kernel) -> int:
     """The number of conditionals of a kernel's program."""
     return sum([eqn.primitive.name == "cond" for eqn in kernel.program.eqns])
-

@@ -230,7 +230,9 @@ def _grid(grid) -> tuple[tuple, tuple | None]:
     for axis, size in enumerate(grid):
         is_size = isinstance(size, (int, np.integer)) and not isinstance(size, bool)
         dtype = getattr(size, "dtype", None)
-        if not is_size and not (getattr(size, "shape", None) == () and np.dtype(dtype).kind in "iu"):
+        if not is_size and not (
+            getattr(size, "shape", None) == () and np.dtype(dtype).kind in "iu"
+        ):
             raise TypeError(
                 f"grid must hold integers, got {size!r} of type {type(size).__name__} at axis {axis}. "
                 "Use pl.cdiv(n, block) for the number of blocks."

@@ -259,4 +259,3 @@ def remote(what: str) -> NotImplementedError:
         f"{what} reaches other devices from within a kernel, which runs on one device here. Run the kernel under "
         "shard_map, and communicate between kernels with lax.ppermute, lax.all_gather or lax.psum."
     )
-

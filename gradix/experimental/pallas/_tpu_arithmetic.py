@@ -26,7 +26,7 @@ def roll(
     """
     if (stride is None) != (stride_axis is None):
         raise ValueError("roll: stride and stride_axis must be given together.")
-    if stride is None:
+    if stride is None or stride_axis is None:
         return jnp.roll(x, shift, axis)
     places = lax.broadcasted_iota(np.int32, x.shape, axis)
     further = lax.broadcasted_iota(np.int32, x.shape, stride_axis) * stride
@@ -109,7 +109,9 @@ def sample_block(
         ValueError: a block is not made of whole tiles.
     """
     if any(b % t for b, t in zip(block_size, tile_size)):
-        raise ValueError(f"a block of shape {block_size} is not made of whole tiles of {tile_size}.")
+        raise ValueError(
+            f"a block of shape {block_size} is not made of whole tiles of {tile_size}."
+        )
     counts = [b // t for b, t in zip(block_size, tile_size)]
     tiles = [-(-n // t) for n, t in zip(total_size, tile_size)]
     rows = np.stack(np.unravel_index(np.arange(int(np.prod(counts))), counts), -1)

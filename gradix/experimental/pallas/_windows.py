@@ -89,9 +89,7 @@ class Window:
         numbers = [isinstance(i, (int, np.integer)) for i in ids]
         whole = None
         for n, (dim, form) in enumerate(zip(self.dims, self.forms)):
-            if form is not None and all(
-                known or not f for known, f in zip(numbers, form.factors)
-            ):
+            if form is not None and all(known or not f for known, f in zip(numbers, form.factors)):
                 index = form.constant + sum([int(i) * f for i, f in zip(ids, form.factors) if f])
                 found.append(index * dim.unit)
                 continue
@@ -137,7 +135,9 @@ def as_index(i):
 def undefined(shape, dtype):
     """What memory holds before it is written: NaN, the smallest integer, or false."""
     if isinstance(dtype, ExtendedDType):
-        raise NotImplementedError(f"a kernel cannot make an array of dtype {dtype}; pass one to it.")
+        raise NotImplementedError(
+            f"a kernel cannot make an array of dtype {dtype}; pass one to it."
+        )
     if jnp.issubdtype(dtype, np.inexact):
         value: Any = np.nan
     elif dtype == np.bool_:
@@ -159,7 +159,7 @@ def _dims(origin: str, block_shape, shape) -> list[Dim]:
 def _dim(origin: str, axis: int, block, n: int) -> Dim:
     if block is None or isinstance(block, Squeezed):
         return Dim(1, 1, max(n, 1), 0, max(1 - n, 0), True)
-    if isinstance(block, (int, np.integer)) or isinstance(block, Blocked):
+    if isinstance(block, (int, np.integer, Blocked)):
         size = int(block.block_size if isinstance(block, Blocked) else block)
         _check_size(origin, axis, size)
         extent = max(-(-n // size), 1) * size
@@ -203,7 +203,7 @@ def _index_program(window: Window, index_map, block_shape, rank: int, prefetched
         refs = [KernelRef(AbstractRef(s.aval), s) for s in scalars]
         out = index_map(*ids, *refs)
         out = tuple(out) if isinstance(out, (tuple, list)) else (out,)
-        if block_shape is None or len(out) != len(window.dims):
+        if len(out) != len(window.dims):
             raise ValueError(
                 f"{where} must return {len(window.dims)} values to match block_shape={block_shape} of the array of "
                 f"shape {window.aval.shape}. Currently returning {len(out)} values: {out}."
@@ -264,7 +264,7 @@ def _product(a: Affine, b: Affine) -> Affine | None:
     return None if any(b.factors) else _scaled(a, b.constant)
 
 
-_AFFINE = {
+_AFFINE: dict[str, Any] = {
     "add": _sum,
     "sub": lambda a, b: _sum(a, _scaled(b, -1)),
     "mul": _product,

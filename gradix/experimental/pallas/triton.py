@@ -28,9 +28,7 @@ class CompilerParams:
     num_stages: int | None = None
 
 
-def load(
-    ref, *, mask=None, other=None, cache_modifier=None, eviction_policy=None, volatile=False
-):
+def load(ref, *, mask=None, other=None, cache_modifier=None, eviction_policy=None, volatile=False):
     """The elements of a reference, or of a part of one; where the mask is false, `other` or 0."""
     return _load(ref, mask=mask, other=other)
 
