@@ -1,5 +1,8 @@
 """scipy.stats against SciPy: values also at the ends of the support, derivatives, and statistics of samples."""
 import importlib
+import inspect
+import pickle
+import re
 
 import numpy as np
 import pytest
@@ -70,6 +73,31 @@ def test_discrete_distributions(name):
                     close(getattr(ours, f)(x, *parameters, loc=2), getattr(theirs, f)(x, *parameters, loc=2))
     mu = np.array([0.0, 1e-4, 0.3, 5, 59, 61, 1e5])
     close(stats.poisson.entropy(mu)[:-1], reference.poisson.entropy(mu[:-1]), 1e-7)
+    close(stats.poisson.entropy(mu, -3.0), stats.poisson.entropy(mu))
+
+
+@pytest.mark.parametrize("name", [*CONTINUOUS, *DISCRETE])
+def test_functions_take_arguments_as_python_does(name):
+    """Those which a record makes have the parameters, defaults and errors of a function that is written out."""
+    for f in functions(name):
+        function = getattr(getattr(stats, name), f)
+        assert (function.__name__, function.__qualname__, function.__module__) == (f, f, f"gradix.scipy.stats.{name}")
+        assert pickle.loads(pickle.dumps(function)) is function
+        parameters = inspect.signature(function).parameters
+        defaults = {p: v.default for p, v in parameters.items() if v.default is not inspect.Parameter.empty}
+        assert defaults.items() <= {"loc": 0, "scale": 1}.items()
+        point = dict.fromkeys(parameters, 0.5) | defaults
+        want = np.asarray(function(*point.values()))
+        for named in (1, len(point) // 2, len(point)):
+            kept = list(point.items())[: len(point) - named]
+            np.testing.assert_array_equal(function(*dict(kept).values(), **dict(list(point.items())[len(kept):])), want)
+        np.testing.assert_array_equal(function(**{p: v for p, v in point.items() if p not in defaults}), want)
+        first = next(iter(point))
+        for call, words in ((lambda: function(), f"{f}() missing"), (lambda: function(*[1] * 9), f"{f}() takes"),
+                            (lambda: function(**point, other=1), f"{f}() got an unexpected keyword argument 'other'"),
+                            (lambda: function(*point.values(), **{first: 1}), f"{f}() got multiple values for argument '{first}'")):
+            with pytest.raises(TypeError, match=re.escape(words)):
+                call()
 
 
 @pytest.mark.parametrize("name", [*CONTINUOUS, *DISCRETE])

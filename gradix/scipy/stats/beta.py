@@ -8,25 +8,19 @@ from gradix import numpy as jnp
 from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.special import betainc, betaln, xlog1py, xlogy
-from gradix.scipy.stats.operands import arguments, kept, log_of_part, within
+from gradix.scipy.stats._distribution import Distribution, Parameter, is_positive
+from gradix.scipy.stats.operands import kept, log_of_part, within
+
+_family = Distribution(
+    "beta",
+    "the beta distribution",
+    a=Parameter("the first shape, positive", is_positive),
+    b=Parameter("the second shape, positive", is_positive),
+)
 
 
+@_family.given("0.5, 2.0, 2.0", "0.4055")
 def logpdf(x, a, b, loc=0, scale=1) -> Array:
-    """The logarithm of the density of the beta distribution.
-
-    Args:
-        x: the points at which it is evaluated.
-        a: the first shape, positive.
-        b: the second shape, positive.
-        loc: the location, by which the distribution is shifted.
-        scale: the scale, by which it is stretched about `loc`; positive.
-
-    Example:
-        >>> from gradix.scipy.stats import beta
-        >>> beta.logpdf(0.5, 2.0, 2.0).round(4) + 0.0
-        Array(0.4055, dtype=float32, weak_type=True)
-    """
-    x, a, b, loc, scale = arguments("beta.logpdf", x, a, b, loc, scale)
     z = (x - loc) / scale
     outside = (z < 0) | (z > 1)
     z = kept(outside, z, 0.5)
@@ -35,96 +29,21 @@ def logpdf(x, a, b, loc=0, scale=1) -> Array:
     )
 
 
-def pdf(x, a, b, loc=0, scale=1) -> Array:
-    """The density of the beta distribution.
-
-    Args:
-        x: the points at which it is evaluated.
-        a: the first shape, positive.
-        b: the second shape, positive.
-        loc: the location, by which the distribution is shifted.
-        scale: the scale, by which it is stretched about `loc`; positive.
-
-    Example:
-        >>> from gradix.scipy.stats import beta
-        >>> beta.pdf(0.5, 2.0, 2.0).round(4) + 0.0
-        Array(1.5, dtype=float32, weak_type=True)
-    """
-    return jnp.exp(logpdf(x, a, b, loc, scale))
+pdf = _family.derived("pdf", jnp.exp, logpdf, example="0.5, 2.0, 2.0", value="1.5")
 
 
+@_family.given("0.5, 2.0, 2.0", "0.5")
 def cdf(x, a, b, loc=0, scale=1) -> Array:
-    """The probability that a draw from the beta distribution is at most x.
-
-    Args:
-        x: the points at which it is evaluated.
-        a: the first shape, positive.
-        b: the second shape, positive.
-        loc: the location, by which the distribution is shifted.
-        scale: the scale, by which it is stretched about `loc`; positive.
-
-    Example:
-        >>> from gradix.scipy.stats import beta
-        >>> beta.cdf(0.5, 2.0, 2.0).round(4) + 0.0
-        Array(0.5, dtype=float32, weak_type=True)
-    """
-    x, a, b, loc, scale = arguments("beta.cdf", x, a, b, loc, scale)
     return betainc(a, b, jnp.clip((x - loc) / scale, 0, 1))
 
 
-def logcdf(x, a, b, loc=0, scale=1) -> Array:
-    """The logarithm of `cdf`.
-
-    Args:
-        x: the points at which it is evaluated.
-        a: the first shape, positive.
-        b: the second shape, positive.
-        loc: the location, by which the distribution is shifted.
-        scale: the scale, by which it is stretched about `loc`; positive.
-
-    Example:
-        >>> from gradix.scipy.stats import beta
-        >>> beta.logcdf(0.5, 2.0, 2.0).round(4) + 0.0
-        Array(-0.6931, dtype=float32, weak_type=True)
-    """
-    return log_of_part(cdf(x, a, b, loc, scale), sf(x, a, b, loc, scale))
-
-
+@_family.given("0.5, 2.0, 2.0", "0.5")
 def sf(x, a, b, loc=0, scale=1) -> Array:
-    """The probability that a draw from the beta distribution exceeds x.
-
-    Args:
-        x: the points at which it is evaluated.
-        a: the first shape, positive.
-        b: the second shape, positive.
-        loc: the location, by which the distribution is shifted.
-        scale: the scale, by which it is stretched about `loc`; positive.
-
-    Example:
-        >>> from gradix.scipy.stats import beta
-        >>> beta.sf(0.5, 2.0, 2.0).round(4) + 0.0
-        Array(0.5, dtype=float32, weak_type=True)
-    """
-    x, a, b, loc, scale = arguments("beta.sf", x, a, b, loc, scale)
     return betainc(b, a, jnp.clip(1 - (x - loc) / scale, 0, 1))
 
 
-def logsf(x, a, b, loc=0, scale=1) -> Array:
-    """The logarithm of `sf`.
-
-    Args:
-        x: the points at which it is evaluated.
-        a: the first shape, positive.
-        b: the second shape, positive.
-        loc: the location, by which the distribution is shifted.
-        scale: the scale, by which it is stretched about `loc`; positive.
-
-    Example:
-        >>> from gradix.scipy.stats import beta
-        >>> beta.logsf(0.5, 2.0, 2.0).round(4) + 0.0
-        Array(-0.6931, dtype=float32, weak_type=True)
-    """
-    return log_of_part(sf(x, a, b, loc, scale), cdf(x, a, b, loc, scale))
+logcdf = _family.derived("logcdf", log_of_part, cdf, sf, example="0.5, 2.0, 2.0", value="-0.6931")
+logsf = _family.derived("logsf", log_of_part, sf, cdf, example="0.5, 2.0, 2.0", value="-0.6931")
 
 
 __dir__ = _own_names(__name__)

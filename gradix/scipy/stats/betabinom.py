@@ -8,25 +8,20 @@ from gradix import numpy as jnp
 from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.special.gammas import log_beta
-from gradix.scipy.stats.operands import arguments, as_log_probability, kept, within
+from gradix.scipy.stats._distribution import Distribution, Parameter, is_not_negative, is_positive
+from gradix.scipy.stats.operands import as_log_probability, kept, within
+
+_family = Distribution(
+    "betabinom",
+    "the beta-binomial distribution",
+    n=Parameter("the number of trials", is_not_negative),
+    a=Parameter("the first shape of the beta distribution, positive", is_positive),
+    b=Parameter("the second shape, positive", is_positive),
+)
 
 
+@_family.given("1, 2, 1.0, 1.0", "-1.0986")
 def logpmf(k, n, a, b, loc=0) -> Array:
-    """The logarithm of the probability of `k` under the beta-binomial distribution.
-
-    Args:
-        k: the counts at which it is evaluated, floats or integers.
-        n: the number of trials.
-        a: the first shape of the beta distribution, positive.
-        b: the second shape, positive.
-        loc: the location, by which the distribution is shifted.
-
-    Example:
-        >>> from gradix.scipy.stats import betabinom
-        >>> betabinom.logpmf(1, 2, 1.0, 1.0).round(4) + 0.0
-        Array(-1.0986, dtype=float32, weak_type=True)
-    """
-    k, n, a, b, loc = arguments("betabinom.logpmf", k, n, a, b, loc)
     k = k - loc
     outside = (k < 0) | (k > n)
     k = kept(outside, k, 0)
@@ -35,22 +30,7 @@ def logpmf(k, n, a, b, loc=0) -> Array:
     return within(outside, as_log_probability(ways + chances), -np.inf)
 
 
-def pmf(k, n, a, b, loc=0) -> Array:
-    """The probability of `k` under the beta-binomial distribution.
-
-    Args:
-        k: the counts at which it is evaluated, floats or integers.
-        n: the number of trials.
-        a: the first shape of the beta distribution, positive.
-        b: the second shape, positive.
-        loc: the location, by which the distribution is shifted.
-
-    Example:
-        >>> from gradix.scipy.stats import betabinom
-        >>> betabinom.pmf(1, 2, 1.0, 1.0).round(4) + 0.0
-        Array(0.3333, dtype=float32, weak_type=True)
-    """
-    return jnp.exp(logpmf(k, n, a, b, loc))
+pmf = _family.derived("pmf", jnp.exp, logpmf, example="1, 2, 1.0, 1.0", value="0.3333")
 
 
 __dir__ = _own_names(__name__)

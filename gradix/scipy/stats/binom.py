@@ -9,24 +9,24 @@ from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.special import xlog1py, xlogy
 from gradix.scipy.special.gammas import log_beta
-from gradix.scipy.stats.operands import arguments, as_log_probability, kept, within, zero_where
+from gradix.scipy.stats._distribution import (
+    Distribution,
+    Parameter,
+    is_not_negative,
+    is_probability,
+)
+from gradix.scipy.stats.operands import as_log_probability, kept, within, zero_where
+
+_family = Distribution(
+    "binom",
+    "the binomial distribution",
+    n=Parameter("the number of trials", is_not_negative),
+    p=Parameter("the probability of success", is_probability),
+)
 
 
+@_family.given("1, 2, 0.5", "-0.6931")
 def logpmf(k, n, p, loc=0) -> Array:
-    """The logarithm of the probability of `k` under the binomial distribution.
-
-    Args:
-        k: the counts at which it is evaluated, floats or integers.
-        n: the number of trials.
-        p: the probability of success.
-        loc: the location, by which the distribution is shifted.
-
-    Example:
-        >>> from gradix.scipy.stats import binom
-        >>> binom.logpmf(1, 2, 0.5).round(4) + 0.0
-        Array(-0.6931, dtype=float32, weak_type=True)
-    """
-    k, n, p, loc = arguments("binom.logpmf", k, n, p, loc)
     k = k - loc
     outside = (k < 0) | (k > n)
     k = kept(outside, k, 0)
@@ -36,21 +36,7 @@ def logpmf(k, n, p, loc=0) -> Array:
     return within(outside, value, -np.inf)
 
 
-def pmf(k, n, p, loc=0) -> Array:
-    """The probability of `k` under the binomial distribution.
-
-    Args:
-        k: the counts at which it is evaluated, floats or integers.
-        n: the number of trials.
-        p: the probability of success.
-        loc: the location, by which the distribution is shifted.
-
-    Example:
-        >>> from gradix.scipy.stats import binom
-        >>> binom.pmf(1, 2, 0.5).round(4) + 0.0
-        Array(0.5, dtype=float32, weak_type=True)
-    """
-    return jnp.exp(logpmf(k, n, p, loc))
+pmf = _family.derived("pmf", jnp.exp, logpmf, example="1, 2, 0.5", value="0.5")
 
 
 __dir__ = _own_names(__name__)

@@ -31,7 +31,7 @@ def logpdf(x, alpha) -> Array:
         >>> dirichlet.logpdf(jnp.array([0.25, 0.75]), jnp.ones(2)).round(4) + 0.0
         Array(0., dtype=float32)
     """
-    x, alpha = arguments("dirichlet.logpdf", x, alpha)
+    x, alpha = arguments("dirichlet.logpdf", (x, alpha))
     if alpha.aval.ndim != 1:
         raise ValueError(
             f"`alpha` must be one-dimensional; got alpha.shape={alpha.aval.shape}. Use vmap for several."

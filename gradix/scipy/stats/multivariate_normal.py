@@ -39,7 +39,7 @@ def logpdf(x, mean, cov, allow_singular: None = None) -> Array:
             "multivariate_normal: allow_singular is not supported, because a singular covariance has no "
             "density. Leave it out."
         )
-    x, mean, cov = arguments("multivariate_normal.logpdf", x, mean, cov)
+    x, mean, cov = arguments("multivariate_normal.logpdf", (x, mean, cov))
     if not mean.aval.shape:
         return norm.logpdf(x, mean, jnp.sqrt(cov))
     n = mean.aval.shape[-1]

@@ -9,24 +9,24 @@ from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.special import xlog1py, xlogy
 from gradix.scipy.special.gammas import log_beta
-from gradix.scipy.stats.operands import arguments, as_log_probability, kept, within, zero_where
+from gradix.scipy.stats._distribution import (
+    Distribution,
+    Parameter,
+    is_positive,
+    is_possible,
+)
+from gradix.scipy.stats.operands import as_log_probability, kept, within, zero_where
+
+_family = Distribution(
+    "nbinom",
+    "the negative binomial distribution",
+    n=Parameter("the number of successes, positive", is_positive),
+    p=Parameter("the probability of success", is_possible),
+)
 
 
+@_family.given("1, 2, 0.5", "-1.3863")
 def logpmf(k, n, p, loc=0) -> Array:
-    """The logarithm of the probability of `k` under the negative binomial distribution.
-
-    Args:
-        k: the counts at which it is evaluated, floats or integers.
-        n: the number of successes, positive.
-        p: the probability of success.
-        loc: the location, by which the distribution is shifted.
-
-    Example:
-        >>> from gradix.scipy.stats import nbinom
-        >>> nbinom.logpmf(1, 2, 0.5).round(4) + 0.0
-        Array(-1.3863, dtype=float32, weak_type=True)
-    """
-    k, n, p, loc = arguments("nbinom.logpmf", k, n, p, loc)
     k = k - loc
     outside = k < 0
     k = kept(outside, k, 0)
@@ -36,21 +36,7 @@ def logpmf(k, n, p, loc=0) -> Array:
     return within(outside, value, -np.inf)
 
 
-def pmf(k, n, p, loc=0) -> Array:
-    """The probability of `k` under the negative binomial distribution.
-
-    Args:
-        k: the counts at which it is evaluated, floats or integers.
-        n: the number of successes, positive.
-        p: the probability of success.
-        loc: the location, by which the distribution is shifted.
-
-    Example:
-        >>> from gradix.scipy.stats import nbinom
-        >>> nbinom.pmf(1, 2, 0.5).round(4) + 0.0
-        Array(0.25, dtype=float32, weak_type=True)
-    """
-    return jnp.exp(logpmf(k, n, p, loc))
+pmf = _family.derived("pmf", jnp.exp, logpmf, example="1, 2, 0.5", value="0.25")
 
 
 __dir__ = _own_names(__name__)

@@ -9,62 +9,23 @@ from gradix._api.derivatives.implicit import stop_gradient
 from gradix.numpy.promotion import promote_dtypes_inexact
 
 
-def arguments(name: str, *xs):
+def arguments(name: str, given: tuple, domains=()):
     """The arguments as arrays of one float dtype.
 
-    Python numbers that are broadcast to the rank of an array are no longer weakly typed. Where a
-    parameter is outside of its domain, the first argument becomes NaN, and with it every result.
+    Python numbers that are broadcast to the rank of an array are no longer weakly typed. Where an
+    argument is outside of its domain, the first one becomes NaN, and with it every result. A domain
+    is the place of an argument, and a function that says where values are within.
     """
-    given, xs = xs, promote_dtypes_inexact(name, *xs)
+    xs = promote_dtypes_inexact(name, *given)
     if xs[0].aval.weak_type and len({x.ndim for x in xs}) > 1:
         xs = [lax.convert_element_type(x, x.dtype) for x in xs]
     valid = None
-    for i, inside in _DOMAINS.get(name.partition(".")[0], {}).items():
+    for i, inside in domains:
         if isinstance(given[i], (int, float)) and inside(given[i]):
             continue
         here = inside(xs[i])
         valid = here if valid is None else valid & here
     return xs if valid is None else [jnp.where(valid, xs[0], np.nan), *xs[1:]]
-
-
-def _positive(x):
-    return x > 0
-
-
-def _not_negative(x):
-    return x >= 0
-
-
-def _probability(p):
-    return (p >= 0) & (p <= 1)
-
-
-def _possible(p):
-    return (p > 0) & (p <= 1)
-
-
-# The domains of a distribution's parameters, by their place among the arguments.
-_SCALE_AT_2, _SHAPE_AND_SCALE = {2: _positive}, {1: _positive, 3: _positive}
-_DOMAINS: dict[str, dict] = {
-    "bernoulli": {1: _probability},
-    "beta": {1: _positive, 2: _positive, 4: _positive},
-    "betabinom": {1: _not_negative, 2: _positive, 3: _positive},
-    "binom": {1: _not_negative, 2: _probability},
-    "chi2": _SHAPE_AND_SCALE,
-    "gamma": _SHAPE_AND_SCALE,
-    "geom": {1: _possible},
-    "nbinom": {1: _positive, 2: _possible},
-    "pareto": _SHAPE_AND_SCALE,
-    "poisson": {1: _not_negative},
-    "t": _SHAPE_AND_SCALE,
-    "truncnorm": {4: _positive},
-    "vonmises": {1: _not_negative},
-    "wrapcauchy": {1: lambda c: (c > 0) & (c < 1)},
-    **dict.fromkeys(
-        ("cauchy", "expon", "gumbel_l", "gumbel_r", "laplace", "logistic", "norm", "uniform"),
-        _SCALE_AT_2,
-    ),
-}
 
 
 def zero_where(at, x):
@@ -91,6 +52,11 @@ def log1m_exp(x):
         jnp.log(-jnp.expm1(jnp.where(near, x, -1))),
         jnp.log1p(-jnp.exp(jnp.where(near, -1, x))),
     )
+
+
+def complement(x):
+    """1 - eˣ, accurate near 0: a probability from the logarithm of the rest."""
+    return -jnp.expm1(x)
 
 
 def log_of_part(part, rest):

@@ -7,63 +7,31 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
-from gradix.numpy.promotion import convert
+from gradix.numpy.promotion import convert, promote_dtypes_inexact
 from gradix.scipy.special import gammaincc, gammaln, xlogy
-from gradix.scipy.stats.operands import arguments, kept, within
+from gradix.scipy.stats._distribution import Distribution, Parameter, is_not_negative
+from gradix.scipy.stats.operands import kept, within
+
+_family = Distribution(
+    "poisson", "the Poisson distribution", mu=Parameter("the mean, not negative", is_not_negative)
+)
 
 _SERIES_FROM, _TERMS = 60.0, 140
 
 
+@_family.given("1, 1.0", "-1.")
 def logpmf(k, mu, loc=0) -> Array:
-    """The logarithm of the probability of `k` under the Poisson distribution.
-
-    Args:
-        k: the counts at which it is evaluated, floats or integers.
-        mu: the mean, not negative.
-        loc: the location, by which the distribution is shifted.
-
-    Example:
-        >>> from gradix.scipy.stats import poisson
-        >>> poisson.logpmf(1, 1.0).round(4) + 0.0
-        Array(-1., dtype=float32, weak_type=True)
-    """
-    k, mu, loc = arguments("poisson.logpmf", k, mu, loc)
     k = k - loc
     outside = (k < 0) | (jnp.floor(k) < k)
     k = kept(outside, k, 0)
     return within(outside, xlogy(k, mu) - gammaln(k + 1) - mu, -np.inf)
 
 
-def pmf(k, mu, loc=0) -> Array:
-    """The probability of `k` under the Poisson distribution.
-
-    Args:
-        k: the counts at which it is evaluated, floats or integers.
-        mu: the mean, not negative.
-        loc: the location, by which the distribution is shifted.
-
-    Example:
-        >>> from gradix.scipy.stats import poisson
-        >>> poisson.pmf(1, 1.0).round(4) + 0.0
-        Array(0.3679, dtype=float32, weak_type=True)
-    """
-    return jnp.exp(logpmf(k, mu, loc))
+pmf = _family.derived("pmf", jnp.exp, logpmf, example="1, 1.0", value="0.3679")
 
 
+@_family.given("1, 1.0", "0.7358")
 def cdf(k, mu, loc=0) -> Array:
-    """The probability that a draw from the Poisson distribution is at most k.
-
-    Args:
-        k: the counts at which it is evaluated, floats or integers.
-        mu: the mean, not negative.
-        loc: the location, by which the distribution is shifted.
-
-    Example:
-        >>> from gradix.scipy.stats import poisson
-        >>> poisson.cdf(1, 1.0).round(4) + 0.0
-        Array(0.7358, dtype=float32, weak_type=True)
-    """
-    k, mu, loc = arguments("poisson.cdf", k, mu, loc)
     whole = lax.floor(k - loc)
     return within(whole < 0, gammaincc(kept(whole < 0, whole, 0) + 1, mu), 0)
 
@@ -80,7 +48,7 @@ def entropy(mu, loc=0):
         >>> poisson.entropy(1.0).round(4) + 0.0
         Array(1.3048, dtype=float32)
     """
-    mu, _ = arguments("poisson.entropy", mu, loc)
+    mu, _ = promote_dtypes_inexact("poisson.entropy", mu, loc)
     mu = convert(mu, mu.aval.dtype)
     small = mu < _SERIES_FROM
     terms = jnp.asarray(np.arange(_TERMS).astype(mu.dtype))

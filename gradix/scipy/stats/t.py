@@ -11,24 +11,16 @@ from gradix import numpy as jnp
 from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.special import betaln
-from gradix.scipy.stats.operands import LOG_2PI, arguments, kept
+from gradix.scipy.stats._distribution import Distribution, Parameter, is_positive
+from gradix.scipy.stats.operands import LOG_2PI, kept
+
+_family = Distribution(
+    "t", "Student's t distribution", df=Parameter("the degrees of freedom, positive", is_positive)
+)
 
 
+@_family.given("0.0, 1.0", "-1.1447")
 def logpdf(x, df, loc=0, scale=1) -> Array:
-    """The logarithm of the density of Student's t distribution.
-
-    Args:
-        x: the points at which it is evaluated.
-        df: the degrees of freedom, positive.
-        loc: the location, by which the distribution is shifted.
-        scale: the scale, by which it is stretched about `loc`; positive.
-
-    Example:
-        >>> from gradix.scipy.stats import t
-        >>> t.logpdf(0.0, 1.0).round(4) + 0.0
-        Array(-1.1447, dtype=float32, weak_type=True)
-    """
-    x, df, loc, scale = arguments("t.logpdf", x, df, loc, scale)
     z = (x - loc) / scale
     # With infinitely many degrees of freedom it is the normal distribution.
     normal = df == np.inf
@@ -43,21 +35,7 @@ def logpdf(x, df, loc=0, scale=1) -> Array:
     return jnp.where(normal, -(z * z + LOG_2PI) / 2, value) - jnp.log(scale)
 
 
-def pdf(x, df, loc=0, scale=1) -> Array:
-    """The density of Student's t distribution.
-
-    Args:
-        x: the points at which it is evaluated.
-        df: the degrees of freedom, positive.
-        loc: the location, by which the distribution is shifted.
-        scale: the scale, by which it is stretched about `loc`; positive.
-
-    Example:
-        >>> from gradix.scipy.stats import t
-        >>> t.pdf(0.0, 1.0).round(4) + 0.0
-        Array(0.3183, dtype=float32, weak_type=True)
-    """
-    return jnp.exp(logpdf(x, df, loc, scale))
+pdf = _family.derived("pdf", jnp.exp, logpdf, example="0.0, 1.0", value="0.3183")
 
 
 __dir__ = _own_names(__name__)

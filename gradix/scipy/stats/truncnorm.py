@@ -8,7 +8,15 @@ from gradix import numpy as jnp
 from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.special import log_ndtr, ndtr
-from gradix.scipy.stats.operands import LOG_2PI, arguments, kept, log1m_exp, within
+from gradix.scipy.stats._distribution import Distribution, Parameter
+from gradix.scipy.stats.operands import LOG_2PI, kept, log1m_exp, within
+
+_family = Distribution(
+    "truncnorm",
+    "the truncated normal distribution",
+    a=Parameter("the lower end, in units of `scale` from `loc`"),
+    b=Parameter("the upper end, likewise"),
+)
 
 
 def log_mass(a, b):
@@ -40,102 +48,34 @@ def _valid(a, b, value):
     return jnp.where(a < b, value, np.nan)
 
 
+@_family.given("0.5, -1.0, 1.0", "-0.6622", is_weak=False)
 def logpdf(x, a, b, loc=0, scale=1) -> Array:
-    """The logarithm of the density of the truncated normal distribution.
-
-    Args:
-        x: the points at which it is evaluated.
-        a: the lower end, in units of `scale` from `loc`.
-        b: the upper end, likewise.
-        loc: the location, by which the distribution is shifted.
-        scale: the scale, by which it is stretched about `loc`; positive.
-
-    Example:
-        >>> from gradix.scipy.stats import truncnorm
-        >>> truncnorm.logpdf(0.5, -1.0, 1.0).round(4) + 0.0
-        Array(-0.6622, dtype=float32)
-    """
-    x, a, b, loc, scale = arguments("truncnorm.logpdf", x, a, b, loc, scale)
     z = (x - loc) / scale
     outside = (z < a) | (z > b)
     value = -(z * z + LOG_2PI) / 2 - log_mass(a, b) - jnp.log(scale)
     return _valid(a, b, within(outside, value, -np.inf))
 
 
-def pdf(x, a, b, loc=0, scale=1) -> Array:
-    """The density of the truncated normal distribution.
-
-    Args:
-        x: the points at which it is evaluated.
-        a: the lower end, in units of `scale` from `loc`.
-        b: the upper end, likewise.
-        loc: the location, by which the distribution is shifted.
-        scale: the scale, by which it is stretched about `loc`; positive.
-
-    Example:
-        >>> from gradix.scipy.stats import truncnorm
-        >>> truncnorm.pdf(0.5, -1.0, 1.0).round(4) + 0.0
-        Array(0.5157, dtype=float32)
-    """
-    return jnp.exp(logpdf(x, a, b, loc, scale))
+pdf = _family.derived(
+    "pdf", jnp.exp, logpdf, example="0.5, -1.0, 1.0", value="0.5157", is_weak=False
+)
 
 
+@_family.given("0.5, -1.0, 1.0", "-0.2479", is_weak=False)
 def logcdf(x, a, b, loc=0, scale=1) -> Array:
-    """The logarithm of `cdf`.
-
-    Args:
-        x: the points at which it is evaluated.
-        a: the lower end, in units of `scale` from `loc`.
-        b: the upper end, likewise.
-        loc: the location, by which the distribution is shifted.
-        scale: the scale, by which it is stretched about `loc`; positive.
-
-    Example:
-        >>> from gradix.scipy.stats import truncnorm
-        >>> truncnorm.logcdf(0.5, -1.0, 1.0).round(4) + 0.0
-        Array(-0.2479, dtype=float32)
-    """
-    x, a, b, loc, scale = arguments("truncnorm.logcdf", x, a, b, loc, scale)
     z = (x - loc) / scale
     outside = (z <= a) | (z >= b)
     value = _log_part(*_log_masses(a, kept(outside, z, (a + b) / 2), b))
     return _valid(a, b, within(outside, value, jnp.where(z <= a, -np.inf, 0)))
 
 
-def cdf(x, a, b, loc=0, scale=1) -> Array:
-    """The probability that a draw from the truncated normal distribution is at most x.
-
-    Args:
-        x: the points at which it is evaluated.
-        a: the lower end, in units of `scale` from `loc`.
-        b: the upper end, likewise.
-        loc: the location, by which the distribution is shifted.
-        scale: the scale, by which it is stretched about `loc`; positive.
-
-    Example:
-        >>> from gradix.scipy.stats import truncnorm
-        >>> truncnorm.cdf(0.5, -1.0, 1.0).round(4) + 0.0
-        Array(0.7805, dtype=float32)
-    """
-    return jnp.exp(logcdf(x, a, b, loc, scale))
+cdf = _family.derived(
+    "cdf", jnp.exp, logcdf, example="0.5, -1.0, 1.0", value="0.7805", is_weak=False
+)
 
 
+@_family.given("0.5, -1.0, 1.0", "-1.5162", is_weak=False)
 def logsf(x, a, b, loc=0, scale=1) -> Array:
-    """The logarithm of `sf`.
-
-    Args:
-        x: the points at which it is evaluated.
-        a: the lower end, in units of `scale` from `loc`.
-        b: the upper end, likewise.
-        loc: the location, by which the distribution is shifted.
-        scale: the scale, by which it is stretched about `loc`; positive.
-
-    Example:
-        >>> from gradix.scipy.stats import truncnorm
-        >>> truncnorm.logsf(0.5, -1.0, 1.0).round(4) + 0.0
-        Array(-1.5162, dtype=float32)
-    """
-    x, a, b, loc, scale = arguments("truncnorm.logsf", x, a, b, loc, scale)
     z = (x - loc) / scale
     outside = (z <= a) | (z >= b)
     below, above = _log_masses(a, kept(outside, z, (a + b) / 2), b)
@@ -143,22 +83,7 @@ def logsf(x, a, b, loc=0, scale=1) -> Array:
     return _valid(a, b, within(outside, value, jnp.where(z >= b, -np.inf, 0)))
 
 
-def sf(x, a, b, loc=0, scale=1) -> Array:
-    """The probability that a draw from the truncated normal distribution exceeds x.
-
-    Args:
-        x: the points at which it is evaluated.
-        a: the lower end, in units of `scale` from `loc`.
-        b: the upper end, likewise.
-        loc: the location, by which the distribution is shifted.
-        scale: the scale, by which it is stretched about `loc`; positive.
-
-    Example:
-        >>> from gradix.scipy.stats import truncnorm
-        >>> truncnorm.sf(0.5, -1.0, 1.0).round(4) + 0.0
-        Array(0.2195, dtype=float32)
-    """
-    return jnp.exp(logsf(x, a, b, loc, scale))
+sf = _family.derived("sf", jnp.exp, logsf, example="0.5, -1.0, 1.0", value="0.2195", is_weak=False)
 
 
 __dir__ = _own_names(__name__)

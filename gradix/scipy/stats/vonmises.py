@@ -6,38 +6,23 @@ from gradix import numpy as jnp
 from gradix._base.listing import own_names as _own_names
 from gradix._core.operators import Array
 from gradix.scipy.special import i0e
-from gradix.scipy.stats.operands import LOG_2PI, arguments
+from gradix.scipy.stats._distribution import Distribution, Parameter, is_not_negative
+from gradix.scipy.stats.operands import LOG_2PI
+
+_family = Distribution(
+    "vonmises",
+    "the von Mises distribution",
+    x=Parameter("angles"),
+    kappa=Parameter("the concentration, not negative", is_not_negative),
+)
 
 
+@_family.given("0.0, 1.0", "-1.0738")
 def logpdf(x, kappa) -> Array:
-    """The logarithm of the density of the von Mises distribution.
-
-    Args:
-        x: angles.
-        kappa: the concentration, not negative.
-
-    Example:
-        >>> from gradix.scipy.stats import vonmises
-        >>> vonmises.logpdf(0.0, 1.0).round(4) + 0.0
-        Array(-1.0738, dtype=float32, weak_type=True)
-    """
-    x, kappa = arguments("vonmises.logpdf", x, kappa)
     return kappa * (jnp.cos(x) - 1) - jnp.log(i0e(kappa)) - LOG_2PI
 
 
-def pdf(x, kappa) -> Array:
-    """The density of the von Mises distribution.
-
-    Args:
-        x: angles.
-        kappa: the concentration, not negative.
-
-    Example:
-        >>> from gradix.scipy.stats import vonmises
-        >>> vonmises.pdf(0.0, 1.0).round(4) + 0.0
-        Array(0.3417, dtype=float32, weak_type=True)
-    """
-    return jnp.exp(logpdf(x, kappa))
+pdf = _family.derived("pdf", jnp.exp, logpdf, example="0.0, 1.0", value="0.3417")
 
 
 __dir__ = _own_names(__name__)
