@@ -13,7 +13,7 @@ from gradix import lax
 from gradix._api.derivatives.custom_jvp import custom_jvp
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
-from gradix._core.dimensions.expression import is_known_at_most
+from gradix._core.dimensions.expression import is_known_at_most, may_be_empty
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
 from gradix._core.operators import Array
 from gradix.numpy import host_implementations
@@ -244,7 +244,8 @@ def trapezoid(y, x=None, dx=1.0, axis: int = -1) -> Array:
     if x is None:
         y = inexact_operand("trapezoid", y)
         axis = axis_of(axis, y.aval.ndim)
-        if not is_known_at_most(y.aval.shape[axis], 1) and np.ndim(dx) == 0:
+        n = y.aval.shape[axis]
+        if not is_known_at_most(n, 1) and not may_be_empty(n) and np.ndim(dx) == 0:
             wide = convert(y, working_dtype(y.aval.dtype), y.aval.weak_type)
             area = multiply(dx, _inner_and_half_the_ends(wide, axis))
             if wide is y:

@@ -6,6 +6,7 @@ from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dimensions.expression import larger
+from gradix._core.dimensions.expression import check_not_one
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
 from gradix.numpy.matrices import diagonal
@@ -89,6 +90,7 @@ def cov(
     weighted = lax.conj(weighted) if weighted.aval.dtype in COMPLEX else weighted
     out = lax.dot(x, lax.transpose(weighted, (1, 0)))
     out = convert(lax.div(out, convert(factor, out.aval.dtype)), result, out.aval.weak_type)
+    check_not_one("cov", out.aval.shape)
     return lax.squeeze(out, tuple([i for i, n in enumerate(out.aval.shape) if n == 1]))
 
 

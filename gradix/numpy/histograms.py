@@ -10,6 +10,7 @@ from gradix._api.jit.replay import replayed
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.array import as_array
+from gradix._core.dimensions.expression import may_be_empty
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
 from gradix.numpy import extremes, reductions, row_host_implementations
@@ -164,11 +165,12 @@ def histogram_bin_edges(a, bins=10, range=None, weights=None) -> Array:
     if bins.aval.ndim == 1:
         return convert(bins, dtype)
     if range is None:
-        ends = (
-            [extremes.min(x), extremes.max(x)]
-            if x.aval.size
-            else [number(0, dtype), number(1, dtype)]
-        )
+        ends = none = [number(0, dtype), number(1, dtype)]
+        if x.aval.size:
+            ends = [extremes.min(x), extremes.max(x)]
+        if may_be_empty(x.aval.size):
+            is_empty = lax.eq(number(x.aval.size, np.dtype("int32")), np.int32(0))
+            ends = [choose(is_empty, n, end) for n, end in zip(none, ends)]
     else:
         ends = [convert(v, dtype) for v in asarray(range)] if len(range) == 2 else _bad_range(range)
     low, high = ends

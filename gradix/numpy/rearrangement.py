@@ -12,7 +12,12 @@ from gradix._api.jit.replay import replayed
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
-from gradix._core.dimensions.expression import as_dim, is_known_at_most, is_symbolic_shape
+from gradix._core.dimensions.expression import (
+    as_dim,
+    is_known_at_most,
+    is_symbolic_shape,
+    may_be_empty,
+)
 from gradix._core.dtypes import INTEGER
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
@@ -107,6 +112,12 @@ def _roll_axis(x, shift, axis: int):
     n = x.aval.shape[axis]
     if not n:
         return x
+    if may_be_empty(n):
+        dtype = np.dtype("int32")
+        count = lax.max(number(n, dtype), number(1, dtype))
+        by = number(shift, dtype) if not isinstance(shift, Array) else convert(shift, dtype)
+        at = remainder(lax.sub(lax.iota(dtype, n), lax.broadcast_in_dim(by, (n,), ())), count)
+        return take_index(x, (*[slice(None)] * axis, at))
     if not isinstance(shift, Array):
         cut = n - as_dim(shift) % n
         if cut == n:

@@ -200,6 +200,8 @@ def iterable(y) -> bool:
         >>> jnp.iterable(jnp.ones(3)), jnp.iterable(2)
         (True, False)
     """
+    if isinstance(y, Array):
+        return y.ndim > 0
     try:
         iter(y)
     except TypeError:

@@ -12,7 +12,7 @@ from gradix import lax
 from gradix._api.constraints import divided
 from gradix._api.jit.replay import replayed
 from gradix._base.errors import InconclusiveDimensionOperation
-from gradix._core.dimensions.expression import is_undecided_remainder
+from gradix._core.dimensions.expression import check_not_one, is_undecided_remainder
 from gradix._core.operators import Array
 from gradix._core.trace import is_staging
 from gradix.numpy.axes import are_several, axes_of, axis_of
@@ -137,6 +137,7 @@ def squeeze(a, axis=None) -> Array:
     a = as_operand("squeeze", a)
     if axis is None:
         axis = tuple([i for i, n in enumerate(a.aval.shape) if type(n) is int and n == 1])
+        check_not_one("squeeze", a.aval.shape)
     return lax.squeeze(a, axes_of(axis, a.aval.ndim))
 
 

@@ -107,13 +107,10 @@ def _dot_general(S, e, x, y):
     return S.same(e, [x, y])
 
 
-@rule("recurrence")
+@rule("linear_recurrence")
 def _recurrence(S, e, *xs):
-    if e.params.get("reverse"):
-        raise refuse(
-            e, "a recurrence from the end of an axis whose size values decide", "write lax.scan"
-        )
-    return S.same(e, xs)
+    axis, shape = e.params["axis"], e.invars[0].aval.shape
+    return S.same(e, [S.filled(x, shape, (axis,), 0) for x in xs] if e.params["reverse"] else xs)
 
 
 @rule("transpose", "add_any", "broadcast_in_dim")

@@ -365,14 +365,31 @@ def smaller(x, y):
     return _extremum(x, y, MIN)
 
 
-def not_negative(d):
-    """A difference of sizes as a size: 0 where it is negative, which only counts can make it."""
-    return larger(d, 0) if type(d) is SymbolicDim and d.scope.counted else d
+def is_count(d) -> bool:
+    """Whether a size is symbolic, in a scope where values decide some sizes."""
+    return type(d) is SymbolicDim and bool(d.scope.counted)
+
+
+def check_not_one(name: str, shape) -> None:
+    """Raise if values decide whether a size is 1, where an operation treats such axes apart."""
+    for d in shape:
+        if is_count(d) and lower(d) <= 1 <= upper(d):
+            raise InconclusiveDimensionOperation(
+                f"{name} drops the axes of size 1 of an array of shape {shape}, and {d} may be 1: "
+                f"{d.scope.told(d)}.\n  instead: name the axes to drop, as in jnp.squeeze(x, axis=1)."
+            )
+
+
+def within_size(i, n):
+    """A place along an axis of `n` elements, cut to between 0 and `n` where values decide `n`."""
+    if not is_count(n) or i is n:
+        return i
+    return i if type(i) is int and i <= lower(n) else larger(smaller(i, n), 0)
 
 
 def may_be_empty(d) -> bool:
     """Whether a size is decided by values, and may be 0."""
-    return type(d) is SymbolicDim and bool(d.scope.counted) and lower(d) <= 0
+    return is_count(d) and lower(d) <= 0
 
 
 def _extremum(x, y, name: str):
@@ -385,7 +402,23 @@ def _extremum(x, y, name: str):
         return one if name == MAX else other
     if upper(gap) <= 0:
         return other if name == MAX else one
+    if one.scope.counted:
+        return _normal_extremum(one, other, name)
     return _scope(x, y).atom(Operation(name, (x, y)))
+
+
+def _normal_extremum(x: SymbolicDim, y, name: str):
+    """The larger or smaller size so that equal expressions of counts are one object.
+
+    min(x, y) is x + y - max(x, y), and max(x + c, y + c) is max(x, y) + c.
+    """
+    if name == MIN:
+        return x + y - _extremum(x, y, MAX)
+    if type(y) is SymbolicDim and str(y) < str(x):
+        x, y = y, x
+    c = dict(x.terms).get((), 0)
+    found = x.scope.atom(Operation(MAX, (x - c, y - c)))
+    return found + c if c else found
 
 
 def _at_least(x: SymbolicDim, other, margin: int, asked: str) -> bool:

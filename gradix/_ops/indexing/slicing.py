@@ -7,8 +7,8 @@ from operator import index, itemgetter
 import numpy as np
 
 from gradix._core import dtypes
-from gradix._core.aval import make_aval
-from gradix._core.dimensions.expression import not_negative
+from gradix._core.aval import make_aval, seen
+from gradix._core.dimensions.expression import is_count, larger, within_size
 from gradix._core.divisions import resized
 from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
@@ -65,7 +65,7 @@ class Slice(Structural):
             (b - a + (s - 1)) // s if s != 1 else b - a
             for a, b, s in zip(start_indices, limit_indices, steps)
         ]
-        return make_aval(tuple(map(not_negative, sizes)), x.dtype, x.weak_type)
+        return make_aval(tuple(sizes), x.dtype, x.weak_type)
 
     def specialise(self, x, *, start_indices, limit_indices, strides):
         return itemgetter(_slices(start_indices, limit_indices, strides))
@@ -249,9 +249,13 @@ def slice(operand, start_indices, limit_indices, strides=None) -> Array:
         Array([1, 3, 5], dtype=int32)
     """
     (operand,) = arrays("slice", operand)
+    starts = canonical_shape(start_indices, "start_indices")
+    limits = canonical_shape(limit_indices, "limit_indices")
+    if seen.counts is not None:
+        starts, limits = _inside(starts, limits, operand.aval.shape)
     params = {
-        "start_indices": canonical_shape(start_indices, "start_indices"),
-        "limit_indices": canonical_shape(limit_indices, "limit_indices"),
+        "start_indices": starts,
+        "limit_indices": limits,
         "strides": None if strides is None else canonical_shape(strides, "strides"),
     }
     return bind(slice_p, (operand,), params)
@@ -284,9 +288,20 @@ def slice_in_dim(
     starts = tuple([start if i == axis else 0 for i in range(len(shape))])
     limits = tuple([limit if i == axis else m for i, m in enumerate(shape)])
     strides = tuple([index(stride) if i == axis else 1 for i in range(len(shape))])
+    if seen.counts is not None:
+        starts, limits = _inside(starts, limits, shape)
     return bind(
         slice_p, (operand,), {"start_indices": starts, "limit_indices": limits, "strides": strides}
     )
+
+
+def _inside(starts, limits, shape) -> tuple:
+    """The ends of a slice, cut to sizes that values decide, which may be less."""
+    if len(starts) == len(limits) == len(shape):
+        starts = tuple([within_size(a, n) for a, n in zip(starts, shape)])
+        limits = tuple([within_size(b, n) for b, n in zip(limits, shape)])
+        limits = tuple([larger(a, b) if a is not b and is_count(n) else b for a, b, n in zip(starts, limits, shape)])
+    return starts, limits
 
 
 def _from_end(i, n):
