@@ -35,7 +35,7 @@ class Prefix(Structural):
         return [whole(ct, axis, x.aval.shape[axis])]
 
     def batch(self, size, args, axes, *, dim, axis):
-        (x,), (a,) = args, axes
+        (a,) = axes
         axis += a <= axis
         return bind(self, args, {"dim": dim, "axis": axis}), a
 
@@ -50,7 +50,7 @@ class Whole(Structural):
         return [prefix(ct, x.aval.shape[axis], axis)]
 
     def batch(self, size, args, axes, *, axis, bound):
-        (x,), (a,) = args, axes
+        (a,) = axes
         axis += a <= axis
         return bind(self, args, {"axis": axis, "bound": bound}), a
 

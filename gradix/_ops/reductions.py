@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradix._base.bounded import BoundedCache
+from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
 from gradix._core.aval import make_aval
 from gradix._core.divisions import entries
@@ -22,13 +23,15 @@ from gradix._ops.basis import drop_axes, expand_axis, free_axes, reduce_sum as _
 from gradix._ops.comparison import eq
 from gradix._ops.convert import convert_element_type
 from gradix._ops.families import NonDifferentiable
-from gradix._ops.indexing.slicing import slice_in_dim
+from gradix._ops.indexing.slicing import pad, slice_in_dim
 from gradix._ops.operands import as_operand
 from gradix._ops.reduction_identities import all_bits, highest, lowest
 from gradix._ops.shape import squeeze
 from gradix._ops.sharding import divided
 
 _WIDE = np.dtype("float32")
+
+_cumulative = lazy_module("gradix._ops.cumulative")
 
 
 class Reduction(Primitive):
@@ -160,6 +163,8 @@ def _product_along(x, t, axis: int):
     if n == 0:
         ones = bind(reduce_prod_p, (x,), {"axes": (axis,)})
         return ones, _sum(t, (axis,))
+    if type(n) is not int:
+        return _product_of_any_size(x, t, axis)
     left = None
     while n > 1:
         half = n // 2
@@ -176,6 +181,17 @@ def _product_along(x, t, axis: int):
     if left is not None:
         x, t = _times(x, t, *left)
     return squeeze(x, (axis,)), squeeze(t, (axis,))
+
+
+def _product_of_any_size(x, t, axis: int):
+    """Product and tangent along an axis of symbolic size: each factor's tangent times all others."""
+    one = np.ones((), x.aval.dtype)
+    shifts = [
+        [(low, -low, 0) if i == axis else (0, 0, 0) for i in range(x.aval.ndim)] for low in (1, -1)
+    ]
+    before = pad(_cumulative.cumprod(x, axis), one, shifts[0])
+    after = pad(_cumulative.cumprod(x, axis, reverse=True), one, shifts[1])
+    return bind(reduce_prod_p, (x,), {"axes": (axis,)}), _sum(mul(t, mul(before, after)), (axis,))
 
 
 def _part(x, axis, start, stop):

@@ -10,10 +10,9 @@ from gradix._core.dimensions.counts import (
     CountScope,
     counts_in,
     fresh_count,
-    has_counts,
     substituted,
 )
-from gradix._core.dimensions.expression import SymbolicDim
+from gradix._core.dimensions.expression import SymbolicDim, has_counts
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
 from gradix._core.trace import state
 from gradix._ops.counted import define, prefix, whole
@@ -90,10 +89,8 @@ def defines_any(jaxpr: Jaxpr) -> bool:
     found = jaxpr.memo.get("defines counts")
     if found is None:
         found = jaxpr.memo["defines counts"] = any(
-            [
-                e.primitive.defines_size or any(map(defines_any, jaxprs_in_params(e.params)))
-                for e in jaxpr.eqns
-            ]
+            e.primitive.defines_size or any(map(defines_any, jaxprs_in_params(e.params)))
+            for e in jaxpr.eqns
         )
     return found
 

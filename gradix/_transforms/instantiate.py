@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from gradix._base.lazy import lazy_module
 from gradix._core import dtypes
 from gradix._core.aval import ShapedArray
 from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 
+_counts = lazy_module("gradix._core.dimensions.counts")
 DIMENSION_VALUE = "dim_as_value"
 
 
@@ -29,7 +33,8 @@ class _Instance:
     """
 
     def __init__(self, values: dict[str, int]):
-        self.values = values
+        self.values = dict(values)
+        self.scope: Any = None  # of the new counts
         self._programs: dict[int, tuple] = {}
 
     def closed(self, closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -55,7 +60,7 @@ class _Instance:
         constvars, invars = [new(v) for v in jaxpr.constvars], [new(v) for v in jaxpr.invars]
         eqns = []
         for eqn in jaxpr.eqns:
-            if eqn.primitive.name == DIMENSION_VALUE:
+            if eqn.primitive.name == DIMENSION_VALUE and type(self.value(eqn.params["dim"])) is int:
                 aval = eqn.outvars[0].aval
                 env[eqn.outvars[0]] = Literal(self._number(eqn.params["dim"], aval), aval)
                 continue
@@ -77,6 +82,16 @@ class _Instance:
         dtypes.check_python_int(value, aval.dtype)
         return np.asarray(value, aval.dtype)
 
+    def _with_counts(self, x: SymbolicDim) -> dict:
+        """The values of variables, and new counts in place of those in a size."""
+        for d in _counts.counts_in(x):
+            if str(d) not in self.values:
+                count = x.scope.counted[str(d)]
+                bound = self.value(count.bound)
+                self.scope = self.scope or _counts.CountScope()
+                self.values[str(d)] = _counts.fresh_count(bound, count.place, self.scope)
+        return self.values
+
     def aval(self, aval):
         """A type with numbers for its dimensions."""
         shape = getattr(aval, "shape", ())
@@ -86,7 +101,7 @@ class _Instance:
         """A parameter with numbers for the dimensions in it."""
         kind = type(x)
         if kind is SymbolicDim:
-            return x.evaluate(self.values)
+            return x.evaluate(self._with_counts(x) if x.scope.counted else self.values)
         if kind is tuple:
             return tuple([self.value(v) for v in x])
         if kind is list:

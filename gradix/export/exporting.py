@@ -10,9 +10,11 @@ from gradix._api.devices import default_backend
 from gradix._api.jit.jit import jit
 from gradix._api.jit.jitted_function import JitFunction
 from gradix._api.structs import ShapeDtypeStruct
+from gradix._base.lazy import lazy_module
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import keystr, tree_flatten_with_path
 from gradix._core import dtypes
+from gradix._core.aval import seen
 from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.dimensions.scope import several_scopes
 from gradix._core.dimensions.solving import Solver
@@ -29,6 +31,8 @@ from gradix.export.checks import DisabledSafetyCheck
 from gradix.export.effects import name_of
 from gradix.export.exported import Exported
 from gradix.export.portability import check_platform, check_stable
+
+_results = lazy_module("gradix._api.counted.results")
 
 minimum_supported_calling_convention_version = 9
 maximum_supported_calling_convention_version = 10
@@ -112,6 +116,13 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
         )
     _check_arguments(traced)
     closed = _physical(_whole(traced))
+    if seen.counts is not None:
+        if type(traced.out_tree) is _results.CountedTree:
+            raise NotImplementedError(
+                f"{traced.name} returns an array whose size values decide, and an exported program returns arrays of "
+                "known sizes. Return an array of a fixed size and the count: x[jnp.nonzero(mask, size=n)], mask.sum()."
+            )
+        closed = seen.counts.masked(closed)
     plan = shardings.Plan(traced, stage._places)
     in_avals = tuple([a.plain.update(weak_type=False) for a in traced.avals])
     shown = _Names(stage.in_tree, in_avals)

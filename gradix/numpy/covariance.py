@@ -5,8 +5,7 @@ from __future__ import annotations
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
-from gradix._core.dimensions.expression import larger
-from gradix._core.dimensions.expression import check_not_one
+from gradix._core.dimensions.expression import check_not_one, larger
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
 from gradix.numpy.matrices import diagonal

@@ -9,7 +9,8 @@ from gradix._api.mapping.vmap import vmap
 from gradix._base.errors import NonConcreteBooleanIndexError
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl
-from gradix._core.aval import dtype_name
+from gradix._core.aval import dtype_name, seen
+from gradix._core.dimensions.expression import has_counts
 from gradix._core.promotion import promote_pair
 from gradix._core.trace import Tracer
 from gradix.numpy.conversion import asarray
@@ -53,7 +54,7 @@ def change_at(x, index, values, how, are_sorted, unique, mode, wrap):
             return out
     if y is None:
         x, y = _promoted(x, values, how)
-    masked = _split_mask(x, index)
+    masked = _split_mask(x, index) if seen.counts is None or not has_counts(y.aval.shape) else None
     if masked is not None and (y.aval.ndim == 0 or not masked[0]._decides):
         mask, place, rest = masked
         out = _update_where(x, mask, place, rest, y, _COMBINE[how], wrap=wrap)

@@ -176,6 +176,8 @@ def index_array(plan: IndexPlan, arrays, wrap: bool = True) -> Array:
             found = plan.memo["indices"] = wrap_host(_host_indices(plan, arrays, wrap))
         return found
     dtype = _common_index_dtype(plan, arrays)
+    if not plan.columns:
+        return lax.full((*plan.batch, 0), number(0, dtype))
     shape = (*plan.batch, 1)
     picked = {c.place: _picked(c, arrays, dtype, wrap) for c in plan.columns if type(c) is Picked}
     columns = [_column(c, picked, shape, dtype) for c in plan.columns]

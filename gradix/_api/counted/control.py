@@ -10,7 +10,7 @@ from gradix._ops.basis import move_axis, to_axis
 from gradix._ops.creation import full
 from gradix._ops.indexing.dynamic_slicing import dynamic_index_in_dim, dynamic_update_index_in_dim
 from gradix._transforms.batch import AxisData, batch
-from gradix._transforms.counted import free
+from gradix._transforms.counted import defined, free, in_types
 
 
 @rule("jit")
@@ -29,8 +29,24 @@ def _inlined(S, e, *xs):
     return evaluate(S, closed, *xs)
 
 
+def _check_results(S, e, *programs) -> None:
+    """Raise if a result of an inner program has a size that is decided inside of it."""
+    for closed in programs:
+        inside = [
+            v for v in closed.jaxpr.outvars if not in_types([v]).isdisjoint(defined(closed.jaxpr))
+        ]
+        if inside:
+            raise refuse(
+                e,
+                f"'{e.primitive.name}' returns {inside[0].aval.str_short()}, whose size is decided inside of it and "
+                "may differ at each turn",
+                "return an array of known size, as jnp.where(mask, x, 0), or reduce it inside; vmap returns a Ragged",
+            )
+
+
 @rule("cond")
 def _cond(S, e, index, *xs):
+    _check_results(S, e, *e.params["branches"])
     return switch(index, [lambda *a, b=b: evaluate(S, b, *a) for b in e.params["branches"]], *xs)
 
 
@@ -38,6 +54,7 @@ def _cond(S, e, index, *xs):
 def _while(S, e, *xs):
     p = e.params
     n, m = p["cond_nconsts"], p["body_nconsts"]
+    _check_results(S, e, p["body_jaxpr"])
     cond, body, init = xs[:n], xs[n : n + m], list(xs[n + m :])
     return while_loop(
         lambda carry: evaluate(S, p["cond_jaxpr"], *cond, *carry)[0],
@@ -50,6 +67,7 @@ def _while(S, e, *xs):
 def _scan(S, e, *xs):
     p = e.params
     n, k, closed, length = p["num_consts"], p["num_carry"], p["jaxpr"], p["length"]
+    _check_results(S, e, closed)
     consts, carry, rows = list(xs[:n]), list(xs[n : n + k]), list(xs[n + k :])
 
     def step(carry, row):

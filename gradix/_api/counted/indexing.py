@@ -7,10 +7,11 @@ import numpy as np
 from gradix._api.counted import structural  # noqa: F401  (the rules of slice and pad)
 from gradix._api.counted.masking import INDEX, refuse, rule
 from gradix._core.dtypes import INEXACT
+from gradix._core.trace import bind
 from gradix._ops.arithmetic import max as max_, min as min_
 from gradix._ops.bitwise import bitwise_and, bitwise_or
 from gradix._ops.clamp import clamp
-from gradix._ops.comparison import ge, gt, lt
+from gradix._ops.comparison import ge, gt, le, lt
 from gradix._ops.convert import convert_element_type
 from gradix._ops.creation import broadcasted_iota, full
 from gradix._ops.indexing.dynamic_slicing import (
@@ -23,7 +24,7 @@ from gradix._ops.indexing.slicing import pad, slice, slice_in_dim
 from gradix._ops.joining import stack
 from gradix._ops.reduction_identities import highest, lowest
 from gradix._ops.select import select
-from gradix._ops.shape import broadcast_in_dim, squeeze
+from gradix._ops.shape import broadcast_in_dim, expand_dims, squeeze
 
 
 def _all_of(conditions):
@@ -107,6 +108,8 @@ def _scatter(S, e, x, indices, updates):
     )
     batch = [d for d in range(len(new)) if d not in numbers.update_window_dims]
     kept = []
+    if S.open(new, numbers.update_window_dims) and not batch and not numbers.operand_batching_dims:
+        return _scatter_window(S, e, x, indices, updates)
     if S.open(new, numbers.update_window_dims):
         # a window of a size that values decide must span its axis, where what is past it is arbitrary
         inside = [
@@ -179,4 +182,35 @@ def _dynamic_update_slice(S, e, x, update, *starts):
     now = dynamic_slice(wide, starts, update.aval.shape)
     update = select(S.live(new, S.open(new)), update, now)
     wide = dynamic_update_slice(wide, update, starts)
+    return slice(wide, (0,) * x.aval.ndim, x.aval.shape)
+
+
+def _scatter_window(S, e, x, indices, update):
+    """The scatter of a single window, some sizes of which are decided by values."""
+    shape, numbers, new = (
+        e.invars[0].aval.shape,
+        e.params["dimension_numbers"],
+        e.invars[2].aval.shape,
+    )
+    update = expand_dims(update, numbers.inserted_window_dims)
+    rest = iter(new)
+    sizes = [1 if i in numbers.inserted_window_dims else next(rest) for i in range(len(shape))]
+    starts: list = [full((), 0, INDEX)] * len(shape)
+    columns = _columns(indices)
+    for j, axis in enumerate(numbers.scatter_dims_to_operand_dims):
+        starts[axis] = convert_element_type(columns[j], INDEX)
+    inside = [full((), True)]
+    for start, n, m in zip(starts, shape, sizes):
+        inside.append(ge(start, full((), 0, INDEX)))
+        inside.append(le(start, convert_element_type(S.value(n) - S.value(m), INDEX)))
+    wide = pad(x, full((), 0, x.aval.dtype), [(0, b, 0) for b in update.aval.shape])
+    starts = [
+        max_(min_(s, full((), n, INDEX)), full((), 0, INDEX)) for s, n in zip(starts, x.aval.shape)
+    ]
+    now = dynamic_slice(wide, starts, update.aval.shape)
+    combine = e.primitive.combine
+    value = update if combine is None else bind(combine, [now, update], {})
+    is_live = S.live(tuple(sizes), S.open(tuple(sizes)))
+    is_live = bitwise_and(is_live, broadcast_in_dim(_all_of(inside), update.aval.shape, ()))
+    wide = dynamic_update_slice(wide, select(is_live, value, now), starts)
     return slice(wide, (0,) * x.aval.ndim, x.aval.shape)

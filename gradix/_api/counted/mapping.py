@@ -7,7 +7,7 @@ from gradix._api.counted.ragged import Ragged
 from gradix._base.tree import tree_flatten
 from gradix._control.mapped import mapped
 from gradix._control.program_interning import interned
-from gradix._core.dimensions.counts import has_counts
+from gradix._core.dimensions.expression import has_counts
 from gradix._ops.basis import move_axis
 from gradix._ops.dimension_values import dim_as_value
 from gradix._transforms.batch import example_aval

@@ -19,13 +19,13 @@ class Count(NamedTuple):
     place: str
 
 
-def fresh_count(bound, place: str | None = None) -> SymbolicDim:
+def fresh_count(bound, place: str | None = None, scope=None) -> SymbolicDim:
     """A new dimension variable for a size from 0 to `bound`.
 
-    It belongs to the scope of its bound, if this is symbolic, else to the scope of all counts of
-    the outermost program that is being traced.
+    It belongs to the scope of its bound, if this is symbolic, else to `scope`, by default that of
+    all counts of the outermost program that is being traced.
     """
-    scope = bound.scope if type(bound) is SymbolicDim else _scope()
+    scope = bound.scope if type(bound) is SymbolicDim else scope or _scope()
     name, i = _name(scope, 0), 0
     while name in scope.counted:
         i += 1
@@ -79,11 +79,6 @@ def counts_in(d) -> frozenset:
 _NONE: frozenset = frozenset()
 
 
-def has_counts(shape) -> bool:
-    """Whether a size in a shape is decided by values."""
-    return SymbolicDim in map(type, shape) and any(map(counts_in, shape))
-
-
 def bound_of(d):
     """The greatest size that a dimension can have: a number, or an expression without counts."""
     if type(d) is not SymbolicDim:
@@ -92,7 +87,8 @@ def bound_of(d):
     if most != float("inf"):
         return int(most)
     counted = d.scope.counted
-    return d.evaluate(_Bounds(d.scope, {n: bound_of(c.bound) for n, c in counted.items()}))
+    names = [n for n in d.variables() if n in counted]
+    return d.evaluate(_Bounds(d.scope, {n: bound_of(counted[n].bound) for n in names}))
 
 
 class _Bounds(dict):

@@ -380,6 +380,11 @@ def check_not_one(name: str, shape) -> None:
             )
 
 
+def has_counts(shape) -> bool:
+    """Whether a shape has a size from a scope in which values decide sizes."""
+    return SymbolicDim in map(type, shape) and any(map(is_count, shape))
+
+
 def within_size(i, n):
     """A place along an axis of `n` elements, cut to between 0 and `n` where values decide `n`."""
     if not is_count(n) or i is n:

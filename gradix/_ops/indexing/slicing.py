@@ -300,7 +300,12 @@ def _inside(starts, limits, shape) -> tuple:
     if len(starts) == len(limits) == len(shape):
         starts = tuple([within_size(a, n) for a, n in zip(starts, shape)])
         limits = tuple([within_size(b, n) for b, n in zip(limits, shape)])
-        limits = tuple([larger(a, b) if a is not b and is_count(n) else b for a, b, n in zip(starts, limits, shape)])
+        limits = tuple(
+            [
+                larger(a, b) if a is not b and is_count(n) else b
+                for a, b, n in zip(starts, limits, shape)
+            ]
+        )
     return starts, limits
 
 

@@ -1,0 +1,111 @@
+"""Drawn chains of operations on an array whose size values decide, and their NumPy-like meaning on the true elements.
+
+A chain is a list of steps; each is a function of one array with at least one axis, the first of which is the counted one. Applied
+to the true elements eagerly, it says what the compiled program must give.
+"""
+import numpy as np
+
+import gradix
+import gradix.numpy as jnp
+from gradix import lax
+
+
+def _running(x):
+    return lax.scan(lambda c, v: (c * 0.5 + v, c + v), jnp.zeros(x.shape[1:]), x)[1]
+
+
+def _mean_free(x):
+    return x - x.sum(0) / (x.shape[0] + 1)
+
+
+STEPS = {
+    "sin": jnp.sin,
+    "square": lambda x: x * x / 4,
+    "relu": lambda x: jnp.maximum(x, 0.1),
+    "negative mask": lambda x: x[x < 0.4] if x.ndim == 1 else x[x[:, 0] < 0.4],
+    "positive mask": lambda x: x[x > -0.7] if x.ndim == 1 else x[x[:, 1] > -0.7],
+    "reversed": lambda x: x[::-1],
+    "without the first": lambda x: x[1:],
+    "without the last two": lambda x: x[:-2],
+    "at most three": lambda x: x[:3],
+    "every second": lambda x: x[::2],
+    "sorted": lambda x: jnp.sort(x, 0),
+    "order": lambda x: x[jnp.argsort(x if x.ndim == 1 else x[:, 0], stable=True)],
+    "sums": lambda x: jnp.cumsum(x, 0) / 3,
+    "sums from the end": lambda x: lax.cumsum(x, 0, reverse=True) / 3,
+    "differences": lambda x: jnp.diff(x, axis=0),
+    "joined": lambda x: jnp.concatenate([x, 2 * x]),
+    "joined with a constant": lambda x: jnp.concatenate([jnp.ones((2, *x.shape[1:])) / 3, x]),
+    "padded": lambda x: jnp.pad(x, [(1, 2)] + [(0, 0)] * (x.ndim - 1), constant_values=0.3),
+    "rolled": lambda x: jnp.roll(x, 2, 0),
+    "centred": _mean_free,
+    "normed": lambda x: x / (1 + (x * x).sum(0)),
+    "softmax": lambda x: gradix.nn.softmax(x, 0),
+    "outer": lambda x: (x[:, None] * x[None, :]).sum(1) / 4 if x.ndim == 1 else x,
+    "two columns": lambda x: jnp.stack([x, 1 - x], 1) if x.ndim == 1 else x,
+    "one column": lambda x: x if x.ndim == 1 else x.sum(1),
+    "flat": lambda x: x.ravel(),
+    "product": lambda x: x if x.ndim == 1 else (x @ jnp.array([[1.0, 0.5], [-0.5, 0.25]])),
+    "gram": lambda x: x if x.ndim == 1 else (x @ x.T) @ x / 5,
+    "scan": _running,
+    "map": lambda x: lax.map(lambda v: jnp.cos(v), x),
+    "vmap": lambda x: gradix.vmap(lambda v: jnp.tanh(v))(x),
+    "set": lambda x: x.at[: x.shape[0] // 2].set(0.25),
+    "added": lambda x: x.at[jnp.arange(x.shape[0])].add(0.5),
+    "checkpoint": gradix.checkpoint(lambda x: jnp.exp(-x * x)),
+    "jit": gradix.jit(lambda x: jnp.sin(x) + 0.1),
+    "branch": lambda x: lax.cond(x.sum() > 0, lambda x: x * 2, lambda x: x - 1, x) / 2,
+    "clipped": lambda x: jnp.clip(x, -0.8, 0.9),
+    "where": lambda x: jnp.where(x > 0, x, x * x),
+    "repeated": lambda x: jnp.repeat(x, 2, 0),
+    "segments": lambda x: gradix.ops.segment_sum(x, jnp.arange(x.shape[0]) % 3, num_segments=3) / 2,
+    "size": lambda x: x * (1 / (1.0 + jnp.asarray(x.shape[0]))),
+}
+ENDS = {
+    "sum": lambda x: jnp.sin(x).sum(),
+    "mean square": lambda x: (x * x).sum() / (1 + x.size),
+    "maximum": lambda x: jnp.max(x, initial=-2.0),
+    "minimum": lambda x: jnp.min(x, initial=2.0),
+    "norm": lambda x: jnp.sqrt(1 + (x * x).sum()),
+    "logsumexp": lambda x: jnp.log(1 + jnp.exp(x).sum()),
+    "product": lambda x: jnp.prod(1 + x / 8),
+}
+
+
+def drawn(rng: np.random.Generator) -> tuple[list[str], str]:
+    """The names of the steps of a chain, and of its end."""
+    steps = [list(STEPS)[i] for i in rng.integers(len(STEPS), size=rng.integers(1, 6))]
+    return steps, list(ENDS)[rng.integers(len(ENDS))]
+
+
+def function(steps, end):
+    def f(x):
+        for s in steps:
+            x = STEPS[s](x)
+        return ENDS[end](x)
+
+    return f
+
+
+def differences(steps, end, x: np.ndarray, masks) -> list[str]:
+    """What is wrong with a chain: values and gradients in both orders against those of the true elements."""
+    f = function(steps, end)
+    whole = lambda x, m: f(x[m])  # noqa: E731
+    tries = {
+        "value": gradix.jit(whole),
+        "jit of grad": gradix.jit(gradix.grad(whole)),
+        "grad of jit": gradix.grad(gradix.jit(whole)),
+    }
+    found = []
+    for m in masks:
+        kept = jnp.asarray(x[m])
+        value = np.asarray(f(kept))
+        slope = np.zeros_like(x)
+        slope[m] = np.asarray(gradix.grad(f)(kept))
+        spoiled = np.where(m, x, np.nan).astype(x.dtype)
+        for name, g in tries.items():
+            want = value if name == "value" else slope
+            have = np.asarray(g(jnp.asarray(spoiled), jnp.asarray(m)))
+            if not np.allclose(want, have, rtol=2e-4, atol=2e-5, equal_nan=True):
+                found.append(f"{steps} then {end}, {int(m.sum())} of {m.size}: {name} is {have}, should be {want}")
+    return found
