@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gradix import lax
-from gradix._api.flat_functions import arrays
+from gradix._api.boundary import arrays
 from gradix._base.listing import listing
 from gradix._base.tree import tree_flatten
 from gradix._core import dtypes

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import inspect
 import sys
+import types
 import weakref
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
@@ -71,6 +73,22 @@ def stand_in(wrapper, function) -> None:
     )
 
 
+def named_as(function) -> Callable[[Callable], Callable]:
+    """A decorator that gives a wrapper the name and documentation of the function it wraps."""
+
+    def wrap(wrapper):
+        for attribute in functools.WRAPPER_ASSIGNMENTS:
+            try:
+                setattr(wrapper, attribute, getattr(function, attribute))
+            except (AttributeError, TypeError):
+                pass  # a callable object may lack the attribute, or have something else in its place
+        wrapper.__dict__.update(getattr(function, "__dict__", ()))
+        wrapper.__wrapped__ = function
+        return wrapper
+
+    return wrap
+
+
 def found_by_name(wrapper) -> bool:
     """Whether its module holds this object under the name that it took over, so that the name can stand for it."""
     found: Any = sys.modules.get(getattr(wrapper, "__module__", None) or "")
@@ -82,6 +100,72 @@ def found_by_name(wrapper) -> bool:
 def place_of(function) -> str:
     code = getattr(inspect.unwrap(function), "__code__", None) if callable(function) else None
     return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
+
+
+def hollow(function: Any, depth: int = 8) -> Callable:
+    """A function with the name, place and parameters of `function`, but without what it captured.
+
+    Programs are kept longer than the functions they were traced from, which may hold whole models.
+    So do methods, partial functions and other callable objects. What C implements stays as it is.
+    """
+    kind = type(function)
+    if kind is types.MethodType:
+        return types.MethodType(hollow(function.__func__, depth), _nobody)
+    inner = getattr(function, "__wrapped__", None)
+    if depth and callable(inner):
+        return hollow(inner, depth - 1)
+    if kind is FunctionType:
+        return _without_captures(function, function.__name__)
+    if kind is functools.partial:
+        given = [_nobody] * len(function.args)
+        return functools.partial(
+            hollow(function.func, depth), *given, **dict.fromkeys(function.keywords)
+        )
+    call = kind.__dict__.get("__call__")
+    if type(call) is FunctionType and not isinstance(function, type):
+        return types.MethodType(_without_captures(call, name_of(function)), _nobody)
+    return function
+
+
+_nobody = object()
+
+
+def _without_captures(function: FunctionType, name: str) -> FunctionType:
+    code = function.__code__
+    cells = tuple([types.CellType() for _ in code.co_freevars])
+    return FunctionType(code, {}, name, None, cells)
+
+
+class Names(DebugInfo):
+    """The names of a function and of its arguments' leaves, found when a message needs them.
+
+    Args:
+        function: the function.
+        tree: the structure of the pair of its positional and named arguments.
+        statics: the numbers of positional arguments that the tree leaves out.
+    """
+
+    __slots__ = ("_function", "_tree", "_statics")
+    result_paths = ()  # type: ignore[assignment]
+
+    def __init__(self, function: Callable, tree, statics=()):
+        self._function, self._tree, self._statics = hollow(function), tree, statics
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return name_of(self._function)
+
+    @property
+    def place(self) -> str:  # type: ignore[override]
+        return place_of(self._function)
+
+    @property
+    def arg_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        args, kwargs = self._tree.unflatten(range(self._tree.num_leaves))
+        every = argument_names(self._function, len(args) + len(self._statics))
+        given = [n for i, n in enumerate(every) if i not in self._statics]
+        pairs = [*zip(given, args), *sorted(kwargs.items())]
+        return tuple([n for name, value in pairs for n in leaf_names(name, value)])
 
 
 def debug_info(function, args: tuple, kwargs: dict) -> DebugInfo:

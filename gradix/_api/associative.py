@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from gradix._api.boundary import arrays
 from gradix._api.control import cond
-from gradix._api.flat_functions import arrays
 from gradix._api.loops import scan
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten as flatten

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gradix._api.arguments import name_of
-from gradix._api.flat_functions import arrays
+from gradix._api.boundary import arrays
 from gradix._base.errors import CallbackResultError, JaxRuntimeError
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import equality_errors, keystr, tree_flatten as flatten

@@ -8,8 +8,8 @@ from operator import index
 
 import numpy as np
 
-from gradix._api.flat_functions import arrays
-from gradix._api.tracing import Flattened
+from gradix._api.boundary import arrays
+from gradix._api.tracing import flat_body
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten as flatten
 from gradix._control.composite import composite_p
@@ -63,9 +63,7 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
         text = _attributes(name, attributes)
         leaves, tree = flatten(args)
         leaves = arrays(f"composite {name!r}", leaves, tree, "argument ")
-        flat = Flattened(
-            functools.partial(decomposition, **attributes), tree.children(), "composite"
-        )
+        flat = flat_body("composite", functools.partial(decomposition, **attributes), tree)
         if state.stage is None:  # no program is written in which a compiler could read the name
             outs = flat(*leaves)
             return flat.out_tree.unflatten(outs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from gradix._api.flat_functions import arrays
+from gradix._api.boundary import arrays
 from gradix._api.placing import as_sharding, device_put, placed
 from gradix._base import config as _config
 from gradix._base.tree import broadcast_prefix, tree_flatten as flatten

@@ -7,10 +7,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gradix._api.flat_functions import arrays, with_arrays
-from gradix._api.hi_values import flatten
-from gradix._api.refs import bound_refs, without_refs
-from gradix._api.tracing import Flattened, check_branches
+from gradix._api.boundary import arrays, opened, with_arrays
+from gradix._api.tracing import check_branches, flat_body
 from gradix._base import config as _config
 from gradix._base.tracebacks import filter_frames
 from gradix._control.cond import INDEX, bind_cond, cond_p
@@ -211,14 +209,14 @@ def _index(index) -> Array:
 
 def branches_on(index, functions, operands, what: str, names, order):
     """`functions[index](*operands)`, staged in `order`; errors call them `names`."""
-    leaves, tree = flatten(operands)
-    if any(isinstance(x, Ref) for x in leaves):
-        functions, operands = [bound_refs(f, leaves, tree) for f in functions], without_refs(leaves)
-        leaves, tree = flatten(operands)
-    leaves = arrays(what, leaves, tree, "operand ")
+    leaves, tree = opened(operands)
+    # refs among the operands are used as those that the functions captured
+    held = {i: x for i, x in enumerate(leaves) if isinstance(x, Ref)}
+    leaves = arrays(what, leaves, tree, "operand ", held)
+    leaves = [x for x in leaves if not isinstance(x, Ref)]
     # A function given twice is traced once.
     distinct = {id(functions[k]): functions[k] for k in order}
-    flat_of = {i: Flattened(f, tree.children(), what) for i, f in distinct.items()}
+    flat_of = {i: flat_body(what, f, tree, others=held) for i, f in distinct.items()}
     traced = {i: flat.stage_with_refs([x.aval for x in leaves]) for i, flat in flat_of.items()}
     flats = [flat_of[id(f)] for f in functions]
     staged: dict[int, Any] = {k: traced[id(functions[k])] for k in order}

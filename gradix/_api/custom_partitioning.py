@@ -6,11 +6,11 @@ import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from gradix._api.arguments import as_numbers, check_callable, name_of, signature
-from gradix._api.flat_functions import arrays, named_as
+from gradix._api.arguments import as_numbers, check_callable, name_of, named_as, signature
+from gradix._api.boundary import arrays
 from gradix._api.jit.jit import jit
 from gradix._api.structs import ShapeDtypeStruct
-from gradix._api.tracing import Flattened
+from gradix._api.tracing import flat_body
 from gradix._base.tree import keystr, tree_flatten as flatten, tree_flatten_with_path
 from gradix._control.custom_partitioning import custom_partitioning_p
 from gradix._control.shard_map import part_of_mesh
@@ -179,7 +179,7 @@ class custom_partitioning:
         leaves, tree = flatten(dynamic)
         name = name_of(self.fun)
         xs = arrays(f"custom_partitioning of {name}", leaves, tree, "argument ")
-        flat = Flattened(named_as(self.fun)(plain), tree.children(), "custom_partitioning")
+        flat = flat_body("custom_partitioning", named_as(self.fun)(plain), tree)
         jaxpr, consts = flat.stage([x.aval for x in xs])
         if any(isinstance(c, Tracer) for c in consts):
             raise ValueError(
@@ -293,7 +293,7 @@ class _Partitioner:
                 f"Expected tuple, got {wanted_ins}: partition of {self} returns a tuple with the shardings of "
                 "each argument."
             )
-        flat = Flattened(function, self.in_tree.children(), f"partition of {self}")
+        flat = flat_body(f"partition of {self}", function, self.in_tree)
         return _Answer(
             own_mesh,
             flat,

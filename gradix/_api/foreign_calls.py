@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gradix._api.flat_functions import arrays
+from gradix._api.boundary import arrays
 from gradix._base.tree import tree_flatten as flatten
 from gradix._control.foreign_call import VMAP_METHODS, ArrayAttribute, ffi_call_p
 from gradix._core import dtypes

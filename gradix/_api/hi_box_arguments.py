@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from gradix._api.hi_boxes import Box, Handle, box_of
@@ -42,7 +41,7 @@ def _joined(shape: Shape, children):
         return handle.box
     box = Box(shape.aval, shape.qdd, refs, shape.cls, handle)
     if type(handle) is Handle:
-        handle.box = box
+        handle.hold(box)
     return box
 
 
@@ -67,28 +66,24 @@ class Restructured(NamedTuple):
     refs: list
 
 
-@contextmanager
-def restructuring(inside: dict[int, Ref], found: list[Restructured]):
-    """While a function is traced in this context, boxes from outside may get states of other types.
-
-    They have their states back afterwards; `found` tells what the function does.
-    """
-    before: dict[Box, tuple] = {}
+def told(before: dict[Box, tuple], inside: dict[int, Ref]) -> list[Restructured]:
+    """What a function that was traced does to boxes, whose states before are given."""
     place = {id(r): i for i, r in inside.items()}
-    try:
-        yield before
-        found += [
-            Restructured(
-                place.get(id(box.handle), box),
-                old[0],
-                box.qdd,
-                [place.get(id(r), r) for r in box.refs],
-            )
-            for box, old in before.items()
-        ]
-    finally:
-        for box, old in before.items():
-            box._set(*old)
+    return [
+        Restructured(
+            place.get(id(box.handle), box),
+            old[0],
+            box.qdd,
+            [place.get(id(r), r) for r in box.refs],
+        )
+        for box, old in before.items()
+    ]
+
+
+def undo(before: dict[Box, tuple]) -> None:
+    """Give boxes the states back that they had before a function was traced."""
+    for box, old in before.items():
+        box._set(*old)
 
 
 def restructure(changes: list[Restructured], leaves, parts: dict[int, Any]) -> None:

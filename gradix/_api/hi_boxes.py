@@ -16,13 +16,15 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from gradix._core import library_values
+from gradix._api.boundary import Holder, holders
+from gradix._api.refs import ROW
 from gradix._core.array import as_array
 from gradix._core.aval import make_aval
 from gradix._core.refs import AbstractRef, Ref
 from gradix._core.trace import state
 
-kinds: dict[type, Any] = library_values.above_arrays
+# the class of a value -> a function from a value to its type
+kinds: dict[type, Any] = {}
 # the boxes of values outside of all traces, by the id of the value, which the box keeps alive
 _boxes: WeakValueDictionary[int, Box] = WeakValueDictionary()
 
@@ -70,7 +72,6 @@ class Box:
     def __init__(self, aval: Any, qdd: Any, refs: Sequence[Ref], cls: type, handle: Ref | None):
         for name, value in zip(Box.__slots__, (aval, qdd, list(refs), cls, handle, False)):
             object.__setattr__(self, name, value)
-        _know()
 
     # the library's `isinstance(x, Value)` holds for boxes too
     __class__ = property(lambda self: self.cls)  # type: ignore[assignment]
@@ -216,13 +217,28 @@ class OuterBox(Box):
 
 
 class Handle(Ref):
-    """Stands for a box among the leaves of arguments; it is neither read nor written."""
+    """Stands for a box among the leaves of arguments; it is neither read nor written.
 
-    __slots__ = ("box",)
+    One made inside of a function gets its box, and the state this has, when arguments are joined.
+    """
+
+    __slots__ = ("box", "state")
+    state: tuple
 
     def __init__(self, box: Any):
         super().__init__(_HANDLE, None, 0 if type(box) is OuterBox else None)
-        self.box = box
+        self.box, self.state = box, ()
+
+    def hold(self, box: Box) -> None:
+        self.box, self.state = box, (box.qdd, box.refs)
+
+    def check_state(self) -> None:
+        """Raise if a function has given the box a state of other types."""
+        if (self.box.qdd, self.box.refs) != self.state:
+            raise NotImplementedError(
+                f"jvp: the function gives a value of type {self.box.aval} a state of other "
+                "types; set it before to arrays of the final shapes and dtypes."
+            )
 
     def _name(self) -> str:
         return f"the value of type {self.box.aval}, which changes in place,"
@@ -309,6 +325,21 @@ def _type_of_ref(array) -> AbstractRef:
 
 _BOXES = frozenset([Box, OuterBox])
 
+
+def _last_of_handle(handle: Handle) -> list:
+    handle.check_state()
+    return []
+
+
+holders[Handle] = Holder(
+    count=0,
+    open=lambda handle: [],
+    inside=lambda handle, arrays: Handle(None),
+    last=_last_of_handle,
+    close=lambda handle, arrays: None,
+)
+holders[Part] = holders[Slot] = ROW
+
 # -- which values are mutable ----------------------------------------------------------------------
 
 
@@ -316,13 +347,6 @@ def is_mutable(x: Any) -> bool:
     """Whether `x` is a value of a mutable type above arrays."""
     kind = type(x)
     return kind in _BOXES or (kind in kinds and getattr(kinds[kind](x), "has_qdd", False))
-
-
-def _know() -> None:
-    """From the first box on, boxes are known as values above arrays."""
-    for kind in _BOXES:
-        if kind not in kinds:
-            kinds[kind] = library_values.types[kind] = lambda box: box.aval
 
 
 def box_of(x: Any) -> Box:

@@ -8,13 +8,15 @@ flow along them through programs, loops and branches, as those of arrays do.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from gradix._api import hi_box_arguments, hi_boxes
-from gradix._base.tree import register_pytree_node, tree_flatten
+from gradix._api.boundary import Share, Value, values
+from gradix._api.hi_boxes import kinds
+from gradix._base.tree import register_pytree_node
 from gradix._core import library_values
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.aval import ShapedArray, make_aval
@@ -23,9 +25,6 @@ from gradix._core.trace import Tracer, bind
 from gradix._ops.arithmetic import sub
 from gradix._ops.basis import zeros
 from gradix._ops.markers import stop_gradient_p
-
-# the class of a value -> a function from a value to its type
-kinds: dict[type, Any] = library_values.above_arrays
 
 
 class HiValue:
@@ -117,27 +116,39 @@ def no_tangents(aval: Any) -> list:
     return [zeros(a) for a in lo_types(tangent_type(aval)) if a.dtype != float0]
 
 
-def flatten(tree: Any) -> tuple[list, Any]:
-    """As `tree_flatten`, but libraries' values are flattened into their arrays."""
-    leaves, treedef = tree_flatten(tree)
-    if kinds and any(type(x) in kinds for x in leaves):
-        leaves, treedef = tree_flatten(treedef.unflatten(map(_node, leaves)))
-    return leaves, treedef
-
-
-def with_nodes(tree: Any) -> Any:
-    """The tree with a node in place of each library's value; None if it has no such value."""
-    leaves, treedef = tree_flatten(tree)
-    if not any(type(x) in kinds for x in leaves):
-        return None
-    return treedef.unflatten(map(_node, leaves))
-
-
 def _node(x: Any) -> Any:
-    """A library's value as a pytree node; other values as they are."""
-    if type(x) not in kinds:
-        return x
+    """A library's value as a pytree node."""
     return hi_box_arguments.opened(x) if hi_boxes.is_mutable(x) else opened(x)
+
+
+def _share(x: Any) -> Share:
+    """A derivative is taken in the carriers of a value."""
+    value = opened(x)
+    return Share(
+        list(value.carriers),
+        lambda carriers: HiValue(value.aval, value.arrays, carriers),
+        lambda cotangents: _cotangent(tangent_type(value.aval), cotangents),
+    )
+
+
+def _cotangent(aval: Any, arrays: list) -> Any:
+    """A cotangent of type `aval`, made of its arrays."""
+    if not is_above(aval):
+        return arrays[0]
+    if all(type(x) is ArrayImpl for x in arrays):
+        return aval.raise_val(*arrays)
+    return HiValue(aval, arrays, no_tangents(aval))
+
+
+def register(cls: type, type_of: Callable[[Any], Any]) -> None:
+    """Make instances of a library's class values above arrays, of the type `type_of(value)`."""
+    library_values.types[cls] = kinds[cls] = type_of
+    values[cls] = Value(_node, _share)
+
+
+for _class in (hi_boxes.Box, hi_boxes.OuterBox):
+    register(_class, lambda box: box.aval)
+values[HiValue] = Value(opened, _share)
 
 
 def _children(value: HiValue):

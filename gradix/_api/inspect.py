@@ -9,53 +9,25 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from gradix._api.arguments import (
-    argument_names,
+    Names,
     as_numbers,
     check_callable,
-    leaf_names,
     name_of,
     place_of,
     signature,
 )
-from gradix._api.hi_box_arguments import restructuring
-from gradix._api.hi_boxes import Handle
-from gradix._api.hi_values import flatten
-from gradix._api.leaves import stand_in_of
-from gradix._api.refs import all_of, stand_ins
+from gradix._api.boundary import Flat, around, holders, opened, results, stand_ins
 from gradix._api.structs import ShapeDtypeStruct, aval_of, struct_of
 from gradix._base.name_stack import current_names, set_names
 from gradix._base.tracebacks import boundary
-from gradix._base.tree import keystr, tree_flatten_with_path
 from gradix._core import library_values
 from gradix._core.array import ArrayImpl, as_array, typeof as _typeof
-from gradix._core.jaxpr import ClosedJaxpr, DebugInfo, DropVar, Jaxpr, Literal, Var
-from gradix._core.operators import Array
+from gradix._core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, Literal, Var
 from gradix._core.trace import Tracer, outside, state
 from gradix._ops.basis import is_differentiable
-from gradix._transforms.staging import eval_jaxpr as _eval_jaxpr, stage_with_refs
+from gradix._transforms.staging import eval_jaxpr as _eval_jaxpr
 
 T = TypeVar("T")
-
-
-class _Names(DebugInfo):
-    """The names of a function and of its arguments' leaves, found when a message needs them."""
-
-    __slots__ = ("function", "tree", "statics")
-    result_paths = ()  # type: ignore[assignment]
-
-    def __init__(self, function, tree, statics):
-        self.function, self.tree, self.statics = function, tree, frozenset(statics or ())
-
-    name = property(lambda self: name_of(self.function))  # type: ignore[assignment]
-    place = property(lambda self: place_of(self.function))  # type: ignore[assignment]
-
-    @property
-    def arg_names(self) -> tuple[str, ...]:  # type: ignore[override]
-        args, kwargs = self.tree.unflatten(range(self.tree.num_leaves))
-        every = argument_names(self.function, len(args) + len(self.statics))
-        given = [n for i, n in enumerate(every) if i not in self.statics]
-        pairs = [*zip(given, args), *sorted(kwargs.items())]
-        return tuple([n for name, value in pairs for n in leaf_names(name, value)])
 
 
 class _Traced:
@@ -69,33 +41,25 @@ class _Traced:
 
 def _trace(fun, args: tuple, kwargs: dict, statics: dict | None = None) -> _Traced:
     """Trace `fun`; `statics` are values of positional arguments by number, left out of `args`."""
-    leaves, tree = flatten((args, kwargs))
-    inside = stand_ins(leaves)
-    avals = [
-        _leaf_aval(fun, x, i, args, kwargs, statics)
-        for i, x in enumerate(leaves)
-        if i not in inside
-    ]
-    out: dict[str, Any] = {}
+    leaves, tree = opened((args, kwargs))
+    inside, names = stand_ins(leaves), Names(fun, tree, statics or ())
+    fill = around(inside, len(leaves), tree)
+    avals = [_leaf_aval(fun, x, i, names) for i, x in enumerate(leaves) if i not in inside]
 
-    def flat(*tracers):
-        state.stage.restructured = boxes
-        given, named = tree.unflatten(all_of(len(leaves), tracers, inside) if inside else tracers)
-        result = fun(*(_merged(given, statics) if statics else given), **named)
-        outs, out["tree"] = flatten(result)
-        return [
-            x if isinstance(x, Array) else _result(fun, x, i, result) for i, x in enumerate(outs)
-        ]
+    def given(operands):
+        positional, named = fill(operands)
+        return _merged(positional, statics) if statics else positional, named
 
-    with restructuring(inside, []) as boxes:
-        jaxpr, consts, refs = stage_with_refs(flat, avals, _Names(fun, tree, statics))
+    close = functools.partial(results, name_of(fun), place_of(fun))
+    flat = Flat(fun, name_of(fun), given, close=close, names=names)
+    jaxpr, consts, refs, _ = flat.stage_call(avals, inside)
     if refs or inside:
         jaxpr, consts = _with_ref_arguments(jaxpr, consts, refs, inside)
-        handles = {i for i in inside if type(leaves[i]) is Handle}
-        if handles:
-            given = [v for i, v in enumerate(jaxpr.invars) if i not in handles]
-            jaxpr = jaxpr.replace(invars=given, effects=jaxpr.effects)
-    return _Traced(jaxpr, consts, out["tree"])
+        empty = {i for i in inside if not holders[type(leaves[i])].count}
+        if empty:
+            invars = [v for i, v in enumerate(jaxpr.invars) if i not in empty]
+            jaxpr = jaxpr.replace(invars=invars, effects=jaxpr.effects)
+    return _Traced(jaxpr, consts, flat.out_tree)
 
 
 def _with_ref_arguments(jaxpr, consts, refs, inside: dict):
@@ -106,7 +70,8 @@ def _with_ref_arguments(jaxpr, consts, refs, inside: dict):
     n = len(jaxpr.invars) - len(refs)
     own: dict[Any, Any] = {r.ref: r.var for r in refs}
     taken: Any = {i: own.get(r) or Var(r.aval.inner_aval) for i, r in inside.items()}
-    invars = all_of(n + len(inside), jaxpr.invars[:n], taken)
+    given = iter(jaxpr.invars[:n])
+    invars = [taken[i] if i in taken else next(given) for i in range(n + len(inside))]
     captured = [r for r in refs if r.ref not in inside.values()]
     whole = jaxpr.replace(
         constvars=[*jaxpr.constvars, *[r.var for r in captured]],
@@ -121,30 +86,15 @@ def _merged(dynamic, statics: dict) -> list:
     return [statics[i] if i in statics else next(rest) for i in range(len(dynamic) + len(statics))]
 
 
-def _leaf_aval(fun, x, index, args, kwargs, statics):
+def _leaf_aval(fun, x, index: int, names: Names):
     if type(x) is ArrayImpl:
         return x.aval
     try:
         return aval_of(x)
     except (TypeError, OverflowError) as e:
-        names = _Names(fun, flatten((args, kwargs))[1], statics).arg_names
         raise type(e)(
-            f"Cannot interpret the argument {names[index]} of {name_of(fun)} as an abstract array: it is "
+            f"Cannot interpret the argument {names.arg_names[index]} of {name_of(fun)} as an abstract array: it is "
             f"of type {type(x)}. {e} Name arguments that the function only branches on in static_argnums."
-        ) from None
-
-
-def _result(fun, x, index, result) -> Array:
-    known = stand_in_of(x)
-    if known is not None:
-        return known
-    try:
-        return as_array(x)
-    except (TypeError, OverflowError) as e:
-        path = keystr(tree_flatten_with_path(result)[0][index][0])
-        raise type(e)(
-            f"function {name_of(fun)} at {place_of(fun)} must return arrays, but at output path "
-            f"result{path} it returned {x!r} of type {type(x)}, not a valid JAX type. {e}"
         ) from None
 
 
@@ -350,12 +300,12 @@ def closure_convert(fun: Callable, *example_args) -> tuple[Callable, list]:
             f"closure_convert: {name_of(fun)} writes to a mutable array that it captured. "
             "Return the value, and write it where the converted function is called."
         )
-    in_tree = flatten(example_args)[1]
+    in_tree = opened(example_args)[1]
     moved = [isinstance(c, Tracer) and is_differentiable(c.aval) for c in traced.consts]
 
     def converted(*args):
         count = len(args) - sum(moved)
-        leaves, tree = flatten(tuple(args[:count]))
+        leaves, tree = opened(tuple(args[:count]))
         if tree != in_tree:
             raise TypeError(
                 f"the function converted by closure_convert takes arguments of structure {in_tree} "

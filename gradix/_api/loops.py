@@ -9,16 +9,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from gradix._api.arguments import argument_names, leaf_names
-from gradix._api.flat_functions import arrays, with_arrays
-from gradix._api.hi_values import flatten
+from gradix._api.boundary import arrays, opened, with_arrays
 from gradix._api.mapping.vmap import vmap
 from gradix._api.refs import check_only_read, scan_rows_of_refs
-from gradix._api.tracing import Flattened, called, check_carry, opened_with_refs, promoted
+from gradix._api.tracing import called, check_carry, flat_body, opened_with_refs, promoted
 from gradix._base import config as _config
 from gradix._base.errors import ConcretizationTypeError
 from gradix._base.lazy import lazy_module
 from gradix._base.tracebacks import boundary
-from gradix._base.tree import tree_map
+from gradix._base.tree import tree_map, treedef_tuple
 from gradix._control.inner_programs import row
 from gradix._control.scan import bind_scan, scan_p
 from gradix._control.while_loop import bind_while, while_p
@@ -82,9 +81,9 @@ def scan(
     """
     if not callable(f):
         raise TypeError(f"lax.scan: f argument should be a callable, got {f!r}.")
-    init_leaves, init_tree = flatten(init)
+    init_leaves, init_tree = opened(init)
     init_leaves = arrays("scan", init_leaves, init_tree, "init")
-    rows, xs_tree = flatten(xs)
+    rows, xs_tree = opened(xs)
     if any(isinstance(x, Ref) for x in rows):
         return scan_rows_of_refs(
             scan, f, init, rows, xs_tree, length=length, reverse=reverse, unroll=unroll
@@ -96,7 +95,7 @@ def scan(
     unroll = _unroll(unroll, steps)
     if _options.jax_disable_jit:
         return _scan_in_python(f, with_arrays(init), rows, xs_tree, steps, reverse)
-    flat = Flattened(f, (init_tree, xs_tree), "scan", _pair)
+    flat = flat_body("scan", f, treedef_tuple((init_tree, xs_tree)), _pair)
     row_avals = [row(x.aval) for x in rows]
     while True:
         avals = [x.aval for x in init_leaves]
@@ -250,14 +249,12 @@ def while_loop(
         return _progress.watched_while(
             while_loop, cond_fun, body_fun, init_val, -1 if bounds is None else sub(*bounds[::-1])
         )
-    init, tree = flatten(init_val)
+    init, tree = opened(init_val)
     init = arrays("while_loop", init, tree, "init_val")
     if _options.jax_disable_jit and not any(isinstance(x, Tracer) for x in init):
         return _while_in_python(cond_fun, body_fun, with_arrays(init_val))
-    going, turn = (
-        Flattened(cond_fun, (tree,), "while_loop"),
-        Flattened(body_fun, (tree,), "while_loop"),
-    )
+    one = treedef_tuple((tree,))
+    going, turn = flat_body("while_loop", cond_fun, one), flat_body("while_loop", body_fun, one)
     while True:
         avals = [x.aval for x in init]
         asked, traced = going.stage_with_refs(avals), turn.stage_with_refs(avals)
@@ -416,7 +413,7 @@ def map(f: Callable[[Any], Y], xs: Any, *, batch_size: int | None = None) -> Y:
     size = as_index(batch_size)
     if size < 0:
         raise TypeError(f"lax.map: batch_size must be positive, got {batch_size}.")
-    leaves, tree = flatten(xs)
+    leaves, tree = opened(xs)
     leaves = arrays("map", leaves, tree, "xs")
     n = _length(leaves, None, tree)
     turns, left = divmod(n, size)

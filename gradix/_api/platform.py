@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gradix._api.boundary import arrays
 from gradix._api.control import branches_on
-from gradix._api.flat_functions import arrays
-from gradix._api.tracing import Flattened
+from gradix._api.tracing import flat_body
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten as flatten
 from gradix._core.trace import state
@@ -50,11 +50,8 @@ def platform_dependent(*args: Any, default: Callable | None = None, **per_platfo
             raise TypeError(f"lax.platform_dependent takes functions for platforms, got {f!r}.")
     if state.stage is None or not functions:
         leaves, tree = flatten(args)
-        flat = Flattened(
-            functions[chosen(platforms, xla.default_platform())],
-            tree.children(),
-            "platform_dependent",
-        )
+        function = functions[chosen(platforms, xla.default_platform())]
+        flat = flat_body("platform_dependent", function, tree)
         outs = flat(*arrays("platform_dependent", leaves, tree, "argument "))
         return flat.out_tree.unflatten(outs)
     names = tuple([*per_platform, "default"][: len(functions)])

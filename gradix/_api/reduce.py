@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from gradix._api.flat_functions import arrays
-from gradix._api.tracing import Flattened, hollow
+from gradix._api.arguments import hollow
+from gradix._api.boundary import arrays
+from gradix._api.tracing import flat_body
 from gradix._base.bounded import BoundedCache, on_clear
 from gradix._base.tracebacks import boundary
-from gradix._base.tree import tree_flatten as flatten
+from gradix._base.tree import tree_flatten as flatten, treedef_tuple
 from gradix._control.reduce import reduce_p
 from gradix._core.array import ArrayImpl, scalar_array
 from gradix._core.aval import make_aval
@@ -80,7 +81,7 @@ def reduce(
     if any(i.aval.shape for i in inits):
         raise ValueError(f"reduce found non-scalar initial value: {[i.aval.shape for i in inits]}")
     dims = _dimensions(dimensions, xs[0])
-    flat = Flattened(computation, (tree, tree), "reduce")
+    flat = flat_body("reduce", computation, treedef_tuple((tree, tree)))
     scalars = [make_aval((), x.dtype) for x in xs]
     body, consts = flat.stage_open([*scalars, *scalars])
     if consts:

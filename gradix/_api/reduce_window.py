@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from gradix._api.flat_functions import arrays
+from gradix._api.boundary import arrays
 from gradix._api.reduce import _check_results, _start, check_starts, single_operation
-from gradix._api.tracing import Flattened
+from gradix._api.tracing import flat_body
 from gradix._base.tracebacks import boundary
-from gradix._base.tree import tree_flatten as flatten
+from gradix._base.tree import tree_flatten as flatten, treedef_tuple
 from gradix._control.reduce_window import reduce_window_p
 from gradix._core.aval import make_aval
 from gradix._core.dimensions.expression import is_symbolic_shape
@@ -115,7 +115,7 @@ def _padded(xs, inits, window):
 
 def _staged(computation, tree, xs):
     """The computation as a program on scalars."""
-    flat = Flattened(computation, (tree, tree), "reduce_window")
+    flat = flat_body("reduce_window", computation, treedef_tuple((tree, tree)))
     scalars = [make_aval((), x.dtype) for x in xs]
     body, consts = flat.stage_open([*scalars, *scalars])
     if consts:

@@ -16,6 +16,7 @@ from gradix._core.dtypes import ExtendedDType, canonicalize_dtype
 from gradix._core.named_sharding import NamedSharding
 from gradix._core.operators import Array
 from gradix._core.sharding import PartitionSpec, Sharding
+from gradix._runtime.placement import committed
 
 _options = _config.state
 
@@ -163,6 +164,31 @@ def aval_of(x) -> Any:
         bool(getattr(x, "weak_type", False)),
     )
     return located(plain, division=explicit_part(getattr(x, "sharding", None), plain.ndim))
+
+
+class Typed:
+    """A leaf of which only the type is known."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval):
+        self.aval = aval
+
+
+def typed(x) -> Typed:
+    if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (np.ndarray, np.generic)):
+        aval = make_aval(
+            tuple(x.shape),
+            canonicalize_dtype(x.dtype, allow_extended_dtype=True),
+            bool(getattr(x, "weak_type", False)),
+        )
+        sharding = getattr(x, "sharding", None)
+        if not isinstance(sharding, Sharding):
+            return Typed(aval)
+        return Typed(
+            located(aval, committed(sharding), division=explicit_part(sharding, aval.ndim))
+        )
+    return Typed(as_array(x).aval)
 
 
 def struct_of(aval) -> ShapeDtypeStruct:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gradix._api.flat_functions import arrays
+from gradix._api.boundary import arrays
 from gradix._api.mapping.collective_moves import ppermute
 from gradix._base.tree import register_pytree_node, tree_flatten as flatten
 from gradix._core import dtypes

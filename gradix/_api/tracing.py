@@ -2,91 +2,28 @@
 
 from __future__ import annotations
 
-import functools
-import types
 from collections.abc import Callable
-from typing import Any
 
-from gradix._api.arguments import argument_names, leaf_names, name_of, place_of, signature
-from gradix._api.flat_functions import arrays
+from gradix._api.arguments import Names, name_of, place_of, signature
+from gradix._api.boundary import NO_NAMES, Flat, around, arrays
 from gradix._base import config as _config
 from gradix._base.tree import (
     equality_errors,
     keystr,
-    tree_flatten as flatten,
     tree_flatten_with_path,
+    treedef_tuple,
 )
 from gradix._control.program_interning import interned
 from gradix._core.array import ArrayImpl
 from gradix._core.divisions import sums
-from gradix._core.jaxpr import ClosedJaxpr, DebugInfo
+from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.promotion import promote_pair
 from gradix._core.trace import outside
 from gradix._ops.collectives import vary
 from gradix._ops.convert import convert
-from gradix._transforms.staging import hoist, stage, stage_open, stage_with_refs, with_refs
+from gradix._transforms.staging import hoist, with_refs
 
 _options = _config.state
-
-
-def hollow(function: Any, depth: int = 8) -> Callable:
-    """A function with the name, place and parameters of `function`, but without what it captured.
-
-    Programs are kept longer than the functions they were traced from, which may hold whole models.
-    So do methods, partial functions and other callable objects. What C implements stays as it is.
-    """
-    kind = type(function)
-    if kind is types.MethodType:
-        return types.MethodType(hollow(function.__func__, depth), _nobody)
-    inner = getattr(function, "__wrapped__", None)
-    if depth and callable(inner):
-        return hollow(inner, depth - 1)
-    if kind is types.FunctionType:
-        return _without_captures(function, function.__name__)
-    if kind is functools.partial:
-        given = [_nobody] * len(function.args)
-        return functools.partial(
-            hollow(function.func, depth), *given, **dict.fromkeys(function.keywords)
-        )
-    call = kind.__dict__.get("__call__")
-    if type(call) is types.FunctionType and not isinstance(function, type):
-        return types.MethodType(_without_captures(call, name_of(function)), _nobody)
-    return function
-
-
-_nobody = object()
-
-
-def _without_captures(function: types.FunctionType, name: str) -> types.FunctionType:
-    code = function.__code__
-    cells = tuple([types.CellType() for _ in code.co_freevars])
-    return types.FunctionType(code, {}, name, None, cells)
-
-
-class FunctionDebug(DebugInfo):
-    """The names of a function and its arguments, found when a message needs them."""
-
-    __slots__ = ("_function", "_trees")
-
-    def __init__(self, function: Callable, trees):
-        self._function, self._trees = hollow(function), trees
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        return name_of(self._function)
-
-    @property
-    def place(self) -> str:  # type: ignore[override]
-        return place_of(self._function)
-
-    @property
-    def arg_names(self) -> tuple:  # type: ignore[override]
-        out: list[str] = []
-        for name, tree in zip(argument_names(self._function, len(self._trees)), self._trees):
-            out += leaf_names(name, tree.unflatten(range(tree.num_leaves)))
-        return tuple(out)
-
-    result_paths = ()  # type: ignore[assignment]
 
 
 _ROLES = {"scan": ("carry", "x"), "while_loop": ("carry",), "fori_loop": ("i", "val")}
@@ -113,36 +50,27 @@ def called(what: str, function: Callable, *args):
         raise
 
 
-class Flattened:
-    """A function of pytrees as one of lists, which keeps the tree of its results."""
+def flat_body(
+    what: str, function: Callable, tree, finish: Callable | None = None, others: dict | None = None
+) -> Flat:
+    """A function given to control flow, as one of the leaves of `tree`, a tuple of its arguments.
 
-    __slots__ = ("function", "trees", "what", "out_tree", "finish")
+    Args:
+        what: the name of the operation that calls it, for errors.
+        finish: changes its results before they are flattened.
+        others: leaves that are no operands, by number.
+    """
 
-    def __init__(self, function: Callable, trees, what: str, finish: Callable | None = None):
-        self.function, self.trees, self.what, self.finish = function, trees, what, finish
-        self.out_tree: Any = None
+    def close(leaves, out_tree):
+        return arrays(what, leaves, out_tree, f"the output of {name_of(function)}")
 
-    def __call__(self, *leaves) -> list:
-        args, at = [], 0
-        for tree in self.trees:
-            n = tree.num_leaves
-            args.append(tree.unflatten(leaves[at : at + n]))
-            at += n
-        out = called(self.what, self.function, *args)
-        if self.finish is not None:
-            out = self.finish(out)
-        outs, self.out_tree = flatten(out)
-        return arrays(self.what, outs, self.out_tree, f"the output of {name_of(self.function)}")
+    def call(*args):
+        out = called(what, function, *args)
+        return out if finish is None else finish(out)
 
-    def stage(self, avals):
-        return stage(self, avals, FunctionDebug(self.function, self.trees))
-
-    def stage_with_refs(self, avals):
-        return stage_with_refs(self, avals, FunctionDebug(self.function, self.trees))
-
-    def stage_open(self, avals) -> tuple[ClosedJaxpr, list]:
-        closed, consts = stage_open(self, avals, FunctionDebug(self.function, self.trees))
-        return interned(closed), consts
+    whole = treedef_tuple((tree, NO_NAMES))
+    given = around(others, tree.num_leaves, whole) if others else whole.unflatten
+    return Flat(call, what, given, close=close, names=Names(function, whole))
 
 
 def opened_with_refs(traced, order, give_back: bool = True) -> tuple[ClosedJaxpr, list]:

@@ -64,8 +64,6 @@ def physical_aval(aval):
     return make_aval((*aval.shape, *inner), np.dtype(np.uint32))
 
 
-# class of values above arrays -> a function that returns a value's type
-above_arrays: dict[type, Callable[[Any], Any]] = {}
 containers: dict[type, Any] = {}  # class -> how vmap maps its instances
 axes_of_containers: set[type] = set()  # the classes of axis specifications for containers
 # classes whose values a mapped function may return: vmap hands them on as they are

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from gradix._api import hi_boxes as _hi_boxes, hi_calls as _hi_calls
-from gradix._api.hi_values import HiValue, is_value, type_of
+from gradix._api.hi_values import HiValue, is_value, register as _register, type_of
 from gradix._api.inspect import typeof as _typeof
 from gradix._api.mapping.custom_batching import custom_vmap as _custom_vmap
 from gradix._base.listing import own_names as _own_names
@@ -23,7 +23,6 @@ from gradix._base.tree import (
     tree_leaves as _tree_leaves,
     tree_map as _tree_map,
 )
-from gradix._core import library_values as _library_values
 from gradix._core.aval import AbstractValue as AbstractValue, ShapedArray as ShapedArray
 from gradix._core.refs import AbstractRef as AbstractRef
 from gradix._core.trace import state
@@ -189,8 +188,7 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], AbstractValue]) ->
         >>> gradix.typeof(Pair())
         Pair
     """
-    _library_values.types[val_cls] = typeof_fn
-    _library_values.above_arrays[val_cls] = typeof_fn
+    _register(val_cls, typeof_fn)
 
 
 def cur_qdd(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from gradix._api.flat_functions import arrays
+from gradix._api.boundary import arrays
 from gradix._base.config import override
 from gradix._base.listing import own_names as _own_names
 from gradix._base.name_stack import tagging

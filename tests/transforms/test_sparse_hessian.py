@@ -49,7 +49,7 @@ def test_equals_the_dense_hessian(name):
     sparse = gradix.hessian(f, sparsity="auto")
     for got in (sparse(X), gradix.jit(sparse)(X), gradix.vmap(sparse)(X[None])[0]):
         np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
-    flat = gradix._api.derivatives.gradient_arguments.differentiated("hessian", f, (X,), {}, (0,))
+    flat = gradix._api.derivatives.autodiff.differentiated("hessian", f, (X,), {}, (0,))
     pattern = linear_pattern(_product(*flat[:2]), 1)[0]
     assert (pattern | (np.asarray(want) == 0)).all()
     assert int(colours(pattern).max(initial=-1)) + 1 <= most

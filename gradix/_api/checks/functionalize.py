@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import string
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from gradix._api.arguments import check_callable, debug_info, name_of, stand_in
+from gradix._api.arguments import Names, check_callable, name_of, place_of, stand_in
+from gradix._api.boundary import Flat, arrays, results
 from gradix._api.checks import program_rules  # noqa: F401  (fills the table of rules)
 from gradix._api.checks.errors import (
     Error,
@@ -19,21 +21,18 @@ from gradix._api.checks.errors import (
 )
 from gradix._api.checks.programs import Checker
 from gradix._api.checks.words import pack, unpack
-from gradix._api.flat_functions import arrays
-from gradix._api.leaves import as_result
 from gradix._base import source
 from gradix._base.bounded import BoundedCache
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten
 from gradix._control.check import Site, check_p, first_failed
-from gradix._control.program_interning import interned
 from gradix._core.array import as_array
 from gradix._core.dtypes import KeyType
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, bind
 from gradix._ops.random.random import random_unwrap, random_wrap
 from gradix._ops.select import select
-from gradix._transforms.staging import eval_closed, stage_open
+from gradix._transforms.staging import eval_closed
 
 # how many programs with checks a function keeps, so that later calls need not compile them again
 _KEPT = 16
@@ -78,19 +77,9 @@ def checkify(
     def checked(*args, **kwargs):
         leaves, tree = tree_flatten((args, kwargs))
         leaves = arrays("checkify", leaves, tree, "argument ")
-        out: dict[str, Any] = {}
-
-        def flat(*xs):
-            given, keywords = tree.unflatten(xs)
-            result = f(*given, **keywords)
-            outs, out["tree"] = tree_flatten(result)
-            return [
-                x if isinstance(x, Array) else as_result(x, i, result, name_of(f))
-                for i, x in enumerate(outs)
-            ]
-
-        closed, consts = stage_open(flat, [x.aval for x in leaves], debug_info(f, args, kwargs))
-        closed = interned(closed)
+        close = functools.partial(results, name_of(f), place_of(f))
+        flat = Flat(f, name_of(f), tree.unflatten, close=close, names=Names(f, tree))
+        closed, consts = flat.stage_open([x.aval for x in leaves])
         found = known.get(id(closed))
         if found is None:
             checker = Checker(frozenset(errors), closed)
@@ -99,8 +88,8 @@ def checkify(
         whole = closed if program is None else program
         outs = eval_closed(whole, *consts, *leaves)
         if program is None:
-            return Error(as_array(np.int32(0)), checker.no_words()), out["tree"].unflatten(outs)
-        return Error(outs[-2], outs[-1], tuple(checker.sites)), out["tree"].unflatten(outs[:-2])
+            return Error(as_array(np.int32(0)), checker.no_words()), flat.out_tree.unflatten(outs)
+        return Error(outs[-2], outs[-1], tuple(checker.sites)), flat.out_tree.unflatten(outs[:-2])
 
     stand_in(checked, f)
     return checked

@@ -29,7 +29,7 @@ def rows_opened(tree):
     )
 
 
-def batch_whole(flat, axis, leaves, axes, out: dict) -> tuple:
+def batch_whole(flat, axis, leaves, axes) -> tuple:
     """As `batch`, for a function that is traced before it is mapped.
 
     Returns:

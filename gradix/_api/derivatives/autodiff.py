@@ -8,9 +8,15 @@ from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
-from gradix._api.arguments import as_numbers, check_callable, name_of
-from gradix._api.derivatives.gradient_arguments import check_inputs, check_scalar, differentiated
-from gradix._api.derivatives.hi_arguments import Carried, any_values, refuse_values
+from gradix._api.arguments import (
+    argument_names,
+    as_numbers,
+    check_callable,
+    leaf_names,
+    name_of,
+    named_as,
+)
+from gradix._api.boundary import Flat, arrays, has_holders, opened, positional, values
 from gradix._api.derivatives.linear_maps import (
     Pullback,
     Pushforward,
@@ -19,11 +25,17 @@ from gradix._api.derivatives.linear_maps import (
     spread_inputs,
     tangent_of,
 )
-from gradix._api.derivatives.nondiff import Mixed, check_nondiff
-from gradix._api.flat_functions import Flat, arrays, named_as
-from gradix._api.hi_values import flatten, kinds
-from gradix._base.lazy import lazy_module
-from gradix._base.tracebacks import boundary, filter_frames
+from gradix._api.derivatives.nondiff import (
+    Parted,
+    any_values,
+    check_nondiff,
+    refuse_values,
+    share_of_floats,
+    share_of_value,
+)
+from gradix._api.refs import Lent
+from gradix._base.tracebacks import filter_frames
+from gradix._base.tree import tree_structure
 from gradix._core import dtypes
 from gradix._core.array import as_array
 from gradix._core.aval import make_aval
@@ -33,8 +45,6 @@ from gradix._ops.basis import full_like_one, is_differentiable
 from gradix._transforms.jvp import jvp as _jvp
 from gradix._transforms.linearize import linear_program, linearize as _linearize, trace_for
 from gradix._transforms.repeats import is_slope
-
-_mutable = lazy_module("gradix._api.derivatives.mutable_arguments")  # few functions take refs
 
 T = TypeVar("T")
 
@@ -77,45 +87,12 @@ def value_and_grad(
         (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
     check_callable("value_and_grad", fun)
-    numbers, single = as_numbers("argnums", argnums), not isinstance(argnums, (tuple, list))
-
-    if nondiff != "error" and check_nondiff(nondiff):
-        return _skipping(fun, numbers, single, has_aux, holomorphic)
+    both = _both(fun, argnums, has_aux, holomorphic, allow_int, nondiff=nondiff)
 
     @named_as(fun)
     def value_and_grad_f(*args, **kwargs):
         try:
-            if kinds and any_values([args[n] for n in numbers if n < len(args)]):
-                mixed = Carried(args, numbers)
-                function = functools.wraps(fun)(mixed.function(fun))
-                both = value_and_grad(function, numbers, has_aux, holomorphic, allow_int)
-                result, gradients = both(*mixed.args, **kwargs)
-                told = tuple([mixed.spread(n, g) for n, g in zip(numbers, gradients)])
-                return result, told[0] if single else told
-            flat, leaves, trees = differentiated("grad", fun, args, kwargs, numbers, has_aux)
-            check_inputs(fun, args, numbers, leaves, holomorphic, allow_int)
-            outs, program = _linearize(
-                flat, leaves, [is_differentiable(x.aval) for x in leaves], named=True
-            )
-            if has_aux:
-                outs, aux = flat.split_aux(outs)
-            check_scalar("grad", flat.out_tree, outs, holomorphic)
-            (y,) = outs
-            one, rest = full_like_one(y.aval), [None] * (len(program.outs) - 1)
-            cts = iter(
-                program.apply([one])[:1]
-                if is_slope(program, leaves)
-                else program.transpose([one, *rest])
-            )
-            grads = iter(
-                [finished(next(cts) if is_differentiable(x.aval) else None, x.aval) for x in leaves]
-            )
-            parts = [
-                tree.unflatten([next(grads) for _ in range(tree.num_leaves)]) for tree in trees
-            ]
-            gradient = parts[0] if single else tuple(parts)
-            value = flat.out_tree.unflatten(outs)
-            return ((value, aux), gradient) if has_aux else (value, gradient)
+            return both(args, kwargs)
         except Exception as error:
             filter_frames(error)
             raise
@@ -123,23 +100,45 @@ def value_and_grad(
     return value_and_grad_f
 
 
-def _skipping(
-    fun, numbers, single: bool, has_aux: bool, holomorphic: bool
-) -> Callable[..., tuple[Any, Any]]:
-    """`value_and_grad` that differentiates in the float leaves of the arguments only."""
+def _both(
+    fun, argnums, has_aux: bool, holomorphic: bool, allow_int: bool, *, nondiff: str = "error"
+) -> Callable[[tuple, dict], tuple]:
+    """`value_and_grad` of `fun` as a function of its positional and named arguments."""
+    numbers, single = as_numbers("argnums", argnums), not isinstance(argnums, (tuple, list))
+    skips = nondiff != "error" and check_nondiff(nondiff)
 
-    @named_as(fun)
-    @boundary
-    def value_and_grad_f(*args, **kwargs):
-        mixed = Mixed(args, numbers)
-        both = value_and_grad(
-            functools.wraps(fun)(mixed.function(fun)), numbers, has_aux, holomorphic
+    def in_parts(args, kwargs):
+        parted = Parted(args, numbers, share_of_floats if skips else share_of_value)
+        function = functools.wraps(fun)(parted.function(fun))
+        both_of_parts = _both(function, numbers, has_aux, holomorphic, allow_int)
+        value, gradients = both_of_parts(parted.args, kwargs)
+        gradient = tuple([parted.spread(n, g) for n, g in zip(numbers, gradients)])
+        return value, gradient[0] if single else gradient
+
+    def both(args, kwargs):
+        if skips or values and any_values([args[n] for n in numbers if n < len(args)]):
+            return in_parts(args, kwargs)
+        flat, leaves, trees = differentiated("grad", fun, args, kwargs, numbers, has_aux)
+        check_inputs(fun, args, numbers, leaves, holomorphic, allow_int)
+        active = [is_differentiable(x.aval) for x in leaves]
+        outs, program = _linearize(flat, leaves, active, named=True)
+        if has_aux:
+            outs, aux = flat.split_aux(outs)
+        check_scalar("grad", flat.out_tree, outs, holomorphic)
+        (y,) = outs
+        one, rest = full_like_one(y.aval), [None] * (len(program.outs) - 1)
+        cts = iter(
+            program.apply([one])[:1]
+            if is_slope(program, leaves)
+            else program.transpose([one, *rest])
         )
-        value, gradients = both(*mixed.args, **kwargs)
-        parts = tuple([mixed.spread(n, g) for n, g in zip(numbers, gradients)])
-        return value, parts[0] if single else parts
+        grads = iter([finished(next(cts) if a else None, x.aval) for x, a in zip(leaves, active)])
+        parts = [tree.unflatten([next(grads) for _ in range(tree.num_leaves)]) for tree in trees]
+        gradient = parts[0] if single else tuple(parts)
+        value = flat.out_tree.unflatten(outs)
+        return ((value, aux), gradient) if has_aux else (value, gradient)
 
-    return value_and_grad_f
+    return both
 
 
 def grad(
@@ -177,12 +176,12 @@ def grad(
         Array(1., dtype=float32, weak_type=True)
     """
     check_callable("grad", fun)
-    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes, nondiff)
+    both = _both(fun, argnums, has_aux, holomorphic, allow_int, nondiff=nondiff)
 
     @named_as(fun)
     def grad_f(*args, **kwargs):
         try:
-            value, gradient = both(*args, **kwargs)
+            value, gradient = both(args, kwargs)
             return (gradient, value[1]) if has_aux else gradient
         except Exception as error:
             filter_frames(error)
@@ -225,26 +224,35 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
     """
     try:
         check_callable("jvp", fun)
-        refuse_values("jvp", primals, mutable=False)
+        if values:
+            refuse_values("jvp", primals, but_holders=True)
         for what, x in (("primals", primals), ("tangents", tangents)):
             if not isinstance(x, (tuple, list)):
                 raise TypeError(
                     f"{what} arguments to jvp must be tuples or lists; found {type(x).__name__}. "
                     "Wrap a single argument, as in jvp(f, (x,), (t,))."
                 )
-        leaves, tree = flatten(tuple(primals))
-        t_leaves, t_tree = flatten(tuple(tangents))
+        leaves, tree = opened(tuple(primals))
+        t_leaves, t_tree = opened(tuple(tangents))
         if tree != t_tree:
             raise TypeError(
                 f"primal and tangent arguments to jvp must have the same tree structure; primals have tree "
                 f"structure {tree} whereas tangents have tree structure {t_tree}."
             )
-        if any(isinstance(x, Ref) for x in (*leaves, *t_leaves)):
-            return _mutable.jvp_of_refs(jvp, fun, leaves, t_leaves, tree, has_aux)
-        leaves = arrays("jvp", leaves, tree, "primals")
+        lent = lent_t = None
+        if has_holders(leaves) or has_holders(t_leaves):
+            _check_holders(leaves, t_leaves)
+            lent, lent_t = Lent(name_of(fun), leaves), Lent("the tangents of jvp", t_leaves)
+            leaves, t_leaves = lent.open(leaves), lent_t.open(t_leaves)
+            leaves = arrays("jvp", leaves, tree_structure(leaves), "primals")
+        else:
+            leaves = arrays("jvp", leaves, tree, "primals")
         ts = [tangent_of("jvp", x.aval, t, i) for i, (x, t) in enumerate(zip(leaves, t_leaves))]
-        flat = Flat(fun, name_of(fun), tree, has_aux)
+        flat = Flat(fun, name_of(fun), positional(tree), has_aux, lent=lent)
         ys, out_ts = _jvp(flat, leaves, ts, trace_for(ts), named=True)
+        if lent is not None and lent_t is not None:
+            out_ts = lent_t.close([shown_tangent(t, y.aval) for t, y in zip(out_ts, ys)])
+            ys = lent.close(ys)
         if has_aux:
             ys, aux = flat.split_aux(ys)
         out_ts = [shown_tangent(t, y.aval) for t, y in zip(out_ts, ys)]
@@ -253,6 +261,15 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
     except Exception as error:
         filter_frames(error)
         raise
+
+
+def _check_holders(leaves: list, tangents: list) -> None:
+    for i, (x, t) in enumerate(zip(leaves, tangents)):
+        if isinstance(x, Ref) != isinstance(t, Ref):
+            raise TypeError(
+                f"jvp: the tangent of a mutable array is a mutable array, but leaf {i} of the "
+                f"primals is {x!r}, and that of the tangents is {t!r}."
+            )
 
 
 @overload
@@ -288,17 +305,17 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
     """
     try:
         check_callable("vjp", fun)
-        if kinds and any_values(primals):
-            mixed = Carried(primals, range(len(primals)))
+        if values and any_values(primals):
+            mixed = Parted(primals, range(len(primals)), share_of_value)
             out, pull_carried, *aux = vjp(mixed.function(fun), *mixed.args, has_aux=has_aux)  # type: ignore[call-overload]
             return (
                 out,
                 lambda ct: tuple([mixed.spread(n, g) for n, g in enumerate(pull_carried(ct))]),
                 *aux,
             )
-        leaves, tree = flatten(primals)
+        leaves, tree = opened(primals)
         leaves = arrays("vjp", leaves, tree, "primals")
-        flat = Flat(fun, name_of(fun), tree, has_aux)
+        flat = Flat(fun, name_of(fun), positional(tree), has_aux)
         ys, program = _linearize(
             flat, leaves, [is_differentiable(x.aval) for x in leaves], named=True
         )
@@ -353,10 +370,11 @@ def linearize(fun: Callable, *primals, has_aux: bool = False):
     """
     try:
         check_callable("linearize", fun)
-        refuse_values("linearize", primals)
-        leaves, tree = flatten(primals)
+        if values:
+            refuse_values("linearize", primals)
+        leaves, tree = opened(primals)
         leaves = arrays("linearize", leaves, tree, "primals")
-        flat = Flat(fun, name_of(fun), tree, has_aux)
+        flat = Flat(fun, name_of(fun), positional(tree), has_aux)
         ys, program = _linearize(
             flat, leaves, [is_differentiable(x.aval) for x in leaves], named=True
         )
@@ -395,9 +413,9 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
         (Array(6., dtype=float32, weak_type=True),)
     """
     check_callable("linear_transpose", fun)
-    leaves, tree = flatten(primals)
+    leaves, tree = opened(primals)
     avals = [_aval_of(x) for x in leaves]
-    flat = Flat(fun, name_of(fun), tree)
+    flat = Flat(fun, name_of(fun), positional(tree))
     program = linear_program(flat, avals)
     out_avals = program.out_avals
     _check_linear_dtypes([a.dtype for a in avals], [a.dtype for a in out_avals])
@@ -421,3 +439,104 @@ def _aval_of(x) -> Any:
     if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (np.ndarray, np.generic)):
         return make_aval(tuple(x.shape), dtypes.canonicalize_dtype(x.dtype), False)
     return as_array(x).aval
+
+
+# -- arguments and results of gradients ----------------------------------------------------------------
+
+
+def differentiated(name, fun, args, kwargs, numbers, has_aux=False):
+    """`fun` as a flat function of the arguments `numbers`, their leaves, and a tree for each.
+
+    Raises:
+        TypeError: there is no argument of that number, or an argument has leaves that are not
+            arrays.
+        ValueError: `numbers` holds an argument twice.
+    """
+    count = len(args)
+    if values:
+        refuse_values(name, [args[n] for n in numbers if -count <= n < count])
+    places = []
+    for n in numbers:
+        if not -count <= n < count:
+            raise TypeError(
+                f"differentiating with respect to argnums={n} requires at least "
+                f"{n + 1 if n >= 0 else -n} positional arguments to be passed by the caller, "
+                f"but got only {count} positional arguments. Arguments passed by keyword cannot be "
+                "numbered."
+            )
+        if n % count in places:
+            raise ValueError(
+                f"argnums={numbers} name the argument {n % count} of {name_of(fun)} twice; name each "
+                "once."
+            )
+        places.append(n % count)
+    leaves, trees = [], []
+    for p in places:
+        part, tree = opened(args[p])
+        leaves += arrays(name, part, tree, f"argument {p}")
+        trees.append(tree)
+
+    def given(operands):
+        full, at = list(args), 0
+        for p, tree in zip(places, trees):
+            n = tree.num_leaves
+            full[p] = tree.unflatten(operands[at : at + n])
+            at += n
+        return full, kwargs
+
+    return Flat(fun, name_of(fun), given, has_aux), leaves, trees
+
+
+def check_inputs(fun, args, numbers, leaves, holomorphic, allow_int):
+    for i, x in enumerate(leaves):
+        dtype = x.aval.dtype
+        if holomorphic:
+            if dtype not in dtypes.COMPLEX:
+                raise TypeError(
+                    f"grad with holomorphic=True requires inputs with complex dtype, but got "
+                    f"{_leaf_name(fun, args, numbers, i)} of {x.aval}. Convert it with .astype(complex)."
+                )
+        elif dtype in dtypes.COMPLEX or dtype in dtypes.FLOAT:
+            continue
+        elif not allow_int:
+            raise TypeError(
+                "grad requires real- or complex-valued inputs (input dtype that is a sub-dtype of np.inexact), but "
+                f"got {_leaf_name(fun, args, numbers, i)} of {x.aval}. Differentiate in a float: pass 1.0 for 1, or "
+                f"convert with .astype(float); allow_int=True gives such arguments a zero gradient of dtype float0."
+            )
+
+
+def _leaf_name(fun, args, numbers, index) -> str:
+    names = argument_names(fun, len(args))
+    all_names = [n for p in numbers for n in leaf_names(names[p], args[p])]
+    return f"argument {all_names[index]}" if index < len(all_names) else f"leaf {index}"
+
+
+def check_scalar(name, out_tree, outs, holomorphic):
+    if out_tree.num_leaves != 1 or not out_tree.num_nodes == 1:
+        raise TypeError(
+            f"Gradient only defined for scalar-output functions. Output was of structure {out_tree}. "
+            "Return one scalar; further results go out with has_aux=True."
+        )
+    aval = outs[0].aval
+    if aval.shape:
+        raise TypeError(
+            f"Gradient only defined for scalar-output functions. Output had shape: {aval.shape}. "
+            "Reduce it, as in .sum() or .mean(), or use jacrev for all derivatives."
+        )
+    if holomorphic:
+        if aval.dtype not in dtypes.COMPLEX:
+            raise TypeError(
+                f"grad with holomorphic=True requires outputs with complex dtype, but got {aval}."
+            )
+    elif aval.dtype in dtypes.COMPLEX:
+        raise TypeError(
+            f"grad requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got "
+            f"{aval}. For holomorphic differentiation, pass holomorphic=True. For differentiation of "
+            "non-holomorphic functions involving complex outputs, use vjp directly."
+        )
+    elif aval.dtype not in dtypes.FLOAT:
+        raise TypeError(
+            f"grad requires real-valued outputs (output dtype that is a sub-dtype of np.floating), but got "
+            f"{aval}. Convert the result with .astype(float) if it is meant to be a number."
+        )

@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterable
 from types import SimpleNamespace
 from typing import TypeVar
 
-from gradix._api.arguments import as_names, as_numbers, check_callable, debug_info, name_of
-from gradix._api.flat_functions import arrays, named_as
-from gradix._api.hi_values import flatten
-from gradix._api.refs import bound_refs, without_refs
+from gradix._api.arguments import Names, as_names, as_numbers, check_callable, name_of, named_as
+from gradix._api.boundary import Flat, around, arrays, opened
 from gradix._base.lazy import alias
 from gradix._base.tracebacks import filter_frames
 from gradix._control.remat import remat_p
@@ -18,7 +16,7 @@ from gradix._core.refs import Ref
 from gradix._core.trace import bind
 from gradix._ops.dot import dot_general_p
 from gradix._ops.markers import name_p
-from gradix._transforms.staging import give_back, hoist, stage_with_refs, with_refs, written
+from gradix._transforms.staging import give_back, hoist, with_refs, written
 
 T = TypeVar("T")
 
@@ -61,31 +59,26 @@ def checkpoint(
             named = {k: kwargs[k] for k in names if k in kwargs}
             dynamic = tuple(a for i, a in enumerate(args) if i not in static)
             others = {k: v for k, v in kwargs.items() if k not in named}
-            leaves, tree = flatten((dynamic, others))
-            if any(isinstance(x, Ref) for x in leaves):
-                return checkpoint(
-                    bound_refs(_spread(fun, static, named), leaves, tree),
-                    prevent_cse=prevent_cse,
-                    policy=policy,
-                )(*without_refs(leaves))
-            leaves = arrays("checkpoint", leaves, tree, "argument ")
-            out: dict = {}
+            leaves, tree = opened((dynamic, others))
+            # refs among the arguments are used as those that the function captured
+            refs = {i: x for i, x in enumerate(leaves) if isinstance(x, Ref)}
+            fill = around(refs, len(leaves), tree)
+            leaves = arrays("checkpoint", leaves, tree, "argument ", refs)
+            xs = [x for x in leaves if not isinstance(x, Ref)]
 
-            def flat(*xs):
-                given, keywords = tree.unflatten(xs)
-                rest = iter(given)
+            def given(operands):
+                positional, keywords = fill(operands)
+                rest = iter(positional)
                 full = [static[i] if i in static else next(rest) for i in range(len(args))]
-                outs, out["tree"] = flatten(fun(*full, **keywords, **named))
-                return arrays(name_of(fun), outs, out["tree"], "output")
+                return full, {**keywords, **named}
 
-            traced = stage_with_refs(
-                flat, [x.aval for x in leaves], debug_info(fun, dynamic, others)
-            )
-            refs = written(traced[2])
-            closed, consts = hoist(*with_refs(*traced, refs) if traced[2] else traced[:2])
+            flat = Flat(fun, name_of(fun), given, names=Names(fun, tree, static))
+            traced = flat.stage_with_refs([x.aval for x in xs])
+            own = written(traced[2])
+            closed, consts = hoist(*with_refs(*traced, own) if traced[2] else traced[:2])
             outs = bind(
                 remat_p,
-                [*consts, *[r.read() for r in refs], *leaves],
+                [*consts, *[r.read() for r in own], *xs],
                 {
                     "jaxpr": closed,
                     "prevent_cse": prevent_cse,
@@ -94,23 +87,12 @@ def checkpoint(
                     "name": name_of(fun),
                 },
             )
-            return out["tree"].unflatten(give_back(refs, outs))
+            return flat.out_tree.unflatten(give_back(own, outs))
         except Exception as error:
             filter_frames(error)
             raise
 
     return checkpointed
-
-
-def _spread(fun, static: dict, named: dict) -> Callable[..., T]:
-    """`fun` as a function of two containers: its other positional arguments, and its keywords."""
-
-    def spread(dynamic, others):
-        rest = iter(dynamic)
-        full = [static[i] if i in static else next(rest) for i in range(len(dynamic) + len(static))]
-        return fun(*full, **others, **named)
-
-    return functools.update_wrapper(spread, fun, updated=())
 
 
 def checkpoint_name(x, name: str):
@@ -121,7 +103,7 @@ def checkpoint_name(x, name: str):
         >>> checkpoint_name(1.0, "hidden")
         Array(1., dtype=float32, weak_type=True)
     """
-    leaves, tree = flatten(x)
+    leaves, tree = opened(x)
     return tree.unflatten(
         [bind(name_p, (a,), {"name": name}) for a in arrays("checkpoint_name", leaves, tree, "x")]
     )

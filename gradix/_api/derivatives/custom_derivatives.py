@@ -15,16 +15,13 @@ from gradix._api.arguments import (
     signature,
     stand_in,
 )
-from gradix._api.flat_functions import arrays
-from gradix._base.lazy import lazy_module
+from gradix._api.boundary import Arguments, Flat, arrays
 from gradix._base.tree import tree_flatten as flatten
 from gradix._core.array import as_array
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
 from gradix._core.trace import Tracer
 from gradix._ops.basis import add_any, tangent_aval, zeros
-
-_interning = lazy_module("gradix._control.program_interning")
 
 
 class CustomDerivative:
@@ -88,41 +85,21 @@ class CustomDerivative:
         static, traced = Static.of([args[n] for n in self.nondiff_argnums])
         return static, traced, [a for i, a in enumerate(args) if i not in self.nondiff_argnums]
 
-    def _flat(self, static, args, out: dict):
+    def _flat(self, static, args, out: dict) -> Flat:
         """The function on leaves, with static arguments inserted; puts its tree into `out`."""
         numbers, k = self.nondiff_argnums, len(static.places)
 
-        def flat(*leaves):
-            given = list(args.filled(leaves[k:]))
-            for n, a in zip(numbers, static.filled(leaves[:k])):
-                given.insert(n, a)
-            outs, out["tree"] = flatten(self.fun(*given))
-            return arrays(self._name, outs, out["tree"], "output")
+        def given(operands):
+            full = list(args.filled(operands[k:]))
+            for n, a in zip(numbers, static.filled(operands[:k])):
+                full.insert(n, a)
+            return full, {}
 
-        return flat
+        def close(leaves, tree):
+            out["tree"] = tree
+            return arrays(self._name, leaves, tree, "output")
 
-
-class Arguments:
-    """Arguments of a call without the values at `places`, which are passed as operands."""
-
-    __slots__ = ("leaves", "tree", "places")
-
-    def __init__(self, leaves: list, tree, places: list):
-        self.leaves, self.tree, self.places = leaves, tree, places
-        for i in places:
-            leaves[i] = None
-
-    def filled(self, values, other=None):
-        """The arguments with the given values at `places`; `other(leaf)` replaces other leaves."""
-        leaves = self.leaves if other is None else [other(x) for x in self.leaves]
-        leaves = list(leaves)
-        for i, x in zip(self.places, values):
-            leaves[i] = x
-        return self.tree.unflatten(leaves)
-
-    def interning_key(self) -> tuple:
-        """What is equal for arguments that mean the same, by which programs are recognised."""
-        return self.tree, tuple(self.places), _interning.key_of(self.leaves)
+        return Flat(self.fun, self._name, given, close=close)
 
 
 class Static(Arguments):

@@ -10,6 +10,7 @@ from gradix._api.arguments import (
     debug_info,
     name_of,
 )
+from gradix._api.boundary import arrays
 from gradix._api.derivatives.custom_derivatives import (
     CustomDerivative,
     Found,
@@ -18,7 +19,6 @@ from gradix._api.derivatives.custom_derivatives import (
     zeros_like_tree,
 )
 from gradix._api.derivatives.symbolic_zeros import SymbolicZero
-from gradix._api.flat_functions import arrays
 from gradix._base.tracebacks import filter_frames
 from gradix._base.tree import tree_flatten as flatten
 from gradix._control.custom_jvp import call_custom_jvp

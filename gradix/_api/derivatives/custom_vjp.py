@@ -11,6 +11,7 @@ from gradix._api.arguments import (
     debug_info,
     name_of,
 )
+from gradix._api.boundary import arrays
 from gradix._api.derivatives.custom_derivatives import (
     CustomDerivative,
     Found,
@@ -18,7 +19,6 @@ from gradix._api.derivatives.custom_derivatives import (
     is_array_like,
 )
 from gradix._api.derivatives.symbolic_zeros import CustomVJPPrimal, SymbolicZero
-from gradix._api.flat_functions import arrays
 from gradix._base.tracebacks import boundary, filter_frames
 from gradix._base.tree import prefix_errors, tree_flatten as flatten
 from gradix._control.custom_vjp import call_custom_vjp

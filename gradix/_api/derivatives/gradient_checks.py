@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from gradix._api.boundary import arrays
 from gradix._api.derivatives.autodiff import jvp, vjp
-from gradix._api.flat_functions import arrays
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import keystr, tree_flatten as flatten, tree_flatten_with_path
 from gradix._core import dtypes

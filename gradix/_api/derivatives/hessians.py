@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from gradix._api.arguments import as_numbers, check_callable
-from gradix._api.derivatives.gradient_arguments import check_scalar, differentiated
+from gradix._api.arguments import as_numbers, check_callable, named_as
+from gradix._api.derivatives.autodiff import check_scalar, differentiated
 from gradix._api.derivatives.jacobians import _by_argument, _check_forward_input, jacfwd, jacrev
 from gradix._api.derivatives.sparsity import colours, linear_pattern
-from gradix._api.flat_functions import named_as
 from gradix._api.mapping.chunks import batch_in_chunks, check_chunk_size
 from gradix._base.tracebacks import boundary
 from gradix._core.array import ArrayImpl, as_array

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from gradix._api.flat_functions import arrays
+from gradix._api.boundary import Flat, arrays, positional
 from gradix._base.tracebacks import boundary
-from gradix._base.tree import tree_flatten as flatten
+from gradix._base.tree import tree_flatten as flatten, treedef_tuple
 from gradix._control.custom_jvp import call_custom_jvp
 from gradix._control.linear_solve import linear_solve_p, transposed
 from gradix._core.array import as_array
@@ -52,16 +52,9 @@ def _stopped(x):
     return bind(stop_gradient_p, (x,), {}) if is_differentiable(x.aval) else x
 
 
-def _flat(name: str, function, tree, out: dict | None = None):
-    """A function of one pytree as one on lists."""
-
-    def flat(*leaves):
-        result, got = flatten(function(tree.unflatten(leaves)))
-        if out is not None:
-            out["tree"] = got
-        return arrays(name, result, got, "output")
-
-    return flat
+def _flat(name: str, function: Callable, tree) -> Flat:
+    """A function of one pytree as one of its leaves."""
+    return Flat(function, name, positional(treedef_tuple((tree,))))
 
 
 def _check_same(name: str, what: str, got_tree, got, tree, avals) -> None:
@@ -112,9 +105,10 @@ def custom_root(
     """
     leaves, tree = flatten(initial_guess)
     leaves = arrays("custom_root", leaves, tree, "initial_guess")
-    avals, out, aux = [x.aval for x in leaves], {}, {}
-    closed, consts = stage_open(_flat("custom_root", f, tree, out), avals, no_debug)
-    _check_same("custom_root", "f", out["tree"], closed.out_avals, tree, avals)
+    avals, aux = [x.aval for x in leaves], {}
+    flat = _flat("custom_root", f, tree)
+    closed, consts = stage_open(flat, avals)
+    _check_same("custom_root", "f", flat.out_tree, closed.out_avals, tree, avals)
     n, k = len(consts), len(leaves)
 
     def solution(*args):
@@ -213,9 +207,10 @@ def custom_linear_solve(
         transpose_solve = solve
     leaves, tree = flatten(b)
     leaves = arrays("custom_linear_solve", leaves, tree, "b")
-    avals, out, seen = [x.aval for x in leaves], {}, {}
-    mv, mv_consts = stage_open(_flat("custom_linear_solve", matvec, tree, out), avals)
-    _check_same("custom_linear_solve", "matvec", out["tree"], mv.out_avals, tree, avals)
+    avals, seen = [x.aval for x in leaves], {}
+    applied = _flat("custom_linear_solve", matvec, tree)
+    mv, mv_consts = stage_open(applied, avals)
+    _check_same("custom_linear_solve", "matvec", applied.out_tree, mv.out_avals, tree, avals)
     n, k = len(mv_consts), len(leaves)
 
     def vecmat_flat(*args):

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gradix._api.arguments import as_numbers, check_callable
-from gradix._api.derivatives.gradient_arguments import differentiated
-from gradix._api.flat_functions import named_as
+from gradix._api.arguments import as_numbers, check_callable, named_as
+from gradix._api.derivatives.autodiff import differentiated
 from gradix._api.mapping.chunks import batch_in_chunks, check_chunk_size
 from gradix._base.lazy import alias
 from gradix._base.tracebacks import boundary

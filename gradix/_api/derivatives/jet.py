@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 
 from gradix._api.arguments import check_callable, name_of
-from gradix._api.flat_functions import Flat, arrays
+from gradix._api.boundary import Flat, arrays, positional
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten as flatten
 from gradix._control.call import jit_p
@@ -282,7 +282,7 @@ def jet(fun: Callable, primals, series, factorial_scaled: bool = True, **_):
         if terms
         else []
     )
-    flat = Flat(fun, name_of(fun), tree)
+    flat = Flat(fun, name_of(fun), positional(tree))
     ys, outs = taylor(flat, leaves, [[_scaled(c, n) for c, n in zip(ts, scale)] for ts in terms])
     full = [
         [zeros(y.aval) if c is None else _times(c, n) for c, n in zip(ts, scale)]

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gradix._api.arguments import as_numbers, check_callable
-from gradix._api.derivatives.gradient_arguments import differentiated
+from gradix._api.arguments import as_numbers, check_callable, named_as
+from gradix._api.derivatives.autodiff import differentiated
 from gradix._api.derivatives.jacobians import _mapped_over_basis
 from gradix._api.derivatives.jet import taylor
-from gradix._api.flat_functions import named_as
 from gradix._api.mapping.chunks import check_chunk_size
 from gradix._base.tracebacks import boundary
 from gradix._core.dtypes import FLOAT

@@ -1,9 +1,11 @@
-"""`nondiff="skip"`: derivatives of arguments that hold more than floats."""
+"""Arguments of derivatives that hold more than floats: what is differentiated of each leaf."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from gradix._api.boundary import Share, has_holders, values
 from gradix._base.tree import tree_flatten
 from gradix._core.array import as_array
 from gradix._ops.basis import is_differentiable
@@ -23,41 +25,84 @@ def check_nondiff(nondiff: str) -> bool:
     return nondiff == "skip"
 
 
-class Mixed:
-    """Arguments whose float leaves alone are differentiated; `args` holds lists of these leaves."""
+class Parted:
+    """Arguments of which a derivative is taken in parts only.
 
-    __slots__ = ("args", "trees", "leaves", "active")
+    Args:
+        args: all arguments.
+        numbers: those that are differentiated in.
+        share: `share(leaf)` is the part of a leaf that is; None for the whole leaf.
 
-    def __init__(self, args: tuple, numbers: tuple[int, ...]):
-        given, self.trees, self.leaves, self.active = list(args), {}, {}, {}
+    Attributes:
+        args: the arguments, with lists of these parts for those that are differentiated in.
+    """
+
+    __slots__ = ("args", "trees", "shares")
+
+    def __init__(self, args: tuple, numbers: Sequence[int], share: Callable[[Any], Share | None]):
+        given, self.trees, self.shares = list(args), {}, {}
         for p in {n % len(args) for n in numbers if -len(args) <= n < len(args)}:
-            leaves, self.trees[p] = tree_flatten(args[p])
-            self.leaves[p], self.active[p] = leaves, [_has_derivative(x) for x in leaves]
-            given[p] = [x for x, a in zip(leaves, self.active[p]) if a]
+            leaves, self.trees[p] = tree_flatten(args[p], is_leaf=_is_value)
+            shares = self.shares[p] = [share(x) for x in leaves]
+            given[p] = [x if s is None else s.operands for x, s in zip(leaves, shares)]
         self.args = tuple(given)
 
     def function(self, fun: Callable) -> Callable:
-        """`fun` as a function of the lists, whose values are put back among the other leaves."""
+        """`fun` as a function of the lists."""
 
-        def of_floats(*args, **kwargs):
+        def of_parts(*args, **kwargs):
             given = list(args)
             for p, tree in self.trees.items():
-                floats = iter(args[p])
                 given[p] = tree.unflatten(
-                    [next(floats) if a else x for x, a in zip(self.leaves[p], self.active[p])]
+                    [x if s is None else s.inside(x) for x, s in zip(args[p], self.shares[p])]
                 )
             return fun(*given, **kwargs)
 
-        return of_floats
+        return of_parts
 
-    def spread(self, number: int, gradients: list):
-        """The gradient in the tree of argument `number`, with None for leaves without one."""
-        p, floats = number % len(self.args), iter(gradients)
-        return self.trees[p].unflatten([next(floats) if a else None for a in self.active[p]])
+    def spread(self, number: int, gradients: list) -> Any:
+        """The gradient in the tree of argument `number`."""
+        p = number % len(self.args)
+        return self.trees[p].unflatten(
+            [g if s is None else s.gradient(g) for g, s in zip(gradients, self.shares[p])]
+        )
 
 
-def _has_derivative(x) -> bool:
+def share_of_value(x: Any) -> Share | None:
+    """The part of a value that is made of further leaves, as its kind says; None for other leaves."""
+    return values[type(x)].share(x) if _is_value(x) else None
+
+
+def share_of_floats(x: Any) -> Share | None:
+    """Nothing of a leaf without a derivative, in the place of which the gradient has None."""
     try:
-        return is_differentiable(as_array(x).aval)
+        if is_differentiable(as_array(x).aval):
+            return None
     except (TypeError, OverflowError):
-        return False
+        pass
+    return Share(None, lambda _: x, lambda _: None)
+
+
+def _is_value(x: Any) -> bool:
+    return type(x) in values
+
+
+def any_values(args: Any) -> bool:
+    """Whether a tree holds values that are made of further leaves, such as values above arrays."""
+    return bool(values) and any(map(_is_value, tree_flatten(args, is_leaf=_is_value)[0]))
+
+
+def refuse_values(name: str, args: Any, but_holders: bool = False) -> None:
+    """Raise for values above arrays, for transformations that cannot differentiate in them.
+
+    Args:
+        but_holders: whether values that change in place, whose leaves are holders, are fine.
+    """
+    found = [x for x in tree_flatten(args, is_leaf=_is_value)[0] if _is_value(x)]
+    if but_holders:
+        found = [x for x in found if not has_holders(tree_flatten(values[type(x)].node(x))[0])]
+    if found:
+        raise NotImplementedError(
+            f"{name} does not differentiate with respect to values above arrays; grad, "
+            "value_and_grad and vjp do."
+        )

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import builtins
-import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
-from gradix._api.arguments import check_callable, debug_info, leaf_names, name_of, signature
-from gradix._api.flat_functions import Flat, arrays
+from gradix._api.arguments import Names, check_callable, leaf_names, name_of, signature
+from gradix._api.boundary import Flat, arrays
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten as flatten
 from gradix._control.call import jit_p
@@ -16,7 +15,6 @@ from gradix._core.jaxpr import Literal
 from gradix._ops.basis import is_differentiable
 from gradix._ops.markers import name_p
 from gradix._transforms.linearize import linearize_jaxpr
-from gradix._transforms.staging import stage_open
 
 
 @boundary
@@ -32,8 +30,8 @@ def saved_residuals(f: Callable, *args, **kwargs) -> list[tuple]:
     check_callable("saved_residuals", f)
     leaves, tree = flatten((args, kwargs))
     leaves = arrays("saved_residuals", leaves, tree, "arguments")
-    flat = Flat(functools.partial(_apply, f), name_of(f), tree)
-    closed, consts = stage_open(flat, [x.aval for x in leaves], debug_info(f, args, kwargs))
+    flat = Flat(f, name_of(f), tree.unflatten, names=Names(f, tree))
+    closed, consts = flat.stage_open([x.aval for x in leaves])
     nonzero = (*[False] * len(consts), *[is_differentiable(x.aval) for x in leaves])
     cut = linearize_jaxpr(closed, nonzero)
     jaxpr = cut.known.jaxpr
@@ -43,10 +41,6 @@ def saved_residuals(f: Callable, *args, **kwargs) -> list[tuple]:
         [v for v in cut.residuals(jaxpr.invars, jaxpr.outvars) if type(v) is not Literal]
     )
     return [(v.aval, _origin(v, makers, names)) for v in found]
-
-
-def _apply(f, args, kwargs):
-    return f(*args, **kwargs)
 
 
 def _argument_names(f, args, kwargs) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 
 from gradix._api.arguments import positions, signature
@@ -109,20 +108,6 @@ class ArgumentRoles:
             [a if i in nums else None for i, a in enumerate(args)],
             {k: v if k in self.static_names else None for k, v in kwargs.items()},
         )
-
-    def stand_in(self, args):
-        """A function whose signature has only the dynamic parameters; it serves to name them."""
-        sig, nums = signature(self._fun), self.static_positions(len(args))
-        if sig is None:
-            return self._fun
-        params = [
-            p
-            for i, p in enumerate(sig.parameters.values())
-            if i not in nums and p.name not in self.static_names
-        ]
-        like = functools.wraps(self._fun)(lambda *a, **k: None)
-        like.__signature__ = sig.replace(parameters=params)  # type: ignore[attr-defined]
-        return like
 
     def donated(self, args, kwargs) -> tuple[int, ...]:
         """The numbers of the leaves of the dynamic arguments that are donated."""

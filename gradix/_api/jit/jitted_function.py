@@ -13,14 +13,17 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from gradix._api.arguments import (
-    debug_info,
-    found_by_name,
-    name_of,
-    stand_in,
+from gradix._api.arguments import Names, found_by_name, name_of, stand_in
+from gradix._api.boundary import (
+    Flat,
+    around,
+    has_values,
+    results,
+    stand_in_of,
+    stand_ins,
+    values,
+    with_nodes,
 )
-from gradix._api.hi_box_arguments import Restructured, restructuring
-from gradix._api.hi_values import flatten as flatten_with_nodes, kinds as above_arrays, with_nodes
 from gradix._api.jit import (
     inner,  # noqa: F401  (installs what runs jitted functions inside of others)
     stages,
@@ -41,14 +44,13 @@ from gradix._api.jit.static_errors import incomparable
 from gradix._api.jit.stats import Signature, Stats, TraceLog, reached
 from gradix._api.jit.tiers import quick_calls
 from gradix._api.jit.traced import Owner, Traced
-from gradix._api.leaves import as_result, path_of, stand_in_of, typed
-from gradix._api.refs import TracedWithRefs, all_of, check_no_refs, sources, stand_ins, without_refs
+from gradix._api.structs import typed
 from gradix._base import config as _config
 from gradix._base.bounded import BoundedCache, clear_all
 from gradix._base.config import guards_transfers
 from gradix._base.lazy import lazy_module
 from gradix._base.tracebacks import boundary, filter_frames
-from gradix._base.tree import flatten, tree_flatten
+from gradix._base.tree import flatten, tree_flatten, tree_structure
 from gradix._control.call import jit_p
 from gradix._core.array import ArrayImpl, as_array, check_number
 from gradix._core.aval import make_aval, seen as met
@@ -58,12 +60,13 @@ from gradix._core.operators import Array
 from gradix._core.refs import Ref
 from gradix._core.trace import Tracer, bind, state
 from gradix._runtime import xla
-from gradix._transforms.staging import eval_closed, hoist, stage_with_refs
+from gradix._transforms.staging import eval_closed, hoist
 
 _abstracted = lazy_module("gradix._api.jit.abstracted")
 _counted_results = lazy_module("gradix._api.counted.results")
 _specialize = lazy_module("gradix._api.jit.specialize")
 _symbolic = lazy_module("gradix._api.jit.symbolic")
+_with_refs = lazy_module("gradix._api.jit.with_refs")
 _options = _config.state
 
 
@@ -128,7 +131,7 @@ class JitFunction(Generic[Result]):
         self._has_static, self._split = roles.has_static, roles.split
         self._cache: BoundedCache[tuple, Traced] = BoundedCache(4096, drop=1)
         # traces that are good while captured values above arrays keep their states
-        self._with_values: BoundedCache[tuple, TracedWithRefs] = BoundedCache(64)
+        self._with_values: BoundedCache[tuple, Any] = BoundedCache(64)
         self._tracing: dict[tuple, tuple[threading.Event, int]] = {}  # being traced, and by whom
         self._calls, self._log = count(), TraceLog(is_own(fun))
         self._owner = Owner(
@@ -166,9 +169,6 @@ class JitFunction(Generic[Result]):
             leaves, tree = flatten(parts[:2])
         except Exception:
             leaves, tree = tree_flatten(parts[:2])  # its error names the position in the tree
-        if above_arrays and (nodes := with_nodes(parts[:2])) is not None:
-            given, named = self._roles.join(*nodes, args, kwargs)
-            return self(*given, **named)
         key = [_options.context, tree]
         for x in leaves:
             if type(x) is not ArrayImpl:
@@ -189,13 +189,16 @@ class JitFunction(Generic[Result]):
         return traced.call(leaves)
 
     def _opened(self, args, kwargs) -> tuple:
-        """The arguments, with those of types that libraries define as pytree nodes."""
-        nodes = with_nodes(self._split(args, kwargs)[:2]) if above_arrays else None
-        if nodes is None:
+        """The arguments, with pytree nodes for values that are made of further leaves."""
+        if not values:
             return args, kwargs
-        return self._roles.join(nodes[0], nodes[1], args, kwargs)
+        dynamic, named = with_nodes(self._split(args, kwargs)[:2])
+        return self._roles.join(dynamic, named, args, kwargs)
 
     def _call_general(self, leaves, tree, static, args, kwargs):
+        if values and has_values(leaves):
+            given, named = self._opened(args, kwargs)
+            return self(*given, **named)
         given = leaves
         leaves = [
             x if isinstance(x, (Array, Ref)) else self._leaf(x, i, args, kwargs)
@@ -204,7 +207,7 @@ class JitFunction(Generic[Result]):
         traced = self._traced(leaves, tree, static, args, kwargs)
         if self._settings.max_paths is not None and type(traced) is _specialize.Tree:
             return traced.run([unplaced(x) for x in leaves])
-        if type(traced) is TracedWithRefs:
+        if traced.has_refs:
             return traced.out_tree.unflatten(traced.run([unplaced(x) for x in leaves]))
         tracing = (
             state.stage is not None
@@ -297,7 +300,7 @@ class JitFunction(Generic[Result]):
                 leaves, tree, static, args, kwargs
             )
             found = self._placed(found, leaves, tree)
-            if type(found) is TracedWithRefs and found.captures_values():
+            if found.has_refs and found.captures_values():
                 self._with_values.keep(key, found)
             elif not any(isinstance(c, Tracer) for c in found.consts):
                 self._cache.keep(key, found)
@@ -345,80 +348,76 @@ class JitFunction(Generic[Result]):
         if settings.abstracted_axes is not None:
             _abstracted.check_sizes(settings.abstracted_axes, args, self._name)
         avals = [x.aval for x in leaves]
-        out: dict[str, Any] = {}
-        dynamic, named, values = self._roles.parts(args, kwargs)
-        debug = (
-            debug_info(self._fun, args, kwargs)
-            if not static
-            else debug_info(self._roles.stand_in(args), dynamic, named)
-        )
-        shown = [(str(place), key, value) for (place, key), value in zip(static, values.values())]
-        seen = Signature(_options.context, _bound_axes(), tree, debug.arg_names, avals, shown)
+        names = self._names(tree, args)
+        shown = [
+            (str(place), key, value)
+            for (place, key), value in zip(static, self._roles.parts(args, kwargs)[2].values())
+        ]
+        seen = Signature(_options.context, _bound_axes(), tree, names, avals, shown)
         reason = self._log.add(seen, self._name, settings.max_traces)
         if settings.max_paths is not None and not whole:
-            check_no_refs(leaves, self._name)
-            return self._tree(avals, tree, args, kwargs, debug, settings.max_paths)
+            _check_no_refs(leaves, self._name)
+            return self._tree(avals, tree, names, args, kwargs)
         start = time.perf_counter()
         inside = stand_ins(leaves)
-
-        def flat(*tracers):
-            state.stage.restructured = boxes  # type: ignore[union-attr]
-            return self._results(
-                all_of(len(leaves), tracers, inside) if inside else tracers, tree, args, kwargs, out
-            )
-
-        types = [x.aval for x in without_refs(leaves)] if inside else avals
-        changes: list[Restructured] = []
-        with restructuring(inside, changes) as boxes:
-            jaxpr, consts, refs = stage_with_refs(flat, types, debug)
+        flat = self._flat(around(inside, len(leaves), tree), names, args, kwargs)
+        types = [a for i, a in enumerate(avals) if i not in inside] if inside else avals
+        jaxpr, consts, refs, changes = flat.stage_call(types, inside)
         closed, consts = hoist(jaxpr, consts)
         plain, sites = closed, ()
         if settings.check is not None or closed.effects:
             closed, sites = checked(closed, settings.check)
         self._log.traced(self._name, time.perf_counter() - start, reason)
-        kind = CheckedTraced if sites else TracedWithRefs if refs or inside else Traced
-        traced = kind(
+        uses_refs = bool(refs or inside)
+        kind = CheckedTraced if sites else _with_refs.TracedWithRefs if uses_refs else Traced
+        traced: Any = kind(
             self._owner,
             closed,
             consts,
-            out["tree"],
-            debug,
+            flat.out_tree,
+            names,
             avals,
             donated=self._roles.donated(args, kwargs),
         )
         if isinstance(traced, CheckedTraced):
             refuse_refs([*refs, *inside], self._name)
             traced.attach(sites, plain, settings.check)
-        if isinstance(traced, TracedWithRefs):
-            traced.refs, traced.changes = sources(refs, inside), changes
+        elif uses_refs:
+            traced.refs, traced.changes = _with_refs.sources(refs, inside), changes
         return traced
 
-    def _results(self, tracers, tree, args, kwargs, out: dict) -> list:
-        """Call the Python function; returns its results, and puts their tree into `out`."""
-        dynamic, named = tree.unflatten(tracers)
-        given, keywords = self._roles.join(dynamic, named, args, kwargs)
-        result = self._fun(*given, **keywords)
-        outs, out["tree"] = flatten_with_nodes(result)
-        outs = [
-            x if isinstance(x, Array) else as_result(x, i, result, self._name)
-            for i, x in enumerate(outs)
-        ]
-        if met.counts is not None:
-            outs, out["tree"] = _counted_results.closed(outs, out["tree"])
-        return outs
+    def _names(self, tree, args) -> Names:
+        return Names(self._fun, tree, self._roles.static_positions(len(args)))
 
-    def _tree(self, avals, tree, args, kwargs, debug, limit: int) -> Any:
+    def _flat(self, fill: Callable, names: Names, args, kwargs) -> Flat:
+        """The Python function of operands, which `fill` puts into the dynamic arguments."""
+        given = fill
+        if self._has_static:
+
+            def given(operands):
+                return self._roles.join(*fill(operands), args, kwargs)
+
+        def close(leaves, tree):
+            outs = results(self._name, "", leaves, tree)
+            if met.counts is not None:
+                outs, flat.out_tree = _counted_results.closed(outs, tree)
+            return outs
+
+        flat = Flat(self._fun, self._name, given, close=close, names=names)
+        return flat
+
+    def _tree(self, avals, tree, names: Names, args, kwargs) -> Any:
         """The `specialize.Tree` of this signature, which follows the function's decisions."""
         args, kwargs = self._roles.static_only(args, kwargs)
 
         def function(tracers):
-            out: dict = {}
-            return self._results(tracers, tree, args, kwargs, out), out["tree"]
+            flat = self._flat(tree.unflatten, names, args, kwargs)
+            return flat(*tracers), flat.out_tree
 
         def make(closed):
-            return Traced(self._owner, closed, [], None, debug, closed.in_avals)
+            return Traced(self._owner, closed, [], None, names, closed.in_avals)
 
-        return _specialize.Tree(function, avals, debug, make, self._log, limit)
+        return _specialize.Tree(function, avals, names, make, self._log, self._settings.max_paths)
 
     def _leaf(self, x, index: int, args, kwargs) -> Array:
         t = type(x)
@@ -435,7 +434,8 @@ class JitFunction(Generic[Result]):
         try:
             return as_array(x)
         except (TypeError, OverflowError) as e:
-            path = path_of(index, self._split(args, kwargs)[:2], self._fun)
+            dynamic = tree_structure(self._split(args, kwargs)[:2])
+            path = self._names(dynamic, args).arg_names[index]
             raise type(e)(
                 f"Cannot interpret the argument {path} of {self._name} as an abstract array. {e} If it is a "
                 "Python value the function only branches on, name it in static_argnums or static_argnames."
@@ -534,3 +534,13 @@ def _bound_axes() -> list:
 def _is_over_bound_axes(traced) -> bool:
     """Whether a program communicates over a named axis in scope, which its operands need not have."""
     return any(name in state.axes for name in axis_names(traced.jaxpr.effects))
+
+
+def _check_no_refs(leaves, name: str) -> None:
+    """Raise for refs among the arguments of a function that may run in pieces."""
+    ref = next((x for x in leaves if isinstance(x, Ref)), None)
+    if ref is not None:
+        raise NotImplementedError(
+            f"{ref._name()} is an argument of {name}, jitted with specialize=True, which may "
+            "run in pieces. Take the value as an argument, and return the new one."
+        )

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
+from gradix._api.boundary import Arguments, Flat
 from gradix._base import config as _config
 from gradix._base.bounded import BoundedCache, on_clear
 from gradix._base.lazy import lazy_module
@@ -235,59 +236,35 @@ def _is_listed(values: list | tuple, key: list, arrays: list) -> bool:
 
 def _of_arrays(function, args, kwargs) -> tuple[Callable, list]:
     """The call as a function of its array arguments alone, and the types of these."""
-    found: list = []
+    leaves, tree = flatten((args, kwargs))
+    places = [i for i, x in enumerate(leaves) if type(x) is ArrayImpl]
+    avals = [leaves[i].aval for i in places]
     # the function is kept, and the arrays of this call are not
-    args = tuple([_replaced(a, lambda a: found.append(a.aval) or _HOLE) for a in args])
-    kwargs = {n: _replaced(a, lambda a: found.append(a.aval) or _HOLE) for n, a in kwargs.items()}
+    others = Arguments(leaves, tree, places)
 
     def bound(*arrays):
-        rest = iter(arrays)
-        following = lambda _: next(rest)  # noqa: E731
-        return function(
-            *[_filled(a, following) for a in args],
-            **{n: _filled(a, following) for n, a in kwargs.items()},
-        )
+        given, named = others.filled(arrays)
+        return function(*given, **named)
 
-    return bound, found
-
-
-def _replaced(value, by: Callable) -> Any:
-    """An argument with each array `a` in it replaced by `by(a)`."""
-    t = type(value)
-    if t is ArrayImpl:
-        return by(value)
-    return t([_replaced(a, by) for a in value]) if t is list or t is tuple else value
-
-
-_HOLE = object()
-
-
-def _filled(value, by: Callable) -> Any:
-    """An argument with each hole in it replaced by `by(hole)`."""
-    if value is _HOLE:
-        return by(value)
-    t = type(value)
-    return t([_filled(a, by) for a in value]) if t is list or t is tuple else value
+    return bound, avals
 
 
 def _program(bound, avals):
     """The simplified program of a function of arrays, and the tree of its results."""
-    trees = []
-
-    def flat(*arrays):
-        outs, tree = flatten(bound(*arrays))
-        if any(not isinstance(x, Array) for x in outs):
-            raise _code.NotReplayable
-        trees.append(tree)
-        return outs
-
+    flat = Flat(bound, "replayed", lambda operands: (operands, {}), close=_only_arrays)
     jaxpr, consts = stage(flat, avals)
     jaxpr = cse_jaxpr(dce_jaxpr(jaxpr, keep_inputs=True)[0])
     if jaxpr.effects or any(
         e.primitive.declines and e.outvars[0].aval.dtype in e.primitive.declines for e in jaxpr.eqns
     ):
         raise _code.NotReplayable
-    return ClosedJaxpr(jaxpr, consts), trees[0]
+    return ClosedJaxpr(jaxpr, consts), flat.out_tree
+
+
+def _only_arrays(leaves: list, tree) -> list:
+    if any(not isinstance(x, Array) for x in leaves):
+        raise _code.NotReplayable
+    return leaves
 
 
 def _ruled(rule: Callable, bound: Callable, closed: ClosedJaxpr, tree) -> Callable[[list], Any]:

@@ -147,6 +147,7 @@ class Tree:
     """
 
     consts = ()
+    has_refs = False
     warm = 1 << 30  # no code is generated for its calls
 
     def __init__(

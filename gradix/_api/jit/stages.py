@@ -6,7 +6,7 @@ import operator
 import re
 from typing import Any, Protocol, runtime_checkable
 
-from gradix._api.hi_values import flatten
+from gradix._api.boundary import opened
 from gradix._api.jit import donation
 from gradix._api.jit.placed import unplaced
 from gradix._api.structs import struct_of
@@ -260,7 +260,7 @@ class Compiled(_Stage):
         return self._traced.placing.fitted(self._program, leaves, self._places)
 
     def __call__(self, *args, **kwargs):
-        leaves, tree = flatten((args, kwargs))
+        leaves, tree = opened((args, kwargs))
         if tree != self.in_tree:
             raise TypeError(self._tree_mismatch(args, kwargs))
         leaves = self._fitted(leaves)

@@ -13,6 +13,7 @@ from gradix._api.jit import retraces
 from gradix._api.jit.specialize_paths import NO_PATHS, Paths
 from gradix._base import events
 from gradix._base.errors import RetraceError
+from gradix._core.jaxpr import DebugInfo
 
 _REMEMBERED = 64  # a new signature is compared with this many earlier ones
 _REASONS = 1024  # at most this many reasons are kept per function; the oldest are dropped first
@@ -42,23 +43,30 @@ class Stats:
 
 
 class Signature:
-    """What one trace depends on: for each part by name, a key to compare and a text to show."""
+    """What one trace depends on."""
 
-    __slots__ = ("parts",)
+    __slots__ = ("context", "axes", "tree", "names", "avals", "statics")
 
-    def __init__(self, context, axes, tree, names, avals, statics):
-        parts: dict[tuple[str, str], tuple[Any, str]] = {}
-        for name, key, value in statics:
-            parts["static argument", name] = key, f"{_shown(value)} of type {type(value).__name__}"
-        for name, aval in zip(names, avals):
+    def __init__(self, context, axes, tree, names: DebugInfo, avals, statics):
+        self.context, self.axes, self.tree, self.names = context, tuple(axes), tree, names
+        self.avals = avals
+        # a static argument may change, so that its text is made now
+        self.statics = [
+            (n, key, f"{_shown(x)} of type {type(x).__name__}") for n, key, x in statics
+        ]
+
+    def parts(self) -> dict[tuple[str, str], tuple[Any, str]]:
+        """For each part by name, a key to compare and a text to show."""
+        parts = {("static argument", name): (key, text) for name, key, text in self.statics}
+        for name, aval in zip(self.names.arg_names, self.avals):
             parts["argument", name] = (
                 aval,
                 str(aval).lstrip("~") + (" (weakly typed)" if aval.weak_type else ""),
             )
-        parts["the structure of", "the arguments"] = tree, str(tree)
-        parts["named", "axes"] = tuple(axes), str(tuple(axes))
-        parts["the", "configuration"] = context, "as set"
-        self.parts = parts
+        parts["the structure of", "the arguments"] = self.tree, str(self.tree)
+        parts["named", "axes"] = self.axes, str(self.axes)
+        parts["the", "configuration"] = self.context, "as set"
+        return parts
 
 
 class TraceLog:
@@ -131,9 +139,8 @@ class TraceLog:
 
 def _difference(known: list[Signature], new: Signature) -> str:
     """How a signature differs from the most similar known one; the latest, if several are."""
-    ways = [
-        (_changes(old.parts, new.parts), _apart(old.parts, new.parts)) for old in reversed(known)
-    ]
+    now = new.parts()
+    ways = [(_changes(old, now), _apart(old, now)) for old in [k.parts() for k in reversed(known)]]
     changes, _ = min(ways, key=lambda way: (len(way[0]), way[1]))
     return "; ".join(changes) or "traced before, but not kept"
 

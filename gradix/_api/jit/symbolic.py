@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gradix._api.leaves import Typed
+from gradix._api.structs import Typed
 from gradix._base.tree import keystr, tree_flatten, tree_flatten_with_path
 from gradix._base.tree.prefix import broadcast_prefix
 from gradix._core.dimensions import parsing

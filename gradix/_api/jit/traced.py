@@ -62,6 +62,7 @@ class Traced:
     )
     # whether the program takes the leaves of the arguments as they are
     takes_leaves = True
+    has_refs = False
 
     def __init__(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gradix._api.flat_functions import arrays
+from gradix._api.boundary import arrays
 from gradix._base.tree import tree_flatten as flatten
 from gradix._core.array import as_array
 from gradix._core.aval import Reduced, reduced_axes

@@ -6,8 +6,8 @@ import types
 from collections.abc import Callable
 
 from gradix._api.arguments import check_callable, debug_info, name_of, signature, stand_in
+from gradix._api.boundary import Flat, arrays, kind_of, positional
 from gradix._api.derivatives.custom_derivatives import Found
-from gradix._api.flat_functions import arrays, kind_of
 from gradix._api.loops import scan
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import keystr, tree_flatten as flatten, tree_flatten_with_path
@@ -68,10 +68,11 @@ class custom_vmap:
         leaves = arrays(name, leaves, tree, "argument")
         out = Found()
 
-        def flat(*xs):
-            outs, out["tree"] = flatten(self.fun(*tree.unflatten(xs)))
-            return arrays(name, outs, out["tree"], "output")
+        def close(leaves, out_tree):
+            out["tree"] = out_tree
+            return arrays(name, leaves, out_tree, "output")
 
+        flat = Flat(self.fun, name, positional(tree), close=close)
         outs = call_custom_vmap(
             flat, self._flat_rule(tree, out), leaves, name, debug_info(self.fun, args, {})
         )

@@ -17,6 +17,7 @@ from gradix._api.arguments import (
     positions,
     stand_in,
 )
+from gradix._api.boundary import Flat, arrays
 from gradix._api.devices import devices as all_devices
 from gradix._api.jit.jit import jit
 from gradix._api.mapping.shard_map import shard_map
@@ -152,9 +153,9 @@ class PmapFunction:
             if plan is None and key is not None:
                 plan = self._plan(args, kwargs, key)
             if plan is not None:
-                arrays = zip(map(as_array, leaves), plan)
+                pairs = zip(map(as_array, leaves), plan)
                 args, kwargs = tree.unflatten(
-                    [x if x.aval.place is p else placed(x, p.sharding) for x, p in arrays]
+                    [x if x.aval.place is p else placed(x, p.sharding) for x, p in pairs]
                 )
                 return self._jit(*args, **kwargs)
         return self._jit(
@@ -306,27 +307,32 @@ class PmapFunction:
         leaves, tree = flatten((dynamic, kwargs))
         every = [k for part in axes for k in part] + [0] * (len(leaves) - sum(map(len, axes)))
         specs = [self._spec(k, x.ndim) for k, x in zip(every, leaves)]
-        out: dict = {}
+        out_specs: list = []
 
-        def part(*parts):
+        def given(parts):
             own = [x if k is None else _without(x, k % x.ndim) for x, k in zip(parts, every)]
             positional, named = tree.unflatten(own)
             rest = iter(positional)
-            results, out["tree"] = flatten(
-                self._fun(*[a if i in static else next(rest) for i, a in enumerate(args)], **named)
-            )
-            wanted = out["axes"] = flatten_axes("pmap out_axes", out["tree"], self._out_axes)
-            results = [as_array(r) for r in results]
-            out["specs"] = [self._out_spec(k, r) for k, r in zip(wanted, results)]
+            return [a if i in static else next(rest) for i, a in enumerate(args)], named
+
+        def close(results, out_tree):
+            wanted = flatten_axes("pmap out_axes", out_tree, self._out_axes)
+            results = arrays(f"pmap of {self._name}", results, out_tree, "output")
+            out_specs[:] = [self._out_spec(k, r) for k, r in zip(wanted, results)]
             return [
                 r if k is None else expand_axis(r, k % (r.ndim + 1))
                 for r, k in zip(results, wanted)
             ]
 
+        flat = Flat(self._fun, self._name, given, close=close)
+
+        def part(*parts):
+            return flat(*parts)
+
         results = shard_map(
-            part, mesh=mesh, in_specs=tuple(specs), out_specs=_Later(out), check_vma=False
+            part, mesh=mesh, in_specs=tuple(specs), out_specs=lambda: out_specs, check_vma=False
         )(*leaves)
-        return out["tree"].unflatten(results)
+        return flat.out_tree.unflatten(results)
 
     def _out_spec(self, axis, x) -> PartitionSpec:
         if axis is not None and not -x.ndim - 1 <= axis <= x.ndim:
@@ -352,18 +358,6 @@ class PmapFunction:
         return vmap(one, axes, self._out_axes, axis_name=self._axis, axis_size=self._size)(
             *dynamic, **kwargs
         )
-
-
-class _Later:
-    """Specs of results, which are known only when the function has returned."""
-
-    __slots__ = ("out",)
-
-    def __init__(self, out: dict):
-        self.out = out
-
-    def __call__(self) -> list:
-        return self.out["specs"]
 
 
 def _without(x, axis: int):

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from gradix._api.arguments import argument_names, check_callable, name_of
-from gradix._api.flat_functions import arrays
+from gradix._api.boundary import Flat, arrays, positional
 from gradix._base import config as _config
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import flatten_axes, keystr, tree_flatten as flatten, tree_flatten_with_path
@@ -138,12 +138,11 @@ class _ShardMapped:
         xs = arrays("shard_map", leaves, tree, "argument ")
         specs = self._specs_of_arguments(tree, xs, args, mesh, axes)
         avals = [local_aval(x.aval, s, mesh, axes, self.check_vma) for x, s in zip(xs, specs)]
-        out: dict = {}
+        out_specs: list = []
 
-        def flat(*parts):
-            results, out["tree"] = flatten(self.f(*tree.unflatten(parts)))
-            given = arrays(f"shard_map of {self.name}", results, out["tree"], "output")
-            wanted = out["specs"] = self._specs_of_results(out["tree"], given, mesh, axes)
+        def close(leaves, out_tree):
+            given = arrays(f"shard_map of {self.name}", leaves, out_tree, "output")
+            out_specs[:] = wanted = self._specs_of_results(out_tree, given, mesh, axes)
             if not self.check_vma:
                 return given
             return [
@@ -152,6 +151,7 @@ class _ShardMapped:
             ]
 
         debug = DebugInfo.of(self.name, argument_names(self.f, len(args)))
+        flat = Flat(self.f, self.name, positional(tree), close=close, names=debug)
         with part_of_mesh(mesh, axes, self.check_vma):
             jaxpr, consts = stage_open(flat, avals, debug)
         marks = [*[frozenset()] * len(consts), *[s.unreduced for s in specs]]
@@ -165,10 +165,10 @@ class _ShardMapped:
                 "manual_axes": axes,
                 "check_vma": self.check_vma,
                 "in_specs": (*[PartitionSpec()] * len(consts), *specs),
-                "out_specs": tuple(out["specs"]),
+                "out_specs": tuple(out_specs),
             },
         )
-        return out["tree"].unflatten(results)
+        return flat.out_tree.unflatten(results)
 
     def _mesh(self) -> tuple[BaseMesh, frozenset]:
         """The mesh, and those of its axes that become manual."""

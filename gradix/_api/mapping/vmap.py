@@ -8,9 +8,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gradix._api.arguments import argument_names, check_callable, leaf_names, name_of, signature
-from gradix._api.flat_functions import arrays, named_as
-from gradix._api.refs import SingleReferences, inner_refs
+from gradix._api.arguments import (
+    argument_names,
+    check_callable,
+    leaf_names,
+    name_of,
+    named_as,
+    signature,
+)
+from gradix._api.boundary import Flat, arrays, has_holders
+from gradix._api.refs import Lent
 from gradix._base.lazy import lazy_module
 from gradix._base.tracebacks import filter_frames
 from gradix._base.tree import (
@@ -28,7 +35,6 @@ from gradix._core.trace import NeedsProgram
 from gradix._ops.basis import move_axis, to_axis
 from gradix._transforms.batch import AxisData, batch
 from gradix._transforms.jvp import called
-from gradix._transforms.staging import give_back
 
 T = TypeVar("T")
 
@@ -37,6 +43,7 @@ containers = lazy_module("gradix._api.mapping.containers")
 counted = lazy_module("gradix._api.counted.mapping")
 
 _NOTHING = nullcontext()
+handed_on = library_values.handed_on
 
 
 def vmap(
@@ -127,68 +134,63 @@ def vmap(
             wanted_axes = _by_name(fun, in_axes, args, kwargs) if by_name else (in_axes, 0)
             axes = flatten_axes("vmap in_axes", tree, wanted_axes, not by_name)
             axes = [None if a is not None and _is_no_array(x) else a for x, a in zip(leaves, axes)]
-            refs = [
-                x if a is not None and isinstance(x, Ref) else None for x, a in zip(leaves, axes)
-            ]
-            has_refs = any(ref is not None for ref in refs)
-            handed = SingleReferences(name_of(fun), leaves) if has_refs else _NOTHING
-            leaves = [x if ref is None else ref.read() for x, ref in zip(leaves, refs)]
-            leaves = [
-                x if a is None else y
-                for x, a, y in zip(leaves, axes, arrays("vmap", leaves, tree, "argument ", axes))
-            ]
+            lent = _lent(fun, leaves, axes) if has_holders(leaves) else None
+            if lent is not None:
+                leaves, axes = lent.open(leaves), lent.spread(axes)
+            shared = [i for i, a in enumerate(axes) if a is None]
+            leaves = arrays("vmap", leaves, tree, "argument ", shared)
             axes = [
                 _normalised(x, a, fun, args, kwargs, i)
                 for i, (x, a) in enumerate(zip(leaves, axes))
             ]
             size = _size(fun, leaves, axes, axis_size, args, kwargs)
-            out: dict = {}
-            kept = library_values.handed_on
+            found: list = []
 
-            def flat(*xs):
-                xs, inner = inner_refs(refs, xs)
-                given, named = tree.unflatten(xs)
-                if seen.counts is not None:
-                    given, named = counted.rows_opened((given, named))
-                out["given"], out["tree"] = flatten(fun(*given, **named))
-                ys = out["given"]
-                if kept:
-                    ys = [0 if type(y) in kept else y for y in ys]
-                return [
-                    *[r.read() for r in inner],
-                    *arrays(f"vmap of {name_of(fun)}", ys, out["tree"], "output"),
-                ]
+            def close(ys, out_tree):
+                found[:] = ys  # an unbatched Python number is returned unchanged
+                if handed_on:
+                    ys = [0 if type(y) in handed_on else y for y in ys]
+                return arrays(f"vmap of {name_of(fun)}", ys, out_tree, "output")
 
+            given = tree.unflatten
+            if seen.counts is not None:
+
+                def given(operands):
+                    return counted.rows_opened(tree.unflatten(operands))
+
+            flat = Flat(fun, name_of(fun), given, close=close, lent=lent)
             axis = AxisData(axis_name, size, spmd_axis_name)
-            with handed:
-                sizes = None
+            sizes = None
+            with lent or _NOTHING:
                 if chunk is None:
                     try:
                         vals, got = batch(flat, axis, leaves, axes, named=True)
                     except NeedsProgram:
-                        if has_refs:
+                        if lent is not None:
                             raise counted.no_refs(fun) from None
-                        vals, got, sizes = counted.batch_whole(flat, axis, leaves, axes, out)
+                        vals, got, sizes = counted.batch_whole(flat, axis, leaves, axes)
                 else:
                     vals, got = _chunks.batch_in_chunks(flat, axis, leaves, axes, chunk)
-            if has_refs:
-                vals, got = _given_back(fun, refs, axes, vals, got, size)
-            wanted = flatten_axes("vmap out_axes", out["tree"], out_axes)
+            if lent is not None:
+                n = len(lent.places)
+                last = zip(vals, got, [axes[i] for i in lent.places])
+                vals = lent.close([_placed(fun, v, g, a, size) for v, g, a in last] + vals[n:])
+                got = got[n:]
+            wanted = flatten_axes("vmap out_axes", flat.out_tree, out_axes)
             if sizes:
-                return counted.results(fun, out["tree"], vals, sizes, wanted)
+                return counted.results(fun, flat.out_tree, vals, sizes, wanted)
             for i, (a, w) in enumerate(zip(got, wanted)):
                 if w is None and a is not None:
-                    raise _mapped_result(fun, out["tree"], i, vals[i], a)
+                    raise _mapped_result(fun, flat.out_tree, i, vals[i], a)
 
             def placed(*vals):
                 return [_placed(fun, v, a, w, size) for v, a, w in zip(vals, got, wanted)]
 
-            # an unbatched Python number is returned unchanged
             results = [
-                g if a is w is None and not isinstance(g, Array) or type(g) in kept else r
-                for r, a, w, g in zip(called(placed, vals, "vmap", True), got, wanted, out["given"])
+                g if a is w is None and not isinstance(g, Array) or type(g) in handed_on else r
+                for r, a, w, g in zip(called(placed, vals, "vmap", True), got, wanted, found)
             ]
-            return out["tree"].unflatten(results)
+            return flat.out_tree.unflatten(results)
         except Exception as error:
             filter_frames(error)
             raise
@@ -196,14 +198,10 @@ def vmap(
     return vmap_f
 
 
-def _given_back(fun, refs, axes, vals, got, size) -> tuple[list, list]:
-    """Write the first results, the last values of mapped refs, to these refs; return the rest."""
-    mapped = [(r, a) for r, a in zip(refs, axes) if r is not None]
-    give_back(
-        [r for r, _ in mapped],
-        [_placed(fun, v, g, a, size) for (_, a), v, g in zip(mapped, vals, got)],
-    )
-    return vals[len(mapped) :], got[len(mapped) :]
+def _lent(fun, leaves, axes) -> Lent | None:
+    """The mapped refs among the leaves of arguments, of which each example gets its row."""
+    mapped = [a is not None and isinstance(x, Ref) for x, a in zip(leaves, axes)]
+    return Lent(name_of(fun), leaves, mapped) if any(mapped) else None
 
 
 def _by_name(fun, in_axes: dict, args, kwargs) -> tuple:

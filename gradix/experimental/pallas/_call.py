@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gradix._api.arguments import name_of, place_of
-from gradix._api.flat_functions import arrays
-from gradix._api.tracing import FunctionDebug
+from gradix._api.arguments import Names, name_of, place_of
+from gradix._api.boundary import arrays
 from gradix._base.config import trace_context
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import (
@@ -200,7 +199,7 @@ class _Call:
             return [*outs[num_in:], *[outs[w] for w, _ in back]]
 
         jaxpr, consts = stage_open(
-            program_of, [x.aval for x in (*leaves, *given)], FunctionDebug(self.kernel, [])
+            program_of, [x.aval for x in (*leaves, *given)], Names(self.kernel, tree_structure(((), {})))
         )
         params = {
             "jaxpr": interned(jaxpr),
@@ -279,7 +278,7 @@ class _Call:
             return [ref.read() for ref in refs]
 
         avals = [_INDEX_TYPE] * rank + [w.block for w in windows] + [m.inner_aval for m in memories]
-        debug = FunctionDebug(self.kernel, [])
+        debug = Names(self.kernel, tree_structure(((), {})))
         jaxpr, consts, captured = stage_with_refs(function, avals, debug)
         # references from outside are arguments, whose block is the whole array
         n = len(avals)

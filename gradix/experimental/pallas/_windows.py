@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradix import lax, numpy as jnp
-from gradix._api.arguments import name_of, place_of
-from gradix._api.tracing import FunctionDebug
+from gradix._api.arguments import Names, name_of, place_of
 from gradix._base.tree import tree_structure
 from gradix._core.array import as_array
 from gradix._core.aval import ShapedArray
@@ -212,9 +211,9 @@ def _index_program(window: Window, index_map, block_shape, rank: int, prefetched
             raise ValueError(f"{where} writes to a prefetched scalar, which it may only read.")
         return [_as_scalar(o, i, where) for i, o in enumerate(out)]
 
-    trees = [tree_structure(0)] * (rank + len(prefetched))
+    tree = tree_structure(((0,) * (rank + len(prefetched)), {}))
     return stage_open(
-        indices, [_INDEX_TYPE] * rank + list(prefetched), FunctionDebug(index_map, trees)
+        indices, [_INDEX_TYPE] * rank + list(prefetched), Names(index_map, tree)
     )
 
 
