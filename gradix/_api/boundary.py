@@ -151,23 +151,22 @@ def arrays(name: str, leaves, tree, what: str, others: Container[int] = ()) -> l
     return out
 
 
-def results(name: str, place: str, leaves, tree) -> list[Array]:
+def results(names: DebugInfo, leaves, tree) -> list[Array]:
     """The leaves of the result of a traced function as arrays; types stand for arrays.
 
     Args:
-        name, place: the name of the function, and its file and line, for errors.
+        names: the names of the function, for errors.
 
     Raises:
         TypeError: a leaf is not an array; the message names its path.
         OverflowError: a leaf is an int that does not fit into its dtype.
     """
     return [
-        x if isinstance(x, Array) else _result(name, place, i, leaves, tree)
-        for i, x in enumerate(leaves)
+        x if isinstance(x, Array) else _result(names, i, leaves, tree) for i, x in enumerate(leaves)
     ]
 
 
-def _result(name: str, place: str, index: int, leaves, tree) -> Array:
+def _result(names: DebugInfo, index: int, leaves, tree) -> Array:
     x = leaves[index]
     known = stand_in_of(x)
     if known is not None:
@@ -176,9 +175,9 @@ def _result(name: str, place: str, index: int, leaves, tree) -> Array:
         return as_array(x)
     except (TypeError, OverflowError) as e:
         path = keystr(tree_flatten_with_path(tree.unflatten(leaves))[0][index][0])
-        where = f" at {place}" if place else ""
+        where = f" at {names.place}" if names.place else ""
         raise type(e)(
-            f"function {name}{where} to be transformed must return arrays, but at output path "
+            f"function {names.name}{where} to be transformed must return arrays, but at output path "
             f"result{path} it returned {x!r} of type {type(x)}, not a valid JAX type. {e}"
         ) from None
 

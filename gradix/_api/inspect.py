@@ -13,7 +13,6 @@ from gradix._api.arguments import (
     as_numbers,
     check_callable,
     name_of,
-    place_of,
     signature,
 )
 from gradix._api.boundary import Flat, around, holders, opened, results, stand_ins
@@ -50,7 +49,7 @@ def _trace(fun, args: tuple, kwargs: dict, statics: dict | None = None) -> _Trac
         positional, named = fill(operands)
         return _merged(positional, statics) if statics else positional, named
 
-    close = functools.partial(results, name_of(fun), place_of(fun))
+    close = functools.partial(results, names)
     flat = Flat(fun, name_of(fun), given, close=close, names=names)
     jaxpr, consts, refs, _ = flat.stage_call(avals, inside)
     if refs or inside:

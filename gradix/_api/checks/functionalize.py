@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gradix._api.arguments import Names, check_callable, name_of, place_of, stand_in
+from gradix._api.arguments import Names, check_callable, name_of, stand_in
 from gradix._api.boundary import Flat, arrays, results
 from gradix._api.checks import program_rules  # noqa: F401  (fills the table of rules)
 from gradix._api.checks.errors import (
@@ -77,8 +77,9 @@ def checkify(
     def checked(*args, **kwargs):
         leaves, tree = tree_flatten((args, kwargs))
         leaves = arrays("checkify", leaves, tree, "argument ")
-        close = functools.partial(results, name_of(f), place_of(f))
-        flat = Flat(f, name_of(f), tree.unflatten, close=close, names=Names(f, tree))
+        names = Names(f, tree)
+        close = functools.partial(results, names)
+        flat = Flat(f, name_of(f), tree.unflatten, close=close, names=names)
         closed, consts = flat.stage_open([x.aval for x in leaves])
         found = known.get(id(closed))
         if found is None:

@@ -132,7 +132,12 @@ def _both(
             if is_slope(program, leaves)
             else program.transpose([one, *rest])
         )
-        grads = iter([finished(next(cts) if a else None, x.aval) for x, a in zip(leaves, active)])
+        grads = iter(
+            [
+                finished(None, x.aval) if not a or (ct := next(cts)) is None else ct
+                for x, a in zip(leaves, active)
+            ]
+        )
         parts = [tree.unflatten([next(grads) for _ in range(tree.num_leaves)]) for tree in trees]
         gradient = parts[0] if single else tuple(parts)
         value = flat.out_tree.unflatten(outs)

@@ -68,6 +68,11 @@ class ArgumentRoles:
             kwargs = {k: v for k, v in kwargs.items() if k not in given}
         return tuple([args[i] for i in dynamic]), kwargs, values
 
+    def shown(self, static, args, kwargs) -> list[tuple]:
+        """For each static argument its name, its fingerprint in `static`, and its value."""
+        values = self.parts(args, kwargs)[2].values()
+        return [(str(place), key, value) for (place, key), value in zip(static, values)]
+
     def _plan(self, count: int) -> tuple[list, list]:
         """How `count` positional arguments are split.
 

@@ -121,11 +121,6 @@ class _Writer:
         raise _Unsuited
 
 
-def no_code(args: tuple, kwargs: dict) -> Any:
-    """Stands for the generated code where there is none: it misses for all arguments."""
-    return MISS
-
-
 def is_long(program) -> bool:
     """Whether a program is taken to run for long, until its first runs turn out to be quick."""
     pace = program.executable.pace

@@ -191,8 +191,14 @@ def jit(
             check=check,
         )
     check_callable("jit", fun)
-    nums, names = complete(fun, "static", static_argnums, static_argnames)
-    donated, donated_names = complete(fun, "donate", donate_argnums, donate_argnames)
+    nums: tuple = ()
+    names: tuple = ()
+    donated: tuple = ()
+    donated_names: tuple = ()
+    if static_argnums is not None or static_argnames is not None:
+        nums, names = complete(fun, "static", static_argnums, static_argnames)
+    if donate_argnums is not None or donate_argnames is not None:
+        donated, donated_names = complete(fun, "donate", donate_argnums, donate_argnames)
     if set(nums) & set(donated) or set(names) & set(donated_names):
         raise ValueError(
             f"static and donated arguments cannot intersect: static_argnums={nums}, "
@@ -215,6 +221,9 @@ def jit(
             out_shardings=out_shardings,
             device=device,
         )
+    shardings = None
+    if not in_shardings is out_shardings is device is backend is None:
+        shardings = shardings_of(in_shardings, out_shardings, device, backend)
     roles = ArgumentRoles(fun, name_of(fun), (nums, names), (donated, donated_names))
     return JitFunction(
         fun,
@@ -228,7 +237,7 @@ def jit(
             donate_strict,
             abstracted_axes,
             symbolic,
-            shardings_of(in_shardings, out_shardings, device, backend),
+            shardings,
             None if check is None else names_of(check),
         ),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import threading
 import time
@@ -34,10 +35,9 @@ from gradix._api.jit.checked import (
     checked,
     refuse_refs,
 )
-from gradix._api.jit.fastcall import MISS, is_long, no_code, write_call
+from gradix._api.jit.fastcall import MISS, is_long, write_call
 from gradix._api.jit.fingerprint import holds_objects
-from gradix._api.jit.placed import Placing, WithoutPlace, needs_place, unplaced
-from gradix._api.jit.retraces import is_own
+from gradix._api.jit.placed import Placing, WithoutPlace, unplaced
 from gradix._api.jit.settings import Settings
 from gradix._api.jit.specialize_paths import NO_PATHS
 from gradix._api.jit.static_errors import incomparable
@@ -55,6 +55,7 @@ from gradix._control.call import jit_p
 from gradix._core.array import ArrayImpl, as_array, check_number
 from gradix._core.aval import make_aval, seen as met
 from gradix._core.dtypes import canonicalize_dtype
+from gradix._core.effects import MeshEffect
 from gradix._core.jaxpr import axis_names
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
@@ -98,6 +99,11 @@ _WARM = 3  # code is generated for a signature after this many calls
 _FAST_LIMIT = 4  # how many signatures of one function have generated code
 
 
+def _no_code(args: tuple, kwargs: dict) -> Any:
+    """Stands for generated code where there is none: it misses for all arguments."""
+    return MISS
+
+
 def _remade(fun: Callable, roles: tuple, settings: Settings) -> JitFunction:
     """Make the jitted function again when it is unpickled."""
     return JitFunction(fun, ArgumentRoles(fun, name_of(fun), *roles), settings)
@@ -133,7 +139,7 @@ class JitFunction(Generic[Result]):
         # traces that are good while captured values above arrays keep their states
         self._with_values: BoundedCache[tuple, Any] = BoundedCache(64)
         self._tracing: dict[tuple, tuple[threading.Event, int]] = {}  # being traced, and by whom
-        self._calls, self._log = count(), TraceLog(is_own(fun))
+        self._calls, self._log = count(), TraceLog(fun)
         self._owner = Owner(
             self._name,
             settings.keep_unused,
@@ -143,7 +149,7 @@ class JitFunction(Generic[Result]):
         )
         # generated code for the most frequent signatures
         self._fast: tuple[Callable, ...] = ()
-        self._first: Callable = no_code  # the first of `_fast`
+        self._first: Callable = _no_code  # the first of `_fast`
         # the number of calls by kinds of leaves, for arguments that are not all gradix arrays
         self._mixed: BoundedCache[tuple, int] = BoundedCache(4096)
         _functions.add(self)
@@ -260,7 +266,13 @@ class JitFunction(Generic[Result]):
         return True
 
     def _traced(self, leaves, tree, static, args, kwargs) -> Traced:
-        key = (_options.context, tree, *[x.aval for x in leaves], *static, *_bound_axes())
+        key = (
+            _options.context,
+            tree,
+            *[x.aval for x in leaves],
+            *static,
+            *(_bound_axes() if state.axes else ()),
+        )
         try:
             found = self._cache.get(key)
         except Exception as e:
@@ -287,7 +299,7 @@ class JitFunction(Generic[Result]):
     def _made(self, key, leaves, tree, static, args, kwargs) -> Traced:
         """The trace of a new signature, which is kept if it is good for later calls."""
         found: Any = None
-        if any(x.aval.place is not None for x in leaves):
+        if _have_place(leaves):
             found = self._placed(
                 self._traced([WithoutPlace(x) for x in leaves], tree, static, args, kwargs),
                 leaves,
@@ -315,7 +327,14 @@ class JitFunction(Generic[Result]):
 
     def _placed(self, traced: Any, leaves, tree) -> Any:
         """The signature for arguments on any devices, if these may matter."""
-        if type(traced) is Traced and needs_place(traced, self._shardings, leaves):
+        if type(traced) is Traced and (
+            self._shardings is not None
+            or _options.gradix_mesh is not None
+            or _options.jax_default_device is not None
+            or _have_place(leaves)
+            or _have_place([c for c in traced.consts if type(c) is ArrayImpl])
+            or MeshEffect in map(type, traced.jaxpr.effects)
+        ):
             return traced.placed(lambda new: Placing(new, self._shardings, tree))
         return traced
 
@@ -349,10 +368,7 @@ class JitFunction(Generic[Result]):
             _abstracted.check_sizes(settings.abstracted_axes, args, self._name)
         avals = [x.aval for x in leaves]
         names = self._names(tree, args)
-        shown = [
-            (str(place), key, value)
-            for (place, key), value in zip(static, self._roles.parts(args, kwargs)[2].values())
-        ]
+        shown = self._roles.shown(static, args, kwargs) if static else ()
         seen = Signature(_options.context, _bound_axes(), tree, names, avals, shown)
         reason = self._log.add(seen, self._name, settings.max_traces)
         if settings.max_paths is not None and not whole:
@@ -387,7 +403,8 @@ class JitFunction(Generic[Result]):
         return traced
 
     def _names(self, tree, args) -> Names:
-        return Names(self._fun, tree, self._roles.static_positions(len(args)))
+        left_out = self._roles.static_positions(len(args)) if self._has_static else ()
+        return Names(self._fun, tree, left_out)
 
     def _flat(self, fill: Callable, names: Names, args, kwargs) -> Flat:
         """The Python function of operands, which `fill` puts into the dynamic arguments."""
@@ -398,7 +415,7 @@ class JitFunction(Generic[Result]):
                 return self._roles.join(*fill(operands), args, kwargs)
 
         def close(leaves, tree):
-            outs = results(self._name, "", leaves, tree)
+            outs = results(names, leaves, tree)
             if met.counts is not None:
                 outs, flat.out_tree = _counted_results.closed(outs, tree)
             return outs
@@ -475,7 +492,7 @@ class JitFunction(Generic[Result]):
     def clear_cache(self) -> None:
         """Drop all traces and compiled programs of this function."""
         self._cache.clear()
-        self._fast, self._first = (), no_code
+        self._fast, self._first = (), _no_code
         self._mixed.clear()
         self._with_values.clear()
         self._log.forget()
@@ -524,6 +541,11 @@ class JitFunction(Generic[Result]):
         if self._settings.max_paths is not None:
             return self._trace(leaves, tree, static, args, kwargs, whole=True)
         return self._traced(leaves, tree, static, args, kwargs)
+
+
+def _have_place(arrays) -> bool:
+    """Whether any of the arrays lies on devices that were chosen."""
+    return any(x.aval.place is not None for x in arrays)
 
 
 def _bound_axes() -> list:

@@ -323,18 +323,6 @@ def _check_same(aval, wanted: Sharding | None) -> None:
         )
 
 
-def needs_place(traced: Traced, asked: Shardings | None, leaves) -> bool:
-    """Whether a call must find out on which devices its arguments lie."""
-    return (
-        asked is not None
-        or _options.gradix_mesh is not None
-        or _options.jax_default_device is not None
-        or any(x.aval.place is not None for x in leaves)
-        or any(type(c) is ArrayImpl and c.aval.place is not None for c in traced.consts)
-        or any(type(e) is MeshEffect for e in traced.jaxpr.effects)
-    )
-
-
 def unplaced(x):
     """The array without its place, for programs on the first device."""
     return (

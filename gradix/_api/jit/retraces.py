@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from types import CodeType
 
 from gradix._base import config, events, source
 from gradix._base.errors import RetraceWarning
@@ -14,22 +14,14 @@ config.define("gradix_retrace_warning", 3)
 _options = config.state
 
 
-def is_own(function: Callable) -> bool:
-    """Whether a function belongs to this package, so that the user cannot avoid its retraces."""
-    code = getattr(function, "__code__", None)
+def is_own(code: CodeType | None) -> bool:
+    """Whether a function of this code is this package's, so that the user cannot avoid its retraces."""
     return code is not None and source.is_inside(code.co_filename)
 
 
 def log_miss(name: str, reason: str) -> None:
-    """Log the reason of a retrace if the option jax_explain_cache_misses is set."""
-    if _options.jax_explain_cache_misses:
-        events.warn(
-            "trace",
-            "TRACING CACHE MISS at %s: %s: %s",
-            events.place(),
-            name,
-            reason or "never traced before",
-        )
+    """Log the reason of a retrace, as the option jax_explain_cache_misses asks."""
+    events.warn("trace", "TRACING CACHE MISS at %s: %s: %s", events.place(), name, reason)
 
 
 def is_due(retraces: int) -> bool:

@@ -11,10 +11,11 @@ from typing import Any
 
 from gradix._api.jit import retraces
 from gradix._api.jit.specialize_paths import NO_PATHS, Paths
-from gradix._base import events
+from gradix._base import config as _config, events
 from gradix._base.errors import RetraceError
 from gradix._core.jaxpr import DebugInfo
 
+_options = _config.state
 _REMEMBERED = 64  # a new signature is compared with this many earlier ones
 _REASONS = 1024  # at most this many reasons are kept per function; the oldest are dropped first
 
@@ -72,12 +73,12 @@ class Signature:
 class TraceLog:
     """Counts and times the traces of one jitted function, and finds the reason of each retrace."""
 
-    __slots__ = ("traces", "compiles", "loads", "seconds", "reasons", "_known", "_is_own", "lock")
+    __slots__ = ("traces", "compiles", "loads", "seconds", "reasons", "_known", "_code", "lock")
 
-    def __init__(self, is_own: bool = False):
+    def __init__(self, function: Any = None):
         self.traces = self.compiles = self.loads = 0
         self.lock = threading.RLock()
-        self._is_own = is_own  # True for functions of this package, whose retraces are not reported
+        self._code = getattr(function, "__code__", None)
         self.seconds = 0.0
         self.reasons: collections.deque[str] = collections.deque(maxlen=_REASONS)
         self._known: collections.deque[Signature] = collections.deque(maxlen=_REMEMBERED)
@@ -102,11 +103,12 @@ class TraceLog:
         self.traces += 1
         if known:
             self.reasons.append(reason)
-            if not self._is_own and retraces.is_due(len(self.reasons)):
+            if retraces.is_due(len(self.reasons)) and not retraces.is_own(self._code):
                 retraces.warn(name, list(self.reasons))
         self._known.append(signature)
         reason = reason or "never traced before"
-        retraces.log_miss(name, reason)
+        if _options.jax_explain_cache_misses:
+            retraces.log_miss(name, reason)
         return reason
 
     def forget(self) -> None:

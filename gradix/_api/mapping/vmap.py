@@ -131,9 +131,15 @@ def vmap(
                 )
             leaves, tree = flatten((args, kwargs))
             by_name = isinstance(in_axes, dict)
-            wanted_axes = _by_name(fun, in_axes, args, kwargs) if by_name else (in_axes, 0)
-            axes = flatten_axes("vmap in_axes", tree, wanted_axes, not by_name)
-            axes = [None if a is not None and _is_no_array(x) else a for x, a in zip(leaves, axes)]
+            if type(in_axes) is int and (in_axes == 0 or not kwargs):
+                axes = [in_axes] * len(leaves)
+            else:
+                wanted_axes = _by_name(fun, in_axes, args, kwargs) if by_name else (in_axes, 0)
+                axes = flatten_axes("vmap in_axes", tree, wanted_axes, not by_name)
+            axes = [
+                a if a is None or isinstance(x, Array) or not _is_no_array(x) else None
+                for x, a in zip(leaves, axes)
+            ]
             lent = _lent(fun, leaves, axes) if has_holders(leaves) else None
             if lent is not None:
                 leaves, axes = lent.open(leaves), lent.spread(axes)
@@ -176,7 +182,10 @@ def vmap(
                 last = zip(vals, got, [axes[i] for i in lent.places])
                 vals = lent.close([_placed(fun, v, g, a, size) for v, g, a in last] + vals[n:])
                 got = got[n:]
-            wanted = flatten_axes("vmap out_axes", flat.out_tree, out_axes)
+            if type(out_axes) is int:
+                wanted = [out_axes] * len(got)
+            else:
+                wanted = flatten_axes("vmap out_axes", flat.out_tree, out_axes)
             if sizes:
                 return counted.results(fun, flat.out_tree, vals, sizes, wanted)
             for i, (a, w) in enumerate(zip(got, wanted)):
@@ -235,6 +244,8 @@ def _is_spec(axis) -> bool:
 
 
 def _check_entries(name: str, axes) -> None:
+    if type(axes) is int:
+        return
     leaves = flatten(axes, lambda x: x is None)[0]
     bad = [
         a
@@ -317,7 +328,7 @@ def _mapped_result(fun, tree, index: int, value, axis: int) -> ValueError:
 
 
 def _placed(fun, value, axis, wanted, size):
-    if wanted is None:
+    if wanted is None or (axis == wanted and type(wanted) is int):
         return value
     ndim = typeof(value).ndim + (axis is None)
     place = wanted.__index__()
