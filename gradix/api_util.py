@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from gradix._api.arguments import debug_info as _debug_info
+from gradix._api.arguments import Names as _Names
 from gradix._api.structs import aval_of as _aval_of
 from gradix._base.listing import own_names as _own_names
 from gradix._base.tree import (
     flatten_axes as _flatten_axes,
     tree_flatten,
     tree_leaves,
+    tree_structure,
     tree_unflatten,
 )
 from gradix._core.jaxpr import DebugInfo
@@ -53,7 +54,7 @@ def debug_info(
         >>> debug_info("jit", lambda x, y: x, (1, 2), {}).arg_names
         ('x', 'y')
     """
-    return _debug_info(fun, tuple(args), dict(kwargs))
+    return _Names(fun, tree_structure((tuple(args), dict(kwargs))))
 
 
 @transformation_with_aux2

@@ -168,16 +168,6 @@ class Names(DebugInfo):
         return tuple([n for name, value in pairs for n in leaf_names(name, value)])
 
 
-def debug_info(function, args: tuple, kwargs: dict) -> DebugInfo:
-    """The names of the function and of the leaves of its arguments, for messages and jaxprs."""
-    names: list[str] = []
-    for given, value in zip(argument_names(function, len(args)), args):
-        names += leaf_names(given, value)
-    for key in sorted(kwargs):
-        names += leaf_names(key, kwargs[key])
-    return DebugInfo.of(name_of(function), names, place_of(function))
-
-
 def leaf_names(name: str, value: Any) -> list[str]:
     """`name` followed by the key path, for each leaf of `value`."""
     return [name + keystr(path) for path, _ in tree_flatten_with_path(value)[0]]

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gradix._api.boundary import arrays
+from gradix._api.boundary import Flat, arrays, positional
 from gradix._api.control import cond
 from gradix._api.loops import scan
 from gradix._base.tracebacks import boundary
-from gradix._base.tree import tree_flatten as flatten
+from gradix._base.tree import tree_flatten as flatten, treedef_tuple
 from gradix._core.dimensions.expression import is_symbolic_shape
 from gradix._ops.arithmetic import add, sub
 from gradix._ops.bitwise import bitwise_or
@@ -70,13 +70,18 @@ def associative_scan(fn: Callable, elems, reverse: bool = False, axis: int = 0):
     if reverse:
         leaves = [rev(x, (axis,)) for x in leaves]
 
-    def combine(a, b):
-        outs, out_tree = flatten(fn(tree.unflatten(a), tree.unflatten(b)))
+    def close(outs, out_tree):
         if out_tree != tree:
             raise ValueError(
                 f"associative_scan: fn must return the tree of its arguments, {tree}, got {out_tree}."
             )
         return arrays("associative_scan", outs, tree, "the output of fn ")
+
+    both = positional(treedef_tuple((tree, tree)))
+    flat = Flat(fn, "associative_scan", both.unflatten, close=close)
+
+    def combine(a, b):
+        return flat(*a, *b)
 
     open_size = is_symbolic_shape(sizes[:1])
     results = _doubled(combine, leaves, axis) if open_size else _prefixes(combine, leaves, axis)

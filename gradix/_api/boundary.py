@@ -354,9 +354,9 @@ class Flat:
                 _boxes.undo(self.changes)
 
 
-NO_NAMES = tree_structure({})
+_NO_NAMES = tree_structure({})
 
 
-def positional(tree) -> Callable[[Sequence], tuple]:
-    """Makes the arguments of a `Flat` of operands in `tree`, the structure of positional arguments."""
-    return treedef_tuple((tree, NO_NAMES)).unflatten
+def positional(tree) -> Any:
+    """The structure of a call with positional arguments in `tree`, and no named ones."""
+    return treedef_tuple((tree, _NO_NAMES))

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gradix._api.arguments import Names, name_of, place_of, signature
-from gradix._api.boundary import NO_NAMES, Flat, around, arrays
+from gradix._api.boundary import Flat, around, arrays, positional
 from gradix._base import config as _config
 from gradix._base.tree import (
     equality_errors,
     keystr,
     tree_flatten_with_path,
-    treedef_tuple,
 )
 from gradix._control.program_interning import interned
 from gradix._core.array import ArrayImpl
@@ -68,7 +67,7 @@ def flat_body(
         out = called(what, function, *args)
         return out if finish is None else finish(out)
 
-    whole = treedef_tuple((tree, NO_NAMES))
+    whole = positional(tree)
     given = around(others, tree.num_leaves, whole) if others else whole.unflatten
     return Flat(call, what, given, close=close, names=Names(function, whole))
 

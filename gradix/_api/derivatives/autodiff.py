@@ -253,7 +253,7 @@ def jvp(fun: Callable, primals, tangents, has_aux: bool = False):
         else:
             leaves = arrays("jvp", leaves, tree, "primals")
         ts = [tangent_of("jvp", x.aval, t, i) for i, (x, t) in enumerate(zip(leaves, t_leaves))]
-        flat = Flat(fun, name_of(fun), positional(tree), has_aux, lent=lent)
+        flat = Flat(fun, name_of(fun), positional(tree).unflatten, has_aux, lent=lent)
         ys, out_ts = _jvp(flat, leaves, ts, trace_for(ts), named=True)
         if lent is not None and lent_t is not None:
             out_ts = lent_t.close([shown_tangent(t, y.aval) for t, y in zip(out_ts, ys)])
@@ -320,7 +320,7 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
             )
         leaves, tree = opened(primals)
         leaves = arrays("vjp", leaves, tree, "primals")
-        flat = Flat(fun, name_of(fun), positional(tree), has_aux)
+        flat = Flat(fun, name_of(fun), positional(tree).unflatten, has_aux)
         ys, program = _linearize(
             flat, leaves, [is_differentiable(x.aval) for x in leaves], named=True
         )
@@ -379,7 +379,7 @@ def linearize(fun: Callable, *primals, has_aux: bool = False):
             refuse_values("linearize", primals)
         leaves, tree = opened(primals)
         leaves = arrays("linearize", leaves, tree, "primals")
-        flat = Flat(fun, name_of(fun), positional(tree), has_aux)
+        flat = Flat(fun, name_of(fun), positional(tree).unflatten, has_aux)
         ys, program = _linearize(
             flat, leaves, [is_differentiable(x.aval) for x in leaves], named=True
         )
@@ -420,7 +420,7 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
     check_callable("linear_transpose", fun)
     leaves, tree = opened(primals)
     avals = [_aval_of(x) for x in leaves]
-    flat = Flat(fun, name_of(fun), positional(tree))
+    flat = Flat(fun, name_of(fun), positional(tree).unflatten)
     program = linear_program(flat, avals)
     out_avals = program.out_avals
     _check_linear_dtypes([a.dtype for a in avals], [a.dtype for a in out_avals])

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from gradix._api.arguments import (
-    debug_info,
+    Names,
     name_of,
 )
-from gradix._api.boundary import arrays
+from gradix._api.boundary import arrays, positional
 from gradix._api.derivatives.custom_derivatives import (
     CustomDerivative,
     Found,
@@ -101,7 +101,7 @@ class custom_jvp(CustomDerivative, Generic[T]):
                 rule,
                 [*traced, *values],
                 self._name,
-                debug_info(self.fun, tuple(given), {}),
+                Names(self.fun, positional(known.tree), self.nondiff_argnums),
                 len(traced),
                 symbolic_zeros=self.symbolic_zeros,
             )

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from gradix._api.arguments import (
+    Names,
     check_callable,
-    debug_info,
     name_of,
 )
-from gradix._api.boundary import arrays
+from gradix._api.boundary import arrays, positional
 from gradix._api.derivatives.custom_derivatives import (
     CustomDerivative,
     Found,
@@ -90,7 +90,7 @@ class custom_vjp(CustomDerivative, Generic[T]):
                 self._backward(static, known, out),
                 [*traced, *values],
                 self._name,
-                debug_info(self.fun, tuple(given), {}),
+                Names(self.fun, positional(known.tree), self.nondiff_argnums),
                 num_static=len(traced),
                 symbolic_zeros=self.symbolic_zeros,
             )

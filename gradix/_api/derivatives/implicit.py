@@ -54,7 +54,7 @@ def _stopped(x):
 
 def _flat(name: str, function: Callable, tree) -> Flat:
     """A function of one pytree as one of its leaves."""
-    return Flat(function, name, positional(treedef_tuple((tree,))))
+    return Flat(function, name, positional(treedef_tuple((tree,))).unflatten)
 
 
 def _check_same(name: str, what: str, got_tree, got, tree, avals) -> None:

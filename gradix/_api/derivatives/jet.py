@@ -282,7 +282,7 @@ def jet(fun: Callable, primals, series, factorial_scaled: bool = True, **_):
         if terms
         else []
     )
-    flat = Flat(fun, name_of(fun), positional(tree))
+    flat = Flat(fun, name_of(fun), positional(tree).unflatten)
     ys, outs = taylor(flat, leaves, [[_scaled(c, n) for c, n in zip(ts, scale)] for ts in terms])
     full = [
         [zeros(y.aval) if c is None else _times(c, n) for c, n in zip(ts, scale)]

@@ -49,12 +49,12 @@ def linear_call(fun: Callable, fun_transpose: Callable, residual_args: Any, line
     res = arrays("linear_call", res, res_tree, "residual_args")
     xs = arrays("linear_call", xs, tree, "linear_args")
     both_tree = tree_structure((residual_args, linear_args))
-    call = Flat(fun, "linear_call", positional(both_tree))
+    call = Flat(fun, "linear_call", positional(both_tree).unflatten)
     avals = [x.aval for x in xs]
     res_avals = [r.aval for r in res]
     callee = stage_closed(call, [*res_avals, *avals], DebugInfo.of(name_of(fun)))
     pulled_tree = tree_structure((residual_args, call.out_tree.unflatten(callee.out_avals)))
-    pull = Flat(fun_transpose, "linear_call", positional(pulled_tree))
+    pull = Flat(fun_transpose, "linear_call", positional(pulled_tree).unflatten)
     cts = [tangent_aval(a) for a in callee.out_avals]
     transpose = stage_closed(pull, [*res_avals, *cts], DebugInfo.of(name_of(fun_transpose)))
     if pull.out_tree != tree:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Callable
 
-from gradix._api.arguments import check_callable, debug_info, name_of, signature, stand_in
+from gradix._api.arguments import Names, check_callable, name_of, signature, stand_in
 from gradix._api.boundary import Flat, arrays, kind_of, positional
 from gradix._api.derivatives.custom_derivatives import Found
 from gradix._api.loops import scan
@@ -72,9 +72,9 @@ class custom_vmap:
             out["tree"] = out_tree
             return arrays(name, leaves, out_tree, "output")
 
-        flat = Flat(self.fun, name, positional(tree), close=close)
+        flat = Flat(self.fun, name, positional(tree).unflatten, close=close)
         outs = call_custom_vmap(
-            flat, self._flat_rule(tree, out), leaves, name, debug_info(self.fun, args, {})
+            flat, self._flat_rule(tree, out), leaves, name, Names(self.fun, positional(tree))
         )
         return out["tree"].unflatten(outs)
 

@@ -151,7 +151,7 @@ class _ShardMapped:
             ]
 
         debug = DebugInfo.of(self.name, argument_names(self.f, len(args)))
-        flat = Flat(self.f, self.name, positional(tree), close=close, names=debug)
+        flat = Flat(self.f, self.name, positional(tree).unflatten, close=close, names=debug)
         with part_of_mesh(mesh, axes, self.check_vma):
             jaxpr, consts = stage_open(flat, avals, debug)
         marks = [*[frozenset()] * len(consts), *[s.unreduced for s in specs]]
