@@ -47,6 +47,14 @@ def _polygamma_in_m(t, m, x):
     )
 
 
+def _zeta_in_s(t, s, q):
+    raise NotImplementedError(
+        "differentiation of primitive 'zeta' with respect to its exponent is not possible: it has no "
+        "known form in elementary functions. Give the exponent as a constant, or wrap the call in "
+        "custom_jvp."
+    )
+
+
 def _zeta(m, s, q):
     """The zeta function by XLA, whose ten terms are too few where `q` is far below zero.
 
@@ -133,6 +141,8 @@ polygamma_p = Elementwise(
 zeta_p = Elementwise(
     "zeta",
     _quick(lambda s, q: _special.zeta(s, q), _zeta),
+    _zeta_in_s,
+    lambda t, s, q: mul(t, mul(mul(s, scalar_like(s, -1)), zeta(add(s, scalar_like(s, 1)), q))),
     hlo=program(_zeta),
     dtypes=_REAL,
     values=ValueTraits(singular=True),

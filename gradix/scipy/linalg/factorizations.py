@@ -10,7 +10,7 @@ from gradix import lax, numpy as jnp
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
-from gradix.numpy.promotion import as_operand, broadcast_to, convert
+from gradix.numpy.promotion import as_operand, broadcast_to, convert, raise_rank
 from gradix.scipy.linalg.operands import matmul, matrices, square
 
 
@@ -185,7 +185,8 @@ def lu(a, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool
     factors, _, order = lax.linalg.lu(x)
     m, n = x.aval.shape[-2:]
     k = min(m, n)
-    lower = jnp.tril(factors[..., :k], -1) + jnp.eye(m, k, dtype=factors.aval.dtype)
+    ones = raise_rank(jnp.eye(m, k, dtype=factors.aval.dtype), factors.aval.ndim)
+    lower = jnp.tril(factors[..., :k], -1) + ones
     upper = jnp.triu(factors[..., :k, :])
     if permute_l:
         return jnp.take_along_axis(lower, jnp.argsort(order, axis=-1)[..., None], axis=-2), upper

@@ -13,7 +13,7 @@ from gradix._api.derivatives.custom_jvp import custom_jvp
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
-from gradix.numpy.promotion import convert, inexact_operand, promote_dtypes_inexact
+from gradix.numpy.promotion import convert, inexact_operand, promote_dtypes_inexact, raise_rank
 from gradix.scipy.linalg.factorizations import schur
 from gradix.scipy.linalg.operands import matmul, matrices, square
 from gradix.scipy.linalg.solving import solve_sylvester, solve_triangular
@@ -101,7 +101,7 @@ def expm(A, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array
 
 def _pade(a, b):
     """Numerator `V + U` and denominator `V - U`, where V has the even powers and U the odd ones."""
-    eye = jnp.eye(a.aval.shape[-1], dtype=a.aval.dtype)
+    eye = raise_rank(jnp.eye(a.aval.shape[-1], dtype=a.aval.dtype), a.aval.ndim)
     a2 = matmul(a, a)
     a4 = matmul(a2, a2)
     a6 = matmul(a4, a2)

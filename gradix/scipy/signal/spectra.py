@@ -51,7 +51,7 @@ class _Plan:
         if self.detrend:
             x = self.detrend(x) if callable(self.detrend) else _detrend(x, -1, self.detrend)
         return (jnp.fft.rfft if self.onesided else jnp.fft.fft)(
-            x * raise_rank(self.window, x.ndim), self.nfft
+            x * raise_rank(convert(self.window, x.aval.dtype), x.ndim), self.nfft
         )
 
     def frequencies(self, fs, dtype):
@@ -184,7 +184,10 @@ def istft(
     values = _synthesis_window(window, nperseg, _real(z))
     x = (jnp.fft.irfft if input_onesided else jnp.fft.ifft)(z, nfft)[..., :nperseg]
     x, weight = (
-        overlap_add(x * raise_rank(values * jnp.sum(values), x.ndim), nperseg - noverlap),
+        overlap_add(
+            x * raise_rank(convert(values * jnp.sum(values), x.aval.dtype), x.ndim),
+            nperseg - noverlap,
+        ),
         overlap_add(
             jnp.broadcast_to(values * values, (z.aval.shape[-2], nperseg)), nperseg - noverlap
         ),
@@ -192,7 +195,8 @@ def istft(
     if boundary:
         cut_off = nperseg // 2
         x, weight = [v[..., cut_off : v.aval.shape[-1] - cut_off] for v in (x, weight)]
-    x = x / jnp.where(abs(weight) > 1e-10, weight, 1)
+    weight = convert(jnp.where(abs(weight) > 1e-10, weight, 1), x.aval.dtype)
+    x = x / raise_rank(weight, x.aval.ndim)
     times = np.arange(x.aval.shape[-1]).astype(_real(z)) / fs
     return jnp.asarray(times), jnp.moveaxis(x, -1, time - (freq < time))
 

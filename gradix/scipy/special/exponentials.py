@@ -199,7 +199,7 @@ def _far_sici(x):
     ix = lax.complex(jnp.zeros_like(x), x)
 
     def step(i, below):
-        k = convert(jnp.asarray(turns - i), x.aval.dtype)
+        k = convert(jnp.asarray(turns - i), ix.aval.dtype)
         return ix + (2 * k - 1) - k * k / below
 
     fraction = 1 / lax.fori_loop(0, turns, step, ix + (2 * turns + 1))

@@ -103,11 +103,16 @@ def wofz(z) -> Array:
 def erfcx(x) -> Array:
     """`exp(x²) erfc(x)`, which does not underflow.
 
+    Args:
+        x: real or complex numbers.
+
     Example:
         >>> from gradix.scipy import special
         >>> special.erfcx(100.0).round(6)
         Array(0.005642, dtype=float32)
     """
+    if dtypes.result_type(x) in dtypes.COMPLEX:
+        return wofz(1j * inexact_operand("erfcx", x))
     x, dtype = real_operand("erfcx", x)
     below = x < 0
     size = jnp.where(below, -x, x)

@@ -14,6 +14,7 @@ from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
 from gradix.flatten_util import ravel_pytree
+from gradix.numpy.promotion import convert
 from gradix.scipy.sparse.linalg.systems import solution_for, solve, squared_goal
 
 
@@ -102,13 +103,18 @@ def _square(x):
     return jnp.sum(lax.real(x * lax.conj(x)) if x.aval.dtype in COMPLEX else x * x)
 
 
+def _divided(x, norm):
+    """A vector divided by its norm; itself if that is zero."""
+    return x / convert(jnp.where(norm == 0, 1, norm), x.aval.dtype)
+
+
 def _step(multiply, z, norm, goal, restart: int):
     """The correction in one Krylov space that minimizes the residual.
 
     It ends early when the residual is below `goal`, if that is given.
     """
     dtype, n = z.aval.dtype, z.aval.shape[0]
-    basis = jnp.zeros((restart + 1, n), dtype).at[0].set(z / jnp.where(norm == 0, 1, norm))
+    basis = jnp.zeros((restart + 1, n), dtype).at[0].set(_divided(z, norm))
     # Rotations make the growing Hessenberg matrix triangular; other rows are those of the identity.
     triangle = jnp.eye(restart, restart + 1, dtype=dtype)
     turned = jnp.zeros(restart + 1, dtype).at[0].set(norm.astype(dtype))
@@ -159,7 +165,7 @@ def _orthogonal(basis, w, k):
     real = dtypes.real_dtype(w.aval.dtype) if w.aval.dtype in COMPLEX else w.aval.dtype
     # If nothing but rounding is left of the vector, the space contains the solution.
     norm = jnp.where(norm > float(np.finfo(real).eps) * size, norm, 0)
-    w = jnp.where(norm > 0, w / jnp.where(norm > 0, norm, 1), 0)
+    w = jnp.where(norm > 0, _divided(w, norm), 0)
     return basis.at[k + 1].set(w), column.at[k + 1].set(norm.astype(column.aval.dtype))
 
 
@@ -180,10 +186,10 @@ def _rotated(column, rotations, k):
     r = jnp.sqrt(abs(top) ** 2 + abs(low) ** 2)
     safe = jnp.where(r == 0, 1, r)
     # `[c, s; -s̄, c]` with c real takes (top, low) to (r·phase, 0).
-    phase = jnp.where(top == 0, 1, top / jnp.where(top == 0, 1, abs(top)))
+    phase = jnp.where(top == 0, 1, _divided(top, abs(top)))
     c = jnp.where(r == 0, 1, abs(top) / safe)
-    s = phase * (lax.conj(low) if _complex(column) else low) / safe
-    column = column.at[k].set((phase * r).astype(column.aval.dtype)).at[k + 1].set(0)
+    s = _divided(phase * (lax.conj(low) if _complex(column) else low), r)
+    column = column.at[k].set(phase * convert(r, column.aval.dtype)).at[k + 1].set(0)
     pair = jnp.stack([c.astype(column.aval.dtype), s.astype(column.aval.dtype)])
     return column, rotations.at[k].set(pair)
 

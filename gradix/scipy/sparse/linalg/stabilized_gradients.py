@@ -9,6 +9,7 @@ import numpy as np
 from gradix import lax, numpy as jnp
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_map
+from gradix.numpy.promotion import convert
 from gradix.scipy.sparse.linalg.systems import (
     dot,
     minus,
@@ -73,7 +74,9 @@ def _biconjugate_gradients(apply, b, system):
         t = apply(s_hat)
         size = real_dot(t, t)
         early = real_dot(s, s) < goal
-        omega = jnp.where(size == 0, 0, dot(t, s) / jnp.where(size == 0, 1, size))
+        along = dot(t, s)
+        divisor = convert(jnp.where(size == 0, 1, size), along.aval.dtype)
+        omega = jnp.where(size == 0, 0, along / divisor)
         half = plus(x, alpha, p_hat)
         x = tree_map(lambda a, c: jnp.where(early, a, c), half, plus(half, omega, s_hat))
         r = tree_map(lambda a, c: jnp.where(early, a, c), s, plus(s, -omega, t))

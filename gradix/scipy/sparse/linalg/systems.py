@@ -43,7 +43,12 @@ def real_dot(x, y):
 
 def plus(x, scale, y):
     """`x + scale·y` of pytrees, in the dtypes of `x`."""
-    return tree_map(lambda a, b: a + (scale * b).astype(a.aval.dtype), x, y)
+
+    def leaf(a, b):
+        dtype = dtypes.joined_dtype(scale.aval.dtype, b.aval.dtype)
+        return a + convert(convert(scale, dtype) * convert(b, dtype), a.aval.dtype)
+
+    return tree_map(leaf, x, y)
 
 
 def minus(x, y):
@@ -87,16 +92,18 @@ def solve(method: Callable, A, b, x0, tol, atol, maxiter, M, hermitian: bool):
     """
     apply = as_function(A, "A")
     precondition = (lambda x: x) if M is None else as_function(M, "M")
-    b = _promoted(apply, tree_map(lambda x: inexact_operand("b", x), b))
+    b = tree_map(lambda x: inexact_operand("b", x), b)
+    given, b = b, _promoted(apply, b)
     size = sum(x.aval.size for x in flatten(b)[0])
     start = zeros_like(b) if x0 is None else _start(x0, b)
     _check_same(eval_shape(apply, b), b, "A(b)")
     system = System(start, tol, atol, 10 * size if maxiter is None else maxiter, precondition)
     real = all(x.aval.dtype not in COMPLEX for x in flatten(b)[0])
     if hermitian and real:
-        return lax.custom_linear_solve(
+        solution = lax.custom_linear_solve(
             apply, b, lambda mv, y: method(mv, y, system), symmetric=True
         )
+        return _as_weak_as(given, solution)
     back = System(
         zeros_like(b),
         tol,
@@ -104,8 +111,20 @@ def solve(method: Callable, A, b, x0, tol, atol, maxiter, M, hermitian: bool):
         system.maxiter,
         precondition if M is None else _transposed(precondition, b),
     )
-    return lax.custom_linear_solve(
+    solution = lax.custom_linear_solve(
         apply, b, lambda mv, y: method(mv, y, system), lambda vm, y: method(vm, y, back)
+    )
+    return _as_weak_as(given, solution)
+
+
+def _as_weak_as(b, x):
+    """The solution with a weak dtype where the right side has it, and no other dtype came in."""
+    return tree_map(
+        lambda own, v: convert(
+            v, v.aval.dtype, own.aval.weak_type and own.aval.dtype == v.aval.dtype
+        ),
+        b,
+        x,
     )
 
 
