@@ -8,6 +8,7 @@ import numpy as np
 
 from gradix._base.errors import UnexpectedTracerError
 from gradix._base.lazy import lazy_module
+from gradix._control.captured import batch_rule, captured, is_deeper, with_captured
 from gradix._control.inner_programs import dependent
 from gradix._control.rules_with_refs import jvp_through, stage_ruled
 from gradix._core.array import as_array
@@ -18,7 +19,7 @@ from gradix._core.operators import Array
 from gradix._core.primitive import Inlining, MeshTraits, Primitive
 from gradix._core.trace import Tracer, bind, state
 from gradix._ops.basis import is_differentiable, move_axis, tangent_aval, to_axis, zeros
-from gradix._transforms.batch import AxisData, batch, batch_jaxpr
+from gradix._transforms.batch import AxisData, batch_jaxpr
 from gradix._transforms.jvp import JVPTrace, JVPTracer
 from gradix._transforms.staging import eval_closed, give_back
 
@@ -149,7 +150,7 @@ class CustomJVPCall(RuledCall):
                 for p, a, there in zip(primals, in_axes, present)
                 if there
             ]
-            outs, out_axes = batch(
+            outs, out_axes = batch_rule(
                 lambda *xs: _flat_rule(jvp, present, xs),
                 axis,
                 [*primals, *[t for t in tangents if t is not None]],
@@ -243,6 +244,28 @@ def _rule_of_both(jvp, symbolic_zeros: bool):
     return rule
 
 
+def _explicit(function, jvp, primals, tangents, trace) -> tuple:
+    """Function and rule with the values from inside of `trace` that they capture as operands.
+
+    Returns both, and these values, which come before the other operands.
+    """
+    avals = [p.aval for p in primals]
+    present = [t is not None for t in tangents]
+    both = [*avals, *[t.aval for t in tangents if t is not None]]
+    rule = lambda *xs: _flat_rule(jvp, present, xs)  # noqa: E731
+    more = captured([(function, avals), (rule, both)], trace)
+
+    def explicit(primals, tangents):
+        own = tangents[len(more) :]
+        present = [t is not None for t in own]
+        rule = with_captured(lambda *xs: _flat_rule(jvp, present, xs), more)
+        found = rule(*primals, *[t for t in own if t is not None])
+        n = len(found) // 2
+        return found[:n], found[n:]
+
+    return with_captured(function, more), explicit, more
+
+
 def call_custom_jvp(
     function, jvp, args, name: str, debug, num_static: int = 0, *, symbolic_zeros: bool = False
 ) -> list:
@@ -268,9 +291,14 @@ def call_custom_jvp(
         primals, tangents = zip(*map(top.split, args)) if args else ((), ())
         if any(t is not None for t in tangents[:num_static]):
             raise closed_over(name, "custom_jvp", args[0])
-        outs, ts = jvp(
-            list(primals), list(tangents) if symbolic_zeros else instantiated(primals, tangents)
-        )
+        ts = list(tangents) if symbolic_zeros else instantiated(primals, tangents)
+        outs, ts = jvp(list(primals), given := ts)
+        if any(is_deeper(v, top) for v in (*outs, *ts)):
+            function, jvp, more = _explicit(function, jvp, primals, given, top)
+            args, n = [*more, *args], num_static + len(more)
+            return call_custom_jvp(
+                function, jvp, args, name, debug, n, symbolic_zeros=symbolic_zeros
+            )
         check_closed(name, "custom_jvp", top, [*outs, *ts])
         return [o if t is None else JVPTracer(top, o, t) for o, t in zip(outs, ts)]
     closed, consts, refs = stage_ruled(function, args, debug)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gradix._control.captured import batch_rule, captured, is_deeper, with_captured
 from gradix._control.custom_jvp import (
     RuledCall,
     axis_of,
@@ -83,7 +84,7 @@ class CustomVJPCall(RuledCall):
         seen: dict = {}
 
         def mapped_fwd(*vals, **told):
-            outs, out_axes = batch(
+            outs, out_axes = batch_rule(
                 lambda *xs: [v for part in fwd(*xs, **told) for v in part], axis, vals, in_axes
             )
             outs[:n_out] = [_front(axis, o, a) for o, a in zip(outs[:n_out], out_axes)]
@@ -202,6 +203,33 @@ def linear_by_rule(fwd, bwd, name, primals, tangents, trace=None, *, symbolic_ze
     return outs, [t if is_differentiable(o.aval) else None for t, o in zip(out_ts, outs)]
 
 
+def _explicit(function, fwd, bwd, primals, told: dict, trace) -> tuple:
+    """Function and rules with the values from inside of `trace` that they capture as operands.
+
+    Returns all three, and these values, which come before the other operands.
+    """
+    avals = [p.aval for p in primals]
+    lengths: list = []
+
+    def flat(*xs, **told):
+        outs, residuals = fwd(*xs, **told)
+        lengths[:] = [len(outs)]
+        return [*outs, *residuals]
+
+    more = captured([(function, avals), (lambda *xs: flat(*xs, **told), avals)], trace)
+    n = len(more)
+
+    def explicit_fwd(*xs, **told):
+        told = {name: flags[n:] for name, flags in told.items()}
+        found = with_captured(lambda *xs: flat(*xs, **told), more)(*xs)
+        return found[: lengths[0]], found[lengths[0] :]
+
+    def explicit_bwd(residuals, cts):
+        return [*[None] * n, *bwd(residuals, cts)]
+
+    return with_captured(function, more), explicit_fwd, explicit_bwd, more
+
+
 def call_custom_vjp(
     function, fwd, bwd, args, name: str, debug, *, num_static: int = 0, symbolic_zeros: bool = False
 ) -> list:
@@ -217,8 +245,28 @@ def call_custom_vjp(
         primals, tangents = zip(*map(top.split, args)) if args else ((), ())
         if any(t is not None for t in tangents[:num_static]):
             raise closed_over(name, "custom_vjp", args[0])
+        told = {"perturbed": [t is not None for t in tangents]} if symbolic_zeros else {}
+        found = fwd(*primals, **told)
+        if any(is_deeper(v, top) for part in found for v in part):
+            function, fwd, bwd, more = _explicit(function, fwd, bwd, primals, told, top)
+            return call_custom_vjp(
+                function,
+                fwd,
+                bwd,
+                [*more, *args],
+                name,
+                debug,
+                num_static=num_static + len(more),
+                symbolic_zeros=symbolic_zeros,
+            )
         outs, ts = linear_by_rule(
-            fwd, bwd, name, list(primals), list(tangents), top, symbolic_zeros=symbolic_zeros
+            lambda *_, **__: found,
+            bwd,
+            name,
+            list(primals),
+            list(tangents),
+            top,
+            symbolic_zeros=symbolic_zeros,
         )
         return [o if t is None else JVPTracer(top, o, t) for o, t in zip(outs, ts)]
     closed, consts, refs = stage_ruled(function, args, debug)
