@@ -62,8 +62,15 @@ def _check_equation(eqn, known) -> None:
 
 
 def is_concrete(x) -> bool:
-    """Whether a value is concrete, and not traced."""
-    return not isinstance(x, Tracer)
+    """Whether the numbers of a value are known: it is no tracer, or one of derivatives alone."""
+    return not isinstance(_without_derivatives(x), Tracer)
+
+
+def _without_derivatives(x):
+    """The value of a tracer of derivatives, which may be a tracer of another transformation."""
+    while isinstance(x, Tracer) and hasattr(x, "primal"):
+        x = x.primal
+    return x
 
 
 def concrete_or_error(force, val, context: str = ""):
@@ -72,6 +79,7 @@ def concrete_or_error(force, val, context: str = ""):
     Raises:
         ConcretizationTypeError: the value is traced; `context` is added to the message.
     """
+    val = _without_derivatives(val)
     if is_unknown(val):
         raise ConcretizationTypeError(val, context)
     return val if force is None else force(val)

@@ -17,6 +17,7 @@ from gradix._core.dimensions.expression import as_dim
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
 from gradix._core.trace import is_staging
+from gradix._ops.canonicalization import canonical_shape
 from gradix.numpy.placement import place
 from gradix.numpy.promotion import as_operand, broadcast_to, common_shape, convert, number
 from gradix.numpy.ranges import arange
@@ -29,11 +30,18 @@ _BYTE = np.dtype("int8")
 
 def _filled(name: str, shape, value, dtype, device, out_sharding) -> Array:
     dtype = dtypes.requested_dtype(dtype, name, stacklevel=4)
+    if dtype == dtypes.float0:
+        return _without_values(shape)
     if dtypes.is_extended(dtype):
         x = lax.full_like(lax.full(shape, number(0, _BYTE)), value, dtype)
     else:
         x = lax.full(shape, number(value, dtype))
     return _placed(x, device, out_sharding)
+
+
+def _without_values(shape) -> Any:
+    """A NumPy array of dtype float0, the dtype of derivatives in integers, which holds nothing."""
+    return np.zeros(canonical_shape(shape), dtypes.float0)
 
 
 def _placed(x, device, out_sharding) -> Array:
@@ -116,6 +124,8 @@ def full(shape, fill_value, dtype=None, *, device=None, out_sharding=None) -> Ar
                [1, 2]], dtype=int32)
     """
     dtype = None if dtype is None else dtypes.requested_dtype(dtype, "full", stacklevel=3)
+    if dtype is not None and dtype == dtypes.float0:
+        return _without_values(shape)
     value = _value_of("full", fill_value, dtype)
     if not value.aval.ndim:
         x = lax.full(shape, value)
@@ -235,6 +245,8 @@ def _like(name, a, value, dtype, shape, device, *, out_sharding):
         dtype = dtypes.requested_dtype(dtype, name, stacklevel=4)
     else:
         dtype = dtypes.canonicalize_dtype(a.dtype, allow_extended_dtype=True)
+    if dtype == dtypes.float0:
+        return _without_values(a.shape if shape is None else shape)
     if dtypes.is_extended(dtype):
         x = lax.full_like(a, value, dtype, shape)
     else:

@@ -152,14 +152,15 @@ def same_rank(name: str, *xs: Array) -> tuple:
     ranks.discard(0)
     if len(ranks) < 2:
         return xs
-    _check_rank_promotion(name, xs)
+    check_rank_promotion(name, xs)
     # The error names the user's shapes, not those with axes added.
     common_shape(name, *xs)
     rank = max(ranks)
     return tuple([raise_rank(x, rank) if x.aval.ndim else x for x in xs])
 
 
-def _check_rank_promotion(name: str, xs) -> None:
+def check_rank_promotion(name: str, xs) -> None:
+    """Warn or raise, as the option `jax_numpy_rank_promotion` says, of operands of several ranks."""
     mode = state.jax_numpy_rank_promotion
     if mode == "allow":
         return

@@ -15,7 +15,7 @@ from gradix._core.dimensions.expression import (
 )
 from gradix._core.trace import is_unknown
 from gradix.numpy.axes import axis_of
-from gradix.numpy.promotion import as_operand
+from gradix.numpy.promotion import as_operand, value_of
 
 
 def unstack(x, /, *, axis: int = 0) -> tuple:
@@ -83,19 +83,28 @@ def array_split(ary, indices_or_sections, axis: int = 0) -> list:
     return _split("array_split", ary, indices_or_sections, axis)
 
 
+def _is_whole(x) -> bool:
+    """Whether a float has the value of an integer."""
+    is_float = isinstance(x, float) or getattr(getattr(x, "dtype", None), "kind", "") == "f"
+    return is_float and float(x).is_integer()
+
+
 def _split(name: str, ary, where, axis: int) -> list:
     x = as_operand(name, ary)
     axis = axis_of(axis, x.aval.ndim)
     n = x.aval.shape[axis]
-    if is_unknown(where):
+    is_list = isinstance(where, (tuple, list))
+    where = [value_of(i) for i in where] if is_list else value_of(where)
+    unknown = next((i for i in (where if is_list else [where]) if is_unknown(i)), None)
+    if unknown is not None:
         raise ConcretizationTypeError(
-            where,
+            unknown,
             f"{name}: indices_or_sections must be known, as it determines the shapes of the parts.",
         )
     if np.ndim(where) or isinstance(where, (tuple, list)):
         cuts = [0, *[as_int(i) for i in np.asarray(where, dtype=None if len(where) else int)], n]
     else:
-        parts = as_int(where)
+        parts = as_int(int(where) if _is_whole(where) else where)
         if parts <= 0:
             raise ValueError(f"{name}: the number of parts must be positive, got {parts}.")
         part, more = divmod(n, parts)

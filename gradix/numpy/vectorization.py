@@ -9,7 +9,7 @@ from collections.abc import Callable
 from gradix import lax
 from gradix._api.mapping.vmap import vmap
 from gradix._base.tracebacks import boundary
-from gradix.numpy.promotion import as_operand
+from gradix.numpy.promotion import as_operand, check_rank_promotion
 
 _NAME = r"\w+"
 _DIMENSIONS = rf"\((?:{_NAME}(?:,{_NAME})*)?\)"
@@ -115,6 +115,9 @@ def _mapped(function, arrays, axes):
     core = [()] * len(arrays) if axes is None else axes[0]
     sizes: dict = {}
     leads = [_lead(x, names, sizes) for x, names in zip(arrays, core)]
+    ranks = {len(lead) for x, lead in zip(arrays, leads) if x.ndim}
+    if len(ranks) > 1:
+        check_rank_promotion("vectorize", arrays)
     shape = lax.broadcast_shapes(*leads) if leads else ()
     call = _checked(function, axes, sizes) if axes is not None else function
     squeezed = []

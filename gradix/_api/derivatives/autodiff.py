@@ -41,7 +41,8 @@ from gradix._core.array import as_array
 from gradix._core.aval import make_aval
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
-from gradix._ops.basis import full_like_one, is_differentiable
+from gradix._ops.basis import full_like_one, is_differentiable, zeros
+from gradix._ops.convert import convert_element_type
 from gradix._transforms.jvp import jvp as _jvp
 from gradix._transforms.linearize import linear_program, linearize as _linearize, trace_for
 from gradix._transforms.repeats import is_slope
@@ -424,7 +425,26 @@ def linear_transpose(fun: Callable, *primals, reduce_axes=()) -> Callable:
     program = linear_program(flat, avals)
     out_avals = program.out_avals
     _check_linear_dtypes([a.dtype for a in avals], [a.dtype for a in out_avals])
+    if any(a.dtype in dtypes.INTEGER for a in avals):
+        return _integer_transpose(program, tree, flat.out_tree)
     return Pullback(program, tree, flat.out_tree, avals, out_avals)
+
+
+def _integer_transpose(program, tree, out_tree) -> Callable:
+    """The transpose of a linear map between integers, whose cotangents are integers, too."""
+
+    def transposed(ct):
+        leaves, got = flatten(ct)
+        if got != out_tree:
+            raise ValueError(
+                f"linear_transpose: the cotangent must have the structure of the output, {out_tree}, "
+                f"got {got}."
+            )
+        given = zip(arrays("linear_transpose", leaves, got, "cotangent"), program.out_avals)
+        cts = program.transpose([convert_element_type(c, a.dtype) for c, a in given])
+        return tree.unflatten([zeros(a) if c is None else c for c, a in zip(cts, program.in_avals)])
+
+    return transposed
 
 
 def _check_linear_dtypes(given: list, made: list) -> None:

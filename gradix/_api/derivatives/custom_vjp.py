@@ -19,6 +19,7 @@ from gradix._api.derivatives.custom_derivatives import (
     is_array_like,
 )
 from gradix._api.derivatives.symbolic_zeros import CustomVJPPrimal, SymbolicZero
+from gradix._base.config import state as options
 from gradix._base.tracebacks import boundary, filter_frames
 from gradix._base.tree import prefix_errors, tree_flatten as flatten
 from gradix._control.custom_vjp import call_custom_vjp
@@ -188,6 +189,12 @@ class custom_vjp(CustomDerivative, Generic[T]):
         want = tangent_aval(aval)
         if want.dtype == dtypes.float0:
             return None
+        if type(ct) is SymbolicZero and tuple(ct.shape) != want.shape:
+            raise ValueError(
+                f"Custom VJP bwd rule {name_of(self.bwd)} for function {self._name} returned a symbolic "
+                f"zero of shape {tuple(ct.shape)} for leaf {index} of the arguments, which is of type "
+                f"{want}. Make it of the argument's type, or return None."
+            )
         if ct is None or type(ct) is SymbolicZero:
             return zeros(want)
         ct = as_array(ct)
@@ -198,7 +205,7 @@ class custom_vjp(CustomDerivative, Generic[T]):
             # rules in mixed precision return cotangents of other dtypes
             ct = convert_element_type(ct, want.dtype)
             got = ct.aval
-        if not same_types([got], [want]):
+        if not same_types([got], [want]) and not options.jax_disable_bwd_checks:
             raise ValueError(
                 f"Custom VJP bwd rule {name_of(self.bwd)} for function {self._name} must produce a cotangent of the "
                 f"shape and dtype of each argument: for leaf {index} of the arguments it is {want}, but got {got}. "

@@ -104,7 +104,7 @@ class TopK(Primitive):
                 f"k argument to top_k must be no larger than size along axis; got k={k} with "
                 f"shape={[*x.shape]} and axis={axis}"
             )
-        if type(x.shape[axis]) is int and x.shape[axis] > _LARGEST_INDEX:
+        if type(x.shape[axis]) is int and x.shape[axis] - 1 > _LARGEST_INDEX:
             raise ValueError(
                 f"top_k gives the places of elements as {_INDEX}, which cannot number the "
                 f"{x.shape[axis]} elements along axis {axis}. Take the largest of parts of the array first."
