@@ -105,7 +105,7 @@ def _linked(aval: Any, arrays: list) -> list | None:
     """Carriers of a value made of traced arrays: zeros that have the tangents of these arrays."""
     if not any(isinstance(a, Tracer) for a in arrays):
         return None
-    types = lo_types(tangent_type(aval))
+    types = _carrier_types(aval)
     if [(t.shape, t.dtype) for t in types] != [(a.shape, a.dtype) for a in arrays]:
         return None
     return [sub(a, bind(stop_gradient_p, (a,), {})) for a in arrays]
@@ -113,7 +113,15 @@ def _linked(aval: Any, arrays: list) -> list | None:
 
 def no_tangents(aval: Any) -> list:
     """The arrays of a tangent of zero for a type."""
-    return [zeros(a) for a in lo_types(tangent_type(aval)) if a.dtype != float0]
+    return [zeros(a) for a in _carrier_types(aval) if a.dtype != float0]
+
+
+def _carrier_types(aval: Any) -> list:
+    """The types of the arrays of a tangent; none of a type that does not say what its tangents are."""
+    try:
+        return lo_types(tangent_type(aval))
+    except NotImplementedError:  # derivatives ask for it again, and raise
+        return []
 
 
 def _node(x: Any) -> Any:

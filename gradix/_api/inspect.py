@@ -15,10 +15,12 @@ from gradix._api.arguments import (
     name_of,
     signature,
 )
-from gradix._api.boundary import Flat, around, holders, opened, results, stand_ins
+from gradix._api.boundary import Flat, around, holders, opened, results, stand_ins, values
 from gradix._api.structs import ShapeDtypeStruct, aval_of, struct_of
+from gradix._base.lazy import lazy_module
 from gradix._base.name_stack import current_names, set_names
 from gradix._base.tracebacks import boundary
+from gradix._base.tree import tree_map
 from gradix._core import library_values
 from gradix._core.array import ArrayImpl, as_array, typeof as _typeof
 from gradix._core.jaxpr import ClosedJaxpr, DropVar, Jaxpr, Literal, Var
@@ -26,6 +28,7 @@ from gradix._core.trace import Tracer, outside, state
 from gradix._ops.basis import is_differentiable
 from gradix._transforms.staging import eval_jaxpr as _eval_jaxpr
 
+_hi_values = lazy_module("gradix._api.hi_values")
 T = TypeVar("T")
 
 
@@ -214,7 +217,8 @@ def eval_shape(fun: Callable, *args, **kwargs) -> Any:
         args, kwargs: its arguments: arrays, or `ShapeDtypeStruct`s in place of arrays.
 
     Returns:
-        A tree of `ShapeDtypeStruct` like the function's result.
+        A tree of `ShapeDtypeStruct` like the function's result, with the type in place of a value
+        above arrays.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -223,9 +227,13 @@ def eval_shape(fun: Callable, *args, **kwargs) -> Any:
     """
     check_callable("eval_shape", fun)
     traced = _trace(fun, args, kwargs)
-    return traced.out_tree.unflatten(
+    out = traced.out_tree.unflatten(
         [struct_of(v.aval) for v in traced.jaxpr.outvars[: traced.out_tree.num_leaves]]
     )
+    if not values:
+        return out
+    is_value = _hi_values.is_value
+    return tree_map(lambda x: _hi_values.type_of(x) if is_value(x) else x, out, is_leaf=is_value)
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts, *args, propagate_source_info: bool = True) -> list:

@@ -188,6 +188,10 @@ class RetraceWarning(UserWarning):
     """A function was traced many times; the message names the arguments that differed."""
 
 
+class NotAValueError(ValueError, TypeError):
+    """A mutable array stands where the value of an array is needed."""
+
+
 class CallbackResultError(ValueError, TypeError, JaxRuntimeError):
     """A callback's result has another tree, shape or dtype than was declared for it.
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gradix._base import source
+from gradix._base.errors import NotAValueError
 from gradix._core.array import as_array
 from gradix._core.aval import AbstractValue, ShapedArray
 from gradix._core.trace import LEAKED, Trace, Tracer, state
@@ -21,7 +22,7 @@ class AbstractRef(AbstractValue):
     """The type of a `Ref`, with the type of the array that it holds."""
 
     __slots__ = ("inner_aval", "memory_space", "kind")
-    place = sharding = None
+    place = None
     vma: frozenset = frozenset()
 
     def __init__(self, inner_aval: ShapedArray, memory_space: Any = None, kind: Any = None):
@@ -32,6 +33,7 @@ class AbstractRef(AbstractValue):
     ndim = property(lambda self: self.inner_aval.ndim)
     size = property(lambda self: self.inner_aval.size)
     weak_type = property(lambda self: self.inner_aval.weak_type)
+    sharding = property(lambda self: self.inner_aval.sharding)
 
     def update(self, *, inner_aval=None, memory_space=None, kind=None) -> AbstractRef:
         """A copy of the type with some fields replaced."""
@@ -182,9 +184,9 @@ class Ref:
     def __setitem__(self, index, value) -> None:
         swap(self, index, value, "ref[...] = value", False)
 
-    def addupdate(self, index, value) -> None:
-        """Add `value` to the part at `index`."""
-        addupdate(self, index, value)
+    def addupdate(self, x, idx=()) -> None:
+        """Add `x` to the part at `idx`, which is the whole by default."""
+        addupdate(self, idx, x)
 
     def unsafe_buffer_pointer(self) -> int:
         return self.read().unsafe_buffer_pointer()
@@ -201,7 +203,7 @@ class Ref:
         return self.shape[0]
 
     def __jax_array__(self):
-        raise TypeError(f"{self._name()} is not an array: read its value with ref[...].")
+        raise NotAValueError(f"{self._name()} is not an array: read its value with ref[...].")
 
     def __array__(self, dtype=None, copy=None):
         return self.__jax_array__()

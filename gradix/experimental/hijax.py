@@ -218,10 +218,10 @@ def cur_qdd(value: Any) -> Any:
 
 
 class HiPrimitive(Primitive):
-    """An operation on values above arrays, which `impl(*values, **params)` evaluates.
+    """An operation on values above arrays, which `to_lojax(*values, **params)` evaluates.
 
-    In transformations, `to_lojax(*values, **params)` evaluates it on values that consist of traced
-    arrays, and `jvp(primals, tangents, **params)` differentiates it.
+    Outside of transformations `impl(*values, **params)` is called instead, if there is one;
+    and `jvp(primals, tangents, **params)` differentiates it.
     """
 
     def bind(self, *args, **params):
@@ -231,10 +231,11 @@ class HiPrimitive(Primitive):
             NotImplementedError: the operation has no rule for a derivative that is taken.
         """
         if any(map(_hi_boxes.is_mutable, args)) or self._makes_mutable(args, params):
-            evaluate = self.to_lojax if state.depth else self.impl
+            evaluate = self.to_lojax if state.depth else self._evaluate
             return _hi_boxes.applied(functools.partial(evaluate, **params), args)
         if not _hi_calls.is_traced(args):
-            return self.impl(*[a.raised() if type(a) is HiValue else a for a in args], **params)
+            given = [a.raised() if type(a) is HiValue else a for a in args]
+            return self._evaluate(*given, **params)
 
         def expand(*values):
             return self.to_lojax(*values, **params)
@@ -244,6 +245,13 @@ class HiPrimitive(Primitive):
 
         has_jvp = type(self).jvp is not HiPrimitive.jvp
         return _hi_calls.called(args, expand, jvp if has_jvp else None, None, self.name)
+
+    def _evaluate(self, *values, **params):
+        """Evaluate the operation on concrete values: by `impl`, or by `to_lojax` without one."""
+        has_impl = "impl" in self.__dict__ or type(self).impl is not Primitive.impl
+        has_other = type(self).to_lojax is not HiPrimitive.to_lojax
+        evaluate = self.to_lojax if has_other and not has_impl else self.impl
+        return evaluate(*values, **params)
 
     def _makes_mutable(self, args, params) -> bool:
         """Whether the result is a value that can change, as the operation's types say."""
@@ -283,7 +291,8 @@ class VJPHiPrimitive:
     - `batch(axis_data, args, dims) -> (out, dims)`, if `vmap` must not simply map `expand`.
 
     Raises:
-        AttributeError: `__init__` did not set one of the three attributes.
+        AttributeError: `__init__` did not set one of the three attributes, or the class defines
+            both `vjp_bwd` and `vjp_bwd_retval`.
 
     Example:
         >>> import gradix
@@ -314,6 +323,12 @@ class VJPHiPrimitive:
                     f"subclass {type(self).__name__} should set `{name}` before it calls "
                     "super().__init__()."
                 )
+        cls, base = type(self), VJPHiPrimitive
+        if cls.vjp_bwd is not base.vjp_bwd and cls.vjp_bwd_retval is not base.vjp_bwd_retval:
+            raise AttributeError(
+                f"subclass {cls.__name__} defines both `vjp_bwd` and `vjp_bwd_retval`: they are two forms of one "
+                "rule. Define one of them."
+            )
         for name, value in self.params.items():
             setattr(self, name, value)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import FunctionType
 from typing import Any
 
 from gradix._api.derivatives.autodiff import vjp
@@ -10,7 +11,9 @@ from gradix._api.devices import default_backend
 from gradix._api.jit.jit import jit
 from gradix._api.jit.jitted_function import JitFunction
 from gradix._api.structs import ShapeDtypeStruct
+from gradix._base.config import state as _options
 from gradix._base.lazy import lazy_module
+from gradix._base.source import is_inside
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import keystr, tree_flatten_with_path
 from gradix._core import dtypes
@@ -62,7 +65,7 @@ def export(
     """A function that exports a jitted function for arguments of given types.
 
     Args:
-        fun_jit: a function returned by `jit`.
+        fun_jit: a function returned by `jit`, or one of this package.
         platforms: the platforms to lower for, among "cpu", "cuda", "rocm" and "tpu"; by default
             that of the default device.
         disabled_checks: the checks to omit.
@@ -85,6 +88,8 @@ def export(
         >>> export.deserialize(exported.serialize()).call(0.5)
         Array(0.47942555, dtype=float32)
     """
+    if type(fun_jit) is FunctionType and is_inside(fun_jit.__code__.co_filename):
+        fun_jit = jit(fun_jit)  # a function of this package
     if not isinstance(fun_jit, JitFunction):
         raise ValueError(
             f"Function to be exported must be the result of `jit` but is: {fun_jit!r}. Write "
@@ -93,6 +98,15 @@ def export(
     if isinstance(platforms, str):
         raise TypeError(
             f"platforms must be a sequence of names, got the string {platforms!r}. Write ({platforms!r},)."
+        )
+    version = _options.jax_export_calling_convention_version
+    least, most = (
+        minimum_supported_calling_convention_version,
+        maximum_supported_calling_convention_version,
+    )
+    if not least <= version <= most:
+        raise ValueError(
+            f"the option jax_export_calling_convention_version must be from {least} to {most}, got {version}."
         )
     where = tuple(platforms) if platforms is not None else (default_export_platform(),)
     if not where or any(p not in PLATFORMS for p in where):
@@ -125,6 +139,7 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
         closed = seen.counts.masked(closed)
     plan = shardings.Plan(traced, stage._places)
     in_avals = tuple([a.plain.update(weak_type=False) for a in traced.avals])
+    out_avals = [a.plain.update(weak_type=False) for a in traced.jaxpr.out_avals]
     shown = _Names(stage.in_tree, in_avals)
     solver = Solver(closed.in_avals, calling.argument_names(shown))
     variables = _variables(closed.jaxpr, set())
@@ -158,9 +173,9 @@ def _export(stage, platforms: tuple, disabled: tuple) -> Exported:
     return Exported(
         fun_name=traced.name,
         in_tree=stage.in_tree,
-        in_avals=in_avals,
+        in_avals=shardings.with_divisions(in_avals, plan.ins),
         out_tree=traced.out_tree,
-        out_avals=tuple([a.plain.update(weak_type=False) for a in traced.jaxpr.out_avals]),
+        out_avals=shardings.with_divisions(out_avals, plan.outs),
         _has_named_shardings=True,
         _in_named_shardings=shardings.without_devices(plan.ins),
         _out_named_shardings=shardings.without_devices(plan.outs),

@@ -60,7 +60,8 @@ def register_pytree_node_serialization(
         `nodetype`.
 
     Raises:
-        ValueError: the type is not a pytree node, or the type or name is registered already.
+        ValueError: the type is not a pytree node, it is a named tuple, or the type or name is
+            registered already.
 
     Example:
         >>> import gradix
@@ -80,6 +81,11 @@ def register_pytree_node_serialization(
         raise ValueError(
             f"type {nodetype} is not a pytree node. Register it by gradix.tree_util.register_pytree_node "
             "first."
+        )
+    if from_children is None and issubclass(nodetype, tuple) and hasattr(nodetype, "_fields"):
+        raise ValueError(
+            f"{nodetype} is a named tuple: use register_namedtuple_serialization. If `from_children` is not "
+            "present, you must call `gradix.tree_util.register_pytree_node` for the type first."
         )
     _register(
         Registered(nodetype, serialized_name, serialize_auxdata, deserialize_auxdata, from_children)

@@ -66,18 +66,19 @@ def serialize(exported, vjp_order: int) -> bytearray:
 
 
 def _table(e, vjp_order: int) -> dict:
-    avals = list(dict.fromkeys([*e.in_avals, *e.out_avals]))
+    in_avals, out_avals = [a.plain for a in e.in_avals], [a.plain for a in e.out_avals]
+    avals = list(dict.fromkeys([*in_avals, *out_avals]))
     number = {a: i for i, a in enumerate(avals)}
     meshes, divided, places = shardings.tables([*e._in_named_shardings, *e._out_named_shardings])
     out: dict[int, Any] = {
         0: (U16, VERSION),
         1: e.fun_name,
         2: _tree(e.in_tree),
-        3: [_aval(a) for a in e.in_avals],
+        3: [_aval(a) for a in in_avals],
         4: _tree(e.out_tree),
-        5: [_aval(a) for a in e.out_avals],
-        7: [{} for _ in e.in_avals],
-        8: [{} for _ in e.out_avals],
+        5: [_aval(a) for a in out_avals],
+        7: [{} for _ in in_avals],
+        8: [{} for _ in out_avals],
         9: list(e.platforms),
         10: [{0: name_of(x)} for x in e.ordered_effects],
         11: [{0: name_of(x)} for x in e.unordered_effects],
@@ -90,10 +91,10 @@ def _table(e, vjp_order: int) -> dict:
         19: [_aval(a) for a in avals],
         20: meshes,
         21: divided,
-        22: Numbers(U32, [number[a] for a in e.in_avals]),
-        23: Numbers(U32, [number[a] for a in e.out_avals]),
-        24: Numbers(U32, places[: len(e.in_avals)]),
-        25: Numbers(U32, places[len(e.in_avals) :]),
+        22: Numbers(U32, [number[a] for a in in_avals]),
+        23: Numbers(U32, [number[a] for a in out_avals]),
+        24: Numbers(U32, places[: len(in_avals)]),
+        25: Numbers(U32, places[len(in_avals) :]),
     }
     if vjp_order:
         out[17] = _table(e.vjp(), vjp_order - 1)
@@ -141,7 +142,7 @@ def _tree(tree: PyTreeDef) -> dict:
         return {0: (I8, _NONE)}
     if kind is dict:
         if not all(isinstance(k, str) for k in aux):
-            raise ValueError(
+            raise TypeError(
                 f"Serialization is supported only for dictionaries with string keys, got the keys {aux}. "
                 "Convert them to strings first."
             )
@@ -251,9 +252,9 @@ def _fields(t: Table, is_trusted: bool) -> tuple[dict, Any]:
     fields = dict(
         fun_name=t.text(1),
         in_tree=in_tree,
-        in_avals=in_avals,
+        in_avals=shardings.with_divisions(in_avals, ins),
         out_tree=out_tree,
-        out_avals=out_avals,
+        out_avals=shardings.with_divisions(out_avals, outs),
         _has_named_shardings=True,
         _in_named_shardings=ins,
         _out_named_shardings=outs,

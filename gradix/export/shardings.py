@@ -9,6 +9,8 @@ import numpy as np
 from gradix._api.constraints import with_sharding_constraint
 from gradix._api.jit.jit import jit
 from gradix._base import config
+from gradix._core.aval import located
+from gradix._core.divisions import explicit_part
 from gradix._core.mesh import AbstractDevice, AbstractMesh, AxisType, Mesh
 from gradix._core.named_sharding import NamedSharding
 from gradix._core.sharding import UNCONSTRAINED, PartitionSpec
@@ -87,6 +89,16 @@ def without_devices(shardings) -> tuple:
     )
 
 
+def with_divisions(avals, shardings) -> tuple:
+    """The types with the part of their shardings that is over `Explicit` mesh axes."""
+    return tuple(
+        [
+            located(a, division=explicit_part(s, a.ndim)) if s is not None else a
+            for a, s in zip(avals, shardings)
+        ]
+    )
+
+
 def _abstract(mesh):
     if isinstance(mesh, AbstractMesh):
         return mesh
@@ -113,7 +125,9 @@ def on_mesh(shardings, mesh) -> tuple:
                 f"the program was exported for the mesh {s.mesh}; got a mesh with the axes "
                 f"{mesh.shape_tuple}. Pass one with the same axes."
             )
-    return tuple([s and NamedSharding(mesh, s.spec) for s in shardings])
+    return tuple(
+        [s and NamedSharding(mesh, s.spec, memory_kind=s.memory_kind or "device") for s in shardings]
+    )
 
 
 # -- calls -----------------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ def in_cond(x):
         ref[0] = 7.0
     lax.cond(x[0] > 0, double, shift)
     lax.switch(1, [shift, double])
-    lax.cond(x[0] > 100, lambda r: r.addupdate(..., 1.0), lambda r: None, ref)
+    lax.cond(x[0] > 100, lambda r: r.addupdate(1.0), lambda r: None, ref)
     return ref[...]
 
 
@@ -91,7 +91,7 @@ def in_cond_pure(x):
 
 def in_fori(x):
     ref = gradix.new_ref(x)
-    lax.fori_loop(0, 3, lambda i, c: (ref.addupdate(i, jnp.cos(ref[i])), c)[1], 0)
+    lax.fori_loop(0, 3, lambda i, c: (ref.addupdate(jnp.cos(ref[i]), i), c)[1], 0)
     return ref[...]
 
 
@@ -235,10 +235,10 @@ def test_stages_and_structs():
 
 def test_other_ways_to_run():
     ref = gradix.new_ref(jnp.zeros(2))
-    add = lambda r, x: (r.addupdate(..., x), r[0])[1]
+    add = lambda r, x: (r.addupdate(x), r[0])[1]
     with gradix.disable_jit():
         same(gradix.jit(add)(ref, 1.0), 1.0)
-        lax.scan(lambda c, row: (row.addupdate(..., 1.0), (c, c))[1], 0.0, ref)
+        lax.scan(lambda c, row: (row.addupdate(1.0), (c, c))[1], 0.0, ref)
     same(gradix.jit(lambda x: gradix.jit(add, inline=True)(ref, x))(1.0), 3.0)
     same(gradix.jit(lambda r, i, x: add(r.at[i:], x), static_argnums=1)(ref, 1, 5.0), 8.0)
     same(ref[...], [3, 8])
@@ -443,3 +443,20 @@ def test_forward_mode_takes_refs_of_tangents():
     assert (value, t, aux["aux"]) == (1.0, 3.0, 2.0)
     with pytest.raises(TypeError, match="the tangent of a mutable array is a mutable array"):
         gradix.jvp(lambda r: r[...], (gradix.new_ref(1.0),), (1.0,))
+
+
+def test_a_ref_where_an_array_is_needed_is_a_wrong_type_and_a_wrong_value():
+    ref = gradix.new_ref(jnp.zeros(3))
+    for f in (lambda: gradix.jit(lambda: gradix.new_ref(1.0))(), lambda: jnp.asarray(ref), lambda: lax.scan(lambda c, x: (ref, x), 0, jnp.ones(2)),
+              lambda: lax.cond(True, lambda: ref, lambda: ref)):
+        for kind in (TypeError, ValueError):
+            with pytest.raises(kind, match="read its value with ref"):
+                f()
+
+
+def test_addupdate_takes_the_value_first_and_the_type_of_a_ref_has_its_sharding():
+    ref = gradix.new_ref(jnp.zeros(3))
+    ref.addupdate(1.0)
+    ref.addupdate(2.0, 1)
+    assert ref[...].tolist() == [1, 3, 1]
+    assert gradix.typeof(ref).sharding == gradix.typeof(ref[...]).sharding

@@ -1,4 +1,5 @@
 """Exported programs called, differentiated, mapped; dimensions solved and bound; what is refused."""
+import collections
 import numpy as np
 import pytest
 
@@ -218,3 +219,22 @@ def test_random_keys_cross_as_words():
     k, x = gradix.random.key(7), np.zeros(3, "f4")
     split, draws = export.deserialize(e.serialize()).call(k, x)
     assert_same((split, draws), (gradix.random.split(k)[0], gradix.random.normal(k, (3,))))
+
+
+def test_functions_of_the_package_are_exported_as_they_are():
+    assert float(export.export(jnp.sin)(1.0).call(0.5)) == float(jnp.sin(0.5))
+    with pytest.raises(ValueError, match="result of `jit`"):
+        export.export(lambda x: x)
+
+
+def test_what_export_refuses_by_name():
+    with pytest.raises(TypeError, match="string keys"):
+        export.export(gradix.jit(lambda d: d[1]))({1: np.float32(2)}).serialize()
+    row = collections.namedtuple("row", "a b")
+    with pytest.raises(ValueError, match="register_namedtuple_serialization"):
+        export.register_pytree_node_serialization(
+            row, serialized_name="row", serialize_auxdata=lambda _: b"", deserialize_auxdata=lambda _: None)
+    for version in (8, 11):
+        gradix.config.update("jax_export_calling_convention_version", version)
+        with pytest.raises(ValueError, match=f"from 9 to 10, got {version}"):
+            export.export(jnp.sin)

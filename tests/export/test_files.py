@@ -65,7 +65,7 @@ def test_wrong_registrations_are_refused():
     unknown = collections.namedtuple("Unknown", "x")
     with pytest.raises(ValueError, match="unregistered type"):
         export.export(gradix.jit(lambda p: unknown(p)))(1.0).serialize()
-    with pytest.raises(ValueError, match="string keys"):
+    with pytest.raises(TypeError, match="string keys"):
         export.export(gradix.jit(lambda p: {1: p}))(1.0).serialize()
 
 

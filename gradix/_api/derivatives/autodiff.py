@@ -434,7 +434,7 @@ def _integer_transpose(program, tree, out_tree) -> Callable:
     """The transpose of a linear map between integers, whose cotangents are integers, too."""
 
     def transposed(ct):
-        leaves, got = flatten(ct)
+        leaves, got = opened(ct)
         if got != out_tree:
             raise ValueError(
                 f"linear_transpose: the cotangent must have the structure of the output, {out_tree}, "

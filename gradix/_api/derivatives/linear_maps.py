@@ -246,7 +246,7 @@ class Pullback:
         out = []
         for place, ct in zip(places, flatten(self(cts))[0]):
             if isinstance(place, Ref):
-                place.addupdate(..., ct)
+                place.addupdate(ct)
                 out.append(GradRef())
             else:
                 out.append(DidntWant() if isinstance(place, DontWant) else ct)

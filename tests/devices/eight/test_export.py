@@ -188,3 +188,13 @@ def test_where_arguments_lie_is_exported(kind):
             with gradix.set_mesh(where):
                 for gradient in (gradix.grad(total(program.call)), gradix.jit(gradix.grad(total(program.call)))):
                     np.testing.assert_allclose(gradient(x), want, rtol=1e-4, atol=1e-4)
+
+
+def test_the_types_of_an_exported_program_are_divided_over_explicit_axes():
+    m = gradix.make_mesh((4, 2), ("x", "y"))
+    x = gradix.device_put(np.arange(16.0).reshape(8, 2), gradix.sharding.NamedSharding(m, P("x", None)))
+    exported = export.export(gradix.jit(lambda x: x.T * 2))(x)
+    for e in (exported, export.deserialize(exported.serialize())):
+        assert e.in_avals[0].sharding.spec == P("x", None) and e.out_avals[0].sharding.spec == P(None, "x")
+        assert e.in_shardings_jax(m.abstract_mesh)[0].memory_kind == "device"
+        np.testing.assert_array_equal(e.call(x), 2 * np.asarray(x).T)
