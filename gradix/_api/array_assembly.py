@@ -75,6 +75,11 @@ def make_array_from_single_device_arrays(
             "the array."
         )
     kind = arrays[0].aval.dtype if arrays else np.dtype(dtype)
+    if dtype is not None and np.dtype(dtype) != kind:
+        raise ValueError(
+            "make_array_from_single_device_arrays: dtype must be that of the arrays. Got "
+            f"dtype={np.dtype(dtype)} and arrays of dtype {kind}; convert them with .astype first."
+        )
     part, places = sharding.shard_shape(shape), [sharding_of(a) for a in arrays]
     by_device = {
         place._device: a  # type: ignore[attr-defined]
@@ -150,7 +155,8 @@ def make_array_from_process_local_data(sharding, local_data, global_shape=None) 
     """Make an array over the devices of all processes from the data of each process.
 
     Args:
-        sharding: how the whole array is divided; a tree of shardings if `local_data` is a tree.
+        sharding: how the whole array is divided; if `local_data` is a tree, one sharding for all of
+            its arrays, or a tree of shardings.
         local_data: the data of this process: its part along each axis divided among processes.
         global_shape: the shape of the whole; the size of an axis given as None is computed.
 
@@ -163,14 +169,14 @@ def make_array_from_process_local_data(sharding, local_data, global_shape=None) 
         >>> gradix.make_array_from_process_local_data(SingleDeviceSharding(gradix.devices()[0]), np.ones(2, np.float32))
         Array([1., 1.], dtype=float32)
     """
-    if not isinstance(sharding, (Sharding, PartitionSpec)):
-        leaves, tree = flatten(local_data)
+    is_one = isinstance(sharding, (Sharding, PartitionSpec)) or hasattr(sharding, "device_kind")
+    leaves, tree = flatten(local_data)
+    if not is_one or tree.num_nodes > 1 and any(hasattr(x, "shape") for x in leaves):
         shardings = flatten_axes("make_array_from_process_local_data sharding", tree, sharding)
-        shapes = (
-            [None] * len(leaves)
-            if global_shape is None
-            else [tuple(s) for s in tree.flatten_up_to(global_shape)]
-        )
+        if global_shape is None or _is_shape(global_shape):
+            shapes = [global_shape] * len(leaves)
+        else:
+            shapes = [tuple(s) for s in tree.flatten_up_to(global_shape)]
         return tree.unflatten(
             [
                 make_array_from_process_local_data(s, x, g)
@@ -200,6 +206,10 @@ def make_array_from_process_local_data(sharding, local_data, global_shape=None) 
         return host_array(local[tuple(own)])
 
     return make_array_from_callback(shape, sharding, part)
+
+
+def _is_shape(given) -> bool:
+    return isinstance(given, (tuple, list)) and all(n is None or isinstance(n, int) for n in given)
 
 
 def _global_shape(sharding, local: tuple, given) -> tuple:

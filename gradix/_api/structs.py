@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from gradix._base import config as _config
-from gradix._core.array import as_array
+from gradix._core.array import ArrayImpl, as_array
 from gradix._core.array_layouts import AutoLayout, Format, Layout
-from gradix._core.aval import dtype_name, located, make_aval
+from gradix._core.aval import ShapedArray, dtype_name, located, make_aval, within
 from gradix._core.divisions import explicit_part
 from gradix._core.dtypes import ExtendedDType, canonicalize_dtype
 from gradix._core.named_sharding import NamedSharding
@@ -70,10 +70,11 @@ class ShapeDtypeStruct:
     @classmethod
     def like(cls, x) -> ShapeDtypeStruct:
         """The type of `x`, an array or anything with a shape and a dtype."""
+        has_place = type(x) is not ArrayImpl or x.committed  # type: ignore[attr-defined]
         return cls(
             x.shape,
             x.dtype,
-            sharding=getattr(x, "sharding", None),
+            sharding=getattr(x, "sharding", None) if has_place else None,
             weak_type=getattr(x, "weak_type", False),
         )
 
@@ -176,6 +177,8 @@ class Typed:
 
 
 def typed(x) -> Typed:
+    if isinstance(x, ShapedArray):  # a type has no place
+        return Typed(within(x))
     if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(x, (np.ndarray, np.generic)):
         aval = make_aval(
             tuple(x.shape),
@@ -191,8 +194,8 @@ def typed(x) -> Typed:
     return Typed(as_array(x).aval)
 
 
-def struct_of(aval) -> ShapeDtypeStruct:
-    """The `ShapeDtypeStruct` of a type, with its division over `Explicit` mesh axes as sharding."""
+def struct_of(aval, sharding: Sharding | None = None) -> ShapeDtypeStruct:
+    """The `ShapeDtypeStruct` of a type; without a sharding, with its division over `Explicit` axes."""
     return ShapeDtypeStruct(
-        aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=aval.division
+        aval.shape, aval.dtype, weak_type=aval.weak_type, sharding=sharding or aval.division
     )

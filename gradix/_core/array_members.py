@@ -11,7 +11,7 @@ import numpy as np
 from gradix._base.errors import ConcretizationTypeError
 from gradix._core import dtypes, seams
 from gradix._core.array import ArrayImpl, copied, is_shared
-from gradix._core.aval import make_aval
+from gradix._core.aval import located, make_aval
 
 
 def _concrete(x, member: str) -> ArrayImpl:
@@ -135,7 +135,8 @@ def rows(self):
     """The parts of a concrete array along its first axis."""
     host = np.asarray(self.host)
     aval = self.aval
-    inner = make_aval(aval.shape[1:], aval.dtype, aval.weak_type)
+    place = aval.place if aval.place is not None and aval.place.device is not None else None
+    inner = located(make_aval(aval.shape[1:], aval.dtype, aval.weak_type), place)
     return [
         ArrayImpl(row if isinstance(row, np.ndarray) else np.asarray(row, host.dtype), inner)
         for row in host

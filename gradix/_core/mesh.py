@@ -40,29 +40,49 @@ class AbstractDevice(NamedTuple):
 
 
 class ManualAxisType:
-    """The mesh axes over which a value in `shard_map` varies, is unreduced, or is reduced."""
+    """The mesh axes over which a value in `shard_map` varies, is unreduced, or is reduced.
 
-    __slots__ = ("varying", "unreduced", "reduced")
+    It cannot be changed, and equal ones are one object.
+    """
 
-    def __init__(self, *, varying=frozenset(), unreduced=frozenset(), reduced=frozenset()):
-        self.varying, self.unreduced, self.reduced = (
-            frozenset(varying),
-            frozenset(unreduced),
-            frozenset(reduced),
+    __slots__ = ("_key",)
+    _key: tuple[frozenset, frozenset, frozenset]
+    _known: dict[tuple, ManualAxisType] = {}
+
+    def __new__(cls, *, varying=frozenset(), unreduced=frozenset(), reduced=frozenset()):
+        key = frozenset(varying), frozenset(unreduced), frozenset(reduced)
+        found = cls._known.get(key)
+        if found is None:
+            new = object.__new__(cls)
+            object.__setattr__(new, "_key", key)
+            found = cls._known.setdefault(key, new)
+        return found
+
+    varying = property(lambda self: self._key[0])
+    unreduced = property(lambda self: self._key[1])
+    reduced = property(lambda self: self._key[2])
+
+    def __setattr__(self, name: str, value):
+        raise AttributeError(
+            f"cannot assign to field {name!r} of a ManualAxisType: make another one instead."
         )
 
-    def _key(self) -> tuple[frozenset, frozenset, frozenset]:
-        return self.varying, self.unreduced, self.reduced
+    def __copy__(self) -> ManualAxisType:
+        return self
 
-    def __eq__(self, other) -> bool:
-        return isinstance(other, ManualAxisType) and self._key() == other._key()
+    def __deepcopy__(self, memo) -> ManualAxisType:
+        return self
 
-    def __hash__(self) -> int:
-        return hash(self._key())
+    def __reduce__(self):
+        return _manual_axis_type, self._key
 
     def __repr__(self) -> str:
-        parts = [f"{n}={v}" for n, v in zip(self.__slots__, self._key())]
+        parts = [f"{n}={v}" for n, v in zip(("varying", "unreduced", "reduced"), self._key)]
         return f"ManualAxisType({', '.join(parts)})"
+
+
+def _manual_axis_type(varying, unreduced, reduced) -> ManualAxisType:
+    return ManualAxisType(varying=varying, unreduced=unreduced, reduced=reduced)
 
 
 def _axis_types(given, names) -> tuple[AxisType, ...]:

@@ -29,7 +29,7 @@ class PartitionSpec:
 
     Raises:
         TypeError: `unreduced` or `reduced` is not a set.
-        ValueError: a mesh axis is in two of the three.
+        ValueError: a mesh axis is in two of the three, or an entry is a tuple of tuples.
 
     Example:
         >>> from gradix.sharding import PartitionSpec as P
@@ -121,6 +121,11 @@ class PartitionSpec:
 def _partition(p):
     """One entry in normal form: a tuple of one name is that name."""
     if isinstance(p, (list, tuple)):
+        if any(isinstance(q, (list, tuple)) for q in p):
+            raise ValueError(
+                f"A tuple inside PartitionSpec cannot contain a nested tuple. Got {p!r}: name the mesh axes "
+                "of one array axis in one tuple."
+            )
         return None if not p else p[0] if len(p) == 1 else tuple(p)
     return p
 

@@ -184,7 +184,8 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None) -> Array:
         fill_value: a scalar.
         dtype: the result's; None for that of `x`.
         shape: the result's; None for that of `x`.
-        sharding: where the result lies; None for where `x` was put, if it has the same shape.
+        sharding: where the result lies; None for where `x` was put, if that is one device
+            or the shape is the same.
 
     Example:
         >>> from gradix import lax
@@ -194,9 +195,11 @@ def full_like(x, fill_value, dtype=None, shape=None, sharding=None) -> Array:
     if not hasattr(x, "shape"):
         x = as_array(x)
     shape = x.shape if shape is None else canonical_shape(shape)
-    if sharding is None and type(x) is ArrayImpl and shape == x.shape:
+    if sharding is None and type(x) is ArrayImpl:
         place = x.aval.place
-        sharding = x.sharding if place is not None and place.is_committed else None
+        stays = place is not None and place.is_committed
+        if stays and (shape == x.shape or place.device is not None):
+            sharding = x.sharding
     weak = dtype is None and dtypes.is_weakly_typed(x)
     want = dtypes.requested_dtype(x.dtype if dtype is None else dtype, "full_like")
     if dtypes.is_extended(want):

@@ -88,10 +88,12 @@ class _Stage:
 
     @property
     def out_info(self):
-        """A `ShapeDtypeStruct` for each result."""
-        return self.out_tree.unflatten(
-            [struct_of(a) for a in self._traced.jaxpr.out_avals[: self.out_tree.num_leaves]]
-        )
+        """A `ShapeDtypeStruct` for each result, with the sharding asked for by `out_shardings`."""
+        avals = self._traced.jaxpr.out_avals[: self.out_tree.num_leaves]
+        placing = self._traced.placing
+        asked = None if placing is None else placing.asked
+        wanted = [None] * len(avals) if asked is None else asked.of_results(self.out_tree, avals)
+        return self.out_tree.unflatten([struct_of(a, s) for a, s in zip(avals, wanted)])
 
 
 class Traced(_Stage):

@@ -131,3 +131,44 @@ def test_a_mesh_as_a_context_names_axes_and_set_mesh_moves_programs_there():
         with mesh:
             assert jnp.ones(2).devices() == mesh.device_set
     assert not jnp.ones(2).committed
+
+
+def test_trees_of_local_data_under_one_sharding():
+    s, tree = on(mesh(), "x"), {"a": np.arange(16.0).reshape(8, 2), "b": np.arange(8.0)}
+    for shapes in (None, {"a": (8, 2), "b": (8,)}):
+        made = gradix.make_array_from_process_local_data(s, tree, shapes)
+        assert {k: (v.shape, v.sharding) for k, v in made.items()} == {k: (v.shape, s) for k, v in tree.items()}
+    with pytest.raises(ValueError, match="local_data has shape"):
+        gradix.make_array_from_process_local_data(s, tree, (8, 2))
+    parts = [gradix.device_put(np.float32([i]), d) for i, d in enumerate(gradix.devices())]
+    with pytest.raises(ValueError, match="dtype must be that of the arrays"):
+        gradix.make_array_from_single_device_arrays((8,), on(mesh((8,), ("x",)), "x"), parts, dtype=np.int32)
+
+
+def test_what_is_made_of_an_array_on_one_device_lies_there():
+    x = gradix.device_put(np.arange(4.0), gradix.devices()[1])
+    assert all(row.devices() == x.devices() for row in x)
+    assert lax.full_like(x, 1.0, shape=(3,)).devices() == x.devices()
+    assert gradix.ShapeDtypeStruct.like(jnp.ones(2)).sharding is None
+    assert gradix.ShapeDtypeStruct.like(x).sharding == x.sharding
+
+
+def test_types_are_lowered_without_places_and_results_are_announced_with_theirs():
+    x, whole = gradix.device_put(np.arange(16.0).reshape(8, 2), on(mesh(), "x", "y")), on(mesh())
+    assert gradix.jit(lambda v: v @ v.T).lower(gradix.core.ShapedArray((8, 2), np.float32)).compile()(np.ones((8, 2))).shape == (8, 8)
+    double = gradix.jit(lambda v: v * 2, in_shardings=x.sharding, out_shardings=whole)
+    assert double.lower(x.aval).compile()(x).sharding == whole
+    assert double.eval_shape(x).sharding == whole
+
+
+def test_marks_of_mesh_axes_cannot_change():
+    import copy
+    import pickle
+
+    from gradix.sharding import ManualAxisType
+    a = ManualAxisType(varying={"x"}, reduced={"y"})
+    assert a is ManualAxisType(varying=("x",), reduced=["y"]) is copy.deepcopy(a) is pickle.loads(pickle.dumps(a))
+    with pytest.raises(AttributeError, match="varying"):
+        a.varying = frozenset()
+    with pytest.raises(ValueError, match="nested tuple"):
+        P(("x", ("y",)))
