@@ -90,6 +90,11 @@ class PartitionSpec:
                 reduced=self.reduced | other.reduced,
             )
         if isinstance(other, tuple):
+            if self.unreduced or self.reduced:
+                raise TypeError(
+                    f"{self!r} + {other!r}: a spec with unreduced or reduced axes is not extended by a tuple. Write "
+                    "P(*spec, *more, unreduced=..., reduced=...)."
+                )
             return self.update(self.partitions + other)
         return NotImplemented
 

@@ -82,6 +82,8 @@ def _host_number(x, dtype) -> np.ndarray:
             return np.asarray(x, default).astype(dtype)
     if dtypes.is_extended(dtype):
         return dtype.filled(int(x))
+    if dtype == dtypes.float0:
+        return np.zeros((), dtype)  # values of this dtype have no bits
     # As when arrays are converted, a float becomes the nearest integer that the dtype holds.
     if isinstance(x, float) and dtype in dtypes.INTEGER:
         info = dtypes.iinfo(dtype)

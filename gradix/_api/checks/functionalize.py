@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gradix._api.arguments import Names, check_callable, name_of, stand_in
-from gradix._api.boundary import Flat, arrays, results
+from gradix._api.boundary import Flat, around, results
 from gradix._api.checks import program_rules  # noqa: F401  (fills the table of rules)
 from gradix._api.checks.errors import (
     Error,
@@ -26,7 +26,7 @@ from gradix._base.bounded import BoundedCache
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten
 from gradix._control.check import Site, check_p, first_failed
-from gradix._core.array import as_array
+from gradix._core.array import as_array, is_array_like
 from gradix._core.dtypes import KeyType
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, bind
@@ -47,7 +47,7 @@ def checkify(
     Nothing calls back to Python.
 
     Args:
-        f: a function of arrays in pytrees.
+        f: a function of arrays in pytrees; a bool, or what is no array, reaches it as it is.
         errors: the kinds of errors to check for, joined with `|`: `user_checks` (those of `check`),
             `nan_checks`, `div_checks`, `index_checks`, `float_checks` (NaNs and divisions),
             `automatic_checks` (all but the user's), `all_checks`.
@@ -75,11 +75,13 @@ def checkify(
 
     @boundary
     def checked(*args, **kwargs):
-        leaves, tree = tree_flatten((args, kwargs))
-        leaves = arrays("checkify", leaves, tree, "argument ")
+        every, tree = tree_flatten((args, kwargs))
+        # what is no number, and a bool, which a branch may ask for, stays as it is
+        others = {i: x for i, x in enumerate(every) if not is_array_like(x) or type(x) is bool}
+        leaves = [as_array(x) for i, x in enumerate(every) if i not in others]
         names = Names(f, tree)
-        close = functools.partial(results, names)
-        flat = Flat(f, name_of(f), tree.unflatten, close=close, names=names)
+        close, given = functools.partial(results, names), around(others, len(every), tree)
+        flat = Flat(f, name_of(f), given, close=close, names=names)
         closed, consts = flat.stage_open([x.aval for x in leaves])
         found = known.get(id(closed))
         if found is None:

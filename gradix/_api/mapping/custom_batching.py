@@ -52,6 +52,11 @@ class custom_vmap:
         self.vmap_rule = vmap_rule
         return vmap_rule
 
+    def __getattr__(self, name: str):
+        if name in _RULES_OF_DERIVATIVES and "fun" in self.__dict__:
+            return getattr(self.fun, name)  # of a function of custom_jvp or custom_vjp
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
     def __get__(self, instance, owner=None):
         return self if instance is None else types.MethodType(self, instance)
 
@@ -113,6 +118,9 @@ class custom_vmap:
             return arrays(f"the vmap rule of {name}", outs, out_tree, "output"), mapped
 
         return flat
+
+
+_RULES_OF_DERIVATIVES = frozenset(("defjvp", "defjvps", "defvjp"))
 
 
 def _flags(given, tree, rule: str, name: str) -> list[bool]:
