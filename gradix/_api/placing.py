@@ -27,7 +27,7 @@ from gradix._core.sharding import (
 )
 from gradix._core.trace import Tracer, bind, state
 from gradix._ops.markers import separate
-from gradix._ops.sharding import move_p, sharding_constraint_p
+from gradix._ops.sharding import move_p, reshard, sharding_constraint_p
 from gradix._runtime import xla
 from gradix._runtime.placement import committed, put_on, sharding_of
 from gradix._runtime.program import to_device
@@ -170,10 +170,10 @@ def _put(x, place):
     sharding = as_sharding(place)
     _check_fits(array.aval, sharding)
     if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:
-        raise NotImplementedError(
-            f"device_put cannot make an array of shape {array.aval.shape} unreduced, as {sharding} says: its "
-            "parts are not summands. Let an operation give it with out_sharding=, or use gradix.sharding.reshard."
-        )
+        if getattr(array.aval, "division", None) is None:
+            whole = sharding.spec.update(unreduced=frozenset())
+            array = _put(array, NamedSharding(sharding.mesh, whole))
+        return reshard(array, sharding)  # one device gets the values, the others zeros
     if hasattr(place, "device_kind"):
         _check_is_here(array)
     if type(x) is ArrayImpl and sharding != sharding_of(x):

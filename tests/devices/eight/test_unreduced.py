@@ -162,8 +162,6 @@ def test_sums_are_made_where_they_are_asked_for():
             np.asarray(held)
         np.testing.assert_allclose(gradix.sharding.reshard(held, P(None, None)), SQUARES, rtol=1e-4)       # outside of a program
         np.testing.assert_allclose(gradix.sharding.reshard(held + held, P(None, None)), 2 * SQUARES, rtol=1e-4)
-        with pytest.raises(NotImplementedError, match="are not summands"):
-            gradix.device_put(W, spec(P, None, None, u="x"))
         vmapped = gradix.vmap(lambda a, b: gradix.sharding.reshard(jnp.matmul(a, b, out_sharding=spec(P, u="x")), P(None, None)))
         np.testing.assert_allclose(vmapped(gradix.device_put(np.stack([A, A]), P(None, None, "x")), gradix.device_put(np.stack([B, B]), P(None, "x", None))),
                                    np.stack([A @ B] * 2), rtol=1e-4, atol=1e-5)
@@ -202,3 +200,18 @@ def test_parts_that_are_not_added_up_have_no_derivative(checked):
         summed = gradix.shard_map(lambda p: gradix.lax.psum(p, "x"), in_specs=spec(P, None, None, u="x"), out_specs=P(None, None), check_vma=checked)
         gradient = gradix.grad(lambda a: (summed(jnp.matmul(a, b, out_sharding=spec(P, u="x"))) ** 2).sum())(a)
         np.testing.assert_allclose(gradient, 2 * (A @ B) @ B.T, rtol=1e-4, atol=1e-5)
+
+
+def test_device_put_makes_summands_of_which_one_is_the_array():
+    import gradix
+    import gradix.numpy as jnp
+    from gradix.sharding import NamedSharding, PartitionSpec as P
+    m = gradix.make_mesh((2,), ("x",))
+    s = NamedSharding(m, P(unreduced={"x"}))
+    x = np.arange(4, dtype=np.float32)
+    for given in (x, jnp.asarray(x), gradix.device_put(x, NamedSharding(m, P("x")))):
+        put = gradix.device_put(given, s)
+        assert put.sharding == s
+        np.testing.assert_array_equal(sum(np.asarray(part.data) for part in put.addressable_shards), x)
+    with gradix.set_mesh(m):
+        np.testing.assert_array_equal(gradix.sharding.reshard(gradix.device_put(x, P(unreduced={"x"})), P()), x)
