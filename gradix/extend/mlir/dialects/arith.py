@@ -2,10 +2,4 @@
 
 from gradix._runtime.xla_mlir import dialect
 
-
-def __getattr__(name: str):
-    return getattr(dialect("arith"), name)
-
-
-def __dir__():
-    return dir(dialect("arith"))
+__getattr__, __dir__ = dialect("arith").__getattr__, dialect("arith").__dir__

@@ -2,10 +2,4 @@
 
 from gradix._runtime.xla_mlir import dialect
 
-
-def __getattr__(name: str):
-    return getattr(dialect("builtin"), name)
-
-
-def __dir__():
-    return dir(dialect("builtin"))
+__getattr__, __dir__ = dialect("builtin").__getattr__, dialect("builtin").__dir__

@@ -2,10 +2,4 @@
 
 from gradix._runtime.xla_mlir import dialect
 
-
-def __getattr__(name: str):
-    return getattr(dialect("chlo"), name)
-
-
-def __dir__():
-    return dir(dialect("chlo"))
+__getattr__, __dir__ = dialect("chlo").__getattr__, dialect("chlo").__dir__

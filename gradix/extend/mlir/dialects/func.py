@@ -2,10 +2,4 @@
 
 from gradix._runtime.xla_mlir import dialect
 
-
-def __getattr__(name: str):
-    return getattr(dialect("func"), name)
-
-
-def __dir__():
-    return dir(dialect("func"))
+__getattr__, __dir__ = dialect("func").__getattr__, dialect("func").__dir__

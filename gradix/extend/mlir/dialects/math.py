@@ -2,10 +2,4 @@
 
 from gradix._runtime.xla_mlir import dialect
 
-
-def __getattr__(name: str):
-    return getattr(dialect("math"), name)
-
-
-def __dir__():
-    return dir(dialect("math"))
+__getattr__, __dir__ = dialect("math").__getattr__, dialect("math").__dir__

@@ -2,10 +2,4 @@
 
 from gradix._runtime.xla_mlir import dialect
 
-
-def __getattr__(name: str):
-    return getattr(dialect("memref"), name)
-
-
-def __dir__():
-    return dir(dialect("memref"))
+__getattr__, __dir__ = dialect("memref").__getattr__, dialect("memref").__dir__

@@ -2,10 +2,4 @@
 
 from gradix._runtime.xla_mlir import dialect
 
-
-def __getattr__(name: str):
-    return getattr(dialect("mpmd"), name)
-
-
-def __dir__():
-    return dir(dialect("mpmd"))
+__getattr__, __dir__ = dialect("mpmd").__getattr__, dialect("mpmd").__dir__

@@ -2,10 +2,4 @@
 
 from gradix._runtime.xla_mlir import dialect
 
-
-def __getattr__(name: str):
-    return getattr(dialect("scf"), name)
-
-
-def __dir__():
-    return dir(dialect("scf"))
+__getattr__, __dir__ = dialect("scf").__getattr__, dialect("scf").__dir__

@@ -2,10 +2,4 @@
 
 from gradix._runtime.xla_mlir import dialect
 
-
-def __getattr__(name: str):
-    return getattr(dialect("sdy"), name)
-
-
-def __dir__():
-    return dir(dialect("sdy"))
+__getattr__, __dir__ = dialect("sdy").__getattr__, dialect("sdy").__dir__

@@ -2,10 +2,4 @@
 
 from gradix._runtime.xla_mlir import dialect
 
-
-def __getattr__(name: str):
-    return getattr(dialect("sparse_tensor"), name)
-
-
-def __dir__():
-    return dir(dialect("sparse_tensor"))
+__getattr__, __dir__ = dialect("sparse_tensor").__getattr__, dialect("sparse_tensor").__dir__

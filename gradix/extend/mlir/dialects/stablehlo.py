@@ -2,10 +2,4 @@
 
 from gradix._runtime.xla_mlir import dialect
 
-
-def __getattr__(name: str):
-    return getattr(dialect("stablehlo"), name)
-
-
-def __dir__():
-    return dir(dialect("stablehlo"))
+__getattr__, __dir__ = dialect("stablehlo").__getattr__, dialect("stablehlo").__dir__

@@ -2,10 +2,4 @@
 
 from gradix._runtime.xla_mlir import dialect
 
-
-def __getattr__(name: str):
-    return getattr(dialect("vector"), name)
-
-
-def __dir__():
-    return dir(dialect("vector"))
+__getattr__, __dir__ = dialect("vector").__getattr__, dialect("vector").__dir__
