@@ -43,11 +43,6 @@ class Event:
         )
 
 
-def is_wanted() -> bool:
-    """Whether there is a listener, or the option jax_log_compiles is set."""
-    return bool(listeners) or _options.jax_log_compiles
-
-
 def tell(kind: str, function: str, seconds: float, why: str = "") -> None:
     """Pass an event to the listeners, and to the log if the option jax_log_compiles is set."""
     if not listeners and not _options.jax_log_compiles:

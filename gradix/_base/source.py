@@ -153,18 +153,3 @@ def current(depth: int = 1) -> SourcePlace:
                     return NamedPlace(code, frame.f_lasti, stack)
             return SourcePlace(code, frame.f_lasti)
         frame = outer
-
-
-def user_frames(limit: int | None = None) -> list[SourcePlace]:
-    """The places of all frames outside this package, innermost first, at most `limit`."""
-    places: list[SourcePlace] = []
-    frame = sys._getframe(1)
-    while frame is not None and (limit is None or len(places) < limit):
-        code = frame.f_code
-        inside = _inside.get(code.co_filename)
-        if inside is None:
-            inside = _is_inside(code.co_filename)
-        if not inside:
-            places.append(SourcePlace(code, frame.f_lasti))
-        frame = frame.f_back
-    return places

@@ -334,10 +334,10 @@ def _spread(em, pred, shape):
 
 
 while_p = While("while")
-while_save_p = while_p.save = WhileSave("while_save", while_p)
-while_linear_p = while_p.linear = WhileLinear("while_linear", while_p)
-while_back_p = while_p.back = WhileBack("while_back", while_p)
-while_curved_p = while_p.curved = WhileCurved("while_curved", while_p)
+while_p.save = WhileSave("while_save", while_p)
+while_p.linear = WhileLinear("while_linear", while_p)
+while_p.back = WhileBack("while_back", while_p)
+while_p.curved = WhileCurved("while_curved", while_p)
 
 
 def bind_while(

@@ -16,9 +16,6 @@ class EvalTrace(Trace):
     def interpret(self, prim, args, params):
         return seams.evaluate(prim, args, params)
 
-    def stage_value(self, val):
-        return val
-
 
 class TraceTag:
     """A tag that distinguishes the tracers of one use of an interpreter; it equals only itself."""

@@ -40,15 +40,11 @@ from gradix._core.scalar_types import (
     dtype_name,
     extended,
     float0,
-    is_bool,
     is_complex,
     is_extended,
     is_float,
-    is_inexact,
     is_integer,
-    is_numeric,
     is_signed,
-    is_unsigned,
     itemsize_bits,
     physical_dtype,
     prng_key,
@@ -433,16 +429,6 @@ def to_inexact_dtype(dtype):
         return dtype
     wide = _INT_TO_FLOAT[dtype]
     return wide if keeps_explicit_x64() else canonicalize_dtype(wide)
-
-
-def to_numeric_dtype(dtype):
-    """The default integer dtype for booleans; other dtypes stay."""
-    return python_scalar_dtype(int) if dtype in BOOL else dtype
-
-
-def to_floating_dtype(dtype):
-    """The real inexact dtype for a dtype: float32 for complex64 and int8."""
-    return _COMPLEX_TO_REAL.get(dtype) or to_inexact_dtype(dtype)
 
 
 def to_complex_dtype(dtype):

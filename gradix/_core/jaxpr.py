@@ -7,7 +7,6 @@ from itertools import count
 from typing import Any
 
 from gradix._core import seams
-from gradix._core.aval import ShapedArray
 from gradix._core.effects import NamedAxisEffect, no_effects
 
 _counter = count()
@@ -268,7 +267,3 @@ def jaxprs_in_params(params):
                 yield item.jaxpr
             elif isinstance(item, Jaxpr):
                 yield item
-
-
-def aval_of_literal(val, dtype, weak) -> ShapedArray:
-    return ShapedArray((), dtype, weak)

@@ -420,11 +420,6 @@ _config.define("gradix_mesh", None, _check_mesh, traced=True)
 _config.define("gradix_home_mesh", None, _check_mesh, traced=True)
 
 
-def current_mesh() -> BaseMesh | None:
-    """The mesh that `set_mesh` put in force; None if there is none."""
-    return _config.state.gradix_mesh
-
-
 def mesh_to_run_on() -> Mesh | None:
     """The mesh on whose devices programs run that name no others: `set_mesh` puts it in force."""
     mesh = _config.state.gradix_mesh

@@ -205,10 +205,6 @@ def is_extended(dtype) -> bool:
     return isinstance(dtype, ExtendedDType)
 
 
-def is_bool(dtype) -> bool:
-    return dtype in BOOL
-
-
 def is_integer(dtype) -> bool:
     return dtype in INTEGER
 
@@ -217,24 +213,12 @@ def is_signed(dtype) -> bool:
     return dtype in SIGNED
 
 
-def is_unsigned(dtype) -> bool:
-    return dtype in UNSIGNED
-
-
 def is_float(dtype) -> bool:
     return dtype in FLOAT
 
 
 def is_complex(dtype) -> bool:
     return dtype in COMPLEX
-
-
-def is_inexact(dtype) -> bool:
-    return dtype in INEXACT
-
-
-def is_numeric(dtype) -> bool:
-    return dtype in NUMERIC
 
 
 _BITS = {d: int(d.name.removeprefix("u").removeprefix("int")) for d in NARROW_INTEGER} | {

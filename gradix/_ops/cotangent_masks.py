@@ -51,10 +51,6 @@ class Live:
         return self._made
 
 
-def _wide(mask, shape):
-    return mask if mask.aval.shape in ((), shape) else broadcast_to(mask, shape)
-
-
 def _both(a, b, shape):
     """The conjunction of masks of shape `shape` or ()."""
     if a.aval.shape != b.aval.shape:

@@ -12,7 +12,7 @@ from gradix._core.divisions import cotangent_aval
 from gradix._core.jaxpr import ClosedJaxpr, JaxprEqn, Var, inherit, jaxprs_in_params
 from gradix._core.primitive import Linear
 from gradix._core.trace import Trace, Tracer, bind, divided_like, new_level, state, typed_results
-from gradix._ops.basis import add_any, instantiate, is_differentiable, tangent_aval, zeros
+from gradix._ops.basis import add_any, instantiate, tangent_aval, zeros
 from gradix._ops.cotangent_masks import Live
 from gradix._transforms.dce import without_dead
 from gradix._transforms.finite import is_suspect, mark
@@ -486,7 +486,3 @@ def transpose_jaxpr(
         list(live),
     )
     return found
-
-
-def active_mask(avals) -> list:
-    return [is_differentiable(a) for a in avals]

@@ -310,7 +310,3 @@ def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args):
     if args:
         return eval_closed(closed_jaxpr, *map(as_array, args))
     return lambda *xs: eval_closed(closed_jaxpr, *map(as_array, xs))
-
-
-def is_tracing(x) -> bool:
-    return isinstance(x, Tracer)

@@ -22,8 +22,6 @@ from gradix.numpy.masks import counted, decided_places, decides_sizes
 
 transfers = lazy_module("gradix._base.transfers")
 
-_NO_ARRAYS: list = []
-
 
 def read_index(x: Array, index) -> tuple[Array, tuple, list]:
     """The operand, the key of the index's plan, and the integer arrays of the index, in order.

@@ -195,9 +195,6 @@ def _gamma(key, a, *, shape, dtype, log_space):
     return lax.reshape(_gammas(random_split(key, a.aval.shape), a, log_space), shape)
 
 
-draw_gamma = _gamma
-
-
 def _gamma_function(name: str, log_space: bool, summary: str) -> Callable[..., Array]:
     def function(key, a, shape=None, dtype=None, *, out_sharding=None):
         if out_sharding is not None:

@@ -50,15 +50,6 @@ def test_positions_and_equality():
     assert line == end_line == places[0].line and 0 <= column < end_column
 
 
-def test_user_frames():
-    def inner():
-        return inside("def f(): return source.user_frames(2)")()
-
-    frames = inner()
-    assert [place.function.rpartition(".")[2] for place in frames] == ["inner", "test_user_frames"]
-    assert len(source.user_frames()) > 2
-
-
 def test_main_program_is_the_users():
     main = os.path.join(os.path.dirname(os.path.dirname(INSIDE)), "__main__.py")
     assert source._is_inside(INSIDE) and not source._is_inside(main) and not source._is_inside("<stdin>")

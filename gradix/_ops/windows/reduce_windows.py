@@ -16,7 +16,6 @@ from gradix._ops.arithmetic import max_p, min_p
 from gradix._ops.basis import to_axis, zeros
 from gradix._ops.comparison import ge_p, le_p
 from gradix._ops.indexing.slicing import pad
-from gradix._ops.operands import as_operand
 from gradix._ops.reduction_identities import highest, lowest
 from gradix._ops.shape import broadcast_in_dim, reshape
 from gradix._ops.window_padding import PaddingType, dilated, padtype_to_pads, window_count
@@ -450,8 +449,3 @@ def reduce_window_shape_tuple(
         base_dilation=base_dilation,
         window_dilation=window_dilation,
     ).result_shape(operand_shape)
-
-
-def reduce_window_by(prim, operand, window: Window):
-    """Bind one of the three named reductions."""
-    return bind(prim, (as_operand(prim.name, operand),), window.params())

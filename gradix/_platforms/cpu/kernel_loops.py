@@ -62,12 +62,6 @@ class Loops:
             (),
         )
 
-    def fetched(self, x, i):
-        """`x[i]` of a vector, read at once; XLA may delay the read of `get` until after a write."""
-        out = make_aval((), x.aval.dtype)
-        symbol = self.em.define("fetched", [x.aval, i.aval], lambda x, i: [self.get(x, i)])
-        return self.em.call(symbol, [out], x, i, attrs=OWN_CALL)[0]
-
     def put(self, x, i, value):
         """A vector with `x[i] = value`."""
         return self.put_block(x, self.em.reshape(value, (1,)), i)

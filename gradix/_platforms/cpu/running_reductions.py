@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import partial
 from math import prod
 
-import numpy as np
-
 from gradix._core.aval import make_aval
 from gradix._core.dtypes import COMPLEX
 from gradix._ops.cumulative import (
@@ -21,7 +19,6 @@ from gradix._ops.cumulative_lowering import emit_loop
 from gradix._platforms.cpu.kernel_loops import Loops
 from gradix._platforms.records import Rewrite
 
-_INT = np.dtype("int32")
 # The elements of a chunk, which is reduced before the total of earlier chunks is added, and of those
 # the elements that each pass combines. Smaller numbers mean less work in more passes.
 _CHUNK, _RADIX = 256, 4

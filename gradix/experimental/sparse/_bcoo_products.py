@@ -15,7 +15,6 @@ from gradix.experimental.sparse._bcoo_array import BCOO
 from gradix.experimental.sparse._bcoo_moving import bcoo_broadcast_in_dim
 from gradix.experimental.sparse._bcoo_storage import (
     bcoo_sum_duplicates,
-    bcoo_todense,
     bcoo_update_layout,
     sorted_keys,
     values_at,
@@ -342,10 +341,3 @@ def bcoo_dot_general_sampled(A, B, indices, *, dimension_numbers):
     i = joined([*at[:n], *at[n : n + m]], shape[: n + m])
     j = joined([*at[:n], *at[n + m :]], [*shape[:n], *shape[n + m :]])
     return jnp.where(valid, jnp.sum(rows[i] * columns[j], 1, dtype=dtype), 0)
-
-
-def as_dense(x):
-    """The ordinary array of a sparse or an ordinary one."""
-    return (
-        bcoo_todense(x) if isinstance(x, BCOO) else x.todense() if isinstance(x, JAXSparse) else x
-    )

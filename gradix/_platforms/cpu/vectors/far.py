@@ -16,7 +16,7 @@ from gradix._ops.formulas import LoweredValue
 from gradix._platforms.cpu.vectors.coefficients import COSINE, SINE, SINGLE
 from gradix._platforms.cpu.vectors.vocabulary import Vectors
 
-_F32, _F64, _I32 = np.dtype("float32"), np.dtype("float64"), np.dtype("int32")
+_F32, _F64 = np.dtype("float32"), np.dtype("float64")
 _PI = 0x3243F6A8885A308D313198A2E03707344A4093822299F31D0082EFA98EC4E6C89  # π·2²⁵⁶, to 2⁻²⁵⁶
 # The biased exponents of 16384 and of the largest number, and the bits of a piece.
 _FIRST, _LAST, _PIECE = 141, 254, 29
