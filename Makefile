@@ -23,7 +23,7 @@ help:
 	@echo "make bench      speed against the reference implementation, as ratios"
 	@echo "make gpu        for a machine with a GPU: values there, and speed, as a report (docs/devices.md)"
 	@echo "make ecosystem  the programs of 26 libraries written for JAX, on Gradix and on JAX in turns"
-	@echo "make lint       ruff only        make clean  remove .venv and caches"
+	@echo "make lint       ruff, dead code  make clean  remove .venv and caches"
 
 $(PY):
 	@if [ -z "$(PYTHON)" ]; then echo "Gradix needs Python 3.11 or newer with venv; none was found on PATH." >&2; exit 1; fi
@@ -51,6 +51,7 @@ test-full: $(VENV)/stamp-test
 lint: $(VENV)/stamp-test
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check --quiet .
+	$(PY) .ci/dead_code.py
 
 types: $(VENV)/stamp-test
 	$(PY) -m mypy

@@ -121,6 +121,19 @@ def test_without_a_newer_python_a_line_says_so(machine, monkeypatch, capsys):
     assert not tried and not capsys.readouterr().out
 
 
+def test_private_names_that_nothing_uses_are_found(tmp_path):
+    pytest.importorskip("vulture")
+    dead_code = _script("dead_code")
+    for name, text in {"face.py": "from ._parts import shown, DEAD_TOO as DEAD_TOO\ndef public(): pass\ndef _private(): pass\n",
+                       "_parts.py": "import math\nDEAD, ALIVE = 1, 2\nDEAD_TOO: int = 3\ndef shown(a, unread=None): return ALIVE\n"
+                                    "class Record:\n    field = 1\n    def method(self): pass\n"
+                                    "@rule.defjvp\ndef _rule(): pass\ndef exponential_of_two(): pass\n",
+                       "__init__.py": "def also_public(): pass\ndef __dir__(): pass\n"}.items():
+        (tmp_path / name).write_text(text)
+    assert sorted(dead_code.unused(tmp_path)) == ["_parts.py:1: unused import math", "_parts.py:2: unused variable DEAD",
+                                                  "_parts.py:5: unused class Record", "face.py:3: unused function _private"]
+
+
 def test_each_bound_is_documented():
     done = subprocess.run([sys.executable, ROOT / ".ci/oldest.py"], capture_output=True, text=True, check=True)
     table = (ROOT / "docs/design/dependencies.md").read_text("utf-8").partition("### Tested versions")[2]
