@@ -23,10 +23,6 @@ def i64_array(xs) -> str:
     return f"array<i64: {', '.join(xs)}>" if xs else "array<i64>"
 
 
-def bool_array(xs) -> str:
-    """`array<i1: true, false>`"""
-    xs = ["true" if x else "false" for x in xs]
-    return f"array<i1: {', '.join(xs)}>" if xs else "array<i1>"
 
 
 def i64_tensor(rows, shape: tuple) -> str:

@@ -5,7 +5,7 @@ import pytest
 
 from gradix._core.aval import make_aval
 from gradix._core.dtypes import KEY, float0
-from gradix._stablehlo.attributes import Raw, attribute, bool_array, i64_array, i64_tensor, layout
+from gradix._stablehlo.attributes import Raw, attribute, i64_array, i64_tensor, layout
 from gradix._stablehlo.literals import dense
 from gradix._stablehlo.types import element_type, tensor_type
 
@@ -122,7 +122,7 @@ def test_sizes_that_overflow_are_refused_before_xla_sees_them(shape):
 
 def test_attributes():
     assert i64_array((1, 2)) == "array<i64: 1, 2>" and i64_array(()) == "array<i64>"
-    assert bool_array([True]) == "array<i1: true>" and layout((1, 0)) == "dense<[1, 0]> : tensor<2xindex>"
+    assert layout((1, 0)) == "dense<[1, 0]> : tensor<2xindex>"
     assert layout(()) == "dense<> : tensor<0xindex>"
     assert i64_tensor([[0, 1], [2, 3]], (2, 2)) == "dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>"
     assert i64_tensor([], (0, 2)) == "dense<> : tensor<0x2xi64>"
