@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from gradix import lax
 from gradix._api.derivatives.custom_jvp import custom_jvp
 from gradix._core.array import ArrayImpl
 from gradix._core.operators import Array
 from gradix._core.trace import state
 from gradix._ops.canonicalization import canonical_axis
-from gradix.nn import host_implementations
 from gradix.nn.composition import fused
 from gradix.numpy.arithmetic import maximum, minimum
 from gradix.numpy.elementary import exp, expm1, log, log1p, logaddexp, tanh as _tanh
+from gradix.numpy.host_implementations import FLOATS, alike
 from gradix.numpy.promotion import as_operand, inexact_operand, inexact_operands, numeric_operand
 from gradix.numpy.selection import clip, where
 
@@ -171,7 +173,15 @@ def log_sigmoid(x) -> Array:
     return -softplus(-x)
 
 
-@fused(host=host_implementations.softplus)
+def softplus_by_numpy(x):
+    """The host rule of `softplus`; see `gradix.numpy.host_implementations`."""
+    if not alike(FLOATS, x):
+        return None
+    zero = np.zeros((), x.dtype)
+    return lambda x: np.logaddexp(x, zero)
+
+
+@fused(host=softplus_by_numpy)
 def softplus(x) -> Array:
     """The smooth rectifier log(1 + eˣ), in a floating dtype; eˣ does not overflow.
 

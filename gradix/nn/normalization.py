@@ -21,7 +21,6 @@ from gradix._core import dtypes
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer
 from gradix._ops.canonicalization import canonical_axis
-from gradix.nn import host_implementations
 from gradix.nn.composition import fused
 from gradix.numpy.axes import axes_of, positions_and_names
 from gradix.numpy.extremes import max_of_numbers
@@ -210,7 +209,7 @@ def log_softmax(x, axis=-1, where=None) -> Array:
     return out if where is None else choose(where, out, -_INF)
 
 
-@fused(host=host_implementations.standardize)
+@fused
 def standardize(
     x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, *, algorithm: str = "fast"
 ) -> Array:

@@ -8,7 +8,6 @@ from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.operators import Array
-from gradix.numpy import host_implementations
 from gradix.numpy.axes import axis_of
 from gradix.numpy.promotion import as_operand, convert, number
 from gradix.numpy.shapes import moveaxis, ravel
@@ -23,7 +22,7 @@ def _shifts(bitorder: str) -> np.ndarray:
     return bits[::-1].copy() if bitorder == "big" else bits
 
 
-@replayed(host=host_implementations.packbits)
+@replayed
 def packbits(a, axis: int | None = None, bitorder: str = "big") -> Array:
     """Bytes whose bits are the elements of an array, eight to a byte along an axis.
 

@@ -8,7 +8,6 @@ from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.operators import Array
-from gradix.numpy import host_implementations
 from gradix.numpy.logic import equal, isfinite, isnan
 from gradix.numpy.promotion import (
     as_operand,
@@ -21,7 +20,7 @@ from gradix.numpy.promotion import (
 _BOOL = np.dtype(bool)
 
 
-@replayed(host=host_implementations.isclose)
+@replayed
 def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan: bool = False) -> Array:
     """Whether `|a - b| <= atol + rtol·|b|`, elementwise; infinities of one sign are close.
 
@@ -58,7 +57,7 @@ def _tolerance(t, dtype) -> Array:
     return number(t, dtype) if type(t) in (int, float) else convert(as_operand("isclose", t), dtype)
 
 
-@replayed(host=host_implementations.allclose)
+@replayed
 def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan: bool = False) -> Array:
     """Whether all elements are close, in the sense of `isclose`.
 

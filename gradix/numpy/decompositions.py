@@ -7,7 +7,6 @@ from typing import Any, Literal, NamedTuple, overload
 from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core.operators import Array
-from gradix.numpy import matrix_host_implementations
 from gradix.numpy.promotion import inexact_operand
 from gradix.numpy.sorting import argsort
 from gradix.numpy.taking import take_along_axis
@@ -57,7 +56,7 @@ class SVDResult(NamedTuple):
     Vh: Array
 
 
-@replayed(host=matrix_host_implementations.cholesky)
+@replayed
 def cholesky(a, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """The lower triangular L with `L Lᴴ = a`, for Hermitian positive definite matrices.
 
@@ -88,7 +87,7 @@ def cholesky(a, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     return lax.linalg._adjoint(factor) if upper else factor
 
 
-@replayed(host=matrix_host_implementations.eigh)
+@replayed
 def eigh(a, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """The eigenvalues, ascending, and the eigenvectors of Hermitian matrices.
 
@@ -116,7 +115,7 @@ def eigh(a, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResul
     return EighResult(w, v)
 
 
-@replayed(host=matrix_host_implementations.eigvalsh)
+@replayed
 def eigvalsh(a, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """The eigenvalues of Hermitian matrices, ascending.
 

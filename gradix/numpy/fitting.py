@@ -12,7 +12,7 @@ from gradix import lax
 from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.operators import Array
-from gradix.numpy import matrix_host_implementations, reductions
+from gradix.numpy import reductions
 from gradix.numpy.broadcasting import atleast_1d
 from gradix.numpy.creation import zeros
 from gradix.numpy.decompositions import eigvals
@@ -88,7 +88,7 @@ def _roots(p):
     return eigvals(concatenate([lax.neg(p[None, 1:] / p[0]), below], 0))
 
 
-@replayed(host=matrix_host_implementations.polyfit)
+@replayed
 def polyfit(
     x, y, deg: int, rcond: float | None = None, full: bool = False, w=None, cov: bool = False
 ) -> Any:

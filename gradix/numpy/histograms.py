@@ -13,7 +13,7 @@ from gradix._core.array import as_array
 from gradix._core.dimensions.expression import may_be_empty
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
-from gradix.numpy import extremes, reductions, row_host_implementations
+from gradix.numpy import extremes, reductions
 from gradix.numpy.axes import known_int
 from gradix.numpy.calculus import diff
 from gradix.numpy.conversion import asarray
@@ -97,7 +97,7 @@ def bincount(
     return counts.at[lax.max(x, number(0, x.aval.dtype))].add(one, mode="drop")
 
 
-@replayed(host=row_host_implementations.digitize)
+@replayed
 def digitize(x, bins, right: bool = False, *, method: str | None = None) -> Array:
     """The number of the bin into which each element falls.
 

@@ -34,8 +34,7 @@ def ufunc(function: np.ufunc, kinds: frozenset = FLOATS) -> Callable:
     return lambda *operands: function if alike(kinds, *operands) else None
 
 
-hypot, logaddexp, copysign = ufunc(np.hypot), ufunc(np.logaddexp), ufunc(np.copysign)
-signbit, trunc, frexp = ufunc(np.signbit), ufunc(np.trunc), ufunc(np.frexp)
+hypot, logaddexp, frexp = ufunc(np.hypot), ufunc(np.logaddexp), ufunc(np.frexp)
 
 
 def sinc(x):
@@ -85,46 +84,6 @@ def _multiple(x, y):
     if divisor is NotImplemented:
         return divisor
     return np.multiply(np.absolute(x), np.floor_divide(np.absolute(y), np.maximum(divisor, 1)))
-
-
-# -- comparisons -----------------------------------------------------------------------------------
-
-
-def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """Where `b` is finite, equal elements are near, since tolerances are not negative."""
-    if (
-        not alike(FLOATS, a, b)
-        or equal_nan is not False
-        or not all(type(t) in (int, float) for t in (rtol, atol))
-    ):
-        return None
-    part, least = np.asarray(rtol, a.dtype), np.asarray(atol, a.dtype)
-    if not (0 <= part < math.inf and 0 <= least < math.inf):
-        return None
-
-    def close(x, y):
-        distance = np.abs(np.subtract(x, y))
-        near = np.less_equal(distance, np.add(np.multiply(np.abs(y), part), least))
-        finite = np.isfinite(y)
-        return (
-            near
-            if np.count_nonzero(finite) == y.size
-            else np.logical_or(np.equal(x, y), np.logical_and(near, finite))
-        )
-
-    return close
-
-
-def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
-    close = isclose(a, b, rtol, atol, equal_nan)
-    if close is None:
-        return None
-
-    def all_close(x, y):
-        found = close(x, y)
-        return np.asarray(np.count_nonzero(found) == found.size)
-
-    return all_close
 
 
 # -- sums of products ------------------------------------------------------------------------------
@@ -202,18 +161,6 @@ def _expansion(n: int) -> Callable:
         names,
     )
     return names["expand"]
-
-
-def packbits(a, axis=None, bitorder="big"):
-    if (
-        not alike(_INTEGERS | {np.dtype(bool)}, a)
-        or not a.size
-        or bitorder not in ("big", "little")
-    ):
-        return None
-    if not (axis is None or type(axis) is int and -len(a.shape) <= axis < len(a.shape)):
-        return None
-    return functools.partial(np.packbits, axis=axis, bitorder=bitorder)
 
 
 def unwrap(p, discont=None, axis=-1, period=2 * math.pi):

@@ -14,7 +14,6 @@ from gradix._core.array import wrap_host
 from gradix._core.dimensions.expression import as_dim, is_symbolic_shape, larger, smaller
 from gradix._core.operators import Array
 from gradix._core.trace import is_unknown
-from gradix.numpy import matrix_host_implementations
 from gradix.numpy.arithmetic import power
 from gradix.numpy.axes import axis_of, no_out
 from gradix.numpy.placement import place
@@ -432,7 +431,7 @@ def diagflat(v, k: int = 0) -> Array:
     return diag(convert(lax.reshape(x, (x.aval.size,)), x.aval.dtype), k)
 
 
-@replayed(host=matrix_host_implementations.trace)
+@replayed
 def trace(a, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype=None, out=None) -> Array:
     """The sum of the elements on a diagonal.
 

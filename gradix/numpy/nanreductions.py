@@ -49,7 +49,7 @@ def _extreme(name: str, reduce, fill, a, axis, out, *, keepdims, initial, where)
     return choose(none, number(math.nan, y.aval.dtype), y)
 
 
-@replayed(host=row_host_implementations.nanmax)
+@replayed
 def nanmax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
     """The largest element that is not NaN, over all axes or some; NaN where all elements are.
 
@@ -86,7 +86,7 @@ def nanmax(a, axis=None, out=None, keepdims: bool = False, initial=None, where=N
     )
 
 
-@replayed(host=row_host_implementations.nanmin)
+@replayed
 def nanmin(a, axis=None, out=None, keepdims: bool = False, initial=None, where=None) -> Array:
     """The smallest element that is not NaN, over all axes or some; NaN where all elements are.
 

@@ -9,7 +9,6 @@ from gradix._api.jit.replay import replayed
 from gradix._core import dtypes
 from gradix._core.dtypes import COMPLEX, INEXACT
 from gradix._core.operators import Array
-from gradix.numpy import matrix_host_implementations
 from gradix.numpy.arithmetic import power
 from gradix.numpy.axes import axes_of
 from gradix.numpy.decompositions import (
@@ -209,7 +208,7 @@ def _spectral_norm(x, axes, keepdims: bool, order):
     return lax.expand_dims(out, axes) if keepdims else out
 
 
-@replayed(host=matrix_host_implementations.cond)
+@replayed
 def cond(x, p=None):
     """The condition numbers of matrices: their norm times the norm of their inverse.
 

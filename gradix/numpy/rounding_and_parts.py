@@ -38,7 +38,7 @@ def _bits(x):
     return lax.bitcast_convert_type(x, np.dtype(f"int{x.aval.dtype.itemsize * 8}"))
 
 
-@replayed(host=host_implementations.signbit)
+@replayed
 def signbit(x, /) -> Array:
     """Whether the sign bit of each number is set, also that of -0.0 or NaN, as booleans.
 
@@ -62,7 +62,7 @@ def signbit(x, /) -> Array:
     return lax.lt(bits, number(0, bits.aval.dtype))
 
 
-@replayed(host=host_implementations.copysign)
+@replayed
 def copysign(x1, x2, /) -> Array:
     """`|x1|` with the sign of `x2`, elementwise, in a floating dtype.
 
@@ -256,7 +256,7 @@ def ceil(x, /) -> Array:
     return x if x.aval.dtype not in INEXACT else lax.ceil(x)
 
 
-@replayed(host=host_implementations.trunc)
+@replayed
 def trunc(x) -> Array:
     """Each element rounded toward zero to an integer, in the dtype of `x`.
 

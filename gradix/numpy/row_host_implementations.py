@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 
 import numpy as np
 
-from gradix._core.dtypes import python_scalar_dtype
 from gradix.numpy.host_implementations import (
     FLOATS,
     alike,
@@ -17,11 +15,6 @@ from gradix.numpy.host_implementations import (
 
 _SIGNED = frozenset(map(np.dtype, ("int8", "int16", "int32", "int64")))
 _INT = np.dtype("int32")
-_SIDES = ("left", "right")
-_COUNTED = 16  # In rows of up to so many elements, `searchsorted` compares with all of them.
-_ONES = np.ones(_COUNTED, np.uint8)
-
-
 # -- elements by position and by order -------------------------------------------------------------
 
 
@@ -69,51 +62,6 @@ def _taken(x, i):
         return x.take(i)
     except IndexError:
         return NotImplemented
-
-
-def searchsorted(a, v, side="left", sorter=None, *, method="scan"):
-    """For rows that are so short that all their elements are compared with the values."""
-    few = alike(FLOATS, a, v) and len(a.shape) == 1 and 0 < a.shape[0] <= _COUNTED
-    if not few or sorter is not None or side not in _SIDES:
-        return None
-    return lambda row, x: _places(row, x, side)
-
-
-def digitize(x, bins, right=False, *, method=None):
-    if (
-        not alike(FLOATS, x, bins)
-        or method is not None
-        or len(bins.shape) != 1
-        or not 0 < bins.shape[0] <= _COUNTED
-    ):
-        return None
-    side = "left" if right else "right"
-
-    def places(x, edges):
-        if edges[-1] >= edges[0]:
-            return _places(edges, x, side)
-        found = _places(edges, x, side)
-        return (
-            found if found is NotImplemented else np.subtract(found.dtype.type(edges.size), found)
-        )
-
-    return places
-
-
-def _places(row, x, side):
-    """How many elements of `row`, which need not be sorted, come before each `x`."""
-    values = x if x.ndim == 1 else x.reshape(-1)
-    squares = np.dot(row, row) + np.dot(values, values)
-    if squares != squares:  # There is a NaN, which would have to come last.
-        return NotImplemented
-    if (
-        values.size > row.size
-        and np.count_nonzero(np.less_equal(row[:-1], row[1:])) == row.size - 1
-    ):
-        return row.searchsorted(x, side).astype(python_scalar_dtype(int))
-    found = (np.less if side == "left" else np.less_equal)(row[:, None], values)
-    found = _ONES[: row.size].dot(found.view(np.uint8)).astype(python_scalar_dtype(int))
-    return found if x.ndim == 1 else found.reshape(x.shape)
 
 
 def partition(a, kth, axis=-1):
@@ -208,14 +156,6 @@ def _quantile_of_all(a, q, axis, method) -> Callable | None:
     return pick
 
 
-def nanmax(a, axis=None, out=None, keepdims=False, initial=None, where=None):
-    return _extreme(np.fmax, a, axis, keepdims) if out is initial is where is None else None
-
-
-def nanmin(a, axis=None, out=None, keepdims=False, initial=None, where=None):
-    return _extreme(np.fmin, a, axis, keepdims) if out is initial is where is None else None
-
-
 def nanmean(a, axis=None, dtype=None, out=None, keepdims=False, where=None):
     """For a row."""
     if not is_row(a, axis) or keepdims or not (dtype is out is where is None):
@@ -262,13 +202,3 @@ def nanstd(*args, **options):
         return None
     number = args[0].dtype.type
     return lambda x: number(math.sqrt(variance(x)))
-
-
-def _extreme(function, a, axis, keepdims) -> Callable | None:
-    if (
-        not alike(FLOATS, a)
-        or not a.size
-        or not (axis is None or type(axis) is int and -len(a.shape) <= axis < len(a.shape))
-    ):
-        return None
-    return functools.partial(function.reduce, axis=axis, keepdims=bool(keepdims))

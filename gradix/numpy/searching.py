@@ -16,7 +16,6 @@ from gradix._core.dimensions.expression import as_dim, is_known_at_most
 from gradix._core.dtypes import COMPLEX, INEXACT, INTEGER
 from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown
-from gradix.numpy import row_host_implementations
 from gradix.numpy.bisection import count_by_halving
 from gradix.numpy.division import remainder
 from gradix.numpy.indexing import take_index
@@ -164,7 +163,7 @@ def argwhere(a, *, size: int | None = None, fill_value=None) -> Array:
 # -- searchsorted ----------------------------------------------------------------------------------
 
 
-@replayed(host=row_host_implementations.searchsorted)
+@replayed
 def searchsorted(a, v, side: str = "left", sorter=None, *, method: str = "scan") -> Array:
     """The indices at which values can be inserted into a sorted vector so that it stays sorted.
 

@@ -316,7 +316,7 @@ def _pinv_jvp(rtol, hermitian, primals, tangents):
     return p, left - mul(mul(left, a), p) + right - mul(p, mul(a, right)) - mul(mul(p, t), p)
 
 
-@replayed(host=matrix_host_implementations.matrix_rank)
+@replayed
 def matrix_rank(M, rtol=None, *, hermitian: bool = False, tol=None) -> Array:
     """The ranks of matrices: how many of their singular values are not negligible.
 

@@ -8,7 +8,7 @@ import gradix
 import gradix.numpy as jnp
 from gradix import nn
 from gradix._base.tree import tree_leaves
-from gradix.nn import host_implementations as nn_host
+from gradix.nn import activations
 from gradix.numpy import (
     elementary,
     host_implementations as host,
@@ -65,7 +65,7 @@ def wide():
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("name", ["floor_divide", "remainder", "divmod", "copysign"])
+@pytest.mark.parametrize("name", ["floor_divide", "remainder", "divmod"])
 def test_two_floats(name, dtype):
     x, y = pairs(SPECIAL, dtype)
     function, rule = getattr(jnp, name), getattr(host, name)
@@ -83,10 +83,9 @@ def test_hypot_and_logaddexp(dtype):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("name", ["signbit", "trunc", "frexp"])
-def test_one_float(name, dtype):
-    exact(getattr(jnp, name), getattr(host, name), np.array([*SPECIAL, 1e-40, -1e-310], dtype))
-    exact(getattr(jnp, name), getattr(host, name), noise(dtype, 2, 0))
+def test_frexp(dtype):
+    exact(jnp.frexp, host.frexp, np.array([*SPECIAL, 1e-40, -1e-310], dtype))
+    exact(jnp.frexp, host.frexp, noise(dtype, 2, 0))
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "uint32"])
@@ -109,16 +108,6 @@ def test_sums_of_products(sizes, mode, dtype):
     close(jnp.polymul, host.polymul, x, y)
 
 
-@pytest.mark.parametrize("dtype", ["bool", "uint8", "int32", "int64"])
-def test_packbits(dtype):
-    for x in (RNG.integers(-1, 3, 9), RNG.integers(-1, 2, (3, 10)), np.array(1)):
-        x = x.astype(dtype)
-        for bitorder in ("big", "little"):
-            for axis in (None, *range(-x.ndim, x.ndim)):
-                exact(jnp.packbits, host.packbits, x, axis, bitorder)
-    assert host.packbits(jnp.zeros(0, bool).aval) is None
-
-
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_polyval(dtype):
     p = noise(dtype, 6)
@@ -127,13 +116,6 @@ def test_polyval(dtype):
     exact(jnp.polyval, host.polyval, np.array([1, -2, 0, 3], dtype), np.arange(-4, 5).astype(dtype))
     for x in ([np.inf, 1.0], [np.nan, 2.0], [1e30, 1.0]):
         exact(jnp.polyval, host.polyval, np.array([0, 1, 2], dtype), np.array(x, dtype))
-
-
-@pytest.mark.parametrize("dtype", FLOATS)
-def test_trace(dtype):
-    for shape in ((4, 4), (3, 5), (5, 3), (0, 0)):
-        for offset in (0, 1, -2, 9):
-            close(jnp.trace, on_matrices.trace, noise(dtype, *shape), offset)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -150,18 +132,6 @@ def test_take_along_axis(dtype):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_places(dtype):
-    for row in (np.sort(noise(dtype, 9)), noise(dtype, 9), np.array([1, 1, 2, np.inf, np.nan], dtype), np.array(SPECIAL, dtype)):
-        for x in (noise(dtype, 4), row, noise(dtype, 2, 3), noise(dtype, 0), np.array([np.nan, 1], dtype), row[0:1].reshape(()),
-                  noise(dtype, 40), noise(dtype, 5, 5)):
-            for side in ("left", "right"):
-                exact(jnp.searchsorted, on_rows.searchsorted, row, x, side)
-            for edges in (row, row[::-1].copy()):
-                exact(jnp.digitize, on_rows.digitize, x, edges)
-                exact(jnp.digitize, on_rows.digitize, x, edges, right=True)
-
-
-@pytest.mark.parametrize("dtype", FLOATS)
 def test_middles(dtype):
     for x in (noise(dtype, 9), noise(dtype, 8), noise(dtype, 3, 4), np.array(SPECIAL, dtype), np.array(SPECIAL[:-1], dtype),
               np.array([2.0], dtype), np.array(1.5, dtype), np.array([0.0, -0.0], dtype)):
@@ -175,16 +145,11 @@ def test_middles(dtype):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_parts_and_extremes(dtype):
+def test_parts(dtype):
     for x in (noise(dtype, 7), np.array([2, 1, 2, 1, 1, 3], dtype), np.array(SPECIAL, dtype), np.array([1, np.nan, -2], dtype)):
         for kth in (0, 1, -1, -3):
             exact(jnp.partition, on_rows.partition, x, kth)
             exact(jnp.argpartition, on_rows.argpartition, x, kth)
-    for x in (noise(dtype, 4, 3), np.array([[1, np.nan, -2], [np.nan] * 3], dtype), np.array([np.inf, np.nan], dtype), np.array(2, dtype)):
-        for options in ({}, {"keepdims": True}, {"axis": 0}, {"axis": -1, "keepdims": True}):
-            if x.ndim or "axis" not in options:
-                exact(jnp.nanmax, on_rows.nanmax, x, **options)
-                exact(jnp.nanmin, on_rows.nanmin, x, **options)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -209,8 +174,6 @@ def test_matrices(dtype):
     close(jnp.linalg.inv, on_matrices.inv, noise(dtype, 2, 3, 3), ulps=1000)
     close(jnp.linalg.slogdet, on_matrices.slogdet, x, ulps=100)
     close(jnp.linalg.slogdet, on_matrices.slogdet, noise(dtype, 2, 3, 3), ulps=100)
-    close(jnp.linalg.eigvalsh, on_matrices.eigvalsh, x, ulps=100)
-    close(jnp.linalg.eigvalsh, on_matrices.eigvalsh, noise(dtype, 2, 3, 3), "U", ulps=100)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -222,17 +185,6 @@ def test_singular_matrices(dtype):
         exact(jnp.linalg.inv, on_matrices.inv, x)
     for got, want in both(jnp.linalg.slogdet, on_matrices.slogdet, np.zeros((4, 4), dtype)):
         np.testing.assert_array_equal(got, want)
-
-
-@pytest.mark.parametrize("dtype", FLOATS)
-def test_nearness(dtype):
-    x, y = pairs([*SPECIAL, 1 + 1e-6, 1 + 1e-4, 1e-9], dtype)
-    for options in ({}, {"rtol": 0.0, "atol": 0.1}, {"rtol": 1, "atol": 0}, {"rtol": 0.3}):
-        exact(jnp.isclose, host.isclose, x, y, **options)
-        for a, b in ((x, y), (x[:3], x[:3]), (noise(dtype, 0), noise(dtype, 0)), (noise(dtype, 2, 1), noise(dtype, 3)), (x[:1], x[1:2])):
-            exact(jnp.allclose, host.allclose, a, b, **options)
-    for options in ({"equal_nan": True}, {"rtol": -1.0}, {"atol": np.nan}, {"rtol": np.inf}):
-        assert host.isclose(jnp.ones(2).aval, jnp.ones(2).aval, **options) is None
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -270,54 +222,11 @@ def test_nan_deviations(name, dtype):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_matrices_by_lapack(dtype):
-    x = noise(dtype, 6, 6)
-    positive = (x @ x.T + np.eye(6)).astype(dtype)
-    for rule, function in ((on_matrices.cholesky, jnp.linalg.cholesky), (on_matrices.eigh, jnp.linalg.eigh)):
-        close(function, rule, positive, ulps=1000)
-        close(function, rule, x @ np.diag(np.array([1, 1, 1, 1, 1, 1], dtype)) + 9 * np.eye(6, dtype=dtype), ulps=1000)
-        close(function, rule, np.array([[4]], dtype), ulps=1)
-        assert rule(jnp.ones((2, 3, 3)).aval) is rule(jnp.ones((0, 0)).aval) is rule(jnp.ones((2, 2), complex).aval) is None
-        assert rule(jnp.ones((2, 2)).aval, symmetrize_input=False) is None
-    for worse in (-np.eye(3, dtype=dtype), np.full((3, 3), np.nan, dtype)):
-        for got, want in both(jnp.linalg.cholesky, on_matrices.cholesky, worse):
-            np.testing.assert_array_equal(got, want)
-    for shape in ((6, 6), (3, 5), (5, 3), (1, 1)):
-        close(jnp.linalg.cond, on_matrices.cond, noise(dtype, *shape), ulps=1000)
-        exact(jnp.linalg.matrix_rank, on_matrices.matrix_rank, noise(dtype, *shape))
-    for rows in ([[1, 2], [2, 4]], [[0, 0], [0, 0]], [[1, 0], [0, 1]], [[np.nan, 1], [0, 1]], [[np.inf, 1], [0, 1]], [[1, 2, 3]] * 3):
-        exact(jnp.linalg.matrix_rank, on_matrices.matrix_rank, np.array(rows, dtype))
-    for got, want in both(jnp.linalg.cond, on_matrices.cond, np.full((2, 2), np.nan, dtype)):
-        np.testing.assert_array_equal(got, want)
-    assert on_matrices.cond(jnp.ones((2, 2)).aval, 1) is on_matrices.matrix_rank(jnp.ones((2, 2)).aval, tol=0.1) is None
-
-
-@pytest.mark.parametrize("dtype", FLOATS)
-def test_polyfit(dtype):
-    x, y = np.linspace(-1, 1, 9).astype(dtype), noise(dtype, 9)
-    for deg in (0, 1, 3):
-        close(jnp.polyfit, on_matrices.polyfit, x, y, deg, ulps=200)
-        close(jnp.polyfit, on_matrices.polyfit, x, y, deg, rcond=0.5, ulps=200)
-    close(jnp.polyfit, on_matrices.polyfit, np.array([2], dtype), np.array([3], dtype), 0)
-    close(jnp.polyfit, on_matrices.polyfit, np.ones(5, dtype), np.ones(5, dtype), 2, ulps=100)         # of rank 1
-    for bad in (np.nan, np.inf):
-        for a, b in ((np.where(x == x[2], bad, x).astype(dtype), y), (x, np.where(x == x[2], bad, y).astype(dtype))):
-            for got, want in both(jnp.polyfit, on_matrices.polyfit, a, b, 1):
-                np.testing.assert_array_equal(got, want)
-    rule, some = on_matrices.polyfit, jnp.ones(3).aval
-    assert rule(some, some, 3) is rule(some, some, 1, full=True) is rule(some, some, 1, w=some) is rule(some, some, -1) is None
-
-
-@pytest.mark.parametrize("dtype", FLOATS)
-def test_functions_of_networks(dtype):
-    close(nn.softplus, nn_host.softplus, noise(dtype, 3, 4), ulps=4)
-    for x, y in both(nn.softplus, nn_host.softplus, np.array([*SPECIAL, 100, -100, 700], dtype)):
+def test_softplus(dtype):
+    close(nn.softplus, activations.softplus_by_numpy, noise(dtype, 3, 4), ulps=4)
+    for x, y in both(nn.softplus, activations.softplus_by_numpy, np.array([*SPECIAL, 100, -100, 700], dtype)):
         np.testing.assert_allclose(x, y, rtol=4 * np.finfo(dtype).eps)
-    close(nn.softplus, nn_host.softplus, noise(dtype, 0))
-    for x in (noise(dtype, 9), np.array([3], dtype), np.array([2, 2], dtype), np.array([1, np.nan], dtype), np.array([1, np.inf], dtype)):
-        for options in ({}, {"axis": 0, "epsilon": 0.1}, {"epsilon": 0.0}):
-            close(nn.standardize, nn_host.standardize, x, **options)
-    assert nn_host.standardize(jnp.ones((2, 2)).aval) is nn_host.standardize(jnp.ones(2).aval, algorithm="stable") is None
+    close(nn.softplus, activations.softplus_by_numpy, noise(dtype, 0))
 
 
 def test_rules_are_left_alone_where_they_must_be():
