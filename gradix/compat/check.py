@@ -11,8 +11,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from gradix.compat import elsewhere
-from gradix.compat.internals import is_mapped, lookup
-from gradix.compat.known_uses import use_of
+from gradix.compat.internals import is_mapped, lookup, use_of
 from gradix.compat.removed import why_removed
 from gradix.extend import core as extend_core
 
@@ -102,7 +101,7 @@ def _why_internal(parts: list[str]) -> str | None:
             lookup(area, part)
         except LookupError:
             use = use_of(f"{below}")
-            what = f", used for {use.purpose}; the public way: {use.public}" if use else ""
+            what = f", used for {use.purpose}; the public way: {use.instead}" if use else ""
             public = "; public names are in jax, jax.extend and jax.interpreters"
             return f"is internal to JAX and not mapped{what or public}"
         return None

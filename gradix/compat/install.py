@@ -21,7 +21,6 @@ _elsewhere, _internals = (
     lazy_module("gradix.compat.elsewhere"),
     lazy_module("gradix.compat.internals"),
 )
-_known_uses = lazy_module("gradix.compat.known_uses")
 
 JAX_VERSION = "0.10.2"  # the JAX whose interface gradix offers
 _JAX, _OURS = "jax", "gradix"
@@ -113,7 +112,7 @@ def _internal(name: str) -> ModuleSpec:
     area = name[len(_SOURCE) + 1 :]
     if area and not _internals.is_mapped(area):
         raise ModuleNotFoundError(
-            f"No module named {name!r}. {_known_uses.explanation(area)}", name=name
+            f"No module named {name!r}. {_internals.explanation(area)}", name=name
         )
     if area in _internals.AREAS and _internals.AREAS[area].code:
         return _found(name, importlib.import_module(f"{_ADAPTERS}.{area}"))

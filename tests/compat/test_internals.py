@@ -30,7 +30,7 @@ def test_each_area_with_code_is_a_module_of_the_folder_and_each_public_place_is_
     files = [p.relative_to(folder).with_suffix("") for p in folder.rglob("*.py") if p.stem != "__init__"]
     assert {".".join(f.parts) for f in files} == {a for a, row in AREAS.items() if row.code}
     for row in AREAS.values():
-        for module in f"{row.public} {row.also}".split():
+        for module in row.names_from.split():
             importlib.import_module(module.removesuffix(".jit"))
         for name in row.names.values():
             module, _, attribute = name.partition(":")
@@ -60,9 +60,8 @@ def test_what_nobody_mapped_is_named(as_jax):
 
 
 def test_each_public_way_is_there():
-    from gradix.compat.known_uses import _USES
-    for use in _USES.values():
-        for name in (n.strip() for n in use.public.replace(" and ", ", ").split(",") if n.strip().startswith("jax.") and "(" not in n):
+    for row in AREAS.values():
+        for name in (n.strip() for n in row.instead.replace(" and ", ", ").split(",") if n.strip().startswith("jax.") and "(" not in n):
             why = check.why_missing(name.split()[0])
             assert why is None or name.startswith("jax.experimental.pallas"), (name, why)
 

@@ -1,8 +1,8 @@
 """Names of JAX's internal modules `jax._src.X` that libraries import, mapped to public names.
 
-The table `AREAS` says for each such module which libraries use it, what the public names are, and
-where its names come from. Names with other behaviour are in a small module beside this file. An
-internal name that is not mapped raises an error that says so.
+The table `AREAS` says for each such module what it is for, which libraries use it, what JAX's public
+names are, and where its names come from. Names with other behaviour are in a small module beside
+this file. An internal name that is not mapped raises an error that says so.
 """
 
 from __future__ import annotations
@@ -11,102 +11,296 @@ import importlib
 from types import ModuleType
 from typing import NamedTuple
 
-from gradix._base.lazy import lazy_module
-
-_known_uses = lazy_module("gradix.compat.known_uses")
-
 
 class Area(NamedTuple):
-    """An internal module of JAX.
+    """An internal module of JAX: what is said of it in errors, and the names that it has here.
 
     Attributes:
-        users: the libraries that import it.
-        public: the module with the public names for the same.
+        purpose: what it is used for; that of its parent by default.
+        instead: JAX's public names for the same; those of its parent by default.
+        users: the libraries known to import it.
+        names_from: the modules whose public names it has, as words; none if it cannot be imported.
         names: names that are called differently there, as name -> "module:name".
-        also: further modules its names come from, after `public`.
         code: whether its names come from the module of this folder with the same name.
     """
 
-    users: str
-    public: str
+    purpose: str = ""
+    instead: str = ""
+    users: str = ""
+    names_from: str = ""
     names: dict[str, str] = {}
-    also: str = ""
     code: bool = False
 
 
 AREAS = {
-    "ad_checkpoint": Area("equinox", "gradix.ad_checkpoint"),
+    "abstract_arrays": Area("types of arrays", "jax.core.ShapedArray, jax.typeof"),
+    "ad_checkpoint": Area(
+        "computing values again in the backward pass",
+        "jax.checkpoint, jax.ad_checkpoint",
+        users="equinox",
+        names_from="gradix.ad_checkpoint",
+    ),
     "ad_util": Area(
-        "lineax, equinox",
-        "gradix.interpreters.ad",
-        {"stop_gradient_p": "gradix.lax:stop_gradient_p"},
+        "zero tangents and additions of cotangents",
+        "jax.interpreters.ad, jax.custom_derivatives.SymbolicZero",
+        users="lineax, equinox",
+        names_from="gradix.interpreters.ad",
+        names={"stop_gradient_p": "gradix.lax:stop_gradient_p"},
     ),
-    "api": Area("equinox, e3nn-jax", "gradix"),
-    "api_util": Area("e3nn-jax, numpyro", "gradix.api_util", code=True),
-    "array": Area("orbax-checkpoint", "gradix", {"ArrayImpl": "gradix:Array"}),
+    "api": Area("the transformations", "jax", users="equinox, e3nn-jax", names_from="gradix"),
+    "api_util": Area(
+        "flattening arguments and numbering them",
+        "jax.api_util, jax.tree_util",
+        users="e3nn-jax, numpyro",
+        names_from="gradix.api_util",
+        code=True,
+    ),
+    "array": Area(
+        "the class of arrays",
+        "jax.Array, jax.make_array_from_single_device_arrays",
+        users="orbax-checkpoint",
+        names_from="gradix",
+        names={"ArrayImpl": "gradix:Array"},
+    ),
+    "cache_key": Area("keys of compiled programs on disk", "jax.experimental.compilation_cache"),
+    "callback": Area(
+        "calls from compiled programs to Python",
+        "jax.pure_callback, jax.experimental.io_callback, jax.debug.callback",
+    ),
     "checkify": Area(
-        "flax",
-        "gradix.experimental.checkify",
-        {"JaxException": "gradix.experimental.checkify:ErrorCategory", "Out": "typing:Any"},
+        "checks in compiled programs",
+        "jax.experimental.checkify, jax.jit(f, check=...)",
+        users="flax",
+        names_from="gradix.experimental.checkify",
+        names={"JaxException": "gradix.experimental.checkify:ErrorCategory", "Out": "typing:Any"},
     ),
-    "compiler": Area("chex", "gradix.jit", code=True),
-    "config": Area("numpyro, orbax-checkpoint", "gradix", {"config": "gradix:config"}),
+    "compilation_cache": Area("compiled programs on disk", "jax.experimental.compilation_cache"),
+    "compiler": Area(
+        "compiling a module",
+        "jax.jit(f).lower(...).compile()",
+        users="chex",
+        names_from="gradix.jit",
+        code=True,
+    ),
+    "config": Area(
+        "options",
+        "jax.config, and context managers such as jax.enable_x64",
+        users="numpyro, orbax-checkpoint",
+        names_from="gradix",
+        names={"config": "gradix:config"},
+    ),
     "core": Area(
-        "flax, jax-md, numpyro, equinox",
-        "gradix.core",
-        {
+        "jaxprs, primitives and tracing",
+        "jax.core, jax.extend.core",
+        users="flax, jax-md, numpyro, equinox",
+        names_from="gradix.core gradix.extend.core gradix.errors",
+        names={
             "physical_aval": "gradix._core.library_values:physical_aval",
             "trace_state_clean": "gradix._core.checks:trace_state_clean",
         },
-        also="gradix.extend.core gradix.errors",
     ),
-    "custom_derivatives": Area("equinox, distrax", "gradix.custom_derivatives"),
-    "dispatch": Area("equinox, chex", "gradix", {"wait_for_tokens": "gradix:effects_barrier"}),
-    "distributed": Area("orbax-checkpoint", "gradix.distributed", code=True),
-    "dtypes": Area("equinox, flax, optax", "gradix.dtypes", code=True),
-    "flatten_util": Area("blackjax", "gradix.flatten_util"),
+    "cudnn": Area(
+        "attention by cuDNN on NVIDIA's GPUs", "jax.nn.dot_product_attention", users="keras"
+    ),
+    "custom_batching": Area("rules for vmap", "jax.custom_batching"),
+    "custom_derivatives": Area(
+        "rules for derivatives",
+        "jax.custom_jvp, jax.custom_vjp, jax.custom_derivatives",
+        users="equinox, distrax",
+        names_from="gradix.custom_derivatives",
+    ),
+    "custom_transpose": Area(
+        "rules for transposes", "jax.extend.core.Primitive, jax.interpreters.ad"
+    ),
+    "debugging": Area("printing from compiled programs", "jax.debug.print, jax.debug.callback"),
+    "deprecations": Area("names that go away", "module-level __getattr__ and warnings"),
+    "dispatch": Area(
+        "running operations, and waiting for them",
+        "jax.block_until_ready, jax.effects_barrier, jax.device_put",
+        users="equinox, chex",
+        names_from="gradix",
+        names={"wait_for_tokens": "gradix:effects_barrier"},
+    ),
+    "distributed": Area(
+        "programs of several processes",
+        "jax.distributed, jax.process_index",
+        users="orbax-checkpoint",
+        names_from="gradix.distributed",
+        code=True,
+    ),
+    "dtypes": Area(
+        "element types and their promotion",
+        "jax.dtypes, jax.numpy.result_type",
+        users="equinox, flax, optax",
+        names_from="gradix.dtypes",
+        code=True,
+    ),
+    "earray": Area(
+        "arrays of extended element types, as random keys", "jax.random.key, jax.dtypes.extended"
+    ),
+    "effects": Area("side effects of equations", "jax.extend.core.Effect, eqn.effects"),
+    "environment_info": Area("describing the machine", "jax.print_environment_info"),
+    "export": Area("writing programs to files", "jax.export"),
+    "flatten_util": Area(
+        "trees as one vector",
+        "jax.flatten_util.ravel_pytree",
+        users="blackjax",
+        names_from="gradix.flatten_util",
+    ),
+    "image": Area("resizing images", "jax.image"),
+    "interpreters": Area("rules of primitives", "jax.interpreters, jax.extend.core"),
     "interpreters.ad": Area(
-        "lineax",
-        "gradix.interpreters.ad",
-        {"CustomVJPException": "builtins:TypeError"},
+        users="lineax",
+        names_from="gradix.interpreters.ad",
+        names={"CustomVJPException": "builtins:TypeError"},
     ),
-    "interpreters.batching": Area("equinox", "gradix.interpreters.batching"),
-    "interpreters.mlir": Area("equinox", "gradix.interpreters.mlir"),
+    "interpreters.batching": Area(users="equinox", names_from="gradix.interpreters.batching"),
+    "interpreters.mlir": Area(users="equinox", names_from="gradix.interpreters.mlir"),
     "interpreters.partial_eval": Area(
-        "scico, flax",
-        "gradix.interpreters.partial_eval",
-        {"JaxprTracer": "gradix.interpreters.partial_eval:DynamicJaxprTracer"},
+        users="scico, flax",
+        names_from="gradix.interpreters.partial_eval",
+        names={"JaxprTracer": "gradix.interpreters.partial_eval:DynamicJaxprTracer"},
     ),
-    "interpreters.pxla": Area("orbax-checkpoint", "gradix.interpreters.pxla"),
-    "lax.lax": Area("equinox, numpyro", "gradix.lax"),
-    "lib": Area("scico, examples of JAX", "gradix.extend.backend", code=True),
-    "linear_util": Area("numpyro", "gradix.extend.linear_util"),
-    "literals": Area("equinox, diffrax, quax", "gradix.core", code=True),
-    "mesh": Area("flax, orbax-checkpoint", "gradix.sharding"),
-    "named_sharding": Area("orbax-checkpoint", "gradix.sharding"),
-    "numpy.lax_numpy": Area("equinox", "gradix.numpy"),
-    "partition_spec": Area("orbax-checkpoint", "gradix.sharding"),
-    "pjit": Area("quax", "gradix", {"jit_p": "gradix.extend.core.primitives:jit_p"}),
-    "prng": Area("flax, numpyro", "gradix.extend.random"),
-    "random": Area("blackjax, numpyro", "gradix.random"),
-    "random.threefry2x32": Area("examples of quax", "gradix.extend.random", code=True),
-    "sharding": Area("scico", "gradix.sharding"),
-    "sharding_impls": Area("scico, orbax-checkpoint", "gradix.sharding"),
-    "source_info_util": Area("flax", "gradix.extend.source_info_util"),
-    "state.types": Area("flax", "gradix.experimental.hijax"),
-    "test_util": Area("tests of jaxopt", "gradix.test_util", code=True),
-    "traceback_util": Area("equinox, flax, haiku", "gradix.extend.source_info_util", code=True),
-    "tree_util": Area("flax, orbax-checkpoint", "gradix.tree_util", code=True),
-    "typing": Area("optax, blackjax", "gradix.typing"),
-    "util": Area("numpyro, equinox", "gradix.api_util"),
-    "xla_bridge": Area("chex, jax-md", "gradix.extend.backend", code=True),
+    "interpreters.pxla": Area(
+        "results over several devices",
+        "jax.make_array_from_single_device_arrays, jax.sharding",
+        users="orbax-checkpoint",
+        names_from="gradix.interpreters.pxla",
+    ),
+    "lax": Area("array operations and control flow", "jax.lax"),
+    "lax.lax": Area(users="equinox, numpyro", names_from="gradix.lax"),
+    "lib": Area(
+        "XLA's client and MLIR, as jaxlib has them",
+        "jax.Device, jax.sharding, jax.extend.mlir, or jaxlib itself",
+        users="scico, examples of JAX",
+        names_from="gradix.extend.backend",
+        code=True,
+    ),
+    "linear_util": Area(
+        "functions under transformations",
+        "jax.extend.linear_util",
+        users="numpyro",
+        names_from="gradix.extend.linear_util",
+    ),
+    "literals": Area(
+        "numbers written in a program",
+        "jax.typing.ArrayLike, jax.extend.core.Literal",
+        users="equinox, diffrax, quax",
+        names_from="gradix.core",
+        code=True,
+    ),
+    "mesh": Area(
+        "meshes of devices",
+        "jax.sharding.Mesh, jax.make_mesh",
+        users="flax, orbax-checkpoint",
+        names_from="gradix.sharding",
+    ),
+    "monitoring": Area("events and durations", "jax.monitoring"),
+    "named_sharding": Area(
+        "how arrays are divided",
+        "jax.sharding.NamedSharding",
+        users="orbax-checkpoint",
+        names_from="gradix.sharding",
+    ),
+    "nn": Area("layers of networks", "jax.nn"),
+    "numpy": Area("NumPy's functions", "jax.numpy"),
+    "numpy.lax_numpy": Area(users="equinox", names_from="gradix.numpy"),
+    "ops": Area("sums over segments", "jax.ops"),
+    "pallas": Area("kernels of GPUs and TPUs", "jax.experimental.pallas"),
+    "partition_spec": Area(
+        "how arrays are divided",
+        "jax.sharding.PartitionSpec",
+        users="orbax-checkpoint",
+        names_from="gradix.sharding",
+    ),
+    "pjit": Area(
+        "jit over several devices",
+        "jax.jit, jax.lax.with_sharding_constraint",
+        users="quax",
+        names_from="gradix",
+        names={"jit_p": "gradix.extend.core.primitives:jit_p"},
+    ),
+    "prng": Area(
+        "random keys",
+        "jax.random.key, jax.random.key_data, jax.extend.random",
+        users="flax, numpyro",
+        names_from="gradix.extend.random",
+    ),
+    "profiler": Area("profiles", "jax.profiler"),
+    "public_test_util": Area("comparing derivatives with differences", "jax.test_util.check_grads"),
+    "random": Area(
+        "random numbers", "jax.random", users="blackjax, numpyro", names_from="gradix.random"
+    ),
+    "random.threefry2x32": Area(
+        users="examples of quax", names_from="gradix.extend.random", code=True
+    ),
+    "scipy": Area("SciPy's functions", "jax.scipy"),
+    "shard_map": Area("programs of one device's part", "jax.shard_map"),
+    "sharding": Area(
+        "how arrays are divided", "jax.sharding", users="scico", names_from="gradix.sharding"
+    ),
+    "sharding_impls": Area(
+        "how arrays are divided",
+        "jax.sharding",
+        users="scico, orbax-checkpoint",
+        names_from="gradix.sharding",
+    ),
+    "source_info_util": Area(
+        "where in the program an operation was written",
+        "jax.extend.source_info_util",
+        users="flax",
+        names_from="gradix.extend.source_info_util",
+    ),
+    "stages": Area("traced, lowered and compiled functions", "jax.stages"),
+    "state": Area("mutable arrays", "jax.new_ref, jax.ref"),
+    "state.types": Area(users="flax", names_from="gradix.experimental.hijax"),
+    "test_util": Area(
+        "JAX's own test suite",
+        "jax.test_util.check_grads, numpy.testing",
+        users="tests of jaxopt",
+        names_from="gradix.test_util",
+        code=True,
+    ),
+    "third_party": Area("parts of SciPy", "jax.scipy"),
+    "traceback_util": Area(
+        "leaving frames out of tracebacks",
+        "jax.extend.source_info_util.register_exclusion",
+        users="equinox, flax, haiku",
+        names_from="gradix.extend.source_info_util",
+        code=True,
+    ),
+    "tree_util": Area(
+        "trees of arrays",
+        "jax.tree_util, jax.tree",
+        users="flax, orbax-checkpoint",
+        names_from="gradix.tree_util",
+        code=True,
+    ),
+    "typing": Area(
+        "annotations", "jax.typing, jax.Array", users="optax, blackjax", names_from="gradix.typing"
+    ),
+    "util": Area(
+        "small functions",
+        "functools, itertools and zip(..., strict=True); jax.api_util",
+        users="numpyro, equinox",
+        names_from="gradix.api_util",
+    ),
+    "xla_bridge": Area(
+        "platforms and their clients",
+        "jax.devices, jax.default_backend, jax.extend.backend",
+        users="chex, jax-md",
+        names_from="gradix.extend.backend",
+        code=True,
+    ),
+    "xla_metadata": Area("attributes on operations", "jax.experimental.xla_metadata"),
 }
-_PARENTS = {area.rpartition(".")[0] for area in AREAS} - {""}
+_MAPPED = {area for area, row in AREAS.items() if row.names_from}
+_PARENTS = {area.rpartition(".")[0] for area in _MAPPED} - {""}
 
 
 def is_mapped(area: str) -> bool:
     """Whether `jax._src.area` can be imported."""
-    return area in AREAS or area in _PARENTS
+    return area in _MAPPED or area in _PARENTS
 
 
 class InternalModule(ModuleType):
@@ -129,14 +323,42 @@ class InternalModule(ModuleType):
         return value
 
 
+def use_of(area: str) -> Area | None:
+    """What is known of the module `jax._src.area`, or of the nearest one that contains it; or None."""
+    own, at = AREAS.get(area, Area()), area
+    while at and not AREAS.get(at, own).purpose:
+        at = at.rpartition(".")[0]
+    if not at:
+        return None
+    above = AREAS[at]
+    return own._replace(
+        purpose=above.purpose, instead=above.instead, users=own.users or above.users
+    )
+
+
+def explanation(area: str) -> str:
+    """Sentences for errors about an internal module of JAX or a name in one."""
+    use = use_of(area)
+    if use is None:
+        return (
+            "It is internal to JAX, and gradix, which replaces it here, does not have it. Public names are in "
+            "jax, jax.extend and jax.interpreters."
+        )
+    users = f" by {use.users}" if use.users else ""
+    return (
+        f"It is internal to JAX and used{users} for {use.purpose}. gradix, which replaces JAX here, has only the "
+        f"internal names that libraries are known to use. Use the public names: {use.instead}."
+    )
+
+
 def lookup(area: str, name: str):
     """The value of `jax._src.area.name`.
 
     Raises:
         LookupError: the name is not mapped; the message says where the public names are.
     """
-    row = AREAS.get(area, Area("nobody", "jax, jax.extend, jax.interpreters"))
-    if area in AREAS and row.code:
+    row = AREAS.get(area, Area())
+    if row.code:
         there = importlib.import_module(f"{__name__}.{area}")
         if hasattr(there, name):
             return getattr(there, name)
@@ -144,10 +366,8 @@ def lookup(area: str, name: str):
         module, _, attribute = row.names[name].partition(":")
         return getattr(importlib.import_module(module), attribute)
     elif not name.startswith("_"):
-        for module in f"{row.public} {row.also}".split() if area in AREAS else ():
+        for module in row.names_from.split():
             there = importlib.import_module(module)
             if hasattr(there, name):
                 return getattr(there, name)
-    raise LookupError(
-        f"module 'jax._src.{area}' has no attribute {name!r}. {_known_uses.explanation(area)}"
-    )
+    raise LookupError(f"module 'jax._src.{area}' has no attribute {name!r}. {explanation(area)}")
