@@ -26,7 +26,7 @@ def found(source):
     ("import jax._src.nope", [(1, "jax._src.nope", False)]),
     ("from jax._src.core import ShapedArray, nope", [(1, "jax._src.core.nope", False)]),
     ("import jax\njax._src.xla_bridge._backends\njax._src.xla_bridge.nope", [(3, "jax._src.xla_bridge.nope", False)]),
-    ("from jax.experimental import fused", [(1, "jax.experimental.fused", False)]),
+    ("from jax.experimental import nowhere", [(1, "jax.experimental.nowhere", False)]),
     ("from jax.nope import a, b", [(1, "jax.nope", False)]),
     ("import jax\n@jax.nope\ndef f(x=jax.nah): pass", [(2, "jax.nope", False), (3, "jax.nah", False)]),
     ("try:\n  from jax import nope\nexcept ImportError:\n  from jax import nah",
