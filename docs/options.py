@@ -112,7 +112,9 @@ _OWN_DEFAULTS = {
 def read_in_source() -> set[str]:
     """The options whose name stands in the package outside the tables that define JAX's."""
     text = "\n".join(
-        path.read_text(encoding="utf-8") for path in PACKAGE.rglob("*.py") if path.name not in ("options.py",) and path.parent != PACKAGE
+        path.read_text(encoding="utf-8")
+        for path in PACKAGE.rglob("*.py")
+        if path.name not in ("options.py",) and path.parent != PACKAGE
     )
     return {name for name in all_options() if re.search(rf"\b{name}\b", text)} | PUT_TOGETHER
 
@@ -150,10 +152,17 @@ def page() -> str:
         "```text", "ValueError: option gradix_tier must be one of 'xla', 'auto', 'quick'; got 'fast' of type str.", "```", "",
     ]  # fmt: skip
     for subject, group in DOES.items():
-        lines += [f"## {subject}", "", "| option, variable | default | what it does |", "|---|---|---|"]
+        lines += [
+            f"## {subject}",
+            "",
+            "| option, variable | default | what it does |",
+            "|---|---|---|",
+        ]
         for name, what in group.items():
             values = _values(name)
-            lines.append(f"| `{name}`<br>`{variable(name)}` | `{found[name]!r}` | {what}{f'; {values}' if values else ''} |")
+            lines.append(
+                f"| `{name}`<br>`{variable(name)}` | `{found[name]!r}` | {what}{f'; {values}' if values else ''} |"
+            )
         lines.append("")
     rest = [name for name in found if name not in described]
     listed = ", ".join(f"`{name}`" for name in rest)
@@ -167,5 +176,9 @@ def page() -> str:
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["--check"]:
-        sys.exit(0 if PAGE.read_text(encoding="utf-8") == page() else "docs/options.md is not what python -m docs.options writes")
+        sys.exit(
+            0
+            if PAGE.read_text(encoding="utf-8") == page()
+            else "docs/options.md is not what python -m docs.options writes"
+        )
     PAGE.write_text(page(), encoding="utf-8")

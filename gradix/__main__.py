@@ -67,6 +67,11 @@ def main(argv: list[str]) -> int:
     return 0
 
 
+def command() -> int:
+    """What the command `gradix` runs, which is `python -m gradix` by a shorter name."""
+    return main(sys.argv[1:])
+
+
 def _is_unknown(module: str) -> bool:
     try:
         return find_spec(module) is None
@@ -136,4 +141,4 @@ _COMMANDS = {"check": _check, "doctor": _doctor, "enable": _enable, "disable": _
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(command())

@@ -1,12 +1,11 @@
 """`dir` of a public module shows what its users call, and nothing of what it is made of."""
 import importlib
 import pickle
-import pkgutil
 from types import FunctionType, ModuleType
 
 import pytest
 
-import gradix
+from docs.site.public import public_modules
 
 FACES = {
     "numpy": {"fft", "linalg"}, "numpy.linalg": set(), "numpy.fft": set(), "lax": {"linalg"}, "random": set(),
@@ -46,30 +45,6 @@ def test_functions_say_the_module_that_users_import_them_from(name):
             assert not any(part.startswith("_") for part in value.__module__.split(".")), (n, value.__module__)
             assert getattr(importlib.import_module(value.__module__), n) is value
             assert pickle.loads(pickle.dumps(value)) is value
-
-
-# Files that public packages are made of, which are imported through these.
-PARTS = ("numpy", "random", "nn", "ops", "export", "scipy.special", "scipy.linalg", "scipy.signal", "scipy.optimize", "scipy.sparse.linalg",
-         "scipy.spatial.transform", "scipy.stats", "extend.mlir")
-PUBLIC_PARTS = ("numpy.linalg", "numpy.fft", "nn.initializers")
-
-
-def public_modules():
-    """The names of the modules that users import, without `gradix.`; distributions of `scipy.stats` among them.
-
-    Without `pytest`, whose import takes the place of jax in this process.
-    """
-    found = []
-    for module in pkgutil.walk_packages(gradix.__path__, "gradix."):
-        name = module.name.partition(".")[2]
-        package, _, last = name.rpartition(".")
-        made_of = any(name.startswith(p + ".") for p in PARTS) and name not in PUBLIC_PARTS
-        if package == "scipy.stats":
-            made_of = last in ("operands", "samples", "density_estimates")
-        if name != "pytest" and not made_of and name.partition(".")[0] != "compat" and not any(part.startswith("_") for part in name.split(".")):
-            found.append(name)
-    return found
-
 
 IMPORTED = {"annotations", "Any", "Callable", "Sequence", "NamedTuple", "Iterable", "Iterator", "Mapping", "TypeVar", "TYPE_CHECKING", "lru_cache",
             "partial", "dataclass", "np", "jnp", "lax", "functools", "itertools", "contextlib", "math", "os", "sys", "re", "operator", "warnings",

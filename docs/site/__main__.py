@@ -1,5 +1,6 @@
 """`python docs/site [folder]`: make the site of this documentation, and check it. `make docs` calls it."""
 
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -19,15 +20,31 @@ def main(arguments: list[str]) -> int:
     begin = time.monotonic()
     folder = Path(arguments[0] if arguments else "build/docs").resolve()
     pages, site = folder / "pages", folder / "html"
-    stage.stage(pages)
-    options = ["-c", str(HERE), "-d", str(folder / "doctrees"), "-W", "--keep-going", "-q", "-j", "auto", "-b", "html"]
+    if stage.stage(pages):
+        # The tables of contents stand on every page, and Sphinx would write only those pages anew that changed.
+        shutil.rmtree(site, ignore_errors=True)
+    options = [
+        "-c",
+        str(HERE),
+        "-d",
+        str(folder / "doctrees"),
+        "-W",
+        "--keep-going",
+        "-q",
+        "-j",
+        "auto",
+        "-b",
+        "html",
+    ]
     if status := sphinx([*options, str(pages), str(site)]):
         return status
     found = check.problems(site)
     for line in found:
         print(line, file=sys.stderr)
     count = sum(1 for _ in site.rglob("*.html"))
-    print(f"{count} pages, {len(public.names())} public names, {len(found)} problems, {time.monotonic() - begin:.0f} s: {site}/index.html")
+    print(
+        f"{count} pages, {len(public.names())} public names, {len(found)} problems, {time.monotonic() - begin:.0f} s: {site}/index.html"
+    )
     return 1 if found else 0
 
 

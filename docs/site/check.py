@@ -8,7 +8,15 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlsplit
 
 # Attributes from which a browser loads something as soon as it shows the page.
-LOADED = {("script", "src"), ("img", "src"), ("link", "href"), ("iframe", "src"), ("source", "srcset"), ("object", "data"), ("video", "src")}
+LOADED = {
+    ("script", "src"),
+    ("img", "src"),
+    ("link", "href"),
+    ("iframe", "src"),
+    ("source", "srcset"),
+    ("object", "data"),
+    ("video", "src"),
+}
 _CSS_ADDRESS = re.compile(r"""(?:url\(|@import\s+)["']?((?:https?:)?//[^"')\s]+)""")
 
 
@@ -36,7 +44,9 @@ class _Page(HTMLParser):
 
 def problems(folder: Path) -> list[str]:
     """All that is wrong with a site in a folder, a line each."""
-    pages = {p.resolve(): _Page(p.read_text(encoding="utf-8")) for p in sorted(folder.rglob("*.html"))}
+    pages = {
+        p.resolve(): _Page(p.read_text(encoding="utf-8")) for p in sorted(folder.rglob("*.html"))
+    }
     found = []
     for path, page in pages.items():
         name = path.relative_to(folder.resolve()).as_posix()
@@ -45,9 +55,16 @@ def problems(folder: Path) -> list[str]:
                 found.append(f"{name}: loads {target} from a network")
             elif not target.startswith("data:") and (why := _missing(path, target, pages)):
                 found.append(f"{name}: loads {target}, {why}")
-        found += [f"{name}: links to {t}, {why}" for t in page.links if not _is_outside(t) and (why := _missing(path, t, pages))]
+        found += [
+            f"{name}: links to {t}, {why}"
+            for t in page.links
+            if not _is_outside(t) and (why := _missing(path, t, pages))
+        ]
     for style in sorted(folder.rglob("*.css")):
-        found += [f"{style.name}: loads {a} from a network" for a in _CSS_ADDRESS.findall(style.read_text(encoding="utf-8"))]
+        found += [
+            f"{style.name}: loads {a} from a network"
+            for a in _CSS_ADDRESS.findall(style.read_text(encoding="utf-8"))
+        ]
     return found
 
 

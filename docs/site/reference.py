@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
 import inspect
 import re
@@ -9,14 +10,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import docstrings
+import public
+import support
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx import addnodes
 from sphinx.util.docutils import SphinxDirective
-
-import docstrings
-import public
-import support
 
 # The short names of modules, as the pages and docstrings write them.
 SHORT = {
@@ -26,7 +26,15 @@ SHORT = {
     "sharding": "gradix.sharding", "ffi": "gradix.ffi", "distributed": "gradix.distributed", "jax": "gradix",
 }  # fmt: skip
 _NAME = re.compile(r"^([\w.]+?)(?:\(.*\))?$", re.DOTALL)
-MARKS = {"x": "yes", "·": "no", "0": "zero", "run": "yes", "jvp": "from jvp", "direct": "yes", "expand": "by others"}
+MARKS = {
+    "x": "yes",
+    "·": "no",
+    "0": "zero",
+    "run": "yes",
+    "jvp": "from jvp",
+    "direct": "yes",
+    "expand": "by others",
+}
 TITLES = {
     "jit": "jit", "vmap": "vmap", "jvp": "forward derivatives (jvp)", "grad": "reverse derivatives (grad, vjp)",
 }  # fmt: skip
@@ -43,7 +51,9 @@ def page_of(text: str, module: str = "") -> str | None:
         candidates.insert(0, f"{module}.{match[1]}")
     found = next((c for c in candidates if c in public.names()), None)
     if found is None:
-        return next((f"reference/{c}" for c in candidates[:3] if "." in c and c in public.modules()), None)
+        return next(
+            (f"reference/{c}" for c in candidates[:3] if "." in c and c in public.modules()), None
+        )
     return f"reference/{found}"
 
 
@@ -51,19 +61,10 @@ def write_pages(folder: Path) -> None:
     """Write the page of each public module and name; what they say is made by the directives when Sphinx reads them."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in public.modules():
-        _write(folder / f"{name}.rst", f"{_title(name)}\n\n.. public-module:: {name}\n")
+        write(folder / f"{name}.rst", f"{_title(name)}\n\n.. public-module:: {name}\n")
     for path, name in public.names().items():
         title = path if name.module == "gradix" else f"{path.removeprefix('gradix.')}"
-        _write(folder / f"{path}.rst", f":orphan:\n\n{_title(title)}\n\n.. public-name:: {path}\n")
-    listed = "\n".join(f"   {name}" for name in public.modules())
-    _write(folder / "index.rst", f"{_title('Reference')}\n\n{_index()}\n\n.. toctree::\n   :maxdepth: 1\n\n{listed}\n")
-
-
-def _index() -> str:
-    return f"""Every public name has a page: its signature with types, what it takes, gives and raises, an example that the
-tests run, the types and transformations it supports, and its source. The search finds names and text.
-
-The pages are made from the package itself: {len(public.names())} names in {len(public.modules())} modules."""
+        write(folder / f"{path}.rst", f":orphan:\n\n{_title(title)}\n\n.. public-name:: {path}\n")
 
 
 class PublicModule(SphinxDirective):
@@ -76,16 +77,28 @@ class PublicModule(SphinxDirective):
         code = _linker(self.env.docname, module.__name__)
         made: list[nodes.Node] = []
         for title, text in docstrings.sections(inspect.getdoc(module) or ""):
-            made += [docstrings.program(text)] if title == "Example" else docstrings.blocks(text, code)
+            made += (
+                [docstrings.program(text)] if title == "Example" else docstrings.blocks(text, code)
+            )
         groups: dict[str, list[public.Name]] = {}
         for last in public.modules()[module.__name__]:
             name = public.names()[f"{module.__name__}.{last}"]
             groups.setdefault(name.kind, []).append(name)
-        for kind, title in (("function", "Functions"), ("class", "Classes"), ("exception", "Errors"), ("value", "Values"), ("primitive", "Primitives")):
+        for kind, title in (
+            ("function", "Functions"),
+            ("class", "Classes"),
+            ("exception", "Errors"),
+            ("value", "Values"),
+            ("primitive", "Primitives"),
+        ):
             if kind in groups:
                 made.append(nodes.rubric(title, title))
-                made.append(_table([[_link_to(self.env.docname, n.path, n.last)] for n in groups[kind]],
-                                   [docstrings.inline(public.summary_of(n), code) for n in groups[kind]]))
+                made.append(
+                    _table(
+                        [[_link_to(self.env.docname, n.path, n.last)] for n in groups[kind]],
+                        [docstrings.inline(public.summary_of(n), code) for n in groups[kind]],
+                    )
+                )
         return made
 
 
@@ -108,12 +121,23 @@ class PublicName(SphinxDirective):
         place += [nodes.Text("in "), _link_to(self.env.docname, name.module, name.module)]
         if found := public.source_of(name.value):
             file, line = found
-            place += [nodes.Text(" · "), nodes.reference("", "source", refuri=f"../source/{file}.html#L-{line}", internal=True)]
+            place += [
+                nodes.Text(" · "),
+                nodes.reference(
+                    "", "source", refuri=f"../source/{file}.html#L-{line}", internal=True
+                ),
+            ]
         return place
 
     def _alias(self, name: public.Name) -> list[nodes.Node]:
         line = nodes.paragraph("", "", *docstrings.inline(public.summary_of(name), self.code))
-        same = nodes.paragraph("", "", nodes.Text("It is the same object as "), _link_to(self.env.docname, name.home, name.home), nodes.Text("."))
+        same = nodes.paragraph(
+            "",
+            "",
+            nodes.Text("It is the same object as "),
+            _link_to(self.env.docname, name.home, name.home),
+            nodes.Text("."),
+        )
         return [line, same]
 
     def _whole(self, name: public.Name) -> list[nodes.Node]:
@@ -125,7 +149,11 @@ class PublicName(SphinxDirective):
             if title == "Example":
                 made.append(docstrings.program(text))
             elif title in ("Args", "Raises", "Attributes"):
-                made.append(docstrings.definitions(docstrings.entries(text), types if title == "Args" else {}, self.code))
+                made.append(
+                    docstrings.definitions(
+                        docstrings.entries(text), types if title == "Args" else {}, self.code
+                    )
+                )
             elif title == "See also":
                 made.append(nodes.paragraph("", "", *docstrings.inline(text, self.code)))
             else:
@@ -135,7 +163,9 @@ class PublicName(SphinxDirective):
         if name.kind in ("class", "exception"):
             made += self._members(name)
         made += self._support(name)
-        others = sorted(p for p, n in public.names().items() if n.home == name.path and p != name.path)
+        others = sorted(
+            p for p, n in public.names().items() if n.home == name.path and p != name.path
+        )
         if others:
             also = nodes.paragraph("", "Also as ")
             for i, path in enumerate(others):
@@ -153,11 +183,19 @@ class PublicName(SphinxDirective):
         """The methods and properties that the class itself, or a base of it that is not public, gives."""
         found: dict[str, Any] = {}
         for base in name.value.__mro__:
-            if base.__module__.partition(".")[0] in ("gradix", "jaxlib") and base not in Exception.__mro__:
+            if (
+                base.__module__.partition(".")[0] in ("gradix", "jaxlib")
+                and base not in Exception.__mro__
+            ):
                 for n, value in vars(base).items():
-                    if not n.startswith("_") and (callable(value) or isinstance(value, (property, classmethod, staticmethod))):
+                    if not n.startswith("_") and (
+                        callable(value) or isinstance(value, (property, classmethod, staticmethod))
+                    ):
                         found.setdefault(n, value)
-        rows = [(n, v, (inspect.getdoc(getattr(v, "__func__", v)) or "").split("\n\n")[0]) for n, v in sorted(found.items())]
+        rows = [
+            (n, v, (inspect.getdoc(getattr(v, "__func__", v)) or "").split("\n\n")[0])
+            for n, v in sorted(found.items())
+        ]
         if not rows:
             return []
         left = [[nodes.literal(n + _call(v), n + _call(v))] for n, v, _ in rows]
@@ -169,40 +207,70 @@ class PublicName(SphinxDirective):
         for primitive, row in support.rules_of(name):
             title = f"Rules of the primitive {primitive}"
             shown = {c: row[c] for c in ("jvp", "transpose", "linearize", "batch", "host", "lower")}
-            made += [nodes.rubric(title, title),
-                     _table([[nodes.literal(c, c)] for c in shown], [[nodes.Text(MARKS.get(m, m))] for m in shown.values()])]
+            made += [
+                nodes.rubric(title, title),
+                _table(
+                    [[nodes.literal(c, c)] for c in shown],
+                    [[nodes.Text(MARKS.get(m, m))] for m in shown.values()],
+                ),
+            ]
             if row["dtypes"]:
                 made.append(nodes.paragraph("", f"Its operands are {row['dtypes']}."))
         if name.path != name.home or (found := support.support_of(name)) is None:
             return made
         made.append(nodes.rubric("Supports", "Supports"))
-        made.append(_table([[nodes.Text(TITLES[w])] for w in found.transformations],
-                           [[nodes.Text("yes" if ok else "no: it raises an error that says why")] for ok in found.transformations.values()]))
-        made.append(_table([[nodes.literal(d, d)] for d in support.DTYPES],
-                           [[nodes.Text(f"gives {found.dtypes[d]}" if d in found.dtypes else "not accepted")] for d in support.DTYPES],
-                           ("Operands of dtype", "With 64-bit types on")))
+        # Every page has these words, so the search leaves them out.
+        facts = nodes.container(classes=["no-search"])
+        facts += _table(
+            [[nodes.Text(TITLES[w])] for w in found.transformations],
+            [
+                [nodes.Text("yes" if ok else "no: it raises an error that says why")]
+                for ok in found.transformations.values()
+            ],
+        )
+        facts += _table(
+            [[nodes.literal(d, d)] for d in support.DTYPES],
+            [
+                [nodes.Text(f"gives {found.dtypes[d]}" if d in found.dtypes else "not accepted")]
+                for d in support.DTYPES
+            ],
+            ("Operands of dtype", "With 64-bit types on"),
+        )
         if found.primitives:
             line = nodes.paragraph("", "Made of the operations ")
             for i, primitive in enumerate(found.primitives):
                 line += [nodes.Text(", " if i else ""), self.code_of_primitive(primitive)]
             line += nodes.Text(".")
-            made.append(line)
+            facts += line
+        made.append(facts)
         return made
 
     def code_of_primitive(self, primitive: str) -> nodes.Node:
         page = f"gradix.lax.{primitive}_p"
-        return _link_to(self.env.docname, page, primitive) if page in public.names() else nodes.literal(primitive, primitive)
+        return (
+            _link_to(self.env.docname, page, primitive)
+            if page in public.names()
+            else nodes.literal(primitive, primitive)
+        )
 
     def _described(self, name: public.Name) -> list[nodes.Node]:
         """The signature, as Sphinx's domain of Python writes it and its search finds it."""
-        what = {"class": "class", "exception": "exception", "function": "function"}.get(name.kind, "data")
+        what = {"class": "class", "exception": "exception", "function": "function"}.get(
+            name.kind, "data"
+        )
         call = _call(name.value) if what in ("class", "function", "exception") else ""
-        text = StringList([f".. py:{what}:: {name.path}{call}", ""], source=self.env.doc2path(self.env.docname))
+        text = StringList(
+            [f".. py:{what}:: {name.path}{call}", ""], source=self.env.doc2path(self.env.docname)
+        )
         holder = nodes.Element()
         self.state.nested_parse(text, self.content_offset, holder)
         for wanted in list(holder.findall(addnodes.pending_xref)):
             page = _types_by_name().get(wanted["reftarget"].rpartition(".")[2])
-            linked = [_reference(self.env.docname, f"reference/{page}", n) for n in wanted.children] if page else wanted.children
+            linked = (
+                [_reference(self.env.docname, f"reference/{page}", n) for n in wanted.children]
+                if page
+                else wanted.children
+            )
             wanted.replace_self(linked)
         return holder.children
 
@@ -211,7 +279,12 @@ class PublicName(SphinxDirective):
 def _types_by_name() -> dict[str, str]:
     """The page of each type that signatures name, by its name alone."""
     kinds = ("class", "exception", "value")
-    return {n.last: path for path, n in sorted(public.names().items(), reverse=True) if n.kind in kinds and path == n.home}
+    found = sorted(public.names().items(), reverse=True)
+    return {
+        n.last: path
+        for path, n in found
+        if n.kind in kinds and path == n.home and not hasattr(builtins, n.last)
+    }
 
 
 def _call(value: Any) -> str:
@@ -223,10 +296,17 @@ def _call(value: Any) -> str:
         signature = inspect.signature(value)
     except (TypeError, ValueError):
         return "()" if inspect.isroutine(value) else ""
-    shown = [p.replace(default=_Shown(p.default)) if p.default is not p.empty else p
-             for p in signature.parameters.values() if not p.name.startswith("_") and p.name != "self"]
+    shown = [
+        p.replace(default=_Shown(p.default)) if p.default is not p.empty else p
+        for p in signature.parameters.values()
+        if not p.name.startswith("_") and p.name != "self"
+    ]
     shown = [p.replace(annotation=_annotation(p.annotation)) for p in shown]
-    return str(signature.replace(parameters=shown, return_annotation=_annotation(signature.return_annotation)))
+    return str(
+        signature.replace(
+            parameters=shown, return_annotation=_annotation(signature.return_annotation)
+        )
+    )
 
 
 class _Shown:
@@ -234,7 +314,9 @@ class _Shown:
 
     def __init__(self, value: Any):
         text = getattr(value, "__name__", None) if callable(value) else repr(value)
-        self.text = text if text and len(text) < 60 and "<" not in text and "\n" not in text else "..."
+        self.text = (
+            text if text and len(text) < 60 and "<" not in text and "\n" not in text else "..."
+        )
 
     def __repr__(self) -> str:
         return self.text
@@ -262,7 +344,9 @@ def _types(value: Any) -> dict[str, str]:
         parameters = inspect.signature(value).parameters.values()
     except (TypeError, ValueError):
         return {}
-    return {p.name: repr(_annotation(p.annotation)) for p in parameters if p.annotation is not p.empty}
+    return {
+        p.name: repr(_annotation(p.annotation)) for p in parameters if p.annotation is not p.empty
+    }
 
 
 def _linker(docname: str, module: str) -> docstrings.Code:
@@ -286,12 +370,25 @@ def _reference(docname: str, page: str, inner: nodes.Node) -> nodes.reference:
     return nodes.reference("", "", inner, refuri=f"{up}{page}.html", internal=True)
 
 
-def _table(left: list[list[nodes.Node]], right: list[list[nodes.Node]], heads: tuple[str, str] | None = None) -> nodes.table:
+def _table(
+    left: list[list[nodes.Node]],
+    right: list[list[nodes.Node]],
+    heads: tuple[str, str] | None = None,
+) -> nodes.table:
     """A table of two columns."""
     group = nodes.tgroup("", nodes.colspec(colwidth=30), nodes.colspec(colwidth=70), cols=2)
     if heads:
-        group += nodes.thead("", nodes.row("", *[nodes.entry("", nodes.paragraph("", h)) for h in heads]))
-    rows = [nodes.row("", nodes.entry("", nodes.paragraph("", "", *a)), nodes.entry("", nodes.paragraph("", "", *b))) for a, b in zip(left, right)]
+        group += nodes.thead(
+            "", nodes.row("", *[nodes.entry("", nodes.paragraph("", h)) for h in heads])
+        )
+    rows = [
+        nodes.row(
+            "",
+            nodes.entry("", nodes.paragraph("", "", *a)),
+            nodes.entry("", nodes.paragraph("", "", *b)),
+        )
+        for a, b in zip(left, right)
+    ]
     group += nodes.tbody("", *rows)
     return nodes.table("", group, classes=["names"])
 
@@ -300,8 +397,10 @@ def _title(text: str) -> str:
     return f"{text}\n{'=' * len(text)}"
 
 
-def _write(path: Path, text: str) -> None:
-    """Only what changed, so that Sphinx reads only that again."""
-    if not path.exists() or path.read_text(encoding="utf-8") != text:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
+def write(path: Path, text: str) -> bool:
+    """Write a file, if it changes, so that Sphinx reads only what did; whether it has changed."""
+    if path.exists() and path.read_text(encoding="utf-8") == text:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return True

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 from pathlib import Path
 
 import public
@@ -12,29 +11,56 @@ import reference
 ROOT = public.ROOT
 DOCS = ROOT / "docs"
 # Pages of the repository that are not in `docs`, and become pages of the site.
-OUTSIDE = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "examples/README.md", "examples/serving/README.md")
+OUTSIDE = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "SECURITY.md",
+    "CODE_OF_CONDUCT.md",
+    "examples/README.md",
+    "examples/serving/README.md",
+)
 MAPS = ("index.md", "design/decisions/README.md")
 _FENCED = re.compile(r"^(```|:::).*?^\1$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]*)(#[^)\s]+)?\)")
 
 
-def stage(folder: Path) -> None:
-    """Write all pages of the site into a folder."""
-    wanted: set[str] = {found[0] for name in public.names().values() if (found := public.source_of(name.value))}
+def stage(folder: Path) -> bool:
+    """Write all pages of the site into a folder; whether the tables of contents are others than before."""
+    contents = ""
+    wanted: set[str] = {
+        found[0] for name in public.names().values() if (found := public.source_of(name.value))
+    }
     pages = {p: p.relative_to(DOCS).as_posix() for p in DOCS.rglob("*.md")}
     pages |= {p: f"repository/{name}" for name in OUTSIDE if (p := ROOT / name).exists()}
     for path, name in pages.items():
         text = _with_links(path, name, pages, wanted)
         if name in MAPS:
-            text += _contents(path)
-        reference._write(folder / name, text)
-    for image in [p for p in DOCS.rglob("*") if p.suffix in (".svg", ".png") and "site" not in p.parts]:
-        target = folder / image.relative_to(DOCS)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(image, target)
+            contents += (made := _contents(path))
+            text += made
+        elif name == "reference.md":
+            text += _toctree("", [f"/reference/{module}" for module in public.modules()])
+        elif name == "repository/README.md":  # The front page of the site stands for it.
+            text = "---\norphan: true\n---\n" + text
+        elif name == "repository/examples/README.md":
+            text += _toctree("", ["/repository/examples/serving/README"])
+        reference.write(folder / name, text)
+    for picture in (DOCS / "pictures").glob("*.svg"):
+        light, dark = _variants(picture.read_text(encoding="utf-8"))
+        reference.write(folder / "pictures" / f"{picture.stem}-light.svg", light)
+        reference.write(folder / "pictures" / f"{picture.stem}-dark.svg", dark)
     reference.write_pages(folder / "reference")
-    reference._write(folder / "sources.txt", "\n".join(sorted(wanted)) + "\n")
+    reference.write(folder / "sources.txt", "\n".join(sorted(wanted)) + "\n")
     _remove_what_went(folder, pages)
+    return reference.write(folder / "contents.txt", contents)
+
+
+def _variants(picture: str) -> tuple[str, str]:
+    """A picture in its light colours, and in its dark ones, since the reader chooses on the page itself."""
+    dark = re.search(r"^@media \(prefers-color-scheme: dark\)\{(.*)\}$", picture, re.MULTILINE)
+    if dark is None:
+        return picture, picture
+    return picture.replace(dark[0], ""), picture.replace(dark[0], dark[1])
 
 
 def _with_links(path: Path, name: str, pages: dict[Path, str], wanted: set[str]) -> str:
@@ -44,15 +70,19 @@ def _with_links(path: Path, name: str, pages: dict[Path, str], wanted: set[str])
 
     def link(match: re.Match) -> str:
         image, shown, target, heading = match[1], match[2], match[3], match[4] or ""
-        if image or not target or "://" in target:
+        if not target or "://" in target:
             return match[0]
+        if image:
+            file = (path.parent / target).resolve()
+            bare = f"{up}{file.relative_to(DOCS).as_posix().removesuffix('.svg')}"
+            return f"![{shown}]({bare}-light.svg){{.only-light}}\n![{shown}]({bare}-dark.svg){{.only-dark}}"
         found = (path.parent / target).resolve()
         if found.is_dir():
-            found = next((found / n for n in ("README.md", "__init__.py") if (found / n).exists()), found)
+            found = next(
+                (found / n for n in ("README.md", "__init__.py") if (found / n).exists()), found
+            )
         if found in pages:
             return f"[{shown}]({up}{pages[found]}{heading})"
-        if found == DOCS / "reference":
-            return f"[{shown}]({up}reference/index.rst)"
         wanted.add(found.relative_to(ROOT).as_posix())
         return f'<a href="{up}source/{found.relative_to(ROOT).as_posix()}.html">{_html(shown)}</a>'
 
@@ -68,29 +98,39 @@ def _html(shown: str) -> str:
 
 
 def _contents(path: Path) -> str:
-    """Tables of contents, which the bar at the side shows, from the headings and links of a map."""
+    """Tables of contents, which the bar at the side shows, from the headings and links of a map.
+
+    A page stands in one table only, that of the heading where it is named first; what comes before the headings names
+    pages again, or, in a map without headings, names all of them.
+    """
     text = path.read_text(encoding="utf-8")
-    made = []
-    for part in re.split(r"^## ", text, flags=re.MULTILINE):
+    introduction, *parts = re.split(r"^## ", text, flags=re.MULTILINE)
+    made, seen = [], set()
+    for part in (*parts, f"\n{introduction}"):
         caption, _, body = part.partition("\n")
         named = [m[3] for m in _LINK.finditer(body) if m[3] and not m[1] and "://" not in m[3]]
-        entries = [e for t in dict.fromkeys(named) if (e := _entry(path, t))]
-        # A page stands in one table only: where it is named first.
-        entries = [e for e in entries if not any(e in m for m in made)]
+        entries = [e for t in named if (e := _entry(path, t)) and not (e in seen or seen.add(e))]
         if entries:
-            listed = "\n".join(entries)
-            title = "" if caption.startswith("# ") else f":caption: {caption}\n"
-            made.append(f"\n\n:::{{toctree}}\n:hidden:\n:maxdepth: 1\n{title}\n{listed}\n:::\n")
+            made.append(_toctree(caption, entries))
     return "".join(made)
+
+
+def _toctree(caption: str, entries: list[str]) -> str:
+    title = f":caption: {caption}\n" if caption else ""
+    return (
+        "\n\n:::{toctree}\n:hidden:\n:maxdepth: 1\n" + title + "\n" + "\n".join(entries) + "\n:::\n"
+    )
 
 
 def _entry(path: Path, target: str) -> str | None:
     """How a table of contents names the page that a link leads to; None for what is not a page."""
     found = (path.parent / target).resolve()
-    if found == DOCS / "reference":
-        return "/reference/index"
     if found.is_relative_to(DOCS):
-        return f"/{found.relative_to(DOCS).as_posix().removesuffix('.md')}" if found.suffix == ".md" else None
+        return (
+            f"/{found.relative_to(DOCS).as_posix().removesuffix('.md')}"
+            if found.suffix == ".md"
+            else None
+        )
     inside = found.relative_to(ROOT).as_posix()
     return f"/repository/{inside.removesuffix('.md')}" if inside in OUTSIDE else None
 
@@ -98,7 +138,7 @@ def _entry(path: Path, target: str) -> str | None:
 def _remove_what_went(folder: Path, pages: dict[Path, str]) -> None:
     """Pages of an earlier run that are no longer there."""
     there = {folder / name for name in pages.values()}
-    there |= {folder / "reference" / f"{name}.rst" for name in (*public.names(), *public.modules(), "index")}
+    there |= {folder / "reference" / f"{name}.rst" for name in (*public.names(), *public.modules())}
     for old in [*folder.rglob("*.md"), *folder.rglob("*.rst")]:
         if old not in there:
             old.unlink()

@@ -7,6 +7,7 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
+from public import Name
 
 import gradix
 import gradix.numpy as jnp
@@ -14,9 +15,19 @@ from gradix import lax
 from gradix._core.primitive import Primitive
 from gradix._ops import rule_table
 
-from public import Name
-
-DTYPES = ("bool", "int8", "int32", "int64", "uint32", "bfloat16", "float16", "float32", "float64", "complex64", "complex128")
+DTYPES = (
+    "bool",
+    "int8",
+    "int32",
+    "int64",
+    "uint32",
+    "bfloat16",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+)
 # Modules of functions of arrays, whose functions may be asked.
 ASKED = ("gradix.numpy", "gradix.lax", "gradix.nn", "gradix.scipy")
 _SHAPES = ((3, 3), (3,), ())
@@ -36,7 +47,11 @@ def operands_of(function: Any) -> int:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         return 0
-    needed = [p for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    needed = [
+        p
+        for p in parameters
+        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
     if any(p.default is p.empty and p.kind is p.KEYWORD_ONLY for p in parameters):
         return 0
     if not needed and type(function).__name__ == "ufunc":
@@ -46,7 +61,11 @@ def operands_of(function: Any) -> int:
 
 def support_of(name: Name) -> Support | None:
     """What the function does with arrays, or None where a call with arrays alone says nothing of it."""
-    if name.kind not in ("function", "value") or not name.home.startswith(ASKED) or not callable(name.value):
+    if (
+        name.kind not in ("function", "value")
+        or not name.home.startswith(ASKED)
+        or not callable(name.value)
+    ):
         return None
     count = operands_of(name.value)
     if not 1 <= count <= 2:
@@ -54,9 +73,17 @@ def support_of(name: Name) -> Support | None:
     with warnings.catch_warnings(), gradix.enable_x64(True):
         warnings.simplefilter("ignore")
         for shape in _SHAPES:
-            found = {d: r for d in DTYPES if (r := _result(name.value, [gradix.ShapeDtypeStruct(shape, d)] * count))}
+            found = {
+                d: r
+                for d in DTYPES
+                if (r := _result(name.value, [gradix.ShapeDtypeStruct(shape, d)] * count))
+            }
             if found:
-                return Support(found, _transformations(name.value, shape, count, found), _primitives(name.value, shape, count, found))
+                return Support(
+                    found,
+                    _transformations(name.value, shape, count, found),
+                    _primitives(name.value, shape, count, found),
+                )
     return None
 
 
@@ -88,7 +115,9 @@ def _result(function: Any, operands: list) -> str:
     return ", ".join(dict.fromkeys(str(leaf.dtype) for leaf in out)) if facts[0] else ""
 
 
-def _transformations(function: Any, shape: tuple, count: int, found: dict[str, str]) -> dict[str, bool]:
+def _transformations(
+    function: Any, shape: tuple, count: int, found: dict[str, str]
+) -> dict[str, bool]:
     # A derivative is asked for in a floating type, and so only where the function takes one.
     dtype = next((d for d in ("float32", "float64", "complex64") if d in found), None)
     one = gradix.ShapeDtypeStruct(shape, dtype or next(iter(found)))
@@ -134,7 +163,11 @@ def _primitives(function: Any, shape: tuple, count: int, found: dict[str, str]) 
 
 def _collect(jaxpr: Any, seen: dict[str, None]) -> None:
     for equation in jaxpr.eqns:
-        inner = [getattr(p, "jaxpr", p) for p in equation.params.values() if hasattr(getattr(p, "jaxpr", p), "eqns")]
+        inner = [
+            getattr(p, "jaxpr", p)
+            for p in equation.params.values()
+            if hasattr(getattr(p, "jaxpr", p), "eqns")
+        ]
         if not inner:
             seen[equation.primitive.name] = None
         for body in inner:

@@ -116,6 +116,7 @@ def is_constant_dim(d) -> bool:
 
 
 def is_constant_shape(shape) -> bool:
+    """Whether all sizes of a shape are numbers, and none is symbolic."""
     return all(is_constant_dim(d) for d in shape)
 
 

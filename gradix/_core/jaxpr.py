@@ -261,6 +261,7 @@ def subjaxprs(jaxpr: Jaxpr):
 
 
 def jaxprs_in_params(params):
+    """The programs that the parameters of an equation hold, alone or in tuples and lists."""
     for value in params.values():
         for item in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(item, ClosedJaxpr):
