@@ -21,8 +21,9 @@ ALLOWED = {
     "_ops": _CORE,
     "_platforms": _CORE | {"_stablehlo", "_ops"},
     "_runtime": _CORE | {"_stablehlo", "_platforms"},
-    # What a selection cuts of a cotangent is told by masks: `cotangent_masks` is the one part that knows how.
-    "_transforms": _CORE | {"_ops.basis", "_ops.cotangent_masks"},
+    # What a selection cuts of a cotangent is told by masks: `cotangent_masks` is the one part that knows how. Values whose size is
+    # decided inside of a program leave it as buffers: `counted` has the two operations for that.
+    "_transforms": _CORE | {"_ops.basis", "_ops.cotangent_masks", "_ops.counted"},
     # A branch chosen per example is a selection, and the checkpoints of a loop are rows written and read at a place
     # known only when it runs: what those two need besides basis. Windows reduced by a program are cut out as slices for the
     # derivatives, and spelled as those reduced by one operation. What parts of a mesh hold alike is summed or divided in the

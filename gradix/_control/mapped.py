@@ -12,10 +12,11 @@ from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
 from gradix._ops.basis import move_axis, reduce_sum, to_front
+from gradix._transforms.batch import AxisData, batch
 from gradix._transforms.dce import dce_closed
 from gradix._transforms.jvp import jvp_jaxpr
 from gradix._transforms.linearize import linearize_jaxpr, transpose_jaxpr
-from gradix._transforms.staging import stage_closed
+from gradix._transforms.staging import eval_closed, stage_closed
 
 
 class Mapped(Primitive):
@@ -94,6 +95,10 @@ class Mapped(Primitive):
             self, args, _params(each, outer, tuple([None if a is None else 0 for a in axes]))
         )
         return outs, [0] * len(outs)
+
+    def expand(self, *args, jaxpr, size, in_axes):
+        outs, axes = batch(lambda *xs: eval_closed(jaxpr, *xs), AxisData(None, size), args, in_axes)
+        return [to_front(size, o, a) for o, a in zip(outs, axes)]
 
     def dce(self, used, eqn):
         jaxpr, used_inputs = dce_closed(eqn.params["jaxpr"], tuple(used))

@@ -30,6 +30,7 @@ FURTHER = (
     "varying",
     "divide",
     "sums",
+    "mask",
 )
 DECLARED = (
     "multiple_results",
@@ -48,6 +49,7 @@ DECLARED = (
     "formula",
     "values",
     "rearranges",
+    "defines_size",
 )
 _PACKAGES = ("gradix._ops.", "gradix._control.")
 _ASSIGNED = re.compile(r"^(\w+_p(?:, \w+_p)*) = ", re.MULTILINE)

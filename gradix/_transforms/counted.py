@@ -106,19 +106,14 @@ def for_evaluation(jaxpr: Jaxpr) -> Jaxpr:
     own = defined(jaxpr)
     if not own:
         return jaxpr
-    return _Renamed({d: fresh_count(_bound(d), _place(d)) for d in own}).program(jaxpr)
-
-
-def _record(d):
-    return d.scope.counted[str(d)]
-
-
-def _bound(d):
-    return _record(d).bound
-
-
-def _place(d) -> str:
-    return _record(d).place
+    new: dict = {}
+    names: dict = {}
+    for scope in dict.fromkeys([d.scope for d in own]):
+        for name, count in list(scope.counted.items()):  # a bound is made of counts before it
+            if count.dim in own:
+                bound = count.bound if type(count.bound) is int else substituted(count.bound, names)
+                new[count.dim] = names[name] = fresh_count(bound, count.place, scope)
+    return _Renamed(new).program(jaxpr)
 
 
 class _Renamed:

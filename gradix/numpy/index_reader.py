@@ -18,7 +18,7 @@ from gradix._core.operators import Array
 from gradix._core.trace import Tracer, is_unknown, state
 from gradix.numpy.conversion import asarray
 from gradix.numpy.index_plan import ARRAY, SLICE, too_many_indices
-from gradix.numpy.masks import counted, decided_places, decides_sizes
+from gradix.numpy.masks import counted_places, decided_places, decides_sizes
 
 transfers = lazy_module("gradix._base.transfers")
 
@@ -206,7 +206,7 @@ def _places(mask, shape, axis: int):
     expected = shape[axis : axis + mask.ndim]
     check_mask_shape(mask.shape, expected, axis)
     if is_counted:
-        return counted.places(mask)
+        return counted_places(mask)
     if isinstance(mask, Tracer):
         return decided_places(mask)
     return np.nonzero(mask.host if isinstance(mask, ArrayImpl) else mask)

@@ -9,7 +9,7 @@ from gradix._core.trace import is_unknown, state
 from gradix.numpy.bisection import count_by_halving
 from gradix.numpy.promotion import convert, number
 
-counted = lazy_module("gradix.numpy.counted")
+_counted = lazy_module("gradix._api.counted.places")
 
 
 def decides_sizes(x) -> bool:
@@ -74,6 +74,11 @@ def decided_places(mask) -> list:
     if not count:
         return [lax.full((0,), number(0, index_dtype()))] * mask.aval.ndim
     return unravelled(first_places(lax.reshape(mask, (size,)), count)[0], mask.aval.shape)
+
+
+def counted_places(mask) -> list:
+    """As `decided_places`, for a mask that is known when the program runs."""
+    return unravelled(_counted.places(mask), mask.aval.shape)
 
 
 def index_dtype():

@@ -20,7 +20,7 @@ from gradix.numpy.bisection import count_by_halving
 from gradix.numpy.division import remainder
 from gradix.numpy.indexing import take_index
 from gradix.numpy.masks import (
-    counted,
+    counted_places,
     decided_places,
     decides_sizes,
     first_places,
@@ -67,7 +67,7 @@ def nonzero(a, *, size: int | None = None, fill_value=None) -> tuple:
     if size is None and isinstance(mask, Tracer) and mask._decides:
         return tuple(decided_places(mask))
     if size is None and decides_sizes(mask):
-        return tuple(counted.places(mask))
+        return tuple(counted_places(mask))
     if size is None:
         return tuple([wrap_host(i.astype(index_dtype())) for i in np.nonzero(_known(mask))])
     fills = _fills(fill_value, mask.aval.ndim)

@@ -16,7 +16,7 @@ from gradix._core.trace import Tracer, is_unknown
 from gradix.numpy.axes import axis_of
 from gradix.numpy.cumulative import cumsum
 from gradix.numpy.indexing import take_index
-from gradix.numpy.masks import counted, decides_sizes, index_dtype
+from gradix.numpy.masks import counted_places, decides_sizes, index_dtype
 from gradix.numpy.promotion import as_operand, convert, number, value_of
 from gradix.numpy.searching import nonzero
 from gradix.numpy.selection import where
@@ -189,7 +189,7 @@ def _unique_counted(rows, equal_nan: bool, places: bool) -> list:
     order = _order_of(rows) if places or rows.aval.ndim > 1 else None
     sorted_rows = sort(rows) if order is None else take_index(rows, order)
     first = first_of_runs(sorted_rows, equal_nan)
-    (starts,) = counted.places(first)
+    (starts,) = counted_places(first)
     values = take_index(sorted_rows, starts)
     number_of = lax.sub(cumsum(convert(first, dtype)), number(1, dtype))
     slots = starts.aval.shape[0]

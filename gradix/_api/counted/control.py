@@ -118,5 +118,5 @@ def _callback(S, e, *xs):
 @rule("custom_linear_solve")
 def _linear_solve(S, e, *xs):
     p = e.params
-    _, consts, _, b = e.primitive.split(xs, p["counts"])
-    return evaluate(S, p["solve"], *consts, *b)
+    first, own, _ = p["counts"]
+    return evaluate(S, p["solve"], *xs[first : first + own], *xs[sum(p["counts"]) :])

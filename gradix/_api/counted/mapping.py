@@ -7,7 +7,7 @@ from gradix._api.counted.ragged import Ragged
 from gradix._base.tree import tree_flatten
 from gradix._control.mapped import mapped
 from gradix._control.program_interning import interned
-from gradix._core.dimensions.expression import has_counts
+from gradix._core.dimensions.expression import has_counts, is_count
 from gradix._ops.basis import move_axis
 from gradix._ops.dimension_values import dim_as_value
 from gradix._transforms.batch import example_aval
@@ -50,10 +50,11 @@ def batch_whole(flat, axis, leaves, axes) -> tuple:
         sizes = []
         for i in positions:
             shape = outs[i].aval.shape
-            if has_counts(shape[1:]) or not shape:
+            if has_counts(shape[1:]):
+                told = next(d for d in shape[1:] if is_count(d)).scope.told(*shape)
                 raise NotImplementedError(
                     f"vmap of a function whose result has shape {shape}: only its first axis can have a size that "
-                    f"values decide, {shape[0].scope.told(*shape) if shape else ''}. Move that axis to the front."
+                    f"values decide, {told}. Move that axis to the front."
                 )
             sizes.append(dim_as_value(shape[0]))
             outs[i] = closing.close(outs[i])

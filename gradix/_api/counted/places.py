@@ -1,74 +1,69 @@
-"""Places and distinct values whose number a traced array decides."""
+"""The places at which a traced mask is true: vectors whose length is the number of places."""
 
 from __future__ import annotations
 
-from gradix import lax
+import numpy as np
+
 from gradix._api.counted import processing  # noqa: F401  (makes programs with counts possible)
-from gradix._core.dimensions.counts import fresh_count
+from gradix._core import dtypes
 from gradix._core.jaxpr import Literal
 from gradix._core.trace import NeedsProgram, state
-from gradix._ops.counted import prefix, size_p
+from gradix._ops.arithmetic import sub
+from gradix._ops.basis import reduce_sum
+from gradix._ops.convert import convert_element_type
+from gradix._ops.counted import define, prefix
+from gradix._ops.creation import full, iota
+from gradix._ops.cumulative import cumsum
+from gradix._ops.indexing.gather_dimension_numbers import ScatterDimensionNumbers
+from gradix._ops.indexing.scatter import scatter
+from gradix._ops.select import select
+from gradix._ops.shape import expand_dims, reshape
 from gradix._transforms.batch import BatchTracer
 from gradix._transforms.staging import StagingTracer
-from gradix.numpy.masks import index_dtype, unravelled
-from gradix.numpy.promotion import convert, number
 
 
-def places(mask) -> list:
-    """The indices at which a traced mask is true: vectors whose length is a count."""
+def places(mask):
+    """The places at which a traced mask, taken as one row, is true: a vector of integers."""
     if isinstance(mask, BatchTracer):
         raise NeedsProgram
-    dtype = index_dtype()
-    flat = mask if mask.aval.ndim == 1 else lax.reshape(mask, (mask.aval.size,))
-    dim = dimension_of(flat, mask)
-    return unravelled(prefix(_compacted(flat, dtype), dim), mask.aval.shape)
+    dtype = dtypes.python_scalar_dtype(int)
+    if mask.aval.size == 0:
+        return full((0,), np.zeros((), dtype))
+    flat = mask if mask.aval.ndim == 1 else reshape(mask, (mask.aval.size,))
+    dim = dimension_of(flat, mask, dtype)
+    return prefix(_compacted(flat, dtype), dim)
 
 
 def _compacted(flat, dtype):
     """The places at which a row is true, before zeros, as many as the row has elements."""
     n = flat.aval.shape[0]
-    slot = lax.select(
-        flat,
-        lax.sub(lax.cumsum(convert(flat, dtype)), number(1, dtype)),
-        lax.full(flat.aval.shape, number(2**31 - 1, dtype)),
-    )
-    numbers = lax.ScatterDimensionNumbers(
+    before = cumsum(convert_element_type(flat, dtype))
+    far = full(flat.aval.shape, np.asarray(np.iinfo(dtype).max, dtype))
+    slot = select(flat, sub(before, full(flat.aval.shape, np.ones((), dtype))), far)
+    numbers = ScatterDimensionNumbers(
         update_window_dims=(), inserted_window_dims=(0,), scatter_dims_to_operand_dims=(0,)
     )
-    return lax.scatter(
-        lax.full((n,), number(0, dtype)),
-        lax.expand_dims(slot, (1,)),
-        lax.iota(dtype, n),
-        numbers,
-        mode="drop",
-    )
+    zeros = full((n,), np.zeros((), dtype))
+    return scatter(zeros, expand_dims(slot, (1,)), iota(dtype, n), numbers, mode="drop")
 
 
 # -- one size for equal masks ----------------------------------------------------------------------
 
 
-def dimension_of(flat, mask=None):
+def dimension_of(flat, mask, dtype):
     """The number of true elements of a row, as a dimension; the same one for equal masks."""
-    mask = flat if mask is None else mask
-    trace = getattr(mask, "_trace", None)
-    known = trace.__dict__.setdefault("counts_of_masks", {}) if type(mask) is StagingTracer else {}
-    key = _Made(trace).key(mask._var) if type(mask) is StagingTracer else None
+    known, key = {}, None
+    if type(mask) is StagingTracer:
+        trace = mask._trace
+        known = trace.__dict__.setdefault("counts_of_masks", {})
+        key = _Made(trace).key(mask._var)
     found = known.get(key)
     if found is None:
-        count = lax.reduce_sum(convert(flat, index_dtype()), (0,))
-        found = defined(count, flat.aval.shape[0])
-        if trace is state.stage:
+        count = reduce_sum(convert_element_type(flat, dtype), (0,))
+        found = define(count, flat.aval.shape[0])
+        if type(mask) is StagingTracer and mask._trace is state.stage:
             known[key] = found
     return found
-
-
-def defined(count, bound):
-    """The dimension whose value is a traced integer of at most `bound`."""
-    if isinstance(count, BatchTracer):
-        raise NeedsProgram
-    dim = fresh_count(bound)
-    size_p.bind(count, dim=dim)
-    return dim
 
 
 class _Made:

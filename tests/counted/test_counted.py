@@ -1,0 +1,281 @@
+"""Sizes that values decide in compiled functions: values, sizes, gradients, errors, options."""
+import re
+
+import numpy as np
+import pytest
+
+import gradix
+import gradix.numpy as jnp
+from gradix import lax
+from gradix.errors import InconclusiveDimensionOperation
+
+HERE = "test_counted.py"
+X = np.array([3.0, -1.0, 4.0, -2.0, 5.0, 0.5], np.float32)
+MASKS = {"some": X > 0, "none": X > 9, "all": X > -9, "one": X > 4.5}
+
+# Functions of a vector whose size values decide; each is compared with its eager result on the true elements.
+FUNCTIONS = {
+    "itself": lambda x: x,
+    "arithmetic": lambda x: 2 * x - x / 3 + jnp.sin(x),
+    "sum": lambda x: x.sum(),
+    "mean": lambda x: x.mean(),
+    "product": jnp.prod,
+    "maximum": lambda x: jnp.max(x, initial=-7.0),
+    "all and any": lambda x: ((x > 0).all(), (x > 4).any()),
+    "argmax": lambda x: jnp.argmax(jnp.concatenate([x, jnp.ones(1)])),
+    "sorted": jnp.sort,
+    "backwards": lambda x: x[::-1],
+    "tail": lambda x: x[1:],
+    "last two": lambda x: x[-2:],
+    "first three": lambda x: x[:3],
+    "every second": lambda x: x[::2],
+    "differences": jnp.diff,
+    "running sums": jnp.cumsum,
+    "running products from the end": lambda x: lax.cumprod(x, reverse=True),
+    "joined": lambda x: jnp.concatenate([x, jnp.ones(2), 2 * x]),
+    "padded": lambda x: jnp.pad(x, (1, 2), constant_values=9.0),
+    "rolled": lambda x: jnp.roll(x, 2),
+    "outer": lambda x: jnp.outer(x, x),
+    "flat outer": lambda x: jnp.outer(x, x + 1).ravel(),
+    "matrix product": lambda x: jnp.outer(x, jnp.ones(3)) @ jnp.ones((3, 2)),
+    "contraction": lambda x: x @ x,
+    "masked again": lambda x: x[x < 4.5],
+    "places": lambda x: jnp.nonzero(x > 3),
+    "repeated": lambda x: jnp.repeat(x, 2),
+    "distinct": lambda x: jnp.unique(jnp.floor(x / 2), return_index=True, return_inverse=True, return_counts=True),
+    "in a set": lambda x: jnp.isin(x, jnp.array([3.0, 5.0])),
+    "union": lambda x: jnp.union1d(x, jnp.array([3.0, 7.0])),
+    "places of values": lambda x: jnp.searchsorted(jnp.sort(x), jnp.array([0.0, 4.5])),
+    "set where": lambda x: x.at[: x.shape[0] // 2].set(7.0),
+    "scattered": lambda x: jnp.zeros(9).at[x.astype(int) + 2].add(x),
+    "windows": lambda x: jnp.convolve(x, jnp.array([1.0, 2.0, 1.0]), mode="same") if False else x,
+    "a solution": lambda x: jnp.linalg.solve(jnp.outer(x, x) + jnp.eye(x.shape[0]), x),
+    "determinant": lambda x: jnp.linalg.det(jnp.outer(x, x) + jnp.eye(x.shape[0])),
+    "scan": lambda x: lax.scan(lambda c, v: (c / 2 + v, c * v), 1.0, x),
+    "reverse scan": lambda x: lax.scan(lambda c, v: (c / 2 + v, c * v), 1.0, x, reverse=True)[1],
+    "map": lambda x: lax.map(lambda v: v * v, x),
+    "vmap": lambda x: gradix.vmap(lambda v: (v, v > 1))(x),
+    "vmap with sums": lambda x: gradix.vmap(lambda v: jnp.where(x > v, x, 0).sum())(x),
+    "vmap of a mask": lambda x: gradix.vmap(lambda v: x[x > v].sum())(x),
+    "branch": lambda x: lax.cond(x.sum() > 1, lambda x: x * 2, lambda x: -x, x),
+    "loop": lambda x: lax.fori_loop(0, 3, lambda i, c: c / 2 + x[x > i].sum(), 0.0),
+    "size": lambda x: jnp.asarray(x.shape[0]) * 2.0,
+    "indices": lambda x: jnp.arange(x.shape[0]) * 2,
+    "a larger size": lambda x: jnp.ones(2 * x.shape[0] + 1),
+    "softmax": gradix.nn.softmax,
+    "logsumexp": lambda x: gradix.nn.logsumexp(jnp.concatenate([x, jnp.zeros(1)])),
+    "group sums": lambda x: gradix.ops.segment_sum(x, jnp.arange(x.shape[0]) % 2, num_segments=2),
+    "two axes": lambda x: jnp.outer(x, x)[x > 1][:, x < 4.5],
+    "random": lambda x: gradix.random.normal(gradix.random.key(3), x.shape),
+    "random rows": lambda x: gradix.random.uniform(gradix.random.key(3), (x.shape[0], 2)),
+    "checkpoint": lambda x: gradix.checkpoint(lambda x: jnp.sin(x) * x)(x),
+    "inner jit": lambda x: gradix.jit(lambda x: x[x > 1] + 1)(x),
+    "quantile": lambda x: jnp.median(jnp.concatenate([x, jnp.zeros(1)])),
+    "variance": lambda x: jnp.var(jnp.concatenate([x, jnp.zeros(2)])),
+    "trapezoid": jnp.trapezoid,
+    "unwrap": jnp.unwrap,
+    "histogram": lambda x: jnp.histogram(x, bins=3),
+}
+del FUNCTIONS["windows"]
+
+
+def leaves(tree):
+    return [np.asarray(x) for x in gradix.tree.leaves(tree)]
+
+
+def check_same(want, have):
+    want, have = leaves(want), leaves(have)
+    assert [w.shape for w in want] == [h.shape for h in have]
+    for w, h in zip(want, have):
+        assert w.dtype == h.dtype
+        np.testing.assert_allclose(h, w, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_equal_to_the_true_elements(name):
+    """One compilation for all counts; what lies past a count is NaN, and does not come through."""
+    f = FUNCTIONS[name]
+    compiled = gradix.jit(lambda x, m: f(x[m]))
+    for mask in MASKS.values():
+        spoiled = np.where(mask, X, np.nan).astype(np.float32)
+        check_same(f(jnp.asarray(X[mask])), compiled(spoiled, mask))
+    assert compiled.stats().traces == 1
+
+
+# The derivative of a determinant takes singular values, for which buffers have no rule.
+SMOOTH = [n for n, f in FUNCTIONS.items() if n != "determinant" and all(v.dtype == np.float32 for v in leaves(f(jnp.asarray(X[X > 0]))))]
+
+
+@pytest.mark.parametrize("name", [
+    pytest.param(n, marks=() if i % 4 == 0 else pytest.mark.slow) for i, n in enumerate(SMOOTH)])
+def test_gradients_in_both_orders(name):
+    f = FUNCTIONS[name]
+    total = lambda x: sum(jnp.sum(jnp.sin(v / 3)) for v in gradix.tree.leaves(f(x)))  # noqa: E731
+    whole = lambda x, m: total(x[m])  # noqa: E731
+    orders = gradix.jit(gradix.grad(whole)), gradix.grad(gradix.jit(whole))
+    for mask in MASKS.values():
+        want = np.zeros_like(X)
+        want[mask] = gradix.grad(total)(jnp.asarray(X[mask]))
+        for g in orders:
+            np.testing.assert_allclose(g(jnp.asarray(X), mask), want, rtol=1e-4, atol=1e-5)
+
+
+def test_gradients_against_differences():
+    f = gradix.jit(lambda x: (jnp.sin(x[x > 0]) * x[x > 0].sum() / x[x > 0].shape[0]).sum())
+    x, step = jnp.asarray(X), 1e-2
+    ends = [f(x + step * np.eye(6, dtype=np.float32)[i]) - f(x - step * np.eye(6, dtype=np.float32)[i]) for i in range(6)]
+    np.testing.assert_allclose(gradix.grad(f)(x), np.array(ends) / (2 * step), atol=5e-3)
+
+
+def test_second_derivatives():
+    f = lambda x: (x[x > 0] ** 3).sum() * x[x < 0].sum()  # noqa: E731
+    want = gradix.hessian(lambda x: (jnp.where(x > 0, x, 0) ** 3).sum() * jnp.where(x < 0, x, 0).sum())(jnp.asarray(X))
+    for g in (gradix.jit(gradix.hessian(f)), gradix.hessian(gradix.jit(f)), gradix.jit(gradix.jacrev(gradix.jacrev(gradix.jit(f))))):
+        np.testing.assert_allclose(g(jnp.asarray(X)), want, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint16", "bool", "float16", "bfloat16", "complex64"])
+def test_dtypes(dtype):
+    x = jnp.asarray(X * 2).astype(dtype)
+    for f in (lambda x: x, jnp.cumsum, jnp.prod, lambda x: jnp.sort(x)[::-1], lambda x: jnp.unique(x), lambda x: jnp.concatenate([x, x])):
+        for mask in (MASKS["some"], MASKS["none"]):
+            want, have = np.asarray(f(x[mask])), np.asarray(gradix.jit(lambda x, m, f=f: f(x[m]))(x, mask))
+            assert want.dtype == have.dtype
+            np.testing.assert_allclose(have.astype(complex), want.astype(complex), rtol=1e-2)
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 1000])
+def test_sizes(size):
+    x = np.random.default_rng(0).normal(size=size).astype(np.float32)
+    np.testing.assert_allclose(gradix.jit(lambda x: x[x > 0])(x), x[x > 0])
+    np.testing.assert_allclose(gradix.jit(lambda x: x[x > 0].sum())(x), x[x > 0].sum(), rtol=1e-4, atol=1e-5)
+
+
+def test_masks_of_several_axes():
+    a = np.arange(12.0, dtype=np.float32).reshape(3, 4) % 5
+    for f in (lambda a: a[a > 2], lambda a: a[a[:, 0] > 0], lambda a: a[:, a[0] > 1], lambda a: jnp.argwhere(a > 2),
+              lambda a: jnp.where(a > 2), lambda a: jnp.flatnonzero(a > 2), lambda a: jnp.compress(a[0] > 1, a, axis=1),
+              lambda a: jnp.extract(a > 2, a), lambda a: jnp.unique(a, axis=0), lambda a: a.at[a > 2].set(a[a > 2] * 2)):
+        check_same(f(jnp.asarray(a)), gradix.jit(f)(a))
+
+
+def test_set_functions():
+    other = jnp.array([3.0, 5.0, 9.0])
+    for f in (lambda x: jnp.intersect1d(x, other, return_indices=True), lambda x: jnp.setdiff1d(x, other),
+              lambda x: jnp.setxor1d(x, other), lambda x: jnp.union1d(x, other), jnp.unique_all, jnp.unique_counts,
+              jnp.unique_inverse, jnp.unique_values):
+        check_same(f(jnp.asarray(X)), gradix.jit(f)(X))
+
+
+def test_equal_masks_have_one_size():
+    f = gradix.jit(lambda x: x[x > 0] * (2 * x)[x > 0] + jnp.nonzero(x > 0)[0])
+    np.testing.assert_allclose(f(X), 2 * X[X > 0] ** 2 + np.nonzero(X > 0)[0])
+
+
+def test_a_function_called_twice_has_two_sizes():
+    inner = gradix.jit(lambda x, t: jnp.sin(x[x > t]).sum(), inline=True)
+    f = lambda x: inner(x, 0.0) * inner(x, 3.5)  # noqa: E731
+    np.testing.assert_allclose(gradix.jit(f)(X), np.sin(X[X > 0]).sum() * np.sin(X[X > 3.5]).sum(), rtol=1e-5)
+    third = gradix.jit(gradix.grad(lambda x: gradix.grad(lambda x: gradix.grad(f)(x).sum())(x).sum()))
+    dense = lambda x: jnp.where(x > 0, jnp.sin(x), 0).sum() * jnp.where(x > 3.5, jnp.sin(x), 0).sum()  # noqa: E731
+    np.testing.assert_allclose(third(jnp.asarray(X)), gradix.grad(
+        lambda x: gradix.grad(lambda x: gradix.grad(dense)(x).sum())(x).sum())(jnp.asarray(X)), rtol=1e-3, atol=1e-4)
+
+
+def test_a_size_without_its_elements():
+    """The count stays in the program where only its value is used."""
+    assert float(gradix.jit(lambda x: jnp.ones(x[x > 0].shape[0]).sum())(X)) == 4
+    assert float(gradix.grad(gradix.jit(lambda x: x[0] * jnp.ones(x[x > 0].shape[0]).sum()))(jnp.asarray(X))[0]) == 4
+
+
+def test_one_compilation_for_all_counts():
+    f = gradix.jit(lambda x, m: jnp.sort(x[m])[::-1].sum())
+    x = jnp.arange(300.0)
+    for n in range(0, 300, 7):
+        assert float(f(x, x < n)) == n * (n - 1) / 2
+    assert f.stats().traces == 1 and f.stats().compiles <= 1
+
+
+# -- errors ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("f, error, words", [
+    (lambda x: x[x > 0] + x[x < 0], TypeError, "k1 is decided by values"),
+    (lambda x: jnp.dot(x[x > 0], x[x < 0]), TypeError, "decided by values"),
+    (lambda x: len(x[x > 0]), TypeError, "lax.scan"),
+    (lambda x: list(range(x[x > 0].shape[0])), TypeError, "jnp.arange"),
+    (lambda x: list(x[x > 0]), TypeError, "lax.map"),
+    (lambda x: 1 if x[x > 0].shape[0] > 2 else 0, InconclusiveDimensionOperation, "lax.cond"),
+    (lambda x: 1 if x[x > 0].shape[0] else 0, InconclusiveDimensionOperation, "lax.cond"),
+    (lambda x: int(x[x > 0].shape[0]), InconclusiveDimensionOperation, "jnp.asarray"),
+    (lambda x: jnp.squeeze(x[x > 0]), InconclusiveDimensionOperation, "axis=1"),
+    (lambda x: lax.cond(x[0] > 0, lambda x: x[x > 0], lambda x: x[x < 0], x), TypeError, "true_fun"),
+    (lambda x: lax.while_loop(lambda c: c.sum() > 3, lambda c: c[c > 1], x), TypeError, "carry"),
+    (lambda x: lax.scan(lambda c, v: (c, x[x > v]), 0.0, x)[1], NotImplementedError, "Ragged"),
+    (lambda x: jnp.fft.fft(jnp.outer(x[x > 0], x[x > 0])), Exception, "decided by values"),
+    (lambda x: jnp.linalg.eigvalsh(jnp.outer(x[x > 0], x[x > 0])), NotImplementedError, "jnp.where"),
+    (lambda x: jnp.tile(x[x > 0], 2), NotImplementedError, "jnp.repeat"),
+])
+def test_what_cannot_be_says_what_to_write(f, error, words):
+    with pytest.raises(error, match=re.escape(words)) as found:
+        gradix.jit(f)(X)
+    assert HERE in str(found.value)
+
+
+# -- with the options of jit, and across programs ---------------------------------------------------
+
+
+def test_results_reach_python_and_other_programs_with_their_size():
+    f = gradix.jit(lambda x: {"kept": x[x > 0], "more": x[x > 0][1:], "n": x.sum()})
+    out = f(X)
+    assert out["kept"].shape == (4,) and out["more"].shape == (3,)
+    g = gradix.jit(lambda x: (lambda o: o["kept"] * 2 + o["more"].sum())(f(x)))
+    np.testing.assert_allclose(g(X), X[X > 0] * 2 + X[X > 0][1:].sum())
+    np.testing.assert_allclose(gradix.grad(lambda x: f(x)["kept"].prod())(jnp.asarray(X[:3])), [4, 0, 3])
+    for _ in range(6):
+        assert f(X)["kept"].shape == (4,)  # also by a frequent call's code
+
+
+def test_ahead_of_time_and_donation():
+    f = gradix.jit(lambda x: x[x > 0], donate_argnums=0)
+    np.testing.assert_allclose(f.lower(X).compile()(jnp.asarray(X)), X[X > 0])
+    np.testing.assert_allclose(f(jnp.asarray(X) + 0), X[X > 0])
+
+
+def test_checks():
+    f = gradix.jit(lambda x, m: jnp.log(x[m]), check="nan")
+    np.testing.assert_allclose(f(X, X > 0), np.log(X[X > 0]), rtol=1e-5)
+    with pytest.raises(FloatingPointError):
+        f(X, X < 0)
+
+
+def test_with_open_sizes():
+    f = gradix.jit(lambda x: (x[x > 0], jnp.concatenate([x[x > 0], x]).sum()), symbolic="n")
+    for n in (6, 4, 2):
+        check_same((X[:n][X[:n] > 0], np.float32(X[:n][X[:n] > 0].sum() + X[:n].sum())), f(X[:n]))
+    assert f.stats().traces == 1
+
+
+def test_exported():
+    from gradix import export
+
+    f = export.export(gradix.jit(lambda x: x[x > 0].sum()))(jnp.asarray(X))
+    np.testing.assert_allclose(export.deserialize(f.serialize()).call(jnp.asarray(X)), X[X > 0].sum())
+    with pytest.raises(NotImplementedError, match="size=n"):
+        export.export(gradix.jit(lambda x: x[x > 0]))(jnp.asarray(X))
+
+
+def test_derivatives_of_users():
+    @gradix.custom_vjp
+    def f(x):
+        return jnp.sin(x[x > 0]).sum()
+
+    f.defvjp(lambda x: (f(x), (x, x[x > 0])), lambda r, g: (jnp.zeros_like(r[0]).at[r[0] > 0].set(g * jnp.cos(r[1])),))
+    want = np.where(X > 0, np.cos(X), 0)
+    for g in (gradix.grad(f), gradix.jit(gradix.grad(f))):
+        np.testing.assert_allclose(g(jnp.asarray(X)), want, rtol=1e-5)
+
+
+def test_decisions_are_followed_as_before():
+    f = gradix.jit(lambda x: x[x > 0] if x[x > 0].shape[0] > 2 else x, specialize=True)
+    np.testing.assert_allclose(f(X), X[X > 0])

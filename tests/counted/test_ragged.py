@@ -1,0 +1,125 @@
+"""`Ragged`, rows of different lengths, and `vmap` of functions with results of different sizes."""
+import numpy as np
+import pytest
+
+import gradix
+import gradix.numpy as jnp
+
+ROWS = [[3.0, -1.0, 4.0], [], [1.0, 2.0]]
+X = np.array([[3.0, -1.0, 4.0], [-1.0, -2.0, -3.0], [1.0, 2.0, 3.0]], np.float32)
+
+
+def lists(r):
+    return [np.asarray(v).tolist() for v in r]
+
+
+def test_as_a_sequence():
+    r = gradix.Ragged.of(ROWS)
+    assert len(r) == 3 and r.shape == (3, None) and r.dtype == np.float32
+    assert lists(r) == ROWS == [v.tolist() for v in r.to_list()] and lists(r[1:]) == ROWS[1:]
+    assert np.asarray(r[-1]).tolist() == [1, 2]
+    assert np.asarray(r.values).tolist() == [3, -1, 4, 1, 2]
+    assert np.asarray(r.offsets).tolist() == [0, 3, 3, 5] and np.asarray(r.segment_ids).tolist() == [0, 0, 0, 2, 2]
+    assert repr(r) == "Ragged([[3.0, -1.0, 4.0], [], [1.0, 2.0]], dtype=float32)"
+    assert lists(gradix.Ragged.from_offsets(r.values, r.offsets)) == ROWS
+    assert lists(gradix.Ragged.of([])) == [] and gradix.Ragged.of([[1], [2, 3]], bound=7).buffer.shape == (2, 7)
+    with pytest.raises(IndexError):
+        r[3]
+
+
+def test_rows_with_elements_of_a_shape():
+    rows = [np.ones((2, 3), np.float32), np.zeros((0, 3), np.float32), np.full((1, 3), 2.0, np.float32)]
+    r = gradix.Ragged.of(rows)
+    assert r.shape == (3, None, 3)
+    np.testing.assert_allclose(gradix.vmap(lambda v: v.sum(0))(r), [[2] * 3, [0] * 3, [2] * 3])
+
+
+@pytest.mark.parametrize("make, words", [
+    (lambda: gradix.Ragged.of([[1], [[2]]]), "one shape"),
+    (lambda: gradix.Ragged.of([[1, 2]], bound=1), "bound=1"),
+    (lambda: gradix.Ragged.from_offsets([1, 2], [0, 3]), "offsets"),
+    (lambda: gradix.Ragged.from_offsets([1, 2], [1, 0]), "decrease"),
+])
+def test_wrong_rows(make, words):
+    with pytest.raises(ValueError, match=words):
+        make()
+
+
+FUNCTIONS = {
+    "sum": jnp.sum,
+    "mean of more": lambda r: jnp.sum(r) / (r.shape[0] + 1),
+    "softmax": lambda r: (gradix.nn.softmax(r) * r).sum(),
+    "attention": lambda r: (gradix.nn.softmax(jnp.outer(r, r), -1) @ jnp.sin(r)).sum(),
+    "sorted": lambda r: (jnp.sort(r) * jnp.arange(r.shape[0])).sum(),
+    "masked": lambda r: r[r > 1.5].sum(),
+    "size": lambda r: jnp.asarray(r.shape[0]) * 2,
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_maps_over_rows(name):
+    f = FUNCTIONS[name]
+    r = gradix.Ragged.of(ROWS)
+    want = [f(jnp.asarray(row, jnp.float32)) for row in ROWS]
+    for g in (gradix.vmap(f), gradix.jit(gradix.vmap(f)), gradix.vmap(gradix.jit(f))):
+        np.testing.assert_allclose(g(r), want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", [n for n in FUNCTIONS if n != "size"])
+def test_gradients_with_respect_to_rows(name):
+    f, r = FUNCTIONS[name], gradix.Ragged.of(ROWS)
+    total = lambda b: gradix.vmap(f)(gradix.Ragged(b, r.counts)).sum()  # noqa: E731
+    want = np.zeros((3, 3), np.float32)
+    for i, row in enumerate(ROWS):
+        want[i, : len(row)] = gradix.grad(lambda v: f(v) * 1.0)(jnp.asarray(row, jnp.float32))
+    for g in (gradix.grad(total), gradix.jit(gradix.grad(total))):
+        np.testing.assert_allclose(g(r.buffer), want, rtol=1e-5, atol=1e-6)
+
+
+def test_results_of_different_sizes():
+    f = lambda r: r[r > 0]  # noqa: E731
+    for g in (gradix.vmap(f), gradix.jit(gradix.vmap(f)), gradix.vmap(gradix.jit(f))):
+        assert lists(g(jnp.asarray(X))) == [[3, 4], [], [1, 2, 3]]
+    both = gradix.vmap(lambda r: (jnp.unique(r), r.sum(), r[r > 0][1:]))(jnp.asarray(X))
+    assert lists(both[0]) == [sorted(r) for r in X.tolist()] and lists(both[2]) == [[4], [], [2, 3]]
+    np.testing.assert_allclose(both[1], X.sum(1))
+    assert lists(gradix.Ragged.of(ROWS).map(f)) == [[3, 4], [], [1, 2]]
+
+
+def test_derivatives_of_mapped_functions():
+    f = lambda r: jnp.log(r[r > 0]).sum()  # noqa: E731
+    want = np.where(X > 0, 1 / X, 0)
+    total = lambda X: gradix.vmap(f)(X).sum()  # noqa: E731
+    for g in (gradix.vmap(gradix.grad(f)), gradix.grad(total), gradix.jit(gradix.grad(total)), gradix.grad(gradix.jit(total)),
+              gradix.vmap(gradix.jit(gradix.grad(f)))):
+        np.testing.assert_allclose(g(jnp.asarray(X)), want, rtol=1e-5)
+    np.testing.assert_allclose(gradix.hessian(total)(jnp.asarray(X)).sum((0, 1)), np.where(X > 0, -1 / X**2, 0), rtol=1e-5)
+    # an argument that all examples share gets the sum of their derivatives
+    shared = gradix.grad(lambda w: gradix.vmap(lambda r, w: (r[r > 0] * w).sum(), (0, None))(jnp.asarray(X), w).sum())
+    np.testing.assert_allclose(shared(2.0), X[X > 0].sum(), rtol=1e-6)
+
+
+def test_maps_over_maps():
+    a = jnp.stack([jnp.asarray(X), -jnp.asarray(X)])
+    f = gradix.vmap(gradix.vmap(lambda r: r[r > 0].sum()))
+    np.testing.assert_allclose(f(a), np.where(a > 0, a, 0).sum(-1))
+    np.testing.assert_allclose(gradix.jit(f)(a), np.where(a > 0, a, 0).sum(-1))
+    np.testing.assert_allclose(gradix.vmap(lambda r: r[r > 0].sum(), 1)(jnp.asarray(X)), np.where(X > 0, X, 0).sum(0))
+    assert gradix.vmap(lambda r: r[r > 0].sum())(jnp.zeros((0, 3))).shape == (0,)
+
+
+def test_through_jit():
+    r = gradix.Ragged.of(ROWS)
+    assert float(gradix.jit(lambda r: r.values.sum())(r)) == 9
+    assert lists(gradix.jit(lambda r: r.map(lambda v: v * 2))(r)) == [[6, -2, 8], [], [2, 4]]
+    assert np.asarray(gradix.jit(lambda r, i: r[i])(r, 2)).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("f, words", [
+    (lambda: gradix.vmap(lambda r: r[r > 0], axis_name="i")(jnp.asarray(X)), "axis_name"),
+    (lambda: gradix.vmap(lambda r: r[r > 0], out_axes=1)(jnp.asarray(X)), "out_axes=0"),
+    (lambda: gradix.vmap(lambda r: jnp.outer(r, r[r > 0]))(jnp.asarray(X)), "first axis"),
+])
+def test_what_cannot_be_mapped(f, words):
+    with pytest.raises(NotImplementedError, match=words):
+        f()
