@@ -23,8 +23,6 @@ def i64_array(xs) -> str:
     return f"array<i64: {', '.join(xs)}>" if xs else "array<i64>"
 
 
-
-
 def i64_tensor(rows, shape: tuple) -> str:
     """A dense integer attribute, such as padding: `dense<[[0, 1]]> : tensor<1x2xi64>`."""
     return _array(np.asarray(rows, np.int64).reshape(shape))

@@ -126,7 +126,10 @@ def on_mesh(shardings, mesh) -> tuple:
                 f"{mesh.shape_tuple}. Pass one with the same axes."
             )
     return tuple(
-        [s and NamedSharding(mesh, s.spec, memory_kind=s.memory_kind or "device") for s in shardings]
+        [
+            s and NamedSharding(mesh, s.spec, memory_kind=s.memory_kind or "device")
+            for s in shardings
+        ]
     )
 
 

@@ -67,7 +67,9 @@ def vectorize(pyfunc: Callable, *, excluded=frozenset(), signature: str | None =
         if any(x is None for x in arrays):  # None is passed on as it is.
             absent = [i for i, x in zip(positions, arrays) if x is None]
             if axes is not None:
-                misfits = [i for i, names, x in zip(positions, axes[0], arrays) if x is None and names]
+                misfits = [
+                    i for i, names, x in zip(positions, axes[0], arrays) if x is None and names
+                ]
                 if misfits:
                     raise ValueError(
                         f"vectorize: the signature {signature!r} has axes for argument {misfits[0]!r}, "

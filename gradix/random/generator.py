@@ -217,7 +217,11 @@ def stateful_of(cls: type, made: Any, count: Any):
         )
     if count is None:
         return cls._of(_new_state(made))  # type: ignore[attr-defined]
-    if not isinstance(count, Ref) or count.dtype.kind not in "iu" or count.ndim not in (0, made.ndim):
+    if (
+        not isinstance(count, Ref)
+        or count.dtype.kind not in "iu"
+        or count.ndim not in (0, made.ndim)
+    ):
         raise ValueError(
             "The count of a generator must be a mutable integer, as new_ref(0) gives it, got "
             f"{count!r}."

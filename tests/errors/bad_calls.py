@@ -188,10 +188,6 @@ index arrays do not broadcast | m[jnp.array([0, 1]), jnp.array([0, 1, 2])] | Ind
 slice float | x[0:1.5] | TypeError IndexError | slice|integer|float
 slice step zero | x[::0] | ValueError | step|zero
 slice traced | jax.jit(lambda i: x[:i])(2) | IndexError TypeError | slice|static|dynamic_slice
-mask traced | jax.jit(lambda v: v[v > 0])(x) | NonConcreteBooleanIndexError | bool|where
-nonzero traced | jax.jit(lambda v: jnp.nonzero(v))(x) | ConcretizationTypeError | nonzero|size
-where traced | jax.jit(lambda v: jnp.where(v > 0))(x) | ConcretizationTypeError | nonzero|size|where
-unique traced | jax.jit(jnp.unique)(x) | ConcretizationTypeError | unique|size
 list index | x[[0, [1]]] | TypeError ValueError | shape|inhomogeneous|sequence|list
 assignment | x.__setitem__(0, 1.0) | TypeError | immutable(.|\\n)*\\.at\\[
 assignment in jit | jax.jit(lambda v: v.__setitem__(0, 1.0))(x) | TypeError | immutable(.|\\n)*\\.at\\[

@@ -199,7 +199,9 @@ class _Call:
             return [*outs[num_in:], *[outs[w] for w, _ in back]]
 
         jaxpr, consts = stage_open(
-            program_of, [x.aval for x in (*leaves, *given)], Names(self.kernel, tree_structure(((), {})))
+            program_of,
+            [x.aval for x in (*leaves, *given)],
+            Names(self.kernel, tree_structure(((), {}))),
         )
         params = {
             "jaxpr": interned(jaxpr),

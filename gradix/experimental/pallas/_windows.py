@@ -212,9 +212,7 @@ def _index_program(window: Window, index_map, block_shape, rank: int, prefetched
         return [_as_scalar(o, i, where) for i, o in enumerate(out)]
 
     tree = tree_structure(((0,) * (rank + len(prefetched)), {}))
-    return stage_open(
-        indices, [_INDEX_TYPE] * rank + list(prefetched), Names(index_map, tree)
-    )
+    return stage_open(indices, [_INDEX_TYPE] * rank + list(prefetched), Names(index_map, tree))
 
 
 def _as_scalar(value, place: int, where: str):

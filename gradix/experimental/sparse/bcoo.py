@@ -39,6 +39,7 @@ from gradix.experimental.sparse._bcoo_storage import (
 
 _parts = _lazy_module("gradix.experimental.sparse._parts")
 
+
 def __getattr__(name: str):
     if name.startswith("_bcoo_"):
         return getattr(_parts, name)

@@ -395,10 +395,18 @@ def _rotated(m, t, z, eps: float):
     )
     back = jnp.conj(turn.mT)
     rows = lax.dynamic_slice_in_dim(t, m - 1, 2, axis=rank - 2)
-    rows = jnp.where(lax.broadcast_in_dim(places >= m - 1, rows.aval.shape, (rank - 1,)), matmul(turn, rows), rows)
+    rows = jnp.where(
+        lax.broadcast_in_dim(places >= m - 1, rows.aval.shape, (rank - 1,)),
+        matmul(turn, rows),
+        rows,
+    )
     t = lax.dynamic_update_slice_in_dim(t, rows, m - 1, axis=rank - 2)
     columns = lax.dynamic_slice_in_dim(t, m - 1, 2, axis=rank - 1)
-    columns = jnp.where(lax.broadcast_in_dim(places <= m, columns.aval.shape, (rank - 2,)), matmul(columns, back), columns)
+    columns = jnp.where(
+        lax.broadcast_in_dim(places <= m, columns.aval.shape, (rank - 2,)),
+        matmul(columns, back),
+        columns,
+    )
     t = lax.dynamic_update_slice_in_dim(t, columns, m - 1, axis=rank - 1)
     zeros = jnp.zeros((*t.aval.shape[:-2], 1, 1), t.aval.dtype)
     t = lax.dynamic_update_slice(t, zeros, [0] * (rank - 2) + [m, m - 1])

@@ -116,7 +116,9 @@ def minimize(
     whole = lambda parts: lax.complex(*jnp.split(parts, 2))  # noqa: E731
     parts = jnp.concatenate([lax.real(x), lax.imag(x)])
     end = OptimizeResults(
-        *found(lambda parts: _evaluated(lambda p: fun(whole(p), *args), parts, ()), parts, **options)
+        *found(
+            lambda parts: _evaluated(lambda p: fun(whole(p), *args), parts, ()), parts, **options
+        )
     )
     return end._replace(x=whole(end.x), jac=whole(end.jac))
 
