@@ -22,6 +22,7 @@ from benchmarks.cases import (
     transforms,
     devices,
     sparse,
+    counted,
     odes,
     models,
     exporting,

@@ -43,15 +43,14 @@ def nonzero(a, *, size: int | None = None, fill_value=None) -> tuple:
 
     Args:
         a: an array with at least one axis.
-        size: how many indices to return; it is needed if `a` is traced. Later ones are cut, and
-            missing ones are filled in.
+        size: how many indices to return, by default all. Later ones are cut, and missing ones
+            are filled in.
         fill_value: the index to fill in, or a tuple with one for each axis; 0 by default.
 
     Returns:
         Vectors of the default integer dtype.
 
     Raises:
-        ConcretizationTypeError: `a` is traced and `size` is not given.
         ValueError: `a` is a scalar, or `fill_value` does not fit its axes.
 
     Example:
@@ -117,12 +116,9 @@ def flatnonzero(a, *, size: int | None = None, fill_value=None) -> Array:
 
     Args:
         a: an array of any shape.
-        size: how many indices to return; it is needed if `a` is traced. Later ones are cut, and
-            missing ones are filled in.
+        size: how many indices to return, by default all. Later ones are cut, and missing ones
+            are filled in.
         fill_value: the index to fill in; 0 by default.
-
-    Raises:
-        ConcretizationTypeError: `a` is traced and `size` is not given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -137,12 +133,9 @@ def argwhere(a, *, size: int | None = None, fill_value=None) -> Array:
 
     Args:
         a: an array of any shape.
-        size: how many rows to return; it is needed if `a` is traced. Later ones are cut, and
-            missing ones are filled in.
+        size: how many rows to return, by default all. Later ones are cut, and missing ones
+            are filled in.
         fill_value: the index to fill in, or one for each axis; 0 by default.
-
-    Raises:
-        ConcretizationTypeError: `a` is traced and `size` is not given.
 
     Example:
         >>> import gradix.numpy as jnp

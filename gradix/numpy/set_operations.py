@@ -138,11 +138,8 @@ def union1d(ar1, ar2, *, size: int | None = None, fill_value=None) -> Array:
 
     Args:
         ar1, ar2: arrays of any shape.
-        size: how many values to return; it is needed if the arrays are traced.
+        size: how many values to return, by default all.
         fill_value: the value to fill in if there are fewer; by default the smallest one.
-
-    Raises:
-        ConcretizationTypeError: an array is traced and `size` is not given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -170,12 +167,9 @@ def intersect1d(
         ar1, ar2: arrays, which are taken as rows.
         assume_unique: it has no effect.
         return_indices: whether to return the first places of the values in each array too.
-        size: how many values to return; it is needed if the arrays are traced.
+        size: how many values to return, by default all.
         fill_value: the value to fill in if there are fewer; by default the smallest one. Missing
             places are the size of the array.
-
-    Raises:
-        ConcretizationTypeError: an array is traced and `size` is not given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -207,11 +201,8 @@ def setdiff1d(
     Args:
         ar1, ar2: arrays, which are taken as rows.
         assume_unique: whether the values of `ar1` are distinct; then they stay in their order.
-        size: how many values to return; it is needed if the arrays are traced.
+        size: how many values to return, by default all.
         fill_value: the value to fill in if there are fewer; 0 by default.
-
-    Raises:
-        ConcretizationTypeError: an array is traced and `size` is not given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -237,11 +228,8 @@ def setxor1d(
         ar1, ar2: arrays, which are taken as rows.
         assume_unique: values are counted as they are, so that those which occur twice in one array
             are left out; for arrays of distinct values the result is the same.
-        size: how many values to return; it is needed if the arrays are traced.
+        size: how many values to return, by default all.
         fill_value: the value to fill in if there are fewer; by default the smallest one.
-
-    Raises:
-        ConcretizationTypeError: an array is traced and `size` is not given.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -118,8 +118,8 @@ def unique(
         return_counts: whether to return how often each value occurs too.
         axis: the axis along which whole parts are compared; by default, elements are.
         equal_nan: whether all NaN are one value.
-        size: how many values to return; it is needed if `ar` is traced. Later ones are cut, and
-            missing ones are filled in.
+        size: how many values to return, by default all. Later ones are cut, and missing ones
+            are filled in.
         fill_value: the value to fill in; by default the smallest one.
         sorted: it has no effect, since results are always sorted.
 
@@ -128,7 +128,6 @@ def unique(
         tuple of it and the integer arrays asked for, in the order of the arguments.
 
     Raises:
-        ConcretizationTypeError: `ar` is traced and `size` is not given.
         TypeError: `ar` holds random keys.
         ValueError: `ar` is empty, `size` is not 0, and `fill_value` is not given.
 
@@ -276,12 +275,9 @@ def unique_all(x, /, *, size: int | None = None, fill_value=None) -> UniqueAll:
 
     Args:
         x: an array of any shape.
-        size: how many values to return; it is needed if `x` is traced. Later ones are cut, and
-            missing ones are filled in.
+        size: how many values to return, by default all. Later ones are cut, and missing ones
+            are filled in.
         fill_value: the value to fill in; by default the smallest one.
-
-    Raises:
-        ConcretizationTypeError: `x` is traced and `size` is not given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -298,12 +294,9 @@ def unique_counts(x, /, *, size: int | None = None, fill_value=None) -> UniqueCo
 
     Args:
         x: an array of any shape.
-        size: how many values to return; it is needed if `x` is traced. Later ones are cut, and
-            missing ones are filled in.
+        size: how many values to return, by default all. Later ones are cut, and missing ones
+            are filled in.
         fill_value: the value to fill in; by default the smallest one.
-
-    Raises:
-        ConcretizationTypeError: `x` is traced and `size` is not given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -320,12 +313,9 @@ def unique_inverse(x, /, *, size: int | None = None, fill_value=None) -> UniqueI
 
     Args:
         x: an array of any shape.
-        size: how many values to return; it is needed if `x` is traced. Later ones are cut, and
-            missing ones are filled in.
+        size: how many values to return, by default all. Later ones are cut, and missing ones
+            are filled in.
         fill_value: the value to fill in; by default the smallest one.
-
-    Raises:
-        ConcretizationTypeError: `x` is traced and `size` is not given.
 
     Example:
         >>> import gradix.numpy as jnp
@@ -342,12 +332,9 @@ def unique_values(x, /, *, size: int | None = None, fill_value=None) -> Array:
 
     Args:
         x: an array of any shape.
-        size: how many values to return; it is needed if `x` is traced. Later ones are cut, and
-            missing ones are filled in.
+        size: how many values to return, by default all. Later ones are cut, and missing ones
+            are filled in.
         fill_value: the value to fill in; by default the smallest one.
-
-    Raises:
-        ConcretizationTypeError: `x` is traced and `size` is not given.
 
     Example:
         >>> import gradix.numpy as jnp

@@ -23,7 +23,7 @@ def _convolution(S, e, x, kernel):
             "a convolution over features whose number values decide",
             "fix the number of features",
         )
-    return S.same(e, [S.filled(x, shape, numbers.lhs_spec[2:], 0)])
+    return S.same(e, [S.filled(x, shape, numbers.lhs_spec[2:], 0), kernel])
 
 
 _FILLS = {"sum": lambda dtype: 0, "max": lowest, "min": highest}
