@@ -37,9 +37,9 @@ from gradix._core.trace import Tracer, state
 from gradix._transforms.staging import stage, stage_open, stage_with_refs
 
 if TYPE_CHECKING:
-    from gradix._api.hi_box_arguments import Restructured
+    from gradix._api.hi_boxes import Restructured
 
-_boxes = lazy_module("gradix._api.hi_box_arguments")
+_boxes = lazy_module("gradix._api.hi_boxes")
 
 # -- kinds of leaves -------------------------------------------------------------------------------
 

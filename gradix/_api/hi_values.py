@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gradix._api import hi_box_arguments, hi_boxes
+from gradix._api import hi_boxes
 from gradix._api.boundary import Share, Value, values
 from gradix._api.hi_boxes import kinds
 from gradix._base.tree import register_pytree_node
@@ -126,7 +126,7 @@ def _carrier_types(aval: Any) -> list:
 
 def _node(x: Any) -> Any:
     """A library's value as a pytree node."""
-    return hi_box_arguments.opened(x) if hi_boxes.is_mutable(x) else opened(x)
+    return hi_boxes.node_of(x) if hi_boxes.is_mutable(x) else opened(x)
 
 
 def _share(x: Any) -> Share:

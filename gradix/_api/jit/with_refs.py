@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from gradix._api.hi_box_arguments import Restructured, restructure
-from gradix._api.hi_boxes import OuterBox, Part, Slot
+from gradix._api.hi_boxes import OuterBox, Part, Restructured, Slot, restructure
 from gradix._api.jit.traced import Traced
 from gradix._api.refs import given_twice, overlapping
 from gradix._control.call import jit_p
