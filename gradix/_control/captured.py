@@ -57,4 +57,4 @@ def batch_rule(rule: Callable, axis, args, in_axes) -> tuple[list, list]:
 
 
 def _is_mapped_over(axis, x) -> bool:
-    return type(x) is BatchTracer and x._trace.axis is axis
+    return type(x) is BatchTracer and getattr(x._trace, "axis", None) is axis

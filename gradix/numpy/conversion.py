@@ -74,7 +74,8 @@ def array(
             DeprecationWarning,
             stacklevel=2,
         )
-        copy, order, ndmin = [*args, *(copy, order, ndmin)[len(args) :]]
+        given: tuple = (*args, *(copy, order, ndmin)[len(args) :])
+        copy, order, ndmin = given
     if order is not None and order != "K":
         raise NotImplementedError(
             f"array: order must be 'K', got {order!r}. Leave it out: XLA chooses memory layouts."

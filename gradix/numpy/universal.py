@@ -64,6 +64,7 @@ class ufunc:
         self._rules = {"reduce": reduce, "accumulate": accumulate, "at": at, "reduceat": reduceat}
 
     # The functions of the module are shared by all of a program, so none of these can be assigned.
+    _func = property(lambda self: self._function, doc="The function, or that of one element.")
     nin = property(lambda self: self._nin, doc="The number of arrays that it takes.")
     nout = property(lambda self: self._nout, doc="The number of arrays that it returns.")
     nargs = property(lambda self: self._nargs, doc="The number of arguments.")

@@ -14,8 +14,8 @@ from gradix import lax
 from gradix._base.tree import register_pytree_node
 from gradix._core import dtypes
 from gradix._core.array import as_array
-from gradix._core.checks import trace_state_clean
 from gradix._core.aval import make_aval
+from gradix._core.checks import trace_state_clean
 from gradix._core.operators import Array
 from gradix._core.refs import AbstractRef, ForkedKind, Ref
 from gradix._ops.random import random as _random

@@ -104,4 +104,4 @@ def _elements(x) -> tuple:
     """The elements of an array as a vector, and their coordinates along each axis."""
     if not isinstance(x, JAXSparse):
         x = bcoo_fromdense(x, nse=x.size)
-    return elements_of(x if isinstance(x, BCOO) else x.to_bcoo())
+    return elements_of(x if isinstance(x, BCOO) else x.to_bcoo())  # type: ignore[attr-defined]

@@ -128,9 +128,13 @@ def _apply(eqn, values) -> list:
     if prim is dot_general_p and isinstance(values[0], BCSR) and not _is_sparse(values[1]):
         return [bcsr_dot_general(*values, **{k: v for k, v in params.items() if k in _OF_PRODUCT})]
     rule = zero_preserving(prim)
-    if len(values) == 1 and isinstance(values[0], BCSR) and rule is not None:
-        if prim.name in LINEAR or values[0].unique_indices:  # Elements keep their places.
-            return _listed(rule(values[0], **params), prim)
+    alone = values[0] if len(values) == 1 else None
+    if (
+        rule is not None
+        and isinstance(alone, BCSR)
+        and (prim.name in LINEAR or alone.unique_indices)  # Elements keep their places.
+    ):
+        return _listed(rule(alone, **params), prim)
     was_csr = all(isinstance(v, BCSR) for v in values if _is_sparse(v))
     values = [
         v.to_bcoo() if isinstance(v, BCSR) else _as_bcoo(v) if _is_sparse(v) else v for v in values

@@ -20,8 +20,8 @@ class OptimizeResults(NamedTuple):
     Attributes:
         x: the point found.
         success: whether the norm of the gradient is tolerated.
-        status: 0 for success, 1 after `maxiter` steps, 2 after `maxfun` evaluations, 3 if the line search found no lower point in
-            a bracket, and 5 if it found no bracket.
+        status: 0 for success, 1 after `maxiter` steps, 2 after `maxfun` evaluations, 3 if the line
+            search found no lower point in a bracket, and 5 if it found no bracket.
         fun: the value at `x`.
         jac: the gradient at `x`.
         hess_inv: the estimate of the inverse of the Hessian; None for L-BFGS.
@@ -43,7 +43,7 @@ class OptimizeResults(NamedTuple):
 
 _LIMITED_MEMORY = "l-bfgs-experimental-do-not-rely-on-this"
 # method -> its function, and the options that it takes
-_METHODS = {
+_METHODS: dict[str, tuple[Callable, tuple[str, ...]]] = {
     "bfgs": (bfgs, ("gtol", "line_search_maxiter", "maxiter", "norm")),
     _LIMITED_MEMORY: (
         lbfgs,
