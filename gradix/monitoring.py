@@ -11,7 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from gradix._base import events as _events
+from gradix._base.lazy import lazy_module
 from gradix._base.listing import own_names as _own_names
+
+_disk_cache = lazy_module("gradix._runtime.disk_cache")
 
 _on_event: list[Callable[..., None]] = []
 _on_duration: list[Callable[..., None]] = []
@@ -170,10 +173,21 @@ def _pass_on(event: Any) -> None:
     name, end = _DURATIONS[event.kind], time.time()
     record_scalar(name, event.seconds, fun_name=event.function)
     if event.kind in _EVENTS:
-        record_event("/jax/compilation_cache/compile_requests_use_cache")
-        record_event(_EVENTS[event.kind])
+        if _disk_cache.current() is None:
+            _record_once("/jax/compilation_cache/task_disabled_cache")
+        else:
+            _record_once("/jax/compilation_cache/tasks_using_cache")
+            record_event("/jax/compilation_cache/compile_requests_use_cache")
+            record_event(_EVENTS[event.kind])
     record_event_duration_secs(name, event.seconds, fun_name=event.function)
     record_event_time_span(name, end - event.seconds, end, fun_name=event.function)
+
+
+def _record_once(event: str) -> None:
+    """Record an event at the first compilation since the cache was opened."""
+    if event not in _disk_cache.told:
+        _disk_cache.told.add(event)
+        record_event(event)
 
 
 __all__ = [

@@ -240,6 +240,7 @@ def _owners() -> tuple[int, ...]:
 # -- which directory -------------------------------------------------------------------------------
 
 _opened: dict[str, Entries | None] = {}
+told: set[str] = set()  # what listeners were told once since the last `reset`
 
 
 def current() -> Entries | None:
@@ -260,6 +261,7 @@ def current() -> Entries | None:
 def reset() -> None:
     """Forget which directories are open; the next use opens them again."""
     _opened.clear()
+    told.clear()
 
 
 def limit() -> int:

@@ -63,3 +63,20 @@ def test_tracing_and_compiling_are_told():
     assert seconds > 0 and "plus_one" in more["fun_name"]
     assert {"/jax/core/compile/backend_compile_duration", "/jax/compilation_cache/cache_retrieval_time_sec"} & set(durations)
     assert all(length >= 0 for _, length in spans) and len(spans) >= 2
+
+
+def test_that_the_disk_is_used_or_not_is_told_once(tmp_path):
+    from gradix.experimental import compilation_cache
+
+    def seen_with(directory) -> list:
+        compilation_cache.compilation_cache.reset_cache()
+        gradix.config.update("gradix_cache", directory)
+        seen = []
+        monitoring.register_event_listener(lambda event, **_: seen.append(event.rpartition("/")[2]))
+        for n in (2.0, 3.0):
+            gradix.jit(lambda x, n=n: x + n)(1.0)
+        monitoring.clear_event_listeners()
+        return seen
+
+    assert seen_with("off") == ["task_disabled_cache"]
+    assert seen_with(str(tmp_path)) == ["tasks_using_cache", *["compile_requests_use_cache", "cache_misses"] * 2]

@@ -1,5 +1,6 @@
 """Exported programs called, differentiated, mapped; dimensions solved and bound; what is refused."""
 import collections
+
 import numpy as np
 import pytest
 
