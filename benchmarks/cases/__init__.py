@@ -26,4 +26,5 @@ from benchmarks.cases import (
     odes,
     models,
     exporting,
+    pallas,
 )

@@ -187,7 +187,7 @@ def _one_by_one(log_space: bool):
 
 
 @rejection_sampler
-def _gamma(key, a, *, shape, dtype, log_space):
+def draw_gamma(key, a, *, shape, dtype, log_space):
     # One long row lets the loops use vector instructions.
     a = lax.reshape(spread(a, dtype, shape), (size_of(shape),))
     if draws_together(key.aval.dtype):
@@ -201,7 +201,7 @@ def _gamma_function(name: str, log_space: bool, summary: str) -> Callable[..., A
             return divided(function, out_sharding, key, a, shape, dtype)
         dtype, a = float_dtype(name, dtype), parameter(name, a)
         shape = parameter_shape(name, shape, a)
-        return _gamma(take_key(name, key), a, shape=shape, dtype=dtype, log_space=log_space)
+        return draw_gamma(take_key(name, key), a, shape=shape, dtype=dtype, log_space=log_space)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""{summary}
@@ -268,8 +268,8 @@ def beta(key, a, b, shape=None, dtype=None, *, out_sharding=None) -> Array:
 @rejection_sampler
 def _beta(key, a, b, *, shape, dtype):
     a_key, b_key = split_keys(key, 2)
-    log_a = _gamma(a_key, a, shape=shape, dtype=dtype, log_space=True)
-    log_b = _gamma(b_key, b, shape=shape, dtype=dtype, log_space=True)
+    log_a = draw_gamma(a_key, a, shape=shape, dtype=dtype, log_space=True)
+    log_b = draw_gamma(b_key, b, shape=shape, dtype=dtype, log_space=True)
     largest = lax.max(log_a, log_b)
     x, y = lax.exp(lax.sub(log_a, largest)), lax.exp(lax.sub(log_b, largest))
     return lax.div(x, lax.add(x, y))
@@ -302,7 +302,7 @@ def chisquare(key, df, shape=None, dtype=None, *, out_sharding=None) -> Array:
 def _chisquare(key, df, *, shape, dtype):
     two = number(2, dtype)
     half = lax.div(lax.convert_element_type(df, dtype), two)
-    return lax.mul(lax.exp(_gamma(key, half, shape=shape, dtype=dtype, log_space=True)), two)
+    return lax.mul(lax.exp(draw_gamma(key, half, shape=shape, dtype=dtype, log_space=True)), two)
 
 
 def f(key, dfnum, dfden, shape=None, dtype=None, *, out_sharding=None):
@@ -364,7 +364,7 @@ def t(key, df, shape=None, dtype=None, *, out_sharding=None) -> Array:
 def _t(key, df, *, shape, dtype):
     normal_key, gamma_key = split_keys(key, 2)
     half = lax.div(spread(df, dtype, shape), number(2, dtype))
-    square = lax.div(half, _gamma(gamma_key, half, shape=shape, dtype=dtype, log_space=False))
+    square = lax.div(half, draw_gamma(gamma_key, half, shape=shape, dtype=dtype, log_space=False))
     return lax.mul(draw_normal(normal_key, shape=shape, dtype=dtype), lax.sqrt(square))
 
 
@@ -425,7 +425,7 @@ def batch_shape(name: str, shape, own: tuple, whose: str) -> tuple:
 
 @rejection_sampler
 def _dirichlet(key, alpha, *, shape, dtype):
-    logs = _gamma(key, alpha, shape=shape, dtype=dtype, log_space=True)
+    logs = draw_gamma(key, alpha, shape=shape, dtype=dtype, log_space=True)
     last = len(shape) - 1
     largest = lax.expand_dims(lax.stop_gradient(lax.reduce_max(logs, (last,))), (last,))
     weights = lax.exp(lax.sub(logs, largest))
