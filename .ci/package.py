@@ -118,15 +118,20 @@ def first_program(python: Path, folder: Path) -> dict[str, str]:
     readonly = folder / "readonly"
     readonly.mkdir(mode=0o555)
     as_other: list[str] | None = None
-    if hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("setpriv"):
+    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+    if is_root and shutil.which("setpriv"):
         as_other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-    offline = ["unshare", "--net"] if as_other and shutil.which("unshare") else None
+    if as_other and _ends([*as_other, str(python), "-c", ""], plain) != "ok":
+        as_other = None  # This Python lies in a folder, or needs a library, that only root reaches.
+    offline = ["unshare", "--net"] if is_root and shutil.which("unshare") else None
     ways: dict[str, Callable[[], str]] = {
         "as it is": lambda: _ends(command, plain),
         "without HOME": lambda: _ends(command, {k: v for k, v in plain.items() if k != "HOME"}),
         # Root can write anywhere, so the home is one that nobody can make files in, and the user another.
-        "read-only home": lambda: _ends(
-            [*(as_other or []), *command], plain | {"HOME": str(readonly)}
+        "read-only home": lambda: (
+            _ends([*(as_other or []), *command], plain | {"HOME": str(readonly)})
+            if as_other or not is_root
+            else "not here"
         ),
         "another user": lambda: (
             _ends([*as_other, *command], plain | {"HOME": "/nonexistent"})

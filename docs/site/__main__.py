@@ -20,9 +20,10 @@ def main(arguments: list[str]) -> int:
     begin = time.monotonic()
     folder = Path(arguments[0] if arguments else "build/docs").resolve()
     pages, site = folder / "pages", folder / "html"
-    if stage.stage(pages):
-        # The tables of contents stand on every page, and Sphinx would write only those pages anew that changed.
-        shutil.rmtree(site, ignore_errors=True)
+    # All is made anew: what the reference says depends on every docstring, of which Sphinx would not know.
+    for made in (pages, site, folder / "doctrees"):
+        shutil.rmtree(made, ignore_errors=True)
+    stage.stage(pages)
     options = [
         "-c",
         str(HERE),

@@ -397,10 +397,7 @@ def _title(text: str) -> str:
     return f"{text}\n{'=' * len(text)}"
 
 
-def write(path: Path, text: str) -> bool:
-    """Write a file, if it changes, so that Sphinx reads only what did; whether it has changed."""
-    if path.exists() and path.read_text(encoding="utf-8") == text:
-        return False
+def write(path: Path, text: str) -> None:
+    """Write a file, and the folders that lead to it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
-    return True

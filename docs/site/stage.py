@@ -25,9 +25,8 @@ _FENCED = re.compile(r"^(```|:::).*?^\1$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]*)(#[^)\s]+)?\)")
 
 
-def stage(folder: Path) -> bool:
-    """Write all pages of the site into a folder; whether the tables of contents are others than before."""
-    contents = ""
+def stage(folder: Path) -> None:
+    """Write all pages of the site into a folder."""
     wanted: set[str] = {
         found[0] for name in public.names().values() if (found := public.source_of(name.value))
     }
@@ -36,8 +35,7 @@ def stage(folder: Path) -> bool:
     for path, name in pages.items():
         text = _with_links(path, name, pages, wanted)
         if name in MAPS:
-            contents += (made := _contents(path))
-            text += made
+            text += _contents(path)
         elif name == "reference.md":
             text += _toctree("", [f"/reference/{module}" for module in public.modules()])
         elif name == "repository/README.md":  # The front page of the site stands for it.
@@ -51,8 +49,6 @@ def stage(folder: Path) -> bool:
         reference.write(folder / "pictures" / f"{picture.stem}-dark.svg", dark)
     reference.write_pages(folder / "reference")
     reference.write(folder / "sources.txt", "\n".join(sorted(wanted)) + "\n")
-    _remove_what_went(folder, pages)
-    return reference.write(folder / "contents.txt", contents)
 
 
 def _variants(picture: str) -> tuple[str, str]:
@@ -133,12 +129,3 @@ def _entry(path: Path, target: str) -> str | None:
         )
     inside = found.relative_to(ROOT).as_posix()
     return f"/repository/{inside.removesuffix('.md')}" if inside in OUTSIDE else None
-
-
-def _remove_what_went(folder: Path, pages: dict[Path, str]) -> None:
-    """Pages of an earlier run that are no longer there."""
-    there = {folder / name for name in pages.values()}
-    there |= {folder / "reference" / f"{name}.rst" for name in (*public.names(), *public.modules())}
-    for old in [*folder.rglob("*.md"), *folder.rglob("*.rst")]:
-        if old not in there:
-            old.unlink()
