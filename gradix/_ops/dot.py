@@ -21,7 +21,7 @@ from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.sharding import PartitionSpec
 from gradix._core.trace import bind
-from gradix._ops.basis import add_any, free_axes, inverse, transpose
+from gradix._ops.basis import free_axes, inverse, transpose
 from gradix._ops.convert import convert_element_type, converter
 from gradix._ops.dot_types import (
     compute_dtype,
@@ -29,6 +29,7 @@ from gradix._ops.dot_types import (
     result_type,
     rounded_to,
 )
+from gradix._ops.families import bilinear_jvp
 from gradix._ops.operands import as_operand
 from gradix._ops.precision import canonicalize_precision, precision_asked
 from gradix._ops.sharding import asked, reshard
@@ -152,16 +153,7 @@ class DotGeneral(Primitive):
             plan = _plans.keep(key, _host_plan(*key))
         return plan(x, y)
 
-    def jvp(self, primals, tangents, **params):
-        (x, y), (tx, ty) = primals, tangents
-        z = bind(self, primals, params)
-        if z.aval.dtype not in dtypes.INEXACT:
-            return z, None
-        t = None if tx is None else bind(self, (tx, y), params)
-        if ty is not None:
-            other = bind(self, (x, ty), params)
-            t = other if t is None else add_any(t, other)
-        return z, t
+    jvp = bilinear_jvp
 
     def transpose(self, ct, lhs, rhs, *, dimension_numbers, **params):
         (lc, rc), (lb, rb) = dimension_numbers

@@ -295,6 +295,19 @@ def linear_unary(name: str, host, hlo, dtypes, back: Callable, **kw) -> Elementw
     return prim
 
 
+def bilinear_jvp(self, primals, tangents, **params):
+    """The rule of a product: the sum of the products of each operand's tangent and the other operand."""
+    (x, y), (tx, ty) = primals, tangents
+    z = bind(self, primals, params)
+    if z.aval.dtype not in dtypes.INEXACT:
+        return z, None
+    t = None if tx is None else bind(self, (tx, y), params)
+    if ty is not None:
+        other = bind(self, (x, ty), params)
+        t = other if t is None else add_any(t, other)
+    return z, t
+
+
 class Structural(Primitive):
     """A linear operation that rearranges the elements of one array.
 

@@ -13,7 +13,7 @@ from gradix._core.divisions import entries, undivided
 from gradix._core.operators import Array
 from gradix._core.primitive import Linear, Primitive
 from gradix._core.trace import bind
-from gradix._ops.basis import add_any, move_axis, zeros
+from gradix._ops.basis import move_axis, zeros
 from gradix._ops.conv.dimension_numbers import ConvDimensionNumbers, conv_dimension_numbers
 from gradix._ops.conv.host import convolve
 from gradix._ops.conv.types import (
@@ -23,6 +23,7 @@ from gradix._ops.conv.types import (
 )
 from gradix._ops.convert import convert_element_type
 from gradix._ops.dot_types import rounded_to
+from gradix._ops.families import bilinear_jvp
 from gradix._ops.indexing.slicing import pad
 from gradix._ops.operands import as_operand, scalar_like
 from gradix._ops.precision import canonicalize_precision, precision_asked
@@ -93,16 +94,7 @@ class ConvGeneralDilated(Primitive):
             y = y.astype(lhs.dtype)
         return y if y.dtype == out else y.astype(out)
 
-    def jvp(self, primals, tangents, **params):
-        (x, w), (tx, tw) = primals, tangents
-        y = bind(self, primals, params)
-        if y.aval.dtype not in dtypes.INEXACT:
-            return y, None
-        t = None if tx is None else bind(self, (tx, w), params)
-        if tw is not None:
-            other = bind(self, (x, tw), params)
-            t = other if t is None else add_any(t, other)
-        return y, t
+    jvp = bilinear_jvp
 
     def transpose(self, ct, lhs, rhs, **params):
         params.update(preferred_element_type=None)
