@@ -4,28 +4,16 @@ from __future__ import annotations
 
 import re
 
-from gradix._control.call import Call, jit_p
+from gradix._control.call import AnnotatedCall, jit_p
 
 _NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*([.][a-zA-Z0-9_$]+)+")
 
 
-class Composite(Call):
+class Composite(AnnotatedCall):
     """A call of `jaxpr` under a public `name` and `version`, with `attributes` as text.
 
     A transform is applied to the program, and its result is no longer the operation of that name.
     """
-
-    def jvp(self, primals, tangents, *, jaxpr, name, **_):
-        return jit_p.jvp(primals, tangents, jaxpr=jaxpr, name=name)
-
-    def linearize(self, primals, tangents, *, jaxpr, name, **_):
-        return jit_p.linearize(primals, tangents, jaxpr=jaxpr, name=name)
-
-    def transpose(self, cts, *args, jaxpr, name, **_):
-        return jit_p.transpose(cts, *args, jaxpr=jaxpr, name=name)
-
-    def transpose_live(self, cts, lives, *args, jaxpr, name, **_):
-        return jit_p.transpose_live(cts, lives, *args, jaxpr=jaxpr, name=name)
 
     def batch(self, axis, args, axes, *, jaxpr, name, **_):
         return jit_p.batch(axis, args, axes, jaxpr=jaxpr, name=name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradix._control.call import Call, jit_p
+from gradix._control.call import AnnotatedCall
 from gradix._core.effects import debug_effect
 from gradix._core.primitive import Primitive
 from gradix._core.trace import bind
@@ -13,25 +13,13 @@ from gradix._transforms.batch import batch_jaxpr
 TARGET = "gradix_custom_partitioning"
 
 
-class CustomPartitioning(Call):
+class CustomPartitioning(AnnotatedCall):
     """A call of `jaxpr`; on several devices, each runs the program of `partitioner` on its part.
 
     A partitioner has the methods `rule(mesh)`, which returns the text of its sharding rule or "",
     and `batched(size, mapped, jaxpr)`, which returns the partitioner under vmap. Derivatives are
     those of `jaxpr`, and the compiler divides them.
     """
-
-    def jvp(self, primals, tangents, *, jaxpr, name, **_):
-        return jit_p.jvp(primals, tangents, jaxpr=jaxpr, name=name)
-
-    def linearize(self, primals, tangents, *, jaxpr, name, **_):
-        return jit_p.linearize(primals, tangents, jaxpr=jaxpr, name=name)
-
-    def transpose(self, cts, *args, jaxpr, name, **_):
-        return jit_p.transpose(cts, *args, jaxpr=jaxpr, name=name)
-
-    def transpose_live(self, cts, lives, *args, jaxpr, name, **_):
-        return jit_p.transpose_live(cts, lives, *args, jaxpr=jaxpr, name=name)
 
     def batch(self, axis, args, axes, *, jaxpr, name, partitioner):
         moved = [x if a is None else to_axis(axis.size, x, a, 0) for x, a in zip(args, axes)]
