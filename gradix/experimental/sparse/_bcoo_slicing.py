@@ -55,17 +55,9 @@ def bcoo_slice(
     shape = tuple([-(-(e - s) // k) for s, e, k in zip(starts, limits, steps)])
 
     def cut(x, i, axis):
-        return (
-            x
-            if x.shape[axis] == 1 and mat.shape[i] != 1
-            else lax.slice_in_dim(x, starts[i], limits[i], steps[i], axis)
-        )
+        return lax.slice_in_dim(x, starts[i], limits[i], steps[i], axis)
 
-    data, indices = mat.data, mat.indices
-    for i in range(a):
-        data, indices = cut(data, i, i), cut(indices, i, i)
-    for i in range(b, mat.ndim):
-        data = cut(data, i, i - mat.n_sparse + 1)
+    data, indices = _cut_stored(mat, cut)
     if any((starts[i], limits[i], steps[i]) != (0, mat.shape[i], 1) for i in range(a, b)):
         return _cut_sparse(mat, data, indices, starts[a:b], shape, steps[a:b])
     return BCOO(
@@ -74,6 +66,20 @@ def bcoo_slice(
         indices_sorted=mat.indices_sorted,
         unique_indices=mat.unique_indices,
     )
+
+
+def _cut_stored(mat: BCOO, cut) -> tuple:
+    """Data and indices, cut by `cut(x, i, axis)` along the axes that they have of their own."""
+
+    def part(x, i, axis):
+        return x if x.shape[axis] == 1 and mat.shape[i] != 1 else cut(x, i, axis)
+
+    data, indices = mat.data, mat.indices
+    for i in range(mat.n_batch):
+        data, indices = part(data, i, i), part(indices, i, i)
+    for i in range(mat.n_batch + mat.n_sparse, mat.ndim):
+        data = part(data, i, i - mat.n_sparse + 1)
+    return data, indices
 
 
 def _cut_sparse(mat: BCOO, data, indices, starts, shape, steps) -> BCOO:
@@ -125,17 +131,9 @@ def bcoo_dynamic_slice(mat: BCOO, start_indices: Sequence[Any], slice_sizes: Seq
     a, b = mat.n_batch, mat.n_batch + mat.n_sparse
 
     def cut(x, i, axis):
-        return (
-            x
-            if x.shape[axis] == 1 and mat.shape[i] != 1
-            else lax.dynamic_slice_in_dim(x, starts[i], sizes[i], axis)
-        )
+        return lax.dynamic_slice_in_dim(x, starts[i], sizes[i], axis)
 
-    data, indices = mat.data, mat.indices
-    for i in range(a):
-        data, indices = cut(data, i, i), cut(indices, i, i)
-    for i in range(b, mat.ndim):
-        data = cut(data, i, i - mat.n_sparse + 1)
+    data, indices = _cut_stored(mat, cut)
     if sizes[a:b] == sparse_shape(mat):
         return BCOO(
             (data, indices),
