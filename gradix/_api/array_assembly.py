@@ -11,6 +11,7 @@ from gradix._api.placing import (
     as_sharding,
     placed,
 )
+from gradix._base.errors import UnexpectedTracerError
 from gradix._base.lazy import lazy_module
 from gradix._base.tree import flatten_axes, tree_flatten as flatten, tree_map
 from gradix._core.array import ArrayImpl, as_array, host_array
@@ -135,6 +136,11 @@ def make_array_from_callback(shape, sharding, data_callback: Callable, dtype=Non
         key = tuple([(s.start, s.stop) for s in index])
         if key not in made:
             value = as_array(data_callback(index))
+            if isinstance(value, Tracer):
+                raise UnexpectedTracerError(
+                    "make_array_from_callback cannot be called within a traced context: its callback returned a "
+                    f"traced value of type {value.aval}. Call it outside of jit, and pass the array."
+                )
             if dtype is not None and value.aval.dtype != np.dtype(dtype):
                 raise ValueError(
                     "If `dtype` is provided to make_array_from_callback, it must match the dtype of the "

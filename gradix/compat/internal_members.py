@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from gradix._core.array import ArrayImpl
 from gradix._core.dimensions.expression import SymbolicDim
 
@@ -27,7 +29,7 @@ def _parts(x: ArrayImpl) -> list | None:
     return None if x.is_deleted() else [s.data for s in x.addressable_shards]
 
 
-MEMBERS = {
+MEMBERS: dict[type, dict[str, Any]] = {
     ArrayImpl: {
         "_value": property(lambda x: x.host),
         "_npy_value": property(_known_on_host),

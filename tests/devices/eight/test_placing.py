@@ -172,3 +172,13 @@ def test_marks_of_mesh_axes_cannot_change():
         a.varying = frozenset()
     with pytest.raises(ValueError, match="nested tuple"):
         P(("x", ("y",)))
+
+
+def test_arrays_sharded_alike_are_mapped_and_callbacks_return_known_values():
+    from gradix.experimental.shard_alike import shard_alike
+    x = gradix.device_put(np.arange(16.0).reshape(8, 2), on(mesh(), "x"))
+    one, other = gradix.jit(gradix.vmap(shard_alike))(x, jnp.zeros((8, 2)))
+    np.testing.assert_array_equal(one, x)
+    assert other.shape == (8, 2)
+    with pytest.raises(gradix.errors.UnexpectedTracerError, match="within a traced context"):
+        gradix.jit(lambda v: gradix.make_array_from_callback(v.shape, on(mesh(), "x"), lambda i: v[i]))(np.ones((8, 2)))
