@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gradix._base import config as _config
 from gradix._core.array import ArrayImpl
+from gradix._core.dimensions.expression import is_known_at_most
 from gradix._core.divisions import with_axis, without_axis
 from gradix._core.dtypes import INEXACT
 from gradix._core.effects import is_ordered
@@ -138,9 +139,11 @@ def work(closed: ClosedJaxpr) -> int:
 
 
 def _equation_work(eqn: JaxprEqn) -> int:
-    if any(v.aval.size > _SMALL for v in (*eqn.invars, *eqn.outvars)):
-        return _NEVER
     prim = eqn.primitive
+    if prim.defines_size or not all(
+        [is_known_at_most(v.aval.size, _SMALL) for v in (*eqn.invars, *eqn.outvars)]
+    ):
+        return _NEVER
     if prim.work is not None:
         return prim.work(eqn.params)
     inner = eqn.params.get("call_jaxpr")

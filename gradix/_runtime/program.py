@@ -189,6 +189,8 @@ class Program:
         lowered: LoweredModule | None = None,
         saved: Saved | None = None,
     ):
+        if seen.counts is not None:
+            closed = seen.counts.masked(closed)
         self.home, sides, on = home, None, xla.HERE
         if home is not None:
             sides = placement.sides_of(closed, home, avals, in_shardings, out_shardings)

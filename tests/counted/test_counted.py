@@ -279,3 +279,28 @@ def test_derivatives_of_users():
 def test_decisions_are_followed_as_before():
     f = gradix.jit(lambda x: x[x > 0] if x[x > 0].shape[0] > 2 else x, specialize=True)
     np.testing.assert_allclose(f(X), X[X > 0])
+
+
+def test_programs_with_counts_are_evaluated_with_true_sizes():
+    program = gradix.make_jaxpr(lambda x: (x[x > 0], x.sum()))(X)
+    from gradix._transforms.staging import jaxpr_as_fun
+
+    check_same((X[X > 0], X.sum()), jaxpr_as_fun(program)(X))
+    np.testing.assert_allclose(gradix.jit(lambda x: jaxpr_as_fun(program)(x)[0] * 2)(X), 2 * X[X > 0])
+
+
+def test_loops_over_large_arrays_with_masks():
+    x = jnp.asarray(np.random.default_rng(0).normal(size=9000).astype(np.float32))
+    total = lax.scan(lambda c, v: (c + x[x > v].sum(), c), 0.0, x[:3])[0]
+    np.testing.assert_allclose(total, sum(float(x[x > v].sum()) for v in x[:3]), rtol=1e-4)
+
+
+def test_random_numbers_depend_on_their_place_only():
+    key, n = gradix.random.key(0), int((X > 0).sum())
+    for draw in (lambda n: gradix.random.bits(key, (n,), "uint8"), lambda n: gradix.random.normal(key, (n, 3)),
+                 lambda n: gradix.random.key_data(gradix.random.split(key, n))):
+        check_same(draw(n), gradix.jit(lambda x, draw=draw: draw(x[x > 0].shape[0]))(X))
+    with pytest.raises(NotImplementedError, match="default generator"):
+        gradix.jit(lambda x: gradix.random.normal(gradix.random.key(0, impl="rbg"), x[x > 0].shape))(X)
+    with pytest.raises(NotImplementedError, match="first axis"):
+        gradix.jit(lambda x: gradix.random.normal(key, (3, x[x > 0].shape[0])))(X)

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from gradix._api.counted import results
 from gradix._base.lazy import lazy_module
 from gradix._control.call import jit_p
 from gradix._core.dimensions.counts import bound_of, counts_in
 from gradix._core.dimensions.expression import SymbolicDim
+from gradix._core.dtypes import is_extended
 from gradix._core.jaxpr import ClosedJaxpr, Literal, jaxprs_in_params
 from gradix._core.trace import bind, state
 from gradix._ops.arithmetic import max as max_, min as min_
@@ -27,7 +29,7 @@ from gradix._ops.select import select
 from gradix._ops.shape import broadcast_in_dim
 from gradix._transforms.counted import defined, defines_any, used
 from gradix._transforms.cse import simplify
-from gradix._transforms.staging import hoist, stage
+from gradix._transforms.staging import eval_closed, hoist, stage
 
 INDEX = np.dtype("int32")
 
@@ -101,7 +103,7 @@ class Sizes:
     def filled(self, x, shape, axes, value):
         """A buffer with `value` past the sizes along these axes."""
         axes = self.open(shape, axes)
-        if not axes:
+        if not axes or is_extended(x.aval.dtype):  # of random keys, none is computed from others
             return x
         fill = value if hasattr(value, "aval") else np.asarray(value, x.aval.dtype)
         return select(self.live(shape, axes), x, full(x.aval.shape, fill, x.aval.dtype))
@@ -287,6 +289,22 @@ def masked(closed: ClosedJaxpr) -> ClosedJaxpr:
 def call(jaxpr, consts, args) -> list:
     """Evaluate a program with counts outside of every trace that records a program."""
     closed, consts = hoist(jaxpr, list(consts))
-    return bind(
-        jit_p, [*consts, *args], {"jaxpr": closed, "name": jaxpr.debug_info.name or "program"}
-    )
+    args = [*consts, *args]
+    tree = None
+
+    def whole(*xs):
+        nonlocal tree
+        outs, tree = results.closed(eval_closed(closed, *xs), None)
+        return outs
+
+    key = "call", len(args)
+    found = closed.memo.get(key)
+    if found is None:
+        found = ClosedJaxpr(*stage(whole, closed.in_avals, jaxpr.debug_info)), tree
+        closed.memo[key] = found
+    program, tree = found
+    outs = bind(jit_p, args, {"jaxpr": program, "name": jaxpr.debug_info.name or "program"})
+    if tree is None:
+        return outs
+    n = len(tree.shapes)
+    return tree.opened(outs[:n], outs[n:])

@@ -407,7 +407,7 @@ def _extremum(x, y, name: str):
         return one if name == MAX else other
     if upper(gap) <= 0:
         return other if name == MAX else one
-    if one.scope.counted:
+    if type(one) is SymbolicDim and one.scope.counted:
         return _normal_extremum(one, other, name)
     return _scope(x, y).atom(Operation(name, (x, y)))
 
