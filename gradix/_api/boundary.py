@@ -75,14 +75,14 @@ class Holder(NamedTuple):
     """A kind of leaf that holds arrays, which the function may replace by others.
 
     Attributes:
-        count: the number of arrays that it holds.
+        holds: the number of arrays that it holds.
         open: `open(x)` lists these arrays; they pass as operands.
         inside: `inside(x, arrays)` is what the function gets in its place.
         last: `last(y)` lists the arrays that the function left in what it got.
         close: `close(x, arrays)` puts them into the leaf.
     """
 
-    count: int
+    holds: int
     open: Callable[[Any], list]
     inside: Callable[[Any, Sequence], Any]
     last: Callable[[Any], list]

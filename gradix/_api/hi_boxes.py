@@ -333,7 +333,7 @@ def _last_of_handle(handle: Handle) -> list:
 
 
 holders[Handle] = Holder(
-    count=0,
+    holds=0,
     open=lambda handle: [],
     inside=lambda handle, arrays: Handle(None),
     last=_last_of_handle,

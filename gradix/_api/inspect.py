@@ -57,7 +57,7 @@ def _trace(fun, args: tuple, kwargs: dict, statics: dict | None = None) -> _Trac
     jaxpr, consts, refs, _ = flat.stage_call(avals, inside)
     if refs or inside:
         jaxpr, consts = _with_ref_arguments(jaxpr, consts, refs, inside)
-        empty = {i for i in inside if not holders[type(leaves[i])].count}
+        empty = {i for i in inside if not holders[type(leaves[i])].holds}
         if empty:
             invars = [v for i, v in enumerate(jaxpr.invars) if i not in empty]
             jaxpr = jaxpr.replace(invars=invars, effects=jaxpr.effects)

@@ -80,7 +80,7 @@ def _inside(ref: Ref, arrays) -> Ref:
 
 
 ROW = holders[Ref] = holders[View] = Holder(
-    count=1,
+    holds=1,
     open=lambda ref: [ref.read()],
     inside=_inside,
     last=lambda ref: [ref.read()],
