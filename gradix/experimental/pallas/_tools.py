@@ -25,7 +25,7 @@ def debug_print(fmt: str, *args: Any) -> None:
 
     Args:
         fmt: a format such as `"x = {}"`; without braces, the values follow the text.
-        *args: arrays.
+        *args: arrays, or references, whose values are printed.
 
     Example:
         >>> import gradix
@@ -39,7 +39,8 @@ def debug_print(fmt: str, *args: Any) -> None:
     if args and "{" not in fmt:
         fmt += "{} " * len(args)
         fmt = fmt.rstrip()
-    _debug_print(fmt, *args, ordered=True)
+    values = [a.read() if isinstance(a, Ref) else a for a in args]
+    _debug_print(fmt, *values, ordered=True)
 
 
 def debug_check(condition: Any, message: str) -> None:

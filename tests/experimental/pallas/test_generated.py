@@ -9,6 +9,7 @@ import gradix.numpy as jnp
 from gradix.experimental import pallas as pl
 
 S = gradix.ShapeDtypeStruct
+pytestmark = pytest.mark.x32            # kernels write what jnp makes, and a reference keeps its dtype
 
 
 class Drawn:

@@ -12,6 +12,7 @@ from gradix.experimental import pallas as pl
 from gradix.experimental.pallas import mosaic_gpu, tpu as pltpu, triton
 
 S = gradix.ShapeDtypeStruct
+pytestmark = pytest.mark.x32            # kernels write what jnp makes, and a reference keeps its dtype
 X8, X4 = np.arange(8, dtype=np.float32), np.arange(4, dtype=np.float32)
 
 
@@ -156,7 +157,7 @@ def test_scratch_memory_that_goes_on_is_looped_over():
 def test_kernels_that_print_run_in_order(capsys):
     def kernel(x, o):
         o[...] = x[...]
-        pl.debug_print("{} at {}", x[0], pl.program_id(0))
+        pl.debug_print("{} at {}", x.at[0], pl.program_id(0))
     block = rows(2)
     pl.pallas_call(kernel, S((8,), jnp.float32), grid=4, in_specs=[block], out_specs=block)(X8).block_until_ready()
     gradix.effects_barrier()
