@@ -141,7 +141,7 @@ def work(closed: ClosedJaxpr) -> int:
 def _equation_work(eqn: JaxprEqn) -> int:
     prim = eqn.primitive
     if prim.defines_size or not all(
-        [is_known_at_most(v.aval.size, _SMALL) for v in (*eqn.invars, *eqn.outvars)]
+        is_known_at_most(v.aval.size, _SMALL) for v in (*eqn.invars, *eqn.outvars)
     ):
         return _NEVER
     if prim.work is not None:
