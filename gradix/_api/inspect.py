@@ -48,12 +48,12 @@ def _trace(fun, args: tuple, kwargs: dict, statics: dict | None = None) -> _Trac
     fill = around(inside, len(leaves), tree)
     avals = [_leaf_aval(fun, x, i, names) for i, x in enumerate(leaves) if i not in inside]
 
-    def given(operands):
+    def merged(operands):
         positional, named = fill(operands)
-        return _merged(positional, statics) if statics else positional, named
+        return _merged(positional, statics), named
 
     close = functools.partial(results, names)
-    flat = Flat(fun, name_of(fun), given, close=close, names=names)
+    flat = Flat(fun, name_of(fun), merged if statics else fill, close=close, names=names)
     jaxpr, consts, refs, _ = flat.stage_call(avals, inside)
     if refs or inside:
         jaxpr, consts = _with_ref_arguments(jaxpr, consts, refs, inside)

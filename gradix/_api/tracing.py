@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from gradix._api.arguments import Names, name_of, place_of, signature
@@ -63,10 +64,10 @@ def flat_body(
     def close(leaves, out_tree):
         return arrays(what, leaves, out_tree, f"the output of {name_of(function)}")
 
-    def call(*args):
-        out = called(what, function, *args)
-        return out if finish is None else finish(out)
+    def finished(*args):
+        return finish(called(what, function, *args))
 
+    call = functools.partial(called, what, function) if finish is None else finished
     whole = positional(tree)
     given = around(others, tree.num_leaves, whole) if others else whole.unflatten
     return Flat(call, what, given, close=close, names=Names(function, whole))
