@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import functools
 from collections import OrderedDict
+from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
 
@@ -400,6 +401,16 @@ class Mesh(BaseMesh):
 
     def __exit__(self, *exc) -> None:
         _config.leave_local("gradix_mesh", self.__dict__["_before"].pop())
+
+    def __call__(self, function: Callable) -> Callable:
+        """As a decorator: `function`, which runs within `with mesh:`."""
+
+        @functools.wraps(function)
+        def within(*args, **kwargs):
+            with self:
+                return function(*args, **kwargs)
+
+        return within
 
 
 def _own_process(device) -> int:

@@ -130,6 +130,8 @@ def test_a_mesh_as_a_context_names_axes_and_set_mesh_moves_programs_there():
             assert x.committed and x.devices() == mesh.device_set
         with mesh:
             assert jnp.ones(2).devices() == mesh.device_set
+    constrained = mesh(lambda v: gradix.jit(lambda v: lax.with_sharding_constraint(v, P("x")))(v))
+    assert constrained(np.ones(4)).sharding.spec == P("x")
     assert not jnp.ones(2).committed
 
 
