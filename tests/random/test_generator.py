@@ -201,3 +201,24 @@ def test_a_function_over_devices_takes_keys():
         gradix.pmap(lambda x: x + rng.uniform())(jnp.zeros(1))
     assert gradix.pmap(random.uniform)(rng.key((1,))).shape == (1,)
     assert _distinct([rng.uniform(), rng.uniform()])
+
+
+@pytest.mark.parametrize("make", [random.Generator, stateful.stateful_rng])
+def test_a_generator_without_a_seed_is_not_made_in_a_transformation(make):
+    assert 0 <= make().uniform() < 1
+    for f in (lambda: gradix.jit(lambda: make().uniform())(), lambda: gradix.grad(lambda x: x * make().uniform())(1.0),
+              lambda: gradix.vmap(lambda x: x * make().uniform())(jnp.ones(2))):
+        with pytest.raises(TypeError, match="needs a seed"):
+            f()
+    assert 0 <= gradix.jit(lambda seed: make(seed).uniform())(3) < 1
+
+
+def test_what_a_stateful_generator_is_made_of():
+    count = gradix.new_ref(2)
+    made = stateful.StatefulPRNG(random.key(3), count)
+    other = stateful.stateful_rng(3)
+    other.random(), other.random()
+    assert made.random() == other.random() and isinstance(made._counter, gradix.Ref) and made._counter[...] == 3
+    for args in ((random.key(0), 0), (random.PRNGKey(0), count), (random.key(0), gradix.new_ref(0.5))):
+        with pytest.raises(ValueError, match="must be"):
+            stateful.StatefulPRNG(*args)

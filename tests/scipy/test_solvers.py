@@ -172,3 +172,42 @@ def test_what_is_refused_says_why(name):
     call, error, words = REFUSED[name]
     with pytest.raises(error, match=words):
         call()
+
+
+LIMITED = "l-bfgs-experimental-do-not-rely-on-this"
+
+
+def test_minimize_with_limited_memory():
+    def rosenbrock(x):
+        return jnp.sum(100.0 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+    for start in (np.zeros(2, "f"), np.array([-1.2, 1, 1, -1.2, 1], "f")):
+        for options in ({"ftol": 0}, {"ftol": 0, "maxcor": 1 if len(start) == 2 else 3, "gtol": 1e-3}):
+            found = minimize(rosenbrock, start, method=LIMITED, options=options)
+            assert found.success and found.status == 0 and found.hess_inv is None
+            np.testing.assert_allclose(found.x, np.ones(len(start)), atol=1e-2)
+    few = minimize(rosenbrock, np.zeros(2, "f"), method=LIMITED, options={"maxiter": 3})
+    assert (few.success, few.status, few.nit) == (False, 1, 3)
+    assert minimize(rosenbrock, np.zeros(2, "f"), method=LIMITED, options={"maxfun": 4}).status == 2
+    assert minimize(rosenbrock, np.zeros(2, "f"), method=LIMITED, tol=0.1).nit < found.nit
+    assert minimize(lambda x: x.sum(), np.zeros(0, "f"), method=LIMITED).success
+    with pytest.raises(TypeError, match="maxcor"):
+        minimize(rosenbrock, np.zeros(2, "f"), method=LIMITED, options={"eps": 1})
+    mapped = gradix.vmap(lambda x: minimize(rosenbrock, x, method=LIMITED, options={"ftol": 0}).x)(np.zeros((2, 2), "f"))
+    np.testing.assert_allclose(mapped, np.ones((2, 2)), atol=1e-2)
+
+
+def test_minimize_over_complex_numbers():
+    to = jnp.array([1 + 2j, -3j], "complex64")
+    found = minimize(lambda z: jnp.sum(abs(z - to) ** 2), jnp.zeros(2, "complex64"), method=LIMITED)
+    np.testing.assert_allclose(found.x, to, atol=1e-4)
+    assert found.jac.dtype == "complex64"
+    with pytest.raises(TypeError, match="floating"):
+        minimize(lambda z: jnp.sum(abs(z - to) ** 2), jnp.zeros(2, "complex64"), method="BFGS")
+
+
+def test_solutions_are_weak_where_the_right_side_is():
+    from gradix.scipy.sparse.linalg import bicgstab, cg, gmres
+    for solve in (cg, bicgstab, gmres):
+        assert solve(lambda x: 2 * x, 1.0)[0].weak_type
+        assert not solve(lambda x: 2 * x, jnp.float32(1))[0].weak_type

@@ -21,6 +21,7 @@ from gradix.scipy import (
     special,
     stats,
 )
+from gradix.scipy.sparse import linalg as sparse_linalg
 from gradix.scipy.spatial.transform import Rotation, Slerp
 
 RNG = np.random.default_rng(0)
@@ -66,6 +67,12 @@ FORMULAS = {
     "categorical": lambda: random.categorical(random.key(0), A), "choice": lambda: random.choice(random.key(0), 5, (3,), p=jnp.ones(5) / 5),
     "multivariate draws": lambda: random.multivariate_normal(random.key(0), jnp.zeros(5), SPD), "orthogonal": lambda: random.orthogonal(random.key(0), 3),
     "permutation": lambda: random.permutation(random.key(0), A), "cov": lambda: jnp.cov(A), "corrcoef": lambda: jnp.corrcoef(A), "histogram": lambda: jnp.histogram(X)[0],
+    "istft of many": lambda: signal.istft(signal.stft(T, nperseg=4)[2], nperseg=4)[1], "sici": lambda: jnp.stack(special.sici(X)),
+    "expm of many": lambda: linalg.expm(jnp.stack([SPD, SPD]) / 9), "lu of many": lambda: linalg.lu(jnp.stack([SPD, SPD]))[1],
+    "complex cg": lambda: sparse_linalg.cg(SPD.astype("complex64"), X[:5].astype("complex64"))[0],
+    "complex bicgstab": lambda: sparse_linalg.bicgstab(SPD.astype("complex64"), X[:5].astype("complex64"))[0],
+    "complex gmres": lambda: sparse_linalg.gmres(SPD.astype("complex64"), X[:5].astype("complex64"))[0],
+    "erfcx": lambda: special.erfcx(X.astype("complex64")),
     "interp": lambda: jnp.interp(X, jnp.arange(3.0), jnp.arange(3.0)), "polyfit": lambda: jnp.polyfit(X[:9], X[:9], 2), "quantile": lambda: jnp.quantile(T, 0.3, axis=1),
     "gradient": lambda: jnp.gradient(T)[0], "unwrap": lambda: jnp.unwrap(T), "median": lambda: jnp.median(T, 0), "average": lambda: jnp.average(A, 0, weights=A),
     "unique": lambda: jnp.unique(A, axis=0, size=5), "fft2": lambda: jnp.fft.fft2(A), "kron": lambda: jnp.kron(A, A), "var": lambda: jnp.var(T, 1), "sinc": lambda: jnp.sinc(X)}

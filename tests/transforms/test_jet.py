@@ -8,7 +8,7 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import lax
-from gradix.experimental.jet import jet
+from gradix.experimental.jet import fact, jet, zero_series
 
 UNARY = {
     "exp": (jnp.exp, 0.3), "log": (jnp.log, 1.3), "sin": (jnp.sin, 0.3), "cos": (jnp.cos, 0.3), "tan": (jnp.tan, 0.3),
@@ -120,3 +120,16 @@ def test_the_work_grows_as_a_power_of_the_order():
 def test_wrong_use(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_a_series_of_zeros():
+    f = lambda x, y: (x * y, jnp.floor(y) + jnp.sin(x))  # noqa: E731
+    want = jet(f, (2.0, 3.0), ([1.0, 0.5], [0.0, 0.0]))
+    got = jet(f, (2.0, 3.0), ([1.0, 0.5], zero_series))
+    assert repr(got[1]) == repr(want[1]) and got[0][0] == 6
+    value, series = jet(lambda p, q: p["a"] * q, ({"a": 2.0}, 3.0), (zero_series, [1.0]))
+    assert value == 6 and series == [2.0] and repr(zero_series) == "zero_series"
+
+
+def test_factorials():
+    assert fact(5) == math.factorial(5) and fact(jnp.arange(4.0)).tolist() == [1, 1, 2, 6]
