@@ -6,8 +6,17 @@ import gradix
 import gradix.numpy as jnp
 from gradix import lax, random
 from gradix.experimental.key_reuse import _core
-from gradix.experimental.key_reuse._core import (Forward, KeyReuseSignature as Signature, Sink, Source, assert_consumed,
-                                                 assert_unconsumed, check_key_reuse, consume, function_type_signature)
+from gradix.experimental.key_reuse._core import (
+    Forward,
+    KeyReuseSignature as Signature,
+    Sink,
+    Source,
+    assert_consumed,
+    assert_unconsumed,
+    check_key_reuse,
+    consume,
+    function_type_signature,
+)
 
 KEY, KEYS = random.key(0), random.split(random.key(0))
 FIRST = np.array([True, False])

@@ -43,15 +43,6 @@ def moved_down(x, by, axis: int):
     return dynamic_slice_in_dim(wide, by, n, axis)
 
 
-def moved_up(x, by, axis: int, size=None):
-    """A buffer whose element i is the element i - `by`; zeros come before the first."""
-    n = x.aval.shape[axis]
-    size = n if size is None else size
-    pads = [(size if i == axis else 0, size if i == axis else 0, 0) for i in range(x.aval.ndim)]
-    wide = pad(x, full((), 0, x.aval.dtype), pads)
-    return dynamic_slice_in_dim(wide, size - by, size, axis)
-
-
 @rule("rev")
 def _rev(S, e, x):
     out = S.same(e, [x])
