@@ -17,7 +17,6 @@ from gradix._core.dimensions.expression import as_dim
 from gradix._core.dtypes import COMPLEX
 from gradix._core.operators import Array
 from gradix._core.trace import is_staging
-from gradix._ops.canonicalization import canonical_shape
 from gradix.numpy.placement import place
 from gradix.numpy.promotion import as_operand, broadcast_to, common_shape, convert, number
 from gradix.numpy.ranges import arange
@@ -41,7 +40,7 @@ def _filled(name: str, shape, value, dtype, device, out_sharding) -> Array:
 
 def _without_values(shape) -> Any:
     """A NumPy array of dtype float0, the dtype of derivatives in integers, which holds nothing."""
-    return np.zeros(canonical_shape(shape), dtypes.float0)
+    return np.zeros(lax.full(shape, number(0, _BYTE)).aval.shape, dtypes.float0)
 
 
 def _placed(x, device, out_sharding) -> Array:
