@@ -18,11 +18,22 @@ DIFFERENT = {
         "lax.cumlogsumexp(i32": "JAX fails by accident, converting an infinity; a TypeError names the dtype",
     },
     "autodiff": {"where nan": "what is not selected has no derivative here, and NaN is none"},
+    "indexing": {
+        "jit mask v[mv]": "values may decide a size in a compiled function",
+        "jit mask m[mm]": "as above",
+        "jit mask m[m3]": "as above",
+        "jit mask m[m > 0]": "as above",
+        "jit mask jnp.where(mv)": "as above",
+    },
+    "vmapping": {
+        "boolean mask mapped": "rows of different lengths are a Ragged",
+    },
     "corners": {
         "slopes of float_power at 0.0, 0.0": "0 · 0 ** -1 is NaN in JAX's float_power and 0 in its power, as here",
         "slopes of float_power at nan, 0.0": "as above: a power of 0 is constant",
         "J.jvp(N.unique, (A([2.0, 1, 2]),), (A([1.0, 2, 3]),))": "sorted values have derivatives, as with size= in JAX",
         "J.grad(lambda x: N.union1d(x, x).sum())(A([0.0, 1, 2]))": "as unique",
+        "J.jit(N.unique)(A([2.0, 1, 2]))": "values may decide a size in a compiled function",
         "slopes of copysign at nan": "the derivative at NaN is NaN; JAX takes NaN for a negative number",
     },
     "drawn": _both(
@@ -34,6 +45,9 @@ DIFFERENT = {
             "J.grad(N.logaddexp,(0,1))(-N.inf,-N.inf)": "half each, as at other ties; NaN in JAX",
             "J.grad(N.logaddexp2,(0,1))(N.inf,1.)": "as logaddexp",
             "J.jit(lambda x: N.triu(N.ones((2,2)),x))(3)": "k may be traced here",
+            "J.jit(lambda x: N.ones(3)[x>1])(N.ones(3))": "values may decide a size in a compiled function",
+            "J.jit(lambda x: N.nonzero(x))(N.ones(4))": "as above",
+            "J.jit(lambda x: N.unique(x))(N.ones(2))": "as above",
             "J.jit(lambda x: N.delete(N.ones(3),x))(1)": "a traced index leaves the size known",
             "N.trapezoid(A([]))": "the integral of nothing is 0, as in NumPy; JAX fails by accident",
             "J.vmap(lambda x: N.average(x, axis='a')": "means over named axes work here whatever their name",
