@@ -9,14 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gradix._core.trace import Tracer
+from gradix._control.custom_jvp import is_deeper
 from gradix._transforms.batch import BatchTracer, batch, mapped_aval
 from gradix._transforms.staging import eval_closed, stage_open
-
-
-def is_deeper(x, trace) -> bool:
-    """Whether a value belongs to a transformation inside of the one of `trace`."""
-    return isinstance(x, Tracer) and x._trace.level > trace.level
 
 
 def captured(functions: list[tuple[Callable, list]], trace) -> list:

@@ -8,7 +8,6 @@ import numpy as np
 
 from gradix._base.errors import UnexpectedTracerError
 from gradix._base.lazy import lazy_module
-from gradix._control.captured import batch_rule, captured, is_deeper, with_captured
 from gradix._control.inner_programs import dependent
 from gradix._control.rules_with_refs import jvp_through, stage_ruled
 from gradix._core.array import as_array
@@ -23,6 +22,7 @@ from gradix._transforms.batch import AxisData, batch_jaxpr
 from gradix._transforms.jvp import JVPTrace, JVPTracer
 from gradix._transforms.staging import eval_closed, give_back
 
+_captured = lazy_module("gradix._control.captured")
 _wrapped = lazy_module("gradix._core.wrapped_functions")  # for interpreters of libraries
 
 
@@ -150,7 +150,7 @@ class CustomJVPCall(RuledCall):
                 for p, a, there in zip(primals, in_axes, present)
                 if there
             ]
-            outs, out_axes = batch_rule(
+            outs, out_axes = _captured.batch_rule(
                 lambda *xs: _flat_rule(jvp, present, xs),
                 axis,
                 [*primals, *[t for t in tangents if t is not None]],
@@ -232,6 +232,11 @@ def top_trace(args):
     return top
 
 
+def is_deeper(x, trace) -> bool:
+    """Whether a value belongs to a transformation inside of the one of `trace`."""
+    return isinstance(x, Tracer) and x._trace.level > trace.level
+
+
 def _rule_of_both(jvp, symbolic_zeros: bool):
     """A rule on lists as a function from primals and tangents to results and their tangents."""
 
@@ -253,17 +258,17 @@ def _explicit(function, jvp, primals, tangents, trace) -> tuple:
     present = [t is not None for t in tangents]
     both = [*avals, *[t.aval for t in tangents if t is not None]]
     rule = lambda *xs: _flat_rule(jvp, present, xs)  # noqa: E731
-    more = captured([(function, avals), (rule, both)], trace)
+    more = _captured.captured([(function, avals), (rule, both)], trace)
 
     def explicit(primals, tangents):
         own = tangents[len(more) :]
         present = [t is not None for t in own]
-        rule = with_captured(lambda *xs: _flat_rule(jvp, present, xs), more)
+        rule = _captured.with_captured(lambda *xs: _flat_rule(jvp, present, xs), more)
         found = rule(*primals, *[t for t in own if t is not None])
         n = len(found) // 2
         return found[:n], found[n:]
 
-    return with_captured(function, more), explicit, more
+    return _captured.with_captured(function, more), explicit, more
 
 
 def call_custom_jvp(

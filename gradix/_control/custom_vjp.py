@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from gradix._control.captured import batch_rule, captured, is_deeper, with_captured
+from gradix._base.lazy import lazy_module
 from gradix._control.custom_jvp import (
     RuledCall,
     axis_of,
     check_closed,
     check_types,
     closed_over,
+    is_deeper,
     top_trace,
 )
 from gradix._control.rules_with_refs import (
@@ -30,6 +31,8 @@ from gradix._ops.basis import (
 from gradix._transforms.batch import batch, batch_jaxpr
 from gradix._transforms.jvp import JVPTrace, JVPTracer, LinearizeTrace, jvp_jaxpr
 from gradix._transforms.staging import eval_closed, give_back
+
+_captured = lazy_module("gradix._control.captured")
 
 
 class CustomVJPCall(RuledCall):
@@ -84,7 +87,7 @@ class CustomVJPCall(RuledCall):
         seen: dict = {}
 
         def mapped_fwd(*vals, **told):
-            outs, out_axes = batch_rule(
+            outs, out_axes = _captured.batch_rule(
                 lambda *xs: [v for part in fwd(*xs, **told) for v in part], axis, vals, in_axes
             )
             outs[:n_out] = [_front(axis, o, a) for o, a in zip(outs[:n_out], out_axes)]
@@ -216,18 +219,18 @@ def _explicit(function, fwd, bwd, primals, told: dict, trace) -> tuple:
         lengths[:] = [len(outs)]
         return [*outs, *residuals]
 
-    more = captured([(function, avals), (lambda *xs: flat(*xs, **told), avals)], trace)
+    more = _captured.captured([(function, avals), (lambda *xs: flat(*xs, **told), avals)], trace)
     n = len(more)
 
     def explicit_fwd(*xs, **told):
         told = {name: flags[n:] for name, flags in told.items()}
-        found = with_captured(lambda *xs: flat(*xs, **told), more)(*xs)
+        found = _captured.with_captured(lambda *xs: flat(*xs, **told), more)(*xs)
         return found[: lengths[0]], found[lengths[0] :]
 
     def explicit_bwd(residuals, cts):
         return [*[None] * n, *bwd(residuals, cts)]
 
-    return with_captured(function, more), explicit_fwd, explicit_bwd, more
+    return _captured.with_captured(function, more), explicit_fwd, explicit_bwd, more
 
 
 def call_custom_vjp(
