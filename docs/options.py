@@ -33,6 +33,10 @@ DOES = {
         "jax_disable_jit": "run jitted functions and loops as plain Python, operation by operation",
         "jax_traceback_filtering": "which frames of Gradix a traceback shows; `off` shows all",
         "check_vma": "check in `shard_map` which values differ among devices",
+        "jax_disable_bwd_checks": "take cotangents of any type from rules of `custom_vjp`",
+        "jax_pallas_enable_debug_checks": "check what `debug_check` asks for in kernels",
+        "jax_pallas_poison_buffers": "accepted: what a kernel has not written reads NaN always",
+        "jax_pallas_verbose_errors": "accepted: errors in kernels tell all that is known",
     },
     "Tracing and compiling": {
         "jax_log_compiles": "log every trace and compilation",
@@ -55,6 +59,7 @@ DOES = {
         "jax_persistent_cache_min_compile_time_secs": "keep only what took at least so long to compile",
         "jax_persistent_cache_min_entry_size_bytes": "keep only what is at least so large",
         "jax_raise_persistent_cache_errors": "raise errors of the file system in place of logging them",
+        "jax_export_calling_convention_version": "the version of exported files that are written",
     },
     "Devices and processes": {
         "jax_platforms": "which platforms to start, such as `cpu` or `cuda,cpu`; the first is the default",
@@ -64,6 +69,7 @@ DOES = {
         "gradix_kept_memory": "how many bytes of freed memory the process keeps for its next arrays",
         "gradix_collective_timeout": "how many seconds a collective waits for other processes; None for ever",
         "gradix_mesh": "the mesh that `set_mesh` sets; set by it alone",
+        "gradix_home_mesh": "the mesh on whose devices new arrays and programs go; `set_mesh` sets it",
         "jax_transfer_guard": "sets the three options of single directions",
         "jax_transfer_guard_host_to_device": "allow, log or refuse transfers to devices",
         "jax_transfer_guard_device_to_device": "the same between devices",
@@ -103,7 +109,7 @@ def _default(name: str):
 
 _OWN_DEFAULTS = {
     "gradix_cache": None, "gradix_cache_max_days": 90, "gradix_collective_timeout": 600.0, "gradix_eager": "auto",
-    "gradix_host_kernels": True, "gradix_kept_memory": 1 << 29, "gradix_mesh": None, "gradix_progress": False,
+    "gradix_home_mesh": None, "gradix_host_kernels": True, "gradix_kept_memory": 1 << 29, "gradix_mesh": None, "gradix_progress": False,
     "gradix_quick_calls": 32, "gradix_retrace_warning": 3, "gradix_rewrites": "all", "gradix_tier": "xla",
     "gradix_xla_metadata": None,
 }  # fmt: skip

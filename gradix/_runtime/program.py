@@ -189,7 +189,7 @@ class Program:
         lowered: LoweredModule | None = None,
         saved: Saved | None = None,
     ):
-        if seen.counts is not None:
+        if seen.counts is not None and saved is None:
             closed = seen.counts.masked(closed)
         self.home, sides, on = home, None, xla.HERE
         if home is not None:

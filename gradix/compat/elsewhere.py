@@ -17,6 +17,9 @@ class Absent(NamedTuple):
 
 
 MODULES = {
+    "experimental.pallas.ops": Absent(
+        "keras, flax", "has kernels for TPUs and GPUs, such as attention"
+    ),
     "experimental.fused": Absent(
         "nobody known",
         "fuses a function into one kernel of an accelerator, and has no rule for CPUs",

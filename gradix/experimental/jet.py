@@ -18,7 +18,7 @@ def fact(n) -> _Array:
     Example:
         >>> from gradix.experimental.jet import fact
         >>> fact(5)
-        Array(120., dtype=float32)
+        Array(120., dtype=float32, weak_type=True)
     """
     return _gammas.factorial(n)
 

@@ -164,7 +164,9 @@ class Gather(Primitive):
         indices_are_sorted,
         **_,
     ):
-        y = emit_gather(em, out, x, indices, dimension_numbers, slice_sizes, indices_are_sorted)
+        y = emit_gather(
+            em, out, x, indices, dimension_numbers, slice_sizes, is_sorted=indices_are_sorted
+        )
         if mode not in _FILLING or not dimension_numbers.start_index_map:
             return y
         limits = [x.aval.shape[d] - slice_sizes[d] for d in dimension_numbers.start_index_map]
@@ -203,7 +205,7 @@ def lower_limits(em, aval, limits):
     )
 
 
-def emit_gather(em, out, x, indices, dnums, sizes, is_sorted: bool):
+def emit_gather(em, out, x, indices, dnums, sizes, *, is_sorted: bool = False):
     """Windows of these sizes of `x` at index vectors, which lie along the last axis of `indices`.
 
     Args:

@@ -67,7 +67,7 @@ def fetch(em, x, places, axis):
     others = tuple([i for i in range(ndim) if i != axis])
     dnums = GatherDimensionNumbers((), (axis,), (axis,), others, others)
     out = make_aval(places.aval.shape, x.aval.dtype)
-    return emit_gather(em, out, x, column, dnums, (1,) * ndim, False)
+    return emit_gather(em, out, x, column, dnums, (1,) * ndim)
 
 
 # -- comparators -----------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def emit_windows(em, outs, xs, inits, window, body):
     widths = [n for pair in padding for n in pair]
     if is_symbolic_shape([*sizes, *widths]):
         return _emit_open_windows(
-            em, outs, xs, inits, (sizes, strides, base, dilation), widths, body
+            em, outs, xs, inits, (sizes, strides, widths, base, dilation), body
         )
     named = (
         ("window_dimensions", sizes),
@@ -62,12 +62,13 @@ def emit_windows(em, outs, xs, inits, window, body):
     return em.ops("reduce_window", outs, *xs, *inits, attrs=", ".join(attrs), regions=(region,))
 
 
-def _emit_open_windows(em, outs, xs, inits, sizes, widths, body):
+def _emit_open_windows(em, outs, xs, inits, window, body):
     """As `emit_windows` with symbolic sizes: a call that XLA's shape refinement replaces."""
     scalars = [make_aval((), x.aval.dtype, False) for x in xs]
     reduced = (lambda x, y: [em.op(body, scalars[0], x, y)]) if isinstance(body, str) else body
     reducer = em.define("window_reducer", [*scalars, *scalars], reduced, is_closed=True)
-    vectors = [em.sizes(v or (1,) * len(sizes[0])) for v in sizes]
+    sizes, strides, widths, base, dilation = window
+    vectors = [em.sizes(v or (1,) * len(sizes)) for v in (sizes, strides, base, dilation)]
     pairs = make_aval((len(widths) // 2, 2), np.dtype("int32"), False)
     return em.custom_call(
         "stablehlo.dynamic_reduce_window",

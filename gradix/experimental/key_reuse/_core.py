@@ -196,14 +196,14 @@ def unknown_signature(eqn: JaxprEqn) -> KeyReuseSignature:
 
 def _identity(name: str) -> Primitive:
     """A primitive whose result is its operand."""
-    prim = Primitive(name)
-    prim.rearranges = True
-    prim.def_impl(lambda x, **_: x)
-    prim.def_abstract_eval(lambda x, **_: x)
-    prim.host = lambda x, **_: x  # type: ignore[method-assign]
-    batching.defvectorized(prim)
-    mlir.register_lowering(prim, lambda ctx, x, **_: [x])
-    return prim
+    identity = Primitive(name)
+    identity.rearranges = True
+    identity.def_impl(lambda x, **_: x)
+    identity.def_abstract_eval(lambda x, **_: x)
+    identity.host = lambda x, **_: x  # type: ignore[method-assign]
+    batching.defvectorized(identity)
+    mlir.register_lowering(identity, lambda ctx, x, **_: [x])
+    return identity
 
 
 consume_p = _identity("consume")
