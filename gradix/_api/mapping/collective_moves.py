@@ -106,7 +106,7 @@ def all_gather(
             },
         )
 
-    return map_arrays("all_gather", gather, x)
+    return map_arrays("all_gather", gather, x, names)
 
 
 def psum_scatter(
@@ -167,7 +167,7 @@ def psum_scatter(
             return scatter_all(a, place)
         return bind_checked(reduce_scatter_p, a, {**params, "scatter_dimension": place})
 
-    return map_arrays("psum_scatter", scatter, x)
+    return map_arrays("psum_scatter", scatter, x, names)
 
 
 def all_to_all(
@@ -234,7 +234,7 @@ def all_to_all(
         full = got.aval.shape
         return reshape(got, (*full[:concat], full[concat] * full[concat + 1], *full[concat + 2 :]))
 
-    return map_arrays("all_to_all", exchange, x)
+    return map_arrays("all_to_all", exchange, x, names)
 
 
 def ppermute(x, axis_name, perm):
@@ -265,9 +265,8 @@ def ppermute(x, axis_name, perm):
         )
     if len(names) > 1:
         return _permuted(x, names, n, perm)
-    return map_arrays(
-        "ppermute", lambda a: bind(ppermute_p, (a,), {"axes": names, "perm": perm}), x
-    )
+    params = {"axes": names, "perm": perm}
+    return map_arrays("ppermute", lambda a: bind(ppermute_p, (a,), params), x, names)
 
 
 def _permuted(x, names, n: int, perm):

@@ -26,9 +26,23 @@ from gradix._ops.convert import convert_element_type
 from gradix._ops.operands import scalar_like
 
 
-def map_arrays(name: str, function, x):
+def map_arrays(name: str, function, x, names=()):
+    """The tree with a collective over named axes applied to each array.
+
+    Raises:
+        ValueError: an array is reduced over one of the axes, along which its parts are equal.
+    """
     leaves, tree = flatten(x)
-    return tree.unflatten([function(a) for a in arrays(name, leaves, tree, "x")])
+    xs = arrays(name, leaves, tree, "x")
+    for a in xs:
+        held = [n for n in names if n in reduced_axes(a.aval.vma)]
+        if held:
+            raise ValueError(
+                f"{name} cannot take an array that is reduced over the axes {held}, got "
+                f"{a.aval.str_short()}: its parts along them are equal. Leave out {name}, or say "
+                f"that they are parts of their own, with pcast(x, {held[0]!r}, to='varying')."
+            )
+    return tree.unflatten([function(a) for a in xs])
 
 
 def bind_checked(prim, x, params):
@@ -75,7 +89,7 @@ def _reduction(name: str, collective, x, axis_name, axis_index_groups):
             a = bind(reduction_for(collective, params), (a,), params)
         return a
 
-    return map_arrays(name, reduce, x)
+    return map_arrays(name, reduce, x, names)
 
 
 def psum(x, axis_name, *, axis_index_groups=None):

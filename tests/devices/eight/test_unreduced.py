@@ -215,3 +215,26 @@ def test_device_put_makes_summands_of_which_one_is_the_array():
         np.testing.assert_array_equal(sum(np.asarray(part.data) for part in put.addressable_shards), x)
     with gradix.set_mesh(m):
         np.testing.assert_array_equal(gradix.sharding.reshard(gradix.device_put(x, P(unreduced={"x"})), P()), x)
+
+
+@pytest.mark.parametrize("name", ["psum", "pmax", "pmean", "ppermute", "all_gather", "psum_scatter", "all_to_all"])
+def test_a_collective_does_not_take_what_is_reduced_over_its_axis(name):
+    """Its parts along that axis are equal, and count once."""
+    import gradix
+    import gradix.numpy as jnp
+    from gradix import lax
+    from gradix.sharding import PartitionSpec as P
+    more = {"ppermute": ([(0, 1), (1, 0)],), "all_to_all": (0, 0)}.get(name, ())
+    with gradix.set_mesh(gradix.make_mesh((2,), ("x",))):
+        x = gradix.device_put(jnp.arange(4.0), P("x"))
+
+        def part(x, function):
+            return function(lax.all_gather(x, "x", tiled=True, to="reduced"))
+
+        def of(function):
+            return gradix.jit(gradix.shard_map(lambda x: part(x, function), in_specs=P("x"), out_specs=P("x")))(x)
+
+        with pytest.raises(ValueError, match=r"p?\w+ cannot take an array that is reduced over the axes.*pcast"):
+            of(lambda y: getattr(lax, name)(y, "x", *more, **({"tiled": True} if name in ("psum_scatter", "all_to_all") else {})))
+        if name == "psum":
+            np.testing.assert_array_equal(of(lambda y: lax.pcast(y, "x", to="varying")), [0, 1, 2, 3] * 2)
