@@ -60,20 +60,28 @@ def test_most_names_have_a_source():
     assert sum(public.source_of(n.value) is not None for n in ours) > 0.97 * len(ours)
 
 
+def answer_of_new_process(ask: str) -> str:
+    """What a program prints that asks the options of a process in which no test has defined others."""
+    environment = {"PATH": "", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", ask], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
 def test_options_that_are_praised_are_read():
     described = [name for group in options.DOES.values() for name in group]
-    assert len(described) == len(set(described)) and set(described) == options.read_in_source()
+    read = answer_of_new_process("import docs.options as o; print(*o.read_in_source())").split()
+    assert len(described) == len(set(described)) and set(described) == set(read)
 
 
 def test_the_page_of_options_is_what_is_made_of_them():
-    assert options.PAGE.read_text(encoding="utf-8") == options.page(), "run python -m docs.options"
+    ask = "import docs.options as o; print(o.PAGE.read_text(encoding='utf-8') == o.page())"
+    assert answer_of_new_process(ask) == "True", "run python -m docs.options"
 
 
 def test_defaults_of_own_options_are_those_of_a_new_process():
     ask = "import gradix, docs.options as o; print([n for n, d in o._OWN_DEFAULTS.items() if getattr(gradix.config, n) != d])"
-    environment = {"PATH": "", "PYTHONPATH": str(ROOT)}
-    done = subprocess.run([sys.executable, "-c", ask], env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert done.stdout.strip() == "[]", done.stdout + done.stderr
+    assert answer_of_new_process(ask) == "[]"
 
 
 @pytest.mark.x32
