@@ -271,6 +271,7 @@ class Slot(Ref):
     """One of the arrays of a library's value, as a mutable array."""
 
     __slots__ = ("box", "index", "is_alone", "qdd")
+    has_one_type = False
 
     def __init__(self, box: OuterBox, index: int, is_alone: bool, qdd: Any, aval: Any):
         self.box, self.index, self.is_alone, self.qdd = box, index, is_alone, qdd

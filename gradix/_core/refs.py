@@ -98,6 +98,7 @@ class Ref:
     __slots__ = ("aval", "_value", "_level", "_place", "_dead", "__weakref__")
     __array_priority__ = 1000
     __iter__ = None
+    has_one_type = True  # whether it always holds arrays of the same type
 
     def __init__(self, aval: AbstractRef, value, level: int | None = None):
         self.aval, self._value = aval, value

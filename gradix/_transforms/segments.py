@@ -11,6 +11,7 @@ from gradix._base import source
 from gradix._core.array import ArrayImpl
 from gradix._core.effects import no_effects
 from gradix._core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, JaxprEqn, Literal, Var, no_debug
+from gradix._core.refs import LocalRef, Ref
 from gradix._core.trace import Tracer, state
 from gradix._transforms.dce import dce_jaxpr
 from gradix._transforms.staging import StagingTrace, StagingTracer, hoist
@@ -62,7 +63,7 @@ class SegmentTracer(StagingTracer):
         return self._array().tobytes(order)
 
     def _array(self) -> Any:
-        return ArrayImpl(self._known("array", "__array__"), self.aval)
+        return _array_of(self._known("array", "__array__"), self.aval)
 
 
 class Cut(NamedTuple):
@@ -71,7 +72,7 @@ class Cut(NamedTuple):
     Attributes:
         closed: the program, its leading inputs the values of `consts`; None where nothing is to be
             computed.
-        consts: the captured values that it needs.
+        consts: the captured values that it needs; a mutable array stands for its value.
         take: the positions of the carried values that it needs.
         give: the source of each value carried to the next segment: ("out", i) is result i,
             ("in", i) the carried value i, ("number", a) the scalar a.
@@ -122,6 +123,7 @@ class SegmentTrace(StagingTrace):
         super().__init__(debug)
         self.on_decision = on_decision
         self.made: list[weakref.ref] = []
+        self.refs: dict[Ref, LocalRef] = {}
         self.count = 0
         self.known: dict[tuple[int, str], Any] = {}
         # variable of a carried value -> its position
@@ -139,12 +141,27 @@ class SegmentTrace(StagingTrace):
         self.invars.append(var)
         return self.tracer(var)
 
-    def local(self, ref):
-        raise NotImplementedError(
-            f"{ref._name()} is used in {self.debug.name or 'a function'}, jitted with "
-            "specialize=True, which may run in pieces: take the value as an argument and return "
-            "the new one."
-        )
+    def lend(self, ref: Ref, tracer: SegmentTracer) -> None:
+        """Let an argument be the value of a mutable array."""
+        self.refs[ref] = LocalRef(ref, tracer._var, tracer)
+
+    def local(self, ref: Ref) -> LocalRef:
+        """The local ref for a mutable array from outside.
+
+        Its value is a constant of the segment that uses it first, and is read at each call.
+        """
+        found = self.refs.get(ref)
+        if found is None:
+            if not ref.has_one_type:
+                raise NotImplementedError(
+                    f"{ref._name()} is the content of a value above arrays, and is used in "
+                    f"{self.debug.name or 'a function'}, jitted with specialize=True, which may run "
+                    "in pieces. Take the value as an argument, and return the new one."
+                )
+            var = Var(ref.aval.inner_aval)
+            self.consts[id(ref)] = var, ref  # type: ignore[assignment]
+            found = self.refs[ref] = LocalRef(ref, var, self.tracer(var))
+        return found
 
     def operand(self, a):
         if type(a) is SegmentTracer and a._trace is self:
@@ -171,7 +188,7 @@ class SegmentTrace(StagingTrace):
             if array is None:
                 self.known[key] = self.on_decision(tracer, kind)
             else:
-                self.known[key] = FETCH[kind](ArrayImpl(array, tracer.aval))
+                self.known[key] = FETCH[kind](_array_of(array, tracer.aval))
         return self.known[key]
 
     def cut(self, tracer: SegmentTracer) -> Cut:
@@ -237,6 +254,11 @@ class SegmentTrace(StagingTrace):
 
     def describe(self, tracer) -> str:
         return f"This value became traced while tracing the function {self.debug.name} at {self.debug.place}."
+
+
+def _array_of(value, aval) -> ArrayImpl:
+    """A value as an array; its sizes take the place of those that the type leaves open."""
+    return ArrayImpl(value, aval if aval.shape == value.shape else aval.update(shape=value.shape))
 
 
 FETCH: dict[str, Callable] = {

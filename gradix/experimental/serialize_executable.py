@@ -15,7 +15,7 @@ import numpy as np
 from gradix._api.jit.placed import Placing
 from gradix._api.jit.stages import Compiled
 from gradix._api.jit.stats import TraceLog
-from gradix._api.jit.traced import Owner, Traced
+from gradix._api.jit.traced import Owner, Staged, Traced
 from gradix._base.listing import own_names as _own_names
 from gradix._core import array, array_layouts, mesh, named_sharding, scalar_types, sharding
 from gradix._core.aval import ShapedArray, located
@@ -78,7 +78,9 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
             "without debug.print, pure_callback and io_callback."
         )
     options = tuning.options_for(
-        module, traced.options, is_alone=program.home is None or len(program.home.devices) == 1
+        module,
+        traced.compiler_options,
+        is_alone=program.home is None or len(program.home.devices) == 1,
     )
     fields = {
         "format": _FORMAT,
@@ -176,22 +178,21 @@ def deserialize_and_load(
             "Pass the trees that serialize returned with these bytes."
         )
     owner = Owner(fields["name"], False, None, False, TraceLog())
-    placed, n = fields["places"], len(fields["consts"])
+    placed = fields["places"]
     signature: Any = _Signature([*fields["consts"], *fields["avals"]], fields["out_avals"])
     traced = Traced(
         owner,
-        signature,
-        fields["consts"],
-        out_tree,
-        DebugInfo.of(fields["name"], fields["arguments"]),
-        fields["avals"],
-        donated=fields["donated"],
-        placing=None if placed is None else lambda new: Placing(new, None, in_tree),
+        Staged(
+            signature,
+            fields["consts"],
+            out_tree,
+            DebugInfo.of(fields["name"], fields["arguments"]),
+            fields["avals"],
+            fields["donated"],
+        ),
+        None if placed is None else lambda new: Placing(new, None, in_tree),
     )
-    donated, saved = (
-        tuple([i + n for i in fields["donated"]]),
-        Saved(fields["code"], fields["options"]),
-    )
+    donated, saved = traced.donated_inputs, Saved(fields["code"], fields["options"])
     if placed is None:
         program = Program(
             signature, fields["name"], donated=donated, lowered=fields["module"], saved=saved

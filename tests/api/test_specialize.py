@@ -238,9 +238,35 @@ def test_stats_show_the_tree():
     assert f.stats().reasons == (f"a truth value asked for at {paths[0].decisions[0].place} is new: False",)
 
 
-def test_donation_is_refused():
-    with pytest.raises(ValueError, match="cannot donate"):
-        gradix.jit(lambda x: x, specialize=True, donate_argnums=0)
+def test_a_donated_argument_goes_to_the_last_segment_that_takes_it():
+    f = gradix.jit(lambda x, y: (x * 2 if x.sum() > 0 else y - 1) if y.sum() > 0 else x, specialize=True, donate_argnums=(0, 1))
+    for first, second, want, gone in ((1, 1, 2, [True, False]), (-1, 1, 0, [False, True]), (1, -1, 1, [False, False])) * 2:
+        x, y = jnp.full(3, float(first)) + 0, jnp.full(3, float(second)) + 0
+        np.testing.assert_array_equal(f(x, y), np.full(3, want, "f4"))
+        assert [x.is_deleted(), y.is_deleted()] == gone
+
+
+def test_mutable_arrays_are_written_at_the_end_of_a_call():
+    total, seen = gradix.new_ref(jnp.zeros(())), gradix.new_ref(jnp.zeros(2))
+
+    def f(ref, x):
+        before = total[...]
+        if x > 0:
+            total[...] += x
+            ref[0] = before
+        elif x < -5:
+            ref[1] = jnp.log(x) if int(x) == -7 else x
+        return ref[...].sum() + total[...]
+    g, h = gradix.jit(f, specialize=True), gradix.jit(f, specialize=True, check="nan")
+    for jitted in (g, h):
+        total[...], seen[...] = 0.0, jnp.zeros(2)
+        assert [float(jitted(seen, x)) for x in (1.0, 2.0, -6.0, 3.0, -1.0)] == [1, 4, -2, 3, 3]
+        assert float(total[...]) == 6 and seen[...].tolist() == [3, -6]
+    with pytest.raises(FloatingPointError):
+        h(seen, -7.0)
+    assert float(total[...]) == 6 and seen[...].tolist() == [3, -6]
+    with pytest.raises(ValueError, match="only one reference"):
+        gradix.jit(lambda a, b: a.__setitem__(0, 1.0) if b[0] > 0 else None, specialize=True)(seen, seen)
 
 
 def test_large_values_that_python_no_longer_holds_are_not_carried():

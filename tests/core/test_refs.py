@@ -398,8 +398,6 @@ def wrong_programs():
         "carry": (TypeError, r"read its value with ref\[...\]", lambda: lax.scan(lambda c, x: (c, x), outer, jnp.ones(2))),
         "condition": (ValueError, "cond_fun of while_loop writes", lambda: lax.while_loop(
             lambda i: (_write(outer, 1.0), i < 3)[1], lambda i: i + 1, 0)),
-        "in pieces": (NotImplementedError, "argument of .*specialize=True", lambda: gradix.jit(
-            lambda r: r[0], specialize=True)(outer)),
         "chunks": (ValueError, "a vmapped value", lambda: gradix.vmap(
             lambda x: _write(outer, x), chunk_size=2)(jnp.ones((4, 3)))),
         "no ref": (TypeError, "expects a Ref", lambda: gradix.ref.get(jnp.ones(3), 0)),

@@ -1,17 +1,17 @@
 """How many mechanisms there are for one thing: a feature is a function or a row of a table, and not one more class of these."""
+import dataclasses
+import inspect
 import re
 from pathlib import Path
 
 import gradix
 import gradix.numpy
+from gradix._api.jit.options import Options
 from gradix._core import seams
 from gradix._stablehlo.emitter import Emitter
 from gradix._stablehlo.writer import Writer
 
 PACKAGE = Path(gradix.__file__).parent
-# What is still a class beside the one signature; docs/design/road.md says what it becomes.
-KINDS_OF_SIGNATURES = {"CheckedTraced", "TracedWithRefs"}
-
 
 CLASS = re.compile(r"^ *class (\w+)\((.*)\):", re.MULTILINE)
 
@@ -29,7 +29,16 @@ def test_the_emitter_is_two_classes():
 
 
 def test_signatures_are_of_one_kind():
-    assert subclasses("_api", of="Traced") == KINDS_OF_SIGNATURES
+    assert not subclasses("_api", of="Traced")
+
+
+def test_the_options_of_jit_stand_once():
+    """In the record of them; the signature, the documentation and the decorator's form follow from it."""
+    names = [f.name for f in dataclasses.fields(Options)]
+    assert list(inspect.signature(gradix.jit).parameters) == ["fun", *names]
+    assert all(re.search(rf"\b{name}\b", gradix.jit.__doc__) for name in names)
+    source = (PACKAGE / "_api/jit/jit.py").read_text("utf-8")
+    assert not re.search(r"\b(static_argnums|donate_argnums|compiler_options)\b", source)
 
 
 def test_programs_and_executables_are_of_one_kind():

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
-from gradix._api.jit.traced import Traced
 from gradix._base.lazy import lazy_module
 from gradix._core.effects import CheckEffect, SinkEffect
 from gradix._core.jaxpr import ClosedJaxpr
-from gradix._runtime.program import Program
-from gradix._transforms.cse import simplify
+
+if TYPE_CHECKING:
+    from gradix._api.jit.traced import Run, Staged, Traced
 
 _checks = lazy_module("gradix._api.checks.jitted")  # few programs are checked
 NAMES = ("user", "nan", "div", "index", "float", "automatic", "all")
@@ -28,114 +29,78 @@ def names_of(check: str) -> tuple[str, ...]:
     return names
 
 
-class Screen(NamedTuple):
-    """A program with just enough checks to tell whether any check fails, and these checks.
+class Checks(NamedTuple):
+    """The checks in a program, which returns two more results: the first that failed, and values.
 
-    One `by_sums` may tell of a failure where there is none: a sum of infinities of both signs is
-    NaN as well.
+    Attributes:
+        sites: the checks.
+        plain: the program without them.
+        names: the kinds of errors that are looked for; None where only inner functions ask.
     """
 
-    jaxpr: ClosedJaxpr
     sites: tuple
-    by_sums: bool
+    plain: ClosedJaxpr
+    names: tuple[str, ...] | None
 
+    def around(self, run: Run) -> Run:
+        """The run without the results of the checks; it raises if a check failed."""
 
-class CheckedTraced(Traced):
-    """A signature whose program returns two more results: the first failed check, and its values.
+        def run_checked(args):
+            *outs, code, words = run(args)
+            _checks.raise_found(code, words, self.sites)
+            return outs
 
-    If there is a `screen`, it is compiled first; the program with all checks is compiled only when
-    a check of the screen fails.
-    """
+        return run_checked
 
-    __slots__ = ("sites", "plain", "names", "screen", "whole")
-    sites: tuple
-    plain: ClosedJaxpr  # the program without checks
-    names: tuple | None
-    screen: Screen | None
-    whole: Program | None
-
-    def attach(self, sites: tuple, plain: ClosedJaxpr, names: tuple | None) -> None:
-        self.sites, self.plain, self.names, self.whole = sites, plain, names, None
-        self.screen = screen_of(plain, names) if self.may_run_twice() else None
-
-    def may_run_twice(self) -> bool:
+    def may_run_twice(self, traced: Traced) -> bool:
+        """Whether the program may be run again, so that a screen tells whether this is needed."""
         effects = [e for e in self.plain.effects if not isinstance(e, (CheckEffect, SinkEffect))]
-        return not self.donated and not effects
+        return bool(_NAN & set(self.names or ())) and not traced.donated_inputs and not effects
 
-    def lowered_program(self) -> ClosedJaxpr:
-        return self.jaxpr if self.screen is None else self.screen.jaxpr
 
-    def run_bare(self, leaves):
-        screen = self.screen
-        outs = super().run_bare(leaves)
-        if screen is None:
-            return self.results(outs)
-        *outs, code, _ = outs
-        return self._run_with_all_checks(leaves, screen) if _checks.has_failed(code) else outs
+def screened(traced: Traced, run: Run) -> Run:
+    """The run of a program with all its checks, behind one that tells whether any of them fails.
 
-    def run_as(self, program, leaves):
-        return self.results(super().run_as(program, leaves))
+    The program with just enough checks for this, the screen, is compiled first; the one with all
+    checks is run, and compiled, only when a check of the screen fails. A screen for NaN looks at
+    sums, and may tell of a failure where there is none: a sum of infinities of both signs is NaN as
+    well. One that was wrong once is replaced by a screen that looks at each element.
+    """
+    assert traced.checks is not None
+    _, plain, names = traced.checks
 
-    def results(self, outs) -> list:
-        """The function's results, without those of the checks; raises if a check failed."""
-        *outs, code, words = outs
-        _checks.raise_found(code, words, self.sites)
+    def screen(by_sums: bool) -> Callable:
+        jaxpr, sites = _checks.with_checks(plain, names, is_screen=True, by_sums=by_sums)
+        return traced.with_program(jaxpr).base if sites else run
+
+    current = None
+    by_sums = True
+
+    def run_screened(args):
+        nonlocal current, by_sums
+        with traced.owner.log.lock:
+            look = current = current or screen(by_sums)
+        outs = look(args)
+        if look is run or not _checks.has_failed(outs[-2]):
+            return outs
+        outs = run(args)
+        if not _checks.has_failed(outs[-2]):
+            with traced.owner.log.lock:
+                if by_sums and current is look:
+                    current, by_sums = None, False
         return outs
 
-    def _run_with_all_checks(self, leaves, screen: Screen) -> list:
-        """Raise the error of the first check that fails; if none does, return the results.
-
-        A screen that was wrong once is replaced by one that looks at each element.
-        """
-        with self.log.lock:
-            if self.whole is None:
-                self.whole = Program(
-                    simplify(self.jaxpr),
-                    self.name,
-                    keep_unused=self.keep_unused,
-                    compiler_options=self.options,
-                )
-        outs = self.results(self.whole([*self.consts, *leaves]))
-        with self.log.lock:
-            if screen.by_sums and self.screen is screen:
-                self.screen, self.program = screen_of(self.plain, self.names, by_sums=False), None
-        return outs
+    return run_screened
 
 
-def screen_of(closed: ClosedJaxpr, names: tuple | None, by_sums: bool = True) -> Screen | None:
-    """The program with fewer checks for NaN; None if it has none."""
-    if not _NAN & set(names or ()):
-        return None
-    jaxpr, sites = _checks.with_checks(closed, names, is_screen=True, by_sums=by_sums)
-    return Screen(jaxpr, sites, by_sums)
-
-
-def checked(closed: ClosedJaxpr, names: tuple | None) -> tuple[ClosedJaxpr, tuple]:
-    """The program with the two further results, and its checks.
+def with_checks(staged: Staged, names: tuple[str, ...] | None) -> Staged:
+    """The trace with the checks of these kinds in its program.
 
     A program with nothing to check is returned unchanged. If `names` is None, only the checks of
     inner functions that were jitted with `check` apply.
     """
-    if names is None and _RAISES not in closed.effects:
-        return closed, ()
-    return _checks.with_checks(closed, names)
-
-
-def refuse_refs(refs, name: str) -> None:
-    """Raise for mutable arrays: a call that fails would not write their values."""
-    if refs:
-        raise NotImplementedError(
-            f"{name} is jitted with check, or calls a function that is, and uses mutable "
-            "arrays: after an error their values would be undefined. Take the values as "
-            "arguments and return the new ones."
-        )
-
-
-def refuse_other(**options: Any) -> None:
-    """Raise for arguments of `jit` that cannot be combined with `check`."""
-    for name, value in options.items():
-        if value is not None and value is not False:
-            raise ValueError(
-                f"jit cannot have both check and {name}={value!r}. Leave out one of them, or use "
-                "checkify.checkify(f), whose errors are results."
-            )
+    plain = staged.jaxpr
+    if names is None and _RAISES not in plain.effects:
+        return staged
+    jaxpr, sites = _checks.with_checks(plain, names)
+    return staged._replace(jaxpr=jaxpr, checks=Checks(sites, plain, names)) if sites else staged

@@ -11,6 +11,7 @@ from gradix._base import source
 from gradix._core.array import ArrayImpl, is_shared
 from gradix._core.array_members import is_fetched, take_memory
 from gradix._runtime import xla
+from gradix._runtime.program import Donation, Program
 
 
 def check(module, traced) -> None:
@@ -23,10 +24,11 @@ def check(module, traced) -> None:
     Raises:
         ValueError: the function was jitted with donate_strict=True.
     """
+    strict = traced.owner.donate_strict
     lost = [
-        (i - len(traced.consts), _reason(i, module, traced.name))
+        (_leaf(i, traced), _reason(i, module, traced.name))
         for i in module.unusable_donations
-        if traced.strict or i in module.kept
+        if strict or i in module.kept
     ]
     if not lost:
         return
@@ -37,10 +39,37 @@ def check(module, traced) -> None:
     advice = "  instead: donate only arguments that have a result of the same shape and dtype."
     text = f"Some donated buffers were not usable: {', '.join([traced.avals[i].str_short() for i, _ in lost])}.\n"
     text += "\n".join([*lines, advice])
-    if traced.strict:
+    if strict:
         raise ValueError(text)
     at = source.current()
     warnings.warn_explicit(text, UserWarning, at.file, at.line)
+
+
+def _leaf(i: int, traced) -> int:
+    """The number of the leaf that gives a donated input of the program."""
+    return traced.operands[i - len(traced.consts)]
+
+
+def run(traced, program: Program, args: list) -> list:
+    """Call a program; donated arguments whose memory a result reuses lose their values.
+
+    Args:
+        traced: the signature.
+        program: one of its programs.
+        args: the inputs of the program, constants first.
+    """
+    if program.home is None:
+        if traced.owner.donate_strict:
+            check_held(args, program.donated, traced)
+        for i in traced.donated_inputs:
+            args[i] = own(args[i])
+    outs = program(args)
+    taken = Donation(traced.debug, traced.name, source.current())
+    for i in program.donated:
+        # a view keeps its memory alive where XLA could not reuse it
+        args[i]._host = args[i]._buffer = None
+        args[i]._extra = taken, _leaf(i, traced)
+    return outs
 
 
 def _reason(i: int, module, name: str) -> str:
@@ -81,11 +110,12 @@ def check_held(args, donated, traced) -> None:
     Raises:
         ValueError: there are such arrays; they keep their values.
     """
-    names, n, lines = traced.debug.arg_names, len(traced.consts), []
+    names, lines = traced.debug.arg_names, []
     for i in donated:
         x = args[i]
         if _is_viewed(x):
-            name = names[i - n] if i - n < len(names) else f"number {i - n}"
+            leaf = _leaf(i, traced)
+            name = names[leaf] if leaf < len(names) else f"number {leaf}"
             lines.append(
                 f"  {x.aval.str_short()} of argument {name}: a NumPy view of it is in use, and its values "
                 "must stay"

@@ -28,21 +28,15 @@ from gradix._api.jit import (
     inner,  # noqa: F401  (installs what runs jitted functions inside of others)
     stages,
 )
-from gradix._api.jit.argument_roles import ArgumentRoles
-from gradix._api.jit.checked import (
-    CheckedTraced,
-    checked,
-    refuse_refs,
-)
+from gradix._api.jit.checked import with_checks
 from gradix._api.jit.fastcall import MISS, is_long, write_call
 from gradix._api.jit.fingerprint import holds_objects
-from gradix._api.jit.placed import Placing, WithoutPlace, unplaced
-from gradix._api.jit.settings import Settings
+from gradix._api.jit.options import Options
+from gradix._api.jit.placed import Placing, WithoutPlace
 from gradix._api.jit.specialize_paths import NO_PATHS
 from gradix._api.jit.static_errors import incomparable
 from gradix._api.jit.stats import Signature, Stats, TraceLog, reached
-from gradix._api.jit.tiers import quick_calls
-from gradix._api.jit.traced import Owner, Traced
+from gradix._api.jit.traced import Owner, Staged, Traced
 from gradix._api.structs import typed
 from gradix._base import config as _config
 from gradix._base.bounded import BoundedCache, clear_all
@@ -50,20 +44,20 @@ from gradix._base.config import guards_transfers
 from gradix._base.lazy import lazy_module
 from gradix._base.tracebacks import boundary, filter_frames
 from gradix._base.tree import flatten, tree_flatten, tree_structure
-from gradix._control.call import jit_p
 from gradix._core.array import ArrayImpl, as_array, check_number
 from gradix._core.aval import make_aval, seen as met
 from gradix._core.dtypes import canonicalize_dtype
 from gradix._core.effects import MeshEffect
-from gradix._core.jaxpr import axis_names
+from gradix._core.jaxpr import DebugInfo
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
-from gradix._core.trace import Tracer, bind, state
+from gradix._core.trace import Tracer, state
 from gradix._runtime import xla
-from gradix._transforms.staging import eval_closed, hoist
+from gradix._transforms.staging import hoist
 
 _abstracted = lazy_module("gradix._api.jit.abstracted")
 _counted_results = lazy_module("gradix._api.counted.results")
+_instances = lazy_module("gradix._transforms.instantiate")
 _specialize = lazy_module("gradix._api.jit.specialize")
 _symbolic = lazy_module("gradix._api.jit.symbolic")
 _with_refs = lazy_module("gradix._api.jit.with_refs")
@@ -103,9 +97,9 @@ def _no_code(args: tuple, kwargs: dict) -> Any:
     return MISS
 
 
-def _remade(fun: Callable, roles: tuple, settings: Settings) -> JitFunction:
+def _remade(fun: Callable, options: Options) -> JitFunction:
     """Make the jitted function again when it is unpickled."""
-    return JitFunction(fun, ArgumentRoles(fun, name_of(fun), *roles), settings)
+    return JitFunction(fun, options)
 
 
 def jitted_functions() -> list[JitFunction]:
@@ -124,16 +118,18 @@ class JitFunction(Generic[Result]):
     # libraries recognise jitted functions by this name of their type
     __qualname__ = "PjitFunction"
 
-    def __init__(self, fun: Callable, roles: ArgumentRoles, settings: Settings):
+    def __init__(self, fun: Callable, options: Options):
         stand_in(self, fun)
-        self._fun, self._name, self._settings = fun, name_of(fun), settings
+        self._fun, self._name, self._asked = fun, name_of(fun), options
+        self._roles = options.roles(fun)
+        self._has_static, self._split = self._roles.has_static, self._roles.split
+        options.check_forms()
+        self._shardings, self._checks = options.shardings(), options.checks()
         self._symbolic = (
             None
-            if settings.symbolic is None
-            else _symbolic.SymbolicSizes(settings.symbolic, self._name)
+            if options.symbolic is None
+            else _symbolic.SymbolicSizes(options.symbolic, self._name)
         )
-        self._roles, self._shardings = roles, settings.shardings
-        self._has_static, self._split = roles.has_static, roles.split
         self._cache: BoundedCache[tuple, Traced] = BoundedCache(4096, drop=1)
         # traces that are good while captured values above arrays keep their states
         self._with_values: BoundedCache[tuple, Any] = BoundedCache(64)
@@ -141,10 +137,11 @@ class JitFunction(Generic[Result]):
         self._calls, self._log = count(), TraceLog(fun)
         self._owner = Owner(
             self._name,
-            settings.keep_unused,
-            settings.compiler_options,
-            settings.donate_strict,
+            options.keep_unused,
+            options.compiler_options,
+            options.donate_strict,
             self._log,
+            options.inline,
         )
         # generated code for the most frequent signatures
         self._fast: tuple[Callable, ...] = ()
@@ -210,39 +207,11 @@ class JitFunction(Generic[Result]):
             for i, x in enumerate(leaves)
         ]
         traced = self._traced(leaves, tree, static, args, kwargs)
-        if self._settings.max_paths is not None and type(traced) is _specialize.Tree:
-            return traced.run([unplaced(x) for x in leaves])
-        if traced.has_refs:
-            return traced.out_tree.unflatten(traced.run([unplaced(x) for x in leaves]))
-        tracing = (
-            state.stage is not None
-            or any(isinstance(x, Tracer) for x in (*leaves, *traced.consts))
-            or (bool(state.axes) and _is_over_bound_axes(traced))
-        )
-        if tracing and self._shardings is not None:
-            return self._call_inside(traced, leaves, tree)
-        if not tracing:
-            outs = traced.run(leaves if type(traced) is Traced else [unplaced(x) for x in leaves])
-            if not state.axes:  # the trace may depend on them, which quick calls do not look at
-                self._count(traced, given, args, kwargs)
-        elif self._settings.inline:
-            outs = eval_closed(traced.jaxpr, *traced.consts, *leaves)
-        else:
-            outs = bind(
-                jit_p, [*traced.consts, *leaves], {"jaxpr": traced.jaxpr, "name": self._name}
-            )
-        if tracing and type(traced) is CheckedTraced:
-            outs = traced.results(outs)
-        return traced.out_tree.unflatten(outs)
-
-    def _call_inside(self, traced: Traced, leaves, tree):
-        """Call inside of another program, with this function's sharding constraints."""
-        assert self._shardings is not None
-        leaves = self._shardings.constrain_arguments(
-            self._name, tree, leaves, traced.debug.arg_names
-        )
-        outs = bind(jit_p, [*traced.consts, *leaves], {"jaxpr": traced.jaxpr, "name": self._name})
-        return traced.out_tree.unflatten(self._shardings.constrain_results(traced.out_tree, outs))
+        result = traced.call_any(leaves)
+        # a trace may depend on named axes in scope, which quick calls do not look at
+        if traced.is_bare and state.stage is None and not state.axes:
+            self._count(traced, given, args, kwargs)
+        return result
 
     def _count(self, traced: Traced, given, args, kwargs) -> None:
         """Count a call by the types of its leaves, such as NumPy arrays, numbers and arrays."""
@@ -278,7 +247,7 @@ class JitFunction(Generic[Result]):
             raise incomparable(self._name, static, e) or e from None
         if found is None and self._with_values:
             found = self._with_values.get(key)
-            if found is not None and found.is_stale():
+            if found is not None and found.refs.is_stale():
                 found = None
         if found is not None:
             return found
@@ -300,7 +269,13 @@ class JitFunction(Generic[Result]):
         found: Any = None
         if _have_place(leaves):
             found = self._placed(
-                self._traced([WithoutPlace(x) for x in leaves], tree, static, args, kwargs),
+                self._traced(
+                    [x if isinstance(x, Ref) else WithoutPlace(x) for x in leaves],
+                    tree,
+                    static,
+                    args,
+                    kwargs,
+                ),
                 leaves,
                 tree,
             )
@@ -311,7 +286,7 @@ class JitFunction(Generic[Result]):
                 leaves, tree, static, args, kwargs
             )
             found = self._placed(found, leaves, tree)
-            if found.has_refs and found.captures_values():
+            if found.refs is not None and found.refs.captures_values():
                 self._with_values.keep(key, found)
             elif not any(isinstance(c, Tracer) for c in found.consts):
                 self._cache.keep(key, found)
@@ -326,13 +301,18 @@ class JitFunction(Generic[Result]):
 
     def _placed(self, traced: Any, leaves, tree) -> Any:
         """The signature for arguments on any devices, if these may matter."""
-        if type(traced) is Traced and (
-            self._shardings is not None
-            or _options.gradix_mesh is not None
-            or _options.jax_default_device is not None
-            or _have_place(leaves)
-            or _have_place([c for c in traced.consts if type(c) is ArrayImpl])
-            or MeshEffect in map(type, traced.jaxpr.effects)
+        if (
+            type(traced) is Traced
+            and traced.placing is None
+            and (
+                self._shardings is not None
+                or _options.gradix_mesh is not None
+                or _options.jax_default_device is not None
+                or traced.refs is not None
+                or _have_place(leaves)
+                or _have_place([c for c in traced.consts if type(c) is ArrayImpl])
+                or MeshEffect in map(type, traced.jaxpr.effects)
+            )
         ):
             return traced.placed(lambda new: Placing(new, self._shardings, tree))
         return traced
@@ -344,62 +324,50 @@ class JitFunction(Generic[Result]):
         opened = self._symbolic.open(leaves, dynamic, named)
         if not _symbolic.is_open(opened):
             return self._trace(leaves, tree, static, args, kwargs)
-        whole = self._traced(opened, tree, static, args, kwargs)
+        whole: Any = self._traced(opened, tree, static, args, kwargs)
+        sizes = self._symbolic.sizes(whole, leaves)
+        if self._asked.specialize:
+            return _specialize.Sized(whole, sizes)
+        staged = whole.staged._replace(
+            jaxpr=_instances.instantiate(whole.jaxpr, sizes), avals=[x.aval for x in leaves]
+        )
+        return Traced(self._owner, self._with_checks(staged), is_quick=True)
 
-        def make(closed, avals):
-            found = Traced(
-                self._owner,
-                closed,
-                whole.consts,
-                whole.out_tree,
-                whole.debug,
-                avals,
-                donated=whole.donated,
-            )
-            found.by_quick = quick_calls(found)
-            return found
-
-        return self._symbolic.instance(whole, leaves, make)
+    def _with_checks(self, staged: Staged) -> Staged:
+        """The trace with the checks that `check` asks for, or functions inside of it."""
+        is_wanted = self._checks is not None or staged.jaxpr.effects
+        return with_checks(staged, self._checks) if is_wanted else staged
 
     def _trace(self, leaves, tree, static, args, kwargs, whole: bool = False) -> Any:
-        settings = self._settings
-        if settings.abstracted_axes is not None:
-            _abstracted.check_sizes(settings.abstracted_axes, args, self._name)
+        asked = self._asked
+        if asked.abstracted_axes is not None:
+            _abstracted.check_sizes(asked.abstracted_axes, args, self._name)
         avals = [x.aval for x in leaves]
         names = self._names(tree, args)
         shown = self._roles.shown(static, args, kwargs) if static else ()
         seen = Signature(_options.context, _bound_axes(), tree, names, avals, shown)
-        reason = self._log.add(seen, self._name, settings.max_traces)
-        if settings.max_paths is not None and not whole:
-            _check_no_refs(leaves, self._name)
-            return self._tree(avals, tree, names, args, kwargs)
+        reason = self._log.add(seen, self._name, asked.max_traces)
+        if asked.specialize and not whole:
+            return self._tree(leaves, tree, names, args, kwargs)
         start = time.perf_counter()
         inside = stand_ins(leaves)
         flat = self._flat(around(inside, len(leaves), tree), names, args, kwargs)
         types = [a for i, a in enumerate(avals) if i not in inside] if inside else avals
         jaxpr, consts, refs, changes = flat.stage_call(types, inside)
         closed, consts = hoist(jaxpr, consts)
-        plain, sites = closed, ()
-        if settings.check is not None or closed.effects:
-            closed, sites = checked(closed, settings.check)
-        self._log.traced(self._name, time.perf_counter() - start, reason)
-        uses_refs = bool(refs or inside)
-        kind = CheckedTraced if sites else _with_refs.TracedWithRefs if uses_refs else Traced
-        traced: Any = kind(
-            self._owner,
+        staged = Staged(
             closed,
             consts,
             flat.out_tree,
             names,
             avals,
-            donated=self._roles.donated(args, kwargs),
+            self._roles.donated(args, kwargs),
+            refs=_with_refs.Refs(refs, inside, len(avals), changes) if refs or inside else None,
         )
-        if isinstance(traced, CheckedTraced):
-            refuse_refs([*refs, *inside], self._name)
-            traced.attach(sites, plain, settings.check)
-        elif uses_refs:
-            traced.refs, traced.changes = _with_refs.sources(refs, inside), changes
-        return traced
+        self._log.traced(self._name, time.perf_counter() - start, reason)
+        if self._symbolic is None or not _symbolic.is_open(leaves):  # else its instances do
+            staged = self._with_checks(staged)
+        return Traced(self._owner, staged)
 
     def _names(self, tree, args) -> Names:
         left_out = self._roles.static_positions(len(args)) if self._has_static else ()
@@ -422,18 +390,34 @@ class JitFunction(Generic[Result]):
         flat = Flat(self._fun, self._name, given, close=close, names=names)
         return flat
 
-    def _tree(self, avals, tree, names: Names, args, kwargs) -> Any:
+    def _tree(self, leaves, tree, names: Names, args, kwargs) -> Any:
         """The `specialize.Tree` of this signature, which follows the function's decisions."""
+        avals, donated = [x.aval for x in leaves], self._roles.donated(args, kwargs)
+        is_open = self._symbolic is not None and _symbolic.is_open(leaves)
         args, kwargs = self._roles.static_only(args, kwargs)
 
-        def function(tracers):
-            flat = self._flat(tree.unflatten, names, args, kwargs)
+        def function(inside, tracers):
+            flat = self._flat(around(inside, len(avals), tree), names, args, kwargs)
             return flat(*tracers), flat.out_tree
 
-        def make(closed):
-            return Traced(self._owner, closed, [], None, names, closed.in_avals)
+        def make(closed, donated, names, sizes=None):
+            if sizes is not None:
+                closed = _instances.instantiate(closed, sizes)
+            debug = DebugInfo.of(self._name, names)
+            staged = Staged(closed, [], None, debug, closed.in_avals, donated)
+            if sizes is not None or not is_open:
+                staged = self._with_checks(staged)
+            return Traced(
+                self._owner, staged, lambda new: Placing(new, None, None), sizes is not None
+            )
 
-        return _specialize.Tree(function, avals, names, make, self._log, self._settings.max_paths)
+        put = None
+        if self._shardings is not None:
+            put = self._shardings.putting(self._name, tree, avals, names.arg_names)
+        limit = self._asked.max_paths
+        return _specialize.Tree(
+            function, avals, names, make, self._log, limit=limit, donated=donated, put=put
+        )
 
     def _leaf(self, x, index: int, args, kwargs) -> Array:
         t = type(x)
@@ -464,22 +448,7 @@ class JitFunction(Generic[Result]):
 
     def __reduce__(self):
         """Pickle by name if the module holds it, else as the function and its options."""
-        roles = self._roles
-        return (
-            self.__qualname__
-            if found_by_name(self)
-            else (
-                _remade,
-                (
-                    self._fun,
-                    (
-                        (roles.static_numbers, tuple(roles.static_names)),
-                        (roles.donate_numbers, tuple(roles.donate_names)),
-                    ),
-                    self._settings,
-                ),
-            )
-        )
+        return self.__qualname__ if found_by_name(self) else (_remade, (self._fun, self._asked))
 
     def __repr__(self) -> str:
         return f"<jit of {self._fun!r}>"
@@ -506,7 +475,7 @@ class JitFunction(Generic[Result]):
             >>> f.stats().reasons
             ('argument x: float32[3] -> float32[4]',)
         """
-        decides = self._settings.max_paths is not None
+        decides = self._asked.specialize
         paths = _specialize.paths_of(list(self._cache.values())) if decides else NO_PATHS
         return self._log.stats(reached(self._calls), paths)
 
@@ -537,7 +506,7 @@ class JitFunction(Generic[Result]):
         leaves, tree = flatten((dynamic, named))
         leaves = [x if hasattr(x, "aval") else typed(x) for x in leaves]
         # types have no values for Python to branch on, so the function is traced as a whole
-        if self._settings.max_paths is not None:
+        if self._asked.specialize:
             return self._trace(leaves, tree, static, args, kwargs, whole=True)
         return self._traced(leaves, tree, static, args, kwargs)
 
@@ -550,18 +519,3 @@ def _have_place(arrays) -> bool:
 def _bound_axes() -> list:
     """The named axes in scope and their sizes, on which a trace may depend."""
     return [(name, t.size) for name, t in state.axes.items()]
-
-
-def _is_over_bound_axes(traced) -> bool:
-    """Whether a program communicates over a named axis in scope, which its operands need not have."""
-    return any(name in state.axes for name in axis_names(traced.jaxpr.effects))
-
-
-def _check_no_refs(leaves, name: str) -> None:
-    """Raise for refs among the arguments of a function that may run in pieces."""
-    ref = next((x for x in leaves if isinstance(x, Ref)), None)
-    if ref is not None:
-        raise NotImplementedError(
-            f"{ref._name()} is an argument of {name}, jitted with specialize=True, which may "
-            "run in pieces. Take the value as an argument, and return the new one."
-        )

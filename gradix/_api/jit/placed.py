@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 from gradix._api.constraints import with_sharding_constraint
@@ -18,6 +19,7 @@ from gradix._core.aval import within
 from gradix._core.effects import MeshEffect
 from gradix._core.named_sharding import IndivisibleError, parts_of
 from gradix._core.operators import Array
+from gradix._core.refs import AbstractRef
 from gradix._core.sharding import PartitionSpec, Placement, Sharding, SingleDeviceSharding
 from gradix._runtime import xla
 from gradix._runtime.placement import Home, Sides, check_move, home_of
@@ -75,18 +77,40 @@ class Shardings:
         if self.outs is None:
             return [None] * len(avals)
         given = flatten_axes("jit out_shardings", out_tree, self.outs)
-        return [
+        own = [
             _fitting("outputs", f"result[{i}]", a, s) for i, (a, s) in enumerate(zip(avals, given))
         ]
+        return own + [None] * (len(avals) - len(own))  # of checks and mutable arrays
 
-    def constrain_arguments(self, name: str, in_tree, leaves, arg_names) -> list:
-        """The arguments with sharding constraints, for a call inside of another traced function."""
-        wanted = self.of_arguments(name, in_tree, [x.aval for x in leaves], arg_names)
-        return [x if s is None else with_sharding_constraint(x, s) for x, s in zip(leaves, wanted)]
+    def putting(self, name: str, in_tree, avals, names) -> Callable[[list, Any], list]:
+        """A function that moves arrays to where they are asked to be.
 
-    def constrain_results(self, out_tree, outs) -> list:
-        wanted = self.of_results(out_tree, [x.aval for x in outs])
-        return [x if s is None else with_sharding_constraint(x, s) for x, s in zip(outs, wanted)]
+        `put(arrays, None)` moves the arguments, of which those that are refs are left out, and
+        `put(arrays, out_tree)` moves results.
+        """
+        there = None if self.device is None else SingleDeviceSharding(self.device)
+        wanted = self.of_arguments(name, in_tree, avals, names)
+        ins = [s or there for s, a in zip(wanted, avals) if not isinstance(a, AbstractRef)]
+
+        def put(arrays, out_tree):
+            out = ins if out_tree is None else self.of_results(out_tree, [x.aval for x in arrays])
+            return [*map(_put, arrays, out), *arrays[len(out) :]]
+
+        return put
+
+
+def _put(x: Array, sharding: Sharding | None) -> Array:
+    """An array where it is asked to be; a traced one gets a constraint."""
+    if sharding is None:
+        return x
+    if type(x) is not ArrayImpl:
+        return with_sharding_constraint(x, sharding)
+    _check_same(x.aval, sharding)
+    return placed(x, sharding)
+
+
+def _constrained(arrays, shardings) -> list:
+    return [x if s is None else with_sharding_constraint(x, s) for x, s in zip(arrays, shardings)]
 
 
 def _padded(names, n: int) -> list[str]:
@@ -163,54 +187,79 @@ class Placing:
         self.traced, self.asked, self.in_tree = traced, asked, in_tree
         self.programs: dict = {}
 
-    def run(self, leaves):
-        """Call the program for the places of these arguments."""
-        traced, key = self.traced, tuple([x.aval for x in leaves])
+    def of(self, traced: Traced) -> Placing:
+        """The same for another signature of these arguments."""
+        return Placing(traced, self.asked, self.in_tree)
+
+    def run(self, args):
+        """Call the program for the places of these operands."""
+        traced, key = self.traced, tuple([x.aval for x in args])
         program = self.programs.get(key)
         if program is None:
-            with traced.log.lock:
+            with traced.owner.log.lock:
                 program = self.programs.get(key) or self.programs.setdefault(key, self._make(key))
         if program is _ORDINARY:
-            return traced.run_bare(leaves)
-        if traced.donated:
-            return traced.run_donating(program, leaves)
-        return program([*traced.consts, *leaves])
+            return traced.unplaced(args)
+        return traced.execute(program, args)
+
+    def _wanted(self) -> list[Sharding | None]:
+        """The sharding requested for each operand but the constants."""
+        traced = self.traced
+        if self.asked is None:
+            return [None] * len(traced.operands)
+        names = traced.debug.arg_names
+        leaves = self.asked.of_arguments(traced.name, self.in_tree, traced.avals, names)
+        return [None if i is None else leaves[i] for i in traced.operands]
+
+    def constrained(self, args) -> list:
+        """The operands with sharding constraints, for a call inside of another program."""
+        return _constrained(args, self._wanted())
+
+    def constrained_results(self, outs) -> list:
+        assert self.asked is not None
+        wanted = self.asked.of_results(self.traced.out_tree, [x.aval for x in outs])
+        return _constrained(outs, wanted)
 
     def plan(self, avals) -> tuple[Home | None, list, list]:
-        """The devices to run on, and the requested shardings of arguments and of results."""
-        n, names = len(self.traced.consts), self.traced.debug.arg_names
-        ins: list[Sharding | None] = [None] * len(avals)
-        outs: list[Sharding | None] = [None] * len(self.traced.jaxpr.out_avals)
+        """The devices to run on, and the requested shardings of inputs and of results.
+
+        Args:
+            avals: the types of the operands, with their places.
+        """
+        traced, ins = self.traced, self._wanted()
+        n, names = len(traced.consts), _padded(traced.debug.arg_names, len(traced.avals))
+        outs: list[Sharding | None] = [None] * len(traced.jaxpr.out_avals)
         if self.asked is not None:
-            ins = self.asked.of_arguments(self.traced.name, self.in_tree, avals, names)
-            outs = self.asked.of_results(self.traced.out_tree, self.traced.jaxpr.out_avals)
+            outs = self.asked.of_results(traced.out_tree, traced.jaxpr.out_avals)
         named = [
             (
-                f"argument {name} of {self.traced.name} with shape {a.plain.str_short()}",
+                f"a mutable array of shape {a.plain.str_short()} captured by {traced.name}"
+                if i is None
+                else f"argument {names[i]} of {traced.name} with shape {a.plain.str_short()}",
                 a.place.sharding,
             )
-            for name, a in zip(_padded(names, len(avals)), avals)
+            for i, a in zip(traced.operands, avals)
             if a.place is not None and a.place.is_committed
         ]
         named += [
             (
-                f"an array of shape {c.aval.plain.str_short()} captured by {self.traced.name}",
+                f"an array of shape {c.aval.plain.str_short()} captured by {traced.name}",
                 c.aval.place.sharding,
             )
-            for c in self.traced.consts
+            for c in traced.consts
             if type(c) is ArrayImpl and c.aval.place is not None and c.aval.place.is_committed
         ]
-        named += [(f"in_shardings of {self.traced.name}", s) for s in ins if s is not None]
-        named += [(f"out_shardings of {self.traced.name}", s) for s in outs if s is not None]
+        named += [(f"in_shardings of {traced.name}", s) for s in ins if s is not None]
+        named += [(f"out_shardings of {traced.name}", s) for s in outs if s is not None]
         if self.asked is not None and self.asked.device is not None:
             # whatever lies elsewhere is moved there
             there = SingleDeviceSharding(self.asked.device)
-            named = [(f"the device of {self.traced.name}", there)]
-            home = home_of(named, self.traced.jaxpr.effects, self.traced.name)
+            named = [(f"the device of {traced.name}", there)]
+            home = home_of(named, traced.jaxpr.effects, traced.name)
             return home, [there] * (n + len(avals)), outs
         for a, s in zip(avals, ins):
             _check_same(a, s)
-        home = home_of(named, self.traced.jaxpr.effects, self.traced.name)
+        home = home_of(named, traced.jaxpr.effects, traced.name)
         return home, [*[None] * n, *ins], outs
 
     def _make(self, avals) -> Any:
@@ -236,8 +285,7 @@ class Placing:
         ):
             return _ORDINARY
         start = time.perf_counter()
-        n = len(self.traced.consts)
-        donated = tuple([i + n for i in self.traced.donated])
+        donated = self.traced.donated_inputs
         closed = simplify(self.traced.jaxpr)
         every = [*[c.aval for c in self.traced.consts], *avals]
         program = Program(
@@ -249,13 +297,13 @@ class Placing:
             outs,
             donated=donated,
             keep_unused=self.traced.keep_unused,
-            compiler_options=self.traced.options,
+            compiler_options=self.traced.compiler_options,
         )
         if donated:
             donation.check(program.lowered, self.traced)
         if not is_committed:
             program.uncommit()
-        self.traced.log.compiled(time.perf_counter() - start, program.is_loaded)
+        self.traced.owner.log.compiled(time.perf_counter() - start, program.is_loaded)
         return program
 
     def program_for(self, avals: tuple):
@@ -265,16 +313,14 @@ class Placing:
             program = self.programs[avals] = self._make(avals)
         return None if program is _ORDINARY else program
 
-    def fitted(self, program: Program, leaves, avals) -> list:
-        """The arguments, moved to where the compiled program takes them.
+    def fitted(self, program: Program, args, avals) -> list:
+        """The operands, moved to where the compiled program takes them.
 
         Raises:
             ValueError: an argument is committed to other devices.
         """
         out = []
-        for x, want, sharding in zip(
-            leaves, avals, program.in_shardings[len(self.traced.consts) :]
-        ):
+        for x, want, sharding in zip(args, avals, program.in_shardings[len(self.traced.consts) :]):
             x = as_array(x) if not isinstance(x, Array) else x
             if type(x) is ArrayImpl and x.aval is not want:
                 _check_same(x.aval, sharding)
@@ -293,13 +339,12 @@ class Placing:
             w if w is not None else a.place.sharding if a.place is not None else None
             for w, a in zip(ins, [*[c.aval for c in self.traced.consts], *avals])
         ]
-        donated = tuple([i + len(self.traced.consts) for i in self.traced.donated])
         return lower(
             simplify(self.traced.jaxpr),
             self.traced.name,
             home,
             Sides(own, outs),
-            donated=donated,
+            donated=self.traced.donated_inputs,
             keep_unused=self.traced.keep_unused,
             places=places,
         )

@@ -13,12 +13,14 @@ import numpy as np
 from gradix._api.jit.specialize_paths import Decision, Path, Paths
 from gradix._api.jit.stats import TraceLog
 from gradix._api.jit.traced import Traced
+from gradix._api.refs import given_twice, overlapping
 from gradix._base import source
+from gradix._base.bounded import BoundedCache
 from gradix._base.errors import ConcretizationTypeError, JAXTypeError
-from gradix._control.call import jit_p
 from gradix._control.program_interning import interned
 from gradix._core.jaxpr import ClosedJaxpr, DebugInfo
-from gradix._core.trace import Tracer, bind, new_level, state
+from gradix._core.refs import AbstractRef, Ref
+from gradix._core.trace import Tracer, new_level, state
 from gradix._transforms.batch import BatchTracer
 from gradix._transforms.segments import FETCH, Cut, LostValue, SegmentTrace, SegmentTracer, value_at
 
@@ -35,7 +37,16 @@ _ASKED = {
 class Segment:
     """One compiled part of a function; it ends at a decision of Python or with the results.
 
-    `ways` maps each value that the decision has had to the segment that follows.
+    Attributes:
+        cut: what was recorded.
+        traced: its program; None where nothing is to be computed.
+        kind, place: of the decision.
+        above: the previous segment, and the key of its decision.
+        origins: for each value carried into it, the number of the leaf that it is, or None.
+        ways: maps each value that the decision has had to the segment that follows.
+        out_tree: the structure of the function's result, if it ends here.
+        writes: the mutable arrays whose last values follow the results, each by the number of the
+            leaf or itself.
     """
 
     __slots__ = (
@@ -45,36 +56,36 @@ class Segment:
         "place",
         "ways",
         "above",
+        "origins",
         "out_tree",
+        "writes",
         "used",
         "calls",
         "take",
         "moves",
+        "reads",
     )
 
-    def __init__(self, cut: Cut, traced: Traced | None, kind: str, place, above, out_tree=None):
-        self.cut, self.traced, self.kind, self.place = cut, traced, kind, place
-        # the previous segment, and the key of its decision
+    def __init__(
+        self, cut: Cut, traced: Traced | None, decision: tuple, above, origins: list, end=None
+    ):
+        self.cut, self.traced, (self.kind, self.place) = cut, traced, decision
         self.above: tuple[Segment, Any] | None = above
-        self.out_tree = out_tree
+        self.origins, (self.out_tree, self.writes) = origins, end or (None, ())
         self.ways: dict[Any, Segment] = {}
         self.used = self.calls = 0
         self.take = cut.take
         # i stands for value i carried into the segment, ~i for result i of its program
-        self.moves = (
-            [i if source == "in" else ~i for source, i in cut.give] if out_tree is None else None
-        )
+        self.moves = [i if source == "in" else ~i for source, i in cut.give] if not end else None
+        self.reads = any(isinstance(c, Ref) for c in cut.consts)
 
-    def run(self, values: list, is_concrete: bool) -> list:
-        """The results for the values carried into the segment; traced values are bound, not run."""
-        traced = self.traced
-        if traced is None:
-            return []
+    def operands(self, values: list) -> list:
+        """The operands of its program, for the values carried into it."""
         args = [values[i] for i in self.take]
-        consts = self.cut.consts
-        if is_concrete:
-            return traced.run(consts + args if consts else args)
-        return bind(jit_p, [*consts, *args], {"jaxpr": traced.jaxpr, "name": traced.name})
+        consts: list = self.cut.consts
+        if self.reads:
+            consts = [c.read() if isinstance(c, Ref) else c for c in consts]
+        return consts + args if consts else args
 
     def carried(self, outs: list, values: list) -> list:
         """The values carried to the next segment, or the results of the function."""
@@ -141,43 +152,114 @@ def _key(value, kind: str):
 class Tree:
     """All paths that a function has taken for one signature.
 
-    `run` runs the compiled segments and reads the value of each decision. For a value not met
+    A call runs the compiled segments and reads the value of each decision. For a value not met
     before, Python runs the function again: the known segments are only traced, and the operations
-    after the new decision are compiled and run.
+    after the new decision are compiled and run. Mutable arrays are written at the end of a call.
+
+    Args:
+        function: `function(inside, operands)` calls the user's function, with refs `inside` for
+            those leaves, by number, that are refs; it returns arrays and their structure.
+        avals: the types of the leaves of the arguments.
+        debug: the names of the function and its arguments.
+        make: `make(closed, donated, names)` is the signature of a segment, and `make(closed,
+            donated, names, sizes)` the one for these values of the dimensions it leaves open.
+        log: counts traces.
+        limit: the number of paths that are kept.
+        donated: the numbers of the leaves that are donated.
+        put: `put(arrays, out_tree)` moves arguments, where `out_tree` is None, or results, to where
+            `jit` was asked to have them; None where it was not.
     """
 
     consts = ()
-    has_refs = False
+    refs = None
+    is_bare = False
     warm = 1 << 30  # no code is generated for its calls
 
     def __init__(
-        self, function: Callable, avals, debug: DebugInfo, make: Callable, log: TraceLog, limit: int
+        self,
+        function: Callable,
+        avals,
+        debug: DebugInfo,
+        make: Callable,
+        log: TraceLog,
+        *,
+        limit: int,
+        donated: tuple[int, ...] = (),
+        put: Callable | None = None,
     ):
         self.function, self.avals, self.debug, self.make = function, avals, debug, make
-        self.log, self.limit = log, limit
-        self.programs: dict[ClosedJaxpr, Traced] = {}
+        self.log, self.limit, self.donated, self.put = log, limit, donated, put
+        self.lent = [i for i, a in enumerate(avals) if isinstance(a, AbstractRef)]
+        self.arrays = [i for i in range(len(avals)) if i not in self.lent]
+        self.programs: dict[tuple, Traced] = {}
+        self.instances: BoundedCache[tuple, Traced] = BoundedCache(1024)
         self.root: Segment | None = None
         self.ends: list[Segment] = []
         self.clock, self.warned, self.captures, self.is_begun = 0, False, False, False
 
-    def run(self, leaves: list):
-        values, script, segment = leaves, [], self.root
-        is_concrete = _is_concrete(leaves)
+    def call(self, leaves: list, sizes: dict | None = None):
+        """The function's result for these leaves of its arguments, which may be traced.
+
+        Args:
+            sizes: the values of the dimensions that the types of the arguments leave open.
+        """
+        values = leaves
+        if self.lent:
+            values = [leaves[i] for i in self.arrays] + [leaves[i].read() for i in self.lent]
+        if self.put is not None:
+            values = self.put(values, None)
+        given, script, segment = values, [], self.root
+        is_concrete = _is_concrete(values)
         while segment is not None:
-            outs = segment.run(values, is_concrete)
+            outs = self.execute(segment, values, is_concrete, sizes)
             if segment.out_tree is not None:
                 self.clock = segment.used = self.clock + 1
                 segment.calls += 1
-                return segment.out_tree.unflatten(segment.carried(outs, values))
+                return self._result(segment, segment.carried(outs, values), leaves)
             value, key = segment.decide(outs, values)
             values = segment.carried(outs, values)
             script.append((segment, value))
             segment = segment.ways.get(key)
-        return self._record(leaves, values, script)
+        end, outs = self._record(given, values, script, sizes)
+        return self._result(end, outs, leaves)
 
-    call = run
+    call_any = call
 
-    def _record(self, leaves: list, values: list, script: list):
+    def execute(self, segment: Segment, values: list, is_concrete: bool, sizes: dict | None):
+        """The results of a segment; traced values are bound, not run."""
+        traced = segment.traced
+        if traced is None:
+            return []
+        args = segment.operands(values)
+        if segment.reads or not is_concrete:
+            is_concrete = _is_concrete(args)
+        if sizes is not None:
+            key = traced, *sizes.values()
+            found = self.instances.get(key)
+            if found is None:
+                found = self.make(traced.jaxpr, traced.donated, traced.debug.arg_names, sizes)
+                self.instances.keep(key, found)
+            traced = found
+        return traced.run(args) if is_concrete else traced.around(traced.inside)(args)
+
+    def _result(self, end: Segment, outs: list, leaves: list):
+        """The function's result, from the values at the end of a path; writes mutable arrays."""
+        if end.writes:
+            n = len(outs) - len(end.writes)
+            refs = [leaves[r] if isinstance(r, int) else r for r in end.writes]
+            used = [*refs, *[leaves[i] for i in self.lent if i not in end.writes]]
+            pair = overlapping(used)
+            if pair is not None:
+                names = [f"{used[i].aval} made at {used[i]._place}" for i in pair]
+                raise given_twice(self.debug.name, used[pair[0]], *names)
+            for ref, value in zip(refs, outs[n:]):
+                ref.write(value)
+            outs = outs[:n]
+        if self.put is not None:
+            outs = self.put(outs, end.out_tree)
+        return end.out_tree.unflatten(outs)
+
+    def _record(self, given: list, values: list, script: list, sizes) -> tuple[Segment, list]:
         if script:
             segment, value = script[-1]
             self.log.another_way(
@@ -188,19 +270,37 @@ class Tree:
         self.is_begun = True
         start, compiling = time.perf_counter(), self.log.seconds
         try:
-            return Recording(self, values, script).run(self.avals)
+            return Recording(self, values, script, sizes).run()
         except LostValue:  # the function took another path for the same values
             self.root, self.ends = None, []
-            return Recording(self, leaves, []).run(self.avals)
+            return Recording(self, given, [], sizes).run()
         finally:
             self.log.seconds = max(self.log.seconds, compiling + time.perf_counter() - start)
 
-    def program(self, closed: ClosedJaxpr) -> tuple[ClosedJaxpr, Traced]:
-        """The program of a segment; equal segments, such as steps of a loop, are compiled once."""
-        closed = interned(closed)
-        found = self.programs.get(closed)
+    def operand_avals(self) -> list:
+        """The types of the operands: the leaves that are arrays, and the values of refs."""
+        return [self.avals[i] for i in self.arrays] + [self.avals[i].inner_aval for i in self.lent]
+
+    def program(self, cut: Cut, origins: list) -> tuple[ClosedJaxpr, Traced]:
+        """The program of a segment; equal segments, such as steps of a loop, are compiled once.
+
+        A donated argument is given to the last segment of a path that takes it. While the function
+        runs, its arguments are carried on, so that no path is begun again without them.
+        """
+        assert cut.closed is not None
+        closed, n = interned(cut.closed), len(cut.consts)
+        later = {i for source, i in (*cut.give, cut.decision or ("", 0)) if source == "in"}
+        donated = tuple(
+            [n + k for k, i in enumerate(cut.take) if origins[i] in self.donated and i not in later]
+        )
+        key = closed, donated
+        found = self.programs.get(key)
         if found is None:
-            found = self.programs[closed] = self.make(closed)
+            every = self.debug.arg_names
+            taken = [origins[i] for i in cut.take]
+            names = [f"constant {i}" for i in range(n)]
+            names += [f"value {i}" if o is None else every[o] for i, o in enumerate(taken)]
+            found = self.programs[key] = self.make(closed, donated, tuple(names))
         return closed, found
 
     def add(self, new: list[Segment]) -> None:
@@ -252,10 +352,8 @@ class Tree:
             if above.ways:
                 break
             segment = above
-        left = {s.cut.closed for e in self.ends for s in (e, *_to_root(e))}
-        self.programs = {
-            closed: traced for closed, traced in self.programs.items() if closed in left
-        }
+        left = {s.traced for e in self.ends for s in (e, *_to_root(e))}
+        self.programs = {key: traced for key, traced in self.programs.items() if traced in left}
 
     def paths(self) -> list[Path]:
         """The paths taken so far."""
@@ -297,36 +395,66 @@ def _shown(key, kind: str):
     return complex(key) if kind == "complex" else key
 
 
+class Sized:
+    """The paths of a function for some sizes of the axes that its signature leaves open."""
+
+    consts = ()
+    refs = None
+    is_bare = False
+    warm = 1 << 30
+
+    def __init__(self, tree: Tree, sizes: dict):
+        self.tree, self.sizes = tree, sizes
+
+    def call(self, leaves: list):
+        return self.tree.call(leaves, self.sizes)
+
+    call_any = call
+
+
 class Recording:
     """One run of the Python function, which adds a path to its tree.
 
     Args:
         values: the arguments, or the values that the known segments carry to the new decision.
         script: the known segments, each with the value of its decision.
+        sizes: the values of the dimensions that the types of the arguments leave open.
     """
 
-    def __init__(self, tree: Tree, values: list, script: list):
-        self.tree, self.values, self.script = tree, values, script
+    def __init__(self, tree: Tree, values: list, script: list, sizes: dict | None):
+        self.tree, self.values, self.script, self.sizes = tree, values, script, sizes
         self.step = 0
         self.new: list[Segment] = []
         last = script[-1] if script else None
         self.above = (last[0], _key(last[1], last[0].kind)) if last else None
+        if last is None:
+            self.origins: list = [*tree.arrays, *[None] * len(tree.lent)]
+        else:
+            self.origins = _after(last[0])
         # segments run in the trace around the recording
         self.stage = state.stage
 
-    def run(self, avals):
-        trace = SegmentTrace(self.decide, self.tree.debug)
-        self.trace = trace
+    def run(self) -> tuple[Segment, list]:
+        """The last segment of the path, and the values at its end."""
+        tree = self.tree
+        self.trace = trace = SegmentTrace(self.decide, tree.debug)
+        inside = {i: Ref(tree.avals[i], None) for i in tree.lent}
         with new_level(trace, stage=True):
-            outs, out_tree = self.tree.function([trace.new_arg(a) for a in avals])
+            tracers = [trace.new_arg(a) for a in tree.operand_avals()]
+            for ref, tracer in zip(inside.values(), tracers[len(tree.arrays) :]):
+                trace.lend(ref, tracer)
+            outs, out_tree = tree.function(inside, tracers[: len(tree.arrays)])
             if self.step < len(self.script):
                 raise LostValue
-            cut = trace.end(outs)
-        segment = self._segment(cut, "", None, out_tree)
+            written = [r for r in trace.refs.values() if r.is_written]
+            cut = trace.end([*outs, *[r.value for r in written]])
+        place = {id(r): i for i, r in inside.items()}
+        writes = tuple([place.get(id(r.ref), r.ref) for r in written])
+        segment = self._segment(cut, ("", None), (out_tree, writes))
         results = segment.carried(self._run(segment), self.values)
-        if not self.tree.captures:
-            self.tree.add(self.new)
-        return out_tree.unflatten(results)
+        if not tree.captures:
+            tree.add(self.new)
+        return segment, results
 
     def decide(self, tracer: SegmentTracer, kind: str):
         cut = self.trace.cut(tracer)
@@ -337,20 +465,21 @@ class Recording:
                 raise LostValue
             self.trace.resume(segment.cut.numbers)
             return value
-        segment = self._segment(cut, kind, source.current())
+        segment = self._segment(cut, (kind, source.current()))
         outs = self._outside(self._run, segment)
         value, key = self._outside(segment.decide, outs, self.values)
         self.values, self.above = segment.carried(outs, self.values), (segment, key)
+        self.origins = _after(segment)
         self.trace.resume(cut.numbers)
         return value
 
-    def _segment(self, cut: Cut, kind: str, place, out_tree=None) -> Segment:
+    def _segment(self, cut: Cut, decision: tuple, end: tuple | None = None) -> Segment:
         traced = None
         if cut.closed is not None:
-            closed, traced = self.tree.program(cut.closed)
+            closed, traced = self.tree.program(cut, self.origins)
             cut = cut._replace(closed=closed)
             self.tree.captures |= any(isinstance(c, Tracer) for c in cut.consts)
-        segment = Segment(cut, traced, kind, place, self.above, out_tree)
+        segment = Segment(cut, traced, decision, self.above, self.origins, end)
         if self.new and self.above is not None:
             above, key = self.above
             above.ways[key] = segment
@@ -358,7 +487,8 @@ class Recording:
         return segment
 
     def _run(self, segment: Segment) -> list:
-        return segment.run(self.values, _is_concrete([*self.values, *segment.cut.consts]))
+        is_concrete = _is_concrete([*self.values, *segment.cut.consts])
+        return self.tree.execute(segment, self.values, is_concrete, self.sizes)
 
     def _outside(self, function: Callable, *args):
         """Call a function in the trace around the recording, so that it is not recorded."""
@@ -368,6 +498,12 @@ class Recording:
             return function(*args)
         finally:
             state.stage, state.place = before
+
+
+def _after(segment: Segment) -> list:
+    """The origins of the values that a segment carries to the next one."""
+    moves = segment.moves or []
+    return [segment.origins[i] if i >= 0 else None for i in moves]
 
 
 def paths_of(trees) -> Paths:

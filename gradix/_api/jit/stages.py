@@ -70,6 +70,11 @@ class _Stage:
         # the types of the arguments given
         self._places = places if traced.placing is not None else None
 
+    def _operand_places(self) -> list | None:
+        """The types of the operands with their places, where these matter."""
+        refs = self._traced.refs
+        return self._places if refs is None or self._places is None else refs.avals(self._places)
+
     out_tree = property(lambda self: self._traced.out_tree)
     donate_argnums = property(lambda self: tuple(self._traced.donated))
 
@@ -143,8 +148,8 @@ class Traced(_Stage):
                 f"lower takes one platform at a time, got {platforms}. Lower for each separately."
             )
         traced = self._traced
-        donated = tuple([i + len(traced.consts) for i in traced.donated])
-        module = traced.placing.lowered(self._places) if self._places is not None else None
+        donated, places = traced.donated_inputs, self._operand_places()
+        module = traced.placing.lowered(places) if places is not None else None
         if module is None:
             module = _program.lower(
                 simplify(traced.jaxpr),
@@ -187,11 +192,10 @@ class Lowered(_Stage):
 
     def _placed_text(self) -> str:
         traced = self._traced
-        donated = tuple([i + len(traced.consts) for i in traced.donated])
         return _program.lower(
             simplify(traced.jaxpr),
             traced.name,
-            donated=donated,
+            donated=traced.donated_inputs,
             keep_unused=traced.keep_unused,
             platform=self._platform,
             places=True,
@@ -222,17 +226,15 @@ class Lowered(_Stage):
                 f"{tuple(device_assignment)}."
             )
         traced = self._traced
-        placed = (
-            traced.placing.program_for(tuple(self._places)) if self._places is not None else None
-        )
+        places = self._operand_places()
+        placed = traced.placing.program_for(tuple(places)) if places is not None else None
         if placed is not None:
             return Compiled(traced, self.in_tree, placed, self._places)
-        options = {**(traced.options or {}), **(compiler_options or {})} or None
-        donated = tuple([i + len(traced.consts) for i in traced.donated])
+        options = {**(traced.compiler_options or {}), **(compiler_options or {})} or None
         program = Program(
             traced.jaxpr,
             traced.name,
-            donated=donated,
+            donated=traced.donated_inputs,
             compiler_options=options,
             lowered=self._module,
         )
@@ -249,23 +251,25 @@ class Compiled(_Stage):
         Array([0., 2., 4.], dtype=float32)
     """
 
-    __slots__ = ("_program",)
+    __slots__ = ("_program", "_run")
 
     def __init__(self, traced, in_tree, program: Any, places=None):
         super().__init__(traced, in_tree, places)
-        self._program = program
+        self._program, self._run = program, traced.around(self._execute)
 
-    def _fitted(self, leaves) -> list:
-        """The arguments, on the devices where the program takes them."""
-        if self._program.home is None:
-            return [unplaced(x) for x in leaves]
-        return self._traced.placing.fitted(self._program, leaves, self._places)
+    def _execute(self, args) -> list:
+        """Call the program with operands, on the devices where it takes them."""
+        program = self._program
+        if program.home is None:
+            args = [unplaced(x) for x in args]
+        else:
+            args = self._traced.placing.fitted(program, args, self._operand_places())
+        return self._traced.execute(program, args)
 
     def __call__(self, *args, **kwargs):
         leaves, tree = opened((args, kwargs))
         if tree != self.in_tree:
             raise TypeError(self._tree_mismatch(args, kwargs))
-        leaves = self._fitted(leaves)
         traced, avals = self._traced, self._traced.avals
         for i, (x, aval) in enumerate(zip(leaves, avals)):
             if type(x) is not ArrayImpl:
@@ -273,11 +277,7 @@ class Compiled(_Stage):
             have = x.aval
             if have is not aval and (have.shape != aval.shape or have.dtype != aval.dtype):
                 raise TypeError(self._type_mismatch(args, kwargs, leaves))
-        if traced.donated:
-            outs = traced.run_donating(self._program, leaves)
-        else:
-            outs = traced.run_as(self._program, leaves)
-        return traced.out_tree.unflatten(outs)
+        return traced.out_tree.unflatten(self._run(leaves))
 
     call = __call__
 
@@ -367,12 +367,13 @@ class Compiled(_Stage):
 
     def _shardings(self) -> tuple[list, list]:
         """The shardings of all arguments, and of all results."""
-        program = self._program
-        if program.home is not None:
-            ins = program.in_shardings[len(self._traced.consts) :]
-            return ins, list(program.executable.out_shardings)
+        traced, program, n = self._traced, self._program, self.out_tree.num_leaves
         here: Any = SingleDeviceSharding(program.executable.device)
-        return [here] * self.in_tree.num_leaves, [here] * self.out_tree.num_leaves
+        if program.home is None:
+            return [here] * self.in_tree.num_leaves, [here] * n
+        known = dict(zip(traced.operands, program.in_shardings[len(traced.consts) :]))
+        ins = [known.get(i, here) for i in range(self.in_tree.num_leaves)]
+        return ins, list(program.executable.out_shardings)[:n]
 
 
 _PLURAL = {"type": "types", "keys": "keys", "length": "lengths", "data": "metadata"}

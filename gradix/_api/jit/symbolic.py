@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from gradix._api.structs import Typed
@@ -12,7 +11,7 @@ from gradix._core.dimensions import parsing
 from gradix._core.dimensions.expression import SymbolicDim, is_symbolic_shape
 from gradix._core.dimensions.scope import SymbolicScope
 from gradix._core.dimensions.solving import Solver
-from gradix._transforms.instantiate import instantiate
+from gradix._core.refs import Ref
 
 _FORM = (
     'symbolic= takes a text such as "n" or "b, _" with a dimension for each axis of an array (`_` for a size '
@@ -71,12 +70,16 @@ class SymbolicSizes:
             ]
         )
 
-    def open(self, leaves: list, dynamic: tuple, named: dict) -> list[Typed]:
-        """The types of the arguments, with symbolic dimensions for the sizes that are left open."""
+    def open(self, leaves: list, dynamic: tuple, named: dict) -> list[Typed | Ref]:
+        """The types of the arguments, with symbolic dimensions for the sizes that are left open.
+
+        A ref stands for a mutable array.
+        """
         specs = self._specs(dynamic) + [None] * len(tree_flatten(named)[0])
-        out = []
+        out: list[Typed | Ref] = []
         for i, (x, spec) in enumerate(zip(leaves, specs)):
-            aval = x.aval
+            is_ref = isinstance(x, Ref)
+            aval = x.aval.inner_aval if is_ref else x.aval
             if spec is not None:
                 shape = spec.split(";")[0]
                 try:
@@ -86,12 +89,12 @@ class SymbolicSizes:
                         f"the symbolic shape {shape!r} of {self._path(i, dynamic)} of {self.name}: "
                         f"{e}"
                     ) from None
-            out.append(Typed(aval))
+            out.append(Ref(x.aval.update(inner_aval=aval), None) if is_ref else Typed(aval))
         if self._stated:
             self._check_stated(out)
         return out
 
-    def _check_stated(self, opened: list[Typed]) -> None:
+    def _check_stated(self, opened: list) -> None:
         """Raise where a constraint uses a variable that no axis has."""
         dims = [d for x in opened for d in x.aval.shape if type(d) is SymbolicDim]
         missing = sorted(self._stated.difference(*[d.variables() for d in dims]))
@@ -114,13 +117,12 @@ class SymbolicSizes:
         paths = tree_flatten_with_path(dynamic)[0]
         return f"args{keystr(paths[i][0])}" if i < len(paths) else "an argument"
 
-    def instance(self, traced, leaves: list, make: Callable) -> Any:
-        """Instantiate the trace for open sizes at the sizes of the arguments of a call.
+    def sizes(self, traced, leaves: list) -> dict[str, int]:
+        """The values of the dimensions for the sizes of the arguments of a call.
 
         Args:
-            traced: the trace for the types that `open` returned.
+            traced: the signature for the types that `open` returned.
             leaves: the arguments of a call.
-            make: `(program, types of the arguments) -> Traced`.
 
         Raises:
             ValueError: the sizes do not fit the dimensions.
@@ -128,8 +130,7 @@ class SymbolicSizes:
         names = [f"args[{i}]" if n is None else n for i, n in enumerate(self._names(traced))]
         solver = Solver(traced.avals, names)
         solver.require_solvable()
-        values = solver.solve([x.aval.shape for x in leaves])
-        return make(instantiate(traced.jaxpr, values), [x.aval for x in leaves])
+        return solver.solve([x.aval.shape for x in leaves])
 
     def _names(self, traced) -> list:
         known = traced.debug.arg_names

@@ -1,27 +1,38 @@
-"""One signature of a jitted function: its trace, and the program compiled at its first call."""
+"""One signature of a jitted function: its trace, and the program compiled at its first call.
+
+How a signature is run is put together when it is made, from the inside out: the program of the
+first device or of the arguments' places; checks that options ask for; the values of mutable arrays.
+Each is a function that takes a run, which is a function from lists of arrays to lists of arrays,
+and returns another.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gradix._api.jit import donation
+from gradix._api.jit import donation, tiers
 from gradix._api.jit.stats import TraceLog
-from gradix._api.jit.tiers import first_calls_on_host, quick_calls, run_on_host
-from gradix._base import config as _config, source
+from gradix._base import config as _config
 from gradix._base.lazy import lazy_module
-from gradix._core.jaxpr import ClosedJaxpr
+from gradix._control.call import jit_p
+from gradix._core.jaxpr import ClosedJaxpr, DebugInfo, axis_names
+from gradix._core.trace import Tracer, bind, state
 from gradix._runtime import dispatch
-from gradix._runtime.program import Donation, Program, lower
+from gradix._runtime.program import Program, lower
 from gradix._transforms.cse import simplify
 from gradix._transforms.staging import eval_closed
 
 if TYPE_CHECKING:
+    from gradix._api.jit.checked import Checks
     from gradix._api.jit.placed import Placing
+    from gradix._api.jit.with_refs import Refs
 
+_checked = lazy_module("gradix._api.jit.checked")
 _keys = lazy_module("gradix._core.key_flow")
 _options = _config.state
+Run = Callable[[list], list]
 
 
 class Owner(NamedTuple):
@@ -32,113 +43,213 @@ class Owner(NamedTuple):
     compiler_options: dict | None
     donate_strict: bool  # whether a donation that cannot be used is an error
     log: TraceLog
+    inline: bool = False
+
+
+class Staged(NamedTuple):
+    """What tracing a function for arguments of some types gave.
+
+    Attributes:
+        jaxpr: the program. Its operands are the constants, the leaves of the arguments that are
+            arrays, and the values of mutable arrays. It returns the results of the function, the
+            last values of mutable arrays that are written to, and those of its checks.
+        consts: the values of its constants.
+        out_tree: the structure of the function's result.
+        debug: the names of the function and of its arguments.
+        avals: the types of the leaves of the arguments.
+        donated: the numbers of the leaves that are donated.
+        checks: the checks in the program, if there are any.
+        refs: the mutable arrays that the function uses, if there are any.
+    """
+
+    jaxpr: ClosedJaxpr
+    consts: list
+    out_tree: Any
+    debug: DebugInfo
+    avals: Sequence
+    donated: tuple[int, ...] = ()
+    checks: Checks | None = None
+    refs: Refs | None = None
 
 
 class Traced:
-    """One signature of a jitted function: its jaxpr, captured constants, and tree of results."""
+    """One signature of a jitted function.
+
+    Args:
+        owner: what it shares with the other signatures of the function.
+        staged: what tracing gave.
+        placing: makes the programs for arguments on chosen devices, where these may matter.
+        is_quick: whether the first calls run by a program that is compiled in the shortest time.
+
+    Attributes:
+        operands: for each operand after the constants, the number of the leaf that gives it, or
+            None for the value of a captured mutable array.
+        donated_inputs: the numbers of the program's inputs that are donated.
+        program: the program of the first device, if it is compiled.
+        base: maps the operands, except the constants, to the results of the program.
+        run: maps the leaves of the arguments to those of the function's results.
+        call: maps the leaves of the arguments to the function's result.
+        is_bare: whether `run` is the mere call of a program on the first device, whose constants
+            are not traced.
+    """
 
     __slots__ = (
-        "jaxpr",
-        "consts",
-        "out_tree",
-        "debug",
-        "program",
-        "name",
-        "donated",
-        "keep_unused",
-        "options",
-        "avals",
-        "call",
-        "log",
-        "strict",
-        "warm",
-        "on_host",
-        "quick",
-        "by_quick",
+        *Owner._fields[:3],
+        *Staged._fields,
         "owner",
-        "run",
-        "is_bare",
+        "staged",
+        "operands",
+        "donated_inputs",
         "placing",
+        "is_quick",
+        "program",
+        "warm",
+        "unplaced",
+        "base",
+        "run",
+        "call",
+        "is_bare",
     )
-    # whether the program takes the leaves of the arguments as they are
-    takes_leaves = True
-    has_refs = False
+    name: str
+    jaxpr: ClosedJaxpr
+    consts: list
+    out_tree: Any
+    debug: DebugInfo
+    avals: Sequence
+    donated: tuple[int, ...]
+    checks: Checks | None
+    refs: Refs | None
 
     def __init__(
         self,
         owner: Owner,
-        jaxpr: ClosedJaxpr,
-        consts,
-        out_tree,
-        debug,
-        avals,
-        *,
-        donated=(),
+        staged: Staged,
         placing: Callable[[Traced], Placing] | None = None,
+        is_quick: bool = False,
     ):
-        self.owner, (self.name, self.keep_unused, self.options, self.strict, self.log) = (
-            owner,
-            owner,
+        self.owner, self.staged, self.is_quick = owner, staged, is_quick
+        self.name, self.keep_unused, self.compiler_options = owner[:3]
+        (self.jaxpr, self.consts, self.out_tree, self.debug, self.avals) = staged[:5]
+        self.donated, self.checks, self.refs = staged[5:]
+        n, refs = len(self.consts), self.refs
+        self.operands: Sequence[int | None] = (
+            range(len(self.avals)) if refs is None else refs.operands
         )
-        self.jaxpr, self.consts, self.out_tree, self.debug = jaxpr, consts, out_tree, debug
-        self.avals, self.donated = avals, donated
+        # the value of a mutable array may be in use elsewhere
+        given = self.operands if refs is None else self.operands[: refs.count]
+        self.donated_inputs = (
+            tuple([k + n for k, i in enumerate(given) if i in self.donated]) if self.donated else ()
+        )
         self.program: Program | None = None
         # the number of calls so far; frequent signatures get generated code
         self.warm = 0
-        # the number of calls left to run on the host before it is compiled
-        tier = _options.gradix_tier
-        self.on_host = first_calls_on_host(jaxpr) if tier == "auto" and not donated else 0
-        # the number of calls left for the quickly compiled program
-        self.by_quick = quick_calls(self) if tier == "quick" else 0
-        self.quick: Program | None = None
-        # the programs for arguments on chosen devices, if these may matter
-        self.placing = placing(self) if placing is not None else None
-        checks = _checks_asked() if self.takes_leaves else []
-        self.is_bare = not checks and self.placing is None and type(self) is Traced
-        # maps the leaves of the arguments to those of the results
-        self.run: Callable[[list], list] = self.run_bare
-        if self.placing is not None:
-            self.on_host, self.run = 0, self.placing.run
-        for check in checks:
-            self.run = check(self, self.run)
-        # maps the leaves of the arguments to the function's result
+        self.unplaced: Run = (
+            self._run_donating if self.donated_inputs else tiers.around(self, self._run_bare)
+        )
+        self.placing = None if placing is None else placing(self)
+        base = self.unplaced if self.placing is None else self.placing.run
+        if self.checks is not None and self.checks.may_run_twice(self):
+            base = _checked.screened(self, base)
+        self.base: Run = base
+        asked = _checks_asked()
+        self.is_bare = (
+            not asked
+            and self.placing is self.checks is refs is None
+            and not any(isinstance(c, Tracer) for c in self.consts)
+        )
+        concrete = self.without_checks(base)
+        for check in asked:
+            concrete = check(self, concrete)
+        self.run: Run = concrete if refs is None else refs.around(self, self._of_any(concrete))
         self.call: Callable[[list], Any] = self.run_whole
 
-    def compiled(self) -> Program:
-        # the lock makes threads that call at the same time compile once
-        with self.log.lock:
-            if self.program is None:
-                self._compile()
-        assert self.program is not None
-        return self.program
-
-    def _compile(self) -> None:
-        donated = tuple([i + len(self.consts) for i in self.donated])
-        self.program = self._made(donated)
-        if not donated and not self.consts and self.is_bare and self.out_tree is not None:
-            self.call = _caller(self.program.call, self.out_tree)
+    def with_program(self, jaxpr: ClosedJaxpr) -> Traced:
+        """A signature with another program, of the same operands and places."""
+        staged = self.staged._replace(jaxpr=jaxpr, checks=None)
+        return Traced(self.owner, staged, None if self.placing is None else self.placing.of)
 
     def placed(self, placing: Callable[[Traced], Placing]) -> Traced:
         """The same signature, for arguments on any devices."""
-        return Traced(
-            self.owner,
-            self.jaxpr,
-            self.consts,
-            self.out_tree,
-            self.debug,
-            self.avals,
-            donated=self.donated,
-            placing=placing,
+        return Traced(self.owner, self.staged, placing, self.is_quick)
+
+    # -- runs, from the inside out -----------------------------------------------------------------
+
+    def _run_bare(self, args: list) -> list:
+        """Call the compiled program of the first device on concrete arrays."""
+        args = self.consts + args if self.consts else args
+        return (self.program or self.compiled())(args)
+
+    def _run_donating(self, args: list) -> list:
+        return self.execute(self.program or self.compiled(), args)
+
+    def execute(self, program: Program, args: list) -> list:
+        """Call one of the compilations of the program on concrete arrays."""
+        args = [*self.consts, *args]
+        return donation.run(self, program, args) if self.donated_inputs else program(args)
+
+    def inside(self, args: list) -> list:
+        """The results of the program as a part of another one, for operands that may be traced."""
+        asked = None if self.placing is None else self.placing.asked
+        if asked is not None:
+            args = self.placing.constrained(args)  # type: ignore[union-attr]
+        every = [*self.consts, *args]
+        if self.owner.inline and asked is None:
+            return eval_closed(self.jaxpr, *every)
+        outs = bind(jit_p, every, {"jaxpr": self.jaxpr, "name": self.name})
+        return outs if asked is None else self.placing.constrained_results(outs)  # type: ignore[union-attr]
+
+    def is_traced(self, args: list) -> bool:
+        """Whether a call with these operands is a part of another program."""
+        return (
+            state.stage is not None
+            or any(isinstance(x, Tracer) for x in (*args, *self.consts))
+            or (bool(state.axes) and self._is_over_bound_axes())
         )
 
-    def lowered_program(self) -> ClosedJaxpr:
-        """The program that is compiled for calls with concrete arrays."""
-        return self.jaxpr
+    def _is_over_bound_axes(self) -> bool:
+        """Whether it communicates over a named axis in scope, which its operands need not have."""
+        return any(name in state.axes for name in axis_names(self.jaxpr.effects))
 
-    def _made(self, donated: tuple, is_quick: bool = False) -> Program:
-        """Compile the program, either fully or in the shortest time."""
+    def without_checks(self, run: Run) -> Run:
+        """The run without the results of checks, which raise the errors that these tell of."""
+        return run if self.checks is None else self.checks.around(run)
+
+    def _of_any(self, concrete: Run) -> Run:
+        traced = self.without_checks(self.inside)
+        return lambda args: (traced if self.is_traced(args) else concrete)(args)
+
+    def around(self, run: Run) -> Run:
+        """A function from leaves to results, around another one from operands to all results."""
+        run = self.without_checks(run)
+        return run if self.refs is None else self.refs.around(self, run)
+
+    def run_whole(self, leaves: list) -> Any:
+        return self.out_tree.unflatten(self.run(leaves))
+
+    def call_any(self, leaves: list) -> Any:
+        """The function's result, as `call` gives it; leaves may be traced."""
+        if self.refs is None and self.is_traced(leaves):
+            return self.out_tree.unflatten(self.around(self.inside)(leaves))
+        return self.call(leaves)
+
+    # -- the program -------------------------------------------------------------------------------
+
+    def compiled(self) -> Program:
+        # the lock makes threads that call at the same time compile once
+        with self.owner.log.lock:
+            if self.program is None:
+                self.program = self.make_program()
+                if self.is_bare and not (
+                    self.donated_inputs or self.consts or self.out_tree is None
+                ):
+                    self.call = _caller(self.program.call, self.out_tree)
+        return self.program
+
+    def make_program(self, is_quick: bool = False) -> Program:
+        """Compile the program for the first device, either fully or in the shortest time."""
         start = time.perf_counter()
-        closed = simplify(self.lowered_program())
+        closed = simplify(self.jaxpr)
+        donated = self.donated_inputs
         module = lower(closed, self.name, donated=donated, keep_unused=self.keep_unused)
         if donated:
             donation.check(module, self)
@@ -146,62 +257,15 @@ class Traced:
             closed,
             self.name,
             donated=donated,
-            compiler_options=self.options,
+            compiler_options=self.compiler_options,
             is_quick=is_quick,
             lowered=module,
         )
-        self.log.compiled(time.perf_counter() - start, program.is_loaded)
+        self.owner.log.compiled(time.perf_counter() - start, program.is_loaded)
         return program
 
-    def run_whole(self, leaves):
-        return self.out_tree.unflatten(self.run(leaves))
 
-    def run_bare(self, leaves):
-        """Call the compiled program on concrete arrays, without the checks that options ask for."""
-        if self.donated:
-            return self.run_donating(self.program or self.compiled(), leaves)
-        args = self.consts + leaves if self.consts else leaves
-        if self.on_host and self.program is None:
-            self.on_host -= 1
-            return run_on_host(self.jaxpr, args)
-        if self.by_quick and self.program is None:
-            return self._run_quick(args)
-        return (self.program or self.compiled())(args)
-
-    def _run_quick(self, args):
-        """Run one of the first calls by a program that was compiled with few optimisations."""
-        with self.log.lock:
-            program = self.quick
-            if program is None:
-                program = self.quick = self._made((), is_quick=True)
-            self.by_quick -= 1
-            if not self.by_quick:
-                self.quick = None
-        return program(args)
-
-    def run_as(self, program: Program, leaves):
-        """Call another compilation of the program on concrete arrays."""
-        return program([*self.consts, *leaves])
-
-    def run_donating(self, program: Program, leaves):
-        """As `run`; donated arguments whose memory a result reuses lose their values."""
-        n = len(self.consts)
-        args = [*self.consts, *leaves]
-        if program.home is None:
-            if self.strict:
-                donation.check_held(args, program.donated, self)
-            for i in self.donated:
-                args[i + n] = donation.own(args[i + n])
-        outs = program(args)
-        taken = Donation(self.debug, self.name, source.current())
-        for i in program.donated:
-            # a view keeps its memory alive where XLA could not reuse it
-            args[i]._host = args[i]._buffer = None
-            args[i]._extra = taken, i - n
-        return outs
-
-
-def _caller(run: Callable[[list], list], out_tree) -> Callable[[list], Any]:
+def _caller(run: Run, out_tree) -> Callable[[list], Any]:
     unflatten = out_tree.unflatten
 
     def call(leaves):
@@ -213,9 +277,9 @@ def _caller(run: Callable[[list], list], out_tree) -> Callable[[list], Any]:
 # -- checks around a run, which options ask for ----------------------------------------------------
 
 
-def _checks_asked() -> list[Callable]:
+def _checks_asked() -> list[Callable[[Traced, Run], Run]]:
     """Functions that put a check around the run of a signature, the innermost first."""
-    found = []
+    found: list[Callable[[Traced, Run], Run]] = []
     if _options.jax_debug_nans or _options.jax_debug_infs:
         found.append(_with_float_checks)
     if _options.jax_debug_key_reuse:
@@ -223,25 +287,25 @@ def _checks_asked() -> list[Callable]:
     return found
 
 
-def _with_float_checks(traced: Traced, run: Callable[[list], list]) -> Callable[[list], list]:
+def _with_float_checks(traced: Traced, run: Run) -> Run:
     """Under jax_debug_nans or jax_debug_infs: results with such values raise."""
 
-    def checked(leaves):
-        outs = run(leaves)
-        check_results(outs, traced.name, traced.jaxpr, [*traced.consts, *leaves])
+    def checked(args):
+        outs = run(args)
+        check_results(outs, traced.name, traced.jaxpr, [*traced.consts, *args])
         return outs
 
     return checked
 
 
-def _with_key_checks(traced: Traced, run: Callable[[list], list]) -> Callable[[list], list]:
+def _with_key_checks(traced: Traced, run: Run) -> Run:
     """Under jax_debug_key_reuse: no random key may be consumed twice."""
     flow, n = _keys.key_flow(traced.jaxpr), len(traced.consts)
     name = f"jit-compiled function {traced.name}"
 
-    def checked(leaves):
-        args = [*traced.consts, *leaves]
-        return _keys.call_checked(flow, name, args, lambda: run(leaves), n)
+    def checked(args):
+        every = [*traced.consts, *args]
+        return _keys.call_checked(flow, name, every, lambda: run(args), n)
 
     return checked
 
