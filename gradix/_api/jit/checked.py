@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from gradix._base.lazy import lazy_module
@@ -59,7 +58,7 @@ class Checks(NamedTuple):
 
 
 def screened(traced: Traced, run: Run) -> Run:
-    """The run of a program with all its checks, behind one that tells whether any of them fails.
+    """The run with all checks, behind one that tells whether any of them fails.
 
     The program with just enough checks for this, the screen, is compiled first; the one with all
     checks is run, and compiled, only when a check of the screen fails. A screen for NaN looks at
@@ -68,26 +67,29 @@ def screened(traced: Traced, run: Run) -> Run:
     """
     assert traced.checks is not None
     _, plain, names = traced.checks
+    current: Traced | None = None
+    by_sums, has_screen = True, True
 
-    def screen(by_sums: bool) -> Callable:
-        jaxpr, sites = _checks.with_checks(plain, names, is_screen=True, by_sums=by_sums)
-        return traced.with_program(jaxpr).base if sites else run
-
-    current = None
-    by_sums = True
+    def screen() -> Traced:
+        nonlocal current, has_screen
+        with traced.owner.log.lock:
+            if current is None:
+                jaxpr, sites = _checks.with_checks(plain, names, is_screen=True, by_sums=by_sums)
+                current, has_screen = traced.with_program(jaxpr), bool(sites)
+            return current
 
     def run_screened(args):
         nonlocal current, by_sums
-        with traced.owner.log.lock:
-            look = current = current or screen(by_sums)
-        outs = look(args)
-        if look is run or not _checks.has_failed(outs[-2]):
-            return outs
-        outs = run(args)
+        look = current or screen()
+        if not has_screen:
+            return run(args)
+        outs = look.base(args)
         if not _checks.has_failed(outs[-2]):
+            return outs[:-2]
+        outs = run(args)  # raises, unless the screen was wrong
+        if by_sums:
             with traced.owner.log.lock:
-                if by_sums and current is look:
-                    current, by_sums = None, False
+                current, by_sums = None, False
         return outs
 
     return run_screened

@@ -72,6 +72,14 @@ def run(traced, program: Program, args: list) -> list:
     return outs
 
 
+def follow(arrays: list, moved: list) -> None:
+    """Take the values of donated arrays away where those that they were moved to lost theirs."""
+    for x, y in zip(arrays, moved):
+        if y is not x and type(y) is ArrayImpl and y.is_deleted():
+            x._host = x._buffer = None
+            x._extra = y._extra
+
+
 def _reason(i: int, module, name: str) -> str:
     if i not in module.kept:
         return f"{name} does not use it"

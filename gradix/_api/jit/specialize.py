@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gradix._api.jit import donation
 from gradix._api.jit.specialize_paths import Decision, Path, Paths
 from gradix._api.jit.stats import TraceLog
 from gradix._api.jit.traced import Traced
@@ -215,13 +216,13 @@ class Tree:
             if segment.out_tree is not None:
                 self.clock = segment.used = self.clock + 1
                 segment.calls += 1
-                return self._result(segment, segment.carried(outs, values), leaves)
+                return self._result(segment, segment.carried(outs, values), leaves, given)
             value, key = segment.decide(outs, values)
             values = segment.carried(outs, values)
             script.append((segment, value))
             segment = segment.ways.get(key)
         end, outs = self._record(given, values, script, sizes)
-        return self._result(end, outs, leaves)
+        return self._result(end, outs, leaves, given)
 
     call_any = call
 
@@ -242,8 +243,12 @@ class Tree:
             traced = found
         return traced.run(args) if is_concrete else traced.around(traced.inside)(args)
 
-    def _result(self, end: Segment, outs: list, leaves: list):
-        """The function's result, from the values at the end of a path; writes mutable arrays."""
+    def _result(self, end: Segment, outs: list, leaves: list, given: list):
+        """The function's result, from the values at the end of a path; writes mutable arrays.
+
+        Args:
+            leaves, given: the leaves of the arguments, and the operands that they were moved to.
+        """
         if end.writes:
             n = len(outs) - len(end.writes)
             refs = [leaves[r] if isinstance(r, int) else r for r in end.writes]
@@ -256,6 +261,10 @@ class Tree:
                 ref.write(value)
             outs = outs[:n]
         if self.put is not None:
+            donation.follow(
+                [leaves[i] for i in self.arrays if i in self.donated],
+                [x for i, x in zip(self.arrays, given) if i in self.donated],
+            )
             outs = self.put(outs, end.out_tree)
         return end.out_tree.unflatten(outs)
 

@@ -147,17 +147,16 @@ class Traced:
             self._run_donating if self.donated_inputs else tiers.around(self, self._run_bare)
         )
         self.placing = None if placing is None else placing(self)
-        base = self.unplaced if self.placing is None else self.placing.run
-        if self.checks is not None and self.checks.may_run_twice(self):
-            base = _checked.screened(self, base)
-        self.base: Run = base
+        self.base: Run = self.unplaced if self.placing is None else self.placing.run
         asked = _checks_asked()
         self.is_bare = (
             not asked
             and self.placing is self.checks is refs is None
             and not any(isinstance(c, Tracer) for c in self.consts)
         )
-        concrete = self.without_checks(base)
+        concrete = self.without_checks(self.base)
+        if self.checks is not None and self.checks.may_run_twice(self):
+            concrete = _checked.screened(self, concrete)
         for check in asked:
             concrete = check(self, concrete)
         self.run: Run = concrete if refs is None else refs.around(self, self._of_any(concrete))
