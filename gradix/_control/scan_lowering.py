@@ -44,20 +44,18 @@ class Loop:
         offsets = [em.constant(k, self.index) for k in range(unroll + 1)]
 
         def condition(i, *_):
-            with em.called("lt"):
-                return [em.compare(i, limit, "LT")]
+            return [em.called("lt", em.compare, i, limit, "LT")]
 
         def turn(i, *rest):
             carry, ys = list(rest[:nk]), list(rest[nk:])
             for k in range(unroll):
-                with em.called("add"):
-                    at = em.op("add", self.index, i, offsets[k]) if k else i
-                with em.called("sub"):
-                    at = em.op("subtract", self.index, last, at) if self.reverse else at
+                at = em.called("add", em.op, "add", self.index, i, offsets[k]) if k else i
+                if self.reverse:
+                    at = em.called("sub", em.op, "subtract", self.index, last, at)
                 carry, rows = self._step(carry, at)
                 ys = [self._put(y, em.added_up(r, r.aval), at) for y, r in zip(ys, rows)]
-            with em.called("add"):
-                return [em.op("add", self.index, i, offsets[unroll]), *carry, *ys]
+            following = em.called("add", em.op, "add", self.index, i, offsets[unroll])
+            return [following, *carry, *ys]
 
         _, *rest = em.while_loop(state, condition, turn, ordered=is_any_ordered(self.jaxpr.effects))
         carry, ys = rest[:nk], rest[nk:]
@@ -83,15 +81,19 @@ class Loop:
         return [at, *[self.em.constant(0, self.index)] * (ndim - 1)]
 
     def _row(self, x, at):
+        return self.em.called("dynamic_slice", self._taken, x, at)
+
+    def _taken(self, x, at):
         shape = x.aval.shape
-        with self.em.called("dynamic_slice"):
-            one = self.em.dynamic_slice(x, self._starts(at, len(shape)), (1, *shape[1:]))
-            return self.em.reshape(one, shape[1:])
+        one = self.em.dynamic_slice(x, self._starts(at, len(shape)), (1, *shape[1:]))
+        return self.em.reshape(one, shape[1:])
 
     def _put(self, y, r, at):
-        with self.em.called("dynamic_update_slice"):
-            one = self.em.reshape(r, (1, *r.aval.shape))
-            return self.em.dynamic_update_slice(y, one, self._starts(at, y.aval.ndim))
+        return self.em.called("dynamic_update_slice", self._written, y, r, at)
+
+    def _written(self, y, r, at):
+        one = self.em.reshape(r, (1, *r.aval.shape))
+        return self.em.dynamic_update_slice(y, one, self._starts(at, y.aval.ndim))
 
     def _concatenated(self, rows, aval):
         if not rows:

@@ -95,6 +95,9 @@ def _masks(site):
 
 
 def _is_masked(site) -> bool:
+    x, y = site.values
+    if x.definition is None and y.definition is None:
+        return False
     return site.out.dtype in FLOAT and sum([m is not None for m in _masks(site)]) == 1
 
 

@@ -7,8 +7,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from gradix._base.bounded import BoundedCache
 from gradix._stablehlo.literals import dense, scalar_text
 from gradix._stablehlo.types import element_type
+
+_arrays: BoundedCache[tuple, str] = BoundedCache(1 << 12)
 
 
 class Raw(str):
@@ -19,8 +22,13 @@ class Raw(str):
 
 def i64_array(xs) -> str:
     """`array<i64: 1, 2>`"""
-    xs = [str(int(x)) for x in xs]
-    return f"array<i64: {', '.join(xs)}>" if xs else "array<i64>"
+    found = _arrays.get(xs) if type(xs) is tuple else None
+    if found is None:
+        texts = [str(int(x)) for x in xs]
+        found = f"array<i64: {', '.join(texts)}>" if texts else "array<i64>"
+        if type(xs) is tuple:
+            _arrays.keep(xs, found)
+    return found
 
 
 def i64_tensor(rows, shape: tuple) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gradix._base.bounded import BoundedCache
 from gradix._base.name_stack import EMPTY
 from gradix._core.aval import make_aval, seen
 from gradix._core.keys import exact_items
@@ -94,11 +95,9 @@ class Emitter(Writer):
         self.platform = platform
         # the prefix of the names of operations; None where operations have no names
         self.scope = scope
-        # by scope around, stack of names and primitive: scope, ending, attributes, and the stack,
-        # which is kept so that its id is not reused
-        self._names_of: dict[Any, dict[tuple, tuple]] = {}
-        # by scope around and stack of names: the scope, how a location starts, and as above
-        self._scopes_of: dict[tuple, tuple] = {}
+        # by scope around and stack of names: scope, attributes, locations by primitive, and the
+        # stack, which is kept so that its id is not reused
+        self._names_of: dict[tuple, tuple] = {}
         self.places, self.rewrites = places, _NoRewrites() if rewrites is None else rewrites
         # whether operations are written in the forms that XLA:CPU compiles best
         self.tunes = platform == "cpu" and rewrites is not None
@@ -143,15 +142,19 @@ class Emitter(Writer):
             env[v] = c if type(c) is Value else self.constant(c, v.aval)
         get, rewrites, users = env.get, self.rewrites, Users(jaxpr)
         self.facts.programs.append(jaxpr)
-        around, ending, places, tags = self.scope, self.ending, self.places, None
-        names_of = self._names_of.setdefault(around, {})
+        around, ending, places = self.scope, self.ending, self.places
+        names, locations, tags = None, _NONE, _NONE
+        divides = seen.divisions and self.meshes.devices is not None
         for eqn in jaxpr.eqns:
             p, outvars = eqn.primitive, eqn.outvars
             if placed:
                 source = eqn.source
                 stack = EMPTY if source is None else source.name_stack
-                names = names_of.get((id(stack), p)) or self._find_names(around, stack, eqn)
-                self.scope, self.ending, tags, _ = names
+                if stack is not names:
+                    names = stack
+                    self.scope, tags, locations = self._names_within(around, stack)
+                location = locations.get(p)
+                self.ending = self._locate(eqn, locations) if location is None else location
                 if places and source is not None:
                     self.ending = _with_place(self.ending, source)
                 if tags:
@@ -170,7 +173,7 @@ class Emitter(Writer):
                     if p.lower is not None
                     else self._expand(p, ins, eqn.params)
                 )
-            if seen.divisions and self.meshes.devices is not None:
+            if divides:
                 found = self._divided(found, outvars)
             if type(found) is Value:
                 env[outvars[0]] = found
@@ -227,23 +230,21 @@ class Emitter(Writer):
             out.append(value)
         return out[0] if type(found) is Value else out
 
-    def _find_names(self, around: str | None, stack, eqn) -> tuple:
-        """The scope, location and frontend attributes of an equation's operations, and the stack."""
-        known = self._scopes_of.get((around, id(stack)))
-        if known is None:
+    def _names_within(self, around: str | None, stack) -> tuple:
+        """The scope and frontend attributes of equations with these names, and known locations."""
+        found = self._names_of.get((around, id(stack)))
+        if found is None:
             text = str(stack) if around is not None and stack.stack else ""
             scope = f"{around}/{text}" if around and text else around or text or around
-            start = "" if scope is None else f" loc({string(f'{scope}/' if scope else '')[:-1]}"
-            known = self._scopes_of[around, id(stack)] = scope, start, stack.tags, stack
-        scope, start, tags, _ = known
-        name = eqn.primitive.name
-        if scope is None:
-            found = scope, "", tags, stack
-        elif name == "jit":  # The name of a jit depends on its equation.
-            return scope, f" loc({string(_name_of_jit(scope, eqn))})", tags, stack
-        else:
-            found = scope, f"{start}{string(_WRITTEN_AS.get(name, name))[1:]})", tags, stack
-        self._names_of[around][id(stack), eqn.primitive] = found
+            found = self._names_of[around, id(stack)] = scope, stack.tags, {}, stack
+        return found[:3]
+
+    def _locate(self, eqn, known: dict) -> str:
+        """The location of an equation's operations, which is added to the `known` ones."""
+        p, scope = eqn.primitive, self.scope
+        if scope is not None and p.name == "jit":  # The name of a jit depends on its equation.
+            return f" loc({string(_name_of_jit(scope, eqn))})"
+        found = known[p] = location(scope, _WRITTEN_AS.get(p.name, p.name))
         return found
 
     def tag(self, value: Value, attributes: dict[str, str]) -> None:
@@ -412,12 +413,12 @@ class Emitter(Writer):
             return _Naming(self, around, self.ending)
         return _Naming(self, f"{around}/{name}" if around else name, self.ending)
 
-    def called(self, name: str) -> _Naming:
-        """Context manager: unnamed operations written inside get this name."""
-        scope = self.scope
-        if scope is None:
-            return _Naming(self, scope, self.ending)
-        return _Naming(self, scope, f" loc({string(f'{scope}/{name}' if scope else name)})")
+    def called(self, name: str, write: Callable, *args):
+        """The result of `write(*args)`; operations that it writes without a name get this one."""
+        before, self.ending = self.ending, location(self.scope, name)
+        found = write(*args)
+        self.ending = before
+        return found
 
     # -- reductions, loops, branches ----------------------------------------------------------------
 
@@ -580,10 +581,24 @@ class Emitter(Writer):
         """Tell the facts of a product or convolution that sums so many terms for each element."""
         types = x.aval, y.aval, out
         work = prod(out.shape) * terms
-        self._note(Product(operation, out.dtype, types, attrs, terms, work))
+        self.facts.add(Product(operation, out.dtype, types, attrs, terms, work, self.loops > 0))
 
     def _note(self, product: Product, count: int = 1) -> None:
         self.facts.add(product._replace(is_in_loop=True) if self.loops else product, count)
+
+
+_locations: BoundedCache[tuple, str] = BoundedCache(1 << 14)
+
+
+def location(scope: str | None, name: str) -> str:
+    """How the text of an operation with a name within a scope ends; empty where none has names."""
+    if scope is None:
+        return ""
+    found = _locations.get((scope, name))
+    if found is None:
+        text = string(f"{scope}/{name}" if scope else name)
+        found = _locations.keep((scope, name), f" loc({text})")
+    return found
 
 
 def _with_place(ending: str, source) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 from gradix._stablehlo.types import element_type
 
 _DECIMAL_LIMIT = 32  # so few integers are written in decimal, for readability
+_INT32, _LIMIT = np.dtype("int32"), 1 << 31
 _DECIMAL_FLOATS = frozenset({"f16", "f32", "f64", "bf16"})
 
 
@@ -27,6 +28,9 @@ def dense(array: np.ndarray) -> str:
 
 def scalar_text(value, dtype: np.dtype) -> str:
     """The text inside `dense<>` for one value of a physical dtype."""
+    kind = type(value)
+    if kind is int and dtype is _INT32:
+        return str(value) if -_LIMIT <= value < _LIMIT else str(np.asarray(value, dtype)[()])
     return _scalar(
         value
         if isinstance(value, np.generic) and value.dtype == dtype

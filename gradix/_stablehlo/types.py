@@ -32,7 +32,8 @@ _ELEMENTS = {
 }
 _BOOL = np.dtype(bool)
 _elements: dict = {}
-_tensors: BoundedCache = BoundedCache(1 << 16)
+# texts of types
+known_types: BoundedCache = BoundedCache(1 << 16)
 
 
 def storage_dtype(dtype) -> np.dtype:
@@ -56,7 +57,7 @@ def element_type(dtype) -> str:
 
 def tensor_type(aval) -> str:
     """The MLIR type of an aval: tensor<3x4xf32>; a symbolic dimension is written `?`."""
-    found = _tensors.get(aval)
+    found = known_types.get(aval)
     if found is None:
         if type(aval) is AbstractToken:
             found = "!stablehlo.token"
@@ -66,7 +67,7 @@ def tensor_type(aval) -> str:
                 [f"{d}x" if isinstance(d, (int, np.integer)) else "?x" for d in aval.shape]
             )
             found = f"tensor<{dims}{element_type(aval.dtype)}>"
-        _tensors.keep(aval, found)
+        known_types.keep(aval, found)
     return found
 
 

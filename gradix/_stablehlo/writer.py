@@ -14,7 +14,7 @@ from gradix._stablehlo.attributes import i64_array
 from gradix._stablehlo.dimensions import SIZE, dimension_value, is_open
 from gradix._stablehlo.facts import Facts
 from gradix._stablehlo.literals import dense, scalar_text
-from gradix._stablehlo.types import element_type, storage_dtype, tensor_type
+from gradix._stablehlo.types import element_type, known_types, storage_dtype, tensor_type
 
 _OF_A_SCALAR = f"broadcast_dimensions = {i64_array(())}"
 
@@ -94,7 +94,7 @@ class Writer:
     def value(self, aval) -> Value:
         """A new name."""
         self._count = n = self._count + 1
-        return Value(f"%{n}", aval, tensor_type(aval))
+        return Value(f"%{n}", aval, known_types.get(aval) or tensor_type(aval))
 
     def op(self, opname: str, out, *values: Value, attrs: str = "", regions=()) -> Value:
         """Write an operation with one result of aval `out`.
@@ -107,7 +107,7 @@ class Writer:
         self._count = n = self._count + 1
         if regions:
             self.facts.structured.add(opname)
-        t = tensor_type(out)
+        t = known_types.get(out) or tensor_type(out)
         if len(values) == 2:
             x, y = values
             names, types = f"{x.name}, {y.name}", f"{x.type}, {y.type}"
@@ -212,12 +212,13 @@ class Writer:
             args = [self.value(a) for a in arg_avals]
             outs = fn(*args)
             outs = [outs] if isinstance(outs, Value) else list(outs)
-            head = f"^bb0({', '.join([f'{v.name}: {v.type}' for v in args])}):\n" if args else ""
-            body = "".join([line + "\n" for line in self._lines])
+            names, types = ", ".join([v.name for v in outs]), ", ".join([v.type for v in outs])
+            self._lines.append(f'"stablehlo.return"({names}) : ({types}) -> ()\n}}')
+            body = "\n".join(self._lines)
         finally:
             self._lines, self._broadcast, self.ending = outer
-        names, types = ", ".join([v.name for v in outs]), ", ".join([v.type for v in outs])
-        return f'{{\n{head}{body}"stablehlo.return"({names}) : ({types}) -> ()\n}}'
+        head = f"^bb0({', '.join([f'{v.name}: {v.type}' for v in args])}):\n" if args else ""
+        return f"{{\n{head}{body}"
 
     def isolated_region(self, arg_avals, fn, end: str) -> str:
         """As `region`, for operations whose regions cannot read outer values, even constants."""

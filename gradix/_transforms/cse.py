@@ -15,20 +15,22 @@ def cse_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
     Equations with effects, random state or unhashable parameters are kept as they are.
     """
     replaced: dict = {}
+    # the first equation of each primitive and operands, and all with equal ones by parameters too
     seen: dict = {}
+    exactly: dict = {}
     eqns: list[JaxprEqn] = []
     for eqn in jaxpr.eqns:
         if replaced:
             invars = [replaced.get(v, v) if type(v) is not Literal else v for v in eqn.invars]
             if any(a is not b for a, b in zip(invars, eqn.invars)):
                 eqn = eqn.replace(invars=invars)
-        if eqn.effects or eqn.primitive.name == "optimization_barrier":
-            found = eqn
-        else:
-            try:
-                found = seen.setdefault(_key(eqn), eqn)
-            except TypeError:  # a parameter is not hashable
-                found = eqn
+        found = eqn
+        if not eqn.effects and eqn.primitive.name != "optimization_barrier":
+            operands = tuple([_literal(v) if type(v) is Literal else v for v in eqn.invars])
+            key = eqn.primitive, operands
+            first = seen.setdefault(key, eqn)
+            if first is not eqn:
+                found = _equal(first, eqn, key, exactly)
         if found is eqn:
             eqns.append(eqn)
         else:
@@ -39,10 +41,21 @@ def cse_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
     return Jaxpr(jaxpr.constvars, jaxpr.invars, outvars, eqns, debug_info=jaxpr.debug_info)
 
 
-def _key(eqn: JaxprEqn) -> tuple:
-    """A key that is equal for equations with equal results."""
-    operands = tuple([_literal(v) if type(v) is Literal else v for v in eqn.invars])
-    return eqn.primitive, operands, exact_items(eqn.params)
+def _equal(first: JaxprEqn, eqn: JaxprEqn, key: tuple, exactly: dict) -> JaxprEqn:
+    """The earlier equation with the results of `eqn`, or `eqn`, which is then remembered.
+
+    Args:
+        first: the first equation with this primitive and operands, which are the `key`.
+        exactly: such equations by key and parameters.
+    """
+    try:
+        exactly.setdefault((key, exact_items(first.params)), first)
+    except TypeError:  # a parameter is not hashable
+        pass
+    try:
+        return exactly.setdefault((key, exact_items(eqn.params)), eqn)
+    except TypeError:
+        return eqn
 
 
 def _literal(v: Literal):

@@ -38,6 +38,8 @@ def _working_dtype(x, y, out):
 
 def _has_other_dtypes(site) -> bool:
     x, y = [v.aval.dtype for v in site.values]
+    if x is y is site.out.dtype and x in _REAL:
+        return False
     if x != y:
         x = y = site.out.dtype
     return _working_dtype(x, y, site.out.dtype) != (None, site.out.dtype)
@@ -164,10 +166,14 @@ def _part(em, name: str, x):
 _LEAST = 256
 
 
-def _is_of_matrices(site) -> bool:
+def _is_of_transposes(site) -> bool:
+    """Whether a product is of matrices or vectors, and an operand is a transpose or read as one."""
     (left, _), (batch, _) = site.params["dimension_numbers"]
     x, y = site.values
-    return not batch and len(left) == 1 and x.aval.ndim <= 2 and y.aval.ndim <= 2
+    if batch or len(left) != 1 or x.aval.ndim > 2 or y.aval.ndim > 2:
+        return False
+    is_first_transposed = left[0] == 0 and site.out.ndim == 2
+    return is_first_transposed or x.transposed is not None or y.transposed is not None
 
 
 def _untransposed(em, site, x, y):
@@ -223,6 +229,10 @@ REWRITES = (
     ),
     Rewrite("complex_products_by_parts", (dot_general_p,), _by_real_parts, _is_large_and_complex),
     Rewrite(
-        "products_without_transposes", (dot_general_p,), _untransposed, _is_of_matrices, alone=True
+        "products_without_transposes",
+        (dot_general_p,),
+        _untransposed,
+        _is_of_transposes,
+        alone=True,
     ),
 )
