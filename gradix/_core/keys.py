@@ -22,6 +22,8 @@ def exact(value):
     if kind in _PLAIN:
         return value
     if isinstance(value, tuple):
+        if _PLAIN.issuperset(map(type, value)):
+            return kind, value
         return (kind, *[v if type(v) in _PLAIN else exact(v) for v in value])
     if isinstance(value, float | complex | np.generic):
         return kind, repr(value)

@@ -161,12 +161,9 @@ class Emitter(Writer):
                     start = len(self._lines)
             ins = [get(v) or self.constant(v.val, v.aval) for v in eqn.invars]
             outs = [v.aval for v in outvars] if p.multiple_results else outvars[0].aval
-            known = rewrites[p]
-            found = (
-                self._rewritten(known, Site(p, outs, ins, eqn.params, eqn, users))
-                if known
-                else NotImplemented
-            )
+            found, known = NotImplemented, rewrites[p]
+            if known:
+                found = self._rewritten(known, Site(p, outs, ins, eqn.params, eqn, users))
             if found is NotImplemented:
                 found = (
                     p.lower(self, outs, *ins, **eqn.params)
