@@ -11,7 +11,7 @@ from gradix._core.jaxpr import ClosedJaxpr
 from gradix._core.primitive import Inlining, Linear
 from gradix._core.trace import bind
 from gradix._ops.basis import instantiate, tangent_aval, to_axis, zeros
-from gradix._transforms.batch import insert_axis
+from gradix._transforms.batch import batch_jaxpr, insert_axis
 from gradix._transforms.jvp import jvp, jvp_jaxpr
 from gradix._transforms.linearize import linearize, trace_for
 from gradix._transforms.staging import eval_closed, stage_closed, stage_open
@@ -26,9 +26,16 @@ class CustomVmapCall(RuledCall):
     The rule takes and returns arrays with the batch axis in front. The first `num_consts` operands
     are values that the function captured; the rule does not get them. `back`, if given, holds the
     program and the rule of the transpose, which takes the nonlinear operands and the cotangents.
+
+    `asked`, if given, is the number of leading operands that the user's rule is about: operands
+    after them are tangents. Where only tangents are mapped, the program itself is mapped, as a rule
+    need not have an answer for arguments of which none is mapped.
     """
 
-    def batch(self, axis, args, axes, *, call_jaxpr, rule, num_consts, name, back=None):
+    def batch(self, axis, args, axes, *, call_jaxpr, rule, num_consts, name, back=None, asked=None):
+        if asked is not None and all(a is None for a in axes[:asked]):
+            mapped, out_axes = batch_jaxpr(call_jaxpr, axis, tuple(axes))
+            return eval_closed(mapped, *args), out_axes
         batched = [a is not None for a in axes]
         if any(batched[:num_consts]):
             raise ValueError(
@@ -51,7 +58,9 @@ class CustomVmapCall(RuledCall):
             )
         return outs, [0 if b else None for b in out_batched]
 
-    def jvp(self, primals, tangents, *, call_jaxpr, rule, num_consts, name, back=None):
+    def jvp(
+        self, primals, tangents, *, call_jaxpr, rule, num_consts, name, back=None, asked=None
+    ):
         nz = tuple([t is not None for t in tangents])
         both, out_nz = jvp_jaxpr(call_jaxpr, nz)
         outs = bind(
@@ -62,13 +71,16 @@ class CustomVmapCall(RuledCall):
                 "rule": tangent_rule(rule, nz, out_nz, num_consts, name),
                 "num_consts": num_consts,
                 "name": name,
+                "asked": len(primals) if asked is None else asked,
             },
         )
         n = len(out_nz)
         given = iter(outs[n:])
         return outs[:n], [next(given) if f else None for f in out_nz]
 
-    def linearize(self, primals, tangents, *, call_jaxpr, rule, num_consts, name, back=None):
+    def linearize(
+        self, primals, tangents, *, call_jaxpr, rule, num_consts, name, back=None, asked=None
+    ):
         """Call the function, and record a linear map whose transpose has a vmap rule, too."""
         outs = bind(
             self,
@@ -79,6 +91,7 @@ class CustomVmapCall(RuledCall):
                 "num_consts": num_consts,
                 "name": name,
                 "back": back,
+                "asked": asked,
             },
         )
         nz, n = tuple([t is not None for t in tangents]), len(call_jaxpr.out_avals)
@@ -103,6 +116,7 @@ class CustomVmapCall(RuledCall):
                 "num_consts": num_consts,
                 "name": name,
                 "back": (back_program(known, nz, out_nz), back_rule(rule, nz, out_nz)),
+                "asked": len(primals) if asked is None else asked,
             },
         )
         given = iter(ts)

@@ -177,3 +177,17 @@ def test_what_the_function_closes_over_cannot_be_mapped():
         return f(x)
     with pytest.raises(ValueError, match="closes over a value that vmap maps"):
         gradix.vmap(outer)(X)
+
+
+def test_the_rule_is_not_asked_where_only_tangents_are_mapped():
+    f, calls = marked()
+    same(gradix.jacfwd(f, (0, 1))(jnp.asarray(X), 2.0)[0], np.diag(2 * np.cos(X)))
+    same(gradix.jacfwd(f, (0, 1))(jnp.asarray(X), 2.0)[1], np.sin(X))
+    primal, tangents = gradix.vmap(lambda t: gradix.jvp(f, (0.5, 2.0), (t, 0.0)), out_axes=(None, 0))(X)
+    same(primal, np.sin(0.5) * 2)
+    same(tangents, 2 * np.cos(0.5) * X)
+    assert calls == []
+    # Lanes whose primals differ use it, and are told that these are mapped.
+    ts = gradix.vmap(lambda x, t: gradix.jvp(f, (x, 2.0), (t, x)))(X, Y)[1]
+    same(ts, 2 * np.cos(X) * Y + np.sin(X) * X)
+    assert [c[1] for c in calls] == [[True, True]]
