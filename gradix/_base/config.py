@@ -313,6 +313,8 @@ class Config:
         """The value of an option in this thread."""
         return getattr(state, _known(name))
 
+    _read = read  # the name by which libraries written for JAX ask
+
     @property
     def values(self) -> dict[str, Any]:
         """All options and their values in this thread."""

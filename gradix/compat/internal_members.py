@@ -7,8 +7,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from gradix._base.lazy import lazy_module
 from gradix._core.array import ArrayImpl
 from gradix._core.dimensions.expression import SymbolicDim
+from gradix._core.dtypes import is_extended
+
+random = lazy_module("gradix.random")
+extend = lazy_module("gradix.extend.random")
 
 
 def _known_on_host(x: ArrayImpl):
@@ -29,6 +34,28 @@ def _parts(x: ArrayImpl) -> list | None:
     return None if x.is_deleted() else [s.data for s in x.addressable_shards]
 
 
+def _of_keys(name: str, member: Any) -> property:
+    """A member that only arrays of random keys have."""
+
+    def get(x: ArrayImpl):
+        if not is_extended(x.aval.dtype):
+            raise AttributeError(f"{type(x).__name__!r} object has no attribute {name!r}")
+        return member(x)
+
+    return property(get)
+
+
+def _generator(keys: ArrayImpl):
+    """The generator of the keys, as `extend.random` has it."""
+    built_in = (
+        extend.threefry_prng_impl,
+        extend.rbg_prng_impl,
+        extend.unsafe_rbg_prng_impl,
+    )
+    own = {impl.key_dtype: impl for impl in built_in}
+    return own.get(keys.aval.dtype) or random.key_impl(keys)
+
+
 MEMBERS: dict[type, dict[str, Any]] = {
     ArrayImpl: {
         "_value": property(lambda x: x.host),
@@ -36,6 +63,8 @@ MEMBERS: dict[type, dict[str, Any]] = {
         "_arrays": property(_parts),
         "_check_if_deleted": _check_if_deleted,
         "_fully_replicated_shard": lambda x: x.addressable_data(0),
+        "_base_array": _of_keys("_base_array", lambda keys: random.key_data(keys)),
+        "_impl": _of_keys("_impl", _generator),
     },
     SymbolicDim: {
         "_get_vars": SymbolicDim.variables,

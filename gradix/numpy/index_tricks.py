@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from gradix._core.operators import Array
 from gradix.numpy.conversion import asarray
 from gradix.numpy.creation import meshgrid
 from gradix.numpy.joining import concatenate
-from gradix.numpy.promotion import as_operand, convert, promote_dtypes
+from gradix.numpy.promotion import as_operand, convert
 from gradix.numpy.ranges import arange, linspace
 from gradix.numpy.shapes import expand_dims, moveaxis
 
@@ -102,11 +103,15 @@ class Grid:
 
     def __init__(self, is_open: bool):
         self._is_open = is_open
+        self.__module__ = "gradix.numpy"
 
     def __getitem__(self, index) -> Any:
         if isinstance(index, slice):
             return _line(index)
-        lines = promote_dtypes("mgrid", *[_line(s) for s in index]) if index else []
+        lines = [_line(s) for s in index]
+        if lines:
+            dtype = reduce(dtypes.joined_dtype, [x.aval.dtype for x in lines])
+            lines = [convert(x, dtype) for x in lines]
         grids = meshgrid(*lines, indexing="ij", sparse=self._is_open)
         if self._is_open:
             return list(grids)
@@ -127,6 +132,7 @@ class Concatenator:
 
     def __init__(self, axis: int, ndmin: int, at: int):
         self._axis, self._ndmin, self._at = axis, ndmin, at
+        self.__module__ = "gradix.numpy"
 
     def __getitem__(self, index):
         items = list(index) if isinstance(index, tuple) else [index]

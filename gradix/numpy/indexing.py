@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix import lax
+from gradix._base import config
 from gradix._core import dtypes
 from gradix._core.array import ArrayImpl, as_array, wrap_host
 from gradix._core.operators import Array
@@ -49,6 +50,8 @@ def take_index(
         else lax.GatherScatterMode.from_any(mode)
     )
     filled = mode is lax.GatherScatterMode.FILL_OR_DROP
+    if plan.outside and mode is lax.GatherScatterMode.PROMISE_IN_BOUNDS:
+        _check_promise(x, index)
     if plan.kind == "static" and not plan.outside:
         return _take_static(x, plan)
     if plan.kind == "static" and not (filled and _is_seen(plan)):
@@ -71,6 +74,16 @@ def take_index(
     if plan.reversed:
         out = lax.rev(out, plan.reversed)
     return _expanded(out, plan)
+
+
+def _check_promise(x, index) -> None:
+    """Refuse integers that are known to be out of bounds, if an option asks for this."""
+    if config.state.jax_check_static_indices:
+        raise IndexError(
+            f"index {index} is out of bounds for an array of shape {x.aval.shape}, and the option "
+            "jax_check_static_indices asks for this check. Use x.at[index].get(mode='clip') for the "
+            "nearest element, or mode='fill' for a value of your own."
+        )
 
 
 def _expanded(x, plan: IndexPlan):

@@ -6,7 +6,7 @@ from operator import index as as_int
 
 from gradix._api.constraints import divided
 from gradix._api.jit.replay import replayed
-from gradix._base.lazy import claim
+from gradix._base.lazy import alias, claim
 from gradix._base.listing import listing
 from gradix._core.operators import Array
 from gradix.numpy import matrices, products, shapes
@@ -28,11 +28,12 @@ from gradix.numpy.decompositions import (
 )
 from gradix.numpy.determinants import SlogdetResult, det, slogdet
 from gradix.numpy.norms import cond, matrix_norm, norm, vector_norm
-from gradix.numpy.products import vecdot
+from gradix.numpy.products import vecdot as _vecdot
 from gradix.numpy.promotion import as_operand, broadcast_to
 from gradix.numpy.solving import inv, lstsq, matrix_rank, pinv, solve, tensorinv, tensorsolve
 
-matrix_transpose = shapes.matrix_transpose
+matrix_transpose = alias(shapes.matrix_transpose, "matrix_transpose", __name__)
+vecdot = alias(_vecdot, "vecdot", __name__)
 
 __all__ = [
     "EigResult",

@@ -105,6 +105,14 @@ def issubdtype(arg1, arg2) -> bool:
         >>> jnp.issubdtype("bfloat16", jnp.floating)
         True
     """
+    if isinstance(arg1, np.ndarray):
+        raise TypeError(
+            f"issubdtype compares dtypes, got an array of shape {arg1.shape}. Pass its dtype, x.dtype."
+        )
+    if dtypes.is_extended(getattr(arg1, "dtype", None)) and isinstance(arg1, Array):
+        raise ValueError(
+            f"issubdtype compares dtypes, got an array of {arg1.dtype}. Pass its dtype, keys.dtype."
+        )
     return dtypes.issubdtype(arg1, arg2)
 
 

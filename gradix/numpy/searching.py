@@ -301,7 +301,8 @@ def ravel_multi_index(
         mode: how to treat indices out of bounds: "raise" (not under a transformation), "wrap",
             "clip", or "ignore", which takes them as they are.
         order: "C" if the last axis varies fastest, "F" if the first does.
-        dtype: an integer dtype for the result; by default that of the indices.
+        dtype: an integer dtype for the result; by default that of the indices, or a wider
+            one if it does not hold the last index.
 
     Returns:
         An integer array of the broadcast shape of the indices.
@@ -332,7 +333,8 @@ def ravel_multi_index(
         raise TypeError(
             f"ravel_multi_index: multi_index must hold integers, got dtype {parts[0].aval.dtype}."
         )
-    parts = [lax._wide_index(p, prod(dims)) for p in parts]
+    given, last = parts[0].aval.dtype, prod(dims) - 1
+    parts = [lax._wide_index(p, last + 1) for p in parts]
     if mode == "raise":
         _check_inside(parts, dims)
     elif mode == "clip":
@@ -350,7 +352,8 @@ def ravel_multi_index(
     for p, n in pairs[::-1] if order == "C" else pairs:
         term = p if step == 1 else p * step
         out, step = term if out is None else out + term, step * n
-    return convert(out, out.aval.dtype)
+    fits = dtype is None and last <= dtypes.iinfo(given).max
+    return convert(out, given if fits else out.aval.dtype)
 
 
 def _check_inside(parts, dims) -> None:

@@ -58,10 +58,11 @@ def _flat(name: str, function: Callable, tree) -> Flat:
 
 
 def _check_same(name: str, what: str, got_tree, got, tree, avals) -> None:
+    kind = ValueError if name == "custom_linear_solve" else TypeError
     if got_tree != tree or not same_types(
         [a.strip_weak_type() for a in got], [a.strip_weak_type() for a in avals]
     ):
-        raise TypeError(
+        raise kind(
             f"{name}: the output of {what} must have the structure, shapes and dtypes of the vector it is "
             f"given: expected {tree} with {[str(a) for a in avals]}, got {got_tree} with "
             f"{[str(a) for a in got]}."
@@ -194,7 +195,7 @@ def custom_linear_solve(
         x, in the structure of `b`; with `has_aux` a pair of it and the data.
 
     Raises:
-        TypeError: an output has another structure, shape or dtype than `b`.
+        ValueError: an output has another structure, shape or dtype than `b`.
 
     Example:
         >>> import gradix, gradix.numpy as jnp

@@ -246,7 +246,7 @@ def static(**kwargs) -> Any:
         >>> tree_leaves(Dense(2.0))
         [2.0]
     """
-    metadata = {**(kwargs.pop("metadata", None) or {}), "static": True}
+    metadata = {"static": True, **(kwargs.pop("metadata", None) or {})}
     return dataclasses.field(metadata=metadata, **kwargs)
 
 

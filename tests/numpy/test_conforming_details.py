@@ -1,0 +1,57 @@
+"""Small answers in which programs and NumPy's users are exact: dtypes of indices, kinds of errors, homes of names."""
+import numpy as np
+import pytest
+
+import gradix
+import gradix.numpy as jnp
+from gradix._base.config import override
+
+
+def test_flat_indices_have_the_dtype_of_the_indices_where_it_holds_them():
+    small = np.array([1, 2], "i1")
+    assert jnp.ravel_multi_index((small, small), (3, 4)).dtype == np.int8
+    wide = jnp.ravel_multi_index((small, small), (3, 400))
+    assert wide.dtype == np.int32
+    assert wide.tolist() == [401, 802]
+
+
+def test_grids_mix_dtypes_under_the_strict_mode():
+    with gradix.numpy_dtype_promotion("strict"):
+        assert jnp.mgrid[0:4:0.5, 0:3].shape == (2, 8, 3)
+
+
+def test_integers_out_of_bounds_are_refused_where_an_option_asks():
+    x = jnp.arange(6.0).reshape(2, 3)
+    with override("jax_check_static_indices", True):
+        for index in (5, -3, (1, 3), (slice(None), 3), (..., 3), (np.array([0]), 3)):
+            with pytest.raises(IndexError, match="out of bounds"):
+                x[index]
+            with pytest.raises(IndexError, match="out of bounds"):
+                gradix.jit(lambda x: x[index])(x)
+        assert x.at[5].get(mode="clip").tolist() == [3.0, 4.0, 5.0]
+        assert np.isnan(x.at[5].get(mode="fill")).all()
+        assert x.at[5].set(1.0).tolist() == x.tolist()
+        assert x[1, 2] == 5.0 and x[-2, -3] == 0.0
+
+
+def test_issubdtype_refuses_arrays_of_keys_and_of_numpy():
+    with pytest.raises(ValueError, match="keys.dtype"):
+        jnp.issubdtype(gradix.random.key(0), gradix.dtypes.prng_key)
+    with pytest.raises(TypeError, match="x.dtype"):
+        jnp.issubdtype(np.ones(3), np.floating)
+    assert jnp.issubdtype(jnp.ones(3), np.floating)
+
+
+def test_names_are_at_home_where_users_find_them():
+    for name in ("r_", "c_", "mgrid", "ogrid"):
+        assert getattr(jnp, name).__module__ == "gradix.numpy"
+    for name in ("matrix_transpose", "vecdot"):
+        assert getattr(jnp.linalg, name).__module__ == "gradix.numpy.linalg"
+        assert getattr(jnp, name).__module__ == "gradix.numpy"
+
+
+def test_metadata_of_a_static_field_has_the_last_word():
+    from gradix.tree import static
+
+    assert static(metadata={"static": False}).metadata["static"] is False
+    assert static(metadata={"a": 1}).metadata == {"a": 1, "static": True}
