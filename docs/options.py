@@ -30,6 +30,9 @@ DOES = {
         "jax_debug_infs": "the same for infinities",
         "jax_debug_key_reuse": "raise `KeyReuseError` when a random key is used twice",
         "jax_check_tracer_leaks": "report traced arrays that outlive their function",
+        "jax_check_static_indices": "raise IndexError for integers in an index that are out of bounds",
+        "jax_no_tracing": "raise RuntimeError when a function is traced",
+        "jax_no_execution": "raise RuntimeError when an operation or a program runs in this thread",
         "jax_disable_jit": "run jitted functions and loops as plain Python, operation by operation",
         "jax_traceback_filtering": "which frames of Gradix a traceback shows; `off` shows all",
         "check_vma": "check in `shard_map` which values differ among devices",
@@ -174,8 +177,7 @@ def page() -> str:
     listed = ", ".join(f"`{name}`" for name in rest)
     lines += ["## Known, and without effect", "",
               "They belong to parts of JAX that Gradix does not have, or to what it does another way. Setting one is no error,",
-              "and changes nothing; that includes `gradix.no_tracing()`, `gradix.no_execution()` and the other context managers",
-              "of these names.", "",
+              "and changes nothing; that includes the context managers of these names.", "",
               *textwrap.wrap(listed, 100, break_on_hyphens=False), ""]  # fmt: skip
     return "\n".join(lines)
 

@@ -73,6 +73,7 @@ from gradix.numpy import methods as _methods        # installs the methods of ar
 with on_demand(globals()):
     from gradix.compat import install_as_jax as install_as_jax
     from gradix._core.named_sharding import NamedSharding as NamedSharding
+    from gradix._core.slices import ds as ds
     from gradix._core.sharding import P as P, Shard as Shard
     from gradix._api.derivatives.autodiff import (
         grad as grad,

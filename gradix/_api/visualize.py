@@ -93,13 +93,14 @@ def visualize_sharding(
     scale: float = 1.0,
     min_width: int = 9,
     max_width: int = 80,
+    color_map: Any = None,
 ) -> None:
     """Print how arrays of a shape are divided: a box for each part, with its devices.
 
     Args:
         shape: a shape of one or two axes.
         sharding: the sharding.
-        use_color: accepted for compatibility; boxes show the parts.
+        use_color, color_map: accepted for compatibility; boxes show the parts.
         scale: the size of the picture, relative to the default.
         min_width, max_width: the least width of a box with its frame, and the largest of the
             picture, in letters.

@@ -48,6 +48,7 @@ class _State(threading.local):
 state = _State()
 _checks: dict[str, Callable[[Any], Any]] = {}
 _hooks: dict[str, list[Callable[[Any], None]]] = {}
+_entry_hooks: dict[str, list[Callable[[Any], None]]] = {}
 _traced: list[str] = []
 _contexts: dict[tuple, TraceContext] = {}
 _overriding: dict[int, dict] = {}  # thread id -> the overrides of a thread that has some
@@ -92,6 +93,11 @@ def define(name: str, default: Any, values: Any = None, *, traced: bool = False)
 def on_update(name: str, hook: Callable[[Any], None]) -> None:
     """Call `hook(value)` before `config.update` sets an option; it may raise to refuse it."""
     _hooks.setdefault(_known(name), []).append(hook)
+
+
+def on_entry(name: str, hook: Callable[[Any], None]) -> None:
+    """Call `hook(value)` when an option changes in a thread, which `hook` runs in."""
+    _entry_hooks.setdefault(_known(name), []).append(hook)
 
 
 def _environment_names(name: str) -> tuple[str, str]:
@@ -216,6 +222,8 @@ def _set_local(name: str, value: Any) -> None:
         else:
             overrides.pop("context", None)
             _overriding.pop(threading.get_ident(), None)
+    for hook in _entry_hooks.get(name, ()):
+        hook(getattr(state, name))
 
 
 class _Entered(threading.local):
@@ -303,6 +311,8 @@ class Config:
         for implied in options.IMPLIED.get(name, ()):
             setattr(_State, implied, value)
         _refresh_contexts()
+        for hook in _entry_hooks.get(name, ()):
+            hook(self.read(name))
 
     def preset(self, name: str, value: Any) -> None:
         """Set an option to a value of the library's own, which is valid and is not checked."""

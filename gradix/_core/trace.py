@@ -356,6 +356,34 @@ class new_level:
             errors.check_leaks()
 
 
+class NoExecution(Trace):
+    """Stands where a staging trace would, and refuses to apply operations; see `no_execution`."""
+
+    def process(self, prim, args, params):
+        raise RuntimeError(
+            f"the operation '{prim.name}' would run, but no_execution is set. Leave the context of "
+            "gradix.no_execution(), or trace the program with make_jaxpr or lower, which run nothing."
+        )
+
+    def local(self, ref):
+        raise RuntimeError(
+            f"the mutable array {ref.aval} would be read or written, but no_execution is set."
+        )
+
+
+def _refuse_execution(on: bool) -> None:
+    """Enter or leave the level of `NoExecution`; inside of a staging trace nothing runs anyway."""
+    if on and state.stage is None:
+        trace = state.stage = NoExecution()
+        trace.level = state.depth
+        state.depth += 1
+    elif not on and type(state.stage) is NoExecution:
+        state.depth, state.stage = state.stage.level, None
+
+
+_config.on_entry("jax_no_execution", _refuse_execution)
+
+
 class outside:
     """Suspend the staging trace: operations on concrete arrays run at once."""
 

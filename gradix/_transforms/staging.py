@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gradix._base import source
+from gradix._base import config as _config, source
 from gradix._base.lazy import lazy_module
 from gradix._base.name_stack import NameStack, current_names
 from gradix._base.recursion_room import room_to_trace
@@ -155,6 +155,11 @@ def stage(function, avals, debug: DebugInfo = no_debug) -> tuple[Jaxpr, list]:
 
 
 def _run_on_arguments(trace: StagingTrace, function, avals, debug: DebugInfo) -> list:
+    if _config.state.jax_no_tracing:
+        raise RuntimeError(
+            f"the function {debug.name or 'of an operation'} would be traced, but no_tracing is set. Call it "
+            "once with arguments of these types before, or leave the context of gradix.no_tracing()."
+        )
     try:
         return function(*[trace.new_arg(a) for a in avals])
     except Exception as e:

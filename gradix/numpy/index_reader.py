@@ -21,6 +21,7 @@ from gradix.numpy.index_plan import ARRAY, SLICE, too_many_indices
 from gradix.numpy.masks import counted_places, decided_places, decides_sizes
 
 transfers = lazy_module("gradix._base.transfers")
+_slices = lazy_module("gradix._core.slices")
 
 
 def read_index(x: Array, index) -> tuple[Array, tuple, list]:
@@ -45,7 +46,10 @@ def read_index(x: Array, index) -> tuple[Array, tuple, list]:
         elif t is slice:
             key.append(_slice_key(e, i))
         else:
-            e = entry_of(e)
+            try:
+                e = entry_of(e)
+            except _HasSlices:
+                return read_index(x, _without_slices(entries, x.aval.shape))
             if type(e) is not int:
                 special = special or type(e) is bool or e.dtype in BOOL
                 arrays.append(e)
@@ -136,10 +140,68 @@ def entry_of(e) -> Any:
         return as_int(e)
     if hasattr(e, "__array__"):
         return _checked(np.asarray(e))
+    if hasattr(type(e), "is_dynamic_start"):
+        raise _HasSlices
     raise IndexError(
         f"x[{e!r}]: a {type(e).__name__} is not an index. Use integers, slices, ..., None, and "
         "arrays of integers or booleans."
     )
+
+
+class _HasSlices(Exception):
+    """Raised by `entry_of` for what `ds` returns."""
+
+
+def _without_slices(entries: tuple, shape: tuple) -> tuple:
+    """The entries with plain slices, or integer arrays, in place of what `ds` returned.
+
+    The arrays of several starts have axes of their own, so that they select a block. Starts are
+    arrays where they are traced, or where the part ends beyond the array.
+    """
+    for e in entries:
+        if getattr(e, "is_dynamic_size", False):
+            raise TypeError(f"The size of ds(start, size) must be an int, got {e.size}.")
+    traced = [
+        i
+        for i, e in enumerate(entries)
+        if isinstance(e, _slices.Slice) and (e.is_dynamic_start or _ends_outside(entries, i, shape))
+    ]
+    block = range(traced[0], traced[-1] + 1) if traced else ()
+    others = [i for i, e in enumerate(entries) if i not in block and hasattr(e, "dtype")]
+    if others or any(not isinstance(entries[i], _slices.Slice) for i in block):
+        raise NotImplementedError(
+            "An index may hold ds(start, size) of a traced start beside slices, with other such parts only "
+            f"next to it, and not beside arrays; got {entries}. Use lax.dynamic_slice and index its result."
+        )
+    out = list(entries)
+    for i, e in enumerate(entries):
+        if not isinstance(e, _slices.Slice):
+            continue
+        steps = np.arange(e.size, dtype=np.int32) * np.int32(e.stride)
+        if i in block:
+            shape = (e.size, *[1] * (block[-1] - i))
+            start = as_array(e.start)
+            out[i] = lax.reshape(
+                lax.add(
+                    lax.broadcast(start, (e.size,)),
+                    lax.convert_element_type(as_array(steps), start.aval.dtype),
+                ),
+                shape,
+            )
+        else:
+            out[i] = slice(
+                e.start, e.start + (e.size - 1) * e.stride + 1 if e.size else e.start, e.stride
+            )
+    return tuple(out)
+
+
+def _ends_outside(entries: tuple, i: int, shape: tuple) -> bool:
+    """Whether the part at position `i` of the index may end beyond its axis."""
+    used = [e is not None and e is not Ellipsis for e in entries]
+    from_end = any(e is Ellipsis for e in entries[:i])
+    axis = len(shape) - sum(used[i:]) if from_end else sum(used[:i])
+    e, n = entries[i], shape[axis] if axis < len(shape) else 0
+    return type(n) is not int or e.start < 0 or e.start + (e.size - 1) * e.stride >= n
 
 
 def _checked(e):
