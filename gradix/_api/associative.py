@@ -71,9 +71,9 @@ def associative_scan(fn: Callable, elems, reverse: bool = False, axis: int = 0):
         leaves = [rev(x, (axis,)) for x in leaves]
 
     def close(outs, out_tree):
-        if out_tree != tree:
+        if len(outs) != len(leaves):
             raise ValueError(
-                f"associative_scan: fn must return the tree of its arguments, {tree}, got {out_tree}."
+                f"associative_scan: fn must return the leaves of its arguments, {tree}, got {out_tree}."
             )
         return arrays("associative_scan", outs, tree, "the output of fn ")
 

@@ -292,19 +292,19 @@ class Config:
 
     __slots__ = ()
 
-    def update(self, name: str, value: Any) -> None:
+    def update(self, name: str, val: Any) -> None:
         """Set an option for the whole process; overrides by context managers take precedence.
 
         Args:
             name: the name of the option, with or without the prefix `gradix_`.
-            value: its new value.
+            val: its new value.
 
         Raises:
             AttributeError: there is no such option.
             ValueError: the option cannot have that value.
         """
         name = _known(name)
-        value = _checks[name](value)
+        value = _checks[name](val)
         for hook in _hooks.get(name, ()):
             hook(value)
         setattr(_State, name, value)

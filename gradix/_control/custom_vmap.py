@@ -58,9 +58,7 @@ class CustomVmapCall(RuledCall):
             )
         return outs, [0 if b else None for b in out_batched]
 
-    def jvp(
-        self, primals, tangents, *, call_jaxpr, rule, num_consts, name, back=None, asked=None
-    ):
+    def jvp(self, primals, tangents, *, call_jaxpr, rule, num_consts, name, back=None, asked=None):
         nz = tuple([t is not None for t in tangents])
         both, out_nz = jvp_jaxpr(call_jaxpr, nz)
         outs = bind(

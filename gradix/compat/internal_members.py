@@ -11,6 +11,7 @@ from gradix._base.lazy import lazy_module
 from gradix._core.array import ArrayImpl
 from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.dtypes import is_extended
+from gradix._core.trace import Tracer
 
 random = lazy_module("gradix.random")
 extend = lazy_module("gradix.extend.random")
@@ -73,11 +74,25 @@ MEMBERS: dict[type, dict[str, Any]] = {
 }
 
 
+_HOMES: dict[type, str] = {}  # where the classes of values are, while they say that they are jax's
+
+
+def _classes_of_values() -> list[type]:
+    """The classes of arrays and of traced values, by whose module libraries recognise them."""
+    found: list[type] = [ArrayImpl, Tracer]
+    for owner in found:
+        found += owner.__subclasses__()
+    return found
+
+
 def add() -> None:
-    """Add the members to their classes."""
+    """Add the members to their classes, which say from now on that they are of the module jax."""
     for owner, members in MEMBERS.items():
         for name, member in members.items():
             setattr(owner, name, member)
+    for owner in _classes_of_values():
+        _HOMES[owner] = owner.__module__
+        owner.__module__ = "jax"
 
 
 def remove() -> None:
@@ -86,3 +101,6 @@ def remove() -> None:
         for name in members:
             if name in owner.__dict__:
                 delattr(owner, name)
+    while _HOMES:
+        owner, home = _HOMES.popitem()
+        owner.__module__ = home

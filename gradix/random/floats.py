@@ -110,7 +110,8 @@ def uniform(key, shape=(), dtype=None, minval=_ZERO, maxval=_ONE, *, out_shardin
         key: a key, typed or raw.
         shape: the shape of the result.
         dtype: a floating dtype; the default one if None.
-        minval, maxval: the bounds, numbers or arrays that broadcast to `shape`.
+        minval, maxval: the bounds, numbers or arrays that broadcast to `shape`. If this is (), bounds
+            with axes of size 1 give these to the result.
         out_sharding: the sharding of the result.
 
     Raises:
@@ -129,7 +130,11 @@ def uniform(key, shape=(), dtype=None, minval=_ZERO, maxval=_ONE, *, out_shardin
     key = take_key("uniform", key)
     if minval is _ZERO and maxval is _ONE:
         return draw_uniform(key, minval, maxval, shape=shape, dtype=dtype)
-    minval, maxval = _bound("minval", minval, shape), _bound("maxval", maxval, shape)
+    minval, maxval = parameter("uniform", minval), parameter("uniform", maxval)
+    bounds = _bounds(minval.aval.shape, maxval.aval.shape, shape)
+    if bounds != shape:
+        flat = uniform(key, shape, dtype, lax.reshape(minval, ()), lax.reshape(maxval, ()))
+        return lax.reshape(flat, bounds)
     draw = _uniform_of_any_range if _may_overflow(minval, maxval, dtype) else draw_uniform
     return draw(key, minval, maxval, shape=shape, dtype=dtype)
 
@@ -145,17 +150,16 @@ def _may_overflow(low, high, dtype) -> bool:
         return bool(np.isinf(np.asarray(high, dtype) - np.asarray(low, dtype)).any())
 
 
-def _bound(name: str, x, shape):
-    x = parameter("uniform", x)
-    own = x.aval.shape
-    if own and (
-        len(own) > len(shape) or any(m not in (1, n) for m, n in zip(own[::-1], shape[::-1]))
-    ):
-        raise TypeError(
-            f"uniform got incompatible shapes for broadcasting: {name} of shape {own} does not "
-            f"broadcast to shape={shape}. Give shape={own}, or reshape {name}."
-        )
-    return x
+def _bounds(low: tuple, high: tuple, shape: tuple) -> tuple:
+    """The shape of numbers of this shape between bounds; that of a number may have axes of size 1."""
+    for name, own in (("minval", low), ("maxval", high)):
+        fits = len(own) <= len(shape) and all(m in (1, n) for m, n in zip(own[::-1], shape[::-1]))
+        if not fits and (shape or any(m != 1 for m in own)):
+            raise TypeError(
+                f"uniform got incompatible shapes for broadcasting: {name} of shape {own} does not "
+                f"broadcast to shape={shape}. Give shape={own}, or reshape {name}."
+            )
+    return shape or (1,) * max(len(low), len(high))
 
 
 @functools.partial(sampler, quick=QUICK)

@@ -55,3 +55,21 @@ def test_metadata_of_a_static_field_has_the_last_word():
 
     assert static(metadata={"static": False}).metadata["static"] is False
     assert static(metadata={"a": 1}).metadata == {"a": 1, "static": True}
+
+
+def test_bounds_with_axes_of_size_one_give_them_to_one_uniform_number():
+    key = gradix.random.key(0)
+    alone = gradix.random.uniform(key, (), "float32", 0.0, 2.0)
+    boxed = gradix.random.uniform(key, (), "float32", jnp.zeros(1), jnp.full(1, 2.0))
+    assert boxed.shape == (1,) and boxed[0] == alone
+    with pytest.raises(TypeError, match="broadcast"):
+        gradix.random.uniform(key, (), "float32", jnp.zeros(2), 1.0)
+    with pytest.raises(TypeError, match="broadcast"):
+        gradix.random.uniform(key, (3,), "float32", jnp.zeros((1, 1)), 1.0)
+
+
+def test_associative_scan_takes_the_leaves_whatever_the_tree():
+    sums = gradix.lax.associative_scan(lambda a, b: [a[0] + b[0]], (jnp.ones(3),))
+    assert isinstance(sums, tuple) and sums[0].tolist() == [1.0, 2.0, 3.0]
+    with pytest.raises(ValueError, match="must return the leaves"):
+        gradix.lax.associative_scan(lambda a, b: a[0] + b[0], (jnp.ones(3), jnp.ones(3)))

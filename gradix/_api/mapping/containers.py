@@ -53,8 +53,13 @@ def is_container(x) -> bool:
     return type(x) in containers
 
 
-def are_met(args, kwargs, in_axes, out_axes) -> bool:
-    """Whether the arguments or axes of a mapped call hold containers."""
+def are_met(fun: Callable, args, kwargs, in_axes, out_axes) -> bool:
+    """Whether the arguments or axes of a mapped call hold containers.
+
+    If a class is mapped by numbers, each call may return its instances.
+    """
+    if getattr(fun, "has_open_containers", False):
+        return False
     given = flatten(
         (args, kwargs, in_axes, out_axes), lambda x: is_container(x) or type(x) in specs
     )[0]
@@ -117,6 +122,7 @@ def mapped(vmap: Callable, fun: Callable, in_axes, out_axes, options: dict, *, a
         form[:] = outs, out_tree, wanted
         return found
 
+    flat.has_open_containers = True  # type: ignore[attr-defined]
     counts = iota(as_array(0).dtype, size) if size is not None else None
     results = iter(
         vmap(
@@ -143,10 +149,8 @@ def mapped(vmap: Callable, fun: Callable, in_axes, out_axes, options: dict, *, a
 def _check(leaves, axes, name: str) -> None:
     for x, axis in zip(leaves, axes):
         spec = containers[type(x)].spec if is_container(x) else None
-        if (
-            axis is not None
-            and (isinstance(axis, spec) if spec else type(axis) not in specs) is False
-        ):
+        fits = isinstance(axis, spec) if spec else type(axis) is int or type(axis) not in specs
+        if axis is not None and not fits:
             raise ValueError(
                 f"vmap {name} has {axis!r} for a {type(x).__name__}, which is mapped by "
                 f"{f'an instance of {spec.__name__}' if spec else 'the number of an axis'}, or None."

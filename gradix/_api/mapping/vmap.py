@@ -113,7 +113,9 @@ def vmap(
     @named_as(fun)
     def vmap_f(*args, **kwargs):
         try:
-            if library_values.containers and containers.are_met(args, kwargs, in_axes, out_axes):
+            if library_values.containers and containers.are_met(
+                fun, args, kwargs, in_axes, out_axes
+            ):
                 options = {
                     "axis_name": axis_name,
                     "axis_size": axis_size,

@@ -154,7 +154,11 @@ AREAS = {
         names_from="gradix.interpreters.ad",
         names={"CustomVJPException": "builtins:TypeError"},
     ),
-    "interpreters.batching": Area(users="equinox", names_from="gradix.interpreters.batching"),
+    "interpreters.batching": Area(
+        users="equinox",
+        names_from="gradix.interpreters.batching",
+        names={"is_vmappable": "gradix._api.mapping.containers:is_container"},
+    ),
     "interpreters.mlir": Area(users="equinox", names_from="gradix.interpreters.mlir"),
     "interpreters.partial_eval": Area(
         users="scico, flax",
@@ -175,6 +179,12 @@ AREAS = {
         users="scico, examples of JAX",
         names_from="gradix.extend.backend",
         code=True,
+    ),
+    "lib.mlir": Area(users="examples of JAX", names_from="gradix.extend.mlir"),
+    "lib.mlir.dialects": Area(
+        users="examples of JAX",
+        names_from="gradix.extend.mlir.dialects",
+        names={"hlo": "gradix.extend.mlir.dialects:stablehlo"},
     ),
     "linear_util": Area(
         "functions under transformations",
@@ -203,8 +213,17 @@ AREAS = {
         names_from="gradix.sharding",
     ),
     "nn": Area("layers of networks", "jax.nn"),
+    "nn.initializers": Area(
+        users="netket",
+        names_from="gradix.nn.initializers",
+        names={
+            "_complex_truncated_normal": "gradix.nn.initializers:_cut_normal",
+            "_complex_uniform": "gradix.nn.initializers:_disk",
+        },
+    ),
     "numpy": Area("NumPy's functions", "jax.numpy"),
     "numpy.lax_numpy": Area(users="equinox", names_from="gradix.numpy"),
+    "numpy.util": Area(users="netket", names_from="gradix.numpy", code=True),
     "ops": Area("sums over segments", "jax.ops"),
     "pallas": Area("kernels of GPUs and TPUs", "jax.experimental.pallas"),
     "partition_spec": Area(
@@ -218,7 +237,11 @@ AREAS = {
         "jax.jit, jax.lax.with_sharding_constraint",
         users="quax",
         names_from="gradix",
-        names={"jit_p": "gradix.extend.core.primitives:jit_p"},
+        names={
+            "jit_p": "gradix.extend.core.primitives:jit_p",
+            "auto_axes": "gradix.sharding:auto_axes",
+            "explicit_axes": "gradix.sharding:explicit_axes",
+        },
     ),
     "prng": Area(
         "random keys",
@@ -227,7 +250,13 @@ AREAS = {
         names_from="gradix.extend.random",
     ),
     "profiler": Area("profiles", "jax.profiler"),
-    "public_test_util": Area("comparing derivatives with differences", "jax.test_util.check_grads"),
+    "public_test_util": Area(
+        "comparing derivatives with differences",
+        "jax.test_util.check_grads",
+        users="tests of libraries",
+        names_from="gradix.test_util",
+        names={"check_close": "gradix.compat.internals.test_util:check_close"},
+    ),
     "random": Area(
         "random numbers", "jax.random", users="blackjax, numpyro", names_from="gradix.random"
     ),
@@ -277,7 +306,11 @@ AREAS = {
         code=True,
     ),
     "typing": Area(
-        "annotations", "jax.typing, jax.Array", users="optax, blackjax", names_from="gradix.typing"
+        "annotations",
+        "jax.typing, jax.Array",
+        users="optax, blackjax, netket",
+        names_from="gradix.typing",
+        names={"SupportsDType": "gradix.compat.internals.dtypes:SupportsDType"},
     ),
     "util": Area(
         "small functions",

@@ -1,5 +1,7 @@
 """`jax._src.dtypes`: dtypes, their kinds and their limits."""
 
+from typing import Any, Protocol
+
 import numpy as np
 
 from gradix._core.scalar_types import ExtendedDType as ExtendedDType
@@ -14,6 +16,13 @@ from gradix.numpy import (
 )
 
 DType = np.dtype
+
+
+class SupportsDType(Protocol):
+    """What has a dtype."""
+
+    @property
+    def dtype(self) -> Any: ...
 
 
 def supports_inf(dtype) -> bool:

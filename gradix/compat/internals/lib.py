@@ -2,6 +2,8 @@
 
 import importlib
 
+__path__: list[str] = []  # further modules of it are in the table
+
 _MODULES = {
     "xla_client": "jaxlib.xla_client",
     "_jax": "jaxlib._jax",
@@ -14,6 +16,8 @@ _MODULES = {
 def __getattr__(name: str):
     if name == "version_str":
         return importlib.import_module("jaxlib.version").__version__
+    if name == "mlir":
+        return importlib.import_module("jax._src.lib.mlir")
     if name in _MODULES:
         return importlib.import_module(_MODULES[name])
     raise AttributeError(f"module 'jax._src.lib' has no attribute {name!r}")

@@ -154,3 +154,22 @@ class JaxTestCase(_Base):  # type: ignore[misc, valid-type]
 
 class JaxTestLoader(unittest.TestLoader):
     """A loader of tests."""
+
+
+def check_close(xs, ys, atol=None, rtol=None, err_msg: str = "") -> None:
+    """Compare trees of arrays, to a tolerance by the coarser dtype of each pair."""
+    leaves, tree = gradix.tree.flatten(xs)
+    others, other_tree = gradix.tree.flatten(ys)
+    assert tree == other_tree, f"{tree} is not {other_tree}. {err_msg}"
+    for x, y in zip(leaves, others):
+        x, y = np.asarray(x), np.asarray(y)
+        assert x.dtype == y.dtype, f"dtype {x.dtype} is not {y.dtype}. {err_msg}"
+        default = max(_TOLERANCES.get(a.dtype.itemsize, 0.0) for a in (x, y))
+        default = default if gradix.dtypes.issubdtype(x.dtype, np.inexact) else 0.0
+        np.testing.assert_allclose(
+            x.astype(np.complex128) if x.dtype.kind == "c" else x.astype(np.float64),
+            y.astype(np.complex128) if y.dtype.kind == "c" else y.astype(np.float64),
+            rtol=default if rtol is None else rtol,
+            atol=default if atol is None else atol,
+            err_msg=err_msg,
+        )
