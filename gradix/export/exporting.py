@@ -66,7 +66,7 @@ def export(
 
     Args:
         fun_jit: a function returned by `jit`, or one of this package.
-        platforms: the platforms to lower for, among "cpu", "cuda", "rocm" and "tpu"; by default
+        platforms: the platforms to lower for, such as "cpu", "cuda", "rocm" and "tpu"; by default
             that of the default device.
         disabled_checks: the checks to omit.
 
@@ -76,7 +76,7 @@ def export(
         `Exported.bind_dims` sets its value.
 
     Raises:
-        ValueError: `fun_jit` is not jitted, a platform is not known, or the sizes of the arguments
+        ValueError: `fun_jit` is not jitted, a platform is no name, or the sizes of the arguments
             do not determine their dimension variables.
         TypeError: `platforms` is a string.
         NotImplementedError: the function calls back into Python, which a file cannot hold.
@@ -109,8 +109,8 @@ def export(
             f"the option jax_export_calling_convention_version must be from {least} to {most}, got {version}."
         )
     where = tuple(platforms) if platforms is not None else (default_export_platform(),)
-    if not where or any(p not in PLATFORMS for p in where):
-        raise ValueError(f"platforms must be one or more of {PLATFORMS}, got {where}.")
+    if not where or any(not isinstance(p, str) or not p for p in where):
+        raise ValueError(f"platforms must be one or more names, as {PLATFORMS}, got {where}.")
 
     @boundary
     def do_export(*args, **kwargs) -> Exported:

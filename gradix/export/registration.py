@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import json
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
@@ -138,6 +139,30 @@ def register_namedtuple_serialization(nodetype: T, *, serialized_name: str) -> T
         )
     )
     return nodetype
+
+
+def _fields_of_dict(aux: bytes) -> tuple:
+    """The keys of a dict in its order, which must be strings."""
+    keys = tuple(json.loads(bytes(aux)))
+    if not all(isinstance(k, str) for k in keys):
+        raise ValueError(f"the file has an OrderedDict with the keys {keys}, which must be strings.")
+    return keys
+
+
+def _keys_as_text(keys) -> bytes:
+    wrong = [k for k in keys if not isinstance(k, str)]
+    if wrong:
+        raise ValueError(
+            f"Cannot serialize an OrderedDict with the key {wrong[0]!r}: only strings are keys in files."
+        )
+    return json.dumps(list(keys)).encode()
+
+
+_register(
+    Registered(
+        collections.OrderedDict, "collections.OrderedDict", _keys_as_text, _fields_of_dict, None
+    )
+)
 
 
 def by_type(nodetype: type) -> Registered:

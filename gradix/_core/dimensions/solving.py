@@ -111,12 +111,12 @@ class Solver:
                 f"'{name}' = {values[name]} from specification '{dim}' for dimension {self.sizes[i].name} (= "
                 f"{n})"
             )
-            if bounds(values[name])[1] < 1:
+            if bounds(values[name])[0] < 1:
                 raise self._error(
                     f"Expected value >= 1 for dimension variable '{name}'.", explanations
                 )
         for size, n in zip(self.sizes, actual):
-            if not _may_hold(expected := size.dim.evaluate(values), "==", n):
+            if _differs(expected := size.dim.evaluate(values), n):
                 raise self._error(
                     f"Found inconsistency between dimension size {size.name} (= {n}) and the "
                     f"specification '{size.dim}' (= {expected}).",
@@ -130,7 +130,7 @@ class Solver:
     def _check_fixed(self, shapes, explanations) -> None:
         for a, shape, name in zip(self.avals, shapes, self.names):
             for i, (d, n) in enumerate(zip(a.shape, shape)):
-                if type(d) is int and not _may_hold(d, "==", n):
+                if type(d) is int and _differs(d, n):
                     raise self._error(
                         f"Found inconsistency between dimension size {name}.shape[{i}] (= {n}) and the "
                         f"specification '{d}'.",
@@ -204,6 +204,11 @@ def check_constraints(
                 f"The values {', '.join([f'{n} = {values[n]}' for n in sorted(names)])} do not satisfy the "
                 f"constraint {text}{asked}."
             )
+
+
+def _differs(x, y) -> bool:
+    """Whether sizes differ, or differ for some values of the variables in them."""
+    return x != y if type(x) is int and type(y) is int else bounds(x - y) != (0, 0)
 
 
 def _may_hold(x, relation: str, y) -> bool:
