@@ -27,16 +27,15 @@ class Composite(AnnotatedCall):
             return em.call_jaxpr(name, jaxpr.jaxpr, jaxpr.consts, args)
         consts = [em.constant(c, v.aval) for v, c in zip(jaxpr.jaxpr.constvars, jaxpr.consts)]
         symbol = em.function(name, jaxpr.jaxpr)
-        return em.ops(
-            "composite",
+        operands = [*consts, *args]
+        told = [f"composite_attributes = {attributes}"] if attributes != "{}" else []
+        told.append(f"decomposition = @{symbol}")
+        told += [f"version = {version} : i32"] if version else []
+        return em.written(
+            f'stablehlo.composite "{name}" {", ".join([v.name for v in operands])} '
+            f"{{{', '.join(told)}}}",
             outs,
-            *consts,
-            *args,
-            attrs=(
-                f'name = "{name}", '
-                f"composite_attributes = {attributes}, decomposition = @{symbol}, "
-                f"version = {version} : i32"
-            ),
+            *operands,
         )
 
     def show(self, params):

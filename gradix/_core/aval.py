@@ -51,16 +51,38 @@ class ShapedArray:
     ndim: int
     size: Any
 
-    def __new__(cls, shape, dtype, weak_type: bool = False, **_):
+    def __new__(
+        cls,
+        shape,
+        dtype,
+        weak_type: bool = False,
+        *,
+        sharding=None,
+        manual_axis_type: ManualAxisType | None = None,
+        **_,
+    ):
         if isinstance(dtype, (type, str)):
             dtype = np.dtype(dtype)
-        return make_aval(tuple(shape), dtype, bool(weak_type))
+        plain = make_aval(tuple(shape), dtype, bool(weak_type))
+        return (
+            plain
+            if sharding is manual_axis_type is None
+            else _typed(plain, sharding, manual_axis_type)
+        )
 
-    def update(self, *, shape=None, dtype=None, weak_type=None) -> ShapedArray:
-        return make_aval(
+    def update(self, *, shape=None, dtype=None, weak_type=None, **divided) -> ShapedArray:
+        """The type with other properties.
+
+        Args:
+            divided: `sharding` and `manual_axis_type`, as for the class.
+        """
+        plain = make_aval(
             self.shape if shape is None else tuple(shape),
             self.dtype if dtype is None else dtype,
             self.weak_type if weak_type is None else weak_type,
+        )
+        return (
+            ShapedArray(plain.shape, plain.dtype, plain.weak_type, **divided) if divided else plain
         )
 
     @property
@@ -194,11 +216,14 @@ class LocatedArray(ShapedArray):
     vma: frozenset
     division: Any
 
-    def update(self, *, shape=None, dtype=None, weak_type=None) -> ShapedArray:
+    def update(self, *, shape=None, dtype=None, weak_type=None, **divided) -> ShapedArray:
+        """The type with other properties; it is divided as before unless the shape is another."""
         plain = self.plain.update(shape=shape, dtype=dtype, weak_type=weak_type)
-        return located(
-            plain, vma=self.vma, division=self.division if plain.shape == self.shape else None
-        )
+        division = self.division if plain.shape == self.shape else None
+        if not divided:
+            return located(plain, vma=self.vma, division=division)
+        given = {"sharding": division, "manual_axis_type": self.mat, **divided}
+        return _typed(plain, given["sharding"], given["manual_axis_type"])
 
     def strip_weak_type(self) -> ShapedArray:
         return located(self.plain.strip_weak_type(), self.place, self.vma, self.division)
@@ -238,10 +263,12 @@ class Seen:
 
     Until then, no operation computes how its results are divided, or over which axes they vary.
     `counts` is what processes programs with sizes that values decide; None until there is one.
+    `explicit_part` gives the division in a type for a sharding; the module `divisions` sets it.
     """
 
-    __slots__ = ("divisions", "meshes", "counts")
+    __slots__ = ("divisions", "meshes", "counts", "explicit_part")
     counts: Any
+    explicit_part: Any
 
     def __init__(self):
         self.divisions = self.meshes = False
@@ -268,6 +295,20 @@ def located(
     if division is not None:
         seen.divisions = seen.meshes = True
     return _located.setdefault(key, aval)
+
+
+def _typed(plain: ShapedArray, sharding, manual: ManualAxisType | None) -> ShapedArray:
+    """The type with the explicit part of a sharding, and with the manual axes that are named."""
+    if manual is None:
+        vma = NONE
+    else:
+        if manual.unreduced:
+            raise NotImplementedError(
+                f"a type that is unreduced over the manual axes {set(manual.unreduced)} is not possible: "
+                "within shard_map such values vary over the axes."
+            )
+        vma = manual.varying | {Reduced(a) for a in manual.reduced}
+    return located(plain, None, vma, seen.explicit_part(sharding, plain.ndim))
 
 
 def within(aval: ShapedArray) -> ShapedArray:

@@ -7,7 +7,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from gradix._base.errors import ShardingTypeError as ShardingTypeError
-from gradix._core.aval import Reduced, located
+from gradix._core.aval import Reduced, located, seen
 from gradix._core.mesh import AxisType, BaseMesh
 from gradix._core.named_sharding import NamedSharding, axes_of
 from gradix._core.sharding import PartitionSpec, Sharding
@@ -125,6 +125,9 @@ def explicit_part(sharding: Sharding | None, ndim: int) -> NamedSharding | None:
     row = [_entry([a for a in axes_of(p) if a in named]) for p in spec]
     left = Sums(spec.unreduced & named, spec.reduced & named)
     return division(mesh, [*row, *[None] * (ndim - len(row))], left)
+
+
+seen.explicit_part = explicit_part
 
 
 def explicit_entries(sharding, ndim: int) -> Entries:

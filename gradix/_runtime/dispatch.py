@@ -142,6 +142,8 @@ def _decide_here(prim, args, params, key):
                 else prim.run(args, params)
             )
             if out is not NotImplemented:
+                if _options.jax_debug_nans or _options.jax_debug_infs:
+                    check_floats(prim.name, [x for x in listed(prim, out) if type(x) is ArrayImpl])
                 return out
         return compiled(prim, args, params)
     context = _options.context
@@ -402,6 +404,11 @@ def single(prim, avals, params) -> ClosedJaxpr:
     return ClosedJaxpr(
         Jaxpr([], invars, list(outvars), [JaxprEqn(prim, invars, outvars, params, effects)]), ()
     )
+
+
+def listed(prim, out) -> list:
+    """The results of an application as a list."""
+    return out if prim.multiple_results else [out]
 
 
 def check_floats(name: str, results) -> None:

@@ -146,6 +146,18 @@ class Writer:
         )
         return [Value(f"%{n}#{i}", a, t) for i, (a, t) in enumerate(zip(outs, types))]
 
+    def written(self, text: str, outs, *values: Value) -> list[Value]:
+        """Write an operation in its own form, `text`, in which its operands are named already."""
+        types = [tensor_type(a) for a in outs]
+        self._count = n = self._count + 1
+        names = [f"%{n}"] if len(outs) == 1 else [f"%{n}#{i}" for i in range(len(outs))]
+        results = types[0] if len(outs) == 1 else f"({', '.join(types)})"
+        head = "" if not outs else f"%{n} = " if len(outs) == 1 else f"%{n}:{len(outs)} = "
+        self._lines.append(
+            f"{head}{text} : ({', '.join([v.type for v in values])}) -> {results}{self.ending}"
+        )
+        return [Value(name, a, t) for name, a, t in zip(names, outs, types)]
+
     def constant(self, x, aval) -> Value:
         """A constant with the bits of `x`, a scalar or an array of the aval's shape.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 
 from gradix._api.boundary import arrays
 from gradix._base.config import override
@@ -25,6 +26,9 @@ class _Tagging(contextlib.ContextDecorator):
     def _recreate_cm(self):
         return _Tagging(self.attributes)
 
+    def __call__(self, function):
+        return _Tagged(function, self) if hasattr(function, "lower") else super().__call__(function)
+
     def __enter__(self):
         stack = contextlib.ExitStack()
         tags = stack.enter_context(tagging(self.attributes))
@@ -33,6 +37,33 @@ class _Tagging(contextlib.ContextDecorator):
 
     def __exit__(self, *exc):
         self.entered.pop().close()
+
+
+class _Tagged:
+    """A jitted function that is called, traced and lowered with attributes."""
+
+    def __init__(self, function, tagging: _Tagging):
+        functools.update_wrapper(self, function)
+        self._function, self._tagging = function, tagging
+
+    def __call__(self, *args, **kwargs):
+        with self._tagging:
+            return self._function(*args, **kwargs)
+
+    def trace(self, *args, **kwargs):
+        with self._tagging:
+            return self._function.trace(*args, **kwargs)
+
+    def lower(self, *args, **kwargs):
+        with self._tagging:
+            return self._function.lower(*args, **kwargs)
+
+    def eval_shape(self, *args, **kwargs):
+        with self._tagging:
+            return self._function.eval_shape(*args, **kwargs)
+
+    def __getattr__(self, name: str):
+        return getattr(self._function, name)
 
 
 def set_xla_metadata(x=None, **kwargs):

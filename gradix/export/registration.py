@@ -145,7 +145,9 @@ def _fields_of_dict(aux: bytes) -> tuple:
     """The keys of a dict in its order, which must be strings."""
     keys = tuple(json.loads(bytes(aux)))
     if not all(isinstance(k, str) for k in keys):
-        raise ValueError(f"the file has an OrderedDict with the keys {keys}, which must be strings.")
+        raise ValueError(
+            f"the file has an OrderedDict with the keys {keys}, which must be strings."
+        )
     return keys
 
 

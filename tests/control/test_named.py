@@ -16,7 +16,7 @@ def total(x):
 
 def test_composite_is_written_by_name():
     text = gradix.jit(lambda x: SCALED_SIN(x, k=2, unused=None)).lower(X).as_text()
-    assert 'name = "my.scaled_sin", composite_attributes = {k = 2 : i64}, decomposition = @my.scaled_sin' in text
+    assert 'stablehlo.composite "my.scaled_sin" %arg0 {composite_attributes = {k = 2 : i64}, decomposition = @my.scaled_sin' in text
     np.testing.assert_allclose(gradix.jit(lambda x: SCALED_SIN(x, k=2.0)[0])(X), 2 * np.sin(X), rtol=1e-6)
     plain = gradix.jit(lambda x: lax.composite(lambda a: a + x.sum(), name="plain")(x))
     np.testing.assert_array_equal(plain(X), X + 15)
