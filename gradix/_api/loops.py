@@ -197,6 +197,11 @@ def _table(rows, tree) -> str:
 def _unroll(unroll, steps: int) -> int:
     if isinstance(unroll, bool):
         return max(steps, 1) if unroll else 1
+    if is_unknown(unroll):
+        raise ConcretizationTypeError(
+            unroll, "`unroll` determines the program: pass it as static (static_argnums of jit)."
+        )
+    unroll = as_index(unroll) if hasattr(unroll, "__index__") else unroll
     if unroll < 0:
         raise ValueError(f"`unroll` must be a `bool` or a non-negative `int`, got {unroll}.")
     return as_index(unroll) if hasattr(unroll, "__index__") else int(unroll)

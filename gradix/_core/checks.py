@@ -31,6 +31,12 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
             _define(v, known, f"a result of {eqn.primitive.name}")
     for v in program.outvars:
         _check_read(v, known, "the program's results")
+    for eqn in program.eqns:
+        if not eqn.effects <= program.effects:
+            raise JaxprTypeError(
+                f"Equation effects are not a subset of the program's: {set(eqn.effects)} of {eqn} and "
+                f"{set(program.effects)}."
+            )
 
 
 def _define(var, known, what: str) -> None:

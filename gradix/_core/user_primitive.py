@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gradix._base.bounded import BoundedCache
 from gradix._core.array import as_array
 from gradix._core.aval import make_aval
 from gradix._core.effects import no_effects
@@ -85,8 +86,24 @@ class Primitive(Base, metaclass=_AnyPrimitive):
     def abstract(self, *avals, **params):
         out, effects = self.abstract_eval(*avals, **params)
         if effects:
-            self._effects, self.effectful = self._effects | frozenset(effects), True
+            self._note(params, frozenset(effects))
+        if self.multiple_results != isinstance(out, (list, tuple)):
+            raise ValueError(
+                f"the rule of def_abstract_eval of '{self.name}' must return "
+                f"{'a list of types' if self.multiple_results else 'a type'}, as multiple_results is "
+                f"{self.multiple_results}; it returned {out!r}."
+            )
         return [_as_aval(a) for a in out] if self.multiple_results else _as_aval(out)
+
+    def _note(self, params: dict, effects: frozenset) -> None:
+        """Remember the effects of applications with these parameters."""
+        self.effectful = True
+        known = vars(self).setdefault("_effects_of", BoundedCache(1 << 10))
+        try:
+            key = self.params_key(params)
+            known.keep(key, known.get(key, no_effects) | effects)
+        except TypeError:  # a parameter cannot be hashed
+            self._effects = self._effects | effects
 
     def _evaluates(self) -> bool:
         """Whether `impl` is defined, by `def_impl`, by an assignment or in a subclass."""
@@ -104,7 +121,13 @@ class Primitive(Base, metaclass=_AnyPrimitive):
         )
 
     def effects(self, params) -> frozenset:
-        return self._effects
+        known = vars(self).get("_effects_of")
+        if known is None:
+            return self._effects
+        try:
+            return self._effects | known.get(self.params_key(params), no_effects)
+        except TypeError:
+            return self._effects
 
     def run(self, args, params):
         """Evaluate by the user's `impl`; without one, by compiling the lowering."""

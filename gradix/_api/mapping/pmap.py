@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from types import MethodType
 from typing import Any
 
 import numpy as np
@@ -133,6 +134,9 @@ class PmapFunction:
 
         whole.__name__, whole.__qualname__ = self._name, self._name
         self._jit = jit(whole, static_argnums=static or None, donate_argnums=donated or None)
+
+    def __get__(self, instance, owner=None):
+        return self if instance is None else MethodType(self, instance)
 
     @boundary
     def __call__(self, *args, **kwargs):
