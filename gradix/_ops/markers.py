@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from gradix._base.tree import tree_flatten, tree_unflatten
 from gradix._core.array import ArrayImpl, copied
+from gradix._core.aval import make_aval
+from gradix._core.dimensions.expression import is_symbolic_shape
 from gradix._core.divisions import entries
 from gradix._core.effects import SinkEffect
 from gradix._core.primitive import Linear, Primitive, ValueTraits
@@ -190,6 +194,60 @@ class OptimizationBarrier(Primitive):
         return em.optimization_barrier(xs)
 
 
+class After(Primitive):
+    """The first operand, computed once the second is there.
+
+    An optimization barrier is gone before XLA:CPU merges equal operations and orders them. Here an
+    element is replaced by itself at an index that is zero, which no simplification can tell. It
+    depends on the second operand, and copies nothing where the first one is not used any more.
+    """
+
+    live = "elements"
+    host_limit = 1 << 62
+
+    def abstract(self, x, late):
+        return x
+
+    def host(self, x, late):
+        return x
+
+    def jvp(self, primals, tangents):
+        return bind(self, primals, {}), tangents[0]
+
+    def transpose(self, ct, x, late):
+        return [ct, None]
+
+    def batch(self, size, args, axes):
+        return bind(self, args, {}), axes[0]
+
+    def divide(self, mesh, avals, outs, params):
+        return [entries(avals[0])]
+
+    def lower(self, em, out, x, late):
+        if not x.aval.ndim or not is_fixed_and_filled(x.aval) or not is_fixed_and_filled(late.aval):
+            return em.optimization_barrier([x, late])[0]
+        shape, at = x.aval.shape, late.aval
+        number = em.slice(late, (0,) * at.ndim, (1,) * at.ndim)
+        if at.ndim:
+            number = em.reshape(number, ())
+        word = np.dtype("uint32")
+        if number.aval.dtype.kind in "fV" and number.aval.dtype.itemsize > 1:
+            bits = np.dtype(f"uint{8 * number.aval.dtype.itemsize}")
+            number = em.bitcast(number, make_aval((), bits, False))
+        number = em.convert(number, word)
+        for places in (31, 1):
+            by = em.constant(places, number.aval)
+            number = em.op("shift_right_logical", number.aval, number, by)
+        zero = em.convert(number, np.dtype("int32"))
+        first = em.slice(x, (0,) * len(shape), (1,) * len(shape))
+        return em.dynamic_update_slice(x, first, [zero] * len(shape))
+
+
+def is_fixed_and_filled(aval) -> bool:
+    """Whether a type has sizes that are numbers, and elements."""
+    return not is_symbolic_shape(aval.shape) and aval.size > 0
+
+
 class Sink(Primitive):
     """A use of the operands without a result, so that dead code elimination keeps them."""
 
@@ -224,6 +282,7 @@ copy_p = Copy("copy")
 device_put_p = DevicePut("device_put")
 xla_metadata_value_p = XlaMetadataValue("xla_metadata_value")
 optimization_barrier_p = OptimizationBarrier("optimization_barrier")
+after_p = After("after")
 dce_sink_p = Sink("dce_sink")
 
 

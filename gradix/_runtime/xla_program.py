@@ -134,6 +134,10 @@ class Executable:
         """The program after XLA's optimisations, as HLO text."""
         return "\n\n".join([m.to_string() for m in self.loaded.hlo_modules()])
 
+    def description(self) -> bytes:
+        """The first module after XLA's optimisations, as bytes that `hlo.module` reads."""
+        return self.loaded.hlo_modules()[0].as_serialized_hlo_module_proto()
+
     def serialize(self) -> bytes:
         """The machine code as bytes, which `deserialize` loads on the same kind of CPU and jaxlib.
 

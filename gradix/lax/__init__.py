@@ -87,7 +87,7 @@ with on_demand(globals()):
     from gradix._ops.indexing.gather import gather as gather, gather_p as gather_p, index_take as index_take
     from gradix._ops.markers import (
         copy_p as copy_p, dce_sink as dce_sink, dce_sink_p as dce_sink_p, device_put_p as device_put_p,
-        name_p as name_p, separate as _separate, optimization_barrier as optimization_barrier,
+        after_p as after_p, name_p as name_p, separate as _separate, optimization_barrier as optimization_barrier,
         optimization_barrier_p as optimization_barrier_p, stop_gradient_p as stop_gradient_p,
     )
     from gradix._ops.sharding import sharding_constraint_p as sharding_constraint_p

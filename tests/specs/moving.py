@@ -122,6 +122,7 @@ SPECS = [
     Spec("stop_gradient", lax.stop_gradient, (one((3,)), one(())), lambda x: x, (F32, C64), "zero"),
     Spec("name", lambda x: lax.name_p.bind(x, name="a"), (one((3,)), one(())), lambda x: x, EVERY),
     Spec("optimization_barrier", lambda x: lax.optimization_barrier(x), (one((3,)), one(())), lambda x: x, (F32, I32)),
+    Spec("after", lax.after_p.bind, (Sample((Operand((3,)), Operand(()))), Sample((Operand(()), Operand((2, 2))))), lambda x, y: x, (F32, I32)),
     Spec("add_any", lambda x, y: lax.add_any_p.bind(x, y), (Sample((Operand((3,)), Operand((3,)))), Sample((Operand(()), Operand(())))),
          np.add, (F32, I32, C64)),
 ]

@@ -1,0 +1,165 @@
+"""`jit(f).memory(*args)`: the memory of a compiled program, explained by line."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+
+from gradix._api.costs.lines import Lined, lined, phase, shown_bytes, source
+from gradix._api.jit.traced import Traced
+from gradix._runtime.hlo.buffers import Buffer, buffers, peak
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class MemoryRow:
+    """What one line has in memory at the moment of the most.
+
+    Attributes:
+        file, line: the place that made the values; empty and 0 for arguments.
+        source: the text of this line.
+        bytes: the memory they take.
+        until: the place of the last operation that reads them, as "file:line"; empty for results.
+        count: how many arrays they are.
+        shape: the type of the largest.
+        kind: "argument", "result" or "temporary".
+        phase: "forward", "backward" or "again" in a derivative.
+        name: the name of an argument, or of the operation.
+    """
+
+    file: str
+    line: int
+    source: str
+    bytes: int
+    until: str
+    count: int
+    shape: str
+    kind: str
+    phase: str
+    name: str
+
+
+class Memory:
+    """The memory of a compiled program at the moment of the most; made by `jit(f).memory(*args)`.
+
+    Attributes:
+        peak: the bytes of arguments, results and temporaries, as XLA counts them.
+        arguments, results, temporaries: the parts of it.
+        rows: a `MemoryRow` for each line with something in memory then, the largest first. Their
+            bytes sum to the peak, but for gaps between buffers.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> outer = gradix.jit(lambda x: (x[:, None] * x @ x).sum())
+        >>> outer.memory(jnp.ones(512)).arguments
+        2048
+    """
+
+    def __init__(self, found: Lined, names: tuple[str, ...] = ()):
+        sizes = found.program.executable.memory_analysis()
+        self.arguments = sizes.argument_size_in_bytes
+        self.results = sizes.output_size_in_bytes - sizes.alias_size_in_bytes
+        self.temporaries = sizes.temp_size_in_bytes
+        self.peak = self.arguments + self.results + self.temporaries
+        self.rows = _rows(found, names)
+
+    def __str__(self) -> str:
+        head = (
+            f"peak {shown_bytes(self.peak)} = arguments {shown_bytes(self.arguments)} + results "
+            f"{shown_bytes(self.results)} + temporaries {shown_bytes(self.temporaries)}"
+        )
+        cells = [("bytes", "share", "made by", "until", "what")]
+        for row in self.rows[:25]:
+            share = f"{100 * row.bytes / max(self.peak, 1):.1f} %"
+            cells.append(
+                (shown_bytes(row.bytes), share, _made_by(row), _short(row.until), _what(row))
+            )
+        widths = [max(len(c[k]) for c in cells) for k in range(5)]
+        lines = [
+            f"{a:>{widths[0]}}  {b:>{widths[1]}}  {c:<{widths[2]}}  {d:<{widths[3]}}  {e}".rstrip()
+            for a, b, c, d, e in cells
+        ]
+        rest = self.rows[25:]
+        if rest:
+            lines.append(
+                f"and {len(rest)} more lines with {shown_bytes(sum(r.bytes for r in rest))}"
+            )
+        return "\n".join([head, *lines])
+
+    def __repr__(self) -> str:
+        return f"<Memory: peak {shown_bytes(self.peak)}, {len(self.rows)} rows; print it for the table>"
+
+
+def memory_of(traced: Traced, avals: tuple) -> Memory:
+    """The memory of the program of a signature."""
+    names = (*["(captured)"] * len(traced.consts), *traced.debug.arg_names)
+    return Memory(lined(traced, avals), names)
+
+
+def _rows(found: Lined, names: tuple[str, ...]) -> list[MemoryRow]:
+    module = found.module
+    assignment = found.program.executable.memory_analysis().serialized_buffer_assignment_proto
+    groups: dict[tuple, list[tuple[Buffer, int]]] = {}
+    for buffer, nbytes in peak(*buffers(module, assignment)).alive:
+        if nbytes:
+            origin = module.origin(buffer.made_by)
+            place = None if buffer.kind == "argument" else origin.place
+            key = place or buffer.made_by.name, buffer.kind, phase(origin)
+            groups.setdefault(key, []).append((buffer, nbytes))
+    rows = [_row(found, key, held, names) for key, held in groups.items()]
+    return sorted(rows, key=lambda r: -r.bytes)
+
+
+def _row(found: Lined, key: tuple, held: list[tuple[Buffer, int]], names) -> MemoryRow:
+    module, (_, kind, when) = found.module, key
+    largest = max(held, key=lambda pair: pair[1])[0]
+    last = max(held, key=lambda pair: pair[0].last)[0].last_used_by
+    end = module.origin(last).place if last is not None and kind != "result" else None
+    place = module.origin(largest.made_by).place if kind != "argument" else None
+    shape = largest.made_by.shape
+    for k in largest.index:
+        shape = shape.parts[k] if k < len(shape.parts) else shape
+    return MemoryRow(
+        place.file if place else "",
+        place.line if place else 0,
+        source(*place) if place else "",
+        sum([n for _, n in held]),
+        str(end) if end else "",
+        len(held),
+        str(shape),
+        kind,
+        when,
+        _name(found, largest, names)
+        if kind == "argument"
+        else module.origin(largest.made_by).scope,
+    )
+
+
+def _name(found: Lined, buffer: Buffer, names) -> str:
+    """The name of the argument in a buffer."""
+    parameters = [p.id for p in found.module.entry.parameters]
+    lowered = found.program.lowered
+    if buffer.made_by.id not in parameters:
+        return ""
+    number = buffer.made_by.parameter - len(lowered.const_args)
+    if not 0 <= number < len(lowered.kept):
+        return "(captured)"
+    position = lowered.kept[number]
+    return names[position] if position < len(names) else ""
+
+
+def _made_by(row: MemoryRow) -> str:
+    if row.kind == "argument":
+        return f"argument {row.name}".rstrip()
+    if not row.file:
+        return "the compiler"
+    return f"{_short(f'{row.file}:{row.line}')}  {row.source[:48]}"
+
+
+def _what(row: MemoryRow) -> str:
+    arrays = "" if row.count == 1 else f"{row.count} arrays, largest "
+    when = f" ({row.phase})" if row.phase else ""
+    return f"{row.kind}{when}: {arrays}{row.shape}"
+
+
+def _short(place: str) -> str:
+    return os.path.basename(place)

@@ -1,0 +1,1 @@
+"""Compiled programs as XLA describes them: instructions, where they come from, and memory."""
