@@ -9,7 +9,7 @@ import types
 import weakref
 from collections.abc import Callable
 from itertools import count
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
@@ -55,8 +55,13 @@ from gradix._core.trace import Tracer, state
 from gradix._runtime import xla
 from gradix._transforms.staging import hoist
 
+if TYPE_CHECKING:
+    from gradix._api.costs.memory import Memory
+
 _abstracted = lazy_module("gradix._api.jit.abstracted")
+_budget = lazy_module("gradix._api.costs.budget")
 _counted_results = lazy_module("gradix._api.counted.results")
+_memory = lazy_module("gradix._api.costs.memory")
 _instances = lazy_module("gradix._transforms.instantiate")
 _specialize = lazy_module("gradix._api.jit.specialize")
 _symbolic = lazy_module("gradix._api.jit.symbolic")
@@ -125,6 +130,7 @@ class JitFunction(Generic[Result]):
         self._has_static, self._split = self._roles.has_static, self._roles.split
         options.check_forms()
         self._shardings, self._checks = options.shardings(), options.checks()
+        self._budget = options.budget()
         self._symbolic = (
             None
             if options.symbolic is None
@@ -331,12 +337,16 @@ class JitFunction(Generic[Result]):
         staged = whole.staged._replace(
             jaxpr=_instances.instantiate(whole.jaxpr, sizes), avals=[x.aval for x in leaves]
         )
-        return Traced(self._owner, self._with_checks(staged), is_quick=True)
+        return Traced(self._owner, self._finished(staged), is_quick=True)
 
-    def _with_checks(self, staged: Staged) -> Staged:
-        """The trace with the checks that `check` asks for, or functions inside of it."""
-        is_wanted = self._checks is not None or staged.jaxpr.effects
-        return with_checks(staged, self._checks) if is_wanted else staged
+    def _finished(self, staged: Staged) -> Staged:
+        """The trace with what options change in its program, the sizes of which are numbers."""
+        if self._budget is not None:
+            asked = self._asked.compiler_options
+            program = _budget.within(staged.jaxpr, self._budget, self._name, asked)
+            staged = staged._replace(jaxpr=program)
+        is_checked = self._checks is not None or staged.jaxpr.effects
+        return with_checks(staged, self._checks) if is_checked else staged
 
     def _trace(self, leaves, tree, static, args, kwargs, whole: bool = False) -> Any:
         asked = self._asked
@@ -366,7 +376,7 @@ class JitFunction(Generic[Result]):
         )
         self._log.traced(self._name, time.perf_counter() - start, reason)
         if self._symbolic is None or not _symbolic.is_open(leaves):  # else its instances do
-            staged = self._with_checks(staged)
+            staged = self._finished(staged)
         return Traced(self._owner, staged)
 
     def _names(self, tree, args) -> Names:
@@ -406,7 +416,7 @@ class JitFunction(Generic[Result]):
             debug = DebugInfo.of(self._name, names)
             staged = Staged(closed, [], None, debug, closed.in_avals, donated)
             if sizes is not None or not is_open:
-                staged = self._with_checks(staged)
+                staged = self._finished(staged)
             return Traced(
                 self._owner, staged, lambda new: Placing(new, None, None), sizes is not None
             )
@@ -500,6 +510,23 @@ class JitFunction(Generic[Result]):
     def lower(self, *args, **kwargs) -> stages.Lowered:
         """Trace and lower the function to StableHLO; `f.lower(x).compile()` compiles it."""
         return self.trace(*args, **kwargs).lower()
+
+    @boundary
+    def memory(self, *args, **kwargs) -> Memory:
+        """The memory of the compiled program for arguments of these types, by line.
+
+        It has the bytes of the moment at which most is in use (`peak`), and which lines made what
+        is in use then (`rows`); `print` shows a table. The program is compiled once more, with
+        lines, and is not run.
+
+        Example:
+            >>> import gradix, gradix.numpy as jnp
+            >>> products = gradix.jit(lambda x: jnp.outer(x, x) @ x)
+            >>> products.memory(jnp.ones(1024)).results
+            4096
+        """
+        stage = self.trace(*args, **kwargs)
+        return _memory.memory_of(stage._traced, tuple(stage._places or ()))
 
     def _trace_for(self, args, kwargs) -> Traced:
         dynamic, named, static = self._split(args, kwargs)

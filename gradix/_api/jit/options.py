@@ -18,6 +18,7 @@ from gradix._base.lazy import lazy_module
 if TYPE_CHECKING:
     from gradix._api.jit.jitted_function import JitFunction, Result
 
+_budget = lazy_module("gradix._api.costs.budget")
 _abstracted = lazy_module("gradix._api.jit.abstracted")
 _symbolic = lazy_module("gradix._api.jit.symbolic")
 
@@ -62,6 +63,10 @@ class Options:
         check: errors that the compiled program looks for, joined with commas: "nan", "div", "index"
             (out of bounds), "user" (`checkify.check`), "float", "automatic", "all". Each call then
             waits for its results.
+        memory: the most memory for temporaries of the compiled program, such as "2GiB" or a number
+            of bytes. Values are computed again in place of being kept until XLA's figure
+            (`memory_analysis().temp_size_in_bytes`) keeps to it; if none does, a warning tells how
+            near it came. Each attempt is a compilation.
     """
 
     in_shardings: Any = None
@@ -82,6 +87,7 @@ class Options:
     donate_strict: bool = False
     symbolic: Any = None
     check: str | None = None
+    memory: str | int | None = None
 
     def roles(self, fun: Callable) -> ArgumentRoles:
         """The roles of the function's arguments.
@@ -121,6 +127,10 @@ class Options:
     def checks(self) -> tuple[str, ...] | None:
         """The kinds of errors that the compiled program checks for."""
         return None if self.check is None else names_of(self.check)
+
+    def budget(self) -> int | None:
+        """The most bytes for temporaries."""
+        return None if self.memory is None else _budget.bytes_of(self.memory)
 
 
 _NAMES = tuple([f.name for f in dataclasses.fields(Options)])
