@@ -70,6 +70,8 @@ _options = _config.state
 
 
 _functions: weakref.WeakSet[JitFunction] = weakref.WeakSet()
+# lists in which profiles keep the functions that are made while they record
+kept: list[list[JitFunction]] = []
 
 
 def clear_caches() -> None:
@@ -155,6 +157,8 @@ class JitFunction(Generic[Result]):
         # the number of calls by kinds of leaves, for arguments that are not all gradix arrays
         self._mixed: BoundedCache[tuple, int] = BoundedCache(4096)
         _functions.add(self)
+        for functions in kept:
+            functions.append(self)
 
     def __call__(self, *args, **kwargs) -> Result:
         try:
