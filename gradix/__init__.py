@@ -144,6 +144,8 @@ with on_demand(globals()):
         checkpoint_policies as checkpoint_policies,
     )
     from gradix._api.callbacks import pure_callback as pure_callback
+    from gradix._api.costs.magic import load_ipython_extension as load_ipython_extension
+    from gradix._api.costs.profile import profile as profile
     from gradix._api.progress import progress as progress
     from gradix._api.derivatives.custom_vjp import (custom_gradient as custom_gradient, custom_vjp as custom_vjp)
     from gradix._api.derivatives.custom_jvp import custom_jvp as custom_jvp

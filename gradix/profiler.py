@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gzip
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -35,8 +36,9 @@ __all__ = [
 ]
 
 _lock = threading.Lock()
-# The session that records, and the directory to which it will be written; empty if there is none.
-_running: list[tuple[Any, str]] = []
+# The session that records, the directory to which it will be written, and whether also for
+# Perfetto; empty if there is none.
+_running: list[tuple[Any, str, bool]] = xla_profiler.sessions
 _servers: list[Any] = []
 
 
@@ -103,17 +105,19 @@ def start_trace(
 
     Args:
         log_dir: the directory for `plugins/profile/...`, which TensorBoard and XProf read.
-        create_perfetto_link, create_perfetto_trace: must be False.
+        create_perfetto_trace: whether to write `perfetto_trace.json.gz` beside the profile, which
+            ui.perfetto.dev opens.
+        create_perfetto_link: must be False.
         profiler_options: options of what is recorded.
 
     Raises:
         RuntimeError: a profile is being recorded already.
-        NotImplementedError: a file or link for Perfetto is requested.
+        NotImplementedError: a link for Perfetto is requested.
     """
-    if create_perfetto_link or create_perfetto_trace:
+    if create_perfetto_link:
         raise NotImplementedError(
-            "start_trace writes profiles for TensorBoard and XProf, but not for Perfetto. Leave out "
-            "create_perfetto_link and create_perfetto_trace, and open the trace from XProf."
+            "start_trace does not serve profiles to ui.perfetto.dev. Give create_perfetto_trace=True "
+            "in place of create_perfetto_link, and open the file perfetto_trace.json.gz there."
         )
     with _lock:
         if _running:
@@ -121,7 +125,8 @@ def start_trace(
                 f"Only one profile may be run at a time, and one is being recorded for {_running[0][1]}. "
                 "Call stop_trace() first."
             )
-        _running.append((xla_profiler.new_session(profiler_options), os.fspath(log_dir)))
+        session = xla_profiler.new_session(profiler_options)
+        _running.append((session, os.fspath(log_dir), create_perfetto_trace))
 
 
 def stop_trace() -> None:
@@ -133,8 +138,12 @@ def stop_trace() -> None:
     with _lock:
         if not _running:
             raise RuntimeError("No profile started. Call start_trace(log_dir) first.")
-        session, folder = _running.pop()
+        session, folder, for_perfetto = _running.pop()
         session.stop_and_export(folder)
+    if for_perfetto:
+        written = Path(folder).glob("plugins/profile/*/*.trace.json.gz")
+        newest = max(written, key=lambda path: path.stat().st_mtime_ns)
+        (newest.parent / "perfetto_trace.json.gz").write_bytes(newest.read_bytes())
 
 
 @contextlib.contextmanager
@@ -154,7 +163,7 @@ def trace(
 
 def device_memory_profile(backend: str | None = None) -> bytes:
     """A profile of the memory of a platform's devices, as bytes in pprof's compressed form."""
-    return xla_profiler.heap_profile(_get_backend(backend))
+    return gzip.compress(xla_profiler.heap_profile(_get_backend(backend)))
 
 
 def save_device_memory_profile(filename: os.PathLike | str, backend: str | None = None) -> None:

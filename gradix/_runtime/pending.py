@@ -223,6 +223,11 @@ class _Queue:
 _queue = _Queue()
 
 
+def finish() -> None:
+    """Wait until all runs that were left to a helper have ended."""
+    _queue.finish()
+
+
 def later(call: Callable[[list], list], count: int, pace: Pace | None = None) -> Callable:
     """A function of buffers that runs `call` in a helper; it returns `count` pending buffers.
 

@@ -9,6 +9,9 @@ from gradix._runtime.xla_client import client
 
 _data = lazy_module("jaxlib._profile_data")
 
+# sessions for `gradix.profiler`, of which there is at most one
+sessions: list = []
+
 ProfileOptions = _profiler.ProfileOptions
 TraceMe = _profiler.TraceMe
 start_server = _profiler.start_server

@@ -115,9 +115,6 @@ def _row(found: Lined, key: tuple, held: list[tuple[Buffer, int]], names) -> Mem
     last = max(held, key=lambda pair: pair[0].last)[0].last_used_by
     end = module.origin(last).place if last is not None and kind != "result" else None
     place = module.origin(largest.made_by).place if kind != "argument" else None
-    shape = largest.made_by.shape
-    for k in largest.index:
-        shape = shape.parts[k] if k < len(shape.parts) else shape
     return MemoryRow(
         place.file if place else "",
         place.line if place else 0,
@@ -125,7 +122,7 @@ def _row(found: Lined, key: tuple, held: list[tuple[Buffer, int]], names) -> Mem
         sum([n for _, n in held]),
         str(end) if end else "",
         len(held),
-        str(shape),
+        str(largest.shape),
         kind,
         when,
         _name(found, largest, names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import NamedTuple
 
-from gradix._runtime.hlo.module import FORWARDING, NESTING, Instruction, Module
+from gradix._runtime.hlo.module import FORWARDING, NESTING, Instruction, Module, Shape
 from gradix._runtime.hlo.wire import message
 
 
@@ -34,6 +34,14 @@ class Buffer:
     last: int
     last_used_by: Instruction | None
     made_at: int
+
+    @property
+    def shape(self) -> Shape:
+        """The type of the value, which is a part of the result where that is a tuple."""
+        shape = self.made_by.shape
+        for k in self.index:
+            shape = shape.parts[k] if k < len(shape.parts) else shape
+        return shape
 
 
 class Peak(NamedTuple):

@@ -1,0 +1,25 @@
+"""`%load_ext gradix`: the magic `%%gradix_profile`, which profiles a cell of a notebook."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gradix._api.costs.profile import Profile, profile
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """Define `%%gradix_profile`; IPython calls this for `%load_ext gradix`.
+
+    Args:
+        ipython: the shell of IPython.
+    """
+
+    def gradix_profile(line: str, cell: str) -> Profile:
+        """Run the cell, and show what each of its lines costs; a name keeps the profile."""
+        with profile() as p:
+            ipython.run_cell(cell)
+        if line.strip():
+            ipython.push({line.strip(): p})
+        return p
+
+    ipython.register_magic_function(gradix_profile, "cell")

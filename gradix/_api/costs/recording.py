@@ -1,0 +1,231 @@
+"""What is recorded while a profile is taken: operations of compiled programs, and eager ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Any, NamedTuple
+
+from gradix._api.costs.lines import Lined, described, lined, phase
+from gradix._api.devices import live_arrays
+from gradix._api.jit.jitted_function import JitFunction, jitted_functions, kept
+from gradix._base import events, source
+from gradix._core import seams
+from gradix._core.array import ArrayImpl
+from gradix._runtime import pending, xla_profiler
+from gradix._runtime.hlo.module import Instruction, Module, Place
+from gradix._stablehlo.emitter import identifier
+
+# the recording that is going on
+_recording: list[Recording] = []
+
+
+class Run(NamedTuple):
+    """One run of an operation: when, where, and how long without what ran inside of it.
+
+    Attributes:
+        name: the operation's name in its program.
+        program: the name of the program.
+        number: the number of the program.
+        thread: the thread that ran it, by number.
+        start, seconds: when it began, since the profile began, and how long it took.
+        own: the seconds without the operations that it waited for.
+    """
+
+    name: str
+    program: str
+    number: int
+    thread: int
+    start: float
+    seconds: float
+    own: float
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Work:
+    """What one line did in one operation of a compiled program, or one eager operation."""
+
+    place: Place | None
+    phase: str
+    scope: str
+    operation: str
+    calls: int
+    seconds: float
+    nbytes: float
+    flops: float
+
+
+class Recording:
+    """Everything that happened while a profile was taken; a context manager."""
+
+    def __init__(self) -> None:
+        self.compiler: list[events.Event] = []
+        self.runs: list[Run] = []
+        self.eager: dict[tuple, list[float]] = {}  # count, seconds, bytes
+        self.programs: dict[tuple[str, int], Lined] = {}
+        self.seconds = 0.0
+        self._is_inside = False
+        self.functions: list[JitFunction] = []  # those that are made meanwhile
+
+    def __enter__(self) -> Recording:
+        if _recording or xla_profiler.sessions:
+            raise RuntimeError(
+                "gradix.profile: another profile is being recorded, and XLA records one at a time. End "
+                "it first: leave its block, or call gradix.profiler.stop_trace()."
+            )
+        _recording.append(self)
+        self._evaluate = seams.evaluate
+        seams.evaluate = self._evaluated
+        kept.append(self.functions)
+        events.listeners.append(self.compiler.append)
+        events.details.append(self.compiler.append)
+        options = xla_profiler.ProfileOptions()
+        options.host_tracer_level, options.python_tracer_level = 2, 0
+        try:
+            self._session = xla_profiler.new_session(options)
+        except BaseException:
+            self._undo()
+            raise
+        self._start = time.perf_counter()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        try:
+            pending.finish()
+            for array in live_arrays():
+                if not array.is_deleted():
+                    array.block_until_ready()
+        finally:
+            self.seconds = time.perf_counter() - self._start
+            self._undo()
+        self.runs = _runs(xla_profiler.data_class("ProfileData"), self._session.stop())
+
+    def _undo(self) -> None:
+        _recording.clear()
+        seams.evaluate = self._evaluate
+        kept[:] = [held for held in kept if held is not self.functions]
+        events.listeners.remove(self.compiler.append)
+        events.details.remove(self.compiler.append)
+
+    def _evaluated(self, primitive, arrays, params):
+        """An eager operation, which is waited for so that its time is that of its line."""
+        if self._is_inside:  # an operation of a program that an eager one holds
+            return self._evaluate(primitive, arrays, params)
+        at, start = source.current(2), time.perf_counter()
+        self._is_inside = True
+        try:
+            found = self._evaluate(primitive, arrays, params)
+        finally:
+            self._is_inside = False
+        outs = found if isinstance(found, (list, tuple)) else [found]
+        for out in outs:
+            if type(out) is ArrayImpl and out._buffer is not None:
+                out.block_until_ready()
+        key = at, primitive.name
+        counted = self.eager.setdefault(key, [0, 0.0, 0.0])
+        counted[0] += 1
+        counted[1] += time.perf_counter() - start
+        moved = [*[a for a in arrays if type(a) is ArrayImpl], *outs]
+        counted[2] += sum([getattr(x, "nbytes", 0) for x in moved])
+        return found
+
+    def work(self) -> list[Work]:
+        """What each line did, apart for each operation; programs are compiled again with lines."""
+        by_program: dict[tuple[str, int], dict[str, list[float]]] = {}
+        for run in self.runs:
+            counted = by_program.setdefault((run.program, run.number), {})
+            held = counted.setdefault(run.name, [0, 0.0])
+            held[0] += 1
+            held[1] += run.own
+        found = []
+        for (name, number), counted in by_program.items():
+            program = _program_of(name, number, set(counted))
+            if program is None:  # one of an eager operation, whose time is counted as such
+                continue
+            self.programs[name, number] = program
+            for operation, (calls, seconds) in counted.items():
+                instruction = program.module.by_name.get(operation)
+                if instruction is not None:
+                    found += _shared(program.module, instruction, int(calls), seconds)
+        for (at, operation), (count, seconds, nbytes) in self.eager.items():
+            place = Place(at.file, at.line)
+            found.append(Work(place, "", "eager", operation, int(count), seconds, nbytes, 0.0))
+        return found
+
+
+def _shared(module: Module, whole: Instruction, calls: int, seconds: float) -> list[Work]:
+    """What an instruction did, shared among the lines whose operations are fused into it."""
+    found: dict[tuple, Work] = {}
+    nbytes = module.bytes_moved(whole)
+    for inner, part in module.shares(whole):
+        origin = module.origin(inner if inner.place is not None else whole)
+        key = origin.place, phase(origin), origin.scope
+        before = found.get(key)
+        # The cost of a loop is that of the operations in it, which are counted on their own.
+        flops = 0.0 if whole.opcode in ("while", "conditional") else calls * module.flops(inner)
+        more = part * seconds, part * calls * nbytes, flops
+        if before is not None:
+            more = before.seconds + more[0], before.nbytes + more[1], before.flops + more[2]
+        name = origin.scope.rpartition("/")[2] or whole.opcode
+        found[key] = Work(*key, name, calls, *more)
+    return list(found.values())
+
+
+def _runs(reader, recorded: bytes) -> list[Run]:
+    """The runs of operations in what XLA recorded."""
+    found = []
+    thread = 0
+    for plane in reader.from_serialized_xspace(recorded).planes:
+        for line in plane.lines:
+            ops = []
+            for event in line.events:
+                stats = dict(event.stats)
+                if "hlo_op" in stats:
+                    known = stats["hlo_op"], stats["hlo_module"], int(stats.get("program_id", 0))
+                    ops.append((event.start_ns, event.duration_ns, *known))
+            if ops:
+                found += _own_times(sorted(ops, key=lambda op: (op[0], -op[1])), thread)
+                thread += 1
+    return sorted(found, key=lambda run: run.start)
+
+
+def _own_times(ops: list[tuple], thread: int) -> list[Run]:
+    """The runs of one thread, each without the time of those inside of it."""
+    own = [duration for _, duration, *_ in ops]
+    around: list[int] = []
+    for k, (start, duration, *_) in enumerate(ops):
+        while around and start >= ops[around[-1]][0] + ops[around[-1]][1]:
+            around.pop()
+        if around:
+            own[around[-1]] -= duration
+        around.append(k)
+    return [
+        Run(name, program, number, thread, start * 1e-9, duration * 1e-9, max(own[k], 0) * 1e-9)
+        for k, (start, duration, name, program, number) in enumerate(ops)
+    ]
+
+
+def _program_of(name: str, number: int, operations: set[str]) -> Lined | None:
+    """The jitted function's program with this name and these operations, compiled with lines."""
+    fits = []
+    for function in jitted_functions():
+        if identifier(function._name) != name:
+            continue
+        for traced in list(function._cache.values()):
+            for avals, program in _compiled(traced):
+                module = described(program)
+                if operations <= module.by_name.keys():
+                    fits.append((module.id == number, traced, avals))
+    if not fits:
+        return None
+    _, traced, avals = max(fits, key=lambda fit: fit[0])
+    return lined(traced, avals)
+
+
+def _compiled(traced) -> list[tuple[tuple, Any]]:
+    """The compiled programs of a signature, each with the types of its arguments and their places."""
+    placing = getattr(traced, "placing", None)
+    found = [((), traced.program)] if getattr(traced, "program", None) is not None else []
+    if placing is not None:
+        found += [(k, p) for k, p in placing.programs.items() if hasattr(p, "executable")]
+    return found

@@ -1,0 +1,195 @@
+"""`gradix.profile`: what each line costs, as a table, a page, a timeline."""
+import gzip
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import gradix
+import gradix.numpy as jnp
+from gradix import lax, profiler
+from gradix._api.costs.profile import profile
+
+HERE = Path(__file__).name
+X = jnp.eye(128)
+
+
+def products(x):
+    y = x @ x
+    z = y @ x
+    return jnp.sin(z).sum()
+
+
+FIRST = products.__code__.co_firstlineno
+
+
+def looped(x):
+    def body(c, _):
+        c = jnp.tanh(c @ x)
+        return c, c.sum()
+    return lax.scan(body, x, None, length=7)[1]
+
+
+@pytest.fixture(scope="module")
+def taken():
+    return gradix.profile(gradix.grad(products))(X)
+
+
+def lines(p):
+    return {(r.line - FIRST, r.phase): r for r in p.lines if Path(r.file).name == HERE}
+
+
+def test_forward_and_backward_of_each_line(taken):
+    rows = lines(taken)
+    for line in (1, 2):
+        assert rows[line, "forward"].flops == pytest.approx(2 * 128**3, rel=0.01)
+        assert rows[line, "backward"].flops >= 2 * 2 * 128**3
+    assert rows[1, "forward"].source == "y = x @ x" and rows[1, "forward"].bytes >= 2 * X.nbytes
+    np.testing.assert_allclose(taken.result, gradix.grad(products)(X), rtol=1e-5)
+
+
+@pytest.mark.parametrize("by", ["lines", "scopes", "operations"])
+def test_sums_equal_the_whole(taken, by):
+    rows = getattr(taken, by)
+    assert sum(r.share for r in rows) == pytest.approx(1)
+    assert sum(r.seconds for r in rows) == pytest.approx(sum(r.own for r in taken._recording.runs))
+    assert all(r.seconds >= 0 and r.bytes >= 0 and r.flops >= 0 and r.calls > 0 for r in rows)
+    assert sum(taken.stages.values()) >= taken.seconds * 0.999
+    assert set(taken.stages) == {"trace", "lower", "compile", "load", "run", "eager", "other"} and taken.stages["compile"] == 0
+
+
+def test_a_block_has_jitted_functions_loops_and_eager_operations():
+    with gradix.profile() as p:
+        sums = gradix.jit(looped)(X)
+        y = jnp.sin(X)
+    rows = {r.line: r for r in p.lines if Path(r.file).name == HERE}
+    body = looped.__code__.co_firstlineno + 2
+    assert rows[body].flops >= 7 * 2 * 128**3                  # a loop counts as often as it ran
+    assert rows[test_a_block_has_jitted_functions_loops_and_eager_operations.__code__.co_firstlineno + 3].calls == 1
+    assert p.result is None and p.stages["trace"] > 0 and p.stages["eager"] > 0 and y.shape == X.shape and sums.shape == (7,)
+
+
+def test_fused_lines_share_their_time():
+    def f(x):
+        a = jnp.exp(x)
+        return a * 2 + x
+    rows = {r.line - f.__code__.co_firstlineno: r for r in gradix.profile(f)(jnp.ones(10_000)).lines if r.file}
+    assert rows[1].flops >= 10_000 and rows[2].flops == 20_000 and 0 < rows[1].share < 1
+
+
+def test_empty_blocks_and_functions_without_operations():
+    with gradix.profile() as p:
+        pass
+    assert p.lines == [] and "ms" in str(p) and "<html" in p.to_html()
+    assert gradix.profile(lambda x: x)(3.0).result == 3.0
+
+
+def test_functions_with_effects_run_once():
+    seen = []
+    gradix.profile(lambda x: gradix.debug.callback(seen.append, x))(1.0)
+    assert len(seen) == 1
+
+
+def test_two_at_a_time_are_refused(tmp_path):
+    with profiler.trace(tmp_path), pytest.raises(RuntimeError, match="another profile is being recorded"), gradix.profile():
+        pass
+    with gradix.profile(), pytest.raises(RuntimeError, match="another profile is being recorded"), gradix.profile():
+        pass
+
+
+def test_everything_is_put_back_after_an_error():
+    before = gradix._core.seams.evaluate
+    with pytest.raises(ZeroDivisionError), gradix.profile():
+        1 / 0
+    assert gradix._core.seams.evaluate is before
+    assert gradix._base.events.listeners == [] and gradix._api.jit.jitted_function.kept == []
+
+
+@pytest.mark.parametrize(("use", "words"), [(lambda: gradix.profile(3), "takes a function"), (lambda: gradix.profile()(), "context manager"),
+                                            (lambda: gradix.profile(products).__enter__(), "is called with arguments")])
+def test_wrong_uses_say_what_to_write(use, words):
+    with pytest.raises(TypeError, match=words):
+        use()
+
+
+def test_text_and_frames(taken):
+    text = str(taken)
+    assert re.search(rf"\d+\.\d\d +\d+\.\d % .*{HERE}:{FIRST + 1} +y = x @ x \((forward|backward)\)", text)
+    assert "print it" in repr(taken)
+    pandas = pytest.importorskip("pandas")
+    assert isinstance(taken.to_pandas(), pandas.DataFrame)
+
+
+def test_the_timeline_for_perfetto(taken, tmp_path):
+    taken.perfetto(tmp_path / "a.json")
+    taken.perfetto(tmp_path / "a.json.gz")
+    told = json.loads((tmp_path / "a.json").read_text())
+    assert told == json.loads(gzip.decompress((tmp_path / "a.json.gz").read_bytes()))
+    assert len(told["traceEvents"]) == len(taken._recording.runs)
+    assert any(e["args"].get("line", "").endswith(f"{HERE}:{FIRST + 1}") for e in told["traceEvents"])
+
+
+def test_the_page_needs_nothing_else(taken, tmp_path):
+    page = taken.to_html()
+    assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", page)
+    assert HERE in page and "y = x @ x" in page and "Timeline" in page and "<details" in page and "prefers-color-scheme: dark" in page
+    assert taken._repr_html_() in page
+    taken.save(tmp_path / "p.html")
+    assert (tmp_path / "p.html").read_text(encoding="utf-8") == page
+
+
+def test_source_with_marks_is_shown_as_text():
+    f = eval(compile("lambda x: x @ x  # </script><b>&\n", "marks <&>.py", "eval"))
+    page = gradix.profile(f)(X).to_html()
+    assert "marks <&>" not in page and "marks &lt;&amp;&gt;" in page
+
+
+@pytest.mark.slow
+def test_the_page_in_a_browser(taken, tmp_path):
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("there is no browser on this machine")
+    taken.save(tmp_path / "p.html")
+    done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom", f"file://{tmp_path}/p.html"],
+                          capture_output=True, text=True, timeout=120)
+    assert re.search(r'<svg class="timeline" viewBox="0 0 1000 \d+"><rect', done.stdout)
+    assert '<svg class="memory" viewBox="0 0 1000 140"><polygon' in done.stdout
+    assert "CONSOLE" not in done.stderr
+
+
+def test_the_magic_of_notebooks():
+    made, names = {}, {"gradix": gradix, "X": X, "f": products}
+    shell = SimpleNamespace(run_cell=lambda cell: exec(cell, names), push=made.update,
+                            register_magic_function=lambda function, kind: made.update({kind: function}))
+    gradix.load_ipython_extension(shell)
+    p = made["cell"]("kept", "y = gradix.jit(f)(X)")
+    assert made["kept"] is p and any(Path(r.file).name == HERE for r in p.lines) and "<table" in p._repr_html_()
+
+
+def test_nothing_is_loaded_before_it_is_named():
+    code = "import gradix, gradix.numpy as jnp, sys; gradix.jit(gradix.grad(lambda x: jnp.sin(x).sum()))(jnp.ones(3)); print([m for m in sys.modules if 'gradix._api.costs' in m or 'gradix._runtime.hlo' in m])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert profile is gradix.profile
+
+
+# -- profiles for other tools -------------------------------------------------------------------------
+
+def test_a_trace_for_perfetto(tmp_path):
+    with profiler.trace(tmp_path, create_perfetto_trace=True):
+        gradix.jit(products)(X).block_until_ready()
+    found, = tmp_path.glob("plugins/profile/*/perfetto_trace.json.gz")
+    assert json.loads(gzip.decompress(found.read_bytes()))["traceEvents"]
+    read, = tmp_path.glob("plugins/profile/*/*.xplane.pb")
+    assert "/host:CPU" in [plane.name for plane in profiler.ProfileData.from_file(str(read)).planes]
+
+
+def test_a_profile_of_memory_is_compressed():
+    held = jnp.ones((512, 512)) + 1
+    held.block_until_ready()
+    assert len(gzip.decompress(profiler.device_memory_profile())) > 50
