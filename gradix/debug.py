@@ -25,6 +25,7 @@ from gradix._core.effects import (
 
 with on_demand(globals()):
     from gradix._api.breakpoints import breakpoint as breakpoint
+    from gradix._api.values import values as values
 
 __all__ = [
     "DebugEffect",
@@ -36,4 +37,5 @@ __all__ = [
     "explain",
     "log",
     "print",
+    "values",
 ]

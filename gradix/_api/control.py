@@ -10,6 +10,7 @@ import numpy as np
 from gradix._api.boundary import arrays, opened, with_arrays
 from gradix._api.tracing import check_branches, flat_body
 from gradix._base import config as _config
+from gradix._base.lazy import lazy_module
 from gradix._base.tracebacks import filter_frames
 from gradix._control.cond import INDEX, bind_cond, cond_p
 from gradix._control.program_interning import interned
@@ -25,6 +26,7 @@ from gradix._ops.indexing.index_values import fitted_index
 from gradix._ops.operands import scalar_like
 from gradix._transforms.staging import give_back, with_refs, written
 
+_values = lazy_module("gradix._api.values")
 T = TypeVar("T")
 
 _options = _config.state
@@ -77,8 +79,11 @@ def cond(
             )
         operands = _operands(operands, operand)
         index = _truth(pred)
-        if _options.jax_disable_jit and not isinstance(index, Tracer):
-            return (true_fun if bool(np.asarray(index)) else false_fun)(*with_arrays(operands))
+        if _options.jax_disable_jit:
+            if not isinstance(index, Tracer):
+                return (true_fun if bool(np.asarray(index)) else false_fun)(*with_arrays(operands))
+            if _values.known(index):
+                return _values.branch(index, (false_fun, true_fun), with_arrays(operands))
         return branches_on(
             index, (false_fun, true_fun), operands, "cond", ("false_fun", "true_fun"), order=(1, 0)
         )
@@ -133,9 +138,13 @@ def switch(
             raise ValueError("Empty branch sequence: lax.switch needs at least one function.")
         if len(branches) == 1:
             return branches[0](*with_arrays(operands))
-        if _options.jax_disable_jit and not isinstance(which, Tracer):
-            branch = branches[min(max(int(np.asarray(which)), 0), len(branches) - 1)]
-            return branch(*with_arrays(operands))
+        if _options.jax_disable_jit:
+            if not isinstance(which, Tracer):
+                branch = branches[min(max(int(np.asarray(which)), 0), len(branches) - 1)]
+                return branch(*with_arrays(operands))
+            if _values.known(which):
+                which = clamp(np.int32(0), fitted_index(which, INDEX), np.int32(len(branches) - 1))
+                return _values.branch(which, branches, with_arrays(operands))
         which = clamp(np.int32(0), fitted_index(which, INDEX), np.int32(len(branches) - 1))
         names = tuple([f"branch {i}" for i in range(len(branches))])
         return branches_on(which, branches, operands, "switch", names, order=range(len(branches)))

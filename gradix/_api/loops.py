@@ -34,6 +34,7 @@ from gradix._ops.operands import scalar_like
 from gradix._ops.shape import reshape
 from gradix._transforms.staging import give_back, written
 
+_values = lazy_module("gradix._api.values")
 _progress = lazy_module("gradix._api.progress")
 
 
@@ -256,8 +257,11 @@ def while_loop(
         )
     init, tree = opened(init_val)
     init = arrays("while_loop", init, tree, "init_val")
-    if _options.jax_disable_jit and not any(isinstance(x, Tracer) for x in init):
-        return _while_in_python(cond_fun, body_fun, with_arrays(init_val))
+    if _options.jax_disable_jit:
+        if not any(isinstance(x, Tracer) for x in init):
+            return _while_in_python(cond_fun, body_fun, with_arrays(init_val))
+        if _values.known(*init):
+            return _values.while_loop(cond_fun, body_fun, with_arrays(init_val))
     one = treedef_tuple((tree,))
     going, turn = flat_body("while_loop", cond_fun, one), flat_body("while_loop", body_fun, one)
     while True:

@@ -6,6 +6,8 @@ import functools
 import threading
 from typing import Any
 
+import numpy as np
+
 from gradix._base import config as _config, errors, leaks, source
 from gradix._base.name_stack import begin_program, set_names
 from gradix._core import seams
@@ -40,7 +42,35 @@ class Tracer(Array):
         return self._trace.place_of(self)
 
     def __repr__(self) -> str:
-        return f"Traced<{self.aval.str_short()}>with<{type(self._trace).__name__}>"
+        return self._numbers() if state.shows_values else self._described()
+
+    def _described(self) -> str:
+        """What is known of the value without its numbers."""
+        return f"JitTracer({self.aval.str_short()})"
+
+    def _numbers(self) -> str:
+        """The value's numbers, where the trace has them."""
+        return self._described()
+
+    @property
+    def _inner(self):
+        """What the trace computes with in place of the tracer: an array, or an outer tracer."""
+        return self
+
+    def __format__(self, spec: str) -> str:
+        array = concrete(self) if state.shows_values and spec else None
+        if array is None:
+            try:
+                return format(repr(self), spec)
+            except ValueError:
+                raise TypeError(
+                    f"unsupported format string {spec!r} for the traced value {self!r}: its numbers "
+                    "are not known while the function is traced. Print them when it runs, with "
+                    f'gradix.debug.print("{{x:{spec}}}", x=x), or trace it inside of `with '
+                    "gradix.debug.values():`."
+                ) from None
+        numbers = np.asarray(array)
+        return np.array2string(numbers, formatter={"all": lambda n: format(n, spec)})
 
     def __array__(self, dtype=None, copy=None):
         raise errors.TracerArrayConversionError(self)
@@ -235,9 +265,21 @@ class _State(threading.local):
     manual: frozenset = frozenset()
     # the source line of the operation being staged; None if it must be found on the stack
     place: source.SourcePlace | None = None
+    # whether tracers are printed with their numbers, as in `debug.values()`
+    shows_values: bool = False
 
 
 state = _State()
+
+
+def concrete(x):
+    """The array that a tracer holds, below all transformations; None if it stands for no numbers."""
+    while isinstance(x, Tracer):
+        inner = x._inner
+        if inner is x:
+            return None
+        x = inner
+    return x
 
 
 def bind(prim, args, params):

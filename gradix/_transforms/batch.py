@@ -62,6 +62,16 @@ class BatchTracer(Tracer):
     def _made(self) -> str:
         return self.val._made() if isinstance(self.val, Tracer) else ""
 
+    def _described(self) -> str:
+        return f"VmapTracer(aval={self.aval.str_short()}, batched={self.val.aval.str_short()})"
+
+    def _numbers(self) -> str:
+        return f"{self.val!r} mapped over axis {self.axis}"
+
+    @property
+    def _inner(self):
+        return self.val
+
 
 class BatchTrace(Interpreter):
     """Applies the batch rule of each primitive; an unmapped result is returned without a tracer."""

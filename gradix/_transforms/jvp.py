@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gradix._base.name_stack import transforming
 from gradix._core.jaxpr import ClosedJaxpr, inherit
-from gradix._core.trace import Interpreter, Tracer, new_level, state
+from gradix._core.trace import Interpreter, Tracer, concrete, new_level, state
 from gradix._ops.basis import instantiate
 from gradix._transforms.repeats import of_higher_order, share
 from gradix._transforms.staging import eval_closed, stage
@@ -23,6 +23,21 @@ class JVPTracer(Tracer):
 
     def _made(self) -> str:
         return self.primal._made() if isinstance(self.primal, Tracer) else ""
+
+    def _described(self) -> str:
+        if isinstance(self._trace, LinearizeTrace):
+            kind = self.tangent.aval.str_short(short_dtypes=True)
+            return f"GradTracer(primal={self.primal}, typeof(tangent)={kind})"
+        return f"JVPTracer(primal={self.primal}, tangent={self.tangent})"
+
+    def _numbers(self) -> str:
+        if concrete(self.tangent) is None:
+            return f"{self.primal!r} with a gradient"
+        return f"{self.primal!r} with tangent {self.tangent!r}"
+
+    @property
+    def _inner(self):
+        return self.primal
 
     # Booleans and integers have no derivative, so Python may read the primal. `float` and
     # `__array__` stay errors, as they would lose the tangent.

@@ -33,6 +33,9 @@ class TapeTracer(Tracer):
     def __init__(self, trace, aval, index):
         self._trace, self.aval, self.index = trace, aval, index
 
+    def _described(self) -> str:
+        return f"LinearizeTracer({self.aval.str_short()})"
+
 
 class TapeEqn:
     """A recorded linear operation.

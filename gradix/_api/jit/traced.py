@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from gradix._api.jit.placed import Placing
     from gradix._api.jit.with_refs import Refs
 
+_blame = lazy_module("gradix._api.blame")
 _checked = lazy_module("gradix._api.jit.checked")
 _keys = lazy_module("gradix._core.key_flow")
 _options = _config.state
@@ -318,5 +319,5 @@ def check_results(outs, name: str, jaxpr: ClosedJaxpr, args) -> None:
         dispatch.check_floats(f"the jit-compiled function {name}", outs)
     except FloatingPointError:
         if not any(x.is_deleted() for x in args):
-            eval_closed(jaxpr, *args)
+            _blame.blame(jaxpr, args, name)
         raise

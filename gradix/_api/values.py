@@ -1,0 +1,76 @@
+"""`debug.values()`: functions run in Python with numbers, inside of every transformation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from gradix._api.boundary import with_arrays
+from gradix._base.config import disable_jit
+from gradix._base.tree import tree_map
+from gradix._core.trace import Tracer, concrete, state
+from gradix._ops.select import select
+
+
+@contextmanager
+def values() -> Iterator[None]:
+    """A context manager in which traced values print their numbers.
+
+    Jitted functions, loops and branches run in Python, operation by operation, so that `print`,
+    f-strings, `breakpoint()` and debuggers show numbers inside of `jit`, `grad`, `vmap`, `scan`,
+    `cond` and `while_loop`. A mapped value is shown whole, with its mapped axis. Of a branch that
+    examples decide differently, both sides run.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> @gradix.jit
+        ... def f(x):
+        ...     print("x is", x)
+        ...     return x * x
+        >>> with gradix.debug.values():
+        ...     y = gradix.vmap(gradix.grad(f))(jnp.array([1.0, 2.0]))
+        x is Array([1., 2.], dtype=float32) mapped over axis 0 with a gradient
+    """
+    before = state.shows_values
+    state.shows_values = True
+    try:
+        with disable_jit():
+            yield
+    finally:
+        state.shows_values = before
+
+
+def known(*xs: Any) -> bool:
+    """Whether all traced values hold numbers that Python can decide by."""
+    return state.shows_values and all(concrete(x) is not None for x in xs)
+
+
+def while_loop(cond_fun: Callable, body_fun: Callable, carry: Any) -> Any:
+    """A loop in Python, whose condition may be traced; it ends when no example goes on."""
+    while True:
+        going = cond_fun(carry)
+        numbers = np.asarray(concrete(going) if isinstance(going, Tracer) else going)
+        if not numbers.any():
+            return carry
+        following = body_fun(carry)
+        carry = following if numbers.all() else chosen(going, following, carry)
+
+
+def chosen(which: Any, on_true: Any, on_false: Any) -> Any:
+    """The tree of values where a mapped condition holds, and the other elsewhere."""
+    return tree_map(lambda a, b: select(which, a, b), with_arrays(on_true), with_arrays(on_false))
+
+
+def branch(index: Any, branches: tuple[Callable, ...], operands: tuple) -> Any:
+    """The result of the branch that a traced index chooses, for each example."""
+    numbers = np.asarray(concrete(index))
+    wanted = [
+        k for k in range(len(branches)) if (np.clip(numbers, 0, len(branches) - 1) == k).any()
+    ]
+    result = branches[wanted[0]](*operands) if wanted else branches[0](*operands)
+    for k in wanted[1:]:
+        result = chosen(index == k, branches[k](*operands), result)
+    return result
