@@ -166,7 +166,7 @@ def _without_slices(entries: tuple, shape: tuple) -> tuple:
         for i, e in enumerate(entries)
         if isinstance(e, _slices.Slice) and (e.is_dynamic_start or _ends_outside(entries, i, shape))
     ]
-    block = range(traced[0], traced[-1] + 1) if traced else ()
+    block = range(traced[0], traced[-1] + 1) if traced else range(0)
     others = [i for i, e in enumerate(entries) if i not in block and hasattr(e, "dtype")]
     if others or any(not isinstance(entries[i], _slices.Slice) for i in block):
         raise NotImplementedError(
@@ -179,14 +179,14 @@ def _without_slices(entries: tuple, shape: tuple) -> tuple:
             continue
         steps = np.arange(e.size, dtype=np.int32) * np.int32(e.stride)
         if i in block:
-            shape = (e.size, *[1] * (block[-1] - i))
+            column = (e.size, *[1] * (block[-1] - i))
             start = as_array(e.start)
             out[i] = lax.reshape(
                 lax.add(
                     lax.broadcast(start, (e.size,)),
                     lax.convert_element_type(as_array(steps), start.aval.dtype),
                 ),
-                shape,
+                column,
             )
         else:
             out[i] = slice(

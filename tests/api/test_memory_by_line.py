@@ -153,9 +153,11 @@ def test_what_is_no_size(memory, error):
 
 
 @pytest.mark.parametrize("other", [{"specialize": True}, {"symbolic": "n"}])
-def test_what_a_budget_does_not_combine_with(other):
-    with pytest.raises(ValueError, match="cannot have both memory and"):
-        gradix.jit(jnp.sin, memory="1MiB", **other)
+def test_a_budget_beside_options_that_compile_several_programs(other):
+    """Each of them keeps the budget: one for each size, or for each segment."""
+    f = gradix.jit(lambda x: jnp.sin(x) if "symbolic" in other or x.sum() > 0 else x, memory="1MiB", **other)
+    for n in (2, 3):
+        np.testing.assert_allclose(f(jnp.ones(n)), np.sin(np.ones(n)), rtol=1e-6)
 
 
 # -- the barrier that keeps the compiler from merging -------------------------------------------------

@@ -4,7 +4,13 @@ import pytest
 
 import gradix
 from gradix.core import ShapedArray
-from gradix.sharding import AbstractMesh, AxisType, ManualAxisType, NamedSharding, PartitionSpec as P
+from gradix.sharding import (
+    AbstractMesh,
+    AxisType,
+    ManualAxisType,
+    NamedSharding,
+    PartitionSpec as P,
+)
 
 MESH = AbstractMesh((2, 2), ("x", "y"), (AxisType.Explicit, AxisType.Auto))
 

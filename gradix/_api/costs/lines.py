@@ -29,7 +29,7 @@ def lined(traced: Traced, avals: tuple = ()) -> Lined:
 
     Args:
         traced: the signature of a jitted function.
-        avals: the types of the arguments with their places, where these matter.
+        avals: the types of the operands with their places, where these matter.
     """
     known = _lined.setdefault(traced.jaxpr, {})
     found = known.get(avals)
@@ -39,9 +39,8 @@ def lined(traced: Traced, avals: tuple = ()) -> Lined:
 
 
 def _made(traced: Traced, avals: tuple) -> Lined:
-    n = len(traced.consts)
-    donated = tuple([i + n for i in traced.donated])
-    closed = simplify(traced.lowered_program())
+    donated = traced.donated_inputs
+    closed = simplify(traced.jaxpr)
     placing = traced.placing
     home, ins, outs, module = None, (), (), None
     if placing is not None:
@@ -61,7 +60,7 @@ def _made(traced: Traced, avals: tuple) -> Lined:
         outs,
         donated=donated,
         keep_unused=traced.keep_unused,
-        compiler_options=traced.options,
+        compiler_options=traced.compiler_options,
         lowered=module,
     )
     return Lined(described(program), program)

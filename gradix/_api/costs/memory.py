@@ -91,7 +91,9 @@ class Memory:
 
 def memory_of(traced: Traced, avals: tuple) -> Memory:
     """The memory of the program of a signature."""
-    names = (*["(captured)"] * len(traced.consts), *traced.debug.arg_names)
+    every = traced.debug.arg_names
+    own = ["(captured)" if i is None else every[i] for i in traced.operands]
+    names = (*["(captured)"] * len(traced.consts), *own)
     return Memory(lined(traced, avals), names)
 
 

@@ -169,7 +169,7 @@ class profile:
             )
         function = self._fun if isinstance(self._fun, JitFunction) else jit(self._fun)
         traced = function.trace(*args, **kwargs)._traced
-        if not traced.donated and not traced.jaxpr.effects and not traced.has_refs:
+        if not traced.donated and not traced.jaxpr.effects and traced.refs is None:
             if traced.placing is None:
                 traced.compiled()
             _wait(function(*args, **kwargs))

@@ -530,7 +530,7 @@ class JitFunction(Generic[Result]):
             4096
         """
         stage = self.trace(*args, **kwargs)
-        return _memory.memory_of(stage._traced, tuple(stage._places or ()))
+        return _memory.memory_of(stage._traced, tuple(stage._operand_places() or ()))
 
     def _trace_for(self, args, kwargs) -> Traced:
         dynamic, named, static = self._split(args, kwargs)
