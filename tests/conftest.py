@@ -10,6 +10,7 @@ import hypothesis
 import numpy as np
 import pytest
 
+from gradix._api.jit import sharing
 from gradix._base import config as _config
 
 # No deadline and no complaint of slow draws: both would depend on what else the machine does. Whether draws repeat is
@@ -102,6 +103,12 @@ def _numbers_of_its_own(request):
             value.bit_generator.state = type(value.bit_generator)(seed).state
         elif isinstance(value, random.Random | np.random.RandomState):
             value.seed(seed)
+
+
+@pytest.fixture(autouse=True)
+def _traces_of_its_own():
+    """A test counts the traces it makes, and finds none that another test made of the same function."""
+    sharing._known.clear()
 
 
 @pytest.fixture(autouse=True)

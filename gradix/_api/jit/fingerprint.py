@@ -69,9 +69,9 @@ def fingerprint(value: Any) -> Any:
     if isinstance(value, (ArrayImpl, Tracer)):
         raise NoFingerprint("an array cannot be a static argument")
     if not compared_by_identity(kind):
-        return _Walk(None).of(value)
+        return Walk(None).of(value)
     try:
-        return _Walk(_NODES_LIMIT).of(value)
+        return Walk(_NODES_LIMIT).of(value)
     except (NoFingerprint, RecursionError):  # the object's identity serves as the key
         return kind, Same(value)
 
@@ -86,7 +86,7 @@ def holds_objects(kind: type) -> bool:
     return kind not in ATOMS and kind not in _BARE - {tuple, frozenset}
 
 
-class _Walk:
+class Walk:
     """One walk through an object; `path` numbers the containers around it, to recognise cycles."""
 
     __slots__ = ("limit", "nodes", "path")
@@ -119,7 +119,7 @@ class _Walk:
             return found
         reader = _READERS.get(kind)
         if reader is not None:
-            return reader(self, x)
+            return getattr(self, reader)(x)
         if isinstance(x, (np.ndarray, np.generic)):
             return self._array(np.asarray(x))
         if isinstance(x, ArrayImpl):
@@ -235,9 +235,9 @@ _BY_IDENTITY = frozenset(
     {"gradix", "jaxlib", "builtins", "types", "_thread", "threading", "logging", "_io"}
 )
 _READERS = {
-    types.FunctionType: _Walk._function,
-    functools.partial: _Walk._partial,
-    types.MethodType: _Walk._method,
+    types.FunctionType: "_function",
+    functools.partial: "_partial",
+    types.MethodType: "_method",
 }
 
 

@@ -33,6 +33,7 @@ from gradix._api.jit.fastcall import MISS, is_long, write_call
 from gradix._api.jit.fingerprint import holds_objects
 from gradix._api.jit.options import Options
 from gradix._api.jit.placed import Placing, WithoutPlace
+from gradix._api.jit.sharing import SharedTraces, forget, shared_traces
 from gradix._api.jit.specialize_paths import NO_PATHS
 from gradix._api.jit.static_errors import incomparable
 from gradix._api.jit.stats import Signature, Stats, TraceLog, reached
@@ -141,6 +142,7 @@ class JitFunction(Generic[Result]):
         self._cache: BoundedCache[tuple, Traced] = BoundedCache(4096, drop=1)
         # traces that are good while captured values above arrays keep their states
         self._with_values: BoundedCache[tuple, Any] = BoundedCache(64)
+        self._shared: SharedTraces | None = None  # set when the first signature is met
         self._tracing: dict[tuple, tuple[threading.Event, int]] = {}  # being traced, and by whom
         self._calls, self._log = count(), TraceLog(fun)
         self._owner = Owner(
@@ -276,7 +278,12 @@ class JitFunction(Generic[Result]):
 
     def _made(self, key, leaves, tree, static, args, kwargs) -> Traced:
         """The trace of a new signature, which is kept if it is good for later calls."""
-        found: Any = None
+        if not self._cache:
+            self._shared = shared_traces(self._fun, self._asked)
+        shared = self._shared
+        found: Any = None if shared is None else shared.get(key)
+        if found is not None:
+            return self._cache.keep(key, found)
         if _have_place(leaves):
             found = self._placed(
                 self._traced(
@@ -290,6 +297,8 @@ class JitFunction(Generic[Result]):
                 tree,
             )
             self._cache.keep(key, found)
+            if shared is not None:
+                shared.keep(key, found)
         if found is None:
             opens = self._symbolic is not None and not _symbolic.is_open(leaves)
             found = (self._of_open_sizes if opens else self._trace)(
@@ -300,6 +309,8 @@ class JitFunction(Generic[Result]):
                 self._with_values.keep(key, found)
             elif not any(isinstance(c, Tracer) for c in found.consts):
                 self._cache.keep(key, found)
+                if shared is not None:
+                    shared.keep(key, found)
                 if any(holds_objects(kind) for _, (kind, _) in static):
                     # The trace may have changed an object, such as one that counts calls. Its new
                     # content finds this trace as well.
@@ -473,6 +484,7 @@ class JitFunction(Generic[Result]):
 
     def clear_cache(self) -> None:
         """Drop all traces and compiled programs of this function."""
+        forget(self._fun)
         self._cache.clear()
         self._fast, self._first = (), _no_code
         self._mixed.clear()

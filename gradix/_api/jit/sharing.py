@@ -1,0 +1,180 @@
+"""Traces that functions jitted anew find again: `jit(f)(x)` in a loop traces and compiles `f` once.
+
+They are kept for each function while it lives. A trace is found only while all that the function
+captures is as it was: what closures, defaults and globals hold, also by way of other functions of
+the user. Arrays are compared by identity, other objects by their content.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import dis
+import functools
+import sysconfig
+import types
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gradix._api.jit.fingerprint import ATOMS, NoFingerprint, Same, Walk
+from gradix._base.bounded import BoundedCache, on_clear
+from gradix._core.array import ArrayImpl
+
+if TYPE_CHECKING:
+    from gradix._api.jit.options import Options
+    from gradix._api.jit.traced import Traced
+
+_PARTS = 500  # a function that captures more has traces of its own
+_BYTES = 1 << 16  # so has one that captures a larger NumPy array, which someone may write to
+_SIGNATURES = 64  # for each function
+# by the function's id, with a weak reference to it
+_known: BoundedCache[int, tuple[weakref.ref, BoundedCache]] = BoundedCache(1024)
+
+
+class SharedTraces:
+    """The traces of one function with some options."""
+
+    __slots__ = ("function", "options", "traces")
+
+    def __init__(self, function: Callable, options: Any, traces: BoundedCache):
+        self.function, self.options, self.traces = function, options, traces
+
+    def get(self, key: tuple) -> Traced | None:
+        """The trace for a signature, if the function captures what it did when it was made."""
+        try:
+            found = self.traces.get((self.options, key))
+        except Exception:  # the __eq__ of a static argument raised; tracing tells of it
+            return None
+        if found is None or found[1] != captured(self.function):
+            return None
+        found[0].warm = 0
+        return found[0]
+
+    def keep(self, key: tuple, traced: Traced) -> None:
+        content = captured(self.function)
+        if content is not None:
+            self.traces.keep((self.options, key), (traced, content))
+
+
+def shared_traces(function: Callable, options: Options) -> SharedTraces | None:
+    """The traces that functions jitted with these options share; None where they cannot.
+
+    A lambda is made where it is jitted, and hardly ever jitted again.
+    """
+    if type(function) is not types.FunctionType or function.__name__ == "<lambda>":
+        return None
+    if options.specialize or options.symbolic:
+        return None
+    key = _key_of(options)
+    if key is None:
+        return None
+    found = _known.get(id(function))
+    if found is None or found[0]() is not function:
+        drop = functools.partial(_drop, id(function))
+        found = _known.keep(
+            id(function), (weakref.ref(function, drop), BoundedCache(_SIGNATURES, drop=1))
+        )
+    return SharedTraces(function, key, found[1])
+
+
+def forget(function: Callable) -> None:
+    """Drop the traces of a function."""
+    _known.pop(id(function), None)
+
+
+on_clear(_known.clear)
+
+
+def _drop(number: int, ref: weakref.ref) -> None:
+    if number in _known and _known[number][0] is ref:
+        del _known[number]
+
+
+def _key_of(options: Options) -> tuple | None:
+    """What distinguishes options, or None if any of them cannot be compared."""
+    try:
+        return tuple(
+            [
+                (name, Walk(_PARTS).of(getattr(options, name)))
+                for name, default in _defaults()
+                if getattr(options, name) is not default
+            ]
+        )
+    except (NoFingerprint, RecursionError):
+        return None
+
+
+@functools.cache
+def _defaults() -> tuple:
+    from gradix._api.jit.options import Options
+
+    return tuple([(f.name, f.default) for f in dataclasses.fields(Options)])
+
+
+def captured(function: Callable) -> Any:
+    """A snapshot of what a function captures; None if it cannot be compared."""
+    try:
+        return _Captures(_PARTS).of(function)
+    except (NoFingerprint, RecursionError):
+        return None
+
+
+class _Captures(Walk):
+    """A walk that also follows the globals that functions read."""
+
+    __slots__ = ("met",)
+
+    def __init__(self, limit: int):
+        super().__init__(limit)
+        self.met: dict[int, int] = {}
+
+    def _function(self, f):
+        number = self.met.get(id(f))
+        if number is not None:
+            return "met", number
+        is_first = not self.met
+        self.met[id(f)] = len(self.met)
+        if not is_first and _is_installed(f.__code__.co_filename):
+            return Same(f)
+        every = f.__globals__
+        read = [(n, every[n]) for n in _globals_read(f.__code__) if n in every]
+        return super()._function(f), tuple([(n, self._captured(v)) for n, v in read])
+
+    def _captured(self, x):
+        if type(x) in ATOMS:
+            return x
+        return Same(x) if type(x) is types.ModuleType else super()._captured(x)
+
+    def _array(self, x: np.ndarray):
+        if x.nbytes > _BYTES:
+            raise NoFingerprint("a large array")
+        return super()._array(x)
+
+    def _content(self, x, kind: type):
+        return Same(x) if kind is ArrayImpl else super()._content(x, kind)
+
+
+_INSTALLED = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib")})
+
+
+@functools.lru_cache(4096)
+def _is_installed(file: str) -> bool:
+    """Whether a file is of an installed library, whose functions are compared by identity."""
+    return file.startswith(_INSTALLED) or "/gradix/" in file
+
+
+@functools.lru_cache(4096)
+def _globals_read(code: types.CodeType) -> tuple[str, ...]:
+    """The global names that a function, or one inside of it, reads and does not assign."""
+    read, assigned = dict[str, None](), set()
+    for i in dis.get_instructions(code):
+        if i.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+            read[i.argval] = None
+        elif i.opname in ("STORE_GLOBAL", "STORE_NAME"):
+            assigned.add(i.argval)
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            read.update(dict.fromkeys(_globals_read(inner)))
+    return tuple([name for name in read if name not in assigned])
