@@ -11,9 +11,9 @@ from gradix._control.inner_programs import dependent
 from gradix._control.summands import marks_of_results
 from gradix._core.aval import Reduced, located, make_aval, reduced_axes, seen
 from gradix._core.dimensions.expression import is_symbolic_shape
-from gradix._core.divisions import entries, explicit_part
+from gradix._core.divisions import entries, explicit_part, names_in
 from gradix._core.effects import MeshEffect, NamedAxisEffect
-from gradix._core.jaxpr import ClosedJaxpr, axis_names
+from gradix._core.jaxpr import ClosedJaxpr, axis_names, jaxprs_in_params
 from gradix._core.mesh import AbstractMesh, AxisType, BaseMesh, Mesh
 from gradix._core.named_sharding import NamedSharding, axes_of
 from gradix._core.primitive import Linear, MeshTraits, Primitive
@@ -131,6 +131,48 @@ def _unmapped(spec, mesh: BaseMesh, axes: frozenset) -> tuple:
     """The manual axes that a spec does not name: the value is not divided over these."""
     used = {a for p in spec for a in axes_of(p)} | spec.unreduced | spec.reduced
     return tuple([a for a in mesh.axis_names if a in axes and a not in used])
+
+
+def has_inner_programs(closed: ClosedJaxpr) -> bool:
+    """Whether equations hold programs, such as bodies of loops."""
+    return any(next(jaxprs_in_params(e.params), None) for e in closed.jaxpr.eqns)
+
+
+def _varying(mapped: ClosedJaxpr, in_axes, axes: frozenset) -> ClosedJaxpr:
+    """A mapped program whose mapped operands vary over mesh axes, as each device has its examples.
+
+    Operands that all examples share are made to vary where they meet the others, so that their
+    cotangents are summed over these axes.
+    """
+    key = ("varying", tuple(in_axes), axes)
+    found = mapped.memo.get(key)
+    if found is None:
+        avals = [
+            v if a is None else located(v.plain, vma=v.vma | axes, division=v.division)
+            for v, a in zip(mapped.in_avals, in_axes)
+        ]
+        found = mapped.memo[key] = stage_closed(
+            lambda *xs: eval_closed(mapped, *xs), avals, mapped.jaxpr.debug_info
+        )
+    return found
+
+
+def _division_of_batch(args, in_axes, jaxpr, specs) -> tuple:
+    """The explicit mesh axes over which the mapped axis is divided, if the program leaves them free.
+
+    Each device then has the examples that it holds, and needs no others.
+    """
+    taken = {*axis_names(jaxpr.effects), *[n for s in specs for n in names_in(s)]}
+    for x, a in zip(args, in_axes):
+        place = x.aval.place
+        division = (
+            x.aval.division if place is None else explicit_part(place.sharding, x.aval.ndim)
+        )
+        if a is not None and division is not None and division.spec[a] is not None:
+            free = names_in([division.spec[a]])
+            return tuple(free) if taken.isdisjoint(free) else ()
+    return ()
+
 
 
 class ShardMap(Primitive):
@@ -268,14 +310,20 @@ class ShardMap(Primitive):
         return [next(results) if is_lin else None for is_lin in linear]
 
     def batch(self, axis, args, in_axes, *, jaxpr, in_specs, out_specs, **params):
-        spmd = axis.spmd_name if axis.spmd_name is not None else ()
+        spmd = axis.spmd_name
+        if spmd is None:
+            spmd = _division_of_batch(args, in_axes, jaxpr, (*in_specs, *out_specs))
         spmd = tuple(spmd) if isinstance(spmd, (tuple, list)) else (spmd,)
-        mine = tuple([n for n in spmd if n in params["manual_axes"]])
+        # The types of inner programs would not say which operands differ over these axes.
+        fits = all(a is not None for a in in_axes) or not has_inner_programs(jaxpr)
+        mine = tuple([n for n in spmd if n in params["manual_axes"] and fits])
         sizes = params["mesh"].shape
         inner = AxisData(axis.name, axis.size // prod([sizes[n] for n in mine]), axis.spmd_name)
         entry = mine if mine else None
         with self.inside(params):
             mapped, out_axes = batch_jaxpr(jaxpr, inner, tuple(in_axes))
+            if mine and params["check_vma"]:
+                mapped = _varying(mapped, in_axes, frozenset(mine))
         ins = [s if a is None else _with_entry(s, a, entry) for s, a in zip(in_specs, in_axes)]
         outs = [s if a is None else _with_entry(s, a, entry) for s, a in zip(out_specs, out_axes)]
         return bind(

@@ -225,3 +225,33 @@ def test_shapes_that_are_asked_for_say_how_they_are_divided(mesh):
     for out in (gradix.eval_shape(lambda a: a.sum(0), struct), gradix.jit(lambda a: a.sum(0)).eval_shape(struct)):
         assert out.shape == (8,) and out.sharding.spec == P("y")
     assert gradix.eval_shape(jnp.sum, struct).sharding is None
+
+
+@pytest.mark.parametrize("name", [None, "x"])
+@pytest.mark.parametrize("check", [True, False])
+def test_vmap_of_shard_map_keeps_the_mapped_axis_divided(name, check):
+    mesh = gradix.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Explicit,) * 2, devices=gradix.devices()[:4])
+    rows = np.arange(16.0, dtype="f4").reshape(4, 4) / 16
+    with gradix.set_mesh(mesh):
+        a = gradix.device_put(rows, NamedSharding(mesh, P("x", "y")))
+        w = gradix.device_put(rows[0], NamedSharding(mesh, P("y")))
+        double = gradix.shard_map(lambda x: 2 * x, in_specs=P("y"), out_specs=P("y"), check_vma=check)
+        out = gradix.jit(gradix.vmap(double, spmd_axis_name=name))(a)
+        assert out.sharding.spec == P("x", "y")
+        np.testing.assert_array_equal(out, 2 * rows)
+
+        def loss(w, a, body):
+            part = gradix.shard_map(body, in_specs=(P("y"), P("y")), out_specs=P("y"), check_vma=check)
+            return gradix.vmap(part, in_axes=(0, None), spmd_axis_name=name)(a, w).sum()
+        # All examples contribute to the gradient of what they share.
+        got = gradix.jit(gradix.grad(lambda w, a: loss(w, a, lambda x, w: x * w)))(w, a)
+        np.testing.assert_allclose(got, rows.sum(0), rtol=1e-6)
+
+        def loop(x, w):
+            return gradix.lax.scan(lambda c, _: (c + x * w, None), 0 * x, None, length=2)[0]
+        got = gradix.jit(gradix.grad(lambda w, a: loss(w, a, loop)))(w, a)
+        np.testing.assert_allclose(got, 2 * rows.sum(0), rtol=1e-6)
+        # A program that uses the axis itself gets all examples on each device.
+        index = gradix.shard_map(lambda x: x + gradix.lax.axis_index("x"), in_specs=P("y"), out_specs=P(("x", "y")), check_vma=check)
+        if name is None:
+            assert gradix.jit(gradix.vmap(index))(a).shape == (4, 8)
