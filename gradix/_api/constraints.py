@@ -17,6 +17,7 @@ from gradix._core.sharding import PartitionSpec, Sharding
 from gradix._core.trace import Tracer, bind, state
 from gradix._ops.sharding import (
     asked as asked,
+    of_rank as of_rank,
     divided as divided,
     reshard_p,
     shard_alike_p,
@@ -76,6 +77,8 @@ def _apply(name: str, prim, x, given):
             return device_put(x, given)
         x, given = with_layout_constraint(x, given), given.sharding
     sharding = _checked(name, x, given)
+    if prim is reshard_p:
+        sharding = of_rank(sharding, x.aval.ndim)
     mesh = getattr(sharding, "mesh", None)
     if (
         prim is sharding_constraint_p

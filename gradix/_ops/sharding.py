@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -279,6 +280,15 @@ def asked(name: str, out_sharding, operands=()) -> NamedSharding:
             f"out_sharding={out_sharding}. Or pass NamedSharding(mesh, spec)."
         )
     return NamedSharding(mesh, out_sharding)
+
+
+def of_rank(sharding, ndim: int):
+    """A sharding on a mesh with explicit axes, with an entry for each axis, as types have it."""
+    mesh: Any = getattr(sharding, "mesh", None)
+    if mesh is None or AxisType.Explicit not in mesh.axis_types or len(sharding.spec) >= ndim:
+        return sharding
+    spec = sharding.spec
+    return sharding.update(spec=spec.update(partitions=(*spec, *[None] * (ndim - len(spec)))))
 
 
 def divided(function: Callable, out_sharding, *args, **options):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from gradix._api.constraints import asked, reshard
+from gradix._api.constraints import asked, of_rank, reshard
 from gradix._api.placing import device_put
+from gradix._core.named_sharding import NamedSharding
 from gradix._core.operators import Array
+from gradix._core.sharding import PartitionSpec
 from gradix._core.trace import Tracer, is_staging
 
 
@@ -24,5 +26,7 @@ def place(x: Array, device, out_sharding) -> Array:
     spec = getattr(out_sharding, "spec", out_sharding)
     if device is None and getattr(spec, "unreduced", None):
         return reshard(x, out_sharding)
+    if device is None and isinstance(out_sharding, (NamedSharding, PartitionSpec)):
+        out_sharding = of_rank(asked("out_sharding", out_sharding, (x,)), x.aval.ndim)
     target = device if device is not None else out_sharding
     return x if target is None or isinstance(x, Tracer) else device_put(x, target)
