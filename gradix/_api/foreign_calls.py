@@ -82,6 +82,11 @@ def ffi_call(
     if is_several and output_layouts is None:
         given_layouts = None
     outs = _layouts("output_layouts", given_layouts, avals)
+    if legacy_backend_config is not None and custom_call_api_version >= 4:
+        raise ValueError(
+            "legacy_backend_config is for a custom_call_api_version below 4, got version "
+            f"{custom_call_api_version}. Pass attributes by keyword to the function that ffi_call returns."
+        )
 
     def call(*args: Any, **kwargs: Any):
         leaves, tree = flatten(args)

@@ -184,6 +184,9 @@ class Primitive:
     # whether it only copies elements from operands to results, for elements of any type
     rearranges = False
 
+    # whether `bind` takes a parameter `sharding` for the result, which is no parameter of its rules
+    takes_sharding = False
+
     # -- sizes that values decide ------------------------------------------------------------------
     mask: Callable[..., Any] | None = None
     defines_size = False  # whether it gives a dimension variable its value
@@ -192,7 +195,16 @@ class Primitive:
         self.name = name
 
     def bind(self, *args, **params):
-        """Apply the primitive to arrays or tracers in the current trace."""
+        """Apply the primitive to arrays or tracers in the current trace.
+
+        `sharding`, where a primitive has no such parameter, says how its result is divided.
+        """
+        if self.takes_sharding:
+            out = _trace.bind(
+                self, [as_array(a) for a in args], {k: v for k, v in params.items() if k != "sharding"}
+            )
+            asked = params.get("sharding")
+            return out if asked is None else seams.reshard(out, asked)
         return _trace.bind(self, [as_array(a) for a in args], params)
 
     # -- rules that every primitive has; those not defined raise an error --------------------------

@@ -131,8 +131,18 @@ def _partition(p):
                 f"A tuple inside PartitionSpec cannot contain a nested tuple. Got {p!r}: name the mesh axes "
                 "of one array axis in one tuple."
             )
+        for q in p:
+            _hashable(q)
         return None if not p else p[0] if len(p) == 1 else tuple(p)
+    _hashable(p)
     return p
+
+
+def _hashable(name) -> None:
+    if isinstance(name, (set, dict)):
+        raise TypeError(
+            f"An entry of PartitionSpec is the name of a mesh axis, a tuple of names, or None; got {name!r}."
+        )
 
 
 def _check_reductions(partitions, unreduced, reduced) -> None:

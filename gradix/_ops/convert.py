@@ -69,6 +69,7 @@ def converter(source, target):
 class ConvertElementType(Structural):
     """Each element's value in another dtype."""
 
+    takes_sharding = True
     silent = False
     live = "elements"
     mesh = MeshTraits(sums="kept")

@@ -31,6 +31,8 @@ class _Nullary(NonDifferentiable, Primitive):
 class Iota(_Nullary):
     """0, 1, 2, ... along one axis of an array."""
 
+    takes_sharding = True
+
     @memoised
     def abstract(self, *, dtype, shape, dimension):
         if dtype not in NUMERIC:

@@ -27,6 +27,7 @@ class Reshape(Structural):
     """The same elements in another shape, after permuting the axes by `dimensions` when given."""
 
     rearranges = True
+    takes_sharding = True
 
     @memoised
     def abstract(self, x, *, new_sizes, dimensions):

@@ -34,8 +34,8 @@ def register_vmappable(
         to_elt: a function `(cont, get_index, many, spec) -> one`. It passes each array and its axis
             to `cont(array, axis)`, which returns the array of one example. `get_index()` is the
             number of the example.
-        from_elt: a function `(cont, axis_size, one, spec) -> many`, where `cont(array, axis)`
-            returns the array of all examples.
+        from_elt: a function `(cont, axis_size, one, spec) -> many`, where
+            `cont(axis_size, array, axis)` returns the array of all examples.
         make_iota: not used.
 
     Example:
@@ -48,7 +48,7 @@ def register_vmappable(
         ...     pass
         >>> batching.register_vmappable(
         ...     Money, Each, int, lambda cont, index, m, spec: Money(cont(m.amount, 0), m.currency),
-        ...     lambda cont, n, m, spec: Money(cont(m.amount, 0), m.currency), None)
+        ...     lambda cont, n, m, spec: Money(cont(n, m.amount, 0), m.currency), None)
         >>> double = gradix.vmap(lambda m: Money(2 * m.amount, m.currency), in_axes=Each(), out_axes=Each())
         >>> double(Money(jnp.arange(3.0), "EUR")).amount
         Array([0., 2., 4.], dtype=float32)

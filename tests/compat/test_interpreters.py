@@ -155,7 +155,7 @@ def one_row(cont, index, table, spec):
 
 
 def all_rows(cont, size, row, spec):
-    return Table(**{k: cont(v, spec.axis) for k, v in row.columns.items()})
+    return Table(**{k: cont(size, v, spec.axis) for k, v in row.columns.items()})
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ PROGRAM = """
         def __init__(self, x):
             self.x = x
     batching.register_vmappable(Box, int, int, lambda cont, get, box, spec: Box(cont(box.x, spec)),
-                                lambda cont, n, box, spec: Box(cont(box.x, spec)), None)
+                                lambda cont, n, box, spec: Box(cont(n, box.x, spec)), None)
     assert jax.vmap(lambda x: x + 1)(x).tolist() == [2.0, 2.0]
     assert jax.vmap(lambda x: x + 1, in_axes=1, out_axes=1)(jnp.ones((3, 2))).shape == (3, 2)
     assert jax.vmap(lambda b: Box(b.x * 2))(Box(x)).x.tolist() == [2.0, 2.0]

@@ -62,7 +62,7 @@ def test_the_table_shows_everything_declared():
     shown |= {"params_key"}                                     # the same for all but primitives of users
     shown |= {"effectful", "named"}                             # whether `effects` and `names` are asked
     shown |= {"hlo", "identity", "combine"}                               # parts of `lower`
-    shown |= {"bind", "impl", "abstract_eval", "get_bind_params", "bind_with_trace", "hand_to", "missing"}
+    shown |= {"bind", "takes_sharding", "impl", "abstract_eval", "get_bind_params", "bind_with_trace", "hand_to", "missing"}
     assert {n for n in vars(Primitive) if not n.startswith("__")} - shown == set()
 
 

@@ -15,8 +15,8 @@ class Container(NamedTuple):
     """How `vmap` maps over a class.
 
     The functions are `to_elt(cont, get_index, many, spec)` and `from_elt(cont, axis_size, one,
-    spec)`. They call `cont(array, axis)` for each array: in `to_elt` it turns the array of all
-    examples into that of one example, and in `from_elt` the reverse.
+    spec)`. They call `cont` for each array: in `to_elt`, `cont(array, axis)` turns the array of all
+    examples into that of one example, and in `from_elt`, `cont(axis_size, array, axis)` the reverse.
     """
 
     spec: type
@@ -111,7 +111,7 @@ def mapped(vmap: Callable, fun: Callable, in_axes, out_axes, options: dict, *, a
         for x, axis in zip(outs, wanted):
             if is_container(x) and axis is not None:
                 containers[type(x)].from_elt(
-                    lambda x, axis: (found.append(x), axes_of_results.append(axis), x)[2],
+                    lambda size, x, axis: (found.append(x), axes_of_results.append(axis), x)[2],
                     size,
                     x,
                     axis,
@@ -140,7 +140,7 @@ def mapped(vmap: Callable, fun: Callable, in_axes, out_axes, options: dict, *, a
             if not is_container(x)
             else x
             if axis is None
-            else containers[type(x)].from_elt(lambda x, axis: next(results), size, x, axis)
+            else containers[type(x)].from_elt(lambda size, x, axis: next(results), size, x, axis)
             for x, axis in zip(outs, wanted)
         ]
     )
