@@ -372,8 +372,13 @@ def _debug_print(
     if not skip_format_check:
         _check_format(fmt, args, kwargs)
 
+    # The program prints in another thread, which has not the options of the thread that asks for it.
+    options = np.get_printoptions()
+
     def show(*values, **named):
-        tell(fmt.format(*values, **named))
+        with np.printoptions(**options):
+            text = fmt.format(*values, **named)
+        tell(text)
 
     _debug_callback(show, args, kwargs, ordered)
 

@@ -296,3 +296,14 @@ def test_debug_callback():
 def test_debug_errors(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_prints_have_the_print_options_of_where_they_were_traced(capsys):
+    x = jnp.array([1.2345, 1e-7])
+    f = gradix.jit(lambda x: gradix.debug.print("{}", x))
+    with np.printoptions(precision=2, suppress=True):
+        f(x)
+        gradix.effects_barrier()
+    f(x)
+    gradix.effects_barrier()
+    assert capsys.readouterr().out == "[1.23 0.  ]\n" * 2
