@@ -17,8 +17,8 @@ from gradix._core.sharding import PartitionSpec, Sharding
 from gradix._core.trace import Tracer, bind, state
 from gradix._ops.sharding import (
     asked as asked,
-    of_rank as of_rank,
     divided as divided,
+    of_rank as of_rank,
     reshard_p,
     shard_alike_p,
     sharding_constraint_p,

@@ -165,14 +165,11 @@ def _division_of_batch(args, in_axes, jaxpr, specs) -> tuple:
     taken = {*axis_names(jaxpr.effects), *[n for s in specs for n in names_in(s)]}
     for x, a in zip(args, in_axes):
         place = x.aval.place
-        division = (
-            x.aval.division if place is None else explicit_part(place.sharding, x.aval.ndim)
-        )
+        division = x.aval.division if place is None else explicit_part(place.sharding, x.aval.ndim)
         if a is not None and division is not None and division.spec[a] is not None:
             free = names_in([division.spec[a]])
             return tuple(free) if taken.isdisjoint(free) else ()
     return ()
-
 
 
 class ShardMap(Primitive):

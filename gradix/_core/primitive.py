@@ -201,7 +201,9 @@ class Primitive:
         """
         if self.takes_sharding:
             out = _trace.bind(
-                self, [as_array(a) for a in args], {k: v for k, v in params.items() if k != "sharding"}
+                self,
+                [as_array(a) for a in args],
+                {k: v for k, v in params.items() if k != "sharding"},
             )
             asked = params.get("sharding")
             return out if asked is None else seams.reshard(out, asked)
