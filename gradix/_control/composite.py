@@ -1,10 +1,11 @@
-"""`composite_p`: a call of a program under a name by which compilers may replace it."""
+"""Calls that tell compilers something: `composite_p` a name, `xla_metadata_call_p` attributes."""
 
 from __future__ import annotations
 
 import re
 
-from gradix._control.call import AnnotatedCall, jit_p
+from gradix._control.call import AnnotatedCall, Call, jit_p
+from gradix._core.effects import is_ordered
 
 _NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*([.][a-zA-Z0-9_$]+)+")
 
@@ -43,3 +44,24 @@ class Composite(AnnotatedCall):
 
 
 composite_p = Composite("composite")
+
+
+class XlaMetadataCall(Call):
+    """A call with `attributes`, pairs of texts; calls of its derivatives have the same."""
+
+    def lower(self, em, outs, *args, jaxpr, name, attributes):
+        pairs = ", ".join([f'{k} = "{v}"' for k, v in attributes])
+        return em.call_jaxpr(
+            name,
+            jaxpr.jaxpr,
+            jaxpr.consts,
+            args,
+            attrs=f"mhlo.frontend_attributes = {{{pairs}}}" if pairs else "",
+            ordered=any(map(is_ordered, jaxpr.effects)),
+        )
+
+    def show(self, params):
+        return {**dict(params["attributes"]), "jaxpr": params["jaxpr"]}
+
+
+xla_metadata_call_p = XlaMetadataCall("xla_metadata_call")

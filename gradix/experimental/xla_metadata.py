@@ -88,7 +88,7 @@ def set_xla_metadata(x=None, **kwargs):
         >>> 'mhlo.frontend_attributes = {part = "encoder"}' in f.lower(1.0).as_text()
         True
     """
-    attributes = {k: _text(v) for k, v in kwargs.items()}
+    attributes = {k: text_of(v) for k, v in kwargs.items()}
     if x is None:
         return _Tagging(attributes)
     if callable(x):
@@ -105,7 +105,8 @@ def set_xla_metadata(x=None, **kwargs):
     )
 
 
-def _text(value) -> str | None:
+def text_of(value) -> str | None:
+    """The value of an attribute as text."""
     if value is None or isinstance(value, str):
         return value
     return str(value).lower() if isinstance(value, bool) else str(value)

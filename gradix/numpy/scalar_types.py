@@ -100,6 +100,10 @@ def promote_types(a, b) -> np.dtype:
 def issubdtype(arg1, arg2) -> bool:
     """Whether a dtype is another one, or lies under it in the hierarchy of abstract types.
 
+    Raises:
+        TypeError: `arg1` is an array of NumPy.
+        ValueError: `arg1` is an array of random keys.
+
     Example:
         >>> import gradix.numpy as jnp
         >>> jnp.issubdtype("bfloat16", jnp.floating)

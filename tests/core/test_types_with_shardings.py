@@ -77,3 +77,17 @@ def test_composites_are_written_in_their_own_form():
         return gradix.jit(lambda x: gradix.lax.composite(lambda x, **_: x * 2, name, **options)(x)).lower(1.0).as_text()
     assert 'stablehlo.composite "my.twice" %arg0 {decomposition = @my.twice} : (tensor<f32>) -> tensor<f32>' in lowered("my.twice")
     assert "version = 3 : i32" in lowered("my.twice", version=3)
+
+
+def test_a_call_with_attributes_keeps_them_in_its_derivatives():
+    from gradix.experimental.scheduling_groups import scheduling_group, xla_metadata_call
+
+    wave = xla_metadata_call(lambda x, *, scale=1.0: {"y": scale * gradix.numpy.sin(x)}, part="a")
+    assert wave(0.5, scale=2.0)["y"] == 2 * np.float32(np.sin(np.float32(0.5)))
+    text = gradix.jit(gradix.grad(lambda x: wave(x)["y"])).lower(1.0).as_text()
+    assert text.count('mhlo.frontend_attributes = {part = "a"}') == 2
+    np.testing.assert_allclose(gradix.jit(gradix.grad(lambda x: wave(x)["y"]))(0.5), np.cos(0.5), rtol=1e-6)
+    np.testing.assert_allclose(gradix.vmap(wave)(np.ones(3, "f4"))["y"], np.sin(np.ones(3)), rtol=1e-6)
+    jaxpr = gradix.make_jaxpr(xla_metadata_call(part="b")(lambda x: x + 1))(1.0)
+    assert [str(e.primitive) for e in jaxpr.eqns] == ["xla_metadata_call"] and "part=b" in str(jaxpr)
+    assert 'scheduling_group = "g"' in gradix.jit(scheduling_group("g")(gradix.numpy.sin)).lower(1.0).as_text()
