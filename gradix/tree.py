@@ -3,8 +3,11 @@
 import re as _re
 
 from gradix._base import tree as _tree
-from gradix._base.lazy import alias as _alias
+from gradix._base.lazy import alias as _alias, on_demand as _on_demand
 from gradix._base.tree import static
+
+with _on_demand(globals()):
+    from gradix._api.showing import summary as summary
 
 all = _alias(_tree.tree_all, "all", __name__)
 broadcast = _alias(_tree.tree_broadcast, "broadcast", __name__)
@@ -33,11 +36,12 @@ __all__ = [
     "reduce_associative",
     "static",
     "structure",
+    "summary",
     "transpose",
     "unflatten",
 ]
 
 # Their documentation calls them by these names.
 _LONG = _re.compile(rf"\btree_(?=(?:{'|'.join(__all__)})\b)")
-for _name in set(__all__) - {"static"}:
+for _name in set(__all__) - {"static", "summary"}:
     globals()[_name].__doc__ = _LONG.sub("", globals()[_name].__doc__)

@@ -9,9 +9,12 @@ from typing import Any, Literal
 import numpy as np
 
 from gradix._base.errors import ConcretizationTypeError
+from gradix._base.lazy import lazy_module
 from gradix._core import dtypes, seams
 from gradix._core.array import ArrayImpl, copied, is_shared
 from gradix._core.aval import located, make_aval
+
+_display = lazy_module("gradix._core.display")
 
 
 def _concrete(x, member: str) -> ArrayImpl:
@@ -289,7 +292,13 @@ def is_fetched(host: np.ndarray) -> bool:
     return base is not None
 
 
+def html(self) -> str:
+    """The array for notebooks: type, bytes, devices, a summary of its numbers, values."""
+    return _display.array(self)
+
+
 MEMBERS = {
+    "_repr_html_": html,
     "__bool__": truth,
     "__int__": to_int,
     "__float__": to_float,

@@ -6,9 +6,11 @@ import contextlib
 from itertools import count
 from typing import Any
 
+from gradix._base.lazy import lazy_module
 from gradix._core import seams
 from gradix._core.effects import NamedAxisEffect, no_effects
 
+_display = lazy_module("gradix._core.display")
 _counter = count()
 
 
@@ -204,6 +206,9 @@ class Jaxpr:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        return _display.jaxpr(self)
+
 
 class ClosedJaxpr:
     """A jaxpr with the values of its `constvars`."""
@@ -237,6 +242,9 @@ class ClosedJaxpr:
         return self.jaxpr.pretty_print()
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return _display.jaxpr(self)
 
 
 def join_effects(eqns) -> frozenset:

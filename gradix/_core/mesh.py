@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gradix._base import config as _config
+from gradix._base.lazy import lazy_module
+
+_display = lazy_module("gradix._core.display")
 
 
 class AxisType(enum.Enum):
@@ -110,6 +113,9 @@ class BaseMesh:
     axis_sizes: tuple[int, ...]
     axis_types: tuple[AxisType, ...]
     abstract_mesh: Any
+
+    def _repr_html_(self) -> str:
+        return _display.mesh(self)
 
     @property
     def shape(self) -> OrderedDict:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from gradix._base.lazy import lazy_module
+
+_display = lazy_module("gradix._core.display")
+
 
 class _Unconstrained:
     __slots__ = ()
@@ -197,6 +201,9 @@ class Sharding:
     """
 
     __slots__ = ("__weakref__",)
+
+    def _repr_html_(self) -> str:
+        return _display.sharding(self)
 
     def __deepcopy__(self, memo) -> Sharding:
         return self

@@ -64,6 +64,7 @@ _budget = lazy_module("gradix._api.costs.budget")
 _counted_results = lazy_module("gradix._api.counted.results")
 _memory = lazy_module("gradix._api.costs.memory")
 _instances = lazy_module("gradix._transforms.instantiate")
+_showing = lazy_module("gradix._api.showing")
 _specialize = lazy_module("gradix._api.jit.specialize")
 _symbolic = lazy_module("gradix._api.jit.symbolic")
 _with_refs = lazy_module("gradix._api.jit.with_refs")
@@ -477,6 +478,9 @@ class JitFunction(Generic[Result]):
 
     def __repr__(self) -> str:
         return f"<jit of {self._fun!r}>"
+
+    def _repr_html_(self) -> str:
+        return _showing.jitted(self)
 
     @property
     def __signature__(self) -> inspect.Signature:

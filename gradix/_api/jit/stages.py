@@ -10,6 +10,7 @@ from gradix._api.boundary import opened
 from gradix._api.jit import donation
 from gradix._api.jit.placed import unplaced
 from gradix._api.structs import struct_of
+from gradix._base.lazy import lazy_module
 from gradix._base.tree import equality_errors, keystr, tree_flatten_with_path
 from gradix._core.array import ArrayImpl, as_array
 from gradix._core.array_layouts import Format, row_major
@@ -22,6 +23,7 @@ from gradix._runtime import program as _program, xla
 from gradix._runtime.program import Program
 from gradix._transforms.cse import simplify
 
+_showing = lazy_module("gradix._api.showing")
 _LOCATIONS = re.compile(r' loc\("(?:[^"\\]|\\.)*"\)$', re.MULTILINE)
 
 
@@ -114,6 +116,9 @@ class Traced(_Stage):
 
     fun_name = property(lambda self: self._traced.name)
 
+    def _repr_html_(self) -> str:
+        return self.jaxpr._repr_html_()
+
     @property
     def out_avals(self):
         return self.out_tree.unflatten(self._traced.jaxpr.out_avals[: self.out_tree.num_leaves])
@@ -171,6 +176,9 @@ class Lowered(_Stage):
     def __init__(self, traced, in_tree, module, platform: str = "cpu", places=None):
         super().__init__(traced, in_tree, places)
         self._module, self._platform = module, platform
+
+    def _repr_html_(self) -> str:
+        return _showing.lowered(self)
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program's text.
@@ -323,6 +331,9 @@ class Compiled(_Stage):
             + "\n".join(rows)
             + "\nConvert the arguments, or compile for their types."
         )
+
+    def _repr_html_(self) -> str:
+        return _showing.compiled(self)
 
     def as_text(self) -> str:
         """The program after XLA's optimisations."""

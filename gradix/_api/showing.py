@@ -1,0 +1,129 @@
+"""Summaries of pytrees, and how jitted functions and their stages show themselves in notebooks."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+from gradix._base.tree import keystr, tree_flatten_with_path
+from gradix._core import display
+from gradix._core.scalar_types import dtype_name
+
+_MOST = 20_000  # characters of a program that are shown
+
+
+class Summary:
+    """The leaves of a pytree, by path; made by `gradix.tree.summary`.
+
+    Attributes:
+        rows: for each leaf its path, shape, dtype and bytes; leaves that are no arrays have their
+            type in place of a dtype, and no bytes.
+        nbytes: the bytes of all arrays.
+        size: the number of elements of all arrays.
+    """
+
+    def __init__(self, tree: Any):
+        self.rows: list[tuple[str, tuple | None, str, int]] = []
+        self.size = 0
+        for path, leaf in tree_flatten_with_path(tree)[0]:
+            shape, dtype = getattr(leaf, "shape", None), getattr(leaf, "dtype", None)
+            if shape is None or dtype is None:
+                self.rows.append((keystr(path), None, type(leaf).__name__, 0))
+                continue
+            count = 1
+            for n in shape:
+                count *= n
+            self.size += count
+            nbytes = count * getattr(dtype, "itemsize", 8)
+            self.rows.append((keystr(path), tuple(shape), dtype_name(dtype), nbytes))
+        self.nbytes = sum([row[3] for row in self.rows])
+
+    def _cells(self) -> list[tuple[str, str, str, str]]:
+        return [
+            (path or "(the leaf)", "" if shape is None else str(shape), dtype, f"{n / 1e6:.3f}")
+            for path, shape, dtype, n in self.rows
+        ]
+
+    def _total(self) -> str:
+        leaves = f"{len(self.rows)} {'leaf' if len(self.rows) == 1 else 'leaves'}"
+        return f"{leaves}, {self.size:,} elements, {self.nbytes / 1e6:.3f} MB"
+
+    def __str__(self) -> str:
+        cells = [("path", "shape", "dtype", "MB"), *self._cells()]
+        widths = [max([len(c[k]) for c in cells]) for k in range(4)]
+        lines = [
+            "  ".join(
+                [f"{c[k]:<{widths[k]}}" if k < 3 else f"{c[k]:>{widths[k]}}" for k in range(4)]
+            )
+            for c in cells
+        ]
+        return "\n".join([*lines, self._total()])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head = ("path", "shape", "dtype", "MB")
+        return display.frame(self._total(), display.rows(self._cells(), head))
+
+
+def summary(tree: Any) -> Summary:
+    """The leaves of a pytree with their shapes, dtypes and sizes, as a table.
+
+    Args:
+        tree: any pytree, such as the parameters of a model.
+
+    Returns:
+        A `Summary`: it prints as a table, shows one in notebooks, and has the `rows`, `nbytes` and
+        `size`.
+
+    Example:
+        >>> import gradix, gradix.numpy as jnp
+        >>> gradix.tree.summary({"w": jnp.ones((2, 3)), "b": jnp.zeros(3), "name": "dense"})
+        path      shape   dtype          MB
+        ['b']     (3,)    float32     0.000
+        ['name']          str         0.000
+        ['w']     (2, 3)  float32     0.000
+        3 leaves, 9 elements, 0.000 MB
+    """
+    return Summary(tree)
+
+
+def jitted(function) -> str:
+    """A jitted function: how often it was called, traced and compiled, and why."""
+    s = function.stats()
+    cells = [
+        ("calls", s.calls),
+        ("traces", s.traces),
+        ("compilations", s.compiles),
+        ("loaded from disk", s.loads),
+        ("seconds", f"{s.seconds:.3f}"),
+        *[("traced again", reason) for reason in s.reasons],
+    ]
+    return display.frame(repr(function), display.rows(cells))
+
+
+def lowered(stage) -> str:
+    """A lowered program: its text, folded."""
+    return display.frame(f"Lowered {stage._traced.name}", _folded("StableHLO", stage.as_text()))
+
+
+def compiled(stage) -> str:
+    """A compiled program: memory, arithmetic, and its text, folded."""
+    sizes, costs = stage.memory_analysis(), stage.cost_analysis()
+    cells = [
+        ("arguments", display.size(sizes.argument_size_in_bytes)),
+        ("results", display.size(sizes.output_size_in_bytes)),
+        ("temporaries", display.size(sizes.temp_size_in_bytes)),
+        ("flops", f"{costs.get('flops', 0):,.0f}"),
+        ("bytes read and written", display.size(costs.get("bytes accessed", 0))),
+    ]
+    title = f"Compiled {stage._traced.name}"
+    return display.frame(title, display.rows(cells), _folded("HLO", stage.as_text()))
+
+
+def _folded(title: str, text: str) -> str:
+    more = f"\n… {len(text) - _MOST:,} more characters" if len(text) > _MOST else ""
+    return (
+        f"<details><summary>{title}, {text.count(chr(10)):,} lines</summary>"
+        f"<pre>{escape(text[:_MOST] + more)}</pre></details>"
+    )

@@ -1,0 +1,113 @@
+"""What arrays, programs, functions, meshes and trees show in notebooks."""
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+import gradix
+import gradix.numpy as jnp
+from gradix import lax
+from gradix._core.jaxpr import Jaxpr
+
+VOID = {"br", "rect", "meta", "input"}
+
+
+class Balanced(HTMLParser):
+    """Raises if a tag is not closed; keeps the text and the titles."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.text, self.titles = [], "", []
+
+    def handle_starttag(self, tag, attrs):
+        self.titles += [v for k, v in attrs if k == "title" and v]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in VOID:
+            assert self.open and self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def page(x) -> Balanced:
+    parser = Balanced()
+    parser.feed(x._repr_html_())
+    parser.close()
+    assert not parser.open
+    return parser
+
+
+@pytest.mark.parametrize(("x", "words"), [
+    (jnp.arange(6.0).reshape(2, 3), ["float32[2,3]", "24 B", "min 0", "mean 2.5", "max 5"]),
+    (jnp.array([1, np.nan, np.inf]), ["1 NaN", "1 infinite", "min 1"]),
+    (jnp.array([np.nan]), ["1 NaN"]),
+    (jnp.array([True, False]), ["1 of 2 true"]),
+    (jnp.array([3 + 4j]), ["absolute values", "max 5"]),
+    (jnp.ones((0, 2)), ["float32[0,2]", "0 B"]),
+    (jnp.int32(7), ["int32[]", "4 B", "min 7"]),
+    (jnp.ones((300, 300), "bfloat16"), ["bfloat16[300,300]", "175.8 KiB", "max 1"]),
+    (jnp.full(3, 3e38), ["max 3e+38"]),
+    (gradix.random.key(0), ["key<fry>[]"]),
+    (jnp.zeros((1 << 22) + 7, "int8"), ["of every 2th element"]),
+], ids=lambda v: "")
+def test_arrays(x, words):
+    text = page(x).text
+    for word in words:
+        assert word in text
+    assert "Array" in text
+
+
+def test_arrays_without_values():
+    x = jnp.ones(3)
+    x.delete()
+    assert "deleted" in page(x).text
+    told = []
+    gradix.grad(lambda x: told.append(page(x).text) or x)(1.0)
+    assert "GradTracer" in told[0]
+
+
+def test_a_histogram_is_drawn_for_different_numbers():
+    assert jnp.arange(100.0)._repr_html_().count("<rect") == 24 and "<rect" not in jnp.ones(100)._repr_html_()
+
+
+def test_programs_fold_and_have_lines():
+    def f(x):
+        return lax.scan(lambda c, v: (c * v, lax.cond(c > 0, jnp.sin, jnp.cos, v)), 1.0, x)
+    parts = page(gradix.make_jaxpr(f)(jnp.ones(3)))
+    assert parts.text.count("scan") and "cond" in parts.text and "sin" in parts.text
+    line = f.__code__.co_firstlineno + 1
+    assert f"{__file__}:{line}" in parts.titles
+    assert page(gradix.jit(f).trace(jnp.ones(3))).titles
+    assert "jaxpr of a function" in page(Jaxpr([], [], [], [])).text
+
+
+def test_functions_and_their_stages():
+    f = gradix.jit(lambda x: x @ x)
+    f(jnp.ones((2, 2)))
+    f(jnp.ones((3, 3)))
+    text = page(f).text
+    assert "compilations" in text and "argument x: float32[2,2] -> float32[3,3]" in text
+    lowered = f.lower(jnp.ones((2, 2)))
+    assert "stablehlo.dot_general" in page(lowered).text
+    compiled = page(lowered.compile()).text
+    assert "temporaries" in compiled and "HloModule" in compiled
+
+
+def test_meshes_and_shardings():
+    mesh = gradix.make_mesh((1,), ("<a>",))
+    assert "<a>=1" in page(mesh).text and "<a>" in page(gradix.sharding.NamedSharding(mesh, gradix.P("<a>"))).text
+    x = gradix.device_put(jnp.arange(4.0), gradix.sharding.NamedSharding(mesh, gradix.P("<a>")))
+    assert "NamedSharding" in page(x).text and "max 3" in page(x).text
+    assert "data=2" in page(gradix.sharding.AbstractMesh((2,), ("data",))).text
+
+
+def test_summaries_of_trees():
+    s = gradix.tree.summary({"w": jnp.ones((1000, 250)), "b": np.zeros(3, "f8"), "n": "x", "s": gradix.ShapeDtypeStruct((2,), "int8")})
+    assert s.nbytes == 1_000_000 + 24 + 2 and s.size == 250_000 + 3 + 2
+    assert str(s).splitlines()[-1] == "4 leaves, 250,005 elements, 1.000 MB"
+    assert "['w']" in page(s).text and repr(s) == str(s)
+    assert str(gradix.tree.summary(())).splitlines()[-1] == "0 leaves, 0 elements, 0.000 MB"
+    assert "(the leaf)" in str(gradix.tree.summary(jnp.ones(3)))
