@@ -107,6 +107,14 @@ def _environment_names(name: str) -> tuple[str, str]:
     ).upper()
 
 
+def origin(name: str) -> str:
+    """Where the first value of an option comes from: an environment variable, or the default."""
+    for variable in _environment_names(_known(name)):
+        if os.environ.get(variable):
+            return f"environment variable {variable}"
+    return "default"
+
+
 def _from_environment(variable: str, text: str, default: Any, check: Callable) -> Any:
     try:
         if isinstance(default, (int, float)) and not isinstance(default, bool):
