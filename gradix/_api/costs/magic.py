@@ -12,6 +12,16 @@ def load_ipython_extension(ipython: Any) -> None:
 
     Args:
         ipython: the shell of IPython.
+
+    Example:
+        In a notebook, `%load_ext gradix` calls this.
+
+        >>> import gradix
+        >>> class Shell:
+        ...     def register_magic_function(self, function, kind):
+        ...         print("%%" + function.__name__, "for a", kind)
+        >>> gradix.load_ipython_extension(Shell())
+        %%gradix_profile for a cell
     """
 
     def gradix_profile(line: str, cell: str) -> Profile:

@@ -104,8 +104,10 @@ def _rows(found: Lined, names: tuple[str, ...]) -> list[MemoryRow]:
     for buffer, nbytes in peak(*buffers(module, assignment)).alive:
         if nbytes:
             origin = module.origin(buffer.made_by)
-            place = None if buffer.kind == "argument" else origin.place
-            key = place or buffer.made_by.name, buffer.kind, phase(origin)
+            is_argument = buffer.kind == "argument"
+            place = None if is_argument else origin.place
+            when = "" if is_argument else phase(origin)
+            key = place or buffer.made_by.name, buffer.kind, when
             groups.setdefault(key, []).append((buffer, nbytes))
     rows = [_row(found, key, held, names) for key, held in groups.items()]
     return sorted(rows, key=lambda r: -r.bytes)

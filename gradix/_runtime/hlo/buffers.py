@@ -35,6 +35,14 @@ class Buffer:
     last_used_by: Instruction | None
     made_at: int
 
+    def overlaps(self, other: Buffer) -> bool:
+        """Whether another buffer has a part of this one's memory."""
+        return (
+            self.allocation == other.allocation
+            and self.offset < other.offset + other.nbytes
+            and other.offset < self.offset + self.nbytes
+        )
+
     @property
     def shape(self) -> Shape:
         """The type of the value, which is a part of the result where that is a tuple."""
@@ -93,6 +101,7 @@ def peak(found: list[Buffer], sizes: dict[int, int]) -> Peak:
     Arguments are in use all the time, and so is the memory of results. Of buffers that overlap, the
     one that was made last counts.
     """
+    found = _ended_where_taken_over(found)
     temporary = [b for b in found if b.kind == "temporary" and b.nbytes]
     changes: dict[int, int] = {}
     for b in temporary:
@@ -113,6 +122,19 @@ def peak(found: list[Buffer], sizes: dict[int, int]) -> Peak:
     alive += [(b, sizes[b.allocation]) for b in _each(found, "argument", reversed_order=True)]
     alive += [(b, sizes[b.allocation]) for b in _each(found, "result", reversed_order=False)]
     return Peak(sum([n for _, n in alive]), alive, at)
+
+
+def _ended_where_taken_over(found: list[Buffer]) -> list[Buffer]:
+    """The buffers, each in use until before the instruction that writes its result in its place."""
+    begun: dict[int, list[Buffer]] = {}
+    for b in found:
+        begun.setdefault(b.first, []).append(b)
+    return [
+        dataclasses.replace(b, last=b.last - 1)
+        if b.last > b.first and any(b.overlaps(other) for other in begun.get(b.last, ()))
+        else b
+        for b in found
+    ]
 
 
 def _each(found: list[Buffer], kind: str, *, reversed_order: bool) -> list[Buffer]:
