@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+import warnings
 from typing import Any, NamedTuple
 
 from gradix._api.costs.lines import Lined, described, lined, phase
@@ -173,6 +174,13 @@ def _shared(module: Module, whole: Instruction, calls: int, seconds: float) -> l
 
 def _runs(reader, recorded: bytes) -> list[Run]:
     """The runs of operations in what XLA recorded."""
+    with warnings.catch_warnings():
+        # The reader makes classes whose deprecation, as an error, would end the process.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return _read(reader, recorded)
+
+
+def _read(reader, recorded: bytes) -> list[Run]:
     found = []
     thread = 0
     for plane in reader.from_serialized_xspace(recorded).planes:
