@@ -11,6 +11,7 @@ from . import errors, options
 from .lazy import lazy_module
 
 absl_flags = lazy_module("gradix._base.absl_flags")
+_elsewhere = lazy_module("gradix._base.elsewhere")
 
 __all__ = [
     "config", "define", "guards_transfers", "is_x64", "on_update", "state", "trace_context", "within",
@@ -199,7 +200,8 @@ def _known(name: str) -> str:
     alias = options.SPELLINGS.get(bare, "jax_" + bare)
     if (name.startswith("gradix_") or bare in options.SPELLINGS) and alias in _checks:
         return alias
-    raise AttributeError(f"Unrecognized config option: {name}")
+    near = _elsewhere.close_to(name, _checks)
+    raise AttributeError(f"Unrecognized config option: {name}{near}")
 
 
 def _context_of(overrides: dict) -> TraceContext:

@@ -1,7 +1,10 @@
 """The exceptions of tracing; each says what happened, where, and what to write instead."""
 
 from . import leaks, source
+from .lazy import lazy_module
 from .tree.native import JaxRuntimeError
+
+_elsewhere = lazy_module("gradix._base.elsewhere")
 
 # fmt: off
 __all__ = [
@@ -65,7 +68,8 @@ class ConcretizationTypeError(JAXTypeError):
             f"Abstract tracer value encountered where concrete value is expected: traced array with shape "
             f"{_type_of(tracer)}.{' ' if context else ''}{context}{_where(tracer)}"
             + _instead(
-                "pass the argument the value depends on as static (static_argnums or static_argnames of jit),\n"
+                _elsewhere.of_the_line(source.current())
+                or "pass the argument the value depends on as static (static_argnums or static_argnames of jit),\n"
                 "or compute with array functions whose result has a shape known beforehand."
             )
         )

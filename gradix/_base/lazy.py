@@ -79,6 +79,9 @@ def lazy_module(name: str) -> LazyModule:
     return module
 
 
+_elsewhere = lazy_module("gradix._base.elsewhere")
+
+
 class _Place:
     """The module and name of a value that an import would have bound."""
 
@@ -158,7 +161,9 @@ def _loader(face: dict[str, Any], places: dict[str, _Place]) -> Callable[[str], 
     def load(name: str) -> Any:
         place = places.get(name)
         if place is None:
-            raise AttributeError(f"module {face['__name__']!r} has no attribute {name!r}")
+            module = face["__name__"]
+            what = f"module {module!r} has no attribute {name!r}{_elsewhere.advice(module, name)}"
+            raise AttributeError(what, name=name, obj=sys.modules.get(module))
         value = face[name] = place.value(face["__name__"])
         if isinstance(value, FunctionType):  # the doctests of classes are found by their module
             tell_face(value, face["__name__"], name)

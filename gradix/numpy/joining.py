@@ -79,6 +79,11 @@ def concatenate(arrays, axis: int | None = 0, dtype=None) -> Array:
         Array([0., 1., 1.], dtype=float32)
     """
     xs = _sequence("concatenate", arrays)
+    if isinstance(axis, (Array, np.ndarray)) and axis.ndim:
+        raise TypeError(
+            f"concatenate takes one list of arrays, and then an axis; got an array of shape {axis.shape} as the "
+            "axis. Put the arrays in brackets: concatenate([a, b])."
+        )
     if axis is None:
         xs, axis = [ravel(x) for x in xs], 0
     if not xs[0].aval.ndim:
