@@ -193,3 +193,13 @@ def test_a_profile_of_memory_is_compressed():
     held = jnp.ones((512, 512)) + 1
     held.block_until_ready()
     assert len(gzip.decompress(profiler.device_memory_profile())) > 50
+
+
+def test_the_arithmetic_of_convolutions_and_reductions():
+    def f(x, k):
+        y = lax.conv(x, k, (1, 1), "VALID")
+        return y.max()
+    p = gradix.profile(f)(jnp.ones((2, 3, 20, 20)), jnp.ones((5, 3, 4, 4)))
+    rows = {r.line - f.__code__.co_firstlineno: r for r in p.lines if r.file}
+    least = 2 * 2 * 5 * 17 * 17 * 3 * 4 * 4                 # more where the compiler's form of it computes more
+    assert least * 0.99 <= rows[1].flops <= 4 * least and rows[2].flops >= 2 * 5 * 17 * 17

@@ -120,7 +120,7 @@ class Instruction:
         self.called = _numbers(held, 38)
         self.index, self.parameter = held.get(13, [0])[0], held.get(9, [0])[0]
         self.contracted = _numbers(message(held[30][0]), 1) if 30 in held else []
-        self.features = message(held[16][0]).get(6, [0])[0] if 16 in held else 0
+        self.features = message(held[16][0]).get(4, [0])[0] if 16 in held else 0
 
     def __repr__(self) -> str:
         return f"<{self.name} = {self.opcode} {self.shape} at {self.place}>"
