@@ -372,3 +372,6 @@ def _axis_first(x, axis):
         return lax.transpose(x, (*axes, *rest)).reshape((-1, *[x.shape[i] for i in rest]))
     axis = axis_of(axis, x.ndim)
     return x if axis == 0 else lax.transpose(x, (axis, *[i for i in range(x.ndim) if i != axis]))
+
+
+ufunc.__module__ = "gradix.numpy"  # where users find it

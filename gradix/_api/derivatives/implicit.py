@@ -58,7 +58,8 @@ def _flat(name: str, function: Callable, tree) -> Flat:
 
 
 def _check_same(name: str, what: str, got_tree, got, tree, avals) -> None:
-    kind = ValueError if name == "custom_linear_solve" else TypeError
+    by_tree = got_tree != tree and len(got) == len(avals)
+    kind = TypeError if by_tree or name == "custom_root" else ValueError
     if got_tree != tree or not same_types(
         [a.strip_weak_type() for a in got], [a.strip_weak_type() for a in avals]
     ):
@@ -195,7 +196,8 @@ def custom_linear_solve(
         x, in the structure of `b`; with `has_aux` a pair of it and the data.
 
     Raises:
-        ValueError: an output has another structure, shape or dtype than `b`.
+        TypeError: an output has another structure than `b`, and as many leaves.
+        ValueError: an output has another number of leaves, shape or dtype than `b`.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
