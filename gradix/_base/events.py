@@ -85,6 +85,12 @@ def _is_below_here(file: str) -> bool:
         return False
 
 
+def note(logger: str, is_asked: bool, message: str, *values) -> None:
+    """Write one line to the log of `gradix.<logger>`: a warning where an option asks, else for debugging."""
+    level = logging.WARNING if is_asked else logging.DEBUG
+    logging.getLogger(f"gradix.{logger}").log(level, message, *values)
+
+
 def warn(logger: str, message: str, *values) -> None:
     """Write one line to the log of `gradix.<logger>`, as a warning."""
     logging.getLogger(f"gradix.{logger}").warning(message, *values)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from gradix._base import config, events
@@ -60,12 +62,31 @@ def obtain(
     is_loaded = found is not None
     if found is not None:
         events.tell("load", name, time.perf_counter() - start)
+        events.note(
+            "cache",
+            _options.jax_log_compiles,
+            "Persistent compilation cache hit for '%s' with key '%s'.",
+            name,
+            key,
+        )
     else:
         found = compiled(module, options, on)
         seconds = time.perf_counter() - start
         if entries is not None:
-            is_kept = _keep(entries, key, found, seconds)
-            why = "not on disk" if is_kept else "not on disk, and not kept there"
+            told = _told_of_misses()
+            told("PERSISTENT COMPILATION CACHE MISS for '%s' with key '%s'.", name, key)
+            left_out = _keep(entries, key, found, seconds)
+            if left_out:
+                told("Not writing persistent cache entry for '%s' because %s.", name, left_out)
+            else:
+                told("Writing '%s' to persistent compilation cache with key '%s'.", name, key)
+            why = "not on disk, and not kept there" if left_out else "not on disk"
+        elif module.host_callbacks:
+            told = _told_of_misses()
+            told("PERSISTENT COMPILATION CACHE MISS for '%s', which has no key.", name)
+            told(
+                "Not writing persistent cache entry for '%s' because it uses host callbacks.", name
+            )
         events.tell("compile", name, seconds, why)
     if known is not None:
         _recent.keep(known, found)
@@ -121,19 +142,25 @@ def _load(entries, key: str, module: LoweredModule, options, on) -> xla.Executab
         return entries.reject(key, f"XLA does not load ({str(error).splitlines()[0][:120]})")
 
 
-def _keep(entries, key: str, made: xla.Executable, seconds: float) -> bool:
-    """Write an executable to disk before its first run; return whether it was written.
+def _told_of_misses() -> Callable[..., None]:
+    """Writes a line to the log, as a warning where the option asks for explanations."""
+    return functools.partial(events.note, "cache", _options.jax_explain_cache_misses)
+
+
+def _keep(entries, key: str, made: xla.Executable, seconds: float) -> str:
+    """Write an executable to disk before its first run; return why it was not written, or "".
 
     XLA cannot serialize some programs after they have run. No thread is used: writing is much
     faster than compiling, and a thread might not finish before the process ends.
     """
-    if seconds < _options.jax_persistent_cache_min_compile_time_secs:
-        return False
+    least = _options.jax_persistent_cache_min_compile_time_secs
+    if seconds < least:
+        return f"it took < {least:.2f} seconds to compile ({seconds:.2f}s)"
     try:
         payload = made.serialize()
     except xla.RuntimeFailure:  # XLA cannot serialize some programs.
-        return False
+        return "it cannot be serialized"
     if len(payload) < _options.jax_persistent_cache_min_entry_size_bytes:
-        return False
+        return f"its {len(payload)} bytes are fewer than jax_persistent_cache_min_entry_size_bytes"
     entries.write(key, payload)
-    return True
+    return ""

@@ -477,3 +477,36 @@ def test_programs_survive_kills_and_mutations(tmp_path):
     done = run(code, tmp_path)
     assert done.stdout.split() == ["ready", "done"] and done.stderr.count("\n") <= 1
     assert without_loader(run(code, tmp_path).stderr) == ""
+
+
+def test_the_log_says_what_was_found_and_written_and_what_was_not(tmp_path, caplog):
+
+    caplog.set_level(logging.DEBUG, logger="gradix.cache")
+    config = gradix.config
+    before = {n: config.read(n) for n in ("gradix_cache", "jax_enable_compilation_cache",
+                                          "jax_persistent_cache_min_compile_time_secs", "jax_persistent_cache_min_entry_size_bytes")}
+
+    def lines(f):
+        caplog.clear()
+        gradix.clear_caches()
+        gradix.jit(f).lower(1.0).compile()
+        return [(r.levelname, r.getMessage()) for r in caplog.records if r.name == "gradix.cache"]
+    try:
+        config.update("gradix_cache", str(tmp_path))
+        config.update("jax_enable_compilation_cache", True)
+        config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+        config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+        f = lambda x: x * 3 + 1  # noqa: E731
+        (level, miss), (_, written) = lines(f)
+        assert level == "DEBUG" and "CACHE MISS for '<lambda>'" in miss and written.startswith("Writing '<lambda>'")
+        [(level, hit)] = lines(f)
+        assert level == "DEBUG" and "cache hit for '<lambda>'" in hit
+        config.update("jax_persistent_cache_min_compile_time_secs", 100.0)
+        with gradix.explain_cache_misses():
+            told = lines(lambda x: x * 5 + 1)
+        assert [level for level, _ in told] == ["WARNING"] * 2 and "took < 100.00 seconds" in told[1][1]
+        told = lines(lambda x: gradix.pure_callback(lambda v: v, gradix.ShapeDtypeStruct((), "float32"), x))
+        assert "uses host callbacks" in told[-1][1]
+    finally:
+        for name, value in before.items():
+            config.update(name, value)
