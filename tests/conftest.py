@@ -1,4 +1,5 @@
 """What all tests share: the x64 switch, configuration put back, the reference implementation where it is installed."""
+import gc
 import importlib.util
 import itertools
 import os
@@ -65,6 +66,12 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if item.get_closest_marker("parity"):
             item.add_marker(pytest.mark.skip(reason="the reference implementation (jax) is not installed"))
+
+
+def pytest_collection_finish():
+    """What importing and collecting made stays until the end, and walks of the garbage collector leave it out."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)
