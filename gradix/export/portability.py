@@ -11,7 +11,8 @@ from gradix.export import lapack_calls
 # These functions exist on every platform.
 _ANYWHERE = (
     r"Sharding|SPMDFullToShardShape|SPMDShardToFullShape|shape_assertion|stablehlo\.dynamic_[a-z_]+|"
-    r"mhlo\.(?!custom_call|async|infeed|outfeed|send|recv)[a-z0-9_]+|ApproxTopK|annotate_device_placement"
+    r"mhlo\.(?!custom_call|async|infeed|outfeed|send|recv)[a-z0-9_]+|ApproxTopK|annotate_device_placement|"
+    r"LayoutConstraint"
 )
 _ONLY = {
     "cpu": r"lapack_[a-z0-9_]+_ffi|tridiagonal_solve_perturbed_ffi",
