@@ -115,23 +115,9 @@ class Fft(Structural):
             return emit_open(em, out, x, FftType(fft_type).name, fft_lengths)
         # XLA divides a transform only over the axes before the transformed ones.
         axes = range(out.ndim - len(fft_lengths), out.ndim)
-        x, name = em.gathered(x, axes), FftType(fft_type).name
-        if em.is_divided and em.platform == "cpu" and out.ndim > len(fft_lengths) + 1:
-            found = _in_rows(em, emit_fft(em, out, _in_rows(em, x), name, fft_lengths))
-        else:
-            found = emit_fft(em, out, x, name, fft_lengths)
+        x, name = em.in_rows(em.gathered(x, axes)), FftType(fft_type).name
+        found = em.in_rows(emit_fft(em, out, x, name, fft_lengths))
         return em.gathered(found, axes)
-
-
-def _in_rows(em, x):
-    """`x` with its last axis the closest in memory, and its first the farthest.
-
-    XLA:CPU transforms nothing else, but on several devices its passes may choose another order.
-    """
-    order = range(x.aval.ndim - 1, -1, -1)
-    return em.custom_call(
-        "LayoutConstraint", [x.aval], x, operand_layouts=[order], result_layouts=[order]
-    )[0]
 
 
 def _from_half(ct, lengths):

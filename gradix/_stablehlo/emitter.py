@@ -531,6 +531,19 @@ class Emitter(Writer):
         spec = PartitionSpec(*[None if i in axes else UNCONSTRAINED for i in range(x.aval.ndim)])
         return self.constrained(x, mesh, spec)
 
+    def in_rows(self, x: Value) -> Value:
+        """`x` with its last axis the closest in memory and its first the farthest.
+
+        XLA:CPU transforms nothing else, but where it divides a program it may choose another order.
+        Elsewhere it is `x` itself.
+        """
+        if self.platform != "cpu" or not self.is_divided or x.aval.ndim < 3:
+            return x
+        order = range(x.aval.ndim - 1, -1, -1)
+        return self.custom_call(
+            "LayoutConstraint", [x.aval], x, operand_layouts=[order], result_layouts=[order]
+        )[0]
+
     def constrained(
         self, x: Value, mesh, spec: PartitionSpec, out=None, is_open: bool = False
     ) -> Value:
