@@ -98,7 +98,7 @@ def _key_of(options: Options) -> tuple | None:
         return tuple(
             [
                 (name, Walk(_PARTS).of(getattr(options, name)))
-                for name, default in _defaults()
+                for name, default in _defaults(type(options))
                 if getattr(options, name) is not default
             ]
         )
@@ -107,10 +107,8 @@ def _key_of(options: Options) -> tuple | None:
 
 
 @functools.cache
-def _defaults() -> tuple:
-    from gradix._api.jit.options import Options
-
-    return tuple([(f.name, f.default) for f in dataclasses.fields(Options)])
+def _defaults(kind: type[Options]) -> tuple:
+    return tuple([(f.name, f.default) for f in dataclasses.fields(kind)])
 
 
 def captured(function: Callable) -> Any:
