@@ -107,7 +107,7 @@ def _key_of(options: Options) -> tuple | None:
 
 
 @functools.cache
-def _defaults(kind: type[Options]) -> tuple:
+def _defaults(kind: Any) -> tuple:
     return tuple([(f.name, f.default) for f in dataclasses.fields(kind)])
 
 
