@@ -97,18 +97,13 @@ def _key_of(options: Options) -> tuple | None:
     try:
         return tuple(
             [
-                (name, Walk(_PARTS).of(getattr(options, name)))
-                for name, default in _defaults(type(options))
-                if getattr(options, name) is not default
+                (f.name, Walk(_PARTS).of(getattr(options, f.name)))
+                for f in dataclasses.fields(options)
+                if getattr(options, f.name) is not f.default
             ]
         )
     except (NoFingerprint, RecursionError):
         return None
-
-
-@functools.cache
-def _defaults(kind: Any) -> tuple:
-    return tuple([(f.name, f.default) for f in dataclasses.fields(kind)])
 
 
 def captured(function: Callable) -> Any:
