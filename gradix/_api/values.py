@@ -26,13 +26,15 @@ def values() -> Iterator[None]:
 
     Example:
         >>> import gradix, gradix.numpy as jnp
+        >>> seen = []
         >>> @gradix.jit
         ... def f(x):
-        ...     print("x is", x)
+        ...     seen.append(f"x is {x}")
         ...     return x * x
         >>> with gradix.debug.values():
         ...     y = gradix.vmap(gradix.grad(f))(jnp.array([1.0, 2.0]))
-        x is Array([1., 2.], dtype=float32) mapped over axis 0 with a gradient
+        >>> seen
+        ['x is Array([1., 2.], dtype=float32) mapped over axis 0 with a gradient']
     """
     before = state.shows_values
     state.shows_values = True

@@ -1,4 +1,5 @@
 """`jit(f)` made anew finds the traces of `f`, as long as all that `f` captures is as it was."""
+import functools
 import gc
 import weakref
 
@@ -153,3 +154,27 @@ def test_arrays_divided_over_devices_share_too():
     g = gradix.jit(counted)
     g(x)
     assert (f.stats().traces, g.stats().traces, g.stats().compiles + g.stats().loads) == (1, 0, 0)
+
+
+def test_nothing_that_holds_the_function_is_kept():
+    """Neither its class, by way of an object among the static arguments or a captured one, nor its globals."""
+    def made():
+        class Local:
+            factor = jnp.ones(3)
+
+            @functools.partial(gradix.jit, static_argnums=0)
+            def read(self, x):
+                return x * self.factor
+
+        one = Local()
+
+        def captures(x):
+            return x * one.factor
+        one.read(1.0)
+        gradix.jit(captures)(1.0)
+        scope = {"gradix": gradix, "jnp": jnp}
+        exec("w = jnp.ones(3)\ndef f(x): return x * w\ny = gradix.jit(f)(1.0)", scope)
+        return [weakref.ref(x) for x in (Local, one, captures, scope["f"])]
+    gone = made()
+    gc.collect()
+    assert [ref() for ref in gone] == [None] * 4

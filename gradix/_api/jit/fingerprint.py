@@ -113,6 +113,14 @@ class Walk:
         finally:
             del self.path[id(x)]
 
+    def same(self, x) -> Any:
+        """A key for an object that is compared by identity."""
+        return Same(x)
+
+    def globals_of(self, f) -> Any:
+        """A key for the globals of a function."""
+        return Same(f.__globals__)
+
     def _content(self, x, kind: type):
         found = self._container(x, kind)
         if found is not None:
@@ -169,12 +177,12 @@ class Walk:
     def _object(self, x, kind: type):
         hashed = kind.__hash__
         if isinstance(x, type):
-            return Same(x)
+            return self.same(x)
         if hashed is not None and not _generated(kind):
             if not compared_by_identity(kind):
-                return x if _has_hash(x) else Same(x)
+                return x if _has_hash(x) else self.same(x)
             if kind.__module__.partition(".")[0] in _BY_IDENTITY:
-                return Same(x)
+                return self.same(x)
         fields = getattr(kind, "__dataclass_fields__", {}) if _generated(kind) else {}
         skipped = {name for name, field in fields.items() if not field.compare}
         found = self._attributes(x, kind, skipped)
@@ -182,7 +190,7 @@ class Walk:
             return found
         if hashed is None and not hasattr(x, "__dict__") and kind.__flags__ & _HEAP_TYPE == 0:
             raise NoFingerprint(f"objects of {kind} have no content that can be read")
-        return Same(x) if hashed is object.__hash__ else ()
+        return self.same(x) if hashed is object.__hash__ else ()
 
     def _attributes(self, x, kind: type, skipped=frozenset()) -> tuple:
         if kind in _BARE:
@@ -207,7 +215,7 @@ class Walk:
         cells = [_content_of(c) for name, c in named if name not in own]
         return (
             f.__code__,
-            Same(f.__globals__),
+            self.globals_of(f),
             tuple([self._captured(v) for v in cells]),
             self._captured(f.__defaults__),
             self._captured(f.__kwdefaults__),
@@ -216,7 +224,7 @@ class Walk:
 
     def _captured(self, x):
         """A key for a value that a function captures; arrays are compared by identity."""
-        return (type(x), Same(x)) if isinstance(x, (ArrayImpl, Tracer)) else self.of(x)
+        return (type(x), self.same(x)) if isinstance(x, (ArrayImpl, Tracer)) else self.of(x)
 
     def _partial(self, f):
         return (
@@ -269,7 +277,6 @@ def _mangled(owner: type, name: str) -> str:
     return f"_{owner.__name__.lstrip('_')}{name}" if hidden else name
 
 
-@functools.lru_cache(4096)
 def _generated(kind: type) -> bool:
     """Whether `dataclass` generated the hash of the class from its fields."""
     code = getattr(kind.__hash__, "__code__", None)

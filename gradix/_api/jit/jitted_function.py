@@ -281,7 +281,9 @@ class JitFunction(Generic[Result]):
         """The trace of a new signature, which is kept if it is good for later calls."""
         if not self._cache:
             self._shared = shared_traces(self._fun, self._asked)
-        shared = self._shared
+        # an object among the static arguments may hold the function, which would live with its traces
+        has_objects = any(holds_objects(kind) for _, (kind, _) in static)
+        shared = None if has_objects else self._shared
         found: Any = None if shared is None else shared.get(key)
         if found is not None:
             return self._cache.keep(key, found)
@@ -312,7 +314,7 @@ class JitFunction(Generic[Result]):
                 self._cache.keep(key, found)
                 if shared is not None:
                     shared.keep(key, found)
-                if any(holds_objects(kind) for _, (kind, _) in static):
+                if has_objects:
                     # The trace may have changed an object, such as one that counts calls. Its new
                     # content finds this trace as well.
                     self._cache.keep(
@@ -489,6 +491,7 @@ class JitFunction(Generic[Result]):
     def clear_cache(self) -> None:
         """Drop all traces and compiled programs of this function."""
         forget(self._fun)
+        self._shared = None
         self._cache.clear()
         self._fast, self._first = (), _no_code
         self._mixed.clear()

@@ -114,14 +114,49 @@ def captured(function: Callable) -> Any:
         return None
 
 
+class _One:
+    """A key for one object, which it does not keep alive; equal only to keys of the same object."""
+
+    __slots__ = ("number", "ref")
+
+    def __init__(self, value: Any):
+        self.number, self.ref = id(value), weakref.ref(value)
+
+    def __eq__(self, other: object) -> bool:
+        mine = self.ref()
+        return mine is not None and type(other) is _One and other.ref() is mine
+
+    def __hash__(self) -> int:
+        return self.number
+
+
 class _Captures(Walk):
-    """A walk that also follows the globals that functions read."""
+    """A walk that also follows the globals that functions read.
+
+    Its result keeps no function alive, nor a class or a module that holds it, since it is kept as
+    long as the function lives.
+    """
 
     __slots__ = ("met",)
 
     def __init__(self, limit: int):
         super().__init__(limit)
         self.met: dict[int, int] = {}
+
+    def of(self, x) -> Any:
+        if type(x) in ATOMS:
+            return type(x), x
+        kind, content = super().of(x)
+        return (self.same(kind) if kind.__class__ is type else kind), content
+
+    def same(self, x) -> Any:
+        try:
+            return _One(x)
+        except TypeError:  # it cannot be referenced weakly
+            return Same(x)
+
+    def globals_of(self, f) -> int:
+        return id(f.__globals__)
 
     def _function(self, f):
         number = self.met.get(id(f))
@@ -130,7 +165,7 @@ class _Captures(Walk):
         is_first = not self.met
         self.met[id(f)] = len(self.met)
         if not is_first and _is_installed(f.__code__.co_filename):
-            return Same(f)
+            return self.same(f)
         every = f.__globals__
         read = [(n, every[n]) for n in _globals_read(f.__code__) if n in every]
         return super()._function(f), tuple([(n, self._captured(v)) for n, v in read])
@@ -138,7 +173,7 @@ class _Captures(Walk):
     def _captured(self, x):
         if type(x) in ATOMS:
             return x
-        return Same(x) if type(x) is types.ModuleType else super()._captured(x)
+        return self.same(x) if type(x) is types.ModuleType else super()._captured(x)
 
     def _array(self, x: np.ndarray):
         if x.nbytes > _BYTES:
@@ -146,7 +181,7 @@ class _Captures(Walk):
         return super()._array(x)
 
     def _content(self, x, kind: type):
-        return Same(x) if kind is ArrayImpl else super()._content(x, kind)
+        return self.same(x) if kind is ArrayImpl else super()._content(x, kind)
 
 
 _INSTALLED = tuple({sysconfig.get_path(name) for name in ("purelib", "platlib", "stdlib")})
