@@ -61,9 +61,12 @@ class SharedTraces:
 def shared_traces(function: Callable, options: Options) -> SharedTraces | None:
     """The traces that functions jitted with these options share; None where they cannot.
 
-    A lambda is made where it is jitted, and hardly ever jitted again.
+    A lambda, and what a transformation returns, is made where it is jitted, and hardly ever jitted
+    again.
     """
     if type(function) is not types.FunctionType or function.__name__ == "<lambda>":
+        return None
+    if hasattr(function, "__wrapped__"):
         return None
     if options.specialize or options.symbolic:
         return None

@@ -5,6 +5,7 @@ import pytest
 import gradix
 import gradix.numpy as jnp
 from gradix import export
+from gradix._runtime import xla
 from gradix.sharding import AxisType, PartitionSpec as P
 
 from .common import mesh, on, sharded
@@ -31,6 +32,7 @@ def test_within_auto_axes():
     np.testing.assert_allclose(found, WANT, rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.xfail(xla.jaxlib_version >= "0.11", reason="XLA of jaxlib 0.12 refuses the layout of a transform in a program that was exported", strict=False)
 def test_exported():
     a = sharded(X, mesh(), "x", "y")
     f = gradix.jit(of_both, in_shardings=a.sharding, out_shardings=on(mesh()))
