@@ -1,6 +1,7 @@
 """`jit(f)` made anew finds the traces of `f`, as long as all that `f` captures is as it was."""
 import functools
 import gc
+import types
 import weakref
 
 import numpy as np
@@ -83,6 +84,25 @@ def test_what_changed_is_seen(change):
         np.testing.assert_allclose(anew(), scale + table["step"])
     finally:
         undo()
+
+
+class Settings:
+    rate = 1.0
+
+
+def reads_a_class(x):
+    return x * Settings.rate
+
+
+def test_attributes_of_modules_and_classes_are_seen(monkeypatch):
+    module = types.ModuleType("settings_of_a_user")
+    module.rate = 1.0
+    scope = {"settings": module}
+    exec("def f(x):\n    return x * settings.rate", scope)
+    for function, holder in ((reads_a_class, Settings), (scope["f"], module)):
+        for rate in (1.0, 2.0, 2.0, 3.0):
+            monkeypatch.setattr(holder, "rate", rate)
+            assert float(gradix.jit(function)(1.0)) == rate
 
 
 def test_closures_and_objects():

@@ -7,9 +7,11 @@ the user. Arrays are compared by identity, other objects by their content.
 
 from __future__ import annotations
 
+import builtins
 import dataclasses
 import dis
 import functools
+import sys
 import sysconfig
 import types
 import weakref
@@ -170,13 +172,22 @@ class _Captures(Walk):
         if not is_first and _is_installed(f.__code__.co_filename):
             return self.same(f)
         every = f.__globals__
-        read = [(n, every[n]) for n in _globals_read(f.__code__) if n in every]
-        return super()._function(f), tuple([(n, self._captured(v)) for n, v in read])
+        names, attributes = _names_read(f.__code__)
+        read = tuple([(n, self._read(every[n], attributes)) for n in names if n in every])
+        return super()._function(f), read
 
     def _captured(self, x):
         if type(x) in ATOMS:
             return x
         return self.same(x) if type(x) is types.ModuleType else super()._captured(x)
+
+    def _read(self, x, attributes: tuple[str, ...]):
+        """A global, and of a user's module or class the attributes of these names."""
+        found = self._captured(x)
+        if not isinstance(x, (types.ModuleType, type)) or _is_of_library(x):
+            return found
+        own = vars(x)
+        return found, tuple([(n, self._captured(own[n])) for n in attributes if n in own])
 
     def _array(self, x: np.ndarray):
         if x.nbytes > _BYTES:
@@ -196,16 +207,30 @@ def _is_installed(file: str) -> bool:
     return file.startswith(_INSTALLED) or "/gradix/" in file
 
 
+def _is_of_library(x: types.ModuleType | type) -> bool:
+    """Whether a module or class is of an installed library, or of the interpreter."""
+    module = x if isinstance(x, types.ModuleType) else sys.modules.get(x.__module__)
+    file = getattr(module, "__file__", None)
+    return module is None or module is builtins or (file is not None and _is_installed(file))
+
+
 @functools.lru_cache(4096)
-def _globals_read(code: types.CodeType) -> tuple[str, ...]:
-    """The global names that a function, or one inside of it, reads and does not assign."""
-    read, assigned = dict[str, None](), set()
+def _names_read(code: types.CodeType) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The global names that a function, or one inside of it, reads and does not assign.
+
+    The second are the names of the attributes that it reads, of whatever.
+    """
+    read, assigned, attributes = dict[str, None](), set(), dict[str, None]()
     for i in dis.get_instructions(code):
         if i.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
             read[i.argval] = None
         elif i.opname in ("STORE_GLOBAL", "STORE_NAME"):
             assigned.add(i.argval)
+        elif i.opname in ("LOAD_ATTR", "LOAD_METHOD"):
+            attributes[i.argval] = None
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
-            read.update(dict.fromkeys(_globals_read(inner)))
-    return tuple([name for name in read if name not in assigned])
+            names, others = _names_read(inner)
+            read.update(dict.fromkeys(names))
+            attributes.update(dict.fromkeys(others))
+    return tuple([name for name in read if name not in assigned]), tuple(attributes)
