@@ -5,10 +5,8 @@ All that was derived from the first trace, such as compiled code, is used again.
 
 from __future__ import annotations
 
-import dis
 import functools
-import weakref
-from types import CodeType, FunctionType, MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -16,6 +14,7 @@ import numpy as np
 from gradix._base.bounded import BoundedCache, on_clear
 from gradix._core.array import ArrayImpl
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from gradix._core.keys import Same, SameWhileAlive, assigned_outside, exact
 from gradix._core.operators import Array
 
 _DEPTH = 8
@@ -58,7 +57,9 @@ def _holds_captured(key) -> bool:
     """Whether a program of this key holds an object that may be used nowhere else."""
     if type(key) is tuple:
         return any(_holds_captured(k) for k in key)
-    return type(key) is _One or (type(key) is _Same and not key.is_named)
+    if type(key) is SameWhileAlive:  # functions of modules live on
+        return "<locals>" in getattr(key.ref(), "__qualname__", "<locals>")
+    return type(key) is Same
 
 
 def clear() -> None:
@@ -72,40 +73,6 @@ on_clear(clear)
 
 class _Opaque(Exception):
     """Raised for a parameter whose equality to another cannot be decided."""
-
-
-class _Same:
-    """A key for an object compared by identity; the key does not keep the object alive."""
-
-    __slots__ = ("id", "ref", "is_named")
-
-    def __init__(self, value):
-        # this raises TypeError for objects without weak references
-        self.id, self.ref = id(value), weakref.ref(value)
-        # functions of modules live on
-        self.is_named = "<locals>" not in getattr(value, "__qualname__", "<locals>")
-
-    def __hash__(self) -> int:
-        return self.id
-
-    def __eq__(self, other) -> bool:
-        mine = self.ref()
-        return mine is not None and isinstance(other, _Same) and other.ref() is mine
-
-
-class _One:
-    """A key for an object compared by identity, which cannot have weak references."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value):
-        self.value = value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __eq__(self, other) -> bool:
-        return isinstance(other, _One) and other.value is self.value
 
 
 def _fingerprint(jaxpr: Jaxpr) -> tuple:
@@ -138,12 +105,8 @@ def _place(source) -> tuple:
 def key_of(value, depth: int = 0):
     """A parameter as part of a key; keys are equal only if the parameters mean the same."""
     t = type(value)
-    if t is int or t is bool or t is str or value is None or isinstance(value, np.dtype):
-        return t, value
     if t is tuple or t is list:
         return t, tuple([key_of(v, depth) for v in value])
-    if t is float or t is complex or isinstance(value, np.generic):
-        return t, repr(value)
     if t is ClosedJaxpr:
         return value if value.consts else (ClosedJaxpr, _fingerprint(value.jaxpr))
     if t is dict:
@@ -153,10 +116,10 @@ def key_of(value, depth: int = 0):
     if t is functools.partial:
         return t, *[key_of(v, depth) for v in (value.func, value.args, value.keywords)]
     if t is MethodType:
-        return t, key_of(value.__func__, depth), _Same(value.__self__)
+        return t, key_of(value.__func__, depth), SameWhileAlive(value.__self__)
     if callable(value) and not isinstance(value, type):
-        return _Same(value)
-    return t, value
+        return SameWhileAlive(value)
+    return exact(value)
 
 
 def _settled_function(function, depth: int):
@@ -164,13 +127,13 @@ def _settled_function(function, depth: int):
     if depth > _DEPTH:
         raise _Opaque
     cells: list[Any] = []
-    written = _written(function.__code__)
+    written = assigned_outside(function.__code__)
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
         content = cell.cell_contents
         if isinstance(content, (Array, np.ndarray)):
             raise _Opaque
         # what a function writes is seen outside of it, so that another one cannot stand for it
-        cells.append(_One(cell) if name in written else _captured(content, depth))
+        cells.append(Same(cell) if name in written else _captured(content, depth))
     return (
         FunctionType if cells else None,
         function.__code__,
@@ -183,29 +146,16 @@ def _settled_function(function, depth: int):
 def _captured(value, depth: int):
     t = type(value)
     if t is list or t is dict:
-        return _One(value)
+        return Same(value)
     interning_key = getattr(t, "interning_key", None)
     if interning_key is not None:
         return t, interning_key(value)
     try:
         return (
-            _Same(value)
+            SameWhileAlive(value)
             if t.__hash__ is object.__hash__ and t is not FunctionType
             else key_of(value, depth)
         )
     except (TypeError, ValueError):
-        return _Same(value)
+        return SameWhileAlive(value)
 
-
-@functools.lru_cache(4096)
-def _written(code: CodeType) -> frozenset[str]:
-    """The variables of outer functions that a function, or one inside of it, assigns to."""
-    names = {
-        i.argval
-        for i in dis.get_instructions(code)
-        if i.opname in ("STORE_DEREF", "DELETE_DEREF") and i.argval in code.co_freevars
-    }
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            names |= _written(inner).intersection(code.co_freevars)
-    return frozenset(names)

@@ -8,7 +8,6 @@ A key is a snapshot, so a list that was changed has another key. Types are disti
 from __future__ import annotations
 
 import collections
-import dis
 import functools
 import types
 from typing import Any
@@ -17,6 +16,7 @@ import numpy as np
 
 from gradix._base.lazy import lazy_module
 from gradix._core.array import ArrayImpl
+from gradix._core.keys import Same, assigned_outside, exact
 from gradix._core.trace import Tracer
 
 hashlib = lazy_module("hashlib")
@@ -26,24 +26,6 @@ ATOMS = frozenset({int, bool, str, bytes, type(None), type(Ellipsis), range, typ
 _NODES_LIMIT = 10_000
 _DIGEST_FROM = 4096  # arrays of at least this many bytes are compared by digest
 _CYCLE = "cycle"
-
-
-class Same:
-    """A key for one object, equal only to keys of the identical object."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value):
-        self.value = value
-
-    def __eq__(self, other) -> bool:
-        return type(other) is Same and other.value is self.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
-
-    def __repr__(self) -> str:
-        return f"<one {type(self.value).__name__}>"
 
 
 class NoFingerprint(TypeError):
@@ -100,7 +82,7 @@ class Walk:
         if kind in ATOMS:
             return kind, x
         if kind is float or kind is complex:
-            return kind, repr(x)  # -0.0 is not 0.0, and nan is nan
+            return exact(x)
         self.nodes += 1
         if self.limit is not None and self.nodes > self.limit:
             raise NoFingerprint("too large")
@@ -210,7 +192,7 @@ class Walk:
         return tuple(found)
 
     def _function(self, f):
-        own = _assigned(f.__code__)
+        own = assigned_outside(f.__code__)
         named = zip(f.__code__.co_freevars, f.__closure__ or ())
         cells = [_content_of(c) for name, c in named if name not in own]
         return (
@@ -256,13 +238,6 @@ def _has_hash(x) -> bool:
     except Exception:
         return False
     return True
-
-
-@functools.lru_cache(4096)
-def _assigned(code: types.CodeType) -> frozenset[str]:
-    """The outer variables that a function assigns, such as a counter: its state, not its input."""
-    found = [i for i in dis.get_instructions(code) if i.opname == "STORE_DEREF"]
-    return frozenset({i.argval for i in found} & {*code.co_freevars})
 
 
 def _content_of(cell):

@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gradix._api.jit.fingerprint import ATOMS, NoFingerprint, Same, Walk
+from gradix._api.jit.fingerprint import ATOMS, NoFingerprint, Walk
 from gradix._base.bounded import BoundedCache, on_clear
 from gradix._core.array import ArrayImpl
+from gradix._core.keys import Same, SameWhileAlive
 
 if TYPE_CHECKING:
     from gradix._api.jit.options import Options
@@ -119,22 +120,6 @@ def captured(function: Callable) -> Any:
         return None
 
 
-class _One:
-    """A key for one object, which it does not keep alive; equal only to keys of the same object."""
-
-    __slots__ = ("number", "ref")
-
-    def __init__(self, value: Any):
-        self.number, self.ref = id(value), weakref.ref(value)
-
-    def __eq__(self, other: object) -> bool:
-        mine = self.ref()
-        return mine is not None and type(other) is _One and other.ref() is mine
-
-    def __hash__(self) -> int:
-        return self.number
-
-
 class _Captures(Walk):
     """A walk that also follows the globals that functions read.
 
@@ -156,7 +141,7 @@ class _Captures(Walk):
 
     def same(self, x) -> Any:
         try:
-            return _One(x)
+            return SameWhileAlive(x)
         except TypeError:  # it cannot be referenced weakly
             return Same(x)
 
