@@ -5,8 +5,8 @@ from __future__ import annotations
 import linecache
 
 from gradix._control.call import jit_p
-from gradix._core.jaxpr import ClosedJaxpr, JaxprEqn, Literal
-from gradix._core.trace import bind
+from gradix._core.jaxpr import ClosedJaxpr, JaxprEqn, fold
+from gradix._core.trace import bind_equation
 
 
 def blame(closed: ClosedJaxpr, args: list, name: str) -> list:
@@ -16,20 +16,16 @@ def blame(closed: ClosedJaxpr, args: list, name: str) -> list:
         FloatingPointError: an operation gives a value that the options refuse; the message has its
             line, its name and the types of its operands.
     """
-    jaxpr = closed.jaxpr
-    env = dict(zip(jaxpr.constvars, closed.consts))
-    env.update(zip(jaxpr.invars, args))
-    for eqn in jaxpr.eqns:
-        ins = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
+
+    def apply(eqn, operands):
         if eqn.primitive is jit_p:
-            env.update(zip(eqn.outvars, blame(eqn.params["jaxpr"], ins, name)))
-            continue
+            return blame(eqn.params["jaxpr"], operands, name)
         try:
-            out = bind(eqn.primitive, ins, eqn.params)
+            return bind_equation(eqn, operands)
         except FloatingPointError as error:
             raise FloatingPointError(f"{error} {_where(eqn, name)}") from None
-        env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out]))
-    return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
+
+    return fold(closed.jaxpr, closed.consts, args, apply)
 
 
 def _where(eqn: JaxprEqn, name: str) -> str:

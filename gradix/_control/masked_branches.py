@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from gradix._core.aval import make_aval
-from gradix._core.jaxpr import ClosedJaxpr
+from gradix._core.jaxpr import ClosedJaxpr, holds
 from gradix._core.trace import bind
 from gradix._ops.basis import broadcast_in_dim, is_differentiable, move_axis, zeros
 from gradix._ops.convert import convert
@@ -26,18 +26,12 @@ INDEX = np.dtype("int32")
 
 def is_costly(closed: ClosedJaxpr) -> bool:
     """Whether the program loops or calls a library, itself or in a program it holds."""
-    found = closed.memo.get("costly")
-    if found is None:
-        found = closed.memo["costly"] = any(_is_costly(eqn) for eqn in closed.jaxpr.eqns)
-    return found
+    return holds(closed.jaxpr, _is_costly)
 
 
 def _is_costly(eqn) -> bool:
     # elementwise work is cheaper done for all examples, because XLA fuses it with the selection
-    if eqn.primitive.costly:
-        return True
-    held = [x for p in eqn.params.values() for x in (p if isinstance(p, tuple) else (p,))]
-    return any(is_costly(x) for x in held if isinstance(x, ClosedJaxpr))
+    return eqn.primitive.costly
 
 
 def run_where_taken(choose, axis, branch: ClosedJaxpr, taken, args, in_axes) -> list:

@@ -158,4 +158,3 @@ def _captured(value, depth: int):
         )
     except (TypeError, ValueError):
         return SameWhileAlive(value)
-

@@ -7,10 +7,10 @@ import operator
 from gradix._base.name_stack import EMPTY, current_names
 from gradix._control.call import Call, jit_p
 from gradix._core.effects import IOEffect, OrderedIOEffect
-from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal, fold
 from gradix._core.key_flow import accounted
 from gradix._core.primitive import Inlining
-from gradix._core.trace import bind, state
+from gradix._core.trace import bind, bind_equation, state
 from gradix._ops.basis import instantiate
 from gradix._transforms.dce import without_dead
 from gradix._transforms.jvp import JVPTracer, LinearizeTrace, jvp
@@ -89,23 +89,18 @@ def _eval(closed: ClosedJaxpr, policy, args, keep) -> list:
 
 
 def _interpret(closed: ClosedJaxpr, policy, args, keep, names) -> list:
-    jaxpr = closed.jaxpr
-    env = dict(zip(jaxpr.constvars, closed.consts))
-    env.update(zip(jaxpr.invars, args))
-    for eqn in jaxpr.eqns:
+    def apply(eqn, operands):
         state.place = eqn.source.within(names) if names and eqn.source is not None else eqn.source
-        ins = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
         if eqn.primitive is jit_p:
-            env.update(zip(eqn.outvars, _eval(eqn.params["jaxpr"], policy, ins, keep)))
-            continue
-        out = bind(eqn.primitive, ins, eqn.params)
-        outs = out if eqn.primitive.multiple_results else [out]
+            return _eval(eqn.params["jaxpr"], policy, operands, keep)
+        outs = bind_equation(eqn, operands)
         if policy is not None and policy(
             eqn.primitive, *[v.aval for v in eqn.invars], **eqn.params
         ):
-            outs = keep(outs)
-        env.update(zip(eqn.outvars, outs))
-    return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
+            return keep(outs)
+        return outs
+
+    return fold(closed.jaxpr, closed.consts, args, apply)
 
 
 def tangent_program(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -266,6 +267,44 @@ def subjaxprs(jaxpr: Jaxpr):
     """The programs held in the parameters of a program's equations."""
     for eqn in jaxpr.eqns:
         yield from jaxprs_in_params(eqn.params)
+
+
+def holds(jaxpr: Jaxpr, test: Callable[[JaxprEqn], bool]) -> bool:
+    """Whether `test` is true of an equation of a program, or of the programs in its parameters.
+
+    The program keeps the answer, so `test` must be a function that lives on.
+    """
+    found = jaxpr.memo.get(test)
+    if found is None:
+        found = jaxpr.memo[test] = any(equation_holds(e, test) for e in jaxpr.eqns)
+    return found
+
+
+def equation_holds(eqn: JaxprEqn, test: Callable[[JaxprEqn], bool]) -> bool:
+    """Whether `test` is true of an equation, or of one in the programs of its parameters."""
+    return test(eqn) or any(holds(j, test) for j in jaxprs_in_params(eqn.params))
+
+
+def fold(jaxpr: Jaxpr, consts, args, apply: Callable[[JaxprEqn, list], Any]) -> list:
+    """What `apply` makes of a program: `apply(eqn, operands)` gives what stands for its results.
+
+    A literal stands for its value. `eval_jaxpr` runs a program by the rules of the current trace.
+
+    Args:
+        jaxpr: the program.
+        consts: what stands for its constants.
+        args: what stands for its inputs.
+        apply: gives a list with an entry for each result of an equation.
+
+    Returns:
+        What stands for each result of the program.
+    """
+    env = dict(zip(jaxpr.constvars, consts))
+    env.update(zip(jaxpr.invars, args))
+    for eqn in jaxpr.eqns:
+        outs = apply(eqn, [v.val if type(v) is Literal else env[v] for v in eqn.invars])
+        env.update(zip(eqn.outvars, outs))
+    return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
 
 
 def jaxprs_in_params(params):

@@ -282,6 +282,12 @@ def concrete(x):
     return x
 
 
+def bind_equation(eqn, operands) -> list:
+    """The results of an equation's operation, applied to these operands."""
+    out = bind(eqn.primitive, operands, eqn.params)
+    return out if eqn.primitive.multiple_results else [out]
+
+
 def bind(prim, args, params):
     """Apply `prim` in the innermost trace among those of its operands and the staging trace."""
     top = state.stage

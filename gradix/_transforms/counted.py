@@ -13,7 +13,7 @@ from gradix._core.dimensions.counts import (
     substituted,
 )
 from gradix._core.dimensions.expression import SymbolicDim, has_counts
-from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
+from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal, holds
 from gradix._core.trace import state
 from gradix._ops.counted import define, prefix, whole
 
@@ -86,13 +86,12 @@ def free(jaxpr: Jaxpr) -> frozenset:
 
 def defines_any(jaxpr: Jaxpr) -> bool:
     """Whether a program, or a program inside of it, defines a count."""
-    found = jaxpr.memo.get("defines counts")
-    if found is None:
-        found = jaxpr.memo["defines counts"] = any(
-            e.primitive.defines_size or any(map(defines_any, jaxprs_in_params(e.params)))
-            for e in jaxpr.eqns
-        )
-    return found
+    return holds(jaxpr, defines_size)
+
+
+def defines_size(eqn) -> bool:
+    """Whether an equation itself defines a count."""
+    return eqn.primitive.defines_size
 
 
 # -- evaluation ------------------------------------------------------------------------------------

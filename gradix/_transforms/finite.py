@@ -6,7 +6,7 @@ import numpy as np
 
 from gradix._core.array import ArrayImpl
 from gradix._core.dtypes import INEXACT
-from gradix._core.jaxpr import Jaxpr, Literal, SuspectVar, jaxprs_in_params
+from gradix._core.jaxpr import Jaxpr, Literal, SuspectVar, holds, jaxprs_in_params
 from gradix._core.primitive import Linear
 from gradix._transforms.batch import BatchTracer
 from gradix._transforms.jvp import JVPTracer
@@ -87,13 +87,11 @@ def has_singularities(jaxpr: Jaxpr) -> bool:
 
 def holds_selection(jaxpr: Jaxpr) -> bool:
     """Whether a program, or a program in its parameters, holds a selection."""
-    found = jaxpr.memo.get("selects")
-    if found is None:
-        found = jaxpr.memo["selects"] = any(
-            e.primitive.live == "cases" or any(map(holds_selection, jaxprs_in_params(e.params)))
-            for e in jaxpr.eqns
-        )
-    return found
+    return holds(jaxpr, _selects)
+
+
+def _selects(eqn) -> bool:
+    return eqn.primitive.live == "cases"
 
 
 def mark(var) -> None:

@@ -9,7 +9,7 @@ from gradix._base.lazy import lazy_module
 from gradix._base.source import current
 from gradix._core.aval import make_aval, seen
 from gradix._core.divisions import cotangent_aval
-from gradix._core.jaxpr import ClosedJaxpr, JaxprEqn, Var, inherit, jaxprs_in_params
+from gradix._core.jaxpr import ClosedJaxpr, JaxprEqn, Var, equation_holds, inherit
 from gradix._core.primitive import Linear
 from gradix._core.trace import Trace, Tracer, bind, divided_like, new_level, state, typed_results
 from gradix._ops.basis import add_any, instantiate, tangent_aval, zeros
@@ -103,10 +103,7 @@ class LinearProgram:
 
         Some primitives only have a transpose rule.
         """
-        return not any(
-            e.primitive.only_backward or any(map(_only_backward, jaxprs_in_params(e.params)))
-            for e in self.eqns
-        )
+        return not any(equation_holds(e, _is_only_backward) for e in self.eqns)
 
     def transpose(self, cts) -> list:
         """The cotangents of the inputs, given those of the outputs; None is zero, in and out."""
@@ -188,11 +185,8 @@ class LinearProgram:
         return LinearProgram(self.in_avals, eqns, self.outs, self.out_avals, self.count, self.named)
 
 
-def _only_backward(jaxpr) -> bool:
-    return any(
-        e.primitive.only_backward or any(map(_only_backward, jaxprs_in_params(e.params)))
-        for e in jaxpr.eqns
-    )
+def _is_only_backward(eqn) -> bool:
+    return eqn.primitive.only_backward
 
 
 _markers: BoundedCache = BoundedCache(4096)

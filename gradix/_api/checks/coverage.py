@@ -13,8 +13,8 @@ from gradix._control.call import jit_p
 from gradix._control.custom_jvp import custom_jvp_call_p
 from gradix._control.custom_vjp import custom_vjp_call_p
 from gradix._core.dtypes import FLOAT
-from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal
-from gradix._core.trace import bind, state
+from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal, fold
+from gradix._core.trace import bind_equation, state
 from gradix._ops.arithmetic import max_p, min_p
 from gradix._ops.basis import broadcast_in_dim_p, reduce_sum_p, transpose_p
 from gradix._ops.convert import convert_element_type_p
@@ -50,21 +50,12 @@ def flattened(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The program with the equations of the programs it calls in place of the calls."""
 
     def run(closed, args):
-        env = dict(zip(closed.jaxpr.constvars, closed.consts))
-        env.update(zip(closed.jaxpr.invars, args))
-        for eqn in closed.jaxpr.eqns:
-            state.place = eqn.source
-            ins = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
-            inner = _CALLED.get(eqn.primitive)
-            outs = (
-                bind(eqn.primitive, ins, eqn.params)
-                if inner is None
-                else run(eqn.params[inner], ins)
-            )
-            env.update(
-                zip(eqn.outvars, outs if inner or eqn.primitive.multiple_results else [outs])
-            )
-        return [v.val if type(v) is Literal else env[v] for v in closed.jaxpr.outvars]
+        return fold(closed.jaxpr, closed.consts, args, apply)
+
+    def apply(eqn, operands):
+        state.place = eqn.source
+        inner = _CALLED.get(eqn.primitive)
+        return bind_equation(eqn, operands) if inner is None else run(eqn.params[inner], operands)
 
     before = state.place
     try:

@@ -7,6 +7,8 @@ an empty state. The outer program takes over its state unless it has an error al
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 
 from gradix._api.checks.coverage import covered, is_looked_at
@@ -16,7 +18,7 @@ from gradix._control.check import Site, check_p
 from gradix._core.array import as_array
 from gradix._core.dtypes import INEXACT
 from gradix._core.effects import CheckEffect
-from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, Literal, jaxprs_in_params
+from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, fold, jaxprs_in_params
 from gradix._core.trace import bind, state
 from gradix._ops.arithmetic import add
 from gradix._ops.basis import broadcast_in_dim
@@ -137,17 +139,17 @@ class Checker:
     def run(self, closed: ClosedJaxpr, args, found: Found) -> list:
         """The program's results, in the current trace; what its checks find goes to `found`."""
         jaxpr = closed.jaxpr
-        env = dict(zip(jaxpr.constvars, closed.consts))
-        env.update(zip(jaxpr.invars, args))
         before, left_out = state.place, covered(jaxpr) if self.is_screen else ()
+        places = itertools.count()
+
+        def apply(eqn, operands):
+            state.place = eqn.source
+            return self.equation(eqn, operands, found, next(places) not in left_out)
+
         try:
-            for i, eqn in enumerate(jaxpr.eqns):
-                state.place = eqn.source
-                ins = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
-                env.update(zip(eqn.outvars, self.equation(eqn, ins, found, i not in left_out)))
+            return fold(jaxpr, closed.consts, args, apply)
         finally:
             state.place = before
-        return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
 
     def equation(self, eqn, args, found: Found, looks_for_nan: bool = True) -> list:
         prim = eqn.primitive

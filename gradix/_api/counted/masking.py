@@ -15,8 +15,8 @@ from gradix._control.call import jit_p
 from gradix._core.dimensions.counts import bound_of, counts_in
 from gradix._core.dimensions.expression import SymbolicDim
 from gradix._core.dtypes import is_extended
-from gradix._core.jaxpr import ClosedJaxpr, Literal, jaxprs_in_params
-from gradix._core.trace import bind, state
+from gradix._core.jaxpr import ClosedJaxpr, equation_holds, fold
+from gradix._core.trace import bind, bind_equation, state
 from gradix._ops.arithmetic import max as max_, min as min_
 from gradix._ops.bitwise import bitwise_and
 from gradix._ops.comparison import lt
@@ -27,7 +27,7 @@ from gradix._ops.families import Elementwise
 from gradix._ops.indexing.slicing import pad, slice_in_dim
 from gradix._ops.select import select
 from gradix._ops.shape import broadcast_in_dim
-from gradix._transforms.counted import defined, defines_any, used
+from gradix._transforms.counted import defined, defines_any, defines_size, used
 from gradix._transforms.cse import simplify
 from gradix._transforms.staging import eval_closed, hoist, stage
 
@@ -180,29 +180,27 @@ def is_concerned(S: Sizes, e) -> bool:
     """Whether an equation has to do with sizes that are replaced."""
     if e.primitive.defines_size:
         return True
-    return not used(e).isdisjoint(S.own) or any(map(defines_any, jaxprs_in_params(e.params)))
+    return not used(e).isdisjoint(S.own) or equation_holds(e, defines_size)
 
 
 def evaluate(S: Sizes, closed, *args) -> list:
     """Run a program on buffers in the current trace."""
     jaxpr, consts = (closed.jaxpr, closed.consts) if type(closed) is ClosedJaxpr else (closed, ())
     S.own |= defined(jaxpr)
-    env = dict(zip(jaxpr.constvars, consts))
-    env.update(zip(jaxpr.invars, args))
     before = state.place
+
+    def apply(e, operands):
+        if state.stage is not None:
+            state.place = e.source
+        if not is_concerned(S, e):
+            return bind_equation(e, operands)
+        out = _masked(S, e, operands)
+        return out if e.primitive.multiple_results else [out]
+
     try:
-        for e in jaxpr.eqns:
-            if state.stage is not None:
-                state.place = e.source
-            xs = [v.val if type(v) is Literal else env[v] for v in e.invars]
-            out = _masked(S, e, xs) if is_concerned(S, e) else bind(e.primitive, xs, e.params)
-            if e.primitive.multiple_results:
-                env.update(zip(e.outvars, out))
-            else:
-                env[e.outvars[0]] = out
+        return fold(jaxpr, consts, args, apply)
     finally:
         state.place = before
-    return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
 
 
 def _masked(S: Sizes, e, xs):

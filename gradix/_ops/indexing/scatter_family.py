@@ -8,9 +8,9 @@ from gradix._core.array import wrap_host
 from gradix._core.aval import make_aval
 from gradix._core.divisions import ShardingTypeError, entries
 from gradix._core.dtypes import BOOL, NUMERIC
-from gradix._core.jaxpr import ClosedJaxpr
+from gradix._core.jaxpr import ClosedJaxpr, fold
 from gradix._core.primitive import Primitive
-from gradix._core.trace import bind
+from gradix._core.trace import bind, bind_equation
 from gradix._ops.basis import to_front
 from gradix._ops.canonicalization import memoised
 from gradix._ops.families import WhereFinite
@@ -237,21 +237,7 @@ def _evaluator(jaxpr, consts):
     """A function of NumPy arrays that runs a scalar program on each of their elements."""
 
     def run(old, new):
-        env = dict(zip(jaxpr.constvars, consts))
-        env.update(
-            zip(
-                jaxpr.invars,
-                (wrap_host(np.ascontiguousarray(old)), wrap_host(np.ascontiguousarray(new))),
-            )
-        )
-        for eqn in jaxpr.eqns:
-            outs = bind(
-                eqn.primitive,
-                [v.val if hasattr(v, "val") else env[v] for v in eqn.invars],
-                eqn.params,
-            )
-            env.update(zip(eqn.outvars, outs if eqn.primitive.multiple_results else [outs]))
-        out = jaxpr.outvars[0]
-        return (out.val if hasattr(out, "val") else env[out]).host
+        pair = [wrap_host(np.ascontiguousarray(x)) for x in (old, new)]
+        return fold(jaxpr, consts, pair, bind_equation)[0].host
 
     return run

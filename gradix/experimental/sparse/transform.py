@@ -13,7 +13,7 @@ from gradix._api.structs import ShapeDtypeStruct
 from gradix._base.listing import own_names as _own_names
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import tree_flatten, tree_unflatten
-from gradix._core.jaxpr import ClosedJaxpr, Literal
+from gradix._core.jaxpr import ClosedJaxpr, fold
 from gradix._core.trace import bind
 from gradix.experimental.sparse._array import JAXSparse
 from gradix.experimental.sparse._bcoo_array import BCOO
@@ -98,18 +98,7 @@ def sparsified(function: Callable, *args, **kwargs) -> Callable:
 
 def evaluate(closed: ClosedJaxpr, args) -> list:
     """The results of a program, some of whose arguments are sparse."""
-    jaxpr = closed.jaxpr
-    env = dict(zip(jaxpr.constvars, closed.consts))
-    env.update(zip(jaxpr.invars, args))
-
-    def read(v):
-        return v.val if type(v) is Literal else env[v]
-
-    for eqn in jaxpr.eqns:
-        values = [read(v) for v in eqn.invars]
-        outs = _apply(eqn, values)
-        env.update(zip(eqn.outvars, outs))
-    return [read(v) for v in jaxpr.outvars]
+    return fold(closed.jaxpr, closed.consts, args, _apply)
 
 
 def _apply(eqn, values) -> list:
