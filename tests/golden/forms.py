@@ -1,4 +1,4 @@
-"""Lowered text in a short form that does not depend on the names of values and functions."""
+"""What is recorded of a program: its jaxpr, and its lowered text without the names of values and functions."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import gradix
 
 from .programs import PROGRAMS
 
-RECORD = Path(__file__).with_name("lowered.txt")
+RECORDS = {kind: Path(__file__).with_name(f"{kind}.txt") for kind in ("traced", "lowered")}
 
 _VALUE = re.compile(r"%[A-Za-z_]*\d+")
 _SYMBOL = re.compile(r"@[\w.$-]+")
@@ -66,11 +66,20 @@ def lowered(name: str) -> str:
         gradix.config.update("gradix_rewrites", before)
 
 
-def recorded() -> dict[str, str]:
-    """What the file holds, by program."""
-    parts = RECORD.read_text().split("== ")[1:]
+def traced(name: str) -> str:
+    """The jaxpr of one program, without the addresses of the functions it names."""
+    f, *args = PROGRAMS[name]
+    return re.sub(r" at 0x[0-9a-f]+", "", str(gradix.make_jaxpr(f)(*args)))
+
+
+FORMS = {"traced": traced, "lowered": lowered}
+
+
+def recorded(kind: str) -> dict[str, str]:
+    """What the file of a kind holds, by program."""
+    parts = RECORDS[kind].read_text().split("== ")[1:]
     return {part.partition("\n")[0]: part.partition("\n")[2].rstrip("\n") for part in parts}
 
 
-def write(texts: dict[str, str]) -> None:
-    RECORD.write_text("".join([f"== {name}\n{text}\n" for name, text in texts.items()]))
+def write(kind: str, texts: dict[str, str]) -> None:
+    RECORDS[kind].write_text("".join([f"== {name}\n{text}\n" for name, text in texts.items()]))

@@ -1,4 +1,4 @@
-"""What programs are lowered to is as recorded: a refactoring changes nothing, other changes show what they change.
+"""What programs are traced and lowered to is as recorded: a refactoring changes nothing, other changes show what they change.
 
 After a change that is meant, `python -m tests.golden.record` writes the record anew; its difference is to be read.
 """
@@ -10,33 +10,35 @@ import pytest
 
 import gradix
 
-from .lowering import lowered, normalised, recorded
+from .forms import FORMS, lowered, normalised, recorded
 from .programs import PROGRAMS
 
 pytestmark = [pytest.mark.rewritten, pytest.mark.x32]
 
-RECORD = recorded()
+RECORD = {kind: recorded(kind) for kind in FORMS}
 
 
-def test_the_record_is_of_these_programs():
-    assert list(RECORD) == list(PROGRAMS) and len(PROGRAMS) >= 60
+@pytest.mark.parametrize("kind", FORMS)
+def test_the_record_is_of_these_programs(kind):
+    assert list(RECORD[kind]) == list(PROGRAMS) and len(PROGRAMS) >= 60
 
 
+@pytest.mark.parametrize("kind", FORMS)
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_lowered_as_recorded(name):
-    got = lowered(name)
-    if got != RECORD[name]:
+def test_as_recorded(name, kind):
+    got, before = FORMS[kind](name), RECORD[kind][name]
+    if got != before:
         difference = "\n".join(
-            difflib.unified_diff(RECORD[name].splitlines(), got.splitlines(), "recorded", "now", lineterm="")
+            difflib.unified_diff(before.splitlines(), got.splitlines(), "recorded", "now", lineterm="")
         )
         pytest.fail(
-            f"{name} is lowered otherwise than recorded; if that is meant: python -m tests.golden.record\n{difference}"
+            f"{name} is {kind} otherwise than recorded; if that is meant: python -m tests.golden.record\n{difference}"
         )
 
 
 def test_lowering_is_the_same_each_time():
     for name in ("grad of scan", "hessian", "random normal", "scatter"):
-        assert lowered(name) == RECORD[name] == lowered(name)
+        assert lowered(name) == RECORD["lowered"][name] == lowered(name)
 
 
 def test_names_do_not_matter():
