@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gradix._control.inner_programs import dependent, rearranged
+from gradix._control.residuals import thinned
 from gradix._core.effects import is_kept
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from gradix._ops.basis import add_any_p
@@ -40,6 +41,13 @@ def linear_body(cut: Split, nc: int, nk: int) -> tuple[ClosedJaxpr, ClosedJaxpr 
 
 
 def _linear_body(cut: Split, nc: int, nk: int):
+    varying = dependent(cut.known, (*[False] * nc, *[True] * (len(cut.known.jaxpr.invars) - nc)))
+    cut = thinned(
+        cut,
+        lambda kind, i: (
+            not nc <= i < nc + nk if kind == "in" else nk <= i < cut.n_out or not varying[i]
+        ),
+    )
     jaxpr, n_in, n_out = cut.known.jaxpr, len(cut.known.jaxpr.invars), cut.n_out
     varying = dependent(cut.known, (*[False] * nc, *[True] * (n_in - nc)))
     outvars, hoisted, places = list(jaxpr.outvars[:n_out]), [], {}

@@ -111,6 +111,36 @@ def test_a_budget_that_cannot_be_kept_is_told():
     np.testing.assert_allclose(got, gradix.grad(layers, 1)(X, W), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_loops_keep_their_carries_alone(reverse):
+    """The loop of the backward pass computes the rest again, one iteration at a time."""
+    ws, x = jnp.linspace(-1, 1, 16 * 64 * 64).reshape(16, 64, 64) / 16, jnp.ones((512, 64))
+
+    def f(ws, x):
+        def body(c, w):
+            c = jnp.tanh(c @ w)
+            return c, (c[0] * w[0]).sum()
+        c, ys = lax.scan(body, x, ws, reverse=reverse)
+        return (c**2).sum() + ys.sum()
+
+    budget = 22 * x.nbytes
+    plain, tight = (gradix.jit(gradix.value_and_grad(f, (0, 1)), memory=m) for m in (None, budget))
+    assert temporary(tight, ws, x) <= budget < temporary(plain, ws, x)
+    for a, b in zip(gradix.tree.leaves(tight(ws, x)), gradix.tree.leaves(plain(ws, x))):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+
+
+def test_loops_whose_carries_are_larger_keep_what_they_kept():
+    def f(x):
+        def body(c, _):
+            return jnp.sin(c), jnp.exp(c[:4])
+        return lax.scan(body, x, None, length=8)[1].sum()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tight = gradix.jit(gradix.grad(f), memory=100)
+        np.testing.assert_allclose(tight(jnp.ones(64)), gradix.grad(f)(jnp.ones(64)), rtol=1e-5)
+
+
 def test_a_function_with_a_budget_has_derivatives_and_maps():
     def f(x):
         for _ in range(8):

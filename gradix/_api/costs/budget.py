@@ -7,6 +7,7 @@ import warnings
 
 from gradix._api.costs.lines import shown_bytes
 from gradix._api.costs.recompute import inlined, recomputing
+from gradix._api.costs.recompute_loops import with_lean_loops
 from gradix._core.jaxpr import ClosedJaxpr
 from gradix._runtime.program import Program
 from gradix._transforms.cse import simplify
@@ -64,8 +65,15 @@ def within(
     if least <= nbytes:
         return closed
     whole, plain, seen = simplify(inlined(closed)), least, set()
-    for segments, parts in _TRIED:
-        tried = recomputing(whole, segments, parts, plain)
+    lean = with_lean_loops(whole)
+
+    def forms():
+        if lean is not whole:
+            yield lean
+        for segments, parts in _TRIED:
+            yield recomputing(lean, segments, parts, plain)
+
+    for tried in forms():
         if len(tried.jaxpr.eqns) in seen:  # too short for so many segments
             continue
         seen.add(len(tried.jaxpr.eqns))

@@ -105,8 +105,8 @@ def _between(made: dict[Var, int], last: dict[Var, int], count: int) -> list[int
     for v, end in last.items():
         start = made[v]
         if 0 <= start < end:
-            found[start + 1] += _nbytes(v)
-            found[end + 1] -= _nbytes(v)
+            found[start + 1] += nbytes_of(v)
+            found[end + 1] -= nbytes_of(v)
     for k in range(1, len(found)):
         found[k] += found[k - 1]
     return found
@@ -172,7 +172,7 @@ class _Writer:
         self.jaxpr, self.flow, self.parts, self.starts = jaxpr, flow, parts, starts
         self.eqns: list[JaxprEqn] = []
         self.again: dict[int, dict[Var, Var]] = {}  # by part
-        largest = max([_nbytes(v) for v in flow.made], default=0)
+        largest = max([nbytes_of(v) for v in flow.made], default=0)
         self.small = max(largest // _SMALL, 256)
         self.repeated = {v for v in flow.made if self._is_repeated(v)}
 
@@ -186,7 +186,7 @@ class _Writer:
         Small ones are not, nor what is handed to the next segment, nor what the last part makes.
         """
         k, read = self.flow.made[v], self.flow.read.get(v, -1)
-        if not 0 <= k < self.parts[-1][0] or _nbytes(v) <= self.small:
+        if not 0 <= k < self.parts[-1][0] or nbytes_of(v) <= self.small:
             return False
         is_handed = any(k < start <= read for start in self.starts)
         return not is_handed and not self.jaxpr.eqns[k].effects
@@ -234,16 +234,16 @@ class _Writer:
             invars = [v if type(v) is Literal else other.get(v, v) for v in inner.invars]
             if reads and late is not None and not any(v in other for v in reads):
                 # Without this the compiler would find the first value, and keep it.
-                smallest = min(reads, key=lambda v: (not v.aval.shape, _nbytes(v)))
+                smallest = min(reads, key=lambda v: (not v.aval.shape, nbytes_of(v)))
                 held = Var(smallest.aval)
                 self.eqns.append(
-                    JaxprEqn(after_p, [smallest, late], [held], {}, source=_again(inner.source))
+                    JaxprEqn(after_p, [smallest, late], [held], {}, source=again(inner.source))
                 )
                 invars = [held if v is smallest else v for v in invars]
             outvars = [Var(v.aval) for v in inner.outvars]
             other.update(zip(inner.outvars, outvars))
             self.eqns.append(
-                inner.replace(invars=invars, outvars=outvars, source=_again(inner.source))
+                inner.replace(invars=invars, outvars=outvars, source=again(inner.source))
             )
         return other
 
@@ -256,9 +256,11 @@ class _Writer:
         return max(known, key=lambda v: made[v], default=None)
 
 
-def _again(source):
+def again(source):
+    """The place of an operation that is computed again."""
     return source.within(_AGAIN) if source is not None else None
 
 
-def _nbytes(v: Var) -> int:
+def nbytes_of(v: Var) -> int:
+    """The bytes of a value."""
     return v.aval.size * v.aval.dtype.itemsize
