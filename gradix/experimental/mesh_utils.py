@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
+from itertools import combinations, groupby
 from math import prod
 from typing import Any
 
@@ -24,14 +24,20 @@ def create_device_mesh(
 ) -> np.ndarray:
     """The devices as an array of shape `mesh_shape`, those of a process next to each other.
 
+    TPUs, which stand in a physical grid, are put along the links between them: where the order
+    of one axis is free, neighbours in the mesh are neighbours in a ring, and otherwise each axis of
+    the mesh goes along one or more axes of the grid.
+
     Args:
         mesh_shape: the shape; its product must be the number of devices.
         devices: the devices; by default all.
-        contiguous_submeshes, allow_split_physical_axes: not used; they are for devices in a
-            physical grid, which CPUs and GPUs are not.
+        contiguous_submeshes: not used.
+        allow_split_physical_axes: whether an axis of the grid may be divided among axes of the
+            mesh; the devices then stay in their order.
 
     Raises:
         ValueError: the number of devices is not the product of `mesh_shape`.
+        NotImplementedError: no axes of the grid have the product that an axis of the mesh needs.
 
     Example:
         >>> import gradix
@@ -44,9 +50,72 @@ def create_device_mesh(
             f"Number of devices {len(found)} must equal the product of mesh_shape {shape}, {prod(shape)}. "
             "Change the shape, or pass as many devices."
         )
-    out = np.empty(len(found), dtype=object)
-    out[:] = sorted(found, key=lambda d: d.process_index)
-    return out.reshape(shape)
+    if found and found[0].platform == "tpu":
+        return _along_links(found, shape, allow_split_physical_axes)
+    return _array(sorted(found, key=lambda d: d.process_index)).reshape(shape)
+
+
+def _array(devices: Sequence[Any]) -> np.ndarray:
+    out = np.empty(len(devices), dtype=object)
+    out[:] = devices
+    return out
+
+
+# orders of neighbours in a ring: of the eight cores of a tray of two by two chips, and of chips
+# that stand two by two, four by two and four by four
+_TRAY = (0, 1, 2, 3, 6, 7, 4, 5)
+_RINGS = {
+    4: (0, 1, 3, 2),
+    8: (0, 1, 2, 3, 7, 6, 5, 4),
+    16: (0, 1, 2, 3, 7, 6, 5, 9, 10, 11, 15, 14, 13, 12, 8, 4),
+}
+
+
+def _along_links(devices: list, shape: tuple[int, ...], split: bool) -> np.ndarray:
+    """TPUs as an array of a shape, such that communication along its axes takes short ways."""
+    kind, n, found = devices[0].device_kind, len(devices), _array(devices)
+    if kind in ("TPU v2", "TPU v3"):
+        in_rings = n == 8 or (shape[-1] == 8 and n % 8 == 0)
+        return (found.reshape(-1, 8)[:, _TRAY] if in_rings else found).reshape(shape)
+    if kind == "TPU7x" and n % 8 == 0:
+        return found.reshape(-1, 8)[:, _TRAY].reshape(shape)
+    if kind in ("TPU v5 lite", "TPU v6 lite") and (n in (4, 8) or n == 16 == max(shape)):
+        return found[list(_RINGS[n])].reshape(shape)
+    return _on_grid(devices, shape, split)
+
+
+def _on_grid(devices: list, shape: tuple[int, ...], split: bool) -> np.ndarray:
+    """Devices at coordinates as an array, each axis of which goes along axes of their grid.
+
+    The last axis of the mesh chooses first, and takes as many axes of the grid as fit.
+    """
+    places = np.array([(*d.coords, d.core_on_chip) for d in devices])
+    size = tuple(int(m) for m in places.max(0) + 1)
+    if prod(size) != len(devices):
+        return _array(devices).reshape(shape)
+    grid = np.empty(size, dtype=object)
+    for place, device in zip(places, devices):
+        grid[tuple(place)] = device
+    free, order = [i for i, s in enumerate(size) if s > 1], []
+    for n in reversed(shape):
+        fits = [
+            axes
+            for count in range(len(free), -1, -1)
+            for axes in combinations(free, count)
+            if prod(size[i] for i in axes) == n
+        ]
+        if not fits and split:
+            return _array(devices).reshape(shape)
+        if not fits:
+            raise NotImplementedError(
+                f"no axes of the grid of devices, {size}, can be an axis of size {n} of the mesh "
+                f"{shape}, which takes axes from the last to the first. Change the shape, or pass "
+                "allow_split_physical_axes=True."
+            )
+        order.append(fits[0])
+        free = [i for i in free if i not in fits[0]]
+    axes = [i for part in reversed(order) for i in part]
+    return grid.transpose(*axes, *[i for i, s in enumerate(size) if s == 1]).reshape(shape)
 
 
 def create_hybrid_device_mesh(
@@ -69,7 +138,7 @@ def create_hybrid_device_mesh(
         process_is_granule: whether a group is the devices of one process; otherwise it is those of
             one `slice_index`.
         should_sort_granules_by_key: whether to order the groups by their numbers.
-        allow_split_physical_axes: not used.
+        allow_split_physical_axes: as for `create_device_mesh`.
 
     Raises:
         ValueError: the number of groups is not the product of `dcn_mesh_shape`, the two shapes have
@@ -105,7 +174,9 @@ def create_hybrid_device_mesh(
         )
     blocks = np.empty(len(groups), dtype=object)
     for i, g in enumerate(groups):
-        blocks[i] = create_device_mesh(mesh_shape, g)
+        blocks[i] = create_device_mesh(
+            mesh_shape, g, allow_split_physical_axes=allow_split_physical_axes
+        )
     return np.block(blocks.reshape(tuple(dcn_mesh_shape)).tolist())
 
 
