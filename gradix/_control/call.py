@@ -12,11 +12,16 @@ from gradix._transforms.batch import batch_jaxpr
 from gradix._transforms.dce import dce_closed
 from gradix._transforms.finite import holds_selection
 from gradix._transforms.jvp import jvp_jaxpr
-from gradix._transforms.linearize import linearize_jaxpr, transpose_jaxpr
+from gradix._transforms.linearize import linearize_jaxpr, transpose_with_refs
+from gradix._transforms.staging import given_refs, take_back
 
 
 class Call(Primitive):
-    """A call of the closed program in parameter `jaxpr`; `name` is the name of the function."""
+    """A call of the closed program in parameter `jaxpr`; `name` is the name of the function.
+
+    The optional parameter `refs` holds pairs of a ref of the program and the ref given for it,
+    which rules of derivatives inside may use later.
+    """
 
     multiple_results = True
     effectful = True
@@ -37,7 +42,7 @@ class Call(Primitive):
 
     def bind_with_trace(self, trace, args, avals, params):
         """As `bind`, in `trace`."""
-        params = {k: params[k] for k in ("jaxpr", "name")}
+        params = {k: params[k] for k in ("jaxpr", "name", "refs") if k in params}
         return super().bind_with_trace(trace, args, avals, params)
 
     def abstract(self, *avals, jaxpr, name, **_):
@@ -81,9 +86,11 @@ class Call(Primitive):
     def transpose(self, cts, *args, jaxpr, **params):
         linear = tuple([type(a) is Linear for a in args])
         nonzero = tuple([c is not None for c in cts])
-        back, live = transpose_jaxpr(jaxpr, linear, nonzero)
+        back, live, refs = transpose_with_refs(jaxpr, linear, nonzero)
+        refs = given_refs(refs, params)
         known = [a for a, is_lin in zip(args, linear) if not is_lin]
-        outs = bind(self, [*known, *(c for c in cts if c is not None)], {"jaxpr": back, **params})
+        operands = [*known, *(c for c in cts if c is not None), *[r.read() for r, _ in refs]]
+        outs = take_back(refs, bind(self, operands, {"jaxpr": back, **params}))
         given = iter([o if alive else None for o, alive in zip(outs, live)])
         return [next(given) if is_lin else None for is_lin in linear]
 
@@ -95,17 +102,16 @@ class Call(Primitive):
         linear = tuple([type(a) is Linear for a in args])
         nonzero = tuple([c is not None for c in cts])
         shapes = tuple([None if m is None else m.shape for m in lives])
-        back, (flags, after) = transpose_jaxpr(jaxpr, linear, nonzero, shapes)
+        back, (flags, after), refs = transpose_with_refs(jaxpr, linear, nonzero, shapes)
+        refs = given_refs(refs, params)
         known = [a for a, is_lin in zip(args, linear) if not is_lin]
-        outs = bind(
-            self,
-            [
-                *known,
-                *[c for c in cts if c is not None],
-                *[m.mask() for m in lives if m is not None],
-            ],
-            {"jaxpr": back, **params},
-        )
+        operands = [
+            *known,
+            *[c for c in cts if c is not None],
+            *[m.mask() for m in lives if m is not None],
+            *[r.read() for r, _ in refs],
+        ]
+        outs = take_back(refs, bind(self, operands, {"jaxpr": back, **params}))
         masks = iter(outs[len(flags) :])
         masks = [None if shape is None else Live.of(next(masks)) for shape in after]
         pairs = iter([(o, m) if alive else (None, None) for o, m, alive in zip(outs, masks, flags)])

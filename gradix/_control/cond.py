@@ -10,6 +10,7 @@ from gradix._control.inner_programs import (
     is_any_ordered,
     may_run,
     rearranged,
+    with_inputs,
     work,
 )
 from gradix._control.masked_branches import is_costly, run_where_taken
@@ -25,8 +26,8 @@ from gradix._ops.select import select_n_p
 from gradix._transforms.batch import batch, batch_jaxpr
 from gradix._transforms.dce import dce_closed
 from gradix._transforms.jvp import jvp_jaxpr
-from gradix._transforms.linearize import linearize_jaxpr, transpose_jaxpr
-from gradix._transforms.staging import eval_closed, stage_closed
+from gradix._transforms.linearize import linearize_jaxpr, transpose_with_refs
+from gradix._transforms.staging import eval_closed, stage_closed, take_back
 
 INDEX = np.dtype("int32")
 
@@ -97,12 +98,17 @@ class Cond(Primitive):
     def transpose(self, cts, index, *args, branches):
         linear = tuple([type(a) is Linear for a in args])
         nz = tuple([c is not None for c in cts])
-        pairs = [transpose_jaxpr(b, linear, nz) for b in branches]
-        live = _any_of([p[1] for p in pairs])
-        kept = tuple([i for i, alive in enumerate(live) if alive])
-        known = [a for a, is_lin in zip(args, linear) if not is_lin]
-        backs = alike([rearranged(p[0], range(len(p[0].in_avals)), kept) for p in pairs])
-        outs = bind(self, [index, *known, *[c for c in cts if c is not None]], {"branches": backs})
+        found = [transpose_with_refs(b, linear, nz) for b in branches]
+        live = _any_of([f[1] for f in found])
+        kept = [i for i, alive in enumerate(live) if alive]
+        operands = [
+            *[a for a, is_lin in zip(args, linear) if not is_lin],
+            *[c for c in cts if c is not None],
+        ]
+        refs = _all_refs([f[2] for f in found])
+        backs = alike([_with_all_refs(f, refs, len(operands), kept) for f in found])
+        values = [ref.read() for ref, _ in refs]
+        outs = take_back(refs, bind(self, [index, *operands, *values], {"branches": backs}))
         at = dict(zip(kept, outs))
         given = iter([at.get(i) for i in range(len(live))])
         return [None, *[next(given) if is_lin else None for is_lin in linear]]
@@ -262,6 +268,32 @@ def bind_cond(index, branches, operands) -> list:
         if any(isinstance(x, Tracer) for x in operands):
             return eval_closed(chosen, *operands)
     return bind(cond_p, [index, *operands], {"branches": tuple(branches)})
+
+
+# -- transposed branches, whose rules may use refs -------------------------------------------------
+
+
+def _all_refs(lists) -> list:
+    """The refs of some branches, each once, and whether one of these branches writes to it."""
+    found: dict = {}
+    for ref, is_written in (pair for refs in lists for pair in refs):
+        found[ref] = found.get(ref, False) or is_written
+    return list(found.items())
+
+
+def _with_all_refs(transposed, refs, n: int, kept) -> ClosedJaxpr:
+    """A transposed branch with the results `kept` that takes and returns refs as all branches do.
+
+    Its first `n` operands are no values of refs.
+    """
+    back, live, own = transposed
+    at = {ref: n + i for i, (ref, _) in enumerate(own)}
+    ins = [*range(n), *[at.get(ref, ref.aval.inner_aval) for ref, _ in refs]]
+    whole = with_inputs(rearranged(back, ins), [n + j for j in range(len(refs))])
+    last = {r: len(live) + i for i, r in enumerate([r for r, is_written in own if is_written])}
+    given = len(back.out_avals)
+    outs = [last.get(ref, given + j) for j, (ref, is_written) in enumerate(refs) if is_written]
+    return rearranged(whole, range(n + len(refs)), [*kept, *outs])
 
 
 # -- linearized branches ---------------------------------------------------------------------------

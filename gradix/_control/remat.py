@@ -78,7 +78,10 @@ def _run_saving(closed: ClosedJaxpr, policy, args):
 
 
 def _eval(closed: ClosedJaxpr, policy, args, keep) -> list:
-    """Run a program with calls inlined; `keep(outs)` replaces results that the policy keeps."""
+    """Run a program with calls inlined; `keep(outs)` replaces results that the policy keeps.
+
+    Calls that were given refs stay calls, which know these.
+    """
     before = state.place
     try:
         return _interpret(
@@ -91,7 +94,7 @@ def _eval(closed: ClosedJaxpr, policy, args, keep) -> list:
 def _interpret(closed: ClosedJaxpr, policy, args, keep, names) -> list:
     def apply(eqn, operands):
         state.place = eqn.source.within(names) if names and eqn.source is not None else eqn.source
-        if eqn.primitive is jit_p:
+        if eqn.primitive is jit_p and "refs" not in eqn.params:
             return _eval(eqn.params["jaxpr"], policy, operands, keep)
         outs = bind_equation(eqn, operands)
         if policy is not None and policy(

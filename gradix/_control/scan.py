@@ -177,7 +177,7 @@ class Scan(Primitive):
         known = self._known_carries(
             args, linear, jaxpr, nc, nk, length, reverse=reverse, params=params
         )
-        body, live = transposed_body(jaxpr, linear, ct_nz, nc, nk)
+        body, live, refs = transposed_body(jaxpr, linear, ct_nz, nc, nk)
         c, _, x = split(args, nc, nk)
         in_avals = jaxpr.in_avals
         acc = [
@@ -194,17 +194,28 @@ class Scan(Primitive):
         res_x = [a for a in x if type(a) is not Linear]
         outs = bind(
             self,
-            [*res_c, *acc, *start, *known, *res_x, *[ct for ct in cts[nk:] if ct is not None]],
+            [
+                *res_c,
+                *[ref.read() for ref, _ in refs],
+                *acc,
+                *start,
+                *known,
+                *res_x,
+                *[ct for ct in cts[nk:] if ct is not None],
+            ],
             {
                 "jaxpr": body,
                 "num_consts": len(res_c),
-                "num_carry": len(acc) + len(start),
+                "num_carry": len(refs) + len(acc) + len(start),
                 "length": length,
                 "reverse": not reverse,
                 **params,
             },
         )
-        given = iter(outs)
+        for (ref, is_written), value in zip(refs, outs):
+            if is_written:
+                ref.write(value)
+        given = iter(outs[len(refs) :])
         back = [next(given) if is_lin and alive else None for is_lin, alive in zip(linear, live)]
         return [b if m else None for b, m in zip(back, marks)]
 

@@ -8,7 +8,7 @@ from gradix._core.effects import is_kept
 from gradix._core.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from gradix._ops.basis import add_any_p
 from gradix._transforms.dce import dce_jaxpr
-from gradix._transforms.linearize import Split, transpose_jaxpr
+from gradix._transforms.linearize import Split, transpose_with_refs
 from gradix._transforms.staging import eval_closed
 
 
@@ -135,11 +135,12 @@ def invariants(program: ClosedJaxpr | None, consts) -> list:
 
 
 def transposed_body(closed: ClosedJaxpr, linear: tuple, ct_nonzero: tuple, nc: int, nk: int):
-    """The body of the backward scan, and flags of the operands whose cotangents may be nonzero.
+    """The body of the backward scan, flags of the operands whose cotangents may be nonzero, and refs.
 
-    Its constants are the known constants. Its carry holds the summed cotangents of the constants,
-    then the cotangents of the carry. Its rows are the known rows, then the cotangents of the
-    stacked results; it returns rows of the cotangents of rows.
+    Its constants are the known constants. Its carry holds the values of the refs that rules of the
+    user use, then the summed cotangents of the constants, then the cotangents of the carry. Its
+    rows are the known rows, then the cotangents of the stacked results; it returns rows of the
+    cotangents of rows.
     """
     key = ("scan_transpose", linear, ct_nonzero, nc, nk)
     found = closed.memo.get(key)
@@ -149,7 +150,7 @@ def transposed_body(closed: ClosedJaxpr, linear: tuple, ct_nonzero: tuple, nc: i
 
 
 def _transposed_body(closed, linear, ct_nonzero, nc, nk):
-    back, live_cts = transpose_jaxpr(closed, linear, ct_nonzero)
+    back, live_cts, refs = transpose_with_refs(closed, linear, ct_nonzero)
     jaxpr, n_known = back.jaxpr, len(linear) - sum(linear)
     alive = iter(live_cts)
     live = [next(alive) if is_lin else False for is_lin in linear]
@@ -159,7 +160,8 @@ def _transposed_body(closed, linear, ct_nonzero, nc, nk):
     ct_of = [next(cts) if is_lin else None for is_lin in linear]
     known_c = nc - sum(linear[:nc])
     n_carry = sum(linear[nc : nc + nk])
-    known, given = jaxpr.invars[:n_known], jaxpr.invars[n_known:]
+    n_own = len(jaxpr.invars) - len(refs)
+    known, given, held = jaxpr.invars[:n_known], jaxpr.invars[n_known:n_own], jaxpr.invars[n_own:]
     eqns, sums_in, sums_out = list(jaxpr.eqns), [], []
     for ct, alive_ct in zip(ct_of[:nc], live[:nc]):
         if alive_ct:
@@ -167,11 +169,19 @@ def _transposed_body(closed, linear, ct_nonzero, nc, nk):
             eqns.append(JaxprEqn(add_any_p, [before, ct], [after], {}))
             sums_in.append(before)
             sums_out.append(after)
-    invars = [*known[:known_c], *sums_in, *given[:n_carry], *known[known_c:], *given[n_carry:]]
+    invars = [
+        *known[:known_c],
+        *held,
+        *sums_in,
+        *given[:n_carry],
+        *known[known_c:],
+        *given[n_carry:],
+    ]
     outvars = [
+        *[next(cts) if is_written else v for v, (_, is_written) in zip(held, refs)],
         *sums_out,
         *[c for c in ct_of[nc : nc + nk] if c is not None],
         *[c for c, a in zip(ct_of[nc + nk :], live[nc + nk :]) if a],
     ]
     body = Jaxpr(jaxpr.constvars, invars, outvars, eqns, jaxpr.effects, jaxpr.debug_info)
-    return ClosedJaxpr(body, back.consts), live
+    return ClosedJaxpr(body, back.consts), live, refs

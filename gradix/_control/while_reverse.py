@@ -22,7 +22,7 @@ from gradix._ops.complex_parts import neg
 from gradix._ops.indexing.dynamic_slicing import dynamic_index_in_dim, dynamic_update_index_in_dim
 from gradix._ops.select import choose
 from gradix._transforms.linearize import linearize_jaxpr
-from gradix._transforms.staging import eval_closed, stage_open
+from gradix._transforms.staging import eval_closed, only_returned, stage_open
 
 SLOTS = 32  # the number of checkpoint rows
 # the forward run fills at most this many rows; the others are left for the backward run
@@ -248,7 +248,9 @@ class _Step:
         self.places = [i for _, i in plan.rows]
         n_c, n_k, n_res = sum(nonzero[:nb]), sum(nonzero[nb:]), len(self.fixed)
         linear = (*[False] * n_res, *[True] * (n_c + n_k), *[False] * len(plan.rows))
-        self.back, live = transposed_body(plan.body, linear, (True,) * n_k, n_res + n_c, n_k)
+        self.back, live, refs = transposed_body(plan.body, linear, (True,) * n_k, n_res + n_c, n_k)
+        if refs:
+            raise only_returned(refs[0][0], body.jaxpr)
         self.live = live[n_res : n_res + n_c]
         self.avals = [tangent_aval(a) for a, nz in zip(body.in_avals[:nb], nonzero) if nz]
 

@@ -168,6 +168,8 @@ class Ref:
         if stage is not None and stage.level >= self._level:
             return stage.local(self)
         if self._value is None:
+            if stage is not None:  # a derivative of a program whose caller knows the ref given
+                return stage.local(self)
             raise ValueError(
                 f"{self._name()} stands for an argument of a function that has returned. Keep the ref "
                 "itself, not the one the traced function sees."

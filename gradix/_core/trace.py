@@ -267,6 +267,8 @@ class _State(threading.local):
     place: source.SourcePlace | None = None
     # whether tracers are printed with their numbers, as in `debug.values()`
     shows_values: bool = False
+    # pairs of a ref of the program being called, and the ref given for it
+    stand_ins: tuple = ()
 
 
 state = _State()

@@ -11,6 +11,7 @@ from gradix._core.aval import make_aval, seen
 from gradix._core.divisions import cotangent_aval
 from gradix._core.jaxpr import ClosedJaxpr, JaxprEqn, Var, equation_holds, inherit
 from gradix._core.primitive import Linear
+from gradix._core.refs import Ref
 from gradix._core.trace import Trace, Tracer, bind, divided_like, new_level, state, typed_results
 from gradix._ops.basis import add_any, instantiate, tangent_aval, zeros
 from gradix._ops.cotangent_masks import Live
@@ -19,7 +20,13 @@ from gradix._transforms.finite import is_suspect, mark
 from gradix._transforms.jvp import JVPTrace, JVPTracer, LinearizeTrace, called
 from gradix._transforms.masked_pull import Masks
 from gradix._transforms.repeats import of_higher_order, share
-from gradix._transforms.staging import StagingTracer, eval_closed, stage
+from gradix._transforms.staging import (
+    StagingTracer,
+    closed_over,
+    eval_closed,
+    stage,
+    stage_with_refs,
+)
 
 _BOOL = np.dtype(bool)
 _counted = lazy_module("gradix._transforms.counted")
@@ -436,10 +443,20 @@ def transpose_closed(
     return linear_program(function, avals).transpose_live(cts, lives)
 
 
-def transpose_jaxpr(
+def transpose_jaxpr(closed: ClosedJaxpr, linear: tuple, ct_nonzero: tuple) -> tuple:
+    """As `transpose_with_refs`, for programs whose rules write to no refs: without these.
+
+    Raises:
+        NotImplementedError: a rule writes to a ref, a mutable array.
+    """
+    back, live, refs = transpose_with_refs(closed, linear, ct_nonzero)
+    return (closed_over(back, refs) if refs else back), live
+
+
+def transpose_with_refs(
     closed: ClosedJaxpr, linear: tuple, ct_nonzero: tuple, lives=None
-) -> tuple[ClosedJaxpr, list]:
-    """The transposed program, and which of the cotangents it returns are not always zero.
+) -> tuple[ClosedJaxpr, list, list[tuple[Ref, bool]]]:
+    """The transposed program, which of its cotangents are not always zero, and the refs it uses.
 
     It takes the values of the inputs not marked `linear`, then the cotangents marked `ct_nonzero`.
 
@@ -448,6 +465,9 @@ def transpose_jaxpr(
     With `lives`, a mask shape or None per cotangent, the program also takes these masks, and
     returns the masks of those results that have one. The second result is then a pair: the flags,
     and the mask shape or None of each result.
+
+    A user's rule may use refs, mutable arrays. The program takes their values last, and returns
+    last the values that it leaves in those that it writes to, which are marked.
     """
     key = ("transpose", linear, ct_nonzero, lives)
     found = closed.memo.get(key)
@@ -477,9 +497,12 @@ def transpose_jaxpr(
 
     ct_avals = [cotangent_aval(a) for a, nz in zip(closed.out_avals, ct_nonzero) if nz]
     mask_avals = [make_aval(s, _BOOL) for s in lives or () if s is not None]
-    jaxpr, consts = stage(back, known_avals + ct_avals + mask_avals, closed.jaxpr.debug_info)
+    jaxpr, consts, refs = stage_with_refs(
+        back, known_avals + ct_avals + mask_avals, closed.jaxpr.debug_info
+    )
     found = closed.memo[key] = (
         of_higher_order(without_dead(ClosedJaxpr(jaxpr, consts)), closed),
         list(live),
+        [(r.ref, r.is_written) for r in refs],
     )
     return found

@@ -173,17 +173,38 @@ def _with_values_read(refs, jaxpr: Jaxpr, consts) -> tuple[Jaxpr, list]:
     """The program with the values that it read of mutable arrays as constants."""
     for local in refs.values():
         if local.is_written:
-            raise NotImplementedError(
-                f"{local.ref._name()} is written to in {jaxpr.debug_info.name or 'a function'}, which is traced where "
-                "values can only be returned: a function given to a solver or a reduction, or mapped over devices "
-                "by pmap or shard_map. Return the value, and write it outside; of a generator of random numbers "
-                "pass keys, rng.key((n,)), one for each device."
-            )
+            raise only_returned(local.ref, jaxpr)
     return (
         jaxpr.replace(
             constvars=[*jaxpr.constvars, *[r.var for r in refs.values()]], effects=jaxpr.effects
         ),
         [*consts, *[r.read() for r in refs]],
+    )
+
+
+def only_returned(ref: Ref, jaxpr: Jaxpr) -> NotImplementedError:
+    return NotImplementedError(
+        f"{ref._name()} is written to in {jaxpr.debug_info.name or 'a function'}, which is traced where "
+        "values can only be returned: a function given to a solver or a reduction, or mapped over devices "
+        "by pmap or shard_map. Return the value, and write it outside; of a generator of random numbers "
+        "pass keys, rng.key((n,)), one for each device."
+    )
+
+
+def closed_over(closed: ClosedJaxpr, refs: list[tuple[Ref, bool]]) -> ClosedJaxpr:
+    """A program that takes the values of `refs` last, with these values as constants.
+
+    Raises:
+        NotImplementedError: one of the refs is marked, because the program writes to it.
+    """
+    jaxpr, n = closed.jaxpr, len(closed.jaxpr.invars) - len(refs)
+    for ref, is_written in refs:
+        if is_written:
+            raise only_returned(ref, jaxpr)
+    constvars = [*jaxpr.constvars, *jaxpr.invars[n:]]
+    return ClosedJaxpr(
+        jaxpr.replace(constvars=constvars, invars=jaxpr.invars[:n]),
+        [*closed.consts, *[ref.read() for ref, _ in refs]],
     )
 
 
@@ -242,6 +263,23 @@ def give_back(refs: list[Ref], results: list) -> list:
     for ref, value in zip(refs, results):
         ref.write(value)
     return results[len(refs) :]
+
+
+def given_refs(refs: list[tuple[Ref, bool]], params: dict) -> list[tuple[Ref, bool]]:
+    """The refs that a called program uses, and whether it writes to them, as the caller sees them."""
+    outside = dict(params.get("refs", ()))
+    return [(outside.get(ref, ref), is_written) for ref, is_written in refs]
+
+
+def take_back(refs: list[tuple[Ref, bool]], results: list) -> list:
+    """Write the last results, which are last values of the marked refs, to them.
+
+    It returns the other results.
+    """
+    marked = [ref for ref, is_written in refs if is_written]
+    n = len(results) - len(marked)
+    give_back(marked, results[n:])
+    return results[:n]
 
 
 def stage_open(function, avals, debug: DebugInfo = no_debug) -> tuple[ClosedJaxpr, list]:

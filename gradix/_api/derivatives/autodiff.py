@@ -31,6 +31,7 @@ from gradix._api.derivatives.nondiff import (
     check_nondiff,
     refuse_values,
     share_of_floats,
+    share_but_of_refs,
     share_of_value,
 )
 from gradix._api.refs import Lent
@@ -295,7 +296,8 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
 
     Args:
         fun: the function.
-        primals: its arguments.
+        primals: its arguments. Mutable arrays among them are constants: their cotangents are refs
+            of zeros.
         has_aux: `fun` returns `(value, aux)`.
         reduce_axes: accepted for compatibility.
 
@@ -311,15 +313,15 @@ def vjp(fun: Callable, *primals, has_aux: bool = False, reduce_axes=()):
     """
     try:
         check_callable("vjp", fun)
-        if values and any_values(primals):
-            mixed = Parted(primals, range(len(primals)), share_of_value)
+        leaves, tree = opened(primals)
+        if (values and any_values(primals)) or any(isinstance(x, Ref) for x in leaves):
+            mixed = Parted(primals, range(len(primals)), share_but_of_refs)
             out, pull_carried, *aux = vjp(mixed.function(fun), *mixed.args, has_aux=has_aux)  # type: ignore[call-overload]
             return (
                 out,
                 lambda ct: tuple([mixed.spread(n, g) for n, g in enumerate(pull_carried(ct))]),
                 *aux,
             )
-        leaves, tree = opened(primals)
         leaves = arrays("vjp", leaves, tree, "primals")
         flat = Flat(fun, name_of(fun), positional(tree).unflatten, has_aux)
         ys, program = _linearize(

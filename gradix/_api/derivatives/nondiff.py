@@ -8,6 +8,7 @@ from typing import Any
 from gradix._api.boundary import Share, has_holders, values
 from gradix._base.tree import tree_flatten
 from gradix._core.array import as_array
+from gradix._core.refs import Ref, empty_ref
 from gradix._ops.basis import is_differentiable
 
 
@@ -71,6 +72,13 @@ class Parted:
 def share_of_value(x: Any) -> Share | None:
     """The part of a value that is made of further leaves, as its kind says; None for other leaves."""
     return values[type(x)].share(x) if _is_value(x) else None
+
+
+def share_but_of_refs(x: Any) -> Share | None:
+    """As `share_of_value`, and nothing of a mutable array, whose cotangent is a ref of zeros."""
+    if isinstance(x, Ref):
+        return Share(None, lambda _: x, lambda _: empty_ref(x.aval))
+    return share_of_value(x)
 
 
 def share_of_floats(x: Any) -> Share | None:

@@ -195,7 +195,10 @@ class Traced:
         every = [*self.consts, *args]
         if self.owner.inline and asked is None:
             return eval_closed(self.jaxpr, *every)
-        outs = bind(jit_p, every, {"jaxpr": self.jaxpr, "name": self.name})
+        params = {"jaxpr": self.jaxpr, "name": self.name}
+        if self.refs is not None and state.stand_ins:
+            params["refs"] = state.stand_ins  # type: ignore[assignment]
+        outs = bind(jit_p, every, params)
         return outs if asked is None else self.placing.constrained_results(outs)  # type: ignore[union-attr]
 
     def is_traced(self, args: list) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from gradix._api.hi_boxes import OuterBox, Part, Restructured, Slot, restructure
 from gradix._api.refs import given_twice, overlapping
 from gradix._core.refs import LocalRef, Ref
+from gradix._core.trace import state
 
 if TYPE_CHECKING:
     from gradix._api.jit.traced import Run, Traced
@@ -32,7 +33,7 @@ class Refs:
         changes: what the function does to boxes.
     """
 
-    __slots__ = ("sources", "changes", "operands", "count")
+    __slots__ = ("sources", "inside", "changes", "operands", "count")
 
     def __init__(
         self,
@@ -43,7 +44,7 @@ class Refs:
     ):
         place = {id(r): i for i, r in inside.items()}
         self.sources = [Source(place.get(id(r.ref), r.ref), r.is_written) for r in found]
-        self.changes = changes
+        self.inside, self.changes = inside, changes
         self.operands: list[int | None] = [i for i in range(count) if i not in inside]
         self.count = len(self.operands)  # those that are no values of refs
         self.operands += [s.where if isinstance(s.where, int) else None for s in self.sources]
@@ -72,7 +73,12 @@ class Refs:
         def run_with_refs(leaves):
             refs = [s.ref(leaves) for s in self.sources]
             self._check_distinct(refs, traced)
-            outs = run([*[x for x in leaves if not isinstance(x, Ref)], *[r.read() for r in refs]])
+            operands = [*[x for x in leaves if not isinstance(x, Ref)], *[r.read() for r in refs]]
+            state.stand_ins = tuple([(r, leaves[i]) for i, r in self.inside.items()])
+            try:
+                outs = run(operands)
+            finally:
+                state.stand_ins = ()
             back = [r for r, s in zip(refs, self.sources) if s.is_written]
             n = len(outs) - len(back)
             parts = {id(r): out for r, out in zip(back, outs[n:]) if type(r) is Part}
