@@ -7,8 +7,11 @@ from collections.abc import Callable
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from gradix._api.arguments import argument_names, check_callable, name_of
 from gradix._api.boundary import Flat, arrays, positional
+from gradix._api.refs import Lent
 from gradix._base import config as _config
 from gradix._base.tracebacks import boundary
 from gradix._base.tree import flatten_axes, keystr, tree_flatten as flatten, tree_flatten_with_path
@@ -26,12 +29,14 @@ from gradix._core.jaxpr import DebugInfo
 from gradix._core.mesh import AbstractMesh, AxisType, BaseMesh, Mesh
 from gradix._core.named_sharding import axes_of
 from gradix._core.operators import Array
+from gradix._core.refs import Ref
 from gradix._core.sharding import UNCONSTRAINED, PartitionSpec
 from gradix._core.trace import bind
 from gradix._ops.collectives import vary
 from gradix._transforms.staging import stage_open
 
 _options = _config.state
+_ARRAYS = (Array, Ref, np.ndarray, np.generic)
 
 
 class _Infer:
@@ -64,7 +69,8 @@ def shard_map(
         out_specs: PartitionSpecs of the results, as a tree prefix of them. Along a mesh axis that
             a spec does not name, all devices must return the same.
         in_specs: PartitionSpecs of the positional arguments, as a tree prefix of their tuple; None
-            for an argument that every device gets whole.
+            for an argument that every device gets whole, which may be any Python object. Of a
+            mutable array, each device gets a ref to its part.
         mesh: the mesh; by default the mesh in force.
         axis_names: the manual axes of the mesh, over which arguments are divided; by default all
             axes. The compiler divides over the other axes.
@@ -133,25 +139,53 @@ class _ShardMapped:
         self.check_vma = check_vma
 
     def __call__(self, args: tuple):
-        mesh, axes = self._mesh()
         leaves, tree = flatten(args)
-        xs = arrays("shard_map", leaves, tree, "argument ")
-        specs = self._specs_of_arguments(tree, xs, args, mesh, axes)
+        if not any(isinstance(x, Ref) for x in leaves):
+            return self._of_operands(args, leaves, tree, None)[0]
+        lent = Lent("shard_map", leaves)
+        with lent:
+            result, last = self._of_operands(args, leaves, tree, lent)
+        lent.close(last)
+        return result
+
+    def _of_operands(self, args: tuple, leaves: list, tree, lent: Lent | None) -> tuple[Any, list]:
+        """The result, and the last values of refs among the arguments, whose parts are refs inside."""
+        mesh, axes = self._mesh()
+        wanted = self._wanted_specs(tree, args)
+        others = {
+            i: x
+            for i, (x, s) in enumerate(zip(leaves, wanted))
+            if s is None and not isinstance(x, _ARRAYS)
+        }
+        opened = leaves if lent is None else lent.open(leaves)
+        xs = arrays("shard_map", opened, tree, "argument ", others)
+        xs = [x for i, x in enumerate(xs) if i not in others] if others else xs
+        specs = self._specs_of_arguments(wanted, xs, args, others, (mesh, axes))
         avals = [local_aval(x.aval, s, mesh, axes, self.check_vma) for x, s in zip(xs, specs)]
+        of_refs = [] if lent is None else _at([*others], lent.places, specs)
         out_specs: list = []
+
+        def given(operands):
+            rest = iter(operands)
+            inside = [others[i] if i in others else next(rest) for i in range(len(leaves))]
+            return positional(tree).unflatten(inside if lent is None else lent.inside(inside))
 
         def close(leaves, out_tree):
             given = arrays(f"shard_map of {self.name}", leaves, out_tree, "output")
-            out_specs[:] = wanted = self._specs_of_results(out_tree, given, mesh, axes)
+            specs = self._specs_of_results(out_tree, given, mesh, axes)
+            last = [] if lent is None else lent.last()
+            for s, x in zip(of_refs, last):
+                self._check_varying("in_specs of a mutable array", s, x, mesh, axes)
+            out_specs[:] = specs = [*of_refs, *specs]
             if not self.check_vma:
-                return given
+                return [*last, *given]
             return [
                 vary(o, missing) if (missing := varying_of(s) - o.aval.vma) else o
-                for o, s in zip(given, wanted)
+                for o, s in zip([*last, *given], specs)
             ]
 
         debug = DebugInfo.of(self.name, argument_names(self.f, len(args)))
-        flat = Flat(self.f, self.name, positional(tree).unflatten, close=close, names=debug)
+        flat = Flat(self.f, self.name, given, close=close, names=debug)
         with part_of_mesh(mesh, axes, self.check_vma):
             jaxpr, consts = stage_open(flat, avals, debug)
         marks = [*[frozenset()] * len(consts), *[s.unreduced for s in specs]]
@@ -168,7 +202,8 @@ class _ShardMapped:
                 "out_specs": tuple(out_specs),
             },
         )
-        return flat.out_tree.unflatten(results)
+        n = len(of_refs)
+        return flat.out_tree.unflatten(results[n:]), results[:n]
 
     def _mesh(self) -> tuple[BaseMesh, frozenset]:
         """The mesh, and those of its axes that become manual."""
@@ -200,9 +235,10 @@ class _ShardMapped:
             mesh = mesh.abstract_mesh
         return mesh, axes
 
-    def _specs_of_arguments(self, tree, xs, args, mesh, axes) -> list:
+    def _wanted_specs(self, tree, args) -> list:
+        """What the user gave for each leaf of the arguments."""
         if self.in_specs is Infer:
-            return [_inferred(x, axes) for x in xs]
+            return [Infer] * tree.num_leaves
         is_one_each = isinstance(self.in_specs, tuple) and not isinstance(
             self.in_specs, PartitionSpec
         )
@@ -212,10 +248,14 @@ class _ShardMapped:
                 f"{len(self.in_specs)}, but was called with {len(args)} positional arguments. Pass one "
                 "entry for each, or one PartitionSpec for all."
             )
-        specs = [
-            _as_spec("in_specs", s) for s in flatten_axes("shard_map in_specs", tree, self.in_specs)
-        ]
-        paths = [p for p, _ in tree_flatten_with_path(args)[0]]
+        return flatten_axes("shard_map in_specs", tree, self.in_specs)
+
+    def _specs_of_arguments(self, wanted, xs, args, others, where) -> list:
+        mesh, axes = where
+        if self.in_specs is Infer:
+            return [_inferred(x, axes) for x in xs]
+        specs = [_as_spec("in_specs", s) for i, s in enumerate(wanted) if i not in others]
+        paths = [p for i, (p, _) in enumerate(tree_flatten_with_path(args)[0]) if i not in others]
         for spec, x, path in zip(specs, xs, paths):
             self._check("in_specs", spec, x, mesh, axes, f"the passed args{keystr(path)}")
         return specs
@@ -236,19 +276,23 @@ class _ShardMapped:
                     f"{spec.update(unreduced=spec.unreduced - held, reduced=spec.reduced | held)}, or gather and sum "
                     "with to='invarying' in place of to='reduced'."
                 )
-            more = (x.aval.vma & axes) - _named(spec)
-            if self.check_vma and more:
-                raise ValueError(
-                    f"shard_map applied to the function '{self.name}' was given out_specs which require replication "
-                    f"which can't be statically inferred given the mesh:\n\nThe mesh given has shape {mesh.axis_sizes} "
-                    f"with corresponding axis names {mesh.axis_names}.\n\nout_specs is {spec} which implies that the "
-                    f"corresponding output value is only varying across mesh axes {_shown(_named(spec))} and not "
-                    f"{_shown(more)}, but it was inferred to be possibly varying over "
-                    f"{_shown(x.aval.vma & axes)}\n\nCheck if these output values are meant to be replicated over "
-                    "those mesh axes. If not, consider revising the corresponding out_specs entries. If so, consider "
-                    "disabling the check by passing the check_vma=False argument to `gradix.shard_map`."
-                )
+            self._check_varying("out_specs", spec, x, mesh, axes)
         return specs
+
+    def _check_varying(self, which: str, spec: PartitionSpec, x: Array, mesh, axes) -> None:
+        """Raise if a value may vary over a mesh axis that its spec does not name."""
+        more = (x.aval.vma & axes) - _named(spec)
+        if self.check_vma and more:
+            raise ValueError(
+                f"shard_map applied to the function '{self.name}' was given {which} which require replication "
+                f"which can't be statically inferred given the mesh:\n\nThe mesh given has shape {mesh.axis_sizes} "
+                f"with corresponding axis names {mesh.axis_names}.\n\n{which} is {spec} which implies that the "
+                f"corresponding output value is only varying across mesh axes {_shown(_named(spec))} and not "
+                f"{_shown(more)}, but it was inferred to be possibly varying over "
+                f"{_shown(x.aval.vma & axes)}\n\nCheck if these output values are meant to be replicated over "
+                f"those mesh axes. If not, consider revising the corresponding {which} entries. If so, consider "
+                "disabling the check by passing the check_vma=False argument to `gradix.shard_map`."
+            )
 
     def _check(self, which: str, spec: PartitionSpec, x: Array, mesh, axes, what: str) -> None:
         head = f"shard_map applied to the function '{self.name}' was given"
@@ -299,6 +343,11 @@ class _ShardMapped:
                 "optional argument so you can omit specifying it; or divide the argument in this way with "
                 "gradix.sharding.reshard(x, in_spec)."
             )
+
+
+def _at(others: list[int], places: list[int], specs: list) -> list:
+    """The specs of the leaves at some places; `specs` leaves those out that are no operands."""
+    return [specs[p - sum([i < p for i in others])] for p in places]
 
 
 def _as_spec(which: str, spec) -> PartitionSpec:

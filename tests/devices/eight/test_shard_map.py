@@ -164,3 +164,33 @@ MAPS = functools.partial(mapped, lambda x: x * 2)
 def test_wrong_use(call, kind, match):
     with pytest.raises(kind, match=match):
         call()
+
+
+def test_each_device_gets_a_ref_to_its_part_of_a_mutable_array():
+    def step(ref, x, n):
+        ref[...] = n * ref[...] + lax.axis_index("x")
+        return ref[...].sum()[None] + x
+
+    stepped = mapped(step, (P("x"), P(), None), P("x"))
+    for wrap in (lambda f: f, gradix.jit):
+        ref = gradix.new_ref(jnp.arange(8.0))
+        sums = wrap(lambda r, x: stepped(r, x, 2))(ref, jnp.float32(1))
+        np.testing.assert_array_equal(ref[...], [0, 2, 5, 7, 10, 12, 15, 17])
+        np.testing.assert_array_equal(sums, [3, 13, 23, 33])
+        part = ref.at[:4]
+        wrap(lambda r: stepped(r, jnp.float32(1), 2))(part)
+        np.testing.assert_array_equal(ref[...], [0, 5, 12, 17, 10, 12, 15, 17])
+    with pytest.raises(ValueError, match="in_specs of a mutable array"):
+        mapped(step, P(), P("x"))(ref, jnp.float32(1), 2)
+
+
+def test_arguments_without_a_spec_are_any_objects():
+    class Unhashable:
+        __hash__ = None
+
+    def filled(x, shape, _):
+        return x * jnp.ones(shape["of"])
+
+    function = mapped(filled, (P("x"), None, None), P("x"))
+    out = function(jnp.arange(4.0), {"of": (2, 1)}, Unhashable())
+    np.testing.assert_array_equal(out[:, 0], [0, 0, 1, 1, 2, 2, 3, 3])
