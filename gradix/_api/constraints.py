@@ -103,7 +103,15 @@ def _apply(name: str, prim, x, given):
         if sharding != sharding_of(x):
             check_move(x, sharding)
         return placed(x, sharding)
-    return bind(prim, (x,), {"sharding": sharding}) if isinstance(sharding, NamedSharding) else x
+    if isinstance(sharding, NamedSharding):
+        return bind(prim, (x,), {"sharding": sharding})
+    mapped = getattr(getattr(x, "_trace", None), "axis", None)
+    if getattr(mapped, "spmd_name", None) is not None:
+        raise ValueError(
+            f"{name} inside of vmap(..., spmd_axis_name={mapped.spmd_name!r}) takes a NamedSharding, or a "
+            f"PartitionSpec on the mesh in force, to which the axis is added; got {sharding}."
+        )
+    return x
 
 
 def _checked(name: str, x, sharding) -> Sharding:

@@ -94,8 +94,9 @@ class ShapedArray:
         if self.division is not None:
             return self.division
         mesh = _options.gradix_mesh
-        if mesh is None and self.place is not None:  # of a concrete array
-            mesh = getattr(self.place.sharding, "mesh", None)
+        if self.place is not None:  # of a concrete array
+            own = getattr(self.place.sharding, "mesh", None)
+            mesh = None if own is None and self.place.is_committed else mesh or own
         return NamedSharding(
             empty_abstract_mesh if mesh is None else mesh.abstract_mesh,
             PartitionSpec(*[None] * self.ndim),

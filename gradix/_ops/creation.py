@@ -153,7 +153,12 @@ def full(shape, fill_value, dtype=None, *, sharding=None) -> Array:
 
 def _on(x, sharding):
     """`x` under a sharding; what is traced lies nowhere."""
-    return x.to_device(sharding) if type(x) is ArrayImpl else x
+    if type(x) is not ArrayImpl:
+        return x
+    spec = getattr(sharding, "spec", ())
+    if len(spec) > x.aval.ndim and all(e is None for e in spec[x.aval.ndim :]):
+        sharding = sharding.update(spec=spec.update(partitions=spec[: x.aval.ndim]))
+    return x.to_device(sharding)
 
 
 def _scalar_of(value, dtype):

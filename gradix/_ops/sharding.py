@@ -37,6 +37,7 @@ class Constraint(Primitive):
     """The operand itself, constrained to `sharding`; its cotangent gets the same constraint."""
 
     effectful = True
+    named = True  # its batch rule reads the mesh axis of the mapped axis
     mesh = MeshTraits(placed=True, divides=True)
     live = "elements"
 
@@ -264,14 +265,21 @@ def asked(name: str, out_sharding, operands=()) -> NamedSharding:
         TypeError: it is neither a NamedSharding nor a PartitionSpec.
         ValueError: there is no mesh.
     """
+    mesh = _options.gradix_mesh
     if isinstance(out_sharding, NamedSharding):
+        given = out_sharding.mesh.abstract_mesh
+        if mesh is not None and mesh.axis_names and state.stage is not None:
+            if _kinds(mesh.abstract_mesh) != _kinds(given):
+                raise ValueError(
+                    f"Context mesh {mesh.abstract_mesh} should match the mesh of sharding {given} passed to "
+                    f"{name}. Pass a PartitionSpec, which is on the mesh in force."
+                )
         return out_sharding
     if not isinstance(out_sharding, PartitionSpec):
         raise TypeError(
             f"`out_sharding` argument of {name} only supports NamedSharding or PartitionSpec "
             f"instances. Got {type(out_sharding)}."
         )
-    mesh = _options.gradix_mesh
     if mesh is None or not mesh.axis_names:
         mesh = mesh_of([x.aval for x in operands])
     if mesh is None:
@@ -280,6 +288,10 @@ def asked(name: str, out_sharding, operands=()) -> NamedSharding:
             f"out_sharding={out_sharding}. Or pass NamedSharding(mesh, spec)."
         )
     return NamedSharding(mesh, out_sharding)
+
+
+def _kinds(mesh) -> tuple:
+    return mesh.axis_names, mesh.axis_sizes, mesh.axis_types
 
 
 def of_rank(sharding, ndim: int):

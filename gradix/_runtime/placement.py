@@ -18,6 +18,7 @@ from gradix._core.mesh import Mesh, mesh_to_run_on
 from gradix._core.named_sharding import (
     NamedSharding,
     assignment_of,
+    axes_of,
     mesh_of_parts,
     named_as,
     parts_of,
@@ -139,13 +140,23 @@ def located_results(out_avals, found, sides: Sides, first: tuple) -> list:
         first: what `first_of` returned for the arguments.
     """
     places = [
-        committed(s if w is not None else _as_given(s, a.ndim, first))
+        committed(s if w is not None else _as_typed(_as_given(s, a.ndim, first), a))
         for s, w, a in zip(found, sides.outs, out_avals)
     ]
     return [
         located(a.plain, p, division=explicit_part(p.sharding, a.ndim))
         for a, p in zip(out_avals, places)
     ]
+
+
+def of_result(place: Placement, ndim: int) -> Placement:
+    """The place of a result; on explicit meshes, its spec has an entry for each axis of the array."""
+    sharding: Any = place.sharding
+    if not ndim or not place.is_whole or not isinstance(getattr(sharding, "mesh", None), Mesh):
+        return place
+    if not sharding.mesh.are_all_axes_explicit or len(sharding.spec) == ndim:
+        return place
+    return committed(sharding.update(spec=PartitionSpec(*[None] * ndim)))
 
 
 def _spec_of(aval) -> PartitionSpec:
@@ -171,6 +182,26 @@ def _as_given(chosen: Sharding, ndim: int, first: tuple[Any, int]) -> Sharding:
     if given_ndim != ndim or not isinstance(given, NamedSharding):
         return chosen
     return given if parts_of(given, ndim) == parts_of(chosen, ndim) else chosen
+
+
+def _as_typed(chosen: Sharding, aval) -> Sharding:
+    """The sharding that the compiler chose, with mesh axes of size 1 that the result's type names.
+
+    These divide nothing, so the compiler leaves them out.
+    """
+    mesh: Any = getattr(chosen, "mesh", None)
+    if aval.division is None or mesh is None or 1 not in mesh.axis_sizes:
+        return chosen
+    spec: Any = chosen.spec  # type: ignore[attr-defined]
+    row = [axes_of(p) for p in spec] + [()] * (aval.ndim - len(spec))
+    named = {a for part in row for a in part}
+    more = [[a for a in axes_of(e) if mesh.shape.get(a) == 1 and a not in named] for e in entries(aval)]
+    if not any(more):
+        return chosen
+    whole = [(*own, *extra) or None for own, extra in zip(row, more)]
+    return NamedSharding(
+        mesh, PartitionSpec(*whole, unreduced=spec.unreduced, reduced=spec.reduced)
+    )
 
 
 def divisions_of(home: Home, sides: Sides) -> dict[str, Any]:

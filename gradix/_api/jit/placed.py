@@ -262,7 +262,7 @@ class Placing:
         home = home_of(named, traced.jaxpr.effects, traced.name)
         return home, [*[None] * n, *ins], outs
 
-    def _make(self, avals) -> Any:
+    def _make(self, avals, options: dict | None = None) -> Any:
         home, ins, outs = self.plan(avals)
         is_committed = True
         if home is None:
@@ -297,7 +297,7 @@ class Placing:
             outs,
             donated=donated,
             keep_unused=self.traced.keep_unused,
-            compiler_options=self.traced.compiler_options,
+            compiler_options={**(self.traced.compiler_options or {}), **(options or {})} or None,
         )
         if donated:
             donation.check(program.lowered, self.traced)
@@ -306,8 +306,11 @@ class Placing:
         self.traced.owner.log.compiled(time.perf_counter() - start, program.is_loaded)
         return program
 
-    def program_for(self, avals: tuple):
+    def program_for(self, avals: tuple, compiler_options: dict | None = None):
         """The program for arguments of these types and places; None for the unplaced program."""
+        if compiler_options:
+            program = self._make(avals, compiler_options)
+            return None if program is _ORDINARY else program
         program = self.programs.get(avals)
         if program is None:
             program = self.programs[avals] = self._make(avals)

@@ -226,16 +226,24 @@ class Lowered(_Stage):
 
         Args:
             compiler_options: XLA debug options by name, in addition to those given to `jit`.
-            device_assignment: the device to run on; only the first device is supported.
+            device_assignment: the devices to run on, which must be those of the shardings.
+
+        Raises:
+            ValueError: the shardings are on other devices than `device_assignment`.
         """
-        if device_assignment is not None and tuple(device_assignment) != (xla.local_devices()[0],):
-            raise NotImplementedError(
-                f"compile runs on {xla.local_devices()[0]}; got device_assignment="
-                f"{tuple(device_assignment)}."
-            )
         traced = self._traced
         places = self._operand_places()
-        placed = traced.placing.program_for(tuple(places)) if places is not None else None
+        placed = None
+        if places is not None:
+            placed = traced.placing.program_for(tuple(places), compiler_options)
+        if device_assignment is not None:
+            given = tuple(device_assignment)
+            own = (xla.local_devices()[0],) if placed is None else tuple(placed.home.devices)
+            if given != own:
+                raise ValueError(
+                    "device_assignment passed to `.compile` must match the devices of the shardings of "
+                    f"arguments and results: got {[d.id for d in given]} for {[d.id for d in own]}."
+                )
         if placed is not None:
             return Compiled(traced, self.in_tree, placed, self._places)
         options = {**(traced.compiler_options or {}), **(compiler_options or {})} or None

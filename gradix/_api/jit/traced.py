@@ -193,6 +193,11 @@ class Traced:
         if asked is not None:
             args = self.placing.constrained(args)  # type: ignore[union-attr]
         every = [*self.consts, *args]
+        if self.compiler_options and state.stage is not None:
+            raise ValueError(
+                "`compiler_options` can only be passed to the outermost `jit`, whose program is compiled: "
+                f"{self.name}, called inside of another program, has {self.compiler_options}."
+            )
         if self.owner.inline and asked is None:
             return eval_closed(self.jaxpr, *every)
         params = {"jaxpr": self.jaxpr, "name": self.name}

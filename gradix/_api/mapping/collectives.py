@@ -233,7 +233,8 @@ def pcast(x, axis_name, *, to: str):
 
     Raises:
         ValueError: `x` varies over one of the axes already, or is reduced over one and shall be
-            so again, or unreduced; or `to` is another word.
+            so again, or unreduced; `to` is another word; or no `shard_map` is around.
+        TypeError: `axis_name` is neither a name nor a tuple of them.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -248,8 +249,13 @@ def pcast(x, axis_name, *, to: str):
             f"pcast to={to!r} is not possible; write to='varying', 'unreduced' or 'reduced'. To make values "
             "equal along the axis, sum them with psum."
         )
+    if not isinstance(axis_name, (str, tuple)):
+        raise TypeError(f"pcast: axis_name must be a tuple or a str, got {axis_name!r}.")
     names = names_of(axis_name)
-    size_of(names)
+    try:
+        size_of(names)
+    except NameError as e:
+        raise ValueError(f"pcast should be called inside of gradix.shard_map: {e}") from None
 
     def cast(a):
         wanted = frozenset(names) & state.manual

@@ -29,10 +29,14 @@ from gradix._base.tree import (
 from gradix._core import library_values
 from gradix._core.array import as_array, typeof
 from gradix._core.aval import seen
+from gradix._core.divisions import entries
+from gradix._core.named_sharding import NamedSharding
 from gradix._core.operators import Array
 from gradix._core.refs import Ref
-from gradix._core.trace import NeedsProgram
+from gradix._core.sharding import PartitionSpec
+from gradix._core.trace import NeedsProgram, bind
 from gradix._ops.basis import move_axis, to_axis
+from gradix._ops.sharding import reshard_p
 from gradix._transforms.batch import AxisData, batch
 from gradix._transforms.jvp import called
 
@@ -194,8 +198,16 @@ def vmap(
                 if w is None and a is not None:
                     raise _mapped_result(fun, flat.out_tree, i, vals[i], a)
 
+            divided = _division(leaves, axes) if seen.meshes else None
+
             def placed(*vals):
-                return [_placed(fun, v, a, w, size) for v, a, w in zip(vals, got, wanted)]
+                outs = [_placed(fun, v, a, w, size) for v, a, w in zip(vals, got, wanted)]
+                if divided is None:
+                    return outs
+                return [
+                    _divided(o, w, divided) if a is None and w is not None else o
+                    for o, a, w in zip(outs, got, wanted)
+                ]
 
             results = [
                 g if a is w is None and not isinstance(g, Array) or type(g) in handed_on else r
@@ -327,6 +339,23 @@ def _mapped_result(fun, tree, index: int, value, axis: int) -> ValueError:
         f"out_axes is None for the result{path} of {name_of(fun)}, of shape {typeof(value).shape}, "
         "which depends on the mapped argument. Give it an axis, such as out_axes=0."
     )
+
+
+def _division(leaves, axes) -> tuple | None:
+    """The mesh and the entry of the mapped axis, if it is divided over explicit mesh axes."""
+    for x, a in zip(leaves, axes):
+        division = None if a is None else getattr(typeof(x), "division", None)
+        if division is not None and division.spec[a] is not None:
+            return division.mesh, division.spec[a]
+    return None
+
+
+def _divided(value, axis, divided: tuple):
+    """A result that is repeated for each example, whose new axis is divided as the mapped one."""
+    mesh, entry = divided
+    row = list(entries(value.aval))
+    row[axis] = entry
+    return bind(reshard_p, (value,), {"sharding": NamedSharding(mesh, PartitionSpec(*row))})
 
 
 def _placed(fun, value, axis, wanted, size):
