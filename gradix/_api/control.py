@@ -26,6 +26,7 @@ from gradix._ops.indexing.index_values import fitted_index
 from gradix._ops.operands import scalar_like
 from gradix._transforms.staging import give_back, with_refs, written
 
+_sharing = lazy_module("gradix._api.jit.sharing")
 _values = lazy_module("gradix._api.values")
 T = TypeVar("T")
 
@@ -226,7 +227,13 @@ def branches_on(index, functions, operands, what: str, names, order):
     # A function given twice is traced once.
     distinct = {id(functions[k]): functions[k] for k in order}
     flat_of = {i: flat_body(what, f, tree, others=held) for i, f in distinct.items()}
-    traced = {i: flat.stage_with_refs([x.aval for x in leaves]) for i, flat in flat_of.items()}
+    avals = [x.aval for x in leaves]
+    traced = {
+        i: flat.stage_with_refs(avals)
+        if held
+        else _sharing.stage_shared(distinct[i], flat, avals, ("branch", tree))
+        for i, flat in flat_of.items()
+    }
     flats = [flat_of[id(f)] for f in functions]
     staged: dict[int, Any] = {k: traced[id(functions[k])] for k in order}
     check_branches(

@@ -34,6 +34,7 @@ from gradix._ops.operands import scalar_like
 from gradix._ops.shape import reshape
 from gradix._transforms.staging import give_back, written
 
+_sharing = lazy_module("gradix._api.jit.sharing")
 _values = lazy_module("gradix._api.values")
 _progress = lazy_module("gradix._api.progress")
 
@@ -100,7 +101,7 @@ def scan(
     row_avals = [row(x.aval) for x in rows]
     while True:
         avals = [x.aval for x in init_leaves]
-        traced = flat.stage_with_refs([*avals, *row_avals])
+        traced = _sharing.stage_shared(f, flat, [*avals, *row_avals], ("scan", init_tree, xs_tree))
         carry_tree, y_tree = flat.out_tree.children()
         outs = traced[0].out_avals[: carry_tree.num_leaves]
         changed = promoted(init_leaves, avals, outs) if carry_tree == init_tree else None
@@ -266,7 +267,8 @@ def while_loop(
     going, turn = flat_body("while_loop", cond_fun, one), flat_body("while_loop", body_fun, one)
     while True:
         avals = [x.aval for x in init]
-        asked, traced = going.stage_with_refs(avals), turn.stage_with_refs(avals)
+        asked = _sharing.stage_shared(cond_fun, going, avals, ("condition", one))
+        traced = _sharing.stage_shared(body_fun, turn, avals, ("body", one))
         check_only_read(asked[2], "cond_fun of while_loop")
         _check_condition(going.out_tree, asked[0].out_avals)
         outs = traced[0].out_avals[: turn.out_tree.num_leaves]

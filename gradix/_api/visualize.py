@@ -149,7 +149,12 @@ def drawn(
     out = [line("┌", "┬", "┐")]
     for i, r in enumerate(rows):
         blank = "│" + "│".join([" " * width] * len(columns)) + "│"
-        label = "│" + "│".join([names[r, c].center(width) for c in columns]) + "│"
+        label = "│" + "│".join([_centred(names[r, c], width) for c in columns]) + "│"
         out += [blank] * ((height - 1) // 2) + [label] + [blank] * (height // 2)
         out.append(line("├", "┼", "┤") if i + 1 < len(rows) else line("└", "┴", "┘"))
     return "\n".join(out)
+
+
+def _centred(name: str, width: int) -> str:
+    """A name in the middle of a cell, or half a letter to the left of it."""
+    return (" " * ((width - len(name)) // 2) + name).ljust(width)

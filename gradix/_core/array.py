@@ -84,7 +84,10 @@ def without_value(aval) -> ArrayImpl:
 
 
 def _rebuild(host, dtype, weak):
-    return ArrayImpl(host, make_aval(host.shape, dtype, weak))
+    kept = dtypes.canonicalize_dtype(dtype, True)  # of 64 bits only where they are enabled
+    if kept != dtype:
+        host = host.astype(kept)
+    return ArrayImpl(host, make_aval(host.shape, kept, weak))
 
 
 _SCALARS: dict[tuple, ArrayImpl] = {}

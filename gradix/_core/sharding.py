@@ -93,17 +93,23 @@ class PartitionSpec:
                 unreduced=self.unreduced | other.unreduced,
                 reduced=self.reduced | other.reduced,
             )
-        if isinstance(other, tuple):
-            if self.unreduced or self.reduced:
-                raise TypeError(
-                    f"{self!r} + {other!r}: a spec with unreduced or reduced axes is not extended by a tuple. Write "
-                    "P(*spec, *more, unreduced=..., reduced=...)."
-                )
-            return self.update(self.partitions + other)
-        return NotImplemented
+        if not isinstance(other, tuple):
+            return NotImplemented
+        self._check_extended(f"{self!r} + {other!r}")
+        return self.update(self.partitions + other)
 
     def __radd__(self, other):
-        return self.update(other + self.partitions) if isinstance(other, tuple) else NotImplemented
+        if not isinstance(other, tuple):
+            return NotImplemented
+        self._check_extended(f"{other!r} + {self!r}")
+        return self.update(other + self.partitions)
+
+    def _check_extended(self, what: str) -> None:
+        if self.unreduced or self.reduced:
+            raise TypeError(
+                f"{what}: a spec with unreduced or reduced axes is not extended by a tuple. Write "
+                "P(*spec, *more, unreduced=..., reduced=...)."
+            )
 
     def _key(self) -> tuple:
         return self.partitions, self.unreduced, self.reduced

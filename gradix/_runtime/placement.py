@@ -195,7 +195,9 @@ def _as_typed(chosen: Sharding, aval) -> Sharding:
     spec: Any = chosen.spec  # type: ignore[attr-defined]
     row = [axes_of(p) for p in spec] + [()] * (aval.ndim - len(spec))
     named = {a for part in row for a in part}
-    more = [[a for a in axes_of(e) if mesh.shape.get(a) == 1 and a not in named] for e in entries(aval)]
+    more = [
+        [a for a in axes_of(e) if mesh.shape.get(a) == 1 and a not in named] for e in entries(aval)
+    ]
     if not any(more):
         return chosen
     whole = [(*own, *extra) or None for own, extra in zip(row, more)]

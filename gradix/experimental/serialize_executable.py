@@ -20,6 +20,7 @@ from gradix._base.listing import own_names as _own_names
 from gradix._core import array, array_layouts, mesh, named_sharding, scalar_types, sharding
 from gradix._core.aval import ShapedArray, located
 from gradix._core.jaxpr import DebugInfo
+from gradix._core.refs import Ref
 from gradix._runtime import compilation, tuning, xla
 from gradix._runtime.compilation import Saved
 from gradix._runtime.placement import Home
@@ -55,7 +56,8 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
 
     Raises:
         TypeError: `compiled` is not a compiled program.
-        ValueError: the program calls Python functions, which exist in this process only.
+        ValueError: the program calls Python functions, or uses a mutable array that the function
+            captured, which exist in this process only.
 
     Example:
         >>> import gradix
@@ -71,6 +73,11 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
         )
     traced, program = compiled._traced, compiled._program
     module = program.lowered
+    if traced.refs is not None and any(isinstance(s.where, Ref) for s in traced.refs.sources):
+        raise ValueError(
+            f"serialize: {traced.name} uses a mutable array that it captured, which another process does not "
+            "have. Pass it as an argument."
+        )
     if module.host_callbacks:
         raise ValueError(
             f"serialize: {traced.name} calls functions of this Python process "

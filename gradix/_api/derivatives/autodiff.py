@@ -30,8 +30,8 @@ from gradix._api.derivatives.nondiff import (
     any_values,
     check_nondiff,
     refuse_values,
-    share_of_floats,
     share_but_of_refs,
+    share_of_floats,
     share_of_value,
 )
 from gradix._api.refs import Lent

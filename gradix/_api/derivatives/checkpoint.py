@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from gradix._api.arguments import Names, as_names, as_numbers, check_callable, name_of, named_as
 from gradix._api.boundary import Flat, around, arrays, opened
-from gradix._base.lazy import alias
+from gradix._base.lazy import alias, lazy_module
 from gradix._base.tracebacks import filter_frames
 from gradix._control.remat import remat_p
 from gradix._core.refs import Ref
@@ -18,6 +18,7 @@ from gradix._ops.dot import dot_general_p
 from gradix._ops.markers import name_p
 from gradix._transforms.staging import give_back, hoist, with_refs, written
 
+_sharing = lazy_module("gradix._api.jit.sharing")
 T = TypeVar("T")
 
 
@@ -73,7 +74,11 @@ def checkpoint(
                 return full, {**keywords, **named}
 
             flat = Flat(fun, name_of(fun), given, names=Names(fun, tree, static))
-            traced = flat.stage_with_refs([x.aval for x in xs])
+            avals = [x.aval for x in xs]
+            if refs or static or named:
+                traced = flat.stage_with_refs(avals)
+            else:
+                traced = _sharing.stage_shared(fun, flat, avals, ("checkpoint", tree))
             own = written(traced[2])
             closed, consts = hoist(*with_refs(*traced, own) if traced[2] else traced[:2])
             outs = bind(

@@ -382,6 +382,7 @@ class JitFunction(Generic[Result]):
         flat = self._flat(around(inside, len(leaves), tree), names, args, kwargs)
         types = [a for i, a in enumerate(avals) if i not in inside] if inside else avals
         jaxpr, consts, refs, changes = flat.stage_call(types, inside)
+        flat.close = None  # it refers to `flat`
         closed, consts = hoist(jaxpr, consts)
         staged = Staged(
             closed,

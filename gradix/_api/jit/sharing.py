@@ -1,4 +1,6 @@
-"""Traces that functions jitted anew find again: `jit(f)(x)` in a loop traces and compiles `f` once.
+"""Traces that functions given anew find again: `jit(f)(x)` in a loop traces and compiles `f` once.
+
+So do functions given to loops, branches and `checkpoint`.
 
 They are kept for each function while it lives. A trace is found only while all that the function
 captures is as it was: what closures, defaults and globals hold, also by way of other functions of
@@ -20,15 +22,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gradix._api.boundary import values
 from gradix._api.jit.fingerprint import ATOMS, NoFingerprint, Walk
+from gradix._base import config as _config
 from gradix._base.bounded import BoundedCache, on_clear
+from gradix._base.name_stack import current_names
 from gradix._core.array import ArrayImpl
 from gradix._core.keys import Same, SameWhileAlive
+from gradix._core.trace import state
 
 if TYPE_CHECKING:
+    from gradix._api.boundary import Flat
     from gradix._api.jit.options import Options
     from gradix._api.jit.traced import Traced
 
+_options = _config.state
 _PARTS = 500  # a function that captures more has traces of its own
 _BYTES = 1 << 16  # so has one that captures a larger NumPy array, which someone may write to
 _SIGNATURES = 64  # for each function
@@ -83,6 +91,55 @@ def shared_traces(function: Callable, options: Options) -> SharedTraces | None:
             id(function), (weakref.ref(function, drop), BoundedCache(_SIGNATURES, drop=1))
         )
     return SharedTraces(function, key, found[1])
+
+
+# -- functions given to loops, branches and checkpoint ---------------------------------------------
+
+# by code: the function that has it, by a weak reference, and its traces
+_given: BoundedCache[types.CodeType, tuple[Callable, BoundedCache]] = BoundedCache(1024)
+on_clear(_given.clear)
+
+
+def stage_shared(function: Callable, flat: Flat, avals: list, form: Any) -> tuple:
+    """As `flat.stage_with_refs(avals)`, which is found again while the function captures the same.
+
+    Args:
+        function: the user's function.
+        flat: this function on operands, which alone are traced.
+        avals: the types of the operands.
+        form: what else the trace depends on, such as the structure of the operands.
+    """
+    traces = None if values else _traces_of(function)
+    if traces is None:
+        return flat.stage_with_refs(avals)
+    axes = [(name, t.size) for name, t in state.axes.items()]
+    key = form, *avals, _options.context, *axes, state.manual, current_names()
+    found = traces.get(key)
+    if found is not None and found[2] == captured(function):
+        flat.out_tree = found[1]
+        return found[0]
+    traced = flat.stage_with_refs(avals)
+    _, consts, refs = traced
+    if not refs and all(type(c) is ArrayImpl for c in consts):
+        content = captured(function)
+        if content is not None:
+            traces.keep(key, (traced, flat.out_tree, content))
+    return traced
+
+
+def _traces_of(function: Callable) -> BoundedCache | None:
+    """The traces of a function; None for one whose code belongs to others too, made anew each time."""
+    if type(function) is not types.FunctionType or hasattr(function, "__wrapped__"):
+        return None
+    code = function.__code__
+    found = _given.get(code)
+    if found is None:
+        ref = weakref.ref(function, lambda ref: _given.pop(code, None))
+        return _given.keep(code, (ref, BoundedCache(_SIGNATURES, drop=1)))[1]
+    if found[0]() is function:
+        return found[1]
+    _given.keep(code, (lambda: None, BoundedCache(1)))
+    return None
 
 
 def forget(function: Callable) -> None:
