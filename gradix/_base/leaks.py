@@ -16,6 +16,14 @@ _DEEP = 6  # the most containers within containers
 pending: list[weakref.ref] = []
 
 
+def _is_ours(module: str) -> bool:
+    """Whether a module is of this package, by its own name or by that which it stands for."""
+    if module.partition(".")[0] == _PACKAGE:
+        return True
+    found = sys.modules.get(module)
+    return getattr(found, "__name__", "").partition(".")[0] == _PACKAGE
+
+
 def holders(value: Any, limit: int = 3) -> list[str]:
     """Descriptions of what holds `value`, such as "the global variable `cache[0]` of module m"."""
     found: list[str] = []
@@ -46,7 +54,7 @@ def _steps(holder, held, path: str) -> Iterator[tuple[str, str]]:
         keys = [k for k, v in list(holder.items()) if v is held]
         if "__name__" in holder and "__builtins__" in holder:
             module = str(holder["__name__"])
-            if module.partition(".")[0] != _PACKAGE:
+            if not _is_ours(module):
                 yield from (
                     (f"the global variable `{k}{path}` of module {module}", "") for k in keys[:1]
                 )
@@ -80,7 +88,7 @@ def _steps(holder, held, path: str) -> Iterator[tuple[str, str]]:
 
 def _attribute(owner, name: str, path: str) -> Iterator[tuple[str, str]]:
     kind = owner if isinstance(owner, type) else type(owner)
-    if name == "?" or kind.__module__.partition(".")[0] == _PACKAGE:
+    if name == "?" or _is_ours(kind.__module__) or hasattr(kind, "_trace"):
         return  # it is an iterator, a bound method, or an object of this package
     named = _global_name(owner)
     if named:
@@ -127,10 +135,7 @@ def _captured_by(cell) -> tuple[str, str] | None:
             continue
         for function in gc.get_referrers(closure):
             if isinstance(function, types.FunctionType) and function.__closure__ is closure:
-                if (
-                    function.__module__ is not None
-                    and function.__module__.partition(".")[0] == _PACKAGE
-                ):
+                if function.__module__ is not None and _is_ours(function.__module__):
                     continue
                 at = next(i for i, c in enumerate(function.__closure__ or ()) if c is cell)
                 return function.__code__.co_freevars[at], function.__qualname__
@@ -139,7 +144,7 @@ def _captured_by(cell) -> tuple[str, str] | None:
 
 def _global_name(o) -> tuple[str, str] | None:
     for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] == _PACKAGE:
+        if _is_ours(name):
             continue
         for k, v in list(getattr(module, "__dict__", {}).items()):
             if v is o:

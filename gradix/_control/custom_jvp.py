@@ -140,7 +140,7 @@ class CustomJVPCall(RuledCall):
     def batch(self, size, args, axes, *, call_jaxpr, jvp, num_consts, **params):
         axis = axis_of(size)
         n_out = len(call_jaxpr.out_avals)
-        mapped, _ = batch_jaxpr(call_jaxpr, axis, tuple(axes), (0,) * n_out)
+        mapped, where = mapped_call(call_jaxpr, axis, axes)
         in_axes = axes[num_consts:]
 
         def mapped_jvp(primals, tangents):
@@ -157,13 +157,13 @@ class CustomJVPCall(RuledCall):
                 [*in_axes, *t_axes],
             )
             outs = [
-                to_axis(axis.size, o, None, 0) if a is None else move_axis(o, a, 0)
-                for o, a in zip(outs, out_axes)
+                o if a is w is None else to_axis(axis.size, o, a, 0)
+                for o, a, w in zip(outs, out_axes, [*where, *where])
             ]
             return outs[:n_out], outs[n_out:]
 
         params.update(call_jaxpr=mapped, jvp=mapped_jvp, num_consts=num_consts)
-        return bind(self, args, params), [0] * n_out
+        return bind(self, args, params), where
 
     def show(self, params):
         return {
@@ -191,6 +191,20 @@ def axis_of(size):
     """The batch axis as an `AxisData`, where a batch rule may have been given its size alone."""
     from_int = isinstance(size, (int, np.integer))
     return AxisData(None, size) if from_int else size
+
+
+def mapped_call(call_jaxpr, axis, axes) -> tuple:
+    """The mapped program of a call with rules, and the batch axis of each of its results.
+
+    All results are mapped, unless the call is so only by the name of the axis, over which it
+    communicates, and none of them depends on the example.
+    """
+    n_out = len(call_jaxpr.out_avals)
+    if all(a is None for a in axes):
+        mapped, found = batch_jaxpr(call_jaxpr, axis, tuple(axes))
+        if all(a is None for a in found):
+            return mapped, [None] * n_out
+    return batch_jaxpr(call_jaxpr, axis, tuple(axes), (0,) * n_out)[0], [0] * n_out
 
 
 def instantiated(primals, tangents) -> list:

@@ -10,6 +10,7 @@ from gradix._control.custom_jvp import (
     check_types,
     closed_over,
     is_deeper,
+    mapped_call,
     top_trace,
 )
 from gradix._control.rules_with_refs import (
@@ -82,7 +83,7 @@ class CustomVJPCall(RuledCall):
 
     def batch(self, size, args, axes, *, call_jaxpr, fwd, bwd, num_consts, **params):
         axis, n_out = axis_of(size), len(call_jaxpr.out_avals)
-        mapped, _ = batch_jaxpr(call_jaxpr, axis, tuple(axes), (0,) * n_out)
+        mapped, where = mapped_call(call_jaxpr, axis, axes)
         in_axes = axes[num_consts:]
         seen: dict = {}
 
@@ -90,7 +91,10 @@ class CustomVJPCall(RuledCall):
             outs, out_axes = _captured.batch_rule(
                 lambda *xs: [v for part in fwd(*xs, **told) for v in part], axis, vals, in_axes
             )
-            outs[:n_out] = [_front(axis, o, a) for o, a in zip(outs[:n_out], out_axes)]
+            outs[:n_out] = [
+                o if a is w is None else _front(axis, o, a)
+                for o, a, w in zip(outs[:n_out], out_axes, where)
+            ]
             seen["res"] = out_axes[n_out:]
             return outs[:n_out], outs[n_out:]
 
@@ -98,7 +102,11 @@ class CustomVJPCall(RuledCall):
             there = [c is not None for c in cts]
             cts = [c for c in cts if c is not None]
             vals = [*residuals, *cts]
-            given_axes = [*seen["res"], *[0 if is_differentiable(c.aval) else None for c in cts]]
+            ct_axes = [w for w, t in zip(where, there) if t]
+            given_axes = [
+                *seen["res"],
+                *[w if is_differentiable(c.aval) else None for c, w in zip(cts, ct_axes)],
+            ]
             n_res, present = len(residuals), []
 
             def back(*xs):
@@ -113,7 +121,7 @@ class CustomVJPCall(RuledCall):
             ]
 
         params.update(call_jaxpr=mapped, fwd=mapped_fwd, bwd=mapped_bwd, num_consts=num_consts)
-        return bind(self, args, params), [0] * n_out
+        return bind(self, args, params), where
 
     def show(self, params):
         return {

@@ -80,7 +80,8 @@ def _along_links(devices: list, shape: tuple[int, ...], split: bool) -> np.ndarr
     if kind == "TPU7x" and n % 8 == 0:
         return found.reshape(-1, 8)[:, _TRAY].reshape(shape)
     if kind in ("TPU v5 lite", "TPU v6 lite") and (n in (4, 8) or n == 16 == max(shape)):
-        return found[list(_RINGS[n])].reshape(shape)
+        in_rows = _array(sorted(devices, key=lambda d: tuple(d.coords)[::-1]))
+        return in_rows[list(_RINGS[n])].reshape(shape)
     return _on_grid(devices, shape, split)
 
 

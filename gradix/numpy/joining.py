@@ -295,6 +295,11 @@ def tile(A, reps) -> Array:
 
 
 @replayed
+def _repeat_by(a, repeats: tuple, axis, total_repeat_length) -> Array:
+    """As `repeat`, with known repeats, which are no operands."""
+    return repeat(a, np.array(repeats), axis, total_repeat_length=total_repeat_length)
+
+
 def repeat(
     a,
     repeats,
@@ -328,8 +333,14 @@ def repeat(
         Array([0, 0, 2], dtype=int32)
     """
     if out_sharding is not None:
+        known = not isinstance(repeats, Tracer)
         return divided(
-            repeat, out_sharding, a, repeats, axis, total_repeat_length=total_repeat_length
+            _repeat_by if known else repeat,
+            out_sharding,
+            a,
+            tuple(np.ravel(repeats).tolist()) if known else repeats,
+            axis,
+            total_repeat_length=total_repeat_length,
         )
     x = as_operand("repeat", a)
     if axis is None:

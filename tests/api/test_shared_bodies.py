@@ -102,3 +102,14 @@ def test_refs_are_used_at_each_call(traces):
     for _ in range(3):
         lax.cond(True, body, plus, 2.0)
     assert float(ref[...]) == 6.0
+
+
+def test_static_arguments_of_checkpoint_tell_traces_apart(traces):
+    def power(x, n):
+        return x**n
+
+    repeated = gradix.checkpoint(power, static_argnums=1)
+    assert [float(repeated(3.0, n)) for n in (2, 3, 2, 3, 2)] == [9.0, 27.0, 9.0, 27.0, 9.0]
+    assert len(traces) == 2
+    listed = gradix.checkpoint(lambda x, ns: x * sum(ns), static_argnums=1)
+    assert float(listed(3.0, [1, 2])) == 9.0  # a static argument without a hash

@@ -1,5 +1,7 @@
 """What programs of libraries came upon, one after the other; none of these libraries is needed."""
 import inspect
+import subprocess
+import sys
 from collections.abc import Hashable
 
 import numpy as np
@@ -273,3 +275,16 @@ def test_rules_may_map_derivatives_whose_zeros_are_symbolic():
     assert ys == [2, 3] and ts[0] == 10 and ts[1].dtype == gradix.dtypes.float0
     with pytest.raises(TypeError, match="is not an array"):
         gradix.vmap(lambda x: object())(jnp.ones(3))
+
+
+def test_leak_checks_under_the_other_name():
+    program = (
+        "import gradix; gradix.install_as_jax()\n"
+        "import jax, jax.numpy as jnp\n"
+        "from jax.experimental import checkify\n"
+        "jax.config.update('jax_check_tracer_leaks', True)\n"
+        "f = lambda x: (checkify.debug_check(jnp.all(x != x), '{x}', x=x), x)[1]\n"
+        "print(jax.grad(f)(jnp.ones(())))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+    assert done.stdout.split() == ["1.0"], done.stderr[-2000:]

@@ -33,6 +33,13 @@ def test_the_order_of_devices(kind, size, cores, shape, ids):
     assert [d.id for d in mesh.flat] == ids
 
 
+def test_rings_follow_places_not_numbers():
+    devices = grid("TPU v5 lite", (4, 2, 1))
+    ids = [0, 1, 4, 5, 2, 3, 6, 7]  # two by two, as the chips of a host are numbered
+    numbered = sorted([d._replace(id=i) for d, i in zip(devices, ids)])
+    assert [d.id for d in create_device_mesh((8,), numbered)] == [0, 1, 4, 5, 7, 6, 3, 2]
+
+
 def test_neighbours_of_a_ring_are_neighbours_in_the_grid():
     ring = list(create_device_mesh((1, 16), grid("TPU v6 lite", (4, 4, 1))).flat)
     assert sorted(d.id for d in ring) == list(range(16))

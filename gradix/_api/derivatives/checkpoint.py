@@ -75,10 +75,11 @@ def checkpoint(
 
             flat = Flat(fun, name_of(fun), given, names=Names(fun, tree, static))
             avals = [x.aval for x in xs]
-            if refs or static or named:
+            if refs:
                 traced = flat.stage_with_refs(avals)
             else:
-                traced = _sharing.stage_shared(fun, flat, avals, ("checkpoint", tree))
+                form = "checkpoint", tree, *_typed(static), *_typed(named)
+                traced = _sharing.stage_shared(fun, flat, avals, form)
             own = written(traced[2])
             closed, consts = hoist(*with_refs(*traced, own) if traced[2] else traced[:2])
             outs = bind(
@@ -98,6 +99,11 @@ def checkpoint(
             raise
 
     return checkpointed
+
+
+def _typed(values: dict) -> list:
+    """The items of a dict as parts of a key that tells 1 and 1.0 apart."""
+    return [(k, type(v), v) for k, v in values.items()]
 
 
 def checkpoint_name(x, name: str):

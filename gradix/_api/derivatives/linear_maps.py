@@ -219,7 +219,8 @@ class Pullback:
 
         Args:
             *places: for each argument, in its tree, a `Ref` to add the cotangent to,
-                `gradix.ad.GradValue()` to return it, or `gradix.ad.DontWant()`.
+                `gradix.ad.GradValue()` to return it, or `gradix.ad.DontWant()`, for which a bare
+                `object()` stands too.
 
         Example:
             >>> import gradix
@@ -233,6 +234,7 @@ class Pullback:
         leaves, tree = flatten(
             places, lambda x: x is None or isinstance(x, (Ref, GradValue, DontWant))
         )
+        leaves = [DontWant() if type(x) is object else x for x in leaves]
         if tree != self.in_tree or not all(
             isinstance(x, (Ref, GradValue, DontWant)) for x in leaves
         ):

@@ -114,7 +114,10 @@ def stage_shared(function: Callable, flat: Flat, avals: list, form: Any) -> tupl
         return flat.stage_with_refs(avals)
     axes = [(name, t.size) for name, t in state.axes.items()]
     key = form, *avals, _options.context, *axes, state.manual, current_names()
-    found = traces.get(key)
+    try:
+        found = traces.get(key)
+    except Exception:  # a static argument that cannot be hashed or compared
+        return flat.stage_with_refs(avals)
     if found is not None and found[2] == captured(function):
         flat.out_tree = found[1]
         return found[0]

@@ -6,6 +6,7 @@ import numpy as np
 
 from gradix._api.boundary import arrays
 from gradix._base.tree import tree_flatten as flatten
+from gradix._base import config as _config
 from gradix._core.array import as_array
 from gradix._core.aval import Reduced, reduced_axes
 from gradix._core.operators import Array
@@ -24,6 +25,8 @@ from gradix._ops.collectives import (
 )
 from gradix._ops.convert import convert_element_type
 from gradix._ops.operands import scalar_like
+
+_options = _config.state
 
 
 def map_arrays(name: str, function, x, names=()):
@@ -255,6 +258,9 @@ def pcast(x, axis_name, *, to: str):
     try:
         size_of(names)
     except NameError as e:
+        mesh = _options.gradix_mesh
+        if mesh is not None and mesh.manual_axes:
+            raise
         raise ValueError(f"pcast should be called inside of gradix.shard_map: {e}") from None
 
     def cast(a):

@@ -312,6 +312,16 @@ class _ShardMapped:
                 "the spec to be shorter, or the value to have sufficient rank."
             )
         if which == "in_specs":
+            own = getattr(getattr(x.aval.place, "sharding", None), "mesh", None)
+            if (
+                isinstance(mesh, AbstractMesh)
+                and own is not None
+                and own.shape_tuple != mesh.shape_tuple
+            ):
+                raise ValueError(
+                    f"Mesh shape of the input {own.shape_tuple} does not match the mesh shape passed to shard_map, "
+                    f"{mesh.shape_tuple}, for {what} of shape {x.aval.str_short()}. Pass the mesh of the array."
+                )
             self._check_division(spec, x, mesh, axes)
             for i, p in enumerate(spec):
                 n = prod([mesh.shape[a] for a in axes_of(p)])
@@ -395,6 +405,7 @@ def smap(f: Callable | None = None, /, *, in_axes: Any = Infer, out_axes: Any, a
 
     Raises:
         ValueError: as for `shard_map`.
+        TypeError: `in_axes` is left out, and the mesh axis is of type `Auto`.
 
     Example:
         >>> import gradix, gradix.numpy as jnp
@@ -404,6 +415,13 @@ def smap(f: Callable | None = None, /, *, in_axes: Any = Infer, out_axes: Any, a
     """
     if f is None:
         return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
+
+    mesh = _options.gradix_mesh
+    if in_axes is Infer and mesh is not None and axis_name in mesh.auto_axes:
+        raise TypeError(
+            f"smap: in_axes was not specified, and types do not say how arguments are divided over {axis_name!r}, "
+            f"which is an Auto axis of {mesh}. Pass in_axes, such as in_axes=0."
+        )
 
     def spec(axis):
         return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, axis_name)
