@@ -35,3 +35,15 @@ def test_results_that_depend_on_no_example_are_not_mapped(function):
     slopes = gradix.vmap(lambda _, x: gradix.grad(staged)(x), **over)(jnp.arange(4.0), 2.0)
     np.testing.assert_array_equal(slopes, [5.0] * 4)
     np.testing.assert_array_equal(gradix.vmap(staged, axis_name="n")(jnp.arange(4.0)), [6.0] * 4)
+
+
+def test_arguments_by_name_after_others_that_are_left_out():
+    @gradix.custom_jvp
+    def scaled(x, shift=1.0, factor=2.0, *, exact=False):
+        return x * factor + shift
+
+    scaled.defjvp(lambda primals, tangents: (scaled(*primals), 7 * tangents[0]))
+    assert float(scaled(3.0, factor=4.0)) == 13.0
+    assert float(gradix.grad(lambda x: scaled(x, factor=4.0))(3.0)) == 7.0
+    with pytest.raises(TypeError, match="keyword-only arguments \\['exact'\\]"):
+        scaled(3.0, exact=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import types
 from collections.abc import Callable, Sequence
 
@@ -22,6 +23,9 @@ from gradix._core.operators import Array
 from gradix._core.refs import Ref
 from gradix._core.trace import Tracer
 from gradix._ops.basis import add_any, tangent_aval, zeros
+
+
+_NAMED = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.VAR_KEYWORD)
 
 
 class CustomDerivative:
@@ -65,11 +69,12 @@ class CustomDerivative:
                 f"The input arguments to the {type(self).__name__}-decorated function {self._name} could "
                 f"not be resolved to positional-only arguments: {e}."
             ) from None
-        if bound.kwargs:
+        only_named = [n for n in bound.arguments if sig.parameters[n].kind in _NAMED]
+        if only_named:
             raise TypeError(
                 f"The {type(self).__name__}-decorated function {self._name} could not be resolved to "
                 f"positional-only arguments: its rule cannot receive the keyword-only arguments "
-                f"{sorted(bound.kwargs)}. Make them positional, or leave them at their defaults."
+                f"{sorted(only_named)}. Make them positional, or leave them at their defaults."
             )
         bound.apply_defaults()
         return bound.args
